@@ -34,6 +34,9 @@ Each message has three parts: what was asked, what was found, what to do.
 
 from __future__ import annotations
 
+import sys
+from functools import partial
+
 __all__ = [
     "AmbiguousKey",
     "AmbiguousRun",
@@ -245,15 +248,20 @@ def suggesting(function: Callable[P, R]) -> Callable[P, R]:
     return call
 
 
-_FORMER = {"PlaceError": RemoteError, "PlaceAway": RemoteUnreachable, "NotARunPlace": ForeignRemote}
-
-
-def __getattr__(name: str) -> type[RemoteError]:
-    """The errors of remotes under their former names, for one release."""
-    if name not in _FORMER:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def _former(name: str, today: type[RemoteError], _module: object) -> type[RemoteError]:
     from warnings import warn
 
-    today = _FORMER[name]
-    warn(f"{name} is {today.__name__} now; the old name goes with the next release", DeprecationWarning, stacklevel=2)
+    words = f"{name} is {today.__name__} now; the old name goes with the next release"
+    warn(words, DeprecationWarning, stacklevel=2)
     return today
+
+
+class _Errors(type(sys)):  # type: ignore[misc]
+    """This module, with former names for one release. A `__getattr__` would be called by every import from it."""
+
+    PlaceError = property(partial(_former, "PlaceError", RemoteError))
+    PlaceAway = property(partial(_former, "PlaceAway", RemoteUnreachable))
+    NotARunPlace = property(partial(_former, "NotARunPlace", ForeignRemote))
+
+
+sys.modules[__name__].__class__ = _Errors

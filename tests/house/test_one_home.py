@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import rollbook
+from rollbook.ground.run_files import RunFile
 from syntax import tree as tree_of
 
 SRC = Path(rollbook.__file__).parent
@@ -86,9 +87,21 @@ def test_a_file_is_replaced_by_files_replacing() -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["run.json", "writer.json", "closed.json", "heartbeat", "abandoned.parquet"])
+NAMES_OF_FILES = [
+    *("run.json", "heartbeat", "abandoned.parquet"),
+    *(name for word, name in vars(RunFile).items() if word.isupper() and "." in name),
+]
+
+
+@pytest.mark.parametrize("name", NAMES_OF_FILES)
 def test_the_name_of_a_file_of_a_run_folder_stands_in_run_files_alone(name: str) -> None:
     found = [file for file, tree in trees(name) if name in texts(tree) and not file.startswith("adapters/")]
+    assert found == ["ground/run_files.py"]
+
+
+def test_the_folders_of_the_keeper_and_the_journal_are_found_by_run_files_alone() -> None:
+    joined = re.compile(r"""["']data["'](, | / )["'](keeper|journal)["']""")
+    found = [name for name, file in FILES.items() if joined.search(file.read_text("utf-8"))]
     assert found == ["ground/run_files.py"]
 
 
@@ -112,7 +125,7 @@ def test_the_history_of_attempts_is_walked_by_the_manifest_alone() -> None:
 def test_a_summary_is_followed_and_kept_by_the_manifest_alone() -> None:
     """Its marks are applied by `follow_summary`; of the further writers' files `run` only asks when they changed."""
     applied = {file for file, tree in trees("gone") if calls_with_text(tree, "get", "gone")}
-    kept = {file for file, tree in trees("summary") if calls_with_text(tree, "join", "summary")}
+    kept = {file for file, tree in trees("runfile") if "RunFile.SUMMARY" in ast.unparse(tree)}
     assert applied == {"ground/manifest.py"}
     assert kept == {"ground/manifest.py", "run/summary.py"}
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from rollbook.ground import manifest
 from rollbook.ground.files import names_in, read_json
 from rollbook.ground.liveness import is_alive
-from rollbook.ground.run_files import WRITER_FILE, data_folder, journal_folder
+from rollbook.ground.run_files import RunFile, data_folder, journal_folder
 from rollbook.journal import list_writers
 
 __all__ = ["Host", "WriterHosts", "writers_of"]
@@ -40,7 +40,7 @@ class WriterHosts:
 
     def __init__(self, run_folder: str) -> None:
         self._journal = journal_folder(run_folder)
-        self._merged = os.path.join(data_folder(run_folder), "writers.json")
+        self._merged = os.path.join(data_folder(run_folder), RunFile.WRITERS)
         self._stamp: tuple[int, int] | None = None
         self._hosts: dict[str, Host] = {}
 
@@ -53,7 +53,7 @@ class WriterHosts:
                     self._hosts[name] = _host(about)
             for name in names_in(self._journal):
                 if name not in self._hosts:
-                    about = read_json(os.path.join(self._journal, name, WRITER_FILE))
+                    about = read_json(os.path.join(self._journal, name, RunFile.WRITER))
                     if about:
                         self._hosts[name] = _host(about)
             self._stamp = stamp
@@ -63,7 +63,7 @@ class WriterHosts:
 def writers_of(run_folder: str) -> list[dict[str, Any]]:
     """See `Book.writers`."""
     pages: dict[str, tuple[Mapping[str, object], bool]] = {}
-    for name, about in read_json(os.path.join(data_folder(run_folder), "writers.json")).items():
+    for name, about in read_json(os.path.join(data_folder(run_folder), RunFile.WRITERS)).items():
         if isinstance(about, dict):
             pages[name] = about, True
     for info in list_writers(run_folder):

@@ -11,6 +11,7 @@ from rollbook.cli.find import dir_option, find_book, run_argument_or_last
 from rollbook.cli.fitted_table import print_fitted, terminal_width
 from rollbook.cli.output import ago, cell, clean, number, print_json, print_wrapped, remark, seconds
 from rollbook.ground.files import read_json
+from rollbook.ground.run_files import RunFile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def summary(book: Book) -> dict[str, Any]:
         "retention": info.get("retention") or {},
         "silent_sinks": {
             name: str(trouble.get("words"))
-            for name, trouble in read_json(book.path / "data" / "keeper" / "troubles.json").items()
+            for name, trouble in read_json(book.path / RunFile.KEEPER / RunFile.TROUBLES).items()
             if isinstance(trouble, dict)
         },
         "remote": _remote(book),

@@ -16,6 +16,7 @@ import time
 
 from rollbook.errors import BadInput
 from rollbook.ground.files import exists, is_folder, lexists, make_folders, pasted, read_json, write_json
+from rollbook.ground.run_files import RunFile
 
 __all__ = [
     "REMOTE_PAGE",
@@ -165,7 +166,7 @@ def begin(folder: str | os.PathLike[str], url: str, *, home: bool, host: str = "
       OSError: it cannot be written. BadInput: not the address of a remote.
     """
     url = check_remote(url)
-    path = _path(folder)
+    path = os.path.join(folder, RunFile.KEEPER, _NAME)
     own = os.path.dirname(path)
     known = origin_of(folder)
     if known is not None and not new_id and known.url == url and known.home == home:
@@ -180,7 +181,7 @@ def begin(folder: str | os.PathLike[str], url: str, *, home: bool, host: str = "
         id = f"{name}-{os.urandom(4).hex()}"
     make_folders(own)
     if former is None or former.url != url:  # data about another remote does not apply to this one
-        for name in ("shipped.json", "shipped-names.json"):
+        for name in (RunFile.SHIPPED, RunFile.SHIPPED_NAMES):
             try:
                 os.unlink(os.path.join(own, name))
             except FileNotFoundError:
@@ -208,7 +209,7 @@ def begin(folder: str | os.PathLike[str], url: str, *, home: bool, host: str = "
 
 def origin_of(folder: str | os.PathLike[str]) -> Origin | None:
     """The stored origin of a run's folder; None if it is not shipped."""
-    return _origin_in(_path(folder))
+    return _origin_in(os.path.join(folder, RunFile.KEEPER, _NAME))
 
 
 def pulled_from(folder: str | os.PathLike[str]) -> dict[str, object]:
@@ -225,7 +226,7 @@ def is_copy(folder: str | os.PathLike[str]) -> bool:
     pulled = pulled_from(folder)
     if "copy" in pulled:
         return pulled["copy"] is True
-    own = os.path.dirname(_path(folder))
+    own = os.path.join(folder, RunFile.KEEPER)
     return bool(pulled) and not any(exists(os.path.join(own, name)) for name in (_NAME, _OFF))
 
 
@@ -240,7 +241,7 @@ def make_home(folder: str | os.PathLike[str]) -> None:
 
 
 def _pulled_path(folder: str | os.PathLike[str]) -> str:
-    return os.path.join(os.path.dirname(_path(folder)), "pulled.json")
+    return os.path.join(folder, RunFile.KEEPER, RunFile.PULLED)
 
 
 def end(folder: str | os.PathLike[str]) -> None:
@@ -249,7 +250,7 @@ def end(folder: str | os.PathLike[str]) -> None:
     Raises:
       OSError: it cannot be written.
     """
-    path = _path(folder)
+    path = os.path.join(folder, RunFile.KEEPER, _NAME)
     try:
         os.replace(path, os.path.join(os.path.dirname(path), _OFF))
     except FileNotFoundError:
@@ -286,7 +287,7 @@ def backlog(folder: str | os.PathLike[str], *, since: float = 0.0) -> dict[str, 
     """
     if origin_of(folder) is None:
         return None
-    path = os.path.join(os.path.dirname(_path(folder)), "shipped.json")
+    path = os.path.join(folder, RunFile.KEEPER, RunFile.SHIPPED)
     state = read_json(path)
     if not state:
         waited = time.time() - since if since else 0.0
@@ -326,14 +327,10 @@ def note_away(folder: str | os.PathLike[str], words: str) -> None:
     Raises:
       OSError: it cannot be written.
     """
-    path = os.path.join(os.path.dirname(_path(folder)), "shipped.json")
+    path = os.path.join(folder, RunFile.KEEPER, RunFile.SHIPPED)
     now, known = time.time(), read_json(path)
     failures = known.get("failures")
     state = {"waiting_files": 0, "waiting_bytes": 0, **known, "time": now, "done": False, "words": words}
     state["since"] = known.get("since") or now
     state["failures"] = (failures if isinstance(failures, int) else 0) + 1
     write_json(path, state)
-
-
-def _path(folder: str | os.PathLike[str]) -> str:
-    return os.path.join(os.fspath(folder), "data", "keeper", _NAME)

@@ -22,7 +22,7 @@ from rollbook.errors import ForeignManifest, NewerFormat, NotARun
 from rollbook.ground import files
 from rollbook.ground.files import lexists, make_folders
 from rollbook.ground.foreign import ours, tolerating
-from rollbook.ground.run_files import MANIFEST_FILE
+from rollbook.ground.run_files import MANIFEST_FILE, RunFile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ def _foreign(path: str, shown: str, content: object) -> ForeignManifest:
     )
 
 
-_TRACES = (("journal",), ("keeper", "plan.json"), ("writers.json",), ("page.lock",))
+_TRACES = (("journal",), ("keeper", RunFile.PLAN), (RunFile.WRITERS,), ("page.lock",))
 """Below data/: files of every run folder, some from its start, some until its end."""
 
 _TOOLS = ("library", "tool", "framework", "generator")
@@ -587,14 +587,14 @@ def write_summary(folder: str | os.PathLike[str], writer: str, words: Mapping[st
     Raises:
       OSError: it cannot be written.
     """
-    place = os.path.join(folder, "data", "keeper", "summary")
+    place = os.path.join(folder, RunFile.KEEPER, RunFile.SUMMARY)
     make_folders(place)
     files.write_json(os.path.join(place, f"{writer}.json"), words)
 
 
 def summary_of_others(folder: str | os.PathLike[str], since_ns: int) -> dict[str, list[Any]]:
     """The newest summary entries of further writers, per key, set after a given time."""
-    place = os.path.join(folder, "data", "keeper", "summary")
+    place = os.path.join(folder, RunFile.KEEPER, RunFile.SUMMARY)
     newest: dict[str, list[Any]] = {}
     with tolerating(OSError) as missed:
         names = sorted(os.listdir(place))

@@ -68,7 +68,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ABANDONED_FILE",
-    "CLOSED_FILE",
     "COLUMNS_FILE",
     "CONSTANTS",
     "HIDDEN_TABLES",
@@ -77,8 +76,8 @@ __all__ = [
     "METADATA_KEY",
     "RESERVED",
     "WIDE",
-    "WRITER_FILE",
     "PartName",
+    "RunFile",
     "data_folder",
     "heartbeat_path",
     "irregular",
@@ -103,10 +102,6 @@ RESERVED = ("time", "scope", "at", "attempt", "writer", "lane", "seq", "index")
 METADATA_KEY = "rollbook"
 
 MANIFEST_FILE = "run.json"
-WRITER_FILE = "writer.json"
-CLOSED_FILE = "closed.json"
-"""In the folder of a writer: what it is, and, once it has closed, its last rows."""
-
 ABANDONED_FILE = "abandoned.parquet"
 COLUMNS_FILE = "0.columns.parquet"
 
@@ -121,6 +116,31 @@ description."""
 _NAME = re.compile(r"(?P<writer>[^/]+)\.L(?P<lane>\d{2,})\.(?P<kind>S\d{3,}|F|R)\.(?P<first>\d+)\.parquet")
 _TABLE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}")
 _MERGED = re.compile(r"merged\.(?P<first>\d+)\.parquet")
+
+
+class RunFile:
+    """Names of files that several modules use; the list above describes them.
+
+    WRITER and CLOSED are in the folder of a writer: what it is, and, once it has closed, its last rows. WRITERS is in
+    data, the others are in KEEPER, a folder.
+    """
+
+    KEEPER = os.path.join("data", "keeper")
+    WRITER = "writer.json"
+    CLOSED = "closed.json"
+    WRITERS = "writers.json"
+
+    ALERTS = "alerts.jsonl"
+    CHECKSUMS = "checksums.json"
+    DURABLE = "durable.json"
+    PLAN = "plan.json"
+    PULLED = "pulled.json"
+    RULES = "rules.json"
+    SEALED = "sealed.json"
+    SHIPPED = "shipped.json"
+    SHIPPED_NAMES = "shipped-names.json"
+    SUMMARY = "summary"
+    TROUBLES = "troubles.json"
 
 
 class PartName:
@@ -165,6 +185,11 @@ def heartbeat_path(run: str | os.PathLike[str]) -> str:
 def journal_folder(run: str | os.PathLike[str]) -> str:
     """The folder with the writers' folders."""
     return os.path.join(run, "data", "journal")
+
+
+def keeper_path(run: str | os.PathLike[str], *names: str) -> str:
+    """The folder data/keeper, or what is in it under these names (`KeeperFile`)."""
+    return os.path.join(run, "data", "keeper", *names)
 
 
 def table_folder(run: str | os.PathLike[str], table: str) -> str:

@@ -10,7 +10,7 @@ from rollbook.ground import manifest
 from rollbook.ground.files import read_json
 from rollbook.ground.foreign import tolerating
 from rollbook.ground.liveness import is_alive
-from rollbook.ground.run_files import MANIFEST_FILE, WRITER_FILE, heartbeat_path
+from rollbook.ground.run_files import MANIFEST_FILE, RunFile, heartbeat_path, journal_folder
 
 __all__ = ["STALE_SECONDS", "derived", "quiet_seconds", "why_unsealed"]
 
@@ -46,8 +46,8 @@ def _main_writer(run: str, about: Mapping[str, object]) -> dict[str, object] | N
     name = str(entry.get("writer") or "")
     if name and os.sep not in name:
         for path, inside in (
-            (os.path.join(run, "data", "journal", name, WRITER_FILE), None),
-            (os.path.join(run, "data", "writers.json"), name),
+            (os.path.join(journal_folder(run), name, RunFile.WRITER), None),
+            (os.path.join(run, "data", RunFile.WRITERS), name),
         ):
             info = read_json(path)
             writer = info if inside is None else info.get(inside)
@@ -69,11 +69,11 @@ def quiet_seconds(run: str, about: Mapping[str, object]) -> float:
 def why_unsealed(run: str | os.PathLike[str]) -> str:
     """Why the keeper could not seal a run's journal to Parquet, one sentence; "" if it could, or has not tried yet."""
     folder = os.fspath(run)
-    trouble = read_json(os.path.join(folder, "data", "keeper", "troubles.json")).get("seal")
+    trouble = read_json(os.path.join(folder, RunFile.KEEPER, RunFile.TROUBLES)).get("seal")
     words = trouble.get("words") if isinstance(trouble, dict) else None
     if not isinstance(words, str):
         return ""
-    journal = os.path.join(folder, "data", "journal")
+    journal = journal_folder(folder)
     with tolerating(OSError):
         for writer in os.listdir(journal):
             with tolerating(OSError):

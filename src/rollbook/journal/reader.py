@@ -22,6 +22,7 @@ from rollbook.errors import Damaged
 from rollbook.ground.columns import RowsPiece
 from rollbook.ground.files import is_folder
 from rollbook.ground.foreign import ours
+from rollbook.ground.run_files import journal_folder
 from rollbook.ground.tables import FORWARDED, timing_name
 from rollbook.journal.block_columns import BlockPiece
 from rollbook.journal.frame_files import FrameFile
@@ -122,7 +123,7 @@ class JournalReader:
         most_of_frame: int = 0,
     ) -> None:
         self._most_of_frame = most_of_frame
-        self._journal = os.path.join(run_folder, "data", "journal")
+        self._journal = journal_folder(run_folder)
         self._sealed, self._tables = sealed, tables
         self._writers: dict[str, WriterFiles] = {}
         self._listing = Listing(self._journal)

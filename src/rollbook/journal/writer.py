@@ -17,7 +17,7 @@ from rollbook.ground.bill import Bill
 from rollbook.ground.clocks import STANDARD, UNKNOWN, now
 from rollbook.ground.files import exists, make_folders
 from rollbook.ground.foreign import handled_by, is_foreign, ours, tolerating
-from rollbook.ground.run_files import CLOSED_FILE, WRITER_FILE
+from rollbook.ground.run_files import RunFile, journal_folder
 from rollbook.journal import format as layout
 from rollbook.journal import mapping
 from rollbook.journal.channel import Channel
@@ -116,7 +116,7 @@ class Writer:
         """The state of a new attempt. One call replaces the old one: an outside exception finds the old or the new."""
         pid = os.getpid()
         own_id = f"{int(time.time()):08x}-{pid}-{os.urandom(3).hex()}"
-        folder = os.path.join(self.run_folder, "data", "journal", own_id)
+        folder = os.path.join(journal_folder(self.run_folder), own_id)
         offset = time.time_ns() - now()
         offset += max(0, not_before - (now() + offset))
         return {
@@ -155,7 +155,7 @@ class Writer:
         }
         if self._whereabouts:
             about["whereabouts"] = self._whereabouts
-        self._replace(WRITER_FILE, about)
+        self._replace(RunFile.WRITER, about)
         self.opened = True
 
     def close(self) -> None:
@@ -177,7 +177,7 @@ class Writer:
                 "time": now() + self.time_offset,
                 "drops": self.bill.counts,
             }
-            self._unless_it_fails(lambda: self._replace(CLOSED_FILE, end))
+            self._unless_it_fails(lambda: self._replace(RunFile.CLOSED, end))
         if self in _live_writers:
             _live_writers.remove(self)
         self._closed_whole = True

@@ -8,7 +8,7 @@ import os
 from rollbook.errors import Damaged
 from rollbook.ground.files import is_folder, is_link, names_in, open_regular
 from rollbook.ground.foreign import ours, tolerating
-from rollbook.ground.run_files import CLOSED_FILE, WRITER_FILE
+from rollbook.ground.run_files import RunFile, journal_folder
 from rollbook.journal.segments import Segment
 
 TYPE_CHECKING = False
@@ -41,7 +41,7 @@ class WriterInfo:
         self.folder = folder
         self.id = os.path.basename(folder)
         self.problem = ""
-        about, self.problem = _read_json(os.path.join(folder, WRITER_FILE))
+        about, self.problem = _read_json(os.path.join(folder, RunFile.WRITER))
         self.closed: dict[str, object] | None = None
         self.adopt(about or {})
         if not self.clocks:
@@ -64,7 +64,7 @@ class WriterInfo:
     def look_closed(self) -> bool:
         """Check now whether the writer has closed."""
         if self.closed is None:
-            self.closed = _read_json(os.path.join(self.folder, CLOSED_FILE))[0]
+            self.closed = _read_json(os.path.join(self.folder, RunFile.CLOSED))[0]
         return self.closed is not None
 
     def last_seqs(self) -> dict[int, int]:
@@ -86,7 +86,7 @@ class WriterInfo:
 
 def list_writers(run_folder: str | os.PathLike[str]) -> list[WriterInfo]:
     """All writers with a folder in the run's journal, sorted by name (which begins with their start time)."""
-    journal = os.path.join(run_folder, "data", "journal")
+    journal = journal_folder(run_folder)
     folders = [os.path.join(journal, name) for name in names_in(journal)]
     return [WriterInfo(folder) for folder in folders if is_folder(folder) and not is_link(folder)]
 

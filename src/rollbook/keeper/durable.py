@@ -13,7 +13,7 @@ import sys
 from rollbook.ground.files import is_loose, read_json, write_json
 from rollbook.ground.foreign import ours, tolerating
 from rollbook.ground.liveness import boot_id, host_name
-from rollbook.ground.run_files import WRITER_FILE, heartbeat_path
+from rollbook.ground.run_files import RunFile, heartbeat_path, journal_folder
 from rollbook.journal import Positions
 from rollbook.keeper.own_files import keeper_folder
 from rollbook.keeper.writers import GRAIN_NS
@@ -53,9 +53,9 @@ class Durable:
     ) -> None:
         self._sync_file = sync_file or _sync_file
         folder = keeper_folder(run_folder)
-        self._journal = os.path.join(run_folder, "data", "journal")
+        self._journal = journal_folder(run_folder)
         self._heartbeat_path = heartbeat_path(os.path.abspath(run_folder))
-        self._durable_path = os.path.join(folder, "durable.json")
+        self._durable_path = os.path.join(folder, RunFile.DURABLE)
         self._clock, self._boot = clock, boot_id()
         self._positions: dict[str, Positions] = {}
         self._beat_at = self._own_at = -1e9
@@ -148,7 +148,7 @@ class Durable:
         if former == self._boot or not isinstance(marks, dict):
             return False
         for writer in marks:
-            about = read_json(os.path.join(self._journal, str(writer), WRITER_FILE))
+            about = read_json(os.path.join(self._journal, str(writer), RunFile.WRITER))
             if about.get("boot_id") == former and about.get("host") == host_name():
                 return True
         return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from rollbook.ground.files import read_json, write_json
-from rollbook.ground.run_files import WRITER_FILE
+from rollbook.ground.run_files import RunFile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class HostRows:
         # A stream from the first row on: there is only one key set, and frames would load msgspec.
         writer.rows_before_stream, writer.first_segment_bytes = 1, _SEGMENT_BYTES
         writer.open()
-        path = os.path.join(writer.folder, WRITER_FILE)
+        path = os.path.join(writer.folder, RunFile.WRITER)
         write_json(path, {**read_json(path), "keeper": True})  # others do not wait for it, and it keeps no run alive
         self._writer, self._attempt = writer, attempt
         self._log = writer.make_log(writer.channel())

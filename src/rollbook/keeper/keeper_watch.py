@@ -16,7 +16,7 @@ from rollbook.ground.files import is_folder, read_json
 from rollbook.ground.foreign import tolerating
 from rollbook.ground.liveness import Watch, is_alive
 from rollbook.keeper.launch import is_kept, launch
-from rollbook.keeper.own_files import Lock, state_path
+from rollbook.keeper.own_files import Lock, keeper_folder, state_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class KeeperWatch:
                 "no_keeper",
                 f"the run's keeper ended {_MOST_STARTS} times in a row soon after its start, and is not started again: "
                 "nothing is sealed, forwarded or shipped until finish(). What is logged is safe in the journal. Its "
-                f"reason is in {os.path.join(self._folder, 'data', 'keeper', 'log')}",
+                f"reason is in {os.path.join(keeper_folder(self._folder), 'log')}",
                 True,
             )
             return

@@ -14,7 +14,7 @@ import time
 from rollbook.ground.files import exists, is_file, make_folders, read_json
 from rollbook.ground.foreign import ours, tolerating
 from rollbook.ground.liveness import is_alive, same_place
-from rollbook.ground.run_files import CLOSED_FILE, WRITER_FILE
+from rollbook.ground.run_files import RunFile, journal_folder
 from rollbook.keeper.own_files import Lock, keeper_folder, state_path
 from rollbook.keeper.shared_keeper_files import may_share, shared_keeper
 
@@ -217,7 +217,7 @@ def wait_done(run_folder: str | os.PathLike[str], timeout: float) -> bool:
 
 def closed_writers(run_folder: str) -> set[str]:
     """The writers on this host that have closed."""
-    journal = os.path.join(run_folder, "data", "journal")
+    journal = journal_folder(run_folder)
     try:
         names = os.listdir(journal)
     except ours(OSError):
@@ -225,8 +225,8 @@ def closed_writers(run_folder: str) -> set[str]:
     return {
         name
         for name in names
-        if exists(os.path.join(journal, name, CLOSED_FILE))
-        and same_place(read_json(os.path.join(journal, name, WRITER_FILE)))
+        if exists(os.path.join(journal, name, RunFile.CLOSED))
+        and same_place(read_json(os.path.join(journal, name, RunFile.WRITER)))
     }
 
 

@@ -14,7 +14,7 @@ from rollbook.ground.bill import Bill
 from rollbook.ground.files import is_folder, make_folders, pasted, read_json
 from rollbook.ground.foreign import handled_by
 from rollbook.ground.liveness import host_name, same_place
-from rollbook.ground.run_files import heartbeat_path
+from rollbook.ground.run_files import RunFile, heartbeat_path
 from rollbook.ground.tables import FORWARDED
 from rollbook.ground.tuning import TUNING
 from rollbook.keeper.ballast import Ballast
@@ -433,7 +433,7 @@ class OneRun:
         if main is not None and main.id == (self._plan.main_writer or main.id):
             return main.here
         # When all is sealed, the writer.json files of closed writers move into one file.
-        about = read_json(os.path.join(self.folder, "data", "writers.json")).get(self._plan.main_writer)
+        about = read_json(os.path.join(self.folder, "data", RunFile.WRITERS)).get(self._plan.main_writer)
         return same_place(about) if isinstance(about, dict) else main is not None and main.here
 
     def _feed(self, finished: frozenset[str]) -> bool:

@@ -6,6 +6,7 @@ import os
 
 from rollbook.ground.files import make_folders, write_json
 from rollbook.ground.foreign import tolerating
+from rollbook.ground.run_files import RunFile
 from rollbook.keeper.own_files import keeper_folder
 
 TYPE_CHECKING = False
@@ -30,7 +31,7 @@ class Orders:
         """Write them where the keeper reads them; `x` is the clock for sinks with one step axis."""
         make_folders(keeper_folder(run_folder))
         asked: Plan = {"sinks": self.for_keeper, "x": x, "host_seconds": 10, "rules": self.rules}
-        write_json(os.path.join(keeper_folder(run_folder), "plan.json"), asked)
+        write_json(os.path.join(keeper_folder(run_folder), RunFile.PLAN), asked)
 
     def fed_here(self, keeper: str) -> list[object]:
         """The sinks that get their rows in this process, with a keeper as `init` takes it."""

@@ -13,13 +13,14 @@ import weakref
 from rollbook.ground.files import read_json, try_lock, unlock
 from rollbook.ground.foreign import ours, tolerating
 from rollbook.ground.liveness import host_name, identity, is_alive, machine, pid_namespace
+from rollbook.ground.run_files import RunFile
 
 __all__ = ["Lock", "keeper_folder", "place_name", "state_path", "sweep", "troubles_path"]
 
 
 def keeper_folder(run_folder: str) -> str:
     """`data/keeper` of a run, an absolute path."""
-    return os.path.join(os.path.abspath(run_folder), "data", "keeper")
+    return os.path.join(os.path.abspath(run_folder), RunFile.KEEPER)
 
 
 def place_name() -> str:
@@ -38,7 +39,7 @@ def state_path(run_folder: str) -> str:
 
 def troubles_path(run_folder: str) -> str:
     """Where a keeper reports which sinks get nothing: {name: {"words": …, "failures": n}}."""
-    return os.path.join(keeper_folder(run_folder), "troubles.json")
+    return os.path.join(keeper_folder(run_folder), RunFile.TROUBLES)
 
 
 def sweep(folder: str) -> None:

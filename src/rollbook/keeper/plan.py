@@ -7,7 +7,7 @@ import os
 from rollbook.ground import manifest
 from rollbook.ground.files import read_json
 from rollbook.ground.foreign import tolerating
-from rollbook.ground.run_files import MANIFEST_FILE
+from rollbook.ground.run_files import MANIFEST_FILE, RunFile
 from rollbook.keeper.own_files import keeper_folder
 
 TYPE_CHECKING = False
@@ -31,7 +31,10 @@ class Plan:
 
     def __init__(self, run_folder: str) -> None:
         self._folder = run_folder
-        self._paths = (os.path.join(keeper_folder(run_folder), "plan.json"), os.path.join(run_folder, MANIFEST_FILE))
+        self._paths = (
+            os.path.join(keeper_folder(run_folder), RunFile.PLAN),
+            os.path.join(run_folder, MANIFEST_FILE),
+        )
         self._stamp: tuple[object, ...] | None = None
         self._asked: tuple[object, ...] | None = None
         self.info: dict[str, Any] = {}

@@ -17,7 +17,7 @@ import time
 from rollbook.ground import manifest
 from rollbook.ground.files import is_folder, read_json, remove, write_json
 from rollbook.ground.foreign import tolerating
-from rollbook.ground.run_files import WRITER_FILE
+from rollbook.ground.run_files import RunFile, journal_folder
 from rollbook.ground.tuning import TUNING
 from rollbook.keeper.cursors import as_cursor
 from rollbook.keeper.own_files import keeper_folder
@@ -49,12 +49,12 @@ _MOST_FAILURES = 3
 
 def rules_path(run_folder: str) -> str:
     """data/keeper/rules.json: how far the rules have read, and their memory."""
-    return os.path.join(run_folder, "data", "keeper", "rules.json")
+    return os.path.join(run_folder, RunFile.KEEPER, RunFile.RULES)
 
 
 def alerts_path(run_folder: str) -> str:
     """data/keeper/alerts.jsonl: the alerts of the rules, one a line, for the training process (`run.on_alert`)."""
-    return os.path.join(run_folder, "data", "keeper", "alerts.jsonl")
+    return os.path.join(run_folder, RunFile.KEEPER, RunFile.ALERTS)
 
 
 class Rules:
@@ -554,12 +554,12 @@ class _RuleBook:
             with open(alerts_path(self._folder), "a", encoding="utf-8") as file:
                 file.write(json.dumps(line) + "\n")
         except (OSError, TypeError, ValueError) as err:
-            self._owner._report("alerts.jsonl", f"an alert cannot be passed on to the training: {err}")
+            self._owner._report(RunFile.ALERTS, f"an alert cannot be passed on to the training: {err}")
 
     def _is_keepers(self, writer: str) -> bool:
         known = self._keepers.get(writer)
         if known is None:
-            about = read_json(os.path.join(self._folder, "data", "journal", writer, WRITER_FILE))
+            about = read_json(os.path.join(journal_folder(self._folder), writer, RunFile.WRITER))
             known = about.get("keeper") is True
             if about:
                 self._keepers[writer] = known
@@ -579,7 +579,7 @@ class _RuleBook:
         try:
             write_json(rules_path(self._folder), {"cursor": cursor, "said": self._alerts.state(), "rules": memories})
         except OSError as err:
-            self._owner._report("rules.json", f"what the rules remember cannot be saved: {err}")
+            self._owner._report(RunFile.RULES, f"what the rules remember cannot be saved: {err}")
 
 
 class _AlertWriter:
@@ -601,7 +601,7 @@ class _AlertWriter:
         self.close()
         writer = Writer(self._folder, attempt=attempt, clocks=tuple(info.clocks) or STANDARD, main=False)
         writer.open()
-        path = os.path.join(writer.folder, WRITER_FILE)
+        path = os.path.join(writer.folder, RunFile.WRITER)
         write_json(path, {**read_json(path), "keeper": True})  # others do not wait for it, and it keeps no run alive
         self._disregard(writer.id)
         self._writer, self._attempt = writer, attempt

@@ -21,6 +21,7 @@ import zlib
 
 from rollbook.ground.files import is_folder, make_folders, read_json, try_lock, unlock
 from rollbook.ground.liveness import boot_id, identity, is_alive, pid_namespace
+from rollbook.ground.run_files import RunFile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def may_share(run_folder: str) -> bool:
     """
     if os.name != "posix" or os.environ.get(MODE_VARIABLE) == "run":
         return False
-    plan = read_json(os.path.join(run_folder, "data", "keeper", "plan.json"))
+    plan = read_json(os.path.join(run_folder, RunFile.KEEPER, RunFile.PLAN))
     from rollbook.health import are_ours
     from rollbook.sinks import are_files
 

@@ -7,6 +7,7 @@ import os
 
 from rollbook.ground.addresses import origin_of
 from rollbook.ground.files import read_json
+from rollbook.ground.run_files import RunFile
 from rollbook.keeper.child import Child
 from rollbook.keeper.own_files import keeper_folder
 
@@ -76,7 +77,7 @@ class Shipping(Child):
         """Why nothing arrives there, and how many tries in a row failed; None if all is well."""
         if not self.failures:
             return None
-        shipped = read_json(os.path.join(keeper_folder(self._run_folder), "shipped.json"))
+        shipped = read_json(os.path.join(keeper_folder(self._run_folder), RunFile.SHIPPED))
         words = str(shipped.get("words") or self.reason)
         files, size = shipped.get("waiting_files") or 0, shipped.get("waiting_bytes") or 0
         until = "until that is mended" if self._was_definite else "and are shipped later"
@@ -127,6 +128,6 @@ class Shipping(Child):
             self._is_home = self.was_final
             return True
         self._was_definite = status == 1
-        words = read_json(os.path.join(keeper_folder(self._run_folder), "shipped.json")).get("words")
+        words = read_json(os.path.join(keeper_folder(self._run_folder), RunFile.SHIPPED)).get("words")
         self._failed(f"shipping failed: {words or self._why(status)}. It is tried again")
         return False

@@ -8,7 +8,7 @@ import time
 from rollbook.ground.files import exists, read_json
 from rollbook.ground.foreign import ours
 from rollbook.ground.liveness import Watch, same_place
-from rollbook.ground.run_files import CLOSED_FILE, WRITER_FILE
+from rollbook.ground.run_files import RunFile, journal_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class KnownWriter:
 
     def __init__(self, id: str, folder: str, about: dict[str, object], now: float) -> None:
         self.id, self.folder, self.about = id, folder, about
-        self._closed_file = os.path.join(folder, CLOSED_FILE)
+        self._closed_file = os.path.join(folder, RunFile.CLOSED)
         self.here = same_place(about)
         self.main = about.get("main") is True
         attempt = about.get("attempt")
@@ -112,7 +112,7 @@ class Writers:
 
     def __init__(self, run_folder: str, clock: Callable[[], float]) -> None:
         self.are_known = True
-        self._journal = os.path.join(run_folder, "data", "journal")
+        self._journal = journal_folder(run_folder)
         self._clock = clock
         self._known: dict[str, KnownWriter] = {}
         self._own: set[str] = set()
@@ -143,7 +143,7 @@ class Writers:
             self._known.pop(name).let_go()
         for name in names - self._known.keys():
             folder = os.path.join(self._journal, name)
-            about = read_json(os.path.join(folder, WRITER_FILE))
+            about = read_json(os.path.join(folder, RunFile.WRITER))
             if about:  # otherwise it is being made, or is no writer
                 self._known[name] = KnownWriter(name, folder, about, self._clock())
         self._is_settled = self._known.keys() == names and time.time_ns() - changed > GRAIN_NS

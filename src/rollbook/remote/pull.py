@@ -11,6 +11,7 @@ from rollbook.errors import NotARun, RemoteUnreachable, RunExists
 from rollbook.ground import manifest
 from rollbook.ground.addresses import is_copy, origin_of
 from rollbook.ground.files import pasted, write_json
+from rollbook.ground.run_files import RunFile
 from rollbook.ground.status import derived
 from rollbook.remote import Remote, perform
 from rollbook.remote.commit import Manifest, NotShipped
@@ -71,7 +72,7 @@ def pull(remote: Remote, run: str, root: str | os.PathLike[str]) -> Pulled:
     others = [manifest for id, manifest in manifests.items() if origin is None or id != origin.id]
     files = {path: file.sha256 for other in others for path, file in other.files.items() if not file.covers}
     covers = [cover for other in others for file in other.files.values() for cover in file.covers]
-    os.makedirs(os.path.join(folder, "data", "keeper"), exist_ok=True)
+    os.makedirs(os.path.join(folder, RunFile.KEEPER), exist_ok=True)
     _keep_run_json(folder, run_json.data, {"url": remote.url, "covers": covers, "files": files})
     return report
 
@@ -95,7 +96,7 @@ def _keep_run_json(folder: str, run_json: bytes, pulled: dict[str, object]) -> N
         else:
             takes = here[0] <= there[0] if was_copy else here < there and derived(folder, about) != "running"
         write_json(
-            os.path.join(folder, "data", "keeper", "pulled.json"), {**pulled, "copy": takes or was_copy}, durable=True
+            os.path.join(folder, RunFile.KEEPER, RunFile.PULLED), {**pulled, "copy": takes or was_copy}, durable=True
         )
         if takes:
             write_json(manifest.path_of(folder), json.loads(run_json), durable=True, indent=1)

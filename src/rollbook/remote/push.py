@@ -17,7 +17,7 @@ from rollbook.errors import Damaged, NotARun, RemoteError, RemoteUnreachable, Ro
 from rollbook.ground import manifest
 from rollbook.ground.addresses import Origin, begin, check_remote, is_copy, origin_of, pulled_from, run_and_base
 from rollbook.ground.files import pasted, read_json, try_lock, unlock, write_json
-from rollbook.ground.run_files import MANIFEST_FILE, heartbeat_path
+from rollbook.ground.run_files import MANIFEST_FILE, RunFile, heartbeat_path
 from rollbook.remote import Remote, claim, open_remote, perform
 from rollbook.remote.catalogue import mark_pushed, note_run
 from rollbook.remote.commit import Commits, Gone, Local, Manifest, NotShipped, plan
@@ -85,7 +85,7 @@ def push(
     """
     folder = os.path.abspath(os.fspath(run))
     origin = _origin_for(folder, url)
-    own = os.path.join(folder, "data", "keeper")
+    own = os.path.join(folder, RunFile.KEEPER)
     os.makedirs(own, exist_ok=True)
     fd = os.open(os.path.join(own, "ship.lock"), os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666)
     try:
@@ -140,7 +140,7 @@ class _Shipment:
         self.folder, self.origin, self.final = folder, origin, final
         self.patience, self.every = patience, every
         self.clock_began = time.monotonic()
-        self.state_path = os.path.join(folder, "data", "keeper", "shipped.json")
+        self.state_path = os.path.join(folder, RunFile.KEEPER, RunFile.SHIPPED)
         self.before = read_json(self.state_path)
         self.snapshots = Snapshots(folder, final=final)
         pulled = pulled_from(folder)
@@ -355,7 +355,7 @@ class _Shipment:
             write_json(self.state_path, state)
             if self.last is not None:
                 names = {path: file.sha256 for path, file in self.last.files.items()}
-                write_json(os.path.join(os.path.dirname(self.state_path), "shipped-names.json"), names)
+                write_json(os.path.join(os.path.dirname(self.state_path), RunFile.SHIPPED_NAMES), names)
         except OSError:
             return
 
@@ -367,7 +367,7 @@ class _Shipment:
             return []
         if self.last is not None:
             return [file.size for file in plan(self.last.files, local.files, (), local.elsewhere, another_name).uploads]
-        names = read_json(os.path.join(os.path.dirname(self.state_path), "shipped-names.json"))
+        names = read_json(os.path.join(os.path.dirname(self.state_path), RunFile.SHIPPED_NAMES))
         return [file.size for path, file in local.files.items() if names.get(path) != file.sha256]
 
 
@@ -383,7 +383,7 @@ def _last_names(folder: str) -> Any:
     """The names of the manifest when it was last seen: enough to know which of them are settled."""
     from rollbook.remote.commit import Named
 
-    names = read_json(os.path.join(folder, "data", "keeper", "shipped-names.json"))
+    names = read_json(os.path.join(folder, RunFile.KEEPER, RunFile.SHIPPED_NAMES))
     return {path: Named("", 0, str(sha)) for path, sha in names.items() if not path.endswith(".seg")}
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from rollbook.errors import Damaged, NewerFormat
 from rollbook.ground.files import names_in, own_files, read_json, read_regular, write_json
-from rollbook.ground.run_files import CLOSED_FILE, MANIFEST_FILE, WRITER_FILE, PartName, parse_name, read_metadata
+from rollbook.ground.run_files import MANIFEST_FILE, PartName, RunFile, journal_folder, parse_name, read_metadata
 from rollbook.remote.commit import Local, LocalFile, Named
 from rollbook.remote.row_ranges import Cover
 from rollbook.remote.steps import LookAgain
@@ -48,10 +48,10 @@ class Snapshots:
 
     def __init__(self, run: str, *, final: bool = False) -> None:
         self.run, self.final = os.path.abspath(run), final
-        self._cache_path = os.path.join(self.run, "data", "keeper", "checksums.json")
+        self._cache_path = os.path.join(self.run, RunFile.KEEPER, RunFile.CHECKSUMS)
         self._known: dict[str, object] = read_json(self._cache_path)
         self._seen: dict[str, Any] = {}
-        pulled = read_json(os.path.join(self.run, "data", "keeper", "pulled.json"))
+        pulled = read_json(os.path.join(self.run, RunFile.KEEPER, RunFile.PULLED))
         self.elsewhere: list[Cover] = [
             (str(c[0]), str(c[1]), int(c[2]), str(c[3]), int(c[4]), int(c[5])) for c in pulled.get("covers") or ()
         ]
@@ -82,7 +82,7 @@ class Snapshots:
     # -- the journal
 
     def _journal(self) -> Iterator[LocalFile]:
-        remote = os.path.join(self.run, "data", "journal")
+        remote = journal_folder(self.run)
         for writer in names_in(remote):
             folder = os.path.join(remote, writer)
             if os.path.islink(folder) or not os.path.isdir(folder):
@@ -90,7 +90,7 @@ class Snapshots:
             for name in own_files(folder):
                 parsed, path = parse_name(name), f"data/journal/{writer}/{name}"
                 try:
-                    if name in (WRITER_FILE, CLOSED_FILE):
+                    if name in (RunFile.WRITER, RunFile.CLOSED):
                         yield _of_bytes(path, read_regular(os.path.join(folder, name)))
                     elif parsed is not None and parsed[0] == "seg":
                         file = _segment(path, os.path.join(folder, name))
@@ -106,13 +106,13 @@ class Snapshots:
     def _settled(self, named: dict[str, Named], files: dict[str, LocalFile]) -> set[str]:
         """Names of the manifest whose content is in other files of the folder now."""
         settled = set()
-        closed = read_json(os.path.join(self.run, "data", "writers.json"))
+        closed = read_json(os.path.join(self.run, "data", RunFile.WRITERS))
         for path in named:
             if path in files:
                 continue
             if path.startswith("data/journal/") and not named[path].covers:
                 writer = path.split("/")[2]
-                if writer in closed or os.path.exists(os.path.join(self.run, "data", "journal", writer, WRITER_FILE)):
+                if writer in closed or os.path.exists(os.path.join(journal_folder(self.run), writer, RunFile.WRITER)):
                     settled.add(path)
             elif path.startswith("data/pyramid/"):
                 settled.add(path)

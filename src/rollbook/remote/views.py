@@ -24,7 +24,7 @@ from typing import Any
 from rollbook.errors import Damaged, NotARun, RemoteError, RemoteUnreachable, RollbookError
 from rollbook.ground.addresses import check_remote
 from rollbook.ground.files import pasted, read_json, write_json
-from rollbook.ground.run_files import MANIFEST_FILE, PartName, heartbeat_path
+from rollbook.ground.run_files import MANIFEST_FILE, PartName, RunFile, heartbeat_path
 from rollbook.ground.source import cache_root, is_view
 from rollbook.remote.commit import Commits, Manifest, NotShipped
 from rollbook.remote.opening import open_remote
@@ -207,7 +207,7 @@ class _View:
                 self._make_hole(path, int(entry[1]))
         self._write("data/writers.json", _joined_writers(remote, self.run, manifests))
         self._write(MANIFEST_FILE, run_json.data)
-        os.makedirs(os.path.join(self.folder, "data", "keeper"), exist_ok=True)
+        os.makedirs(os.path.join(self.folder, RunFile.KEEPER), exist_ok=True)
         beat = heartbeat_path(self.folder)
         if not os.path.exists(beat):
             self._write(os.path.relpath(beat, self.folder), b"{}")
@@ -348,7 +348,7 @@ def is_sound(path: str) -> bool:
     return (
         bool(path)
         and all(_is_name(name) for name in names)
-        and names[:2] != ["data", "keeper"]
+        and "/".join(names[:2]) != "data/keeper"
         and path != MANIFEST_FILE
     )
 

@@ -16,7 +16,7 @@ from rollbook.errors import NotARun
 from rollbook.ground import liveness, manifest
 from rollbook.ground.files import exists, make_folders
 from rollbook.ground.foreign import ours, tolerating
-from rollbook.ground.run_files import MANIFEST_FILE
+from rollbook.ground.run_files import MANIFEST_FILE, RunFile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def _make(folder: str, home: str, nonce: str, extract: Mapping[str, Any]) -> boo
         "host": liveness.host_name(),
         "part": {"of": home, "home": (extract.get("home") or {}).get("host", ""), "since": time.time()},
     }
-    make_folders(os.path.join(folder, "data", "keeper"))
+    make_folders(os.path.join(folder, RunFile.KEEPER))
     if extract.get("remote"):
         from rollbook.ground.addresses import begin
 

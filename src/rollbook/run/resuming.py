@@ -13,7 +13,7 @@ from rollbook.errors import ForeignManifest, NotARun
 from rollbook.ground import liveness, manifest
 from rollbook.ground.files import exists
 from rollbook.ground.foreign import ours, tolerating
-from rollbook.ground.run_files import CLOSED_FILE, MANIFEST_FILE, WRITER_FILE, heartbeat_path
+from rollbook.ground.run_files import MANIFEST_FILE, RunFile, heartbeat_path, journal_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def living_writers(folder: str) -> list[dict[str, Any]]:
     """The writers of a run that may still log: alive here, or elsewhere with a fresh heartbeat."""
     import json
 
-    journal = os.path.join(folder, "data", "journal")
+    journal = journal_folder(folder)
     living = []
     with tolerating(OSError) as missed:
         names = os.listdir(journal)
@@ -69,9 +69,9 @@ def living_writers(folder: str) -> list[dict[str, Any]]:
         return []
     for name in names:
         path = os.path.join(journal, name)
-        if exists(os.path.join(path, CLOSED_FILE)):
+        if exists(os.path.join(path, RunFile.CLOSED)):
             continue
-        described = os.path.join(path, WRITER_FILE)
+        described = os.path.join(path, RunFile.WRITER)
         with tolerating(OSError, ValueError) as missed, open(described, encoding="utf-8") as file:
             who = json.load(file)
         if missed:

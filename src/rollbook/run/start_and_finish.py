@@ -12,7 +12,7 @@ from rollbook.ground.clocks import now
 from rollbook.ground.files import exists, is_folder, is_loose, names_in, pasted
 from rollbook.ground.foreign import handled_by, tolerating
 from rollbook.ground.liveness import identity
-from rollbook.ground.run_files import WRITER_FILE
+from rollbook.ground.run_files import RunFile, journal_folder
 from rollbook.ground.tuning import TUNING
 from rollbook.run import ending
 from rollbook.run.current import opened
@@ -93,10 +93,10 @@ def undo(writer: Writer, made: bool, status: str) -> None:
     if run is not None:
         run.finish(status)
         return
-    if exists(os.path.join(writer.folder, WRITER_FILE)):
+    if exists(os.path.join(writer.folder, RunFile.WRITER)):
         writer.opened = True
         writer.close()
-    journal = os.path.join(writer.run_folder, "data", "journal")
+    journal = journal_folder(writer.run_folder)
     others = set(names_in(journal)) - {os.path.basename(writer.folder)}
     if made and not others and manifest.look(writer.run_folder).get("nonce", writer.nonce) == writer.nonce:
         import shutil

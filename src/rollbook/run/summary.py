@@ -7,6 +7,7 @@ import time
 
 from rollbook.ground import manifest
 from rollbook.ground.foreign import tolerating
+from rollbook.ground.run_files import RunFile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ class SummaryWords:
         folder, summary = self._run.folder, self._run.summary
         stamp = self._others_stamp
         with tolerating(OSError):
-            stamp = os.stat(os.path.join(folder, "data", "keeper", "summary")).st_mtime_ns
+            stamp = os.stat(os.path.join(folder, RunFile.KEEPER, RunFile.SUMMARY)).st_mtime_ns
         if stamp == self._others_stamp:
             return False
         is_new = False

@@ -7,6 +7,7 @@ import threading
 import time
 
 from rollbook.ground.foreign import handled_by, tolerating
+from rollbook.ground.run_files import RunFile
 from rollbook.ground.tuning import TUNING
 
 TYPE_CHECKING = False
@@ -48,7 +49,7 @@ class Ticker(threading.Thread):
         self._cost_due = time.monotonic() + TUNING.first_cost_seconds
         self._rows_at_last = 0  # number of rows when the last such row was written
         self._sync_announced = False  # whether the next round follows a sync
-        self._synced = os.path.join(run.folder, "data", "keeper", "durable.json")
+        self._synced = os.path.join(run.folder, RunFile.KEEPER, RunFile.DURABLE)
         self._log = run._writer.make_log(
             run._writer.channel(prefix="rollbook/", scope="rollbook", current=run._channel.current)
         )

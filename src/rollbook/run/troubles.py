@@ -6,6 +6,7 @@ import os
 
 from rollbook.ground.files import read_json
 from rollbook.ground.foreign import tolerating
+from rollbook.ground.run_files import RunFile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class Troubles:
 
     @property
     def _path(self) -> str:
-        return os.path.join(self._run.folder, "data", "keeper", "troubles.json")
+        return os.path.join(self._run.folder, RunFile.KEEPER, RunFile.TROUBLES)
 
 
 def keeper_bill(folder: Path, parts: Parts) -> dict[str, object]:

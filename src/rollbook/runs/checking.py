@@ -15,6 +15,7 @@ from rollbook.book import Book
 from rollbook.ground.clocks import UNKNOWN
 from rollbook.ground.columns import Columns, Piece
 from rollbook.ground.files import read_json
+from rollbook.ground.run_files import RunFile
 from rollbook.protocols import Alert, RunInfo
 
 TYPE_CHECKING = False
@@ -56,11 +57,11 @@ def asked(folder: str | os.PathLike[str]) -> tuple[dict[str, str], int, str | No
       How many rows they have read. How seldom they report a healthy run, as measured; None where foreign rules are
       among them, or none at all.
     """
-    keeper = os.path.join(folder, "data", "keeper")
-    specs = read_json(os.path.join(keeper, "plan.json")).get("rules")
+    keeper = os.path.join(folder, RunFile.KEEPER)
+    specs = read_json(os.path.join(keeper, RunFile.PLAN)).get("rules")
     names = [spec.get("name") for spec in specs if isinstance(spec, dict)] if isinstance(specs, list) else []
     named = [name[:100] for name in names[:_MOST_RULES] if isinstance(name, str)]
-    cursor = read_json(os.path.join(keeper, "rules.json")).get("cursor")
+    cursor = read_json(os.path.join(keeper, RunFile.RULES)).get("cursor")
     lanes = [lanes for lanes in cursor.values() if isinstance(lanes, dict)] if isinstance(cursor, dict) else []
     rows = sum(seq for each in lanes for seq in each.values() if isinstance(seq, int))
     promise = health.FALSE_ALARMS if named and set(named) <= set(health.DEFAULT) else None

@@ -17,7 +17,7 @@ from rollbook.errors import Damaged, NewerFormat
 from rollbook.ground.files import read_json
 from rollbook.ground.foreign import tolerating
 from rollbook.ground.liveness import boot_id, is_alive
-from rollbook.ground.run_files import parse_name
+from rollbook.ground.run_files import RunFile, parse_name
 from rollbook.journal import Segment, WriterInfo
 
 TYPE_CHECKING = False
@@ -74,7 +74,7 @@ class DurableMarks:
     def _noted(self) -> tuple[str, dict[str, dict[str, object]]]:
         """(the boot of the marks, the marks), read when a row is doubtful."""
         with tolerating(OSError, ValueError, KeyError, TypeError, AttributeError):
-            noted = read_json(os.path.join(self._run, "data", "keeper", "durable.json"))
+            noted = read_json(os.path.join(self._run, RunFile.KEEPER, RunFile.DURABLE))
             return str(noted["boot_id"]), {str(w): dict(lanes) for w, lanes in noted["marks"].items()}
         return "", {}
 

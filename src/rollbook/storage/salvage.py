@@ -17,7 +17,7 @@ from rollbook.errors import Damaged, NewerFormat
 from rollbook.ground.array_types import NDArray
 from rollbook.ground.arrow import take_table, to_numpy
 from rollbook.ground.files import own_files, read_json
-from rollbook.ground.run_files import PartName, data_folder, journal_folder, parse_name, part_folder
+from rollbook.ground.run_files import PartName, RunFile, data_folder, journal_folder, parse_name, part_folder
 from rollbook.journal import FrameFile, Segment, SegmentHeader, WriterInfo, decode
 from rollbook.storage.encode import write_part
 from rollbook.storage.frame_tables import FrameTables
@@ -230,7 +230,7 @@ def _writer(run: str, name: str) -> WriterInfo:
     """A writer whose folder may be gone already."""
     info = WriterInfo(os.path.join(journal_folder(run), name))
     if not info.about:
-        known = read_json(os.path.join(data_folder(run), "writers.json")).get(name)
+        known = read_json(os.path.join(data_folder(run), RunFile.WRITERS)).get(name)
         if isinstance(known, dict):
             info.adopt(known)
     return info

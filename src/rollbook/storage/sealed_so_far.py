@@ -12,7 +12,7 @@ from itertools import groupby
 
 from rollbook.ground.files import read_json, write_json
 from rollbook.ground.foreign import tolerating
-from rollbook.ground.run_files import HIDDEN_TABLES, PartName, data_folder, part_folders
+from rollbook.ground.run_files import HIDDEN_TABLES, PartName, RunFile, data_folder, part_folders
 from rollbook.storage.parts import OpenParts, covers_of
 
 __all__ = ["SealedSoFar", "Stream", "missing_parts"]
@@ -32,7 +32,7 @@ class SealedSoFar:
     """
 
     def __init__(self, run: str) -> None:
-        self._path = os.path.join(data_folder(run), "keeper", "sealed.json")
+        self._path = os.path.join(data_folder(run), "keeper", RunFile.SEALED)
         self.lasts: dict[Stream, int] = {}
         self.new: dict[Stream, int] = {}
         for writer, streams in read_json(self._path).items():

@@ -18,6 +18,7 @@ from rollbook.adapters.lightzero.counters import as_given
 from rollbook.errors import RollbookError
 from rollbook.ground.bill import counted
 from rollbook.ground.describe import histogram_of
+from rollbook.ground.run_files import RunFile
 from rollbook.ground.values import Histogram, flatten, scalar_of
 from rollbook.ground.values.arrays import host_array
 
@@ -34,7 +35,7 @@ __all__ = ["EventWriter", "clock_of", "sinks_of"]
 def sinks_of(run: Scope) -> set[str]:
     """The names of the sinks that the run's keeper writes to."""
     try:
-        plan = json.loads((run.folder / "data" / "keeper" / "plan.json").read_text(encoding="utf-8"))
+        plan = json.loads((run.folder / RunFile.KEEPER / RunFile.PLAN).read_text(encoding="utf-8"))
         return {str(sink.get("name")) for sink in plan.get("sinks", ()) if isinstance(sink, dict)}
     except (OSError, ValueError):
         return set()

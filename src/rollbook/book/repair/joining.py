@@ -18,7 +18,7 @@ from rollbook.errors import BadInput, RunIsLive
 from rollbook.ground import manifest
 from rollbook.ground.files import is_regular, read_json, write_json
 from rollbook.ground.liveness import is_alive
-from rollbook.ground.run_files import CLOSED_FILE, MANIFEST_FILE, WRITER_FILE, PartName, data_folder
+from rollbook.ground.run_files import MANIFEST_FILE, PartName, RunFile, data_folder
 from rollbook.ground.status import STALE_SECONDS, quiet_seconds
 from rollbook.journal import list_writers
 from rollbook.storage import write_writers_file
@@ -116,7 +116,7 @@ def _files(part: str) -> Iterator[str]:
     """The files to copy, by name in the part; each writer's info file first, so that rows are never without it."""
     for folder, folders, names in os.walk(part):
         folders.sort()
-        for name in sorted(names, key=lambda name: (name == CLOSED_FILE, name != WRITER_FILE, name)):
+        for name in sorted(names, key=lambda name: (name == RunFile.CLOSED, name != RunFile.WRITER, name)):
             inside = os.path.relpath(os.path.join(folder, name), part).replace(os.sep, "/")
             if inside in _STAY or inside.startswith(_STAY_BELOW) or name.endswith((".tmp", ".lock")):
                 continue
@@ -150,7 +150,7 @@ def _copy(path: str, at: str) -> None:
 
 
 def _join_manifests(part: str, run: str) -> None:
-    path = os.path.join(data_folder(run), "writers.json")
-    theirs, ours = read_json(os.path.join(data_folder(part), "writers.json")), read_json(path)
+    path = os.path.join(data_folder(run), RunFile.WRITERS)
+    theirs, ours = read_json(os.path.join(data_folder(part), RunFile.WRITERS)), read_json(path)
     if set(theirs) - set(ours):
         write_json(path, {**theirs, **ours}, durable=True)

@@ -10,7 +10,7 @@ import time
 from rollbook.book.book import Book
 from rollbook.ground import manifest
 from rollbook.ground.files import read_json
-from rollbook.ground.run_files import data_folder
+from rollbook.ground.run_files import RunFile, data_folder
 from rollbook.journal import WriterInfo
 
 TYPE_CHECKING = False
@@ -25,7 +25,7 @@ def rebuilt(folder: str, writers: list[WriterInfo]) -> RunJson:
     name, _, identity = os.path.basename(os.path.normpath(folder)).rpartition("-")
     known = {info.id: dict(info.about) for info in writers}
     gone = read_json(
-        os.path.join(data_folder(folder), "writers.json")
+        os.path.join(data_folder(folder), RunFile.WRITERS)
     )  # writers whose folders were removed after sealing
     for writer, about in gone.items():
         if isinstance(about, dict):

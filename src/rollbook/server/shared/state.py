@@ -16,7 +16,7 @@ from rollbook.book import Book
 from rollbook.errors import RollbookError
 from rollbook.ground import files, source
 from rollbook.ground.liveness import is_alive
-from rollbook.ground.run_files import CLOSED_FILE, MANIFEST_FILE, WRITER_FILE, heartbeat_path
+from rollbook.ground.run_files import MANIFEST_FILE, RunFile, heartbeat_path
 from rollbook.server.settings import Settings
 from rollbook.server.shared.catalogue import Catalogue, RunRow
 from rollbook.server.shared.shapes import Refused
@@ -149,7 +149,7 @@ _DEAD: set[str] = set()
 
 
 def _is_dead(writer: str) -> bool:
-    if writer not in _DEAD and is_alive(files.read_json(os.path.join(writer, WRITER_FILE))) is False:
+    if writer not in _DEAD and is_alive(files.read_json(os.path.join(writer, RunFile.WRITER))) is False:
         _DEAD.add(writer)
     return writer in _DEAD
 
@@ -166,7 +166,7 @@ def _journal(path: str) -> list[tuple[str, int, int, bool]]:
         try:
             with os.scandir(os.path.join(path, writer)) as entries:
                 for entry in entries:
-                    closed |= entry.name == CLOSED_FILE
+                    closed |= entry.name == RunFile.CLOSED
                     total += entry.stat().st_size
                     names += 1
         except OSError:

@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from rollbook.ground.run_files import RunFile
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint
 from rollbook.server.shared.shapes import Answer, OfRun, Refused, RunAsk, plain
@@ -88,7 +89,7 @@ def log_files(row: RunRow) -> list[LogFile]:
     """The text files of a run that are logs, the newest first."""
     ranked: list[tuple[float, LogFile]] = []
     root = os.path.realpath(row.folder)
-    places = [os.path.join(root, "log"), os.path.join(root, "logs"), root, os.path.join(root, "data", "keeper")]
+    places = [os.path.join(root, "log"), os.path.join(root, "logs"), root, os.path.join(root, RunFile.KEEPER)]
     for place in places:
         for here, folders, names in os.walk(place):
             folders[:] = (

@@ -8,7 +8,7 @@ they no longer use are sealed. Writers of another host or pid namespace are left
 from __future__ import annotations
 
 import rollbook.ground.readers  # noqa: F401 - first: it explains a package that does not load
-from rollbook.ground.run_files import CLOSED_FILE, WRITER_FILE
+from rollbook.ground.run_files import RunFile
 
 # isort: split
 
@@ -115,18 +115,18 @@ def _remove_empty_writers(run: str, least: int) -> None:
     Args:
       least: only if there are at least this many.
     """
-    path = os.path.join(data_folder(run), "writers.json")
+    path = os.path.join(data_folder(run), RunFile.WRITERS)
     known = read_json(path)
     empty = [
         info
         for info in list_writers(run)
-        if info.closed is not None and info.about and not set(names_in(info.folder)) - {WRITER_FILE, CLOSED_FILE}
+        if info.closed is not None and info.about and not set(names_in(info.folder)) - {RunFile.WRITER, RunFile.CLOSED}
     ]
     if len(empty) < least:
         return
     write_json(path, {**known, **{info.id: {**info.about, "closed": info.closed} for info in empty}}, durable=True)
     for info in empty:
-        for name in (CLOSED_FILE, WRITER_FILE):
+        for name in (RunFile.CLOSED, RunFile.WRITER):
             unlink(os.path.join(info.folder, name))
         try:
             os.rmdir(info.folder)

@@ -28,10 +28,9 @@ from rollbook.ground.arrow import (
 )
 from rollbook.ground.files import own_files, remove
 from rollbook.ground.run_files import (
-    CLOSED_FILE,
     HIDDEN_TABLES,
-    WRITER_FILE,
     PartName,
+    RunFile,
     data_folder,
     journal_folder,
     part_folder,
@@ -436,7 +435,7 @@ def _is_done(run: str, writer: str) -> bool:
     """Whether a writer has closed, and all of its journal is sealed."""
     folder = os.path.join(journal_folder(run), writer)
     names = own_files(folder)
-    return set(names) <= {WRITER_FILE, CLOSED_FILE} and (not names or CLOSED_FILE in names)
+    return set(names) <= {RunFile.WRITER, RunFile.CLOSED} and (not names or RunFile.CLOSED in names)
 
 
 def _merge_small(run: str, table: str, parts: list[Part], former: list[Part], fills: Fills | None) -> int:

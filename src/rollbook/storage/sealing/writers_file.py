@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from rollbook.ground import manifest
 from rollbook.ground.arrow import from_numpy, strings
 from rollbook.ground.files import is_regular, names_in, read_json
-from rollbook.ground.run_files import PartName, data_folder, part_folders, table_names
+from rollbook.ground.run_files import PartName, RunFile, data_folder, part_folders, table_names
 from rollbook.storage.parquet_files import open_to_read, write_whole
 
 __all__ = ["FILE", "write_writers_file"]
@@ -69,7 +69,7 @@ def write_writers_file(run: str) -> None:
 def _writers(run: str, about: dict[str, object]) -> list[str]:
     """All writers that wrote, or that have rows in a sealed part."""
     data = data_folder(run)
-    names = {*names_in(os.path.join(data, "journal")), *read_json(os.path.join(data, "writers.json"))}
+    names = {*names_in(os.path.join(data, "journal")), *read_json(os.path.join(data, RunFile.WRITERS))}
     attempts = about.get("attempts")
     for entry in attempts if isinstance(attempts, list) else ():
         if entry.get("writer"):
