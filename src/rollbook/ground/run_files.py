@@ -187,11 +187,6 @@ def journal_folder(run: str | os.PathLike[str]) -> str:
     return os.path.join(run, "data", "journal")
 
 
-def keeper_path(run: str | os.PathLike[str], *names: str) -> str:
-    """The folder data/keeper, or what is in it under these names (`KeeperFile`)."""
-    return os.path.join(run, "data", "keeper", *names)
-
-
 def table_folder(run: str | os.PathLike[str], table: str) -> str:
     """The folder of a table's sealed parts. Table names come from frames, so only plain names are accepted."""
     if not _TABLE.fullmatch(table) or table in ("journal", "keeper", "pyramid"):
