@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -49,8 +50,11 @@ def test_the_page_is_built_or_the_terminal_says_why_not_before_a_browser_opens(
     monkeypatch.setattr(ui, "open_browser", opened.append)
     monkeypatch.setattr(ui, "_server", lambda settings, any_port: Served())
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ARROW_DEFAULT_MEMORY_POOL", "")  # as it was afterwards
+    monkeypatch.delenv("ARROW_DEFAULT_MEMORY_POOL")
     done = CliRunner().invoke(app, ["ui", str(checkout / "runs")], catch_exceptions=False)
     assert done.exit_code == 0
+    assert os.environ["ARROW_DEFAULT_MEMORY_POOL"] == "system", "another one keeps what was freed"
     assert opened == (["http://there/"] if script == BUILDS else [])
     if script == BUILDS:
         assert "Building the page" in done.stderr
