@@ -5,12 +5,16 @@ from __future__ import annotations
 import ast
 import builtins
 import re
+import signal
 import tomllib
 from pathlib import Path
+from types import FrameType
 
 import pytest
 
 import rollbook
+from rollbook.errors import Damaged
+from rollbook.ground.foreign import raising
 from syntax import tree as tree_of
 
 SRC = Path(rollbook.__file__).parent
@@ -124,9 +128,25 @@ def test_what_runs_in_the_training_process_lets_out_what_somebody_else_raised_me
 def test_no_handler_begins_with_the_check_for_exceptions_of_others() -> None:
     """One form for each purpose, all in ground/foreign.py: a failure that may be passed over stands under
     `with tolerating(OSError) as missed:`, one that is reported under `with handled_by(failed, "close"):` or `with
-    counted(count, cause, what):`, and one that is answered in another way is caught by `except ours(OSError):`."""
+    counted(count, cause, what):`, one that is another error to the caller under `with raising(Damaged, ValueError):`,
+    and one that is answered in another way is caught by `except ours(OSError):`."""
     assert len(places(r"^\s+if is_foreign\(\w+\):$")) <= 2
-    assert len(places(r"^\s+except ours\(")) <= 150
+    assert len(places(r"^\s+except ours\(")) <= 107
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGUSR1"), reason="needs POSIX signals")
+def test_a_failure_becomes_another_error_but_an_exception_of_a_signal_handler_stays_what_it_is() -> None:
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        raise ValueError("a time limit")
+
+    with pytest.raises(Damaged, match="twelve"), raising(lambda err: Damaged(str(err)), ValueError):
+        int("twelve")
+    before = signal.signal(signal.SIGUSR1, interrupt)
+    try:
+        with pytest.raises(ValueError, match="a time limit"), raising(lambda err: Damaged(str(err)), ValueError):
+            signal.raise_signal(signal.SIGUSR1)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
 
 
 def test_what_runs_in_the_training_process_asks_for_files_by_what_lets_out_the_exceptions_of_others() -> None:
