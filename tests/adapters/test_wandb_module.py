@@ -149,10 +149,16 @@ def test_a_second_init_gives_the_open_run_unless_reinit_says_otherwise(root: Pat
     second = wandb.init(project="p", name="two", reinit=True)
     assert second is not first
     third = wandb.init(project="p", name="three", reinit="create_new")
-    assert wandb.run is third
+    assert wandb.run is second  # a run made beside others leaves wandb.run and wandb.log as they are
+    wandb.log({"whose": 2.0})
+    third.log({"whose": 3.0})
     third.finish()
     assert wandb.run is second
     wandb.teardown()
+    assert {b.name: b.latest()["whose"][0] for b in rollbook.open(root) if b.name != "one"} == {
+        "two": 2.0,
+        "three": 3.0,
+    }
     assert {b.name: b.status for b in rollbook.open(root)} == dict.fromkeys(("one", "two", "three"), "finished")
 
 
@@ -182,7 +188,7 @@ def test_files_stay_inside_of_the_run(root: Path, tmp_path: Path) -> None:
     with pytest.warns(rollbook.errors.RollbookWarning, match="escape"):  # type: ignore[attr-defined]
         run.log_artifact(artifact)
     assert (Path(run.dir) / "model.pt").read_bytes() == b"weights"
-    assert (Path(run.dir) / "artifacts" / "model" / "model.pt").read_bytes() == b"weights"
+    assert (Path(run.dir) / "artifacts" / "model" / "v0" / "model.pt").read_bytes() == b"weights"
     assert not list(tmp_path.rglob("escape.pt"))
 
 
@@ -360,23 +366,117 @@ def test_what_does_nothing_here_says_so_once(root: Path) -> None:
     assert book(root).table("eval_rows")["n"].to_pylist() == [1, 2]
 
 
-def test_a_logged_model_is_found_again_and_what_has_no_place_names_what_to_do(root: Path, tmp_path: Path) -> None:
+def test_a_logged_model_is_found_again_and_an_unknown_run_is_named(root: Path, tmp_path: Path) -> None:
     (tmp_path / "model.pt").write_text("weights")
     with wandb.init(project="p") as run:
         wandb.log_model(str(tmp_path / "model.pt"), name="policy")
         assert (Path(wandb.use_model("policy:latest")) / "model.pt").read_text() == "weights"
         with pytest.raises(FileNotFoundError, match="logged no such model"):
             run.use_model("other")
-        with pytest.raises(AttributeError, match="Log the labels"):
-            getattr(wandb, "Classes")  # noqa: B009
         with pytest.raises(wandb.UsageError, match="Join it by"):
             wandb._attach("nobody")
         assert wandb._attach(run._attach_id) is run
 
 
+def artifact_of(text: str, folder: Path, *aliases: str) -> Any:
+    """Log an artifact "data" of one file, with a table."""
+    (folder / "rows.txt").write_text(text)
+    artifact = wandb.Artifact("data", type="dataset", metadata={"of": text})
+    artifact.add_file(str(folder / "rows.txt"))
+    wandb.log_artifact(artifact, aliases=list(aliases))
+    return artifact
+
+
+def test_an_artifact_has_versions_and_is_found_by_them_in_later_runs(root: Path, tmp_path: Path) -> None:
+    with wandb.init(project="p", name="first"):
+        assert [artifact_of(text, tmp_path, *more).name for text, *more in (("a", "best"), ("b",), ("b",))] == [
+            "data:v0", "data:v1", "data:v1",
+        ]  # fmt: skip
+    with wandb.init(project="p", name="second") as run:
+        for address, text in (("data:latest", "b"), ("data", "b"), ("lab/p/data:v0", "a"), ("data:best", "a")):
+            found = run.use_artifact(address)
+            assert (Path(found.download(tmp_path / address.replace(":", "_"))) / "rows.txt").read_text() == text
+            assert found.metadata == {"of": text}
+        with pytest.raises(wandb.CommError, match="was not found"):
+            run.use_artifact("other:v7").download()
+    api = wandb.Api()
+    assert Path(api.artifact("p/data:v1").file(str(tmp_path / "one"))).read_text() == "b"
+    assert not api.artifact_exists("p/data:v2")
+    assert [one.name for one in api.runs("p")[0].logged_artifacts()] == ["data:v0", "data:v1"]
+
+
+def test_a_table_of_an_artifact_is_read_back_in_a_later_run(tmp_path: Path) -> None:
+    with wandb.init(project="p"):
+        artifact = wandb.Artifact("evaluation", type="table")
+        artifact.add(wandb.Table(columns=["n", "word"], data=[[1, "a"], [2, "b"]]), "answers")
+        wandb.log_artifact(artifact)
+    with wandb.init(project="p") as run:
+        table = run.use_artifact("evaluation:latest").get("answers")
+    assert (table.columns, table.data) == (["n", "word"], [[1, "a"], [2, "b"]])
+
+
+def test_runs_of_the_api_are_filtered_ordered_and_read_whole(root: Path) -> None:
+    for seed in (3, 1, 2):
+        with wandb.init(project="p", name=f"s{seed}", config={"seed": seed}, group="g") as run:
+            for n in range(seed):
+                run.log({"score": float(n), "other": 1.0} if n else {"score": float(n)})
+    api = wandb.Api()
+    assert [run.name for run in api.runs("lab/p", order="-config.seed")] == ["s3", "s2", "s1"]
+    assert [run.name for run in api.runs("p", {"$nor": [{"config.seed": 1}], "config.seed": {"$not": {"$gt": 2}}})] == [
+        "s2"
+    ]
+    assert [run.name for run in api.runs("p", {"config.seed": {"$lt": "a text"}})] == []
+    rows = api.runs("p", order="+config.seed").histories(keys=["score"])
+    assert [row["score"] for row in rows] == [0.0, 0.0, 1.0, 0.0, 1.0, 2.0]
+    run = api.runs("p", order="+config.seed")[0]
+    run.notes, run.tags = "seen", ["good"]
+    run.update()
+    assert wandb.Api().run(f"p/{run.id}").notes == "seen"
+    assert book(root, id=run.id).tags == ["good"]
+
+
+def test_settings_of_a_trial_stay_as_the_sweep_set_them(capsys: pytest.CaptureFixture[str]) -> None:
+    seen = []
+
+    def train() -> None:
+        with wandb.init(project="p", config={"lr": 0.5, "size": 1}) as run:
+            wandb.config.update({"lr": 7}, allow_val_change=True)
+            wandb.config.size = 2
+            seen.append((run.sweep_id is not None, wandb.config.lr, wandb.config.size))
+
+    wandb.agent(wandb.sweep({"method": "grid", "parameters": {"lr": {"values": [1, 2]}}}, project="p"), train)
+    assert seen == [(True, 1, 2), (True, 2, 2)]
+    assert "'lr' is set by the sweep" in capsys.readouterr().err
+
+
+def test_data_of_plots_are_tables() -> None:
+    made = wandb.plot.confusion_matrix(y_true=[0, 0, 1], preds=[0, 1, 1], class_names=["cat", "dog"])
+    assert made.data == [["cat", "cat", 1], ["cat", "dog", 1], ["dog", "dog", 1]]
+    assert wandb.plot.confusion_matrix(probs=[[0.9, 0.1], [0.2, 0.8]], y_true=[1, 1]).data == [
+        ["Class_2", "Class_1", 1], ["Class_2", "Class_2", 1],
+    ]  # fmt: skip
+    curve = wandb.plot.pr_curve([0, 1], [[0.9, 0.1], [0.4, 0.6]], labels=["a", "b"])
+    assert (curve.columns, curve.data) == (["truth", "a", "b"], [[0, 0.9, 0.1], [1, 0.4, 0.6]])
+
+
+def test_objects_that_hold_a_run_can_be_copied() -> None:
+    import copy
+
+    run = wandb.init(project="p", config={"a": 1})
+    held = copy.deepcopy({"run": run, "config": dict(run.config)})
+    assert held["run"] is run
+    assert copy.copy(run.config)["a"] == 1
+
+
 PROGRAM = """
 import subprocess, sys
+from importlib.metadata import version
 import wandb
+assert version("wandb") == wandb.__version__ and int(wandb.__version__.split(".")[1]) >= 31
+try:
+    import wandb.apis.internals_of_tomorrow
+except ModuleNotFoundError as err:
+    assert "--wandb beside" in str(err)
 import wandb.sdk.data_types.video as inner
 from wandb.sdk.wandb_run import Run
 assert inner.Video is wandb.Video

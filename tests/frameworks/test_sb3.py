@@ -343,3 +343,25 @@ def test_compat_is_the_librarys_own_logger_beside_the_run(run: Any, own_place: P
     logger.dump(3)
     assert column(run.book, "a", x="step") == [(3, 1.5)]
     assert (own_place / "progress.csv").read_text() == "a\n1.5\n"
+
+
+@pytest.mark.core
+def test_wandbs_callback_records_settings_the_model_and_gradients(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a program with `from wandb.integration.sb3 import WandbCallback` gets by `--wandb replace`."""
+    import rollbook.wandb as wandb
+
+    monkeypatch.setenv("ROLLBOOK_DIR", str(tmp_path / "runs"))
+    with wandb.init(project="p", config={"learning_rate": "as given"}, mode="offline"):
+        model = sb3.PPO("MlpPolicy", "CartPole-v1", n_steps=64, batch_size=32, n_epochs=1)
+        callback = wandb.integration.sb3.WandbCallback(
+            model_save_path=str(tmp_path / "models"), model_save_freq=100, gradient_save_freq=1
+        )
+        model.learn(256, callback=callback)
+    book = rollbook.open(tmp_path / "runs").one()
+    assert book.config["algo"] == "PPO"
+    assert (book.config["learning_rate"], book.config["n_steps"]) == ("as given", 64)
+    kept = book.path / "files" / "model.zip"
+    assert kept.read_bytes() == (tmp_path / "models" / "model.zip").read_bytes()
+    assert any(key.startswith("gradients/") for key in book.histograms().column("key").to_pylist())

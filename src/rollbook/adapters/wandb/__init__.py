@@ -14,21 +14,24 @@ from __future__ import annotations
 
 from rollbook.adapters.wandb import _state, errors, plot, util
 from rollbook.adapters.wandb._api import Api
+from rollbook.adapters.wandb._artifacts import Artifact, ArtifactTTL
 from rollbook.adapters.wandb._current import CommError, Error, UsageError, current
 from rollbook.adapters.wandb._data import (
-    Artifact,
     Audio,
+    Classes,
+    EvalTable,
     Graph,
     Histogram,
     Html,
     Image,
+    JoinedTable,
     Molecule,
     Object3D,
     Plotly,
     Table,
     Video,
 )
-from rollbook.adapters.wandb._inner import apis, env, sdk, tensorboard, wandb_run
+from rollbook.adapters.wandb._inner import apis, data_types, env, integration, sdk, tensorboard, wandb_run
 from rollbook.adapters.wandb._run import Config, Run, Settings, Summary
 from rollbook.adapters.wandb._state import (
     AlertLevel,
@@ -61,38 +64,29 @@ from rollbook.adapters.wandb._state import (
     use_model,
     watch,
 )
+from rollbook.adapters.wandb.plot import plot_table
 from rollbook.ground.lazy import attach
-from rollbook.ground.version import __version__
 
 __all__ = [
-    "AlertLevel", "Api", "Artifact", "Audio", "CommError", "Config", "Error", "Graph", "Histogram", "Html", "Image",
-    "Molecule", "Object3D", "Plotly", "Run", "Settings", "Summary", "Table", "UsageError", "Video", "__version__",
-    "agent", "alert", "api", "apis", "config", "controller", "define_metric", "ensure_configured", "env", "errors",
-    "finish", "init", "join", "link_model", "log", "log_artifact", "log_code", "log_model", "login",
-    "mark_preempting", "plot", "require", "restore", "run", "save", "sdk", "setup", "summary", "sweep", "teardown",
+    "AlertLevel", "Api", "Artifact", "ArtifactTTL", "Audio", "Classes", "CommError", "Config", "Error", "EvalTable",
+    "Graph", "Histogram", "Html", "Image", "JoinedTable", "Molecule", "Object3D", "Plotly", "Run", "Settings",
+    "Summary", "Table", "UsageError", "Video", "__version__", "agent", "alert", "api", "apis", "box3d", "config",
+    "controller", "data_types", "define_metric", "ensure_configured", "env", "errors", "finish", "init",
+    "integration", "join", "link_model", "log", "log_artifact", "log_code", "log_model", "login", "mark_preempting",
+    "plot", "plot_table", "require", "restore", "run", "save", "sdk", "setup", "summary", "sweep", "teardown",
     "tensorboard", "termerror", "termlog", "termwarn", "unwatch", "use_artifact", "use_model", "util", "wandb_run",
     "watch",
 ]  # fmt: skip
 
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+__version__ = "0.31.0"
+"""The version of wandb whose names and arguments are here: programs ask for it."""
 
 _attach = _state.attached  # Lightning asks for it
 
-_ABSENT = {
-    "ArtifactTTL": "An artifact is a folder of files in the run; delete it when you like",
-    "Classes": "Log the labels as a wandb.Table",
-    "EvalTable": "Log a wandb.Table",
-    "JoinedTable": "Log one wandb.Table",
-    "box3d": "Log the boxes as a wandb.Table",
-    "plot_table": "Log the wandb.Table itself",
-}
 
-
-def _absent(name: str) -> Any:
-    raise AttributeError(f"wandb.{name}: rollbook has no place for it. {_ABSENT[name]}")
+def box3d(**parts: object) -> dict[str, object]:
+    """A box of an `Object3D`, as a dict. Arguments as in `wandb.box3d`."""
+    return parts
 
 
 __getattr__, __dir__ = attach(
@@ -103,7 +97,6 @@ __getattr__, __dir__ = attach(
         "run": lambda _name: current(),
         "config": lambda _name: _state.current_or_waiting().config,
         "summary": lambda _name: _state.current_or_waiting().summary,
-        **dict.fromkeys(_ABSENT, _absent),
     },
     modules=False,
 )

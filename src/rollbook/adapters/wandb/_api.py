@@ -2,16 +2,65 @@
 
 from __future__ import annotations
 
+import operator
 import os
+
+from rollbook.adapters.wandb._artifacts import files_of, find, kept_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
+    from rollbook.adapters.wandb._artifacts import Artifact, File
     from rollbook.book import Book
 
 __all__ = ["Api", "ApiRun"]
+
+
+class Runs(list["ApiRun"]):
+    """What `Api.runs` returns."""
+
+    def histories(
+        self, samples: int = 500, keys: Sequence[str] | None = None, x_axis: str = "_step", format: str = "default",
+        stream: str = "default",
+    ) -> Any:  # fmt: skip
+        """The histories of all runs, each row with `run_id`: a list of dicts, or a frame of pandas or polars."""
+        rows = [
+            {**row, "run_id": run.id}
+            for run in self
+            for row in run.history(samples, keys, x_axis, pandas=False, stream=stream)
+        ]
+        if format == "default":
+            return rows
+        from rollbook.ground.optional import need
+
+        return need(format, extra=format, why=f"histories(format={format!r})").DataFrame(rows)
+
+
+class _Summary(dict[str, "Any"]):
+    """The summary of a run; wandb's own examples read its `_json_dict`."""
+
+    @property
+    def _json_dict(self) -> dict[str, Any]:
+        return dict(self)
+
+
+class Sweep:
+    """The runs of a sweep, which are a group here.
+
+    Args:
+      id: of the sweep.
+      runs: its runs, oldest first.
+    """
+
+    def __init__(self, id: str, runs: Runs) -> None:
+        self.id = self.name = id
+        self.runs = runs
+
+    def best_run(self, order: str = "+created_at") -> ApiRun | None:
+        """The first run in this order, such as "-summary_metrics.score"."""
+        return next(iter(_ordered(self.runs, order)), None)
 
 
 class Api:
@@ -35,23 +84,18 @@ class Api:
     def runs(
         self, path: str | None = None, filters: Mapping[str, Any] | None = None, order: str = "+created_at",
         per_page: int = 50, include_sweeps: bool = True, lazy: bool = True,
-    ) -> list[ApiRun]:  # fmt: skip
-        """The runs of a project ("entity/project" or "project"), oldest first; newest first with order="-created_at".
+    ) -> Runs:  # fmt: skip
+        """The runs of a project ("entity/project" or "project"), oldest first.
 
-        `filters` are wandb's, for "config.x", "summary_metrics.x", "state", "group", "tags" and "display_name", with
-        $and, $or, $not, $in, $nin, $eq, $ne, $gt, $gte, $lt, $lte, $regex and $exists.
+        `order` is "+created_at", "-summary_metrics.x", "+config.x" or another of the filters' names; runs without it
+        are last. `filters` are wandb's, for "config.x", "summary_metrics.x", "state", "group", "tags", "created_at" and
+        "display_name", with $and, $or, $nor, $not, $in, $nin, $eq, $ne, $gt, $gte, $lt, $lte, $regex and $exists.
         """
         from rollbook.runs.catalog import open as open_runs
 
         project = (path or "").rpartition("/")[2]
         books = [book for book in open_runs(self._root) if not project or book.project == project]
-        runs = [run for run in map(ApiRun, books) if _fits(run, filters or {})]
-        name = order.lstrip("+-").removeprefix("summary_metrics.")
-        if order.lstrip("+-") != name:
-            runs.sort(key=lambda run: (run.summary.get(name) is None, run.summary.get(name) or 0))
-        else:
-            runs.sort(key=lambda run: run.created)
-        return runs[::-1] if order.startswith("-") else runs
+        return _ordered([run for run in map(ApiRun, books) if _fits(run, filters or {})], order)
 
     def run(self, path: str) -> ApiRun:
         """One run: "entity/project/id", "project/id" or an id.
@@ -66,6 +110,47 @@ class Api:
             if parts and run.id == parts[-1]:
                 return run
         raise CommError(f"Api().run({path!r}): there is no such run below {self._root}")
+
+    def sweep(self, path: str) -> Sweep:
+        """The runs of a sweep: "entity/project/id" or its id.
+
+        Raises:
+          CommError: there is no run of it.
+        """
+        from rollbook.adapters.wandb._current import CommError
+
+        sweep_id = path.rpartition("/")[2]
+        runs = self.runs(filters={"sweep": sweep_id})
+        if not runs:
+            raise CommError(f"Api().sweep({path!r}): there is no run of that sweep below {self._root}")
+        return Sweep(sweep_id, runs)
+
+    def artifact(self, name: str, type: str | None = None) -> Artifact:
+        """An artifact "entity/project/name:alias" of the newest run that has it.
+
+        Raises:
+          CommError: there is none.
+        """
+        from rollbook.adapters.wandb._current import CommError
+
+        parts = name.split("/")
+        runs = self.runs(parts[-2] if len(parts) > 1 else None, order="-created_at")
+        found = find(name, [run.book.path for run in runs], type)
+        if found.folder is None:
+            raise CommError(f"Api().artifact({name!r}): there is no such artifact below {self._root}")
+        return found
+
+    def artifact_exists(self, name: str, type: str | None = None) -> bool:
+        """Whether there is such an artifact."""
+        from rollbook.adapters.wandb._current import CommError
+
+        try:
+            return self.artifact(name, type) is not None
+        except CommError:
+            return False
+
+    def flush(self) -> None:
+        """Does nothing: runs are read again at each call."""
 
     def projects(self, entity: str | None = None) -> list[Any]:
         """The projects, each with a name."""
@@ -89,15 +174,46 @@ class ApiRun:
         self.tags, self.notes = list(about.get("tags") or ()), about.get("notes") or ""
         self.created = float(about.get("created") or 0.0)
         self.path, self.url = [self.entity, self.project, self.id], None
-        self._summary: dict[str, Any] | None = None
+        self.sweep_name = str(self.group).removeprefix("sweep-") if str(self.group).startswith("sweep-") else None
+        self.rawconfig, self.metadata, self.display_name = self.config, dict(about), self.name
+        self._summary: _Summary | None = None
 
     @property
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> _Summary:
         """The last value of each key, and the run's own summary entries."""
         if self._summary is None:
             last = {key: value for key, (value, _clocks, _time) in self.book.latest().items()}
-            self._summary = {**last, **dict(self.book.info.get("summary") or {})}
+            self._summary = _Summary({**last, **dict(self.book.info.get("summary") or {})})
         return self._summary
+
+    @property
+    def summary_metrics(self) -> dict[str, Any]:
+        """Same as `summary`."""
+        return self.summary
+
+    @property
+    def sweep(self) -> str | None:
+        """The id of the sweep that started it."""
+        return self.sweep_name
+
+    @property
+    def system_metrics(self) -> dict[str, Any]:
+        """The last value of each measure of the machine."""
+        return {key: value for key, value in self.summary.items() if key.startswith(("host/", "system/"))}
+
+    def load(self, force: bool = False) -> ApiRun:
+        """The run: it is read from its folder at each call."""
+        return self
+
+    def update(self) -> None:
+        """Write changed name, notes, tags and group. Other things of a finished run stay as they are."""
+        from rollbook.ground import manifest
+
+        manifest.edit(
+            self.book.path, {"name": self.name, "notes": self.notes, "tags": list(self.tags), "group": self.group}
+        )
+
+    save = update
 
     @property
     def created_at(self) -> str:
@@ -115,7 +231,7 @@ class ApiRun:
         self, keys: Sequence[str] | None = None, page_size: int = 1000, min_step: int | None = None,
         max_step: int | None = None,
     ) -> Iterator[dict[str, Any]]:  # fmt: skip
-        """Every row of history as a dict with `_step`, `_timestamp` and the values logged at that step.
+        """Every row of history as a dict with `_step`, `_timestamp`, `_runtime` and the values logged at that step.
 
         With `keys`, only rows that have all of them, as in wandb.
         """
@@ -128,7 +244,10 @@ class ApiRun:
             for step, stamp, value in zip(steps, times, table[key].to_pylist(), strict=True):
                 if step is None or value is None:
                     continue
-                row = rows.setdefault(int(step), {"_step": int(step), "_timestamp": stamp.timestamp()})
+                moment = stamp.timestamp()
+                row = rows.setdefault(
+                    int(step), {"_step": int(step), "_timestamp": moment, "_runtime": moment - self.created}
+                )
                 row[key] = value
         for step in sorted(rows):
             inside = (min_step is None or step >= min_step) and (max_step is None or step < max_step)
@@ -149,19 +268,42 @@ class ApiRun:
 
         return need("pandas", extra="pandas", why="Api().run().history()").DataFrame(rows)
 
-    def files(self, names: Iterable[str] | None = None) -> list[Any]:
-        """The files that the program saved with the run."""
-        from types import SimpleNamespace
+    def files(self, names: Iterable[str] | None = None, per_page: int = 50) -> list[File]:
+        """The files that the program saved with the run, each with name, path, size and `download`."""
+        wanted = None if names is None else set(names)
+        return [file for file in files_of(self.book.path / "files") if wanted is None or file.name in wanted]
 
-        base = self.book.path / "files"
-        found = [path for path in sorted(base.rglob("*")) if path.is_file()] if base.is_dir() else []
-        return [
-            SimpleNamespace(name=str(path.relative_to(base)), path=str(path), size=path.stat().st_size)
-            for path in found
-        ]
+    def file(self, name: str) -> File:
+        """A file that the program saved with the run.
+
+        Raises:
+          CommError: there is none of that name.
+        """
+        from rollbook.adapters.wandb._current import CommError
+
+        found = self.files([name])
+        if not found:
+            raise CommError(f"the run {self.id} has no file {name!r}; its files() are the ones that it saved")
+        return found[0]
+
+    def logged_artifacts(self, per_page: int = 100) -> list[Artifact]:
+        """The artifacts that the run logged, each version."""
+        return kept_in(self.book.path)
 
     def __repr__(self) -> str:
         return f"<Run {self.project}/{self.id} ({self.state})>"
+
+
+def _ordered(runs: Sequence[ApiRun], order: str) -> Runs:
+    """Runs by a field, those without it last, the oldest first among equals."""
+    name = order.lstrip("+-")
+    there = sorted(runs, key=lambda run: run.created)
+    if name in ("created_at", "createdAt", ""):
+        return Runs(there[::-1] if order.startswith("-") else there)
+    known = [(value, run) for run in there if (value := _field(run, name)) is not None]
+    mixed = len({isinstance(value, str) for value, _run in known}) > 1
+    known.sort(key=lambda pair: str(pair[0]) if mixed else pair[0], reverse=order.startswith("-"))
+    return Runs([run for _value, run in known] + [run for run in there if _field(run, name) is None])
 
 
 def _fits(run: ApiRun, filters: Mapping[str, Any]) -> bool:
@@ -170,6 +312,8 @@ def _fits(run: ApiRun, filters: Mapping[str, Any]) -> bool:
             fits = all(_fits(run, part) for part in wanted)
         elif name == "$or":
             fits = any(_fits(run, part) for part in wanted)
+        elif name == "$nor":
+            fits = not any(_fits(run, part) for part in wanted)
         elif name == "$not":
             fits = not _fits(run, wanted)
         else:
@@ -189,13 +333,19 @@ def _field(run: ApiRun, name: str) -> Any:
         for part in rest.split("."):
             value = value.get(part) if isinstance(value, dict) else None
         return value
-    return getattr(run, {"display_name": "name", "displayName": "name", "jobType": "job_type"}.get(name, name), None)
+    return getattr(run, _FIELDS.get(name, name), None)
+
+
+_FIELDS = {"display_name": "name", "displayName": "name", "jobType": "job_type", "createdAt": "created_at"}
 
 
 def _holds(value: Any, wanted: Any) -> bool:
     if not isinstance(wanted, dict) or not any(str(word).startswith("$") for word in wanted):
         return bool(value == wanted or (isinstance(value, list) and wanted in value))
     return all(_answer(str(word), value, other) for word, other in wanted.items())
+
+
+_COMPARED = {"$gt": operator.gt, "$gte": operator.ge, "$lt": operator.lt, "$lte": operator.le}
 
 
 def _answer(word: str, value: Any, other: Any) -> bool:
@@ -214,13 +364,16 @@ def _answer(word: str, value: Any, other: Any) -> bool:
         return any(re.search(other, str(item)) for item in among)
     if word == "$exists":
         return (value is not None) == bool(other)
-    if word in ("$gt", "$gte", "$lt", "$lte"):
-        if value is None:
+    if word == "$not":
+        return not _holds(value, other)
+    if word in _COMPARED:
+        try:
+            return value is not None and bool(_COMPARED[word](value, other))
+        except TypeError:  # a number and a text: neither is before the other
             return False
-        return bool({"$gt": value > other, "$gte": value >= other, "$lt": value < other, "$lte": value <= other}[word])
     from rollbook.adapters.wandb._current import UsageError
 
     raise UsageError(
-        f"Api().runs(filters=…): {word!r} is not known. There are: $and, $or, $not, $eq, $ne, $in, $nin, $gt, $gte, "
-        "$lt, $lte, $regex and $exists"
+        f"Api().runs(filters=…): {word!r} is not known. There are: $and, $or, $nor, $not, $eq, $ne, $in, $nin, $gt, "
+        "$gte, $lt, $lte, $regex and $exists"
     )

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["CommError", "Error", "Trial", "UsageError", "current", "enter", "forget", "runs", "termlog", "trial"]
 
 _runs: list[Run] = []
+_current: list[Run] = []
 _trials: list[Trial] = []
 
 
@@ -58,8 +59,8 @@ def trial() -> Trial | None:
 
 
 def current() -> Any:
-    """The run that was opened last and is not finished; None before `init`."""
-    return _runs[-1] if _runs else None
+    """The run that `wandb.log` writes, until it is finished; None before `init`."""
+    return _current[0] if _current else None
 
 
 def runs() -> list[Any]:
@@ -67,17 +68,26 @@ def runs() -> list[Any]:
     return list(_runs)
 
 
-def enter(run: Run) -> None:
-    """Make the run the current one."""
+def enter(run: Run, is_current: bool = True) -> None:
+    """Add an open run, as the current one or beside it."""
     _runs.append(run)
+    if is_current:
+        _current[:] = [run]
 
 
 def forget(run: Run) -> None:
     """Remove a finished run."""
-    if run in _runs:
-        _runs.remove(run)
+    for held in (_runs, _current):
+        if run in held:
+            held.remove(run)
+
+
+_printed: set[str] = set()
 
 
 def termlog(string: str = "", newline: bool = True, repeat: bool = True) -> None:
     """Print to the terminal, as wandb does. Arguments as in `wandb.termlog`."""
+    if not repeat and string in _printed:
+        return
+    _printed.add(string)
     sys.stderr.write(f"wandb (rollbook): {string}" + ("\n" if newline else ""))

@@ -9,15 +9,15 @@ import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
     from typing import Any
 
     from rollbook.run.run import Run
 
 __all__ = [
-    "Artifact", "Audio", "Graph", "Histogram", "Html", "Image", "Molecule", "Object3D", "Plotly", "Table", "Value",
-    "Video", "copied", "keep_file", "table_name",
+    "Audio", "Classes", "EvalTable", "Graph", "Histogram", "Html", "Image", "JoinedTable", "Molecule", "Object3D",
+    "Plotly", "Table", "Value", "Video", "copied", "keep_file", "table_name",
 ]  # fmt: skip
 
 _LONGEST_TEXT = 1_000_000
@@ -138,6 +138,10 @@ class Table(Value):
                     cell.keep(run, f"{key}/{name}/{place}", step)
             columns[_column(name)] = [_cell(cell) for cell in cells]
         run.record(table_name(key), columns, n=len(self.data), step=step)
+
+
+class EvalTable(Table):
+    """A `Table`; its scorers' columns are columns."""
 
 
 def table_name(key: str) -> str:
@@ -284,6 +288,17 @@ class Molecule(_File):
     """A molecule; stored if it is a file."""
 
 
+class Classes(_File):
+    """The labels of an image's masks and boxes; only counted."""
+
+
+class JoinedTable(_File):
+    """Two tables of an artifact and their common key; only counted. Log one `Table`."""
+
+    def __init__(self, table1: object, table2: object, join_key: str = "") -> None:
+        super().__init__(None)
+
+
 class Graph(_File):
     """A graph; only counted."""
 
@@ -303,55 +318,6 @@ class Plotly(Value):
         run.log_text(key, str(to_json() if callable(to_json) else self._figure)[:_LONGEST_TEXT], step=step)
 
 
-class Artifact:
-    """Files that belong to a run. Added files are copied into `<run>/files/artifacts/<name>` when it is logged.
-
-    Arguments as in `wandb.Artifact`.
-    """
-
-    def __init__(
-        self, name: str, type: str, description: str | None = None, metadata: Mapping[str, object] | None = None,
-        incremental: bool = False, use_as: str | None = None, **_options: object,
-    ) -> None:  # fmt: skip
-        self.name, self.type, self.description = name, type, description
-        self.metadata: dict[str, Any] = dict(metadata or {})
-        self.aliases: list[str] = []
-        self.files_added: list[tuple[str, str]] = []
-        self.objects: dict[str, Value] = {}
-
-    def add_file(self, local_path: str | os.PathLike[str], name: str | None = None, **_options: object) -> None:
-        """Add a file. It is copied when the artifact is logged."""
-        self.files_added.append((os.fspath(local_path), name or os.path.basename(os.fspath(local_path))))
-
-    def add_dir(self, local_path: str | os.PathLike[str], name: str | None = None, **_options: object) -> None:
-        """Add all files below a folder."""
-        base = os.fspath(local_path)
-        for folder, _folders, files in os.walk(base):
-            for file in files:
-                path = os.path.join(folder, file)
-                self.files_added.append((path, os.path.join(name or "", os.path.relpath(path, base))))
-
-    def add(self, obj: Value, name: str) -> None:
-        """Add a value such as a Table. It is logged to the run when the artifact is logged."""
-        self.objects[name] = obj
-
-    def new_file(self, name: str, mode: str = "w", **_options: object) -> Any:
-        """An open file that is added when it is closed."""
-        import tempfile
-
-        path = os.path.join(tempfile.mkdtemp(prefix="rollbook-artifact-"), os.path.basename(name))
-        self.files_added.append((path, name))
-        return open(path, mode)
-
-    def add_reference(self, uri: str, name: str | None = None, **_options: object) -> None:
-        """Note the address of something stored elsewhere."""
-        self.metadata.setdefault("references", []).append(str(uri))
-
-    def wait(self, timeout: float | None = None) -> Artifact:
-        """Return at once: nothing is uploaded."""
-        return self
-
-
 def keep_file(run: Run, key: str, path: str | os.PathLike[str], step: int) -> Path | None:
     """Copy a file into `<run>/files/media` and log its path; a missing file is counted."""
     return copied(
@@ -359,14 +325,14 @@ def keep_file(run: Run, key: str, path: str | os.PathLike[str], step: int) -> Pa
     )
 
 
-def copied(run: Run, source: str, name: str, key: str, step: int | None) -> Path | None:
-    """Copy a file into `<run>/files`, never outside of it."""
+def copied(run: Run, source: str, name: str, key: str, step: int | None, base: Path | None = None) -> Path | None:
+    """Copy a file into a folder of the run, `files` or one in it, never outside of it, and log its path."""
     import shutil
 
-    base = run.folder / "files"
+    base = base or run.folder / "files"
     target = base / name
     if base.resolve() not in target.resolve().parents:
-        run.count("wandb_not_kept", 1, f"{name!r} is no name inside of a run's files; nothing was copied")
+        run.count("wandb_not_kept", 1, f"{name!r} is no name inside of {base.name}; nothing was copied")
         return None
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -374,7 +340,7 @@ def copied(run: Run, source: str, name: str, key: str, step: int | None) -> Path
     except OSError as err:
         run.count("wandb_not_kept", 1, f"{source}: the file was not kept: {err}")
         return None
-    run.log_text(key, f"files/{name}", **({} if step is None else {"step": step}))
+    run.log_text(key, str(target.relative_to(run.folder)), **({} if step is None else {"step": step}))
     return target
 
 

@@ -11,17 +11,18 @@ from functools import partial
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
-from rollbook.adapters.wandb import _data, util
+from rollbook.adapters.wandb import _data, errors, util
 from rollbook.adapters.wandb._api import Api, ApiRun
-from rollbook.adapters.wandb._current import CommError, Error
+from rollbook.adapters.wandb._artifacts import Artifact
+from rollbook.adapters.wandb._current import CommError, Error, termlog
 from rollbook.adapters.wandb._run import Config, Run, Settings, Summary
-from rollbook.adapters.wandb._state import patch_tensorboard
+from rollbook.adapters.wandb._state import current, init, patch_tensorboard, watch_films
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["apis", "env", "sdk", "tensorboard", "wandb_run"]
+__all__ = ["apis", "data_types", "env", "integration", "sdk", "tensorboard", "wandb_run"]
 
 
 class ConfigError(Error):
@@ -38,6 +39,14 @@ class ServerResponseError(Exception):
 
 def _no_reports(name: str) -> Any:
     raise AttributeError(f"wandb.apis.reports.{name}: reports lie on wandb's server. Here `rollbook report` writes one")
+
+
+def _of_sb3(name: str) -> Any:
+    if name.startswith("__") or name != "WandbCallback":
+        raise AttributeError(f"wandb.integration.sb3 has no {name!r}")
+    from rollbook.adapters.wandb._sb3 import WandbCallback
+
+    return WandbCallback
 
 
 def _set(variable: str, value: str, env: Any = None) -> None:
@@ -72,9 +81,18 @@ _module("sdk.lib.runid", generate_id=util.generate_id)
 _module("sdk.mailbox")
 _module("sdk.mailbox.mailbox_handle", ServerResponseError=ServerResponseError)
 _module("sdk.data_types")
+_module("sdk.wandb_init", init=init)
+_module("sdk.artifacts")
+_module("sdk.artifacts.artifact", Artifact=Artifact)
 for _kind in (_data.Video, _data.Image, _data.Histogram, _data.Table, _data.Html):
     _module(f"sdk.data_types.{_kind.__name__.lower()}", util=util, **{_kind.__name__: _kind})
 apis = _module("apis")
 _module("apis.public", Api=Api, Run=ApiRun, CommError=CommError)
 _module("apis.reports", __getattr__=_no_reports)
 tensorboard = _module("tensorboard", patch=patch_tensorboard, unpatch=lambda: None)
+data_types = _module("data_types", **{name: getattr(_data, name) for name in _data.__all__ if name[0].isupper()})
+integration = _module("integration")
+_module("integration.sb3", __getattr__=_of_sb3)
+_module("integration.gym", monitor=lambda: watch_films(current()))
+_module("integration.tensorboard", patch=patch_tensorboard)
+errors.term = _module("errors.term", termlog=termlog, termwarn=termlog, termerror=termlog)  # type: ignore[attr-defined]

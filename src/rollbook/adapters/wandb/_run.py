@@ -6,8 +6,9 @@ import os
 import time
 from fnmatch import fnmatchcase
 
-from rollbook.adapters.wandb._current import forget
-from rollbook.adapters.wandb._data import Artifact, Table, Value, copied
+from rollbook.adapters.wandb._artifacts import Artifact, find
+from rollbook.adapters.wandb._current import forget, termlog
+from rollbook.adapters.wandb._data import Table, Value, copied
 from rollbook.ground.bill import counted
 from rollbook.ground.counters import clock_columns, clocks_of
 from rollbook.ground.foreign import tolerating
@@ -15,6 +16,7 @@ from rollbook.ground.foreign import tolerating
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+    from pathlib import Path
     from typing import Any, Self
 
     from rollbook.run.run import Run as Recorder
@@ -60,21 +62,33 @@ class Settings:
 class Config:
     """`wandb.config`: settings by name, as attributes or as items. Arguments as in `wandb.Config`.
 
+    Settings of a sweep's trial are locked: they stay as the sweep set them, and a change is reported, as in wandb.
+
     Args:
       values: the settings so far.
     """
 
     def __init__(self, values: dict[str, Any]) -> None:
         object.__setattr__(self, "_values", values)
+        object.__setattr__(self, "_locked", set())
+
+    def _set(self, settings: Mapping[str, object]) -> None:
+        for name, value in settings.items():
+            if name not in self._locked:
+                self._values[name] = value
+            elif value != self._values.get(name):
+                termlog(f"config: {name!r} is set by the sweep; it stays {self._values.get(name)!r}", repeat=False)
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or "_values" not in self.__dict__:  # asked by copy and pickle
+            raise AttributeError(name)
         try:
             return self._values[name]
         except KeyError:
             raise AttributeError(f"wandb.config has no setting {name!r}") from None
 
     def __setattr__(self, name: str, value: object) -> None:
-        self._values[name] = value
+        self._set({name: value})
 
     def __delattr__(self, name: str) -> None:
         del self._values[name]
@@ -83,7 +97,7 @@ class Config:
         return self._values[name]
 
     def __setitem__(self, name: str, value: object) -> None:
-        self._values[name] = value
+        self._set({name: value})
 
     def __contains__(self, name: object) -> bool:
         return name in self._values
@@ -119,7 +133,7 @@ class Config:
 
     def update(self, d: Any = None, allow_val_change: bool | None = None, **more: object) -> None:
         """Add settings from a dict, an argparse namespace or a similar object."""
-        self._values.update(plain(d), **more)
+        self._set({**plain(d), **more})
 
     def setdefaults(self, d: Any) -> None:
         """Add settings that do not exist yet."""
@@ -127,8 +141,9 @@ class Config:
             self._values.setdefault(name, value)
 
     def update_locked(self, d: Any, user: str | None = None, _allow_val_change: bool | None = None) -> None:
-        """Same as `update`: no setting is locked here."""
-        self.update(d)
+        """Add settings and lock them."""
+        self._values.update(plain(d))
+        self._locked.update(plain(d))
 
 
 def plain(config: Any) -> dict[str, Any]:
@@ -178,10 +193,15 @@ class Summary:
         self._last.pop(name, None)
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or "_kept" not in self.__dict__:  # asked by copy and pickle
+            raise AttributeError(name)
         try:
             return self[name]
         except KeyError:
             raise AttributeError(f"wandb.summary has no {name!r}") from None
+
+    def _as_dict(self) -> dict[str, Any]:
+        return {**self._last, **self._kept}
 
     def __setattr__(self, name: str, value: object) -> None:
         self[name] = value
@@ -237,8 +257,16 @@ class Run:
         self._watched: list[Callable[[], None]] = []
         self._plain_rows: dict[tuple[str, ...], tuple[tuple[str, str], ...]] = {}  # which columns of them are clocks
         self._finished = False
+        settings.update(run_id=self.id, run_name=self.name)
 
     # -- what it is
+
+    @property
+    def _settings(self) -> Settings:
+        return self.settings
+
+    def __deepcopy__(self, _memo: object) -> Run:
+        return self  # programs copy objects that hold their run
 
     @property
     def rollbook(self) -> Recorder | None:
@@ -258,7 +286,7 @@ class Run:
     @property
     def name(self) -> str:
         """The run's name."""
-        return self._recorder.name if self._recorder is not None else "disabled"
+        return str(self._about("name")) if self._recorder is not None else "disabled"
 
     @name.setter
     def name(self, name: str) -> None:
@@ -391,7 +419,7 @@ class Run:
             at = int(step)
             self._step = max(self._step, at) + bool(commit)
         recorder = self._recorder
-        if recorder is None or self._finished:
+        if recorder is None:
             return
         columns = self._plain_rows.get(tuple(data))
         if columns is not None and _PLAIN.issuperset(map(type, data.values())):
@@ -402,11 +430,12 @@ class Run:
     def _keep(self, recorder: Recorder, data: Mapping[str, Any], at: int) -> None:
         values: dict[str, Any] = {}
         special: list[tuple[str, Any]] = []
-        for key, value in data.items():
+        for name, value in data.items():
+            key = str(name)
             if type(value) in _PLAIN:
                 values[key] = value
             else:
-                _sort(str(key), value, values, special)
+                _sort(key, value, values, special)
         if values:
             columns = clock_columns(values)
             if len(values) == len(data) and len(self._plain_rows) < 1000:
@@ -511,7 +540,7 @@ class Run:
         self, artifact_or_path: Any, name: str | None = None, type: str | None = None,
         aliases: Iterable[str] | None = None, tags: object = None,
     ) -> Artifact:  # fmt: skip
-        """Copy an artifact's files into `<run>/files/artifacts/<name>`."""
+        """Copy an artifact's files into `<run>/files/artifacts/<name>/v<n>`."""
         artifact = artifact_or_path
         if not isinstance(artifact, Artifact):
             artifact = Artifact(name or os.path.basename(os.fspath(artifact_or_path)), type or "unspecified")
@@ -519,13 +548,11 @@ class Run:
                 artifact.add_dir(artifact_or_path)
             else:
                 artifact.add_file(artifact_or_path)
-        artifact.aliases = list(aliases or ["latest"])
         if self._recorder is not None:
-            for source, inside in artifact.files_added:
-                place = os.path.join("artifacts", artifact.name.replace(os.sep, "_"), inside)
-                copied(self._recorder, source, place, f"artifacts/{artifact.name}", self._step)
+            with counted(self._recorder.count, "wandb_not_kept", f"the artifact {artifact.name!r} was not kept"):
+                artifact.log_to(self._recorder, aliases or (), self._step)
             for name, value in artifact.objects.items():
-                self._keep(self._recorder, {f"{artifact.name}/{name}": value}, self._step)
+                self._keep(self._recorder, {f"{artifact.collection}/{name}": value}, self._step)
         return artifact
 
     def log_model(self, path: Any, name: str | None = None, aliases: Iterable[str] | None = None) -> None:
@@ -538,10 +565,10 @@ class Run:
         Raises:
           FileNotFoundError: it logged no model of that name. There is no registry to download from.
         """
-        folder = os.path.join(self.dir, "artifacts", name.partition(":")[0].replace(os.sep, "_"))
-        if not os.path.isdir(folder):
+        found = find(name, [] if self._recorder is None else [self._recorder.folder])
+        if found.folder is None:
             raise FileNotFoundError(f"wandb.use_model({name!r}): this run logged no such model. Pass its path instead")
-        return folder
+        return str(found.folder)
 
     def link_model(self, path: Any, registered_model_name: str, name: str | None = None, **_options: object) -> None:
         """Same as `log_model`: there is no registry."""
@@ -561,18 +588,22 @@ class Run:
         return self.dir if self._recorder is None else str(self._recorder.folder)
 
     def use_artifact(self, artifact_or_name: Any, type: str | None = None, **_options: object) -> Any:
-        """Note that an artifact was used. There is no registry to download it from."""
+        """Note that an artifact was used, and find it: in this run, or in the newest run of the project that has it."""
+        if isinstance(artifact_or_name, Artifact):
+            found = artifact_or_name
+        else:
+            found = find(str(artifact_or_name), _folders(self._recorder), type)
         if self._recorder is not None:
-            name = getattr(artifact_or_name, "name", artifact_or_name)
-            self._recorder.log_text("wandb/use_artifact", str(name), step=self._step)
-        return (
-            artifact_or_name
-            if isinstance(artifact_or_name, Artifact)
-            else Artifact(str(artifact_or_name), type or "unspecified")
-        )
+            self._recorder.log_text("wandb/use_artifact", found.name, step=self._step)
+        return found
 
-    link_artifact = upsert_artifact = use_artifact
-    finish_artifact = log_artifact
+    def link_artifact(
+        self, artifact: Artifact, target_path: str = "", aliases: Iterable[str] | None = None
+    ) -> Artifact:
+        """Same as `log_artifact`: there is no registry."""
+        return self.log_artifact(artifact, aliases=aliases)
+
+    upsert_artifact = finish_artifact = log_artifact
 
     def log_code(
         self, root: str = ".", name: str | None = None, include_fn: object = None, exclude_fn: object = None
@@ -580,13 +611,15 @@ class Run:
         """Does nothing: rollbook records the commit and the uncommitted changes of every run."""
 
     def restore(self, name: str, run_path: str | None = None, replace: bool = False, root: str | None = None) -> Any:
-        """Open a file of the run's own folder; None if it does not exist."""
-        if run_path is not None and self._recorder is not None and run_path.rpartition("/")[2] != self.id:
-            self._recorder.count(
-                "wandb_not_kept", 1, f"wandb.restore(run_path={run_path!r}): only files of this run can be had"
-            )
-        path = os.path.join(self.dir, name)
-        return open(path) if os.path.isfile(path) else None
+        """Open a file that this run saved, or the run `run_path` of this project; None if it does not exist."""
+        from rollbook.ground import manifest
+
+        wanted = self.id if run_path is None else run_path.rpartition("/")[2]
+        for folder in _folders(self._recorder):
+            if (manifest.look(folder) or {}).get("id") == wanted:
+                path = folder / "files" / name
+                return open(path) if path.is_file() else None
+        return None
 
     # -- words
 
@@ -650,6 +683,8 @@ class Run:
             from rollbook.ground import manifest
 
             manifest.edit(self._recorder.folder, fields)
+            about: Any = self._recorder.internals.about
+            about.update(fields)
 
 
 def _sort(key: str, value: Any, values: dict[str, Any], special: list[tuple[str, Any]]) -> None:
@@ -675,6 +710,16 @@ def _sort(key: str, value: Any, values: dict[str, Any], special: list[tuple[str,
         values[key] = value
         if not isinstance(value, (list, tuple)):
             _PLAIN.add(type(value))
+
+
+def _folders(recorder: Recorder | None) -> Iterable[Path]:
+    """The folder of a run, then those of the other runs beside it, newest first."""
+    if recorder is None:
+        return
+    yield recorder.folder
+    others = {path.parent: path.stat().st_mtime for path in recorder.folder.parent.glob("*/run.json")}
+    others.pop(recorder.folder, None)
+    yield from sorted(others, key=lambda folder: -others[folder])
 
 
 def _next_step(recorder: Recorder | None) -> int:

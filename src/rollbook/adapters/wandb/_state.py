@@ -20,7 +20,7 @@ __all__ = [
     "current_or_waiting", "define_metric", "ensure_configured", "finish", "init", "join", "keep_tensorboard",
     "link_model", "log", "log_artifact", "log_code", "log_model", "login", "mark_preempting", "opened",
     "patch_tensorboard", "require", "restore", "save", "setup", "sweep", "teardown", "termerror", "termlog",
-    "termwarn", "unwatch", "use_artifact", "use_model", "watch",
+    "termwarn", "unwatch", "use_artifact", "use_model", "watch", "watch_films",
 ]  # fmt: skip
 
 
@@ -40,7 +40,7 @@ class _BeforeInit:
             return self
         if name.startswith("__"):
             raise AttributeError(name)
-        raise Error(f"You must call wandb.init() before wandb.{name}()")
+        raise Error(f"You must call wandb.init() before you use {name!r} of it, of wandb.config or of wandb.summary")
 
     def __setattr__(self, name: str, value: object) -> None:
         raise Error("You must call wandb.init() before wandb.config and wandb.summary")
@@ -95,7 +95,8 @@ def init(
       config_exclude_keys, config_include_keys: settings of `config` to leave out, or the only ones to store.
       mode: "disabled" records nothing; every other mode records here.
       reinit: what happens to an open run: "finish_previous" (also True), "return_previous" (also False), or
-        "create_new". Default: it is returned; in a notebook it is finished.
+        "create_new", which leaves `wandb.run` and `wandb.log` as they are. Default: it is returned; in a notebook it is
+        finished.
       fork_from, resume_from: "<id>?_step=<n>": kept as a note.
       tensorboard: the older name of `sync_tensorboard`.
       sync_tensorboard: also record what SummaryWriters of torch and tensorboardX log.
@@ -146,22 +147,26 @@ def init(
         if sync_tensorboard or tensorboard or asked.sync_tensorboard or _patched:
             keep_tensorboard(recorder)
         if monitor_gym:
-            _monitor_gym(run)
-    enter(run)
+            watch_films(run)
+    if searched is not None:
+        run.config.update_locked(searched.settings)
+    enter(run, is_current=reinit != "create_new")
     return run
 
 
 def _previous(reinit: bool | str | None) -> Run | None:
-    """The open run, if `init` is to return it; if it is to be finished, finish it."""
-    run: Run | None = current()
-    if run is None or reinit == "create_new":
+    """The open run, if `init` is to return it; if open runs are to be finished, finish them."""
+    there = runs()
+    if not there or reinit == "create_new":
         return None
     from rollbook.run.current import interactive
 
     if reinit in (True, "finish_previous") or (reinit in (None, "default") and interactive()):
-        run.finish()
+        for run in there:
+            run.finish()
         return None
-    return run
+    newest: Run = there[-1]
+    return newest
 
 
 def opened(
@@ -230,8 +235,8 @@ def keep_tensorboard(recorder: Recorder) -> None:
         recorder.count("wandb_not_kept", 1, f"wandb.init(sync_tensorboard=True): {err}")
 
 
-def _monitor_gym(run: Run) -> None:
-    """Copy videos of gymnasium's RecordVideo into the run when they are complete."""
+def watch_films(run: Run | None = None) -> None:
+    """Copy videos of gymnasium's RecordVideo into the current run when they are complete."""
     try:
         from gymnasium.wrappers import RecordVideo
     except ImportError:  # there is nothing to watch
@@ -239,7 +244,7 @@ def _monitor_gym(run: Run) -> None:
     kind: Any = RecordVideo
     name = next((name for name in _ENDS_OF_FILMS if hasattr(kind, name)), "")
     if not name:
-        if run.rollbook is not None:
+        if run is not None and run.rollbook is not None:
             run.rollbook.count("wandb_not_kept", 1, "wandb.init(monitor_gym=True): this gymnasium is not known")
         return
     stop = getattr(kind, name)

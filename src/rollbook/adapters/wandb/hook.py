@@ -15,6 +15,7 @@ from rollbook.ground.moved import SameModule
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
+    from importlib.metadata import Distribution
     from types import ModuleType
     from typing import Any
 
@@ -44,7 +45,7 @@ def install(mode: str) -> None:
 
 
 class _Replace:
-    """Finds this package under the name `wandb`."""
+    """Finds this package under the name `wandb`, also for those that ask which version is installed."""
 
     @staticmethod
     def find_spec(name: str, path: object = None, target: object = None) -> ModuleSpec | None:
@@ -55,11 +56,36 @@ class _Replace:
 
         here = "rollbook.adapters." + name
         try:
-            if find_spec(here) is None:
-                return None
+            found = find_spec(here) is not None
         except ModuleNotFoundError:  # nor is its parent package
-            return None
+            found = False
+        if not found:
+            raise ModuleNotFoundError(
+                f"No module named {name!r} here: rollbook does not stand in for it. Start the program by rollbook run "
+                "--wandb beside, which loads the real wandb",
+                name=name,
+            )
         return ModuleSpec(name, SameModule(here), is_package=name == "wandb")  # type: ignore[arg-type]
+
+    @staticmethod
+    def find_distributions(context: Any) -> list[Distribution]:
+        """Of `importlib.metadata`."""
+        if context.name is None or context.name.lower() != "wandb":
+            return []
+        from importlib.metadata import Distribution
+
+        from rollbook.adapters.wandb import __version__
+
+        class Wandb(Distribution):
+            def read_text(self, filename: str) -> str | None:
+                return (
+                    f"Metadata-Version: 2.1\nName: wandb\nVersion: {__version__}\n" if filename == "METADATA" else None
+                )
+
+            def locate_file(self, path: Any) -> Any:
+                return path
+
+        return [Wandb()]
 
 
 class _Beside:
