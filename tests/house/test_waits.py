@@ -34,7 +34,7 @@ ALLOWED: dict[str, str] = {
     "ground/optional.py:__enter__": "another import of this process; a fork that waits for it has a deadline",
     "keeper/many_runs.py:_lead": "the keeper's own loop, which another thread ends",
     "keeper/many_runs.py:run": "a file lock that is tried, not waited for",
-    "keeper/many_runs.py:_hear": "a pipe of its own that does not block",
+    "keeper/many_runs.py:_read_signals": "a pipe of its own that does not block",
     "keeper/many_runs.py:_has_left": "a file lock that is tried, not waited for",
     "keeper/one_run.py:_take_lock": "a file lock that is tried, not waited for",
     "keeper/process.py:wait": "a pipe of its own that does not block",
