@@ -68,6 +68,7 @@ def start(
             watch = run._parts.keeper_watch = KeeperWatch(folder, lambda *found: _report_keeper(run, *found))
             opener = identity()
             writer.in_child = lambda: _look_from_child(run, watch, opener)
+        if run._parts.keeper_watch is None:
             run._parts.keeper = "inline"
     elif keeper == "thread":
         from rollbook.keeper.main import Keeper
