@@ -35,7 +35,6 @@ Each message has three parts: what was asked, what was found, what to do.
 from __future__ import annotations
 
 import sys
-from functools import partial
 
 __all__ = [
     "AmbiguousKey",
@@ -248,7 +247,7 @@ def suggesting(function: Callable[P, R]) -> Callable[P, R]:
     return call
 
 
-def _former(name: str, today: type[RemoteError], _module: object) -> type[RemoteError]:
+def _former(name: str, today: type[RemoteError]) -> type[RemoteError]:
     from warnings import warn
 
     words = f"{name} is {today.__name__} now; the old name goes with the next release"
@@ -259,9 +258,9 @@ def _former(name: str, today: type[RemoteError], _module: object) -> type[Remote
 class _Errors(type(sys)):  # type: ignore[misc]
     """This module, with former names for one release. A `__getattr__` would be called by every import from it."""
 
-    PlaceError = property(partial(_former, "PlaceError", RemoteError))
-    PlaceAway = property(partial(_former, "PlaceAway", RemoteUnreachable))
-    NotARunPlace = property(partial(_former, "NotARunPlace", ForeignRemote))
+    PlaceError = property(lambda _module: _former("PlaceError", RemoteError))
+    PlaceAway = property(lambda _module: _former("PlaceAway", RemoteUnreachable))
+    NotARunPlace = property(lambda _module: _former("NotARunPlace", ForeignRemote))
 
 
 sys.modules[__name__].__class__ = _Errors
