@@ -5,8 +5,9 @@ python -m benchmarks.rollouts --rollouts 5000        fewer
 python -m benchmarks.rollouts --all-tokens           the token lists of every rollout
 python -m benchmarks.rollouts --in FOLDER            the run stays there, and is asked again if it is there already
 
-Texts are stretches of one long text of 4,000 words drawn by a power law, so that they compress about as prose does. The
-writing is processor time of this process, without the keeper, which seals in between.
+Texts are stretches of one long text of 4,000 words drawn by a power law, so that they compress about as prose does; ids
+of tokens are drawn by Zipf's law from a vocabulary of 150,000 (11 bits each). The writing is processor time of this
+process, without the keeper, which seals in between. Bytes are counted when all is sealed.
 """
 
 from __future__ import annotations
@@ -27,9 +28,10 @@ import numpy as np
 
 import rollbook
 from benchmarks.rows import Context, Line
+from rollbook.ground.array_types import NDArray
 
 MANY = 500_000
-GROUP, TURNS, SAMPLED = 16, 16, 2_000
+GROUP, TURNS, SAMPLED, VOCABULARY = 16, 16, 2_000, 150_000
 _WORDS, _CHARACTERS, _TASKS = 8_000_000, 560, 2_000
 QUESTIONS: dict[str, Any] = {
     "one rollout with its turns": lambda book, name: book.rollout(name).turns(),
@@ -62,10 +64,10 @@ def write(run: Any, rollouts: int, all_tokens: bool = False) -> float:
     rng = np.random.default_rng(0)
     words = [f"{'abcdefghijklmnop'[n % 16]}word{n}" for n in range(4_000)]
     text = " ".join(words[place] for place in np.minimum(rng.zipf(1.3, _WORDS), 3_999).tolist())
-    cost = 0.0
+    cost, tokens = 0.0, _tokens(rng)
     for number in range(rollouts // GROUP):
         task = f"task {int(rng.integers(0, _TASKS))}"
-        talks = [_talk(rng, text, task, keep=all_tokens or number % GROUP == 0) for _ in range(GROUP)]
+        talks = [_talk(rng, text, tokens, task, keep=all_tokens or number % GROUP == 0) for _ in range(GROUP)]
         rewards = (rng.random(GROUP) < 0.5).astype(float)
         gaps = rng.gamma(2, 0.05, GROUP)
         before = time.process_time()
@@ -80,14 +82,22 @@ def write(run: Any, rollouts: int, all_tokens: bool = False) -> float:
     return cost
 
 
-def _talk(rng: np.random.Generator, text: str, task: str, keep: bool) -> list[dict[str, Any]]:
+def _tokens(rng: np.random.Generator) -> NDArray:
+    """One long text as ids, of which each stretch may be taken."""
+    weights = np.cumsum(1 / (np.arange(VOCABULARY) + 2.7))
+    ranks = np.searchsorted(weights, rng.random(1_000_000) * weights[-1])
+    return rng.permutation(VOCABULARY).astype(np.int32)[ranks]
+
+
+def _talk(rng: np.random.Generator, text: str, tokens: NDArray, task: str, keep: bool) -> list[dict[str, Any]]:
     talk: list[dict[str, Any]] = [{"role": "user", "content": task}]
     each = SAMPLED // (TURNS // 2)
     for start in rng.integers(0, len(text) - 2 * _CHARACTERS, TURNS // 2).tolist():
         middle = start + _CHARACTERS
         said = {"role": "assistant", "content": text[start:middle], "tokens": each}
         if keep:
-            lists = {"tokens": rng.integers(0, 150_000, each).astype(np.int32)}
+            first = int(rng.integers(0, len(tokens) - each))
+            lists = {"tokens": tokens[first : first + each]}
             said |= {**lists, "logprobs": -rng.gamma(1, 0.4, each).astype(np.float16)}
         answer = text[middle : middle + _CHARACTERS]
         talk += [{**said, "seconds": 1.0}, {"role": "tool", "name": "bash", "content": answer, "seconds": 0.5}]
@@ -100,6 +110,7 @@ def measure(rollouts: int, folder: str, all_tokens: bool = False) -> dict[str, A
     if not any(Path(folder).iterdir()):
         with rollbook.init("bench", "rollouts", dir=folder, sinks=[], rules=()) as run:
             seconds = write(run, rollouts, all_tokens)
+        subprocess.run([sys.executable, "-m", "rollbook", "seal", str(run.folder)], check=True, capture_output=True)
     took = {}
     book = rollbook.open(folder).one()
     tables = {table.name: table for table in (Path(book.path) / "data").iterdir() if table.is_dir()}

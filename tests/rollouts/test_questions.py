@@ -13,7 +13,7 @@ from click.testing import CliRunner
 import rollbook
 from rollbook.book import RolloutQueries
 from rollbook.cli.app import app
-from rollbook.errors import BadInput
+from rollbook.errors import BadInput, UnknownKey
 
 DOCS = Path(__file__).parents[2] / "docs" / "rollouts.md"
 
@@ -118,6 +118,21 @@ def test_an_unknown_question_and_a_history_of_nothing_say_what_there_is(book: An
         book.rollout_answer("tool")
     with pytest.raises(BadInput, match="one of its rollouts"):
         book.rollout_answer("history")
+    with pytest.raises(UnknownKey, match="no-such"):
+        book.rollout_answer("history", rollout_id="no-such")
+    assert "--id ROLLOUT" in CliRunner().invoke(app, ["rollouts", str(book.path), "history"]).stderr
+
+
+@pytest.mark.parametrize("question", RolloutQueries.QUESTIONS)
+def test_an_empty_answer_says_why_and_every_answer_fits_the_terminal(question: str, book: Any, tmp_path: Path) -> None:
+    with rollbook.init("p", "bare", dir=tmp_path, sinks=[], keeper="inline", rules=()) as run:
+        ids = run.rollouts.log_many(prompts=["a long question " * 20] * 2, completions=["4", "5"], reward=[1.0, 0.0])
+        run.rollouts.trained(ids, advantage=[1.0, -1.0], gradient_step=1)
+    for path, one in ((book.path, book.rollouts()["rollout_id"][0].as_py()), (run.folder, ids[0])):
+        words = ["rollouts", str(path), question, "--id", one]
+        done = CliRunner().invoke(app, words, catch_exceptions=False, env={"COLUMNS": "80"})
+        assert max(map(len, done.stdout.splitlines()), default=0) <= 80
+        assert done.stdout or re.search(r"nothing to list: \w+", done.stderr), question
 
 
 def test_the_table_of_the_docs_names_every_question_once_with_its_command_and_place() -> None:

@@ -521,12 +521,16 @@ class Book(RunFields):
           limit: the maximum number of rows.
         Raises:
           BadInput: there is no such question, or it lacks its rollout.
+          UnknownKey: there is no such rollout.
         """
         if question == "prompts":
             prompts = self.rollout_prompts()
             return prompts if limit is None else prompts.slice(0, limit)
         most = "" if limit is None else f" limit {int(limit)}"
-        return in_utc(self._database.arrow(f"{answer_query(question, rollout_id)}{most}", self._tables()))
+        answer = in_utc(self._database.arrow(f"{answer_query(question, rollout_id)}{most}", self._tables()))
+        if rollout_id is not None and not answer.num_rows:
+            self.rollout(rollout_id)
+        return answer
 
     def rollout(self, rollout_id: str) -> Rollout:
         """One rollout, with its turns, tokens, group, history, task and fates.

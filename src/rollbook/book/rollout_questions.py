@@ -72,7 +72,7 @@ _PARTS = ("model", "tools", "reward", "queue")
 _TIME = f"""select part, seconds, seconds / sum(seconds) over () as share from (
     select unnest([{", ".join(f"'{part}'" for part in _PARTS)}]) as part,
       unnest([{", ".join(f'sum("seconds/{part}")' for part in _PARTS)}]) as seconds from rollouts)
-  order by seconds desc nulls last"""
+  where seconds is not null order by seconds desc"""
 # The texts are read last, of a fifth of the newest rollouts.
 _WORDS = """with newest as (select rollout_id, advantage, time from rollouts_now
     where used and advantage is not null order by time desc limit 20000),

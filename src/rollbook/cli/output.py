@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ago",
     "clean",
+    "in_microseconds",
     "json_option",
     "number",
     "print_arrow",
@@ -149,13 +150,13 @@ def print_arrow(table: pyarrow.Table, *, as_json: bool = False, as_csv: bool = F
     total = table.num_rows
     if limit is not None:
         table = table.slice(0, limit)
-    table = _in_microseconds(table)
+    table = in_microseconds(table)
     print_rows(table.to_pylist(), as_json=as_json, as_csv=as_csv, columns=table.column_names)
     if total > table.num_rows:
         remark(f"… {total - table.num_rows:,} more rows; --limit shows them")
 
 
-def _in_microseconds(table: pyarrow.Table) -> pyarrow.Table:
+def in_microseconds(table: pyarrow.Table) -> pyarrow.Table:
     """Reduce nanoseconds, which Python's times do not have; without pandas those columns could not be printed."""
     import pyarrow as pa
 

@@ -5,7 +5,24 @@ from __future__ import annotations
 import click
 
 from rollbook.cli.find import dir_option, find_book, format_options, run_argument_or_last
-from rollbook.cli.output import print_arrow, remark
+from rollbook.cli.fitted_table import print_fitted, terminal_width
+from rollbook.cli.output import in_microseconds, print_arrow, remark
+
+_EMPTY = {
+    "fates": "every rollout is of an evaluation",
+    "prompts": "no rollout was logged with its prompt",
+    "groups": "of each group with a fate, at least one rollout was trained on with an advantage other than 0",
+    "staleness": "no fate was reported with its staleness: trained(…, trained_version=…)",
+    "gaps": "no fate was reported with gap_max: trained(…, gap_max=…)",
+    "tokens": "there are no log-probabilities of both sampler and trainer for the same tokens",
+    "tools": "no turn has the role tool",
+    "time": "no rollout was logged with its seconds: in the model, in tools, for the reward, in a queue",
+    "words": "no word is twice as frequent in the answers of the highest advantages as in those of the lowest",
+    "lost": "every rollout has a fate",
+}
+"""Question -> why its answer may be empty."""
+_WIDE = {"prompts": "prompt", "tools": "error"}
+"""Question -> the column of long texts."""
 
 
 @click.command()
@@ -34,9 +51,18 @@ def rollouts(
     if run in RolloutQueries.QUESTIONS and question == "fates":  # only a question: about the last run
         run, question = "last", run
     book = find_book(run, root, lambda book: book.row_count("rollouts") > 0, "rollouts")
+    if question == "history" and rollout_id is None:
+        raise click.UsageError("history is about one prompt: --id ROLLOUT, the id of one of its rollouts")
     answer = book.rollout_answer(question, rollout_id=rollout_id, limit=limit + 1)
-    if not (as_json or as_csv):
+    shown = answer.slice(0, limit)
+    if as_json or as_csv:
+        print_arrow(shown, as_json=as_json, as_csv=as_csv)
+    else:
         remark(RolloutQueries.QUESTIONS[question])
-    print_arrow(answer.slice(0, limit), as_json=as_json, as_csv=as_csv)
+        if shown.num_rows or question not in _EMPTY:
+            wide = _WIDE.get(question, "")
+            print_fitted(in_microseconds(shown).to_pylist(), shown.column_names, wide=wide, width=terminal_width())
+        else:
+            remark(f"nothing to list: {_EMPTY[question]}")
     if answer.num_rows > limit:
         remark(f"only the first {limit:,} rows; --limit shows more")
