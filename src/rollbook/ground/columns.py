@@ -190,10 +190,11 @@ class Column:
       values: array('d'). Integers and booleans are floats here. Do not change it.
     """
 
-    __slots__ = ("_order", "_parts", "key", "values")
+    __slots__ = ("_clocks", "_order", "_parts", "key", "values")
 
     def __init__(self, key: str, parts: list[Part]) -> None:
         self.key, self._parts = key, parts
+        self._clocks: dict[str, array[int]] = {}
         self._order: list[tuple[int, int]] | None = None  # (part, place in it) of each value, if parts overlap
         if len(parts) == 1:
             self.values = parts[0][1]
@@ -230,14 +231,19 @@ class Column:
         return array("d", [time / 1e9 for time in self._of_rows([piece.times() for piece, _, _ in self._parts])])
 
     def clock(self, name: str) -> array[int]:
-        """The reading of a clock at each value; `clocks.UNKNOWN` if unknown.
+        """The reading of a clock at each value; `clocks.UNKNOWN` if unknown. Do not change it.
 
         Args:
           name: the clock's name.
         """
-        return array("q", self._of_rows([piece.clocks(name) for piece, _, _ in self._parts]))
+        readings = self._clocks.get(name)
+        if readings is None:
+            cells = [piece.clocks(name) for piece, _, _ in self._parts]
+            is_whole = len(cells) == 1 and self._order is None and len(cells[0]) == len(self.values)
+            readings = self._clocks[name] = cells[0] if is_whole else array("q", self._of_rows(cells))
+        return readings
 
-    def _of_rows(self, cells: list[Sequence[int]]) -> list[int]:
+    def _of_rows(self, cells: Sequence[Sequence[int]]) -> list[int]:
         if self._order is not None:
             return [cells[number][self._parts[number][2][place]] for number, place in self._order]
         return [some[row] for some, (_, _, rows) in zip(cells, self._parts, strict=True) for row in rows]

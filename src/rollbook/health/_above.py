@@ -67,6 +67,8 @@ class StaysAbove(KeyedRule):
         if max(values) <= self._limit:  # False if the first value is NaN
             above, below = 0, below + len(values)
             troubled = troubled and below < self._rows
+        elif troubled and min(values) > self._limit and values[-1] > self._limit and sum(values) < math.inf:
+            above, below = above + len(values), 0  # nothing new; a NaN in between would make the sum one
         else:
             first = self._skip + self._rows - last.seen - 1
             for i, value in enumerate(values):

@@ -189,7 +189,9 @@ class Entropy(KeyedRule):
 
     def _take_returns(self, gained: array[float]) -> None:
         missing = _RETURNS - len(self._early)
-        newest = list(filter(math.isfinite, gained))
+        newest = list(filter(math.isfinite, gained if missing else gained[-2 * _RETURNS :]))
+        if len(newest) < min(_RETURNS, len(gained)):
+            newest = list(filter(math.isfinite, gained))
         if missing:
             self._early += newest[:missing]
         self._late = (self._late + newest)[-_RETURNS:]

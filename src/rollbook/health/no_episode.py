@@ -92,7 +92,7 @@ class NoEpisode(PaceRule):
             else:
                 memory["every"] = gcd(memory["every"], came[0] - memory["last"])
                 memory["lengths"] += values[0]
-            memory["every"] = gcd(memory["every"], *map(sub, came[1:], came))
+            memory["every"] = gcd(memory["every"], *set(map(sub, came[1:], came)))
             longest = max(values)
             if longest > memory["longest"]:
                 memory.update(longest=longest, often=0)
