@@ -116,7 +116,8 @@ def test_ctrl_c_ends_the_page_without_a_word(runs: Path) -> None:
     arguments = [sys.executable, "-m", "rollbook", "ui", str(runs), "--port", "0", "--no-browser"]
     with subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True) as program:
         assert program.stderr is not None
-        address = program.stderr.readline().split()[-1]
+        # In a fresh checkout it first says that it builds the page.
+        address = next(line for line in iter(program.stderr.readline, "") if "http://" in line).split()[-1]
         assert program.stderr.readline() == "Ctrl-C ends it.\n"
         urlopen(address, timeout=PATIENCE).close()
         program.send_signal(signal.SIGINT)
