@@ -478,6 +478,9 @@ try:
 except ModuleNotFoundError as err:
     assert "--wandb beside" in str(err)
 import wandb.sdk.data_types.video as inner
+from wandb.errors import term
+import wandb.errors.term
+assert wandb.errors.term is term and term.termlog
 from wandb.sdk.wandb_run import Run
 assert inner.Video is wandb.Video
 assert wandb.__name__ == "rollbook.adapters.wandb" and issubclass(type(wandb.init(project="hooked")), Run)

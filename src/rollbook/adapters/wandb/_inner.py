@@ -95,4 +95,5 @@ integration = _module("integration")
 _module("integration.sb3", __getattr__=_of_sb3)
 _module("integration.gym", monitor=lambda: watch_films(current()))
 _module("integration.tensorboard", patch=patch_tensorboard)
-errors.term = _module("errors.term", termlog=termlog, termwarn=termlog, termerror=termlog)  # type: ignore[attr-defined]
+vars(errors)["__path__"] = []  # a package, too
+_module("errors.term", termlog=termlog, termwarn=termlog, termerror=termlog)
