@@ -148,7 +148,7 @@ class RollbookCallback(RLlibCallback):  # type: ignore[misc]
                 group.foreach_env_runner(functools.partial(_hand_over, address=self._address()))
 
     def _address(self) -> tuple[str, str, dict[str, object], int]:
-        return (*self.run.address(), self.run.attempt)
+        return (*self.run._address(), self.run.attempt)
 
     def _end_with(self, algorithm: Algorithm) -> None:
         """Finish the run when the algorithm is stopped: there is no hook for that."""
