@@ -405,6 +405,21 @@ def test_an_artifact_has_versions_and_is_found_by_them_in_later_runs(root: Path,
     assert [one.name for one in api.runs("p")[0].logged_artifacts()] == ["data:v0", "data:v1"]
 
 
+@pytest.mark.parametrize("name", ["run-[1]", "a*b", "lab/model", "ü b"])
+def test_no_version_of_an_artifact_replaces_another_whatever_it_is_called(
+    name: str, root: Path, tmp_path: Path
+) -> None:
+    with wandb.init(project="p") as run:
+        for number, text in enumerate("abc"):
+            (tmp_path / "rows.txt").write_text(text)
+            artifact = run.log_artifact(str(tmp_path / "rows.txt"), name=name)
+            assert artifact.version == f"v{number}"
+            if number == 1:  # what is known of it is half written
+                artifact.folder.with_name("v1.json").write_text('{"type"')
+        files = sorted((root / run.project).rglob("rows.txt"))
+    assert [file.read_text() for file in files] == ["a", "b", "c"]
+
+
 def test_a_table_of_an_artifact_is_read_back_in_a_later_run(tmp_path: Path) -> None:
     with wandb.init(project="p"):
         artifact = wandb.Artifact("evaluation", type="table")

@@ -528,8 +528,8 @@ class Book(RunFields):
             return prompts if limit is None else prompts.slice(0, limit)
         most = "" if limit is None else f" limit {int(limit)}"
         answer = in_utc(self._database.arrow(f"{answer_query(question, rollout_id)}{most}", self._tables()))
-        if rollout_id is not None and not answer.num_rows:
-            self.rollout(rollout_id)
+        if question == "history" and not answer.num_rows:
+            self.rollout(str(rollout_id))
         return answer
 
     def rollout(self, rollout_id: str) -> Rollout:

@@ -169,7 +169,7 @@ class Artifact:
                 self.version, self.folder = earlier[-1].version, earlier[-1].folder
                 self.aliases = list(dict.fromkeys([*earlier[-1].aliases, *self.aliases]))
             else:
-                self.version = f"v{len(earlier)}"
+                self.version = f"v{1 + max(map(_number, base.glob('v*')), default=-1)}"
                 self._copy(run, base, step)
         for other in earlier:  # an alias names one version
             if other.version != self.version and set(other.aliases) & set(self.aliases):
@@ -265,9 +265,9 @@ def kept_in(run_folder: Path, collection: str | None = None) -> list[Artifact]:
     import json
 
     base = run_folder / "files" / "artifacts"
-    pages = base.glob(f"{'*' if collection is None else _safe(collection)}/v*.json")
+    pages = base.glob("*/v*.json") if collection is None else (base / _safe(collection)).glob("v*.json")
     found = []
-    for page in sorted(pages, key=lambda page: (page.parent.name, len(page.stem), page.stem)):
+    for page in sorted(pages, key=lambda page: (page.parent.name, _number(page))):
         try:
             about = json.loads(page.read_text(encoding="utf-8"))
             one = Artifact(about["collection"], about["type"], about["description"], about["metadata"])
@@ -289,6 +289,12 @@ def find(address: str, run_folders: Iterable[Path], type: str | None = None) -> 
             if (which or "latest") in (one.version, *one.aliases) and type in (None, one.type):
                 return one
     return Artifact(collection, type or "unspecified")
+
+
+def _number(path: Path) -> int:
+    """The number of a version, from its folder `v<n>` or the file beside it; -1 for other names."""
+    digits = path.stem[1:]
+    return int(digits) if digits.isdecimal() else -1
 
 
 def _safe(name: str) -> str:
