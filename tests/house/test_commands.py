@@ -125,6 +125,15 @@ def test_ctrl_c_ends_the_page_without_a_word(runs: Path) -> None:
         assert program.wait(PATIENCE) == 0
 
 
+def test_ctrl_c_ends_a_command_with_status_130_and_no_traceback() -> None:
+    class Interrupted(type(app)):  # type: ignore[misc]
+        def resolve_command(self, _ctx: Any, _args: Any) -> Any:
+            raise KeyboardInterrupt
+
+    done = CliRunner().invoke(Interrupted("rollbook"), ["ls"])
+    assert (done.exit_code, done.stdout, done.stderr) == (130, "", "\n")
+
+
 def test_sql_answers_in_every_form_and_says_what_duckdb_says(rb: Any) -> None:
     query = 'select count(*) as n, avg("train/return") as m from metrics where "train/return" is not null'
     assert json.loads(rb("sql", "last", query, "--json").stdout) == [{"n": 30, "m": 14.5}]
