@@ -77,7 +77,7 @@ def ui(
       rollbook ui --export copy              a copy for any file server
       rollbook ui --host 0.0.0.0             prints an address for others
     """
-    # Arrow's own pool keeps what was freed: 30 MiB in an hour of 50 live runs, where glibc's keeps 14.
+    # Arrow's own pool keeps what was freed: 29 MiB over 50 live runs, where glibc's keeps 10 (docs/figures.md).
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     stores = [asked for asked in roots if is_address(asked)]
     found = [_folders(asked, root) for asked in roots or (root,)]
