@@ -7,6 +7,7 @@ import builtins
 import re
 import signal
 import tomllib
+from importlib import import_module
 from pathlib import Path
 from types import FrameType
 
@@ -19,6 +20,7 @@ from syntax import tree as tree_of
 
 SRC = Path(rollbook.__file__).parent
 FILES = sorted(SRC.rglob("*.py"))
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 def places(pattern: str, *but: str) -> list[str]:
@@ -60,8 +62,6 @@ def test_the_names_of_a_package_are_loaded_late_by_one_function() -> None:
     "package", ["", ".sinks", ".sinks.filters", ".capture", ".adapters.mrl", ".adapters.lightzero"]
 )
 def test_a_face_lists_its_names_and_answers_for_no_other(package: str) -> None:
-    from importlib import import_module
-
     face = import_module(f"rollbook{package}")
     listed = set(getattr(face, "__all__", dir(face)))
     assert set(dir(face)) == listed | ({"open"} if not package else set())
@@ -69,6 +69,26 @@ def test_a_face_lists_its_names_and_answers_for_no_other(package: str) -> None:
     assert all(hasattr(face, name) for name in dir(face))
     with pytest.raises(AttributeError, match="has no attribute 'nonsense'"):
         _ = face.nonsense
+
+
+def test_only_faces_and_stable_modules_list_their_names_all_others_begin_theirs_with_an_underscore() -> None:
+    """Adapters may list what they have of the host; other inner modules only what they hand on from a third one."""
+    stable = set(re.findall(r"^\| `(rollbook[\w.]*)` \|", (DOCS / "stability.md").read_text("utf-8"), re.MULTILINE))
+    listing = set()
+    for place in places(r"^__all__ ="):
+        file = SRC / place.partition(":")[0]
+        module = ".".join(file.relative_to(SRC.parent).with_suffix("").parts)
+        if file.name == "__init__.py" or module in stable or "adapters" in file.parts:
+            continue
+        imported = {
+            alias.asname or alias.name
+            for node in ast.walk(tree_of(file.read_text(encoding="utf-8")))
+            if isinstance(node, ast.ImportFrom)
+            for alias in node.names
+        }
+        if not imported & set(import_module(module).__all__):
+            listing.add(module)
+    assert listing == set()
 
 
 def test_a_misspelled_name_is_answered_with_the_right_one() -> None:

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-__all__ = ["Door"]
-
 
 class Door:
     """A run as a framework's logger uses it. Only the constructor raises; later failures are counted and reported once.

@@ -8,8 +8,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.ground.array_types import NDArray
 
-__all__ = ["as_frames", "as_grid", "as_picture", "as_rgb", "as_uint8"]
-
 _AXES = {"N", "T", "C", "H", "W"}
 
 

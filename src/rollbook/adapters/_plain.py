@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from rollbook.ground.array_types import NDArray
 
-__all__ = ["Described", "JsonData", "described", "json_data", "parsed"]
-
 
 class Described(Walk):
     """Constructor arguments of an algorithm: classes and functions by name, other objects as text without addresses."""

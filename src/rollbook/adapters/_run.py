@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from rollbook.run.run import Run
     from rollbook.run.scope import Scope
 
-__all__ = ["Users", "clean_name", "find_run", "keep_config", "takes_native_keys"]
-
 
 def clean_name(text: object, default: str) -> str:
     """`text` as the name of a run or project: characters that are not allowed in folder names become "-"."""

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-__all__ = ["GrowingTable"]
-
 WAIT_SECONDS = 5.0
 
 

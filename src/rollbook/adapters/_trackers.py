@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from rollbook.ground.bill import Bill
 
-__all__ = ["Trackers", "offers"]
-
 
 class Trackers:
     """Several trackers as one. An exception from a tracker is counted and reported once; the others still get the row.

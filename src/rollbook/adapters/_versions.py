@@ -7,8 +7,6 @@ import re
 from rollbook.errors import MissingExtra, RollbookError
 from rollbook.ground.optional import to_install
 
-__all__ = ["UnsupportedVersion", "check", "in_range", "installed", "require"]
-
 
 class UnsupportedVersion(RollbookError, ImportError):
     """The installed version of the framework is not supported by this adapter."""

@@ -16,8 +16,6 @@ from rollbook.ground.manifest import Attempts
 from rollbook.ground.run_files import value_name
 from rollbook.storage import IDENTITY, History, Piece, Pieces, identity
 
-__all__ = ["OtherHosts", "Placed", "chosen_rows", "in_order", "place", "timelines"]
-
 
 class OtherHosts:
     """What placing by time needs to know about hosts.

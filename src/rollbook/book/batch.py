@@ -16,9 +16,6 @@ from rollbook.ground.array_types import NDArray
 from rollbook.ground.arrow import to_numpy
 from rollbook.storage import Pieces
 
-__all__ = ["batch"]
-
-
 _FEW_ROWS = 1 << 18
 """Up to this many rows, all keys come from one table; each longer series is reduced separately, see `envelope`."""
 

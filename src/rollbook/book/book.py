@@ -70,8 +70,6 @@ if TYPE_CHECKING:
     from rollbook.ground.shapes import CutJson
     from rollbook.plots import Picture
 
-__all__ = ["Book"]
-
 
 _INTERNAL = frozenset(
     ("checkpoint_history", "chosen", "context", "episode_counts", "files", "film_of", "marks", "own_summary",

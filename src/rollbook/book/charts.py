@@ -17,9 +17,6 @@ from rollbook.plots import Line, Panel, Picture, Trace, draw
 from rollbook.plots._registry import chart_named, options_of
 from rollbook.plots.cards import card, grid, sentences, spark
 
-__all__ = ["book_card", "picture_of"]
-
-
 _POINTS = 1000
 
 

@@ -10,8 +10,6 @@ import pyarrow as pa
 from rollbook.ground.arrow import from_numpy, to_numpy
 from rollbook.ground.checkpoint_rows import best_of, kept_checkpoints
 
-__all__ = ["checkpoint_rows", "with_best"]
-
 
 def checkpoint_rows(table: pa.Table) -> list[dict[str, Any]]:
     """The rows of the table for a `CheckpointHistory`."""

@@ -7,8 +7,6 @@ from collections.abc import Collection, Iterable, Mapping
 from rollbook.book.late_facts import view
 from rollbook.ground.expressions import named_tables, quoted
 
-__all__ = ["COMPLETIONS", "COMPLETIONS_OF", "asks_for_completions", "completions"]
-
 COMPLETIONS = "completions"
 
 COMPLETIONS_OF = ("samples", "rollouts", "fates", "tasks")

@@ -25,8 +25,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["as_they_lie", "envelope", "usual_axis"]
-
 
 _BUCKETS_A_POINT = 4
 _RAW_ROWS = 3 << 18

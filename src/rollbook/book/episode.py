@@ -25,8 +25,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.book.table_protocols import EpisodeTables
 
-__all__ = ["CHOICES", "Episode", "find_episode"]
-
 CHOICES = ("best", "worst", "first", "last")
 """Words accepted instead of an id. Best and worst are by return, among complete episodes."""
 

@@ -18,8 +18,6 @@ from rollbook.ground.arrow import strings
 from rollbook.ground.files import replacing
 from rollbook.ground.texts import csv_cell, json_text
 
-__all__ = ["export_table", "write_trace"]
-
 _FORMATS = ("csv", "jsonl", "parquet", "arrow")
 
 

@@ -16,8 +16,6 @@ from rollbook.ground.liveness import is_alive
 from rollbook.ground.run_files import RunFile, data_folder, journal_folder
 from rollbook.journal import list_writers
 
-__all__ = ["Host", "WriterHosts", "writers_of"]
-
 
 class Host(NamedTuple):
     """The host of a writer.

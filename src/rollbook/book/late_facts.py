@@ -11,8 +11,6 @@ from rollbook.ground.expressions import quoted
 from rollbook.ground.tables import TABLES
 from rollbook.storage import IDENTITY
 
-__all__ = ["VIEWS", "view"]
-
 VIEWS: dict[str, tuple[str, str, str]] = {"rollouts_now": ("rollouts", "fates", "rollout_id")}
 """View -> (table of the rows, table of the late facts, the column that joins them)."""
 

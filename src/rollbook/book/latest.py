@@ -13,8 +13,6 @@ from rollbook.ground.arrow import order_of, take_table, to_numpy
 from rollbook.protocols import Row
 from rollbook.storage import IDENTITY, Piece, Pieces, identity
 
-__all__ = ["Latest", "latest_values", "rows_of"]
-
 Latest = dict[str, tuple[Any, dict[str, int], float]]
 """key -> (value, known clocks, unix seconds)."""
 

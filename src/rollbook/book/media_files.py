@@ -20,8 +20,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.book.table_protocols import EpisodeTables
 
-__all__ = ["film_of", "media_file", "waiting_pixels", "with_files"]
-
 
 def film_of(book: EpisodeTables, episode: str = "best") -> Path:
     """The video file of a filmed episode.

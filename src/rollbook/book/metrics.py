@@ -24,9 +24,6 @@ from rollbook.ground.manifest import Attempts
 from rollbook.ground.run_files import value_name
 from rollbook.storage import IDENTITY, History, Piece, Pieces, identity
 
-__all__ = ["Wide", "Within", "all_keys", "joined", "pivot", "wide_metrics"]
-
-
 Within: TypeAlias = Sequence[tuple[str, float, float]]
 """(column, low, high): only rows with low <= column < high are needed; times in unix ns."""
 

@@ -19,8 +19,6 @@ from rollbook.ground.arrow import from_numpy, in_microseconds, join_tables, orde
 from rollbook.ground.tuning import TUNING
 from rollbook.storage import IDENTITY, Piece, Pieces, identity
 
-__all__ = ["nearest_rows", "read_near", "values_at"]
-
 
 def read_near(table: str, pieces: Pieces, run: Context, clock: str, value: int, rows: int) -> pa.Table:
     """The `rows` rows of a table whose `clock` is nearest to `value`, and possibly others, as in `Book.table`."""

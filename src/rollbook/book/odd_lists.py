@@ -13,8 +13,6 @@ from rollbook.book.row_groups import RowGroups
 from rollbook.book.table_protocols import RolloutTables
 from rollbook.ground.arrow import strings, without_dictionaries
 
-__all__ = ["odd_lists"]
-
 _LISTS = ("trainer_logprobs", "entropy", "advantages", "mask")
 
 

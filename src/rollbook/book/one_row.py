@@ -9,8 +9,6 @@ import pyarrow as pa
 
 from rollbook.ground.arrow import plain_rows
 
-__all__ = ["OneRow"]
-
 
 class OneRow(Mapping[str, Any]):
     """Column -> value, None if the row lacks it.

@@ -12,8 +12,6 @@ from rollbook.ground.array_types import NDArray
 from rollbook.ground.manifest import Attempts
 from rollbook.storage import History, Piece
 
-__all__ = ["Context", "Timelines", "counts"]
-
 Timelines = dict[object, dict[int, tuple[NDArray, NDArray, str]]]
 """{request: {attempt: times (unix ns), readings, their writer}}; see `axis.timelines`."""
 

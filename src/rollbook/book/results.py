@@ -39,8 +39,6 @@ from rollbook.ground.foreign import tolerating
 from rollbook.ground.manifest import Attempts
 from rollbook.storage import Piece, Pieces, RunFiles
 
-__all__ = ["MeasuredRun", "all_marks", "results_of", "results_written", "summary_of", "write_results"]
-
 
 class MeasuredRun(Protocol):
     """The part of `Book` that is used here."""

@@ -20,8 +20,6 @@ from rollbook.ground import manifest
 from rollbook.ground.run_files import data_folder
 from rollbook.storage import Trimming
 
-__all__ = ["Retention"]
-
 TABLES = ("tasks", "rollouts", "turns", "tokens", "fates")
 
 STEPS = {

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from rollbook.ground.array_types import NDArray
     from rollbook.ground.shapes import CutJson
 
-__all__ = ["place_at", "place_behind"]
-
 
 def place_at(book: StoredRun, clock: str, value: int) -> tuple[int, CutJson, dict[str, int]]:
     """See `Book.place_at`."""

@@ -20,8 +20,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.book.table_protocols import RolloutTables
 
-__all__ = ["Rollout", "find_rollout"]
-
 
 class Rollout(OneRow):
     """One rollout of a run. As a mapping it is its row: column -> value, None if the row lacks it.

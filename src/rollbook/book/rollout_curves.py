@@ -17,8 +17,6 @@ from rollbook.ground.expressions import literal, quoted
 from rollbook.ground.tables import TABLES
 from rollbook.storage import IDENTITY
 
-__all__ = ["CURVES", "RolloutQueries"]
-
 _AXES = ("gradient_step", "policy_version")
 _WHEN = ("time", "writer", "seq", "index")
 _MIDDLE = "reward > (select (min(reward) + max(reward)) / 2 from {})"

@@ -9,8 +9,6 @@ from __future__ import annotations
 from rollbook.errors import BadInput, did_you_mean
 from rollbook.ground.expressions import literal
 
-__all__ = ["FATE", "ROLLOUT_QUESTIONS", "answer_query"]
-
 ROLLOUT_QUESTIONS: dict[str, str] = {
     "fates": "What became of the rollouts?",
     "history": "How does the policy answer one prompt over training?",

@@ -14,9 +14,6 @@ from rollbook.errors import Damaged
 from rollbook.ground.manifest import Attempts
 from rollbook.storage import BadPiece, Pieces, RunFiles, identity
 
-__all__ = ["Place", "RowGroups"]
-
-
 Place: TypeAlias = tuple[int, int]
 """A row group: the number of its piece, and its own number in it."""
 

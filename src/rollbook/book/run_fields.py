@@ -12,8 +12,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.ground.shapes import RunJson
 
-__all__ = ["RunFields"]
-
 
 class RunFields:
     """The fields of a run's run.json; the file is read again when it has changed.

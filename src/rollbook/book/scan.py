@@ -25,8 +25,6 @@ from rollbook.ground.run_files import CONSTANTS, RESERVED, value_name
 from rollbook.ground.tuning import TUNING
 from rollbook.storage import IDENTITY, Moved, Part, Piece, Pieces
 
-__all__ = ["Scan", "is_utf8", "scan_of"]
-
 
 class Stream:
     """Rows of journal frames, and of small parts, read file by file each time that DuckDB requests them.

@@ -17,8 +17,6 @@ from rollbook.ground.array_types import NDArray
 from rollbook.ground.arrow import cast, from_numpy, take_table, to_numpy
 from rollbook.storage import IDENTITY, Pieces
 
-__all__ = ["canonical_keys", "resolve_keys", "select_metrics"]
-
 
 def select_metrics(
     pieces: Pieces,

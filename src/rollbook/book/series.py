@@ -14,18 +14,6 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
-__all__ = [
-    "Buckets",
-    "Series",
-    "first_whole",
-    "raw_series",
-    "reduce_points",
-    "reduced_rows",
-    "starts_between",
-    "stretch_edges",
-    "stretches",
-]
-
 
 @brief
 @dataclass(frozen=True, slots=True, eq=False)

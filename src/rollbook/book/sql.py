@@ -27,8 +27,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
 
-__all__ = ["Database", "apart", "one_condition", "one_order", "unique_samples"]
-
 
 def unique_samples(columns: Iterable[str], table: str = "samples") -> str:
     """A subquery of samples: the newest row of each distinct item, how often it was seen, and since when."""

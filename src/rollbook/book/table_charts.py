@@ -14,11 +14,6 @@ from rollbook.ground.arrow import to_numpy
 from rollbook.ground.stages import own_seconds
 from rollbook.plots import Cells, Dots, Line, Mark, Panel, Spans, Stack
 
-__all__ = [
-    "column", "episodes", "histograms", "marks_along", "moments", "novelty", "rewards", "stages", "timeline",
-]  # fmt: skip
-
-
 _STRETCHES = 120
 _WHOLE = ""
 """The component name that `rewards` uses for the total reward, next to its parts."""

@@ -19,8 +19,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.ground.shapes import RunJson
 
-__all__ = ["ChartTables", "EpisodeTables", "RolloutTables", "StoredRun", "StoredTables"]
-
 
 class StoredRun(Protocol):
     """The contents of a run's folder as pieces: the part of `Book` used by code that reads them itself."""

@@ -18,9 +18,6 @@ from rollbook.ground.run_files import RESERVED
 from rollbook.ground.tables import table_of
 from rollbook.storage import IDENTITY, History, Piece, Pieces, identity
 
-__all__ = ["binned", "count_rows", "read_metrics_rows", "read_table"]
-
-
 _TEXT, _NUMBER, _INT, _BOOL = pa.string(), pa.float64(), pa.int64(), pa.bool_()
 
 _KINDS = {"text": _TEXT, "number": _NUMBER, "integer": _INT, "boolean": _BOOL, "numbers": pa.list_(_NUMBER)}

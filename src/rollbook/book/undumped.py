@@ -22,8 +22,6 @@ from rollbook.ground.run_files import value_name
 from rollbook.ground.values import Histogram
 from rollbook.storage import Pieces
 
-__all__ = ["Window", "read_windows"]
-
 Window: TypeAlias = list[float | Histogram]
 """The values of one key since its last dump, in order; an array too large to keep raw is a histogram."""
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from rollbook.protocols import Recorder
 
-__all__ = ["STAGES", "RewardLedger", "Tally"]
-
 STAGES = ("raw", "shaped", "clipped", "normalised", "final")
 """The usual stages, in the order in which a reward passes them. Other names are possible."""
 

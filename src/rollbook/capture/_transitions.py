@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from rollbook.protocols import Recorder
 
-__all__ = ["TransitionRecorder"]
-
 _NOTHING: object = object()
 
 

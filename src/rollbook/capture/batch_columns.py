@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from rollbook.protocols import Recorder
 
-__all__ = ["BatchColumns", "is_column", "pieces"]
-
 _PLAIN = (str, bytes, int, float, list, tuple, dict)
 _KEPT_TYPES = frozenset(("f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"))
 _ROWS_PER_FRAME = 4096

@@ -7,8 +7,6 @@ from typing import Any
 
 import gymnasium
 
-__all__ = ["LedgerStage"]
-
 
 class LedgerStage(gymnasium.Wrapper):
     """Adds each reward to a ledger under a stage, and changes nothing. See `RewardLedger.stage`.

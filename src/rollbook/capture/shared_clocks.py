@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from rollbook.protocols import Recorder
 
-__all__ = ["SharedClocks", "clock_names"]
-
 _MOST = 32
 _WORDS = struct.Struct(f"<{_MOST}q")
 _COUNTS = struct.Struct("<2q")

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from rollbook.ground.array_types import NDArray
 
-__all__ = ["UNSTORABLE", "copied", "flat", "is_array", "plain"]
-
 
 class _Unstorable:
     """The result of `plain` for a value that no frame can store."""

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
     from rollbook.ground.values import Histogram
 
-__all__ = ["Store"]
-
 EXACT_UP_TO = Pile.EXACT_UP_TO
 
 _NO_NUMBERS = (TypeError, ValueError, OverflowError, RuntimeError)

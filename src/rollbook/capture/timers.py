@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     F = TypeVar("F", bound=Callable[..., Any])
 
-__all__ = ["Stage", "Timers"]
-
 _COROUTINE, _GENERATOR = 0x80, 0x20  # code flags; `inspect` would cost 10 ms at import
 _RESUMED = _COROUTINE | _GENERATOR | 0x200  # asynchronous generators too
 

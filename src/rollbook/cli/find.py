@@ -24,17 +24,6 @@ if TYPE_CHECKING:
     from rollbook.book import Book
     from rollbook.runs.run_set import RunSet
 
-__all__ = [
-    "add_what_is_there",
-    "dir_option",
-    "find_book",
-    "find_folder",
-    "find_runs",
-    "format_options",
-    "run_argument",
-    "run_argument_or_last",
-]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 _NO_RUNS = "{what}. Say where runs lie with --dir or $ROLLBOOK_DIR, or record one with: rollbook demo"

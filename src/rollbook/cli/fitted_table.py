@@ -11,8 +11,6 @@ import click
 
 from rollbook.cli.output import cell, clean, remark
 
-__all__ = ["has_colours", "print_fitted", "terminal_width"]
-
 _WIDEST = 40
 _LEAST_OF_WIDE = 24
 

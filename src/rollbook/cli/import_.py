@@ -8,8 +8,6 @@ from rollbook.cli.find import dir_option
 from rollbook.cli.forward import option_of
 from rollbook.cli.output import clean, json_option, print_json, remark
 
-__all__ = ["import_"]
-
 
 @click.command("import")
 @click.argument("source", type=click.Path(exists=True), required=False)

@@ -13,8 +13,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.book import Book
 
-__all__ = ["duration", "end_of", "show_episode"]
-
 _NOT_SHOWN = frozenset(
     ("time", "attempt", "writer", "lane", "seq", "index", "at", "episode_id", "return", "length", "seconds",
      "terminated", "truncated", "complete", "steps_kept")

@@ -7,8 +7,6 @@ import sys
 
 import click
 
-__all__ = ["run"]
-
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @click.option(

@@ -6,8 +6,6 @@ import click
 
 from rollbook.cli.output import print_json
 
-__all__ = ["SHAPES", "VERSION"]
-
 VERSION = 1
 """Rises when a field goes or changes its meaning; fields that are added do not change it."""
 

@@ -9,8 +9,6 @@ import numpy as np
 
 from rollbook.ground.brief import brief
 
-__all__ = ["Association", "association"]
-
 
 @brief
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,6 @@ from rollbook.errors import BadInput, UnknownOption
 from rollbook.ground.aliases import lower_is_better
 from rollbook.stats import Plan, Study, Verdict
 
-__all__ = ["centre", "compare"]
-
 _PROFILE_POINTS = 201
 
 

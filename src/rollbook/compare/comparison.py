@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from rollbook.ground.array_types import NDArray
     from rollbook.plots import Bars, Panel, Picture
 
-__all__ = ["Comparison"]
-
 
 @dataclass(frozen=True, slots=True)
 class Comparison:

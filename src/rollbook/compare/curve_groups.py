@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from rollbook.ground.array_types import NDArray
     from rollbook.plots import Panel, Picture
 
-__all__ = ["Curves"]
-
 _LEAST_SEEDS, _MOST_AREAS = 5, 3
 """From this many seeds a band is missing only where all scores are equal; the most groups whose areas are readable."""
 

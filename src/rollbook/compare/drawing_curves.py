@@ -22,8 +22,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.ground.array_types import NDArray
 
-__all__ = ["OPTIONS", "curves", "refined_curves"]
-
 OPTIONS: tuple[str, ...] = (
     "statistic", "points", "seed", "level", "draws", "normalise", "whole_curve",
     *(name for name, taken in inspect.signature(stats.align).parameters.items() if taken.kind is taken.KEYWORD_ONLY),

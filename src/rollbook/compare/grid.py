@@ -15,8 +15,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.ground.array_types import NDArray
 
-__all__ = ["shared_grid", "span_of"]
-
 
 def shared_grid(
     groups: Sequence[Sequence[NDArray]],

@@ -12,8 +12,6 @@ from rollbook.compare.scores import Group
 from rollbook.ground.brief import brief
 from rollbook.stats import Interval
 
-__all__ = ["PairedSeeds", "paired_seeds"]
-
 
 @brief
 @dataclass(frozen=True, slots=True, eq=False)

@@ -10,8 +10,6 @@ from rollbook import stats
 from rollbook.compare.group_curve import Floats, GroupCurve
 from rollbook.ground.brief import brief
 
-__all__ = ["Parted", "parted"]
-
 _LEAST_APART = 5
 """Seeds per group below which no interval at a point is valid."""
 

@@ -8,8 +8,6 @@ from typing import Any
 from rollbook.compare.scores import Pair
 from rollbook.stats import Study
 
-__all__ = ["plan_data"]
-
 
 def plan_data(study: Study) -> dict[str, Any]:
     """A plan, its interim looks, and the current verdicts, as plain data for JSON.

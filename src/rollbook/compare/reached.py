@@ -18,8 +18,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.plots import Picture
 
-__all__ = ["Reached", "reached"]
-
 
 @brief
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,6 @@ from typing import Any
 
 from rollbook import stats
 
-__all__ = ["no_common_point", "scale_of"]
-
 
 def scale_of(tasks: tuple[str, ...], normalise: Any) -> tuple[dict[str, tuple[float, float]], list[str]]:
     """{task: (score worth 0, score worth 1)}; {} to leave scores unchanged."""

@@ -12,8 +12,6 @@ from rollbook.compare.group_curve import Floats
 from rollbook.ground.brief import brief
 from rollbook.stats import Interval, Verdict
 
-__all__ = ["Entry", "Group", "Pair", "in_a_sentence"]
-
 
 @brief
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,6 @@ from rollbook.errors import BadInput
 from rollbook.ground.brief import brief
 from rollbook.stats import SeedRange
 
-__all__ = ["FEWEST", "SeedPlan", "as_planned", "as_seen", "detectable", "to_decide"]
-
 FEWEST = 10
 """Seeds per group below which the range is too wide to be useful (`stats.seeds_needed`)."""
 

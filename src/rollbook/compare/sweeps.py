@@ -15,8 +15,6 @@ from rollbook.compare.scores import Entry
 from rollbook.ground.brief import brief
 from rollbook.stats.variance_shares import variance_shares
 
-__all__ = ["Importance", "Sweep", "Tried", "sweep"]
-
 _LEVEL = 0.95
 _FEWEST = 6
 """Configurations of several settings below which settings cannot be told apart."""

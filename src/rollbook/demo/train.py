@@ -19,8 +19,6 @@ import rollbook
 from rollbook.demo.loop import CONFIG, GOAL, train
 from rollbook.ground.optional import need
 
-__all__ = ["main", "several"]
-
 PROJECT, NAME = "cartpole", "ppo"
 
 

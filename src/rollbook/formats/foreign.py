@@ -33,8 +33,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Container, Iterator
 
-__all__ = ["follow", "found", "is_laid_out", "laid_out"]
-
 _DEEPEST = 8
 _MOST_ENTRIES = 300_000
 """In a larger tree, only this many files and folders are searched."""

@@ -9,8 +9,6 @@ from rollbook.ground.addresses import is_address
 from rollbook.runs.catalog import open as open_own
 from rollbook.runs.run_set import RunSet
 
-__all__ = ["open"]
-
 
 def open(path: str | os.PathLike[str] = "runs", *, foreign: bool = True) -> RunSet:
     """All runs below a folder (or the one run that the folder is), as they are now.

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
-__all__ = ["twin_of"]
-
 _SLACK_S = 60.0
 """A program may make its two loggers this far apart."""
 

@@ -18,23 +18,6 @@ from rollbook.errors import BadInput
 from rollbook.ground.files import exists, is_folder, lexists, make_folders, pasted, read_json, write_json
 from rollbook.ground.run_files import RunFile
 
-__all__ = [
-    "REMOTE_PAGE",
-    "Origin",
-    "backlog",
-    "begin",
-    "check_remote",
-    "end",
-    "is_address",
-    "is_copy",
-    "make_home",
-    "note_away",
-    "origin_of",
-    "parts_of",
-    "pulled_from",
-    "run_and_base",
-]
-
 _SCHEMES = {
     "s3": "s3",
     "s3a": "s3",

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any, Protocol
 
-    class Alert(Protocol):
+    class _Alert(Protocol):
         """A `protocols.Alert`, or what looks like one."""
 
         @property
@@ -35,14 +35,12 @@ if TYPE_CHECKING:
         @property
         def key(self) -> str: ...
 
-    class Records(Protocol):
+    class _Records(Protocol):
         """The part of `protocols.Recorder` that alerts need."""
 
         def record(self, table: str, columns: Mapping[str, object], **clocks: Any) -> int: ...
         def count(self, cause: str, n: int = 1, message: str = "") -> None: ...
 
-
-__all__ = ["Alerts"]
 
 _MOST_CAUSES = 10_000
 
@@ -56,12 +54,12 @@ class Alerts:
         that number.
     """
 
-    def __init__(self, recorder: Records, *, every: int = 1) -> None:
+    def __init__(self, recorder: _Records, *, every: int = 1) -> None:
         self._recorder, self._every = recorder, every
         self._counts: dict[tuple[str, str], int] = {}
-        self._untold: dict[tuple[str, str], Alert] = {}  # the last alert that was only counted
+        self._untold: dict[tuple[str, str], _Alert] = {}  # the last alert that was only counted
 
-    def report(self, alert: Alert, cause: str = "", hint: str = "see the run's alerts") -> bool:
+    def report(self, alert: _Alert, cause: str = "", hint: str = "see the run's alerts") -> bool:
         """Count an alert, warn about the first of its rule, and store it unless enough similar ones are stored.
 
         Args:

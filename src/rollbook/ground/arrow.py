@@ -18,33 +18,6 @@ from rollbook.ground.array_types import NDArray
 from rollbook.ground.foreign import tolerating
 from rollbook.ground.raw_array import RawArray
 
-__all__ = [
-    "JSON_FIELD",
-    "TIME",
-    "any_column",
-    "arrays",
-    "cast",
-    "common_type",
-    "constant",
-    "empty_table",
-    "floats",
-    "from_numpy",
-    "in_microseconds",
-    "in_utc",
-    "integers",
-    "join_tables",
-    "order_of",
-    "plain_rows",
-    "plain_text",
-    "rows_equal",
-    "strings",
-    "take",
-    "take_table",
-    "time_array",
-    "to_numpy",
-    "without_dictionaries",
-]
-
 TIME = pa.timestamp("ns", tz="UTC")
 """The type of every `time` column."""
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-__all__ = ["Bill", "counted", "warn_caller"]
-
 
 _MOST_NAMES = 100
 _MOST_WARNED = 10

@@ -14,8 +14,6 @@ from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any, TypeVar
 
-__all__ = ["brief", "screenful", "with_cells"]
-
 _WIDTH, _MOST_LINES = 100, 40
 _MOST_ITEMS, _LONGEST = 3, 60
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from rollbook.ground.shapes import CutJson
 
-__all__ = ["CheckpointHistory", "SavedCheckpoint", "best_of", "cut_behind", "kept_checkpoints"]
-
 
 @brief
 @dataclass(frozen=True, slots=True)

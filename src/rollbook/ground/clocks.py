@@ -13,8 +13,6 @@ import time
 from rollbook.errors import InvalidClock
 from rollbook.ground.foreign import ours
 
-__all__ = ["STANDARD", "UNKNOWN", "as_clock", "check_clock_names", "now"]
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

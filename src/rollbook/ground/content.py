@@ -11,8 +11,6 @@ from _blake2 import blake2b  # the same function as in hashlib, which would load
 
 from rollbook.ground.values.arrays import array_or_none
 
-__all__ = ["Contentless", "canonical", "fingerprint", "fingerprint_of"]
-
 _DEEPEST = 64
 
 

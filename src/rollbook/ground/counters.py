@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import SupportsInt, TypeGuard
 
-__all__ = ["SPELLINGS", "clock_columns", "clock_name", "clocks_of", "is_reading"]
-
 _CANONICAL = {
     "time/env_steps": "env_step",
     "time/iterations": "epoch",

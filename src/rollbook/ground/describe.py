@@ -26,21 +26,6 @@ if TYPE_CHECKING:
     PileSize: TypeAlias = "tuple[MutableSequence[float], int, Blocks | None]"
     """The result of `Pile.size`, for `back_to`."""
 
-__all__ = [
-    "BINS",
-    "EXACT_UP_TO",
-    "SAMPLE",
-    "Blocks",
-    "Pile",
-    "Sample",
-    "Statistics",
-    "describe",
-    "histogram_columns",
-    "histogram_of",
-    "new_buffer",
-    "warm_average",
-]
-
 EXACT_UP_TO = 2**17
 """Up to this many values of one pile the median is exact too."""
 

@@ -15,18 +15,6 @@ from typing import Any
 from rollbook.errors import BadInput
 from rollbook.ground.optional import need
 
-__all__ = [
-    "LONGEST",
-    "MOST_COLUMNS",
-    "MOST_TERMS",
-    "Expression",
-    "condition",
-    "literal",
-    "named_tables",
-    "nodes_of",
-    "quoted",
-]
-
 LONGEST = 20_000
 """Largest number of characters of a condition."""
 MOST_TERMS = 4_000

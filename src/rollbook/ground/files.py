@@ -23,34 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-__all__ = [
-    "exists",
-    "is_file",
-    "is_folder",
-    "is_link",
-    "is_loose",
-    "is_regular",
-    "lexists",
-    "loosely",
-    "make_folders",
-    "names_in",
-    "open_regular",
-    "own_files",
-    "pasted",
-    "pread",
-    "read_json",
-    "read_regular",
-    "real_path",
-    "remove",
-    "replace_file",
-    "replacing",
-    "sync_folder",
-    "try_lock",
-    "unlock",
-    "user_cache",
-    "write_json",
-]
-
 _thread = threading.local()
 
 

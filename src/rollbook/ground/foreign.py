@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
     E = TypeVar("E", bound=Exception)
 
-__all__ = ["PACKAGE", "handled_by", "is_foreign", "ours", "raising", "tolerating"]
-
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 """The folder of rollbook's own code."""
 

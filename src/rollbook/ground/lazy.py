@@ -9,8 +9,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-__all__ = ["attach"]
-
 
 def attach(
     package: str,

@@ -27,19 +27,6 @@ if TYPE_CHECKING:
 
     from rollbook.ground.shapes import Identity
 
-__all__ = [
-    "HOST_VARIABLE",
-    "Watch",
-    "boot_id",
-    "host_name",
-    "identity",
-    "is_alive",
-    "machine",
-    "pid_namespace",
-    "same_place",
-    "start_time",
-]
-
 HOST_VARIABLE = "ROLLBOOK_HOST"
 """Names the host to which a process belongs; unset or empty: the host on which it runs."""
 

@@ -31,43 +31,6 @@ if TYPE_CHECKING:
 
     from rollbook.ground.shapes import Attempt, RunJson
 
-__all__ = [
-    "EDITABLE",
-    "FORMAT",
-    "ORIGIN",
-    "STATUSES",
-    "Attempts",
-    "Cut",
-    "ManifestLock",
-    "attempts",
-    "chain",
-    "clean",
-    "close_origin",
-    "damage",
-    "difference",
-    "differences",
-    "edit",
-    "entry_of",
-    "failure",
-    "follow_summary",
-    "holds_a_run",
-    "keep_results",
-    "keep_retention",
-    "listed",
-    "look",
-    "new_id",
-    "newest",
-    "origin",
-    "path_of",
-    "progress",
-    "read",
-    "results",
-    "summary_of_others",
-    "take_edits",
-    "write",
-    "write_summary",
-]
-
 Attempts = str | Sequence[int]
 """Which attempts of a run to read: "effective", "all", or a list of attempt numbers."""
 

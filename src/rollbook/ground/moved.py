@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
     from types import ModuleType
 
-__all__ = ["MOVED", "OTHER_NAMES", "MovedModules", "SameModule"]
-
 OTHER_NAMES = {"rollbook.wandb": "rollbook.adapters.wandb"}
 """Modules with a second import name, so that a program changes only one line."""
 

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from types import ModuleType
 
-__all__ = ["core_alone", "forks_wait", "installed", "is_core_alone", "need", "need_all", "to_install"]
-
 _OF_READERS = ("anyio", "click", "duckdb", "numpy", "pyarrow", "scipy", "starlette", "uvicorn", "websockets", "yaml")
 """What rollbook depends on and rollbook-core does not."""
 

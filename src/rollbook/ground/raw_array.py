@@ -6,8 +6,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import numpy
 
-__all__ = ["ITEM_SIZES", "RawArray"]
-
 _STRUCT_CODES = {
     "f8": "d", "f4": "f", "f2": "e", "i8": "q", "i4": "i", "i2": "h", "i1": "b",
     "u8": "Q", "u4": "I", "u2": "H", "u1": "B", "b1": "?", "M8": "q", "m8": "q",

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from rollbook.ground.values import Value
 
-__all__ = ["Alert", "Row", "RunInfo"]
-
 _set = object.__setattr__
 
 

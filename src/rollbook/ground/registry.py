@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
-__all__ = ["Registry", "options_of"]
-
 
 class Registry:
     """The members of one family.

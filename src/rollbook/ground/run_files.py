@@ -66,33 +66,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = [
-    "ABANDONED_FILE",
-    "COLUMNS_FILE",
-    "CONSTANTS",
-    "HIDDEN_TABLES",
-    "LONG",
-    "MANIFEST_FILE",
-    "METADATA_KEY",
-    "RESERVED",
-    "WIDE",
-    "PartName",
-    "RunFile",
-    "data_folder",
-    "heartbeat_path",
-    "irregular",
-    "journal_folder",
-    "parse_name",
-    "part_folder",
-    "part_folders",
-    "pyramid_path",
-    "read_metadata",
-    "sound_key",
-    "table_folder",
-    "table_names",
-    "value_name",
-]
-
 HIDDEN_TABLES = frozenset({"journal", "keeper", "pyramid", "fills", "marks", "aside", "seen", "items"})
 """Folders of data/ that are not tables for readers."""
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Any, TypedDict
 
-__all__ = ["Attempt", "CheckpointEntry", "CutJson", "Identity", "MediaLedger", "PixelsNote", "Plan", "RunJson"]
-
 
 class CutJson(TypedDict, total=False):
     """The end of the effective part of a parent attempt; see `manifest.Cut`.

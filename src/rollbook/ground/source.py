@@ -33,8 +33,6 @@ if TYPE_CHECKING:
             """Whether the run has a file with this name, here or in its remote."""
 
 
-__all__ = ["cache_root", "ensure", "fetch", "freshen", "has", "is_view"]
-
 _REMOTE = "rollbook.remote.views"
 _MARK = f"{os.sep}places{os.sep}"
 

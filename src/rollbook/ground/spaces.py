@@ -16,12 +16,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = [
-    "describe",
-    "is_picture",
-    "space_from",
-]
-
 _DEEPEST = 16
 
 

@@ -11,8 +11,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.ground.array_types import NDArray
 
-__all__ = ["own_seconds"]
-
 
 def own_seconds(names: Sequence[str], seconds_SP: NDArray) -> npt.NDArray[np.float64]:
     """Each stage's seconds without those of its direct substages; never below 0.

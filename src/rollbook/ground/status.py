@@ -12,8 +12,6 @@ from rollbook.ground.foreign import tolerating
 from rollbook.ground.liveness import is_alive
 from rollbook.ground.run_files import MANIFEST_FILE, RunFile, heartbeat_path, journal_folder
 
-__all__ = ["STALE_SECONDS", "derived", "quiet_seconds", "why_unsealed"]
-
 STALE_SECONDS = 60.0
 """A writer that cannot be judged from here counts as stale if its run's heartbeat is older than this; in a remote, if
 the

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     Cells: TypeAlias = Mapping[str, Any]
 
-__all__ = ["FORWARDED", "FORWARDED_MARKS", "HISTOGRAM_BINS", "TABLES", "Table", "table_of", "timing_key", "timing_name"]
-
 HISTOGRAM_BINS = 64
 """Number of equal bins of raw values for a sink."""
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 
-__all__ = ["csv_cell", "json_text", "printable"]
-
 _LARGEST = 2**63
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 

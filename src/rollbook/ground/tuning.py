@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["TUNING"]
-
 
 class _Tuning:
     """Sizes in rows or bytes, waits in seconds."""

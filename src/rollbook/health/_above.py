@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from rollbook.ground.columns import Column
 
-__all__ = ["StaysAbove"]
-
 
 class StaysAbove(KeyedRule):
     """A value above `limit` in `rows` rows in a row. Reported once, until as many rows in a row are not above it.

@@ -8,8 +8,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["number_in", "plain"]
-
 _MOST_LEVELS = 8
 
 

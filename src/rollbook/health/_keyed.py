@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from rollbook.ground.columns import Column, Columns, Where
 
-__all__ = ["KeyedRule", "Last", "Spellings", "in_order", "meaning", "median", "place"]
-
 
 class KeyedRule:
     """A rule that checks the values of some keys. Subclasses define `take`, for each key separately, or `look`.

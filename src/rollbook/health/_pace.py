@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from rollbook.ground.columns import Column, Columns, Where
 
-__all__ = ["COPIES", "PaceRule"]
-
 CLOCK = "env_step"
 _EXACT, _STRIDE = 200, 8
 """The first gaps are measured one by one; later ones over a few together, which is cheaper and more patient."""

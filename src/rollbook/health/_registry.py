@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from rollbook.protocols import Rule
 
-__all__ = ["DEFAULT", "GROUP", "check", "make", "names", "summary"]
-
 GROUP = "rollbook.rules"
 
 _RULES = {

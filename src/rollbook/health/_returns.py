@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from rollbook.ground.columns import Column, Columns, Where
 
-__all__ = ["BLOCK", "REWARD_BLOCK", "ReturnRule", "above", "progress", "rise"]
-
 BLOCK, REWARD_BLOCK = 20, 5
 """Returns are judged by means of this many; rewards of sequence models, each a mean over answers, of fewer."""
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from rollbook.ground.columns import Column, Columns
 
-__all__ = ["Alpha"]
-
 _RISING, _GROWN, _FAR = 6, 1.1, 1.3
 """A weight has risen with the entropy above its target: in so many rows in a row, by this factor. While the entropy was
 never below 0 (perhaps of discrete actions, whose target is above 0), also above its first value by the last factor."""

@@ -8,8 +8,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["ClipFraction"]
-
 
 class ClipFraction(StaysAbove):
     """A clip fraction that stays high: "warn" above `limit` in `rows` updates in a row.

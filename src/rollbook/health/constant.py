@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from rollbook.ground.columns import Column, Where
 
-__all__ = ["Constant"]
-
 
 class Constant(KeyedRule):
     """A loss, gradient norm, divergence or entropy that repeats one value bit for bit.

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from rollbook.ground.columns import Column, Columns
 
-__all__ = ["Entropy"]
-
 _FIRST = 5
 _RETURNS = 20
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from rollbook.ground.columns import Column, Columns
     from rollbook.ground.records import Alert, RunInfo
 
-__all__ = ["EvaluationGap"]
-
 
 class EvaluationGap(ReturnRule):
     """Returns of evaluation as training had at its start, while those of training have risen far above: "warn".

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from rollbook.ground.columns import Column
 
-__all__ = ["ExplainedVariance"]
-
 _SAME = 1e-6
 
 

@@ -8,8 +8,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["FirstRatio"]
-
 
 class FirstRatio(StaysAbove):
     """A ratio of new to old probabilities that is not 1 at the first minibatch of the first epoch: "fail".

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from rollbook.ground.columns import Column
 
-__all__ = ["Frozen"]
-
 
 _NONE = 1e-9
 """What rounding leaves of 0 when a ratio of probabilities is computed in single precision."""

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from rollbook.ground.columns import Column
 
-__all__ = ["Jump"]
-
 _BLOCK, _LARGE_BLOCK, _FEW = 10, 100, 20
 """The median is taken over this many rows; over _LARGE_BLOCK rows after _FEW blocks."""
 

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from rollbook.ground.records import RunInfo
 
-__all__ = ["Kl"]
-
 
 class Kl(StaysAbove):
     """A KL divergence between the policies before and after an update that stays too large.

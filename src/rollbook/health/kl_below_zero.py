@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from rollbook.ground.columns import Column
 
-__all__ = ["KlBelowZero"]
-
 
 class KlBelowZero(KeyedRule):
     """An estimate of a divergence that is below 0 although its formula cannot be: "warn" after `rows` such rows.

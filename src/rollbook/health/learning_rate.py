@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from rollbook.ground.columns import Column
 
-__all__ = ["LearningRate"]
-
 
 _KNOWN_END = 3
 """This many updates are enough if the length of the run is known, and so it is known not to be the end of a

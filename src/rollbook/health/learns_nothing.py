@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from rollbook.ground.columns import Column
     from rollbook.ground.records import Alert, RunInfo
 
-__all__ = ["LearnsNothing"]
-
 _LAST, _FEWEST = 3, 5
 """So many blocks are compared with the first one, once there are so many in all."""
 

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from rollbook.ground.columns import Columns
     from rollbook.ground.records import Alert, RunInfo
 
-__all__ = ["NeverUpdated"]
-
 _STARTS = ("learning_starts", "learning_start", "start_steps", "update_after", "random_steps")
 _ROLLOUT, _SHORTEST = ("n_steps", "num_steps", "rollout_length"), 5
 _NO_UPDATES = frozenset({

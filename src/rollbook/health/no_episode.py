@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from rollbook.ground.columns import Column, Columns
     from rollbook.ground.records import RunInfo
 
-__all__ = ["NoEpisode"]
-
 _USUAL = 1_000
 """The time limit of most tasks of Gymnasium. Up to it, a policy that learns to survive may lengthen episodes much."""
 _SOON = 0.05

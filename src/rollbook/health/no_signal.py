@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from rollbook.ground.columns import Column
     from rollbook.ground.records import Alert, RunInfo
 
-__all__ = ["NoSignal"]
-
 
 _CHANCE = math.log(1e-9)
 """The log-probability below which zeros are not chance, judged by the zeros and other returns before."""

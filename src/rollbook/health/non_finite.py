@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     _Found = tuple[str, float, Where, int, bool]
     """Key, value, row, how many in a row, whether it had been a number before."""
 
-__all__ = ["NonFinite"]
-
 _LOSS_PATIENCE, _NAMED = 10, 4
 _MAY_BE_NAN = frozenset({"update/explained_variance"})
 

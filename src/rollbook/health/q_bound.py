@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from rollbook.ground.columns import Column, Columns
 
-__all__ = ["QBound"]
-
 
 _ROOM = 0.03
 """How far beyond a bound of 0, as a share of the other bound, values may be: networks begin near 0."""

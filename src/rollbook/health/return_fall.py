@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from rollbook.ground.columns import Column
     from rollbook.ground.records import Alert, RunInfo
 
-__all__ = ["ReturnFall"]
-
 
 _BELOW = 0.5
 """At least this share below the start: learners that stop exploring may be worse than chance for a while."""

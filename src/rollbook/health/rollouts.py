@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from rollbook.ground.columns import Columns, Where
     from rollbook.ground.records import RunInfo
 
-__all__ = ["Rollouts"]
-
 LIMITS = {
     "group/solved_none": 0.9,
     "group/solved_all": 0.9,

@@ -8,8 +8,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["SamplerMismatch"]
-
 
 class SamplerMismatch(StaysAbove):
     """A mean difference of the log-probabilities of sampler and trainer that stays large: "warn".

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from rollbook.ground.columns import Columns
 
-__all__ = ["Settings"]
-
 _MOST_LEVELS = 8
 _MYOPIC = "no reward but the next one counts, in episodes of several steps"
 

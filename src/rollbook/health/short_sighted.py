@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from rollbook.ground.columns import Column, Columns
     from rollbook.ground.records import RunInfo
 
-__all__ = ["ShortSighted"]
-
 _EPISODES, _RECENT, _SHORTEST, _SURE, _CLEAR = 20, 200, 8, 4.0, 0.5
 """Returns are clearly not 0 if their mean is beyond `_SURE` of its errors and `_CLEAR` of their standard deviations: of
 rewards of 0 and 1, a fifth are 1."""

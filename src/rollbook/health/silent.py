@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from rollbook.ground.columns import Columns, Where
 
-__all__ = ["Silent"]
-
 _FEWEST_ROWS = 20
 _SAME_MOMENT_SECONDS = 0.05
 

@@ -8,8 +8,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["ValueScale"]
-
 
 class ValueScale(StaysAbove):
     """A loss of values or action values that stays enormous: rewards of a wrong scale, or values that run away.

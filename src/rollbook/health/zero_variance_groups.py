@@ -8,8 +8,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["ZeroVarianceGroups"]
-
 
 class ZeroVarianceGroups(StaysAbove):
     """Groups of answers (GRPO) most of which have one reward and so no advantage: "warn" while most answers fail.

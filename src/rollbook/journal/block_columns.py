@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from rollbook.ground.columns import Part, Where
     from rollbook.journal.format import SegmentHeader
 
-__all__ = ["BlockPiece"]
-
 
 class BlockPiece(Piece):
     """Committed rows of one segment, in order.

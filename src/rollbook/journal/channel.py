@@ -9,8 +9,6 @@ if TYPE_CHECKING:
     Shape: TypeAlias = tuple[int, tuple[str, ...], str, tuple[str, ...]]
     """Identifies the rows of one stream: channel id, full keys, type codes, deferred keys."""
 
-__all__ = ["Channel"]
-
 
 class Channel:
     """The run itself or one of its scopes, as seen by the journal.

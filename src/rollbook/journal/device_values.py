@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from rollbook.journal.lane import Lane
     from rollbook.journal.open_writer import OpenWriter
 
-__all__ = ["DeviceValues"]
-
 _MOST_BYTES = 64 * 1024 * 1024
 _LONGEST_NS = 2_000_000_000
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Self
 
-__all__ = ["BLOCK", "JournalFile"]
-
 BLOCK = 1024 * 1024
 """Bytes per read."""
 

@@ -15,8 +15,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["FrameFile"]
-
 
 class FrameFile(JournalFile):
     """One frame file. Open while in use; not for several threads at once.

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from rollbook.ground.array_types import NDArray
 
-__all__ = ["decode", "encode"]
-
 ARRAY, BIG_INT = 1, 2
 
 _DEEPEST = 64

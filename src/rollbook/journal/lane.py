@@ -14,8 +14,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.journal.channel import Shape
 
-__all__ = ["NO_DESCRIPTOR", "Lane", "Receipt"]
-
 NO_DESCRIPTOR = (errno.ENFILE, errno.EMFILE)
 """ENFILE, EMFILE."""
 

@@ -10,8 +10,6 @@ from rollbook.ground.foreign import tolerating
 from rollbook.journal import format as layout
 from rollbook.journal.segments import Segment
 
-__all__ = ["LeftSegment"]
-
 
 class LeftSegment:
     """A segment that its writer has left. Its rows are in memory only while they are sealed.

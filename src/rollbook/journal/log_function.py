@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from rollbook.journal.lane import Lane
     from rollbook.journal.unusual_calls import UnusualCalls
 
-__all__ = ["make_log"]
-
 _NOTHING: Any = None
 
 

@@ -14,8 +14,6 @@ import os
 from rollbook.ground.files import is_folder, real_path
 from rollbook.ground.foreign import tolerating
 
-__all__ = ["create", "is_mappable"]
-
 SAFE = frozenset({"ext2", "ext3", "ext4", "xfs", "tmpfs"})
 _POPULATE_WRITE = 23  # MADV_POPULATE_WRITE, Linux 5.14; Python has no name for it
 

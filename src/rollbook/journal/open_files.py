@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-__all__ = ["Block", "Listing", "LogState", "SegmentState", "WriterFiles", "collect_fill"]
-
 _RELIST_SECONDS = 0.1
 """A folder changed within this time is listed again: its time stamp may not show the next change."""
 

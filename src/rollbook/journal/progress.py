@@ -16,8 +16,6 @@ from rollbook.ground.foreign import ours
 from rollbook.ground.run_files import parse_name
 from rollbook.journal import format as layout
 
-__all__ = ["Positions"]
-
 _HOLE = 4  # consecutive rows that interrupted calls may have left unwritten before a written one
 _HEAD = 48
 _FRAMES_CHUNK = 1 << 16

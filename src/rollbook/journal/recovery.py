@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-__all__ = ["Turns", "unused"]
-
 
 class Turns:
     """Work for one caller at a time. Like a lock, but an interrupted caller never leaves it locked.

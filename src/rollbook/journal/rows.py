@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from rollbook.journal.format import SegmentHeader
     from rollbook.journal.writers import WriterInfo
 
-__all__ = ["column", "known_clocks", "row_maker", "rows_of_frame", "thinned"]
-
 
 def known_clocks(names: Sequence[str], readings: Sequence[object]) -> dict[str, int]:
     """The known clocks: name -> reading."""

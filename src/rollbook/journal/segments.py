@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     RawRow: TypeAlias = tuple[int, int, tuple[int, ...], tuple[float | int, ...]]
     """(seq, unix nanoseconds, clocks, values) of one row; clocks and values in the order of the header."""
 
-__all__ = ["Head", "Look", "Segment"]
-
 _LARGEST_JUMP = 2**40
 """A commit word this far above its neighbour is damage, not a sequence number."""
 

@@ -12,8 +12,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["decode_small"]
-
 _NUMBERS = {
     0xCA: Struct(">f"), 0xCB: Struct(">d"), 0xCC: Struct(">B"), 0xCD: Struct(">H"), 0xCE: Struct(">I"),
     0xCF: Struct(">Q"), 0xD0: Struct(">b"), 0xD1: Struct(">h"), 0xD2: Struct(">i"), 0xD3: Struct(">q"),

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from rollbook.journal.channel import Shape
 
-__all__ = ["Stream", "pwrite"]
-
 
 def _seek_and_write(fd: int, data: Any, offset: int) -> int:
     os.lseek(fd, offset, os.SEEK_SET)

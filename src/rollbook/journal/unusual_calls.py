@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from rollbook.journal.open_writer import OpenWriter
     from rollbook.journal.stream import Stream
 
-__all__ = ["UnusualCalls"]
-
 RESERVED = frozenset(("time", "scope", "at", "attempt", "writer", "lane", "seq", "index"))
 """Columns of every sealed row; a value with such a name is stored as `value/<name>`."""
 

@@ -15,8 +15,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["WriterInfo", "list_writers"]
-
 
 class WriterInfo:
     """One process that wrote to the run, from its writer.json and closed.json.

@@ -7,8 +7,6 @@ import os
 from rollbook.ground.foreign import ours, tolerating
 from rollbook.keeper.own_files import keeper_folder
 
-__all__ = ["Ballast"]
-
 _BYTES = 4 * 1024 * 1024
 
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any, BinaryIO, ClassVar
 
-__all__ = ["Child", "command_of"]
-
 _FIRST_PAUSE = 0.5
 _LAST_WORDS = 4096
 _STOP_SECONDS = 2.0

@@ -16,8 +16,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["SavedCursor", "as_cursor", "cursor_path"]
-
 
 def cursor_path(run_folder: str, name: str) -> str:
     """data/keeper/cursors/<sink>.json."""

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from rollbook.keeper.writers import KnownWriter
 
-__all__ = ["Durable"]
-
 _HEARTBEAT_SECONDS = 15.0
 """How often the heartbeat is renewed while a writer lives but logs nothing; readers call a run stale after 60 s."""
 _WRITTEN_SECONDS = 60.0

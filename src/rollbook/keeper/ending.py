@@ -9,8 +9,6 @@ import time
 
 from rollbook.ground import manifest
 
-__all__ = ["Ending", "mark_crashed", "report_the_dead"]
-
 _DRAIN_SECONDS = 600.0
 """How long a finished run's keeper goes on offering rows to a failing sink. Its cursor stays for a later keeper."""
 _SHIP_REFUSED_SECONDS = 600.0

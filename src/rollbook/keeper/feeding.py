@@ -8,8 +8,6 @@ if TYPE_CHECKING:
 
     from rollbook.keeper.sinks import Sinks
 
-__all__ = ["Feeding"]
-
 _FEED_SECONDS = 60.0
 """In a keeper of many runs: how long the keeper's own rows of an idle run wait for sinks."""
 

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from rollbook.protocols import Row, RunInfo, Sink, Stateful, Truncatable
 
-__all__ = ["Forwarder", "run_info"]
-
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 60.0
 _STEP_SECONDS = 1.0
 """How long one step works on a backlog before others get their turn."""

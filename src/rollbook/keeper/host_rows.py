@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
-__all__ = ["HostRows"]
-
 
 _SEGMENT_BYTES = 16 * 1024
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-__all__ = ["KeeperWatch"]
-
 _LOOK_SECONDS = 2.0
 _HUNG_LOOKS = 30
 """A keeper that never ran between this many checks (a minute) hangs: a healthy one wakes up at least every second.

@@ -23,8 +23,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Keeper", "wait"]
-
 _AFTER_FAULT_SECONDS = 1.0
 _MOST_FAULTS = 100
 

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from types import FrameType
     from typing import Any
 
-__all__ = ["ManyRuns"]
-
 _PATIENCE_SECONDS = 1.0
 """How long a step may take before another thread takes over the other runs."""
 _WATCH_SECONDS = 0.5

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
     from rollbook.keeper.writers import KnownWriter
 
-__all__ = ["OneRun"]
-
 _STEP_SECONDS = 1.0
 _BUSY_SECONDS = 0.05
 _SYNC_SECONDS = 0.9

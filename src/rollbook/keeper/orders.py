@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from rollbook.ground.shapes import Plan
 
-__all__ = ["Orders", "orders_of"]
-
 
 class Orders:
     """The sinks of a run (those the keeper makes by name, and those that live in this process) and its health rules."""

@@ -15,8 +15,6 @@ from rollbook.ground.foreign import ours, tolerating
 from rollbook.ground.liveness import host_name, identity, is_alive, machine, pid_namespace
 from rollbook.ground.run_files import RunFile
 
-__all__ = ["Lock", "keeper_folder", "place_name", "state_path", "sweep", "troubles_path"]
-
 
 def keeper_folder(run_folder: str) -> str:
     """`data/keeper` of a run, an absolute path."""

@@ -8,8 +8,6 @@ if TYPE_CHECKING:
 
     from rollbook.keeper.child import Child
 
-__all__ = ["WOKEN_SECONDS", "Pace"]
-
 WOKEN_SECONDS = 0.25
 """How often to check while a child is at work whose end wakes us: a check costs 0.3 ms a writer."""
 

@@ -14,8 +14,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["Plan"]
-
 
 class Plan:
     """Both files as they were last read.

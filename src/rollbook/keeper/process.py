@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from rollbook.keeper.main import Keeper
 
-__all__ = ["main"]
-
 _USAGE = (
     "usage: python -m rollbook.keeper RUN\n       python -m rollbook.keeper --many HOUSEHOLD\n\n"
     "Looks after the run in the folder RUN until its writers have gone, or after all runs that share it.\n"

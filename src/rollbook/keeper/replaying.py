@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from rollbook.book import Book
     from rollbook.protocols import Sink
 
-__all__ = ["follow", "replay"]
-
 
 def replay(
     run_folder: str | os.PathLike[str], sink: Sink | str, options: Mapping[str, object] | None = None, *,

@@ -14,8 +14,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["Reports"]
-
 
 class Reports:
     """state.json, troubles.json and the log of one run's keeper. A file is replaced only when its content changes.

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from rollbook.protocols import Row, RunInfo, Sink
     from rollbook.sinks.filters._base import Filter
 
-__all__ = ["acceptable", "deliver", "effective_rows"]
-
 
 def deliver(run_folder: str, sink: Sink, rows: Sequence[Row]) -> None:
     """Write rows to a sink; at each rewind among them, reset the filters in front of it.

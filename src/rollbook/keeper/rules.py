@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from rollbook.journal import ColumnsRead
     from rollbook.protocols import Rule
 
-__all__ = ["Rules", "alerts_path", "rules_path"]
-
 _PAUSE_SECONDS = 5.0
 """How often rules are asked when no row has come."""
 

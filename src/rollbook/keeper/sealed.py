@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from rollbook.protocols import Row
     from rollbook.storage import SealedRows
 
-__all__ = ["LazySealed"]
-
 _ANY = 2**62
 
 

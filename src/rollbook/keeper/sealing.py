@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from rollbook.keeper.rules import Rules
     from rollbook.keeper.warm_children import WarmChild, WarmChildren
 
-__all__ = ["Sealing"]
-
 SEAL_SECONDS = 60.0
 _IMPOSSIBLE = (
     "recorded by rollbook-core, which does not seal: the rows stay in the journal, where every reader finds them. To "

@@ -15,8 +15,6 @@ from rollbook.ground import manifest
 from rollbook.ground.foreign import handled_by
 from rollbook.storage import most_processes, seal
 
-__all__ = ["main"]
-
 
 def main(arguments: list[str]) -> int:
     """Seal a run; 0 if that was done. The results can be computed later, so a failure there is only reported."""

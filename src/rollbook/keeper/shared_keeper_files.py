@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-__all__ = ["MODE_VARIABLE", "SharedKeeper", "may_share", "shared_keeper"]
-
 MODE_VARIABLE = "ROLLBOOK_KEEPER"
 """host (the default): one keeper for all runs of this user and host that may share one; run: one for each run."""
 

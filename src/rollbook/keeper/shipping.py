@@ -15,8 +15,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["SHIP_SECONDS", "Shipping"]
-
 SHIP_SECONDS = 20.0
 """How often a live run is shipped. If the host vanishes, this much is lost (plus what was in transit)."""
 

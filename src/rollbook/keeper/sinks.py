@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from rollbook.protocols import Sink
 
-__all__ = ["LocalSinks", "Sinks", "build", "import_for"]
-
 _MOST_TRIES = 2
 """A sink that fails this often in a row is reported; one failure may be a service that restarts."""
 

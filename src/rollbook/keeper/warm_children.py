@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-__all__ = ["WarmChild", "WarmChildren"]
-
 _IDLE_SECONDS = 5.0
 """How long one waits for the next run: it holds some 80 MiB."""
 _MOST_RUNS = 50

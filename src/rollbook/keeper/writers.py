@@ -14,8 +14,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["GRAIN_NS", "KnownWriter", "Writers"]
-
 GRAIN_NS = 100_000_000
 """A folder that changed this recently may change again without a new modification time."""
 

@@ -10,9 +10,6 @@ from rollbook.plots._characters import lines_of
 from rollbook.plots._paint import measure
 from rollbook.plots._shapes import Bars, short
 
-__all__ = ["bars_in_characters", "panels_of_bars_in_characters"]
-
-
 _SIGNS = {False: ("-", "|", ".", ":"), True: ("─", "┃", "·", "┊")}
 """With colours or without: an interval, an estimate, a score, no difference."""
 

@@ -12,8 +12,6 @@ from rollbook.ground.array_types import Floats
 from rollbook.plots._paint import measure
 from rollbook.plots._shapes import Line, Panel, short
 
-__all__ = ["GLYPHS", "lines_of", "panel_in_characters", "panels_in_characters"]
-
 GLYPHS = "*o+x#@%&=~abcdefghijklmnopqrstuvwyz"
 _BAND, _EXTREMES, _BAD = 0, 1, 2
 _SIGNS = {False: "..!", True: "░·!"}

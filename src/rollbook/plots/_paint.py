@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from matplotlib.collections import PolyCollection
     from matplotlib.lines import Line2D
 
-__all__ = ["Paint", "below", "measure"]
-
 
 _MOST_IN_LEGEND = 60
 _MOST_MARKS = 400

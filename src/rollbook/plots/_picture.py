@@ -24,8 +24,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["FORMATS", "Picture"]
-
 FORMATS = ("png", "svg", "pdf")
 
 _drawing = threading.RLock()

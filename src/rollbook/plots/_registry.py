@@ -10,8 +10,6 @@ from importlib import import_module
 from rollbook.errors import UnknownOption, did_you_mean
 from rollbook.plots._picture import Picture
 
-__all__ = ["CHARTS", "Chart", "chart_named", "draw", "options_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Chart:

@@ -11,10 +11,6 @@ from rollbook.ground.array_types import Floats, NDArray
 from rollbook.ground.brief import brief
 from rollbook.ground.texts import printable
 
-__all__ = [
-    "Bars", "Cells", "Dots", "Line", "Mark", "Panel", "Spans", "Stack", "Threads", "Trace", "short", "thinned",
-]  # fmt: skip
-
 
 @brief
 @dataclass(frozen=True, slots=True, eq=False)

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from rollbook.ground.array_types import NDArray
 
-__all__ = ["draw_stack"]
-
 _MOST_PARTS = 12
 
 

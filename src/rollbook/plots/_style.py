@@ -10,8 +10,6 @@ from dataclasses import dataclass
 
 from rollbook.errors import UnknownOption, did_you_mean
 
-__all__ = ["THEMES", "Dashes", "Style", "css", "style"]
-
 Dashes = str | tuple[float, tuple[float, ...]]
 """A line style of matplotlib: a name, or an offset and the lengths of strokes and gaps."""
 

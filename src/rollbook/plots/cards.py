@@ -14,8 +14,6 @@ import numpy as np
 from rollbook.ground.array_types import NDArray
 from rollbook.plots._shapes import short, thinned
 
-__all__ = ["card", "grid", "sentences", "spark"]
-
 _COLOURS = (
     "#5b71f7",
     "#b87a1e",

@@ -10,8 +10,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["draw", "paint_panel"]
-
 Limits = tuple[float | None, float | None]
 
 

@@ -10,8 +10,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["draw"]
-
 
 def draw(figure: Figure, data: Panel, style: Style) -> None:
     """Draw shares of seeds from 0 to 1 along training; the band is exact for this number of seeds."""

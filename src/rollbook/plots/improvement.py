@@ -10,8 +10,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["draw"]
-
 
 def draw(figure: Figure, data: Bars, style: Style) -> None:
     """Draw one row per pair on an axis from 0 to 1; the dashed line means that neither is better."""

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from rollbook.ground.array_types import NDArray
 
-__all__ = ["draw"]
-
 
 def draw(figure: Figure, data: Bars, style: Style, *, limits: tuple[float | None, float | None] | None = None) -> None:
     """Draw rows of estimates.

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-__all__ = ["draw"]
-
 _MOST_COLUMNS, _MOST_WORDS = 12, 12
 
 

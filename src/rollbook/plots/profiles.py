@@ -11,8 +11,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["draw"]
-
 
 def draw(figure: Figure, data: Panel, style: Style) -> None:
     """Draw shares from 0 to 1 over the thresholds."""

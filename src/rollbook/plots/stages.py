@@ -10,8 +10,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["draw"]
-
 
 def draw(figure: Figure, data: Stack, style: Style, *, share: bool = False) -> None:
     """Draw the seconds of each stage without its nested stages.

@@ -26,8 +26,6 @@ from rollbook.remote.remote import WORKERS, Remote, perform
 from rollbook.remote.steps import Entry, Get, Missing, Put, Refused, Steps, Unknown
 from rollbook.remote.views import folder_of
 
-__all__ = ["FRESH_SECONDS", "Catalogue", "mark_pushed", "note_run", "read_catalogue", "rebuild"]
-
 KEY = "_catalogue/runs.json.z"
 PAGES = "_pages/"
 FRESH_SECONDS = 60.0

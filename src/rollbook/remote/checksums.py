@@ -17,8 +17,6 @@ from rollbook.remote.commit import Commits, NotShipped
 from rollbook.remote.run_json import run_json_of
 from rollbook.remote.steps import Away, Missing, Unknown, message_of
 
-__all__ = ["answer_in_json", "check", "main"]
-
 
 def check(url: str, run: str, nonce: str, origin: str, *, takes_over: bool = False, patience: float = 8.0) -> None:
     """Check a remote, and prepare it for runs if it is empty.

@@ -38,18 +38,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
-__all__ = [
-    "Commits",
-    "Gone",
-    "Local",
-    "LocalFile",
-    "Manifest",
-    "Named",
-    "NotShipped",
-    "Shipped",
-    "plan",
-]
-
 FORMAT = 1
 _MOST_TRIES = 12
 _LONGEST_PROMISE = 86400.0

@@ -14,8 +14,6 @@ from rollbook.ground.run_files import PartName
 from rollbook.remote.row_ranges import Cover
 from rollbook.storage import Part, write_part
 
-__all__ = ["cut_part"]
-
 
 def cut_part(path: str, left: tuple[Cover, ...]) -> tuple[bytes, str]:
     """A part with only the rows of these covers: its bytes, and a name for it.

@@ -18,8 +18,6 @@ from rollbook.remote.pull import pull
 from rollbook.remote.run_json import run_json_of
 from rollbook.remote.steps import Away, Missing, Unknown, message_of
 
-__all__ = ["bring", "main"]
-
 
 def bring(
     url: str, project: str, name: str, run_id: str, root: str, *, takes_over: bool = False, patience: float = 8.0

@@ -15,8 +15,6 @@ from rollbook.errors import NoPermission, RemoteError
 from rollbook.ground.files import sync_folder, try_lock, unlock
 from rollbook.remote.steps import Away, Entry, Missing, Refused, Stored, Unknown
 
-__all__ = ["FolderRemote"]
-
 _LOCK = ".rollbook-place.lock"
 
 

@@ -20,8 +20,6 @@ from rollbook.remote.row_ranges import Cover
 from rollbook.remote.snapshot import Snapshots, another_name
 from rollbook.remote.steps import Away, List, Steps, Unknown, message_of
 
-__all__ = ["SMALL_BYTES", "Tidied", "groups_of", "merge_group", "merge_small", "sweep_steps", "tidy"]
-
 SMALL_BYTES = 4 * 1024 * 1024
 """Pieces below this size are merged with others of their table, if there are any."""
 

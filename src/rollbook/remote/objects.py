@@ -26,8 +26,6 @@ from rollbook.ground.tuning import TUNING
 from rollbook.remote.remote import WORKERS
 from rollbook.remote.steps import Away, Entry, Missing, Refused, Stored, Unknown
 
-__all__ = ["ObjectRemote", "open_objects"]
-
 T = TypeVar("T")
 
 _READS = 6

@@ -10,8 +10,6 @@ from rollbook.remote.local import FolderRemote
 from rollbook.remote.remote import Remote
 from rollbook.remote.steps import Away, Missing, Refused, Unknown, message_of
 
-__all__ = ["PAGE", "claim", "open_remote"]
-
 PAGE = REMOTE_PAGE
 
 FORMAT = 1

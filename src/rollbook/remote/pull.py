@@ -21,8 +21,6 @@ from rollbook.remote.snapshot import Snapshots
 from rollbook.remote.steps import Away, Get, Missing, Steps, Stored, Unknown, message_of
 from rollbook.remote.views import check_file, laid_out, run_json_and_manifests
 
-__all__ = ["Pulled", "pull"]
-
 _AT_ONCE = 16
 _MOST_TRIES = 5
 

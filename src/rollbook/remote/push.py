@@ -25,8 +25,6 @@ from rollbook.remote.run_json import put_run_json
 from rollbook.remote.snapshot import Snapshots, another_name
 from rollbook.remote.steps import Away, LookAgain, Missing, Unknown, message_of
 
-__all__ = ["Report", "main", "push"]
-
 _SWEEP_BYTES = 64 * 1024 * 1024
 _SWEEP_SECONDS = 3600.0
 _MANY_SMALL = 64

@@ -7,8 +7,6 @@ from typing import Any, Protocol, TypeVar
 
 from rollbook.remote.steps import Delete, Entry, Get, List, LookAgain, Operation, Put, Steps, Stored
 
-__all__ = ["Remote", "perform"]
-
 T = TypeVar("T")
 
 WORKERS = 8

@@ -10,8 +10,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["Cover", "Held", "are_inside", "contain", "held_by", "left_of", "overlap"]
-
 Cover = tuple[str, str, int, str, int, int]
 """(table, writer, lane, group, first, last)"""
 

@@ -12,8 +12,6 @@ from rollbook.ground.files import read_regular
 from rollbook.remote.commit import NotShipped
 from rollbook.remote.steps import Get, Missing, Put, Refused, Steps, Unknown
 
-__all__ = ["put_run_json", "run_json_of"]
-
 
 def put_run_json(key: str, folder: str, *, create_only: bool = False) -> Steps[bool]:
     """Put run.json into the store, unless a later one is there (`manifest.progress`). Returns whether it is there now.

@@ -23,8 +23,6 @@ from rollbook.remote.row_ranges import Cover
 from rollbook.remote.steps import LookAgain
 from rollbook.storage import settled
 
-__all__ = ["Snapshots", "another_name"]
-
 _LARGE = 32 * 1024 * 1024
 """Larger files are read while they are put, and checked again afterwards."""
 

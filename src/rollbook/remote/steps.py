@@ -14,23 +14,6 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-__all__ = [
-    "Away",
-    "Delete",
-    "Entry",
-    "Get",
-    "List",
-    "LookAgain",
-    "Missing",
-    "Operation",
-    "Put",
-    "Refused",
-    "Steps",
-    "Stored",
-    "Unknown",
-    "message_of",
-]
-
 
 class Missing(Exception):
     """There is no such key."""

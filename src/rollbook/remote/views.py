@@ -31,19 +31,6 @@ from rollbook.remote.opening import open_remote
 from rollbook.remote.remote import Remote, perform
 from rollbook.remote.steps import Away, Get, Missing, Steps, Stored, Unknown, message_of
 
-__all__ = [
-    "address_of",
-    "ensure",
-    "fetch",
-    "folder_of",
-    "folders_of",
-    "forget",
-    "freshen",
-    "has",
-    "remote_of",
-    "trim",
-]
-
 FRESH_SECONDS = 2.0
 """A run's manifests are requested at most once in this time."""
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     Receiver: TypeAlias = "Callable[[dict[str, Any]], object] | str | Sequence[str]"
 
-__all__ = ["MOST_AN_HOUR", "SEND_SECONDS", "AlertCalls", "asked_receiver"]
-
 SEND_SECONDS = 10.0
 """Time limit for a command or a web address."""
 

@@ -19,17 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any
 
-__all__ = [
-    "check_clock_list",
-    "check_name",
-    "check_option",
-    "check_resume",
-    "check_seed",
-    "check_tags",
-    "check_total",
-    "program_name",
-]
-
 _TURNING = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 """Characters that change the writing direction: `ls` would show a wrong name."""
 

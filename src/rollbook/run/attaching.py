@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-__all__ = ["attach", "unpickle_run", "unpickle_scope"]
-
 
 @suggesting
 def attach(

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from rollbook.ground.bill import Bill
     from rollbook.ground.shapes import RunJson
 
-__all__ = ["bring_run", "check_usable", "remote_to_go_on", "requested_remote", "settle_remote"]
-
 
 def requested_remote(remote: object) -> str | Literal[False] | None:
     """The address from the caller or $ROLLBOOK_REMOTE; False for nowhere, None if neither is set.

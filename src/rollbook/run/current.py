@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from rollbook.run.open_run import OpenRun
 
-__all__ = ["current_run", "current_verb", "end_former", "enter", "interactive", "leave", "opened"]
-
 opened: list[Any] = []
 """The runs that are open in this process, oldest first."""
 

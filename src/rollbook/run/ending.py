@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from rollbook.run.open_run import OpenRun
 
-__all__ = ["failure", "forget", "status_of", "watch"]
-
 _open_runs: weakref.WeakSet[OpenRun] = weakref.WeakSet()
 _installed = False
 _owner = 0

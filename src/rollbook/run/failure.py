@@ -21,13 +21,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any, Protocol
 
-    class Records(Protocol):
+    class _Records(Protocol):
         """The needed part of a run: writing rows of a table."""
 
         def record(self, table: str, columns: Mapping[str, object]) -> int: ...
 
-
-__all__ = ["by_signal", "describe", "report_in_alerts", "report_thread"]
 
 _LONGEST_MESSAGE = 2_000
 _LONGEST_TRACE = 16_000
@@ -59,7 +57,7 @@ def by_signal(name: str) -> dict[str, Any]:
     return {"type": name, "message": f"the process was ended by {name}", "traceback": ""}
 
 
-def report_in_alerts(run: Records, message: str, failure: dict[str, Any]) -> None:
+def report_in_alerts(run: _Records, message: str, failure: dict[str, Any]) -> None:
     """Store as an alert what ended a thread or a further writer. The run itself may go on."""
     import json
 
@@ -70,7 +68,7 @@ def report_in_alerts(run: Records, message: str, failure: dict[str, Any]) -> Non
     run.record("alerts", {**row, "source": "process", "key": ""})
 
 
-def report_thread(runs: Sequence[Records], arguments: Any) -> None:
+def report_thread(runs: Sequence[_Records], arguments: Any) -> None:
     """The same for a thread, called by `threading.excepthook`. Never raises."""
     global _threads_reported
     failure = describe(arguments.exc_value) if _threads_reported < _MOST_THREADS else None

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
         def on_finish(self, work: Any) -> object: ...
 
 
-__all__ = ["ForeignRows"]
-
 _EARLIEST, _LATEST = 0.0, 7e9
 """Valid times in unix seconds: 1970 to 2191."""
 

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from rollbook.journal import Writer
     from rollbook.run.open_run import OpenRun
 
-__all__ = ["Internals", "former_name"]
-
 _FORMER = {
     **{name: f"internals.{name}" for name in ("about", "checkpoints", "continue_clocks", "era", "episodes_before")},
     **{name: f"internals.{name}" for name in ("fill_in", "formatted_config", "offsets", "write_about", "writer")},

@@ -9,8 +9,6 @@ from rollbook.errors import NotARun
 from rollbook.ground import manifest
 from rollbook.ground.files import is_folder
 
-__all__ = ["elder", "own_rank", "rendezvous"]
-
 
 def own_rank() -> int | None:
     """The rank of this process in a distributed job, None outside one."""

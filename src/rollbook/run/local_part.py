@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from rollbook.ground.shapes import RunJson
 
-__all__ = ["extract_of", "folder_here", "home_is_here"]
-
 _TRAVELS = ("format", "rollbook", "id", "project", "name", "nonce", "created", "clocks", "x", "remote")
 _OF_AN_ATTEMPT = ("n", "writer", "started", "status", "parent", "cut", "checkpoint")
 _MADE_SECONDS = 5.0

@@ -16,8 +16,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.keeper.orders import Orders
 
-__all__ = ["import_needed"]
-
 _BY_ALL = (
     "base64", "linecache", "msgspec", "platform", "selectors", "shutil", "signal", "subprocess",
     "rollbook.capture.checkpoints.container", "rollbook.capture.checkpoints.saving",

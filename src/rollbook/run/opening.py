@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from rollbook.ground.bill import Bill
     from rollbook.ground.shapes import RunJson
 
-__all__ = ["Wanted", "find_former", "open_attempt"]
-
 _DEFAULTS: Mapping[str, object] = {
     "seed": None, "group": None, "job_type": None, "notes": "", "parent": None, "forked_from": None, "config": {},
 }  # fmt: skip

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     Row: TypeAlias = Any  # protocols.Row
     Window: TypeAlias = list[float | Histogram]
 
-__all__ = ["OwnPast"]
-
 _NEVER = (0, "", 0, 0)
 
 

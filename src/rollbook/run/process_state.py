@@ -16,14 +16,11 @@ if TYPE_CHECKING:
     from rollbook.run.alert_calls import AlertCalls
     from rollbook.run.foreign_rows import ForeignRows
 
-    class Rounds(Protocol):
+    class _Rounds(Protocol):
         """The run's own thread: the part needed to end it."""
 
         def stop(self) -> None: ...
         def tick(self, final: bool = ...) -> None: ...
-
-
-__all__ = ["Parts"]
 
 
 class Parts:
@@ -75,7 +72,7 @@ class Parts:
         self.keeper_thread: Keeper | None = None
         self.keeper_watch: KeeperWatch | None = None
         self.inline_sinks: list[object] = []
-        self.ticker: Rounds | None = None
+        self.ticker: _Rounds | None = None
         self.native_config: object = None
         self.formatted_config: str | None = None
         self.must = False

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from rollbook.ground.shapes import RunJson
 
-__all__ = ["fence", "find_to_resume", "last_time", "living_writers"]
-
 
 def find_to_resume(place: str, name: str, run_id: str | None, seed: int | None = None) -> str | None:
     """The folder of the run with this id, or of the newest run with this name.

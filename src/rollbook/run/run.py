@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from rollbook.journal import Writer
     from rollbook.run.own_past import OwnPast
 
-__all__ = ["Run"]
-
 
 class Run(Scope):
     """The writing end of one run. `rollbook.init` and `rollbook.attach` create it.

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from rollbook.journal import Channel, Receipt, Writer
     from rollbook.run.open_run import OpenRun
 
-__all__ = ["Scope"]
-
 _ROWS_PER_FRAME = 65_536
 
 

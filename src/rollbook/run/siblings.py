@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, Self
 
-__all__ = ["Siblings", "siblings"]
-
 
 def siblings(
     n: int,

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from rollbook.keeper.orders import Orders
     from rollbook.run.run import Run
 
-__all__ = ["end", "start", "undo"]
-
 
 def start(
     folder: str,

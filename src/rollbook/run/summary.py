@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from rollbook.run.open_run import OpenRun
 
-__all__ = ["SummaryWords", "Watched"]
-
 
 class Watched(dict):  # type: ignore[type-arg]
     """A dict that reports changes: a run's configuration and its summary."""

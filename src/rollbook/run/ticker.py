@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from rollbook.run.run import Run
 
-__all__ = ["Ticker"]
-
 COST_SECONDS = 10.0
 """Seconds between two logs of rollbook's own cost; until the first, `TUNING.first_cost_seconds`."""
 

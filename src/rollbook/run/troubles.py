@@ -16,13 +16,10 @@ if TYPE_CHECKING:
     from rollbook.run.open_run import OpenRun
     from rollbook.run.process_state import Parts
 
-    class CountingRun(OpenRun, Protocol):
+    class _CountingRun(OpenRun, Protocol):
         """What else is needed of the run."""
 
         def count(self, cause: str, n: int = 1, message: str = "", name: str = "") -> None: ...
-
-
-__all__ = ["Troubles", "keeper_bill"]
 
 
 _CAUSES = {"remote": "remote", "seal": "seal_failures"}
@@ -32,7 +29,7 @@ _CAUSES = {"remote": "remote", "seal": "seal_failures"}
 class Troubles:
     """Reads data/keeper/troubles.json of a run that is being written, and remembers what was read."""
 
-    def __init__(self, run: CountingRun) -> None:
+    def __init__(self, run: _CountingRun) -> None:
         self._run = run
         self._stamp = self._written()  # troubles of an earlier attempt are in its own bill
         self._reported: dict[str, int] = {}

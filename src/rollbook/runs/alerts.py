@@ -7,8 +7,6 @@ from typing import Any
 
 from rollbook.runs.run_set import RunSet
 
-__all__ = ["alerts_of"]
-
 
 def alerts_of(runs: RunSet, since: float | None = None) -> list[dict[str, Any]]:
     """The alerts of these runs, oldest first.

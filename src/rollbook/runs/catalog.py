@@ -25,8 +25,6 @@ from rollbook.ground.tuning import TUNING
 from rollbook.runs.fields import FIELDS
 from rollbook.runs.run_set import RunSet
 
-__all__ = ["found", "open", "stamped"]
-
 _DEEPEST = 3
 """How many folders below the root a run may be: <root>/<project>/<run>, and one more."""
 _Stamp = tuple[int, int, int]

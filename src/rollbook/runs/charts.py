@@ -20,8 +20,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.compare import Comparison, Curves
 
-__all__ = ["kinds", "picture_of"]
-
 Row = Mapping[str, Any]
 
 

@@ -21,8 +21,6 @@ from typing import Any
 from rollbook.errors import BadInput
 from rollbook.ground.files import is_folder, read_json, replacing, try_lock, unlock
 
-__all__ = ["COLOURS", "colours_of_groups", "keep", "kept"]
-
 COLOURS = 12
 Row = Mapping[str, Any]
 Kept = dict[str, tuple[int, int]]

@@ -14,8 +14,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["holds"]
-
 
 def holds(
     text: str,

@@ -17,8 +17,6 @@ from rollbook.ground.brief import brief
 from rollbook.runs.fields import leaves
 from rollbook.runs.results import scores_of
 
-__all__ = ["Diff", "Difference", "diff"]
-
 _LACKING = "(not set)"
 _CODE = ("commit", "branch", "dirty", "diff", "remote")
 

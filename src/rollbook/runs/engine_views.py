@@ -16,8 +16,6 @@ from rollbook.ground.files import own_files
 from rollbook.ground.run_files import COLUMNS_FILE, LONG, RESERVED, WIDE, table_names
 from rollbook.runs.catalog import open as open_runs
 
-__all__ = ["view_sql"]
-
 _FIELDS = ("project", "run", "run_name", "run_seed")
 _FORMS = (f"metrics/{WIDE}", f"metrics/{LONG}")
 

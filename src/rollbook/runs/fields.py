@@ -12,8 +12,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["FIELDS", "check_field", "column_of", "field_names", "is_field", "leaves", "value_at", "values_at"]
-
 FIELDS = tuple(manifest.listed({}))
 """The fields of run.json in a listing, besides `path`. Each run has all of them, None if unknown."""
 

@@ -21,10 +21,6 @@ from rollbook.runs.colours import COLOURS, colours_of_groups
 from rollbook.runs.fields import check_field, value_at
 from rollbook.runs.results import fewer_is_better, placed_scores_of, taken_of
 
-__all__ = [
-    "comparison_of", "curves_of", "lines_of", "looks_of", "plan_path", "plans_below", "refined_curves_of", "units_of",
-]  # fmt: skip
-
 Row = Mapping[str, Any]
 _ENDED_BADLY = ("crashed", "killed", "stale")
 
@@ -298,6 +294,7 @@ def looks_of(rows: Sequence[Row], root: str, by: str | None, *, drawn: bool = Fa
 
 
 def label_of(row: Row, by: str | None) -> str:
+    """The name of the group that a row of the listing belongs to: the value of the field `by`, as text."""
     if by is None:
         return "all runs"
     value = value_at(row, by)

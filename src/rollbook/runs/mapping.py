@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     import ray
 
-__all__ = ["Answer", "Answers", "map_runs", "to_ray"]
-
 _LOOK_SECONDS = 0.25
 
 

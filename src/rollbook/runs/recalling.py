@@ -24,8 +24,6 @@ from rollbook.ground.alerts import Alerts
 from rollbook.ground.files import write_json
 from rollbook.runs.checking import every_alert, pieces_for
 
-__all__ = ["recall"]
-
 
 class _Stored:
     """The rows of `alerts` that a keeper would have stored."""

@@ -23,8 +23,6 @@ from rollbook.remote.views import address_of, folders_of
 from rollbook.runs.fields import FIELDS
 from rollbook.runs.run_set import RunSet
 
-__all__ = ["open_address", "root_of"]
-
 
 @contextmanager
 def _without_collections() -> Iterator[None]:

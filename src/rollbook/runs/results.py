@@ -20,18 +20,6 @@ from rollbook.ground.arrow import constant, floats, join_tables
 from rollbook.ground.tuning import TUNING
 from rollbook.runs.fields import check_field, column_of, field_names, values_at
 
-__all__ = [
-    "Score",
-    "fewer_is_better",
-    "metrics_of",
-    "placed_scores_of",
-    "run_table",
-    "score_named",
-    "scores_of",
-    "series_of",
-    "taken_of",
-]
-
 Row: TypeAlias = Mapping[str, Any]
 T = TypeVar("T")
 Score: TypeAlias = Callable[[NDArray, NDArray], float]

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from rollbook.runs.diff import Diff
     from rollbook.runs.mapping import Answer, Answers
 
-__all__ = ["RunSet"]
-
 
 class RunSet(Sequence["Book"]):
     """Books, in the order of their paths. Immutable; a book is opened when it is accessed.

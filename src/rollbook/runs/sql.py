@@ -18,9 +18,6 @@ from rollbook.ground.tables import TABLES
 from rollbook.runs.fields import column_of, field_names, value_at
 from rollbook.runs.results import run_table
 
-__all__ = ["ask"]
-
-
 _BESIDE = {"run": "id", "project": "project", "run_name": "name", "run_seed": "seed", "status": "status"}
 
 

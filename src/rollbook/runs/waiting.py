@@ -27,8 +27,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Outcome", "Waited", "wait"]
-
 Outcome = Literal["met", "timeout", "ended"]
 
 _ENDED = ("finished", "killed", "crashed", "stale", "part")

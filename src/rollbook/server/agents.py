@@ -40,9 +40,6 @@ from rollbook.server.shared.shapes import Refused, in_seconds, words_of
 from rollbook.server.shared.sql import Locked, judge, with_book
 from rollbook.server.shared.state import ServerContext
 
-__all__ = ["BUDGET", "AgentEndpoint", "AgentTools", "serve_streams"]
-
-
 BUDGET = 4_400
 """Characters of an answer: at most 2,000 tokens."""
 _FEWEST = 1_000

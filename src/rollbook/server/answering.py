@@ -35,9 +35,6 @@ from rollbook.server.shared.endpoint import Download, Endpoint, Streamed
 from rollbook.server.shared.shapes import STATUS, Answer, Refused, body_of, words_of
 from rollbook.server.shared.state import ServerContext
 
-__all__ = ["EDIT_HEADER", "Guard", "Workers", "answer_with", "content_policy", "plain_json", "read_body", "refusal"]
-
-
 log = logging.getLogger("rollbook.server")
 
 EDIT_HEADER = "x-rollbook-edit"

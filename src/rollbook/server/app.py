@@ -23,9 +23,6 @@ from rollbook.server.settings import AGENTS, Settings
 from rollbook.server.shared.shapes import Refused
 from rollbook.server.shared.state import ServerContext
 
-__all__ = ["BuiltPage", "make_app"]
-
-
 _TYPES = {
     ".html": "text/html; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",

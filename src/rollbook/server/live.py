@@ -24,8 +24,6 @@ from rollbook.server.shared.shapes import Refused, plain, words_of
 from rollbook.server.shared.state import ServerContext, look_again, stamp_of
 from rollbook.server.tables.logs import log_path, new_lines
 
-__all__ = ["Live", "Ping", "Watch"]
-
 log = logging.getLogger("rollbook.server")
 
 _LOOK_SECONDS = 0.5

@@ -22,9 +22,6 @@ from rollbook.server.shared.endpoint import Endpoint
 from rollbook.server.shared.shapes import STATUS, ErrorBody
 from rollbook.server.tables import cause, episodes, fates, files, health, logs, rollouts, samples, timings
 
-__all__ = ["ENDPOINTS", "document"]
-
-
 ENDPOINTS = [
     *page_state.ENDPOINTS,
     *table.ENDPOINTS,

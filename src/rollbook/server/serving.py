@@ -26,9 +26,6 @@ from rollbook.server.shared.rows import contents
 from rollbook.server.shared.sql import warm
 from rollbook.server.shared.state import ServerContext
 
-__all__ = ["Listening", "address_of", "bound", "listen", "prepared"]
-
-
 _FIRST = 20
 """This many of the newest runs are opened while the browser starts: the first picture mostly shows them."""
 _WARM_AFTER, _WARM_AT_LAST = 4.0, 30.0

@@ -7,8 +7,6 @@ import secrets
 from dataclasses import dataclass, field
 from pathlib import Path
 
-__all__ = ["AGENTS", "LIMITS", "Limits", "Settings", "is_loopback"]
-
 AGENTS = "/mcp"
 """The path of the tools for agents."""
 

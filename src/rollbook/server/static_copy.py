@@ -44,8 +44,6 @@ from rollbook.server.tables.rollouts import OneRolloutAsk, RolloutsAsk
 from rollbook.server.tables.samples import SamplesAsk
 from rollbook.server.tables.timings import TimelineAsk, TimingsAsk
 
-__all__ = ["POINTS", "export"]
-
 POINTS = 2_000
 """Points of a curve in a copy."""
 

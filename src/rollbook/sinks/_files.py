@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from rollbook.protocols import Row, RunInfo
 
-__all__ = ["FileSink"]
-
 _BINARY = getattr(os, "O_BINARY", 0)  # Windows would change line ends
 
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from rollbook.protocols import Row, RunInfo
 
-__all__ = ["Jsonl"]
-
 PATH = "log/jsonl/metrics.jsonl"
 
 

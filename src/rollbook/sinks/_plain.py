@@ -11,8 +11,6 @@ import zlib
 
 from rollbook.errors import BadInput
 
-__all__ = ["as_number", "cut", "file_name", "leaving_out", "plain", "whole_number", "wide"]
-
 _ORDINARY = re.compile(r"[\x20-\x7e]*\Z")
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
 _RESERVED = frozenset(

@@ -24,20 +24,6 @@ if TYPE_CHECKING:
 
     from rollbook.protocols import Sink
 
-__all__ = [
-    "DEFAULT",
-    "GROUP",
-    "LIVE",
-    "QUIET",
-    "are_files",
-    "check",
-    "fact",
-    "make",
-    "names",
-    "needs_no_service",
-    "without_live",
-]
-
 GROUP = "rollbook.sinks"
 
 _SINKS = {

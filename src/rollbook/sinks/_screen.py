@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import TextIO
 
-__all__ = ["Screen", "is_terminal"]
-
 
 def is_terminal(stream: Any) -> bool:
     """Whether the stream is a terminal that can redraw lines in place."""

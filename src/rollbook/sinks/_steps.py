@@ -8,8 +8,6 @@ if TYPE_CHECKING:
 
     from rollbook.protocols import Row
 
-__all__ = ["step_of"]
-
 
 def step_of(row: Row, x: str, clocks: Sequence[str]) -> tuple[int, bool]:
     """The position of a row on the axis `x`, and whether the row has that clock.

@@ -8,8 +8,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["flat_config"]
-
 
 def flat_config(config: Mapping[str, object]) -> dict[str, object]:
     """The leaves of a configuration by path: numbers, truth values and text unchanged, everything else as text."""

@@ -9,8 +9,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Trend", "spark"]
-
 POINTS = 64
 UNICODE = "▁▂▃▄▅▆▇█"
 ASCII = "_.-:=+*#"

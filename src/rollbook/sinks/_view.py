@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from rollbook.sinks.board import Board, Key
 
-__all__ = ["compact", "duration", "lines", "short"]
-
 SPARK_CELLS = 10
 LONGEST_NAME = 30
 VALUE_CELLS = 9

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-__all__ = ["plan_of"]
-
 
 def plan_of(sinks: Sequence[object] | None) -> tuple[list[dict[str, object]], list[object]]:
     """Sort the sinks that `init` takes; None: `DEFAULT`.

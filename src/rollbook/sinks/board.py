@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from rollbook.protocols import Row
 
-__all__ = ["Board", "Key"]
-
 RATE_SECONDS = 30.0
 """Steps per second are those of this many last seconds."""
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from rollbook.protocols import Row, RunInfo
 
-__all__ = ["Csv"]
-
 FOLDER = "log/csv"
 LEFT_OUT = r"^(host|rollbook)/"
 MOST_GROUPS = 64

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from rollbook.ground.array_types import NDArray
     from rollbook.ground.values import Histogram
 
-__all__ = ["BINS", "Messages", "as_float32", "default_edges", "utf8", "whole_records"]
-
 BINS = 64
 """How many bins of equal width a histogram gets if no bins are requested and none of the default ones fits."""
 

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
 
     from rollbook.protocols import Row, RunInfo
 
-__all__ = ["Memory"]
-
 
 class Memory:
     """Keeps every row, marks included, in `rows`. It exists only in this process and writes no file.

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from rollbook.protocols import Row, RunInfo
 
-__all__ = ["Mlflow"]
-
 MOST_METRICS = 1000
 MOST_PARAMS = 100
 LONGEST_PARAM = 6000

@@ -17,8 +17,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-__all__ = ["TensorBoard"]
-
 FOLDER = "log/serial"
 WRITER = "rollbook"
 LARGEST_IMAGE = 64 * 1024 * 1024

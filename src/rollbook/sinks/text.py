@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from rollbook.protocols import Row
 
-__all__ = ["Text", "blocks", "table"]
-
 MOST_COMPONENTS = 64
 LEFT_OUT = r"^(host|rollbook)/|^time/.*_seconds$"
 _LAYOUTS = ("table", "blocks")

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from rollbook.protocols import Row, RunInfo
 
-__all__ = ["Trackio"]
-
 
 class Trackio:
     """One Trackio run per rollbook run, named `<name>-<id>`; it goes on when the run is resumed.

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from rollbook.protocols import Row, RunInfo
 
-__all__ = ["Wandb"]
-
 MOST_BINS = 512
 """The service's limit; histograms with more bins are merged to at most this many."""
 

@@ -10,8 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from rollbook.errors import BadInput, UnknownOption, did_you_mean
 
-__all__ = ["Bools", "Floats", "Ints", "choice", "finite", "level_of", "scores_of_tasks", "seeds_by_tasks", "vector"]
-
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
 Bools: TypeAlias = NDArray[np.bool_]

@@ -8,8 +8,6 @@ import numpy as np
 
 from rollbook.stats._checked_input import Floats
 
-__all__ = ["nodes_and_weights"]
-
 
 @lru_cache(maxsize=16)
 def nodes_and_weights(count: int) -> tuple[Floats, Floats]:

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["bdtr", "betaincinv", "chdtri", "gammaln", "ndtr", "ndtri", "stdtr", "stdtrit"]
-
 
 def bdtr(k: object, n: object, p: object) -> Any:
     """P(X <= k) of a binomial X of n trials with probability p."""

@@ -17,8 +17,6 @@ from rollbook.stats.intervals import decide
 from rollbook.stats.iqm_bootstrap import iqm_of_counts
 from rollbook.stats.replicates import replicates
 
-__all__ = ["Aggregate", "aggregate_row"]
-
 _DRAWS = {"runs": 2_000, "seeds": 4_999}
 _NAMES = {"median": "Median", "iqm": "IQM", "mean": "Mean", "optimality_gap": "Optimality gap"}
 

@@ -20,23 +20,6 @@ from rollbook.errors import BadInput
 from rollbook.stats._checked_input import Floats, choice, finite, scores_of_tasks, seeds_by_tasks, vector
 from rollbook.stats._quadrature import nodes_and_weights
 
-__all__ = [
-    "AGGREGATES",
-    "aggregate",
-    "area_under_curve",
-    "iqm",
-    "mean",
-    "median",
-    "median_of_task_means",
-    "optimality_gap",
-    "performance_profile",
-    "probability_of_improvement",
-    "profile_of_task_means",
-    "rank_distribution",
-    "sample_efficiency",
-    "steps_to_reach",
-]
-
 
 def mean(scores_RT: ArrayLike) -> Any:
     """Mean over runs and tasks.

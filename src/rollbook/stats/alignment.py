@@ -21,8 +21,6 @@ from rollbook.errors import BadInput
 from rollbook.ground.brief import brief
 from rollbook.stats._checked_input import Bools, Floats, Ints, choice, floats, vector
 
-__all__ = ["Aligned", "Series", "align", "common_grid", "overlap", "placed"]
-
 _INTERPOLATIONS = ("previous", "linear", "none")
 _REDUCERS: dict[str, Callable[[Floats], float]] = {
     "mean": lambda values: float(values.mean()),

@@ -22,8 +22,6 @@ from rollbook.stats._special import stdtr, stdtrit
 from rollbook.stats.aggregates import AGGREGATES, aggregate
 from rollbook.stats.intervals import DRAWS, decide, pointwise
 
-__all__ = ["Band", "band", "whole_curve_band"]
-
 
 @brief
 @dataclass(frozen=True)

@@ -17,8 +17,6 @@ from rollbook.stats._checked_input import Bools, Floats, finite, level_of
 from rollbook.stats._special import ndtr, ndtri, stdtrit
 from rollbook.stats.draws import Counts
 
-__all__ = ["bca", "bootstrap_t", "expanded_level", "expanded_percentile", "percentile"]
-
 
 def percentile(replicates_BP: ArrayLike, level: float = 0.95) -> tuple[Floats, Floats]:
     """The middle part of the replicates, as in rliable. Too narrow below 20 seeds; see `expanded_percentile`.

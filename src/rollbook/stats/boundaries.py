@@ -21,8 +21,6 @@ from rollbook.stats._checked_input import Floats, choice
 from rollbook.stats._quadrature import nodes_and_weights
 from rollbook.stats._special import ndtr, ndtri
 
-__all__ = ["boundaries", "classical_constant", "nominal_levels", "spent"]
-
 SPENDING = ("obrien-fleming", "pocock")
 _NODES = 401
 _FARTHEST = 8.0

@@ -15,16 +15,6 @@ from rollbook.stats._checked_input import Floats, finite, level_of
 from rollbook.stats._special import bdtr, betaincinv, chdtri, ndtri, stdtrit
 from rollbook.stats.aggregates import iqm
 
-__all__ = [
-    "clopper_pearson",
-    "influence_by_seed",
-    "order_statistics",
-    "order_statistics_coverage",
-    "student_t",
-    "tolerance",
-    "winsorised_t",
-]
-
 
 def student_t(values_NP: ArrayLike, level: float = 0.95) -> tuple[Floats, Floats]:
     """Student's interval of the mean.

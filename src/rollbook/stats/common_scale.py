@@ -16,8 +16,6 @@ from rollbook.errors import BadInput, UnknownKey, did_you_mean
 from rollbook.stats._checked_input import Floats, choice, floats
 from rollbook.stats.reference_scores import REFERENCES
 
-__all__ = ["anchors_of", "normalise"]
-
 
 def normalise(scores_RT: ArrayLike, tasks: Sequence[str], anchors: str | Mapping[str, tuple[float, float]]) -> Floats:
     """(score - low) / (high - low), task by task.

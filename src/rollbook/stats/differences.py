@@ -27,8 +27,6 @@ from rollbook.stats.draws import seed_counts
 from rollbook.stats.intervals import DRAWS
 from rollbook.stats.replicates import replicates
 
-__all__ = ["Difference", "difference", "improvement", "profile_band"]
-
 
 @brief
 @dataclass(frozen=True)

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from rollbook.errors import BadInput
 
-__all__ = ["BLOCK", "Counts", "counts_of_block", "run_counts", "seed_counts"]
-
 Counts: TypeAlias = NDArray[np.int16]
 
 BLOCK = 50

@@ -10,8 +10,6 @@ from numpy.typing import ArrayLike
 
 from rollbook.stats._checked_input import Floats, vector
 
-__all__ = ["DECIDES", "e_process"]
-
 DECIDES = 20.0
 """Evidence that decides one comparison, 1 / 0.05; for m comparisons made together each needs m times as much."""
 _BETS = (-0.85, -0.45, 0.45, 0.85)

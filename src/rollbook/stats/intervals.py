@@ -34,8 +34,6 @@ from rollbook.stats.closed_forms import (
 from rollbook.stats.draws import seed_counts
 from rollbook.stats.replicates import replicates
 
-__all__ = ["DECISIONS", "DRAWS", "Decision", "Interval", "complete_seeds", "decide", "interval", "pointwise"]
-
 DRAWS = 4_999
 """Resamples of a bootstrap interval; below 10 seeds its ends are so far out that fewer resamples do not reach them."""
 

@@ -36,8 +36,6 @@ from rollbook.stats.aggregates import iqm
 from rollbook.stats.bootstrap import expanded_percentile, percentile
 from rollbook.stats.draws import BLOCK, Counts, counts_of_block
 
-__all__ = ["IqmReplicates", "RefinedIqm", "iqm_of_counts", "refined_iqm"]
-
 _TOGETHER = 20
 """Blocks of draws processed at once: 1,000 draws fill matrices and stay in the cache."""
 _MANY = 400

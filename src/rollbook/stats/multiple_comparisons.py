@@ -14,8 +14,6 @@ from numpy.typing import ArrayLike
 from rollbook.errors import BadInput
 from rollbook.stats._checked_input import Floats, seeds_by_tasks, vector
 
-__all__ = ["holm", "step_down_tasks"]
-
 
 def holm(p_values: Mapping[str, float]) -> dict[str, float]:
     """Adjusted p-values. Rejecting those up to 0.05 gives a false rejection in at most 5 % of families, for any

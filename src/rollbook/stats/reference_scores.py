@@ -12,8 +12,6 @@ from dataclasses import dataclass
 
 from rollbook.errors import UnknownKey, did_you_mean
 
-__all__ = ["ATARI", "D4RL", "REFERENCES", "Reference"]
-
 
 @dataclass(frozen=True)
 class Reference:

@@ -16,8 +16,6 @@ from rollbook.stats._checked_input import Floats, choice
 from rollbook.stats.draws import Counts
 from rollbook.stats.iqm_bootstrap import iqm_of_counts
 
-__all__ = ["jackknife", "replicates"]
-
 
 def replicates(statistic: str | Callable[[Floats], ArrayLike], scores_NTP: Floats, counts: Counts) -> Floats:
     """The statistic of each resample at each point.

@@ -16,8 +16,6 @@ from rollbook.stats._checked_input import Floats, finite
 from rollbook.stats._quadrature import nodes_and_weights
 from rollbook.stats._special import gammaln, ndtr, stdtrit
 
-__all__ = ["power", "power_table", "seeds_for"]
-
 _NODES = 400
 
 

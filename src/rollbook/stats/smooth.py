@@ -13,8 +13,6 @@ from numpy.typing import ArrayLike
 from rollbook.errors import BadInput
 from rollbook.stats._checked_input import Floats, floats
 
-__all__ = ["ema", "rolling_mean", "rolling_median", "warm_up_average"]
-
 _BLOCK = 64
 
 

@@ -21,8 +21,6 @@ from rollbook.ground.brief import brief
 from rollbook.stats._checked_input import Bools, Floats, choice, vector
 from rollbook.stats._special import ndtr, stdtr, stdtrit
 
-__all__ = ["TwoSampleTest", "brunner_munzel", "mann_whitney", "permutation", "welch", "yuen"]
-
 EXACT_SPLITS = 20_000
 """Up to this number of splits of the scores into two arms, all of them are tried."""
 

@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from rollbook.stats._checked_input import Floats
 from rollbook.stats._special import stdtrit
 
-__all__ = ["VarianceShares", "over_seeds", "seeds_share", "share_of_levels", "variance_shares"]
-
 _LEVEL = 0.95
 _SHUFFLES = 400
 

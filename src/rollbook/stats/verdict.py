@@ -31,8 +31,6 @@ from rollbook.stats.boundaries import SPENDING, boundaries, nominal_levels
 from rollbook.stats.evidence import DECIDES, e_process
 from rollbook.stats.two_samples import permutation, welch, yuen
 
-__all__ = ["Look", "Plan", "SeedRange", "Study", "Verdict", "chance_to_decide", "seeds_needed"]
-
 _FORMAT = 1
 
 

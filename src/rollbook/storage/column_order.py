@@ -12,8 +12,6 @@ import os
 import struct
 from typing import Any, BinaryIO
 
-__all__ = ["by_columns"]
-
 _MAGIC = b"PAR1"
 _BOOLEANS, _BYTE, _INTEGERS, _DOUBLE, _BINARY, _LISTS, _MAP, _STRUCT = (1, 2), 3, (4, 5, 6), 7, 8, (9, 10), 11, 12
 _FILE_ROW_GROUPS = 4

@@ -24,8 +24,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.ground.array_types import NDArray
 
-__all__ = ["DurableMarks", "settled"]
-
 _WRITE_BACK_NS = 60 * 10**9
 
 

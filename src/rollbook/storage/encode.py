@@ -22,8 +22,6 @@ from rollbook.storage.parquet_files import open_to_write
 from rollbook.storage.pyramid import MIN_ROWS, PyramidWriter
 from rollbook.storage.tabulate import Meta, type_codes
 
-__all__ = ["ROW_GROUP_BYTES", "PartWriter", "choose_encodings", "write_part"]
-
 ROW_GROUP_BYTES = 64 * 1024 * 1024
 """A row group ends here or after `TUNING.group_rows`: it is the smallest unit that a reader decodes."""
 

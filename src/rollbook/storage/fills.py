@@ -13,8 +13,6 @@ from rollbook.ground.arrow import from_numpy
 from rollbook.ground.foreign import tolerating
 from rollbook.ground.raw_array import RawArray
 
-__all__ = ["Fills"]
-
 
 class Fills:
     """All late values of one run.

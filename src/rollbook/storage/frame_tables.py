@@ -22,8 +22,6 @@ from rollbook.journal import WriterInfo, column
 from rollbook.storage.fills import Fills
 from rollbook.storage.tabulate import Meta, long_cells, seq_range, stored_names, type_codes
 
-__all__ = ["FrameTables", "group_of", "table_of"]
-
 
 def group_of(payload: Mapping[str, Any]) -> tuple[str, str]:
     """(table, group) of a frame: frames of one group of a lane are in the same sealed files, in order."""

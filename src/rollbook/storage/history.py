@@ -19,14 +19,6 @@ from rollbook.ground.array_types import NDArray
 from rollbook.ground.arrow import from_numpy, to_numpy
 from rollbook.ground.manifest import Attempts, EffectiveRows
 
-__all__ = [
-    "IDENTITY",
-    "CheckpointRow",
-    "History",
-    "identity",
-]
-
-
 CheckpointRow: TypeAlias = tuple[int, str, int, int, int]
 """The position of a checkpoint's own row: attempt, writer, lane, seq, unix ns."""
 

@@ -34,8 +34,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.ground.array_types import NDArray
 
-__all__ = ["LiveFrames", "LiveJournal", "LiveSegment", "Moved", "Snapshot"]
-
 _MOST_KEPT_BYTES = 256 * 1024 * 1024
 """Maximum rows of segments kept in memory between the first pass and reading; others are read again."""
 

@@ -17,8 +17,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["open_to_read", "open_to_write", "write_whole"]
-
 
 def open_to_read(path: str) -> pa.OSFile:
     """The file, for pyarrow. Given a path, pyarrow first looks up the file system: a third of the time.

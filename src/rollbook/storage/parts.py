@@ -20,9 +20,6 @@ from rollbook.ground.run_files import CONSTANTS, METADATA_KEY, PartName, part_fo
 from rollbook.storage.parquet_files import open_to_read
 from rollbook.storage.tabulate import Meta
 
-__all__ = ["OpenParts", "Part", "covers_of", "uncovered"]
-
-
 _MUCH = 64 << 20
 _ROWS_CHECKED = 1_024
 

@@ -29,8 +29,6 @@ from rollbook.storage.sealed_so_far import missing_parts
 from rollbook.storage.sealing.merge import filled
 from rollbook.storage.tabulate import Meta, stored_name
 
-__all__ = ["BadPiece", "Piece", "Pieces", "RunFiles"]
-
 T = TypeVar("T")
 _TRIES = 200
 

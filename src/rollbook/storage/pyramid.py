@@ -29,8 +29,6 @@ from rollbook.ground.arrow import to_numpy
 from rollbook.ground.files import open_regular, pread, replace_file
 from rollbook.ground.foreign import raising
 
-__all__ = ["MIN_ROWS", "Pyramid", "PyramidWriter"]
-
 MIN_ROWS = 1 << 16
 """Parts with fewer rows have no pyramid."""
 

@@ -24,8 +24,6 @@ from rollbook.storage.frame_tables import FrameTables
 from rollbook.storage.parts import OpenParts, Part
 from rollbook.storage.tabulate import Meta, committed_words, segment_table, seq_range
 
-__all__ = ["rescue", "set_aside"]
-
 _MOST_BYTES = 1 << 30
 _DONE = ".searched"
 _SHARED = ("writer", "attempt", "lane", "stream", "table", "scope", "at", "types")

@@ -26,8 +26,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.ground.array_types import NDArray
 
-__all__ = ["SealedRows"]
-
 _ROWS_AT_ONCE = 4096
 
 

@@ -15,8 +15,6 @@ from rollbook.ground.foreign import tolerating
 from rollbook.ground.run_files import HIDDEN_TABLES, PartName, RunFile, data_folder, part_folders
 from rollbook.storage.parts import OpenParts, covers_of
 
-__all__ = ["SealedSoFar", "Stream", "missing_parts"]
-
 Stream = tuple[str, str, int, str]
 """(table, writer, lane, group)"""
 

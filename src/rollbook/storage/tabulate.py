@@ -20,20 +20,6 @@ from rollbook.ground.values.scalars import as_float
 from rollbook.journal import Segment, SegmentHeader
 from rollbook.storage.fills import Fills
 
-__all__ = [
-    "LONG_COLUMNS",
-    "Meta",
-    "committed_words",
-    "long_cells",
-    "long_table",
-    "segment_meta",
-    "segment_table",
-    "seq_range",
-    "stored_name",
-    "stored_names",
-    "type_codes",
-]
-
 Meta = dict[str, Any]
 """The metadata of a piece of a table: table, group, writer, lane, stream, attempt, scope, at (None if it varies by
 row), first_seq, last_seq, after (last_seq of the part before it), first_time, last_time (unix ns), rows, keys, stored

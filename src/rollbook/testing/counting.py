@@ -6,8 +6,6 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-__all__ = ["count_operations"]
-
 
 def count_operations(action: Callable[[], object]) -> tuple[int, int]:
     """How much work an action is.

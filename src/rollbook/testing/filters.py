@@ -10,8 +10,6 @@ from typing import TypeAlias
 from rollbook.protocols import Row, RunInfo, Sink
 from rollbook.testing.rows import fill, final, saved, some_run, training_rows
 
-__all__ = ["FILTER_CHECKS", "MakeFilter", "check_filter"]
-
 MakeFilter: TypeAlias = Callable[[Sink], Sink]
 
 
@@ -117,7 +115,7 @@ def goes_on_from_its_state(make_filter: MakeFilter, folder: Path) -> None:
             made.set_state(state)  # type: ignore[attr-defined]
         made.write(rows[split:])
         made.close()
-        same(whole.rows, first.rows + second.rows, f"stopped after {split} rows and started from its state")
+        _same(whole.rows, first.rows + second.rows, f"stopped after {split} rows and started from its state")
 
 
 def is_never_half_done(make_filter: MakeFilter, folder: Path) -> None:
@@ -136,7 +134,7 @@ def is_never_half_done(make_filter: MakeFilter, folder: Path) -> None:
             made.write(rows[i : i + 10])
         failing.fails = False
     made.close()
-    same(whole.rows, failing.rows, "each batch refused once and offered again")
+    _same(whole.rows, failing.rows, "each batch refused once and offered again")
 
 
 FILTER_CHECKS: dict[str, Callable[[MakeFilter, Path], None]] = {
@@ -190,7 +188,7 @@ class _Placed(_Kept):
         return None
 
 
-def same(expected: Sequence[Row], actual: Sequence[Row], when: str) -> None:
+def _same(expected: Sequence[Row], actual: Sequence[Row], when: str) -> None:
     for i, (a, b) in enumerate(zip(expected, actual, strict=False)):
         if a != b:
             raise AssertionError(f"{when}: row {i} came out as {b!r} instead of {a!r}")

@@ -21,8 +21,6 @@ from rollbook.ground.columns import Columns, RowsPiece
 from rollbook.protocols import Alert, Row, Rule, RunInfo
 from rollbook.testing.rows import START
 
-__all__ = ["PATH", "RuleMeasure", "measure_rule"]
-
 PATH = Path(__file__).with_name("healthy.jsonl.gz")
 """A line of JSON for each training: name, config, keys (sets of keys), rows (number of the set of keys, env_step,
 gradient_step, values)."""

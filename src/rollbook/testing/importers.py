@@ -10,8 +10,6 @@ from typing import TypeAlias
 from rollbook.ground.spool.picture_files import PNG_SIGNATURE
 from rollbook.protocols import ForeignRun, Importer, Row, Scalars
 
-__all__ = ["IMPORTER_CHECKS", "MakeImporter", "check_importer"]
-
 MakeImporter: TypeAlias = Callable[[], Importer]
 
 

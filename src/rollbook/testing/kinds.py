@@ -8,8 +8,6 @@ from collections.abc import Callable
 from rollbook.ground.tables import TABLES
 from rollbook.ground.values.known import KINDS
 
-__all__ = ["KIND_CHECKS", "check_kind"]
-
 
 def check_kind(value: object) -> None:
     """Run every check of `KIND_CHECKS` with a value of the kind.

@@ -13,20 +13,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.protocols import Value
 
-__all__ = [
-    "CLOCKS",
-    "EXTREMES",
-    "HOSTILE",
-    "KINDS",
-    "START",
-    "fill",
-    "final",
-    "row",
-    "saved",
-    "some_run",
-    "training_rows",
-]
-
 START = 1_700_000_000.0
 CLOCKS = ("env_step", "gradient_step", "epoch")
 HOSTILE = (

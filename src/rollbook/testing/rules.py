@@ -13,8 +13,6 @@ from rollbook.protocols import Alert, Row, Rule, RunInfo, Stateful
 from rollbook.testing.healthy import measure_rule
 from rollbook.testing.rows import EXTREMES, HOSTILE, KINDS, START, some_run, training_rows
 
-__all__ = ["RULE_CHECKS", "MakeRule", "check_rule"]
-
 _MOST_LINES_A_ROW, _MOST_LINES_A_LOOK = 8.0, 200.0
 """The most lines of Python of a rule (`RuleMeasure`). Of rollbook's own, half need less than 1 and 20, the dearest 6
 and 160. A row that is logged and sealed takes about as long as 200 lines."""

@@ -10,8 +10,6 @@ from rollbook.protocols import Row, Sink
 from rollbook.testing.counting import count_operations
 from rollbook.testing.rows import EXTREMES, HOSTILE, KINDS, START, fill, final, row, saved, some_run, training_rows
 
-__all__ = ["SINK_CHECKS", "MakeSink", "check_sink"]
-
 MakeSink: TypeAlias = Callable[[], Sink]
 
 

@@ -9,8 +9,6 @@ from typing import Any
 
 from rollbook.errors import BadInput
 
-__all__ = ["Throttle"]
-
 
 class _Held:
     """The held record and its destination. Separate from the Throttle, so that a finalizer can own it."""

@@ -8,8 +8,6 @@ from typing import Any
 from rollbook.adapters.acme.base import Logger, LoggingData
 from rollbook.ground.bill import Bill
 
-__all__ = ["Dispatcher"]
-
 
 class Dispatcher(Logger):
     """Writes each record to every logger in `to`. If one fails, the others still get the record.

@@ -10,9 +10,6 @@ from rollbook.adapters.acme.base import Logger, LoggingData
 from rollbook.errors import BadInput
 from rollbook.ground.bill import Bill
 
-__all__ = ["AsyncLogger"]
-
-
 _RECORD_SECONDS = 10.0
 """Timeout of `flush`, `close` and the end of the program for a logger that takes no record."""
 

@@ -6,8 +6,6 @@ import weakref
 
 from rollbook.adapters.acme.base import Logger, LoggingData
 
-__all__ = ["AutoCloseLogger"]
-
 
 class AutoCloseLogger(Logger):
     """Closes `logger` when this object is collected or the program ends, unless it was closed before.

@@ -15,17 +15,6 @@ from typing import Any, TypeAlias
 
 from rollbook.ground.values.arrays import host_array, is_tensor
 
-__all__ = [
-    "Logger",
-    "LoggerLabel",
-    "LoggerStepsKey",
-    "LoggingData",
-    "NoOpLogger",
-    "TaskInstance",
-    "tensor_to_numpy",
-    "to_numpy",
-]
-
 LoggingData: TypeAlias = Mapping[str, Any]
 LoggerLabel: TypeAlias = str
 LoggerStepsKey: TypeAlias = str

@@ -18,8 +18,6 @@ from rollbook.errors import BadInput
 from rollbook.ground.bill import counted
 from rollbook.ground.values import flatten, scalar_of
 
-__all__ = ["BookFirst", "RollbookLogger", "entries_of", "is_run"]
-
 _users = Users()
 
 

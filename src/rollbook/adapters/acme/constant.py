@@ -5,8 +5,6 @@ from __future__ import annotations
 from rollbook.adapters.acme.base import Logger, LoggingData
 from rollbook.ground.bill import Bill
 
-__all__ = ["ConstantLogger"]
-
 
 class ConstantLogger(Logger):
     """Adds fixed values to each record. If the record has the same key, its own value is used (reported once).

@@ -16,8 +16,6 @@ from rollbook.adapters.acme.paths import process_path
 from rollbook.errors import BadInput
 from rollbook.ground.bill import Bill
 
-__all__ = ["CSVLogger"]
-
 
 class CSVLogger(Logger):
     """Writes each record as a row. The operating system has the row when `write` returns.

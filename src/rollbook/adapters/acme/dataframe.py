@@ -14,8 +14,6 @@ from copy import deepcopy
 
 from rollbook.adapters.acme.base import Logger, LoggingData, to_numpy
 
-__all__ = ["InMemoryLogger"]
-
 
 class InMemoryLogger(Logger):
     """Keeps a copy of every record, so later changes by the caller have no effect."""

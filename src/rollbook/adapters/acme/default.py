@@ -23,8 +23,6 @@ from rollbook.adapters.acme.filters import AggregateFilter, NoneFilter, Smoothin
 from rollbook.adapters.acme.terminal import TerminalLogger
 from rollbook.errors import BadInput
 
-__all__ = ["make_default_logger", "make_logger"]
-
 
 def make_logger(
     experiment: object,

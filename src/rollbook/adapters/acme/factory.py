@@ -11,8 +11,6 @@ from rollbook.adapters.acme.csv import CSVLogger
 from rollbook.adapters.acme.filters import NoneFilter, TimeFilter
 from rollbook.adapters.acme.terminal import TerminalLogger
 
-__all__ = ["LoggerFactory"]
-
 
 class LoggerFactory:
     """What Acme calls a logger factory: a callable `(label, steps_key=None, instance=None) -> Logger`.

@@ -18,8 +18,6 @@ from rollbook.errors import BadInput
 from rollbook.ground.describe import Pile
 from rollbook.sinks.filters.keys import pattern
 
-__all__ = ["AggregateFilter", "GatedFilter", "KeyFilter", "NoneFilter", "SmoothingFilter", "TimeFilter"]
-
 
 class _Filter(Logger):
     """A logger that wraps another one."""

@@ -8,8 +8,6 @@ from rollbook.adapters.acme.base import Logger, LoggingData
 from rollbook.ground.bill import Bill
 from rollbook.ground.values import flatten
 
-__all__ = ["FlattenDictLogger"]
-
 
 class FlattenDictLogger(Logger):
     """Prefixes keys with `<label>/` and joins the names of nested dicts with "/".

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from rollbook.run.scope import Scope
 
-__all__ = ["EpisodeObserver"]
-
 
 class EpisodeObserver:
     """Writes one row per episode: return, length, seconds, and whether it was terminated or truncated.

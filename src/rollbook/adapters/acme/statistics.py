@@ -15,8 +15,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.ground.array_types import NDArray
 
-__all__ = ["RunningAverages", "add_all"]
-
 
 class RunningAverages:
     """One running average per key, with a warm-up: the first average is the first value.

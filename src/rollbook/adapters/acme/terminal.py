@@ -14,8 +14,6 @@ from rollbook.adapters.acme._throttle import Throttle
 from rollbook.adapters.acme.base import Logger, LoggingData, to_numpy
 from rollbook.ground.values import scalar_of
 
-__all__ = ["TerminalLogger", "serialize"]
-
 
 def serialize(values: LoggingData, *, compat: bool = False) -> str:
     """`values` as text: sorted by key, "snake_case" as "Snake Case", floats with three decimals.

@@ -8,8 +8,6 @@ from collections.abc import Callable
 from rollbook.adapters.acme.base import Logger, LoggingData
 from rollbook.ground.bill import Bill
 
-__all__ = ["TimestampLogger"]
-
 
 class TimestampLogger(Logger):
     """Adds the unix time in seconds to each record. It replaces the record's own value of that key (reported once).

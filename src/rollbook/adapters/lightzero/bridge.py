@@ -28,8 +28,6 @@ from rollbook.ground.bill import counted
 from rollbook.ground.optional import need
 from rollbook.run.origin.config import literal, pretty
 
-__all__ = ["recording"]
-
 LIGHTZERO, DI_ENGINE = ">=0.1,<0.3", ">=0.5,<0.6"
 _WHY = "rollbook.adapters.lightzero.recording"
 

@@ -15,8 +15,6 @@ from __future__ import annotations
 from rollbook.adapters.lightzero.experiment import Experiment, experiment_of
 from rollbook.adapters.lightzero.tables import get_tabulate_vars_hor
 
-__all__ = ["BufferLog"]
-
 _FLOWS = ("pushed_in", "sampled_out", "removed")
 
 

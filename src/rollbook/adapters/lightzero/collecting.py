@@ -16,8 +16,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ding.worker import ISerialCollector
 
-__all__ = ["CollectorBridge", "collector_classes"]
-
 _WHERE = {
     "lzero.worker": ("MuZeroCollector", "MuZeroSegmentCollector", "AlphaZeroCollector"),
     "ding.worker": ("SampleSerialCollector", "EpisodeSerialCollector"),

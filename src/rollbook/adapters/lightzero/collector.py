@@ -19,8 +19,6 @@ from typing import Any
 from rollbook.adapters.lightzero.experiment import Experiment, experiment_of
 from rollbook.ground.values import scalar_of
 
-__all__ = ["FIELDS", "CollectorLog"]
-
 FIELDS = (
     "episode_count",
     "envstep_count",

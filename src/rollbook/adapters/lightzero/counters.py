@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from rollbook.run.run import Run
 
-__all__ = ["Counters", "as_given"]
-
 _CLOCKS = ("gradient_step", "env_step")
 
 

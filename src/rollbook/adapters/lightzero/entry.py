@@ -16,8 +16,6 @@ from rollbook.adapters.lightzero.bridge import recording
 from rollbook.errors import BadInput
 from rollbook.ground.optional import need
 
-__all__ = ["ENTRIES", "entry"]
-
 ENTRIES = (
     "train_alphazero",
     "train_muzero",

@@ -18,8 +18,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ding.worker import ISerialEvaluator
 
-__all__ = ["EvaluatorBridge", "evaluator_classes"]
-
 _WHERE = {
     "lzero.worker": ("MuZeroEvaluator", "AlphaZeroEvaluator"),
     "ding.worker": ("InteractionSerialEvaluator",),

@@ -21,8 +21,6 @@ from rollbook.adapters.lightzero.tables import get_tabulate_vars_hor
 from rollbook.ground.bill import counted
 from rollbook.ground.values import scalar_of
 
-__all__ = ["FIELDS", "EvaluatorLog"]
-
 FIELDS = (
     "train_iter",
     "ckpt_name",

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from rollbook.run.run import Run
     from rollbook.run.scope import Scope
 
-__all__ = ["EventWriter", "clock_of", "sinks_of"]
-
 
 def sinks_of(run: Scope) -> set[str]:
     """The names of the sinks that the run's keeper writes to."""

@@ -25,8 +25,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.run.scope import Scope
 
-__all__ = ["Experiment", "experiment_of"]
-
 
 class Experiment:
     """The destinations of one run's logs: text files, one event file, the book.

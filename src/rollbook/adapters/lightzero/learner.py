@@ -19,8 +19,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.capture import Checkpoint
 
-__all__ = ["LearnerLog"]
-
 
 class LearnerLog:
     """Records every iteration in the book, and shows averages of all iterations since the last table.

@@ -17,8 +17,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ding.worker import BaseLearner, LearnerHook
 
-__all__ = ["LearnerBridge"]
-
 
 class LearnerBridge:
     """Replaces the learner's two hooks that show and save."""

@@ -11,8 +11,6 @@ from typing import Any
 from rollbook.adapters.lightzero.experiment import experiment_of
 from rollbook.ground.values import scalar_of
 
-__all__ = ["online_logger"]
-
 _SKIPPED = ("priority", "td_error_priority")
 
 

@@ -15,8 +15,6 @@ from collections.abc import Mapping, Sequence
 from rollbook.ground.optional import need
 from rollbook.ground.values import scalar_of
 
-__all__ = ["get_tabulate_vars", "get_tabulate_vars_hor", "pretty_print", "shown"]
-
 _COLUMNS = 4
 
 

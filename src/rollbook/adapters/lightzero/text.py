@@ -14,8 +14,6 @@ from typing import TextIO
 
 from rollbook.adapters.lightzero.tables import get_tabulate_vars, get_tabulate_vars_hor
 
-__all__ = ["TextLogger"]
-
 
 class TextLogger:
     """A logger of one component, with its own file. Python's root logger and its level are not changed.

@@ -7,8 +7,6 @@ from typing import Any
 
 from rollbook.adapters.mrl.tensors import to_device, torch_or_none
 
-__all__ = ["BatchState", "SettrDict"]
-
 
 class SettrDict(dict[str, Any]):
     """A dict whose items are also attributes; each can be set or removed as either.

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-__all__ = ["Callback", "Recent"]
-
 RECENT = 10_000
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import sys
 
-__all__ = ["BUFFER_EVENTS", "EVENTS", "Event", "Events"]
-
 EVENTS = {
     "setup": "An environment was made, or a callback was handed to `fit`: set attributes, add terms to the log.",
     "before_train": "`fit` begins; the first batch is not sampled yet.",

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from rollbook.adapters.mrl.history import Columns
     from rollbook.ground.array_types import NDArray
 
-__all__ = ["FirstSeen", "frame_of"]
-
 
 def frame_of(columns: Mapping[str, Sequence[object] | NDArray]) -> pd.DataFrame:
     """A pandas DataFrame of columns of one length; text stays Python text."""

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     Columns: TypeAlias = Mapping[str, Sequence[object] | NDArray]
     """The items of a batch: term -> one value per item, in a list or an array."""
 
-__all__ = ["BatchHistory", "SeriesHistory", "item_of"]
-
 _BLOCK = 64
 _BLOCKS_KEPT = 4
 

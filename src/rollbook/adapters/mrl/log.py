@@ -12,6 +12,7 @@ of `timings`. All have the batch's number as the clocks `step` and `gradient_ste
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -21,10 +22,9 @@ from rollbook.adapters.mrl.callback import Callback
 from rollbook.adapters.mrl.frame import FirstSeen, frame_of
 from rollbook.adapters.mrl.history import BatchHistory, SeriesHistory
 from rollbook.adapters.mrl.plots import plot_dict
-from rollbook.adapters.mrl.read_from_pickle import SavedRun
 from rollbook.adapters.mrl.tensors import mean_of, zeros
 from rollbook.adapters.mrl.views import BatchLog, Metrics, TimeLog, TimeSeries, UniqueSamples
-from rollbook.errors import BadInput
+from rollbook.errors import BadInput, RollbookWarning
 from rollbook.ground.bill import counted
 from rollbook.ground.content import fingerprint_of
 from rollbook.ground.values import scalar_of
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
     from rollbook.adapters.mrl.history import Columns
     from rollbook.ground.array_types import NDArray
-
-__all__ = ["Log", "log_to_df"]
 
 _KEEP_ITEMS, _KEEP_VALUES = 20_000, 2048
 _METRICS = ("rewards", "rewards_final", "new", "diversity", "bs")
@@ -112,7 +110,7 @@ class Log(Callback):
         self._first_seen: FirstSeen | None = None
         self._metric_scope = self.run.scope("metrics")
         self._batch_scope = self.run.scope("batch")
-        is_saved = isinstance(run, SavedRun)
+        is_saved = isinstance(run, _SavedRun)
         self._log_time = run.log if is_saved else run.internals.writer.make_log(run.internals.writer.channel("timings"))
 
     def __getstate__(self) -> dict[str, object]:
@@ -136,7 +134,7 @@ class Log(Callback):
         """A log that shows the data of the pickled one, and continues in memory only."""
         self.__dict__.update(state["settings"], pbar=None, event_timelog=state["event_timelog"])
         self._keep_items, self._keep_values = _KEEP_ITEMS, _KEEP_VALUES
-        self._begin(SavedRun(state["rewards"]))
+        self._begin(_SavedRun(state["rewards"]))
         self._iterations = state["iterations"]
         for name, values in state["metrics"].items():
             self.metrics.series[name] = SeriesHistory.holding(values)
@@ -436,13 +434,13 @@ class Log(Callback):
     def _first_reward(self, sample: object) -> object:
         if not self.run.samples.is_seen(sample):
             return self._rewarded[_identity(sample)]
-        if isinstance(self.run, SavedRun):
+        if isinstance(self.run, _SavedRun):
             return self.run.rewards[_identity(sample)]
         return reading.first_reward(self.run.book, sample, fingerprint_of(sample))
 
     def _first_rewards(self) -> dict[object, object]:
         """Every sample seen so far -> its first reward, in order of appearance."""
-        if isinstance(self.run, SavedRun):
+        if isinstance(self.run, _SavedRun):
             return {**self._rewarded, **self.run.rewards}
         known: dict[object, object] = {}
         for columns in self._batches(("samples", "rewards")):
@@ -461,7 +459,7 @@ class Log(Callback):
 
     def _history(self, load: Callable[[int, int], Sequence[object]], length: int = 0) -> SeriesHistory:
         """A series that reads older values from the run's book; without a run it keeps all of them."""
-        if isinstance(self.run, SavedRun):
+        if isinstance(self.run, _SavedRun):
             return SeriesHistory.holding([None] * length)
         return SeriesHistory(load, length, keep=self._keep_values)
 
@@ -574,3 +572,60 @@ def _shown(value: object) -> str:
     if number is None:
         return str(value)
     return str(number) if type(number) is int else f"{number:.3f}"
+
+
+class _SavedRun:
+    """Replaces the run of a log restored from a pickle: remembers which samples were seen, and writes nothing.
+
+    Args:
+      rewards: sample -> its first reward.
+    """
+
+    attempt = 0
+    resumed = False
+
+    def __init__(self, rewards: dict[object, object]) -> None:
+        self.rewards = rewards
+        self.samples = self.writer = self.internals = self
+        self.clocks: tuple[str, ...] = ("step",)
+        self._warned: set[str] = set()
+
+    def is_seen(self, sample: object) -> bool:
+        """Whether a sample has a reward."""
+        try:
+            return sample in self.rewards
+        except TypeError:  # not hashable: identified by its content
+            return repr(sample) in self.rewards
+
+    def unique(self) -> int:
+        """How many samples were seen."""
+        return len(self.rewards)
+
+    def scope(self, name: str) -> _SavedRun:
+        """The same object, for every scope."""
+        del name
+        return self
+
+    def log(self, row: object, **clocks: object) -> None:
+        """Warn once that nothing is recorded."""
+        del row, clocks
+        self.count(
+            "mrl_no_run",
+            message="this log was read from a pickle and has no run: it goes on in memory alone. Give the environment "
+            "a new Log(run) to record",
+        )
+
+    def log_samples(self, samples: Sequence[object], **columns: Sequence[Any]) -> None:
+        """Remembers the samples' first rewards."""
+        rewards = columns.get("rewards")
+        for place, sample in enumerate(samples):
+            if not self.is_seen(sample):
+                key = sample if sample.__hash__ is not None else repr(sample)
+                self.rewards[key] = None if rewards is None else float(rewards[place])
+
+    def count(self, cause: str, n: int = 1, message: str = "") -> None:
+        """Report each cause once."""
+        del n
+        if message and cause not in self._warned:
+            self._warned.add(cause)
+            warnings.warn(message, RollbookWarning, stacklevel=4)

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from rollbook.ground.array_types import NDArray
 
-__all__ = ["LARGEST_PLOT", "plot_dict", "plot_stack", "smoothed"]
-
 LARGEST_PLOT = 2000
 """Points drawn per line; longer series are drawn as means of equal intervals."""
 

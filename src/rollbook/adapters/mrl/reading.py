@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from rollbook.book import Book
     from rollbook.ground.array_types import NDArray
 
-__all__ = ["all_batches", "batch_count", "batches", "first_reward", "metric", "timings", "timings_count"]
-
 _BATCHES_AT_ONCE = 4096
 
 

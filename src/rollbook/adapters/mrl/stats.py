@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from rollbook.ground.array_types import NDArray
 
-__all__ = ["MaxCallback", "MeanCallback", "MinCallback", "PercentileCallback", "SaveLogDF", "StatsCallback"]
-
 
 class StatsCallback(Callback):
     """A statistic of `batch_state[batch_attribute]`, of all items or of those of one source.

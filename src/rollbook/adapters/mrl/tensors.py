@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from rollbook.ground.array_types import NDArray
 
-__all__ = ["HAS_TORCH", "mean_of", "to_device", "torch_or_none", "zeros"]
-
 HAS_TORCH = find_spec("torch") is not None
 
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-__all__ = ["BatchLog", "Growing", "Lazy", "Metrics", "TimeLog", "TimeSeries", "UniqueSamples"]
-
 
 class Lazy(Sequence[T]):
     """A list that is read on access: index, negative index, slice, len, iterate, compare, add, as an array.

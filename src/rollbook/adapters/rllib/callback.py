@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from rollbook.adapters.rllib.runner import Address, Episode
     from rollbook.adapters.rllib.walk import Patterns
 
-__all__ = ["RollbookCallback", "callbacks"]
-
 _ADDRESS = "_rollbook_address"
 _LEAVE_SECONDS = 5.0
 _TIMESTAMP = re.compile(r"_\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d$")

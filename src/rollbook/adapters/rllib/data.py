@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from rollbook.ground.array_types import Floats
 
-__all__ = ["EPISODE_DATA", "EpisodeData", "Evaluations", "take_episode_data", "tidy"]
-
 CUSTOM, HIST, EPISODE_DATA = "custom_metrics", "hist_stats", ("episode_media", "episode_data")
 MOST_VALUES = 4096
 """Values of one episode in a native distribution. For longer episodes only every second, fourth, … value is used."""

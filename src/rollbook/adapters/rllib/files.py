@@ -10,8 +10,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["write_episode_data"]
-
 
 def write_episode_data(folder: str | os.PathLike[str], step: int, texts: Sequence[str]) -> str | None:
     """Write the episodes of one result: a JSON list of {name: values per step}, one entry per episode.

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from rollbook.run.run import Run
 
-__all__ = ["Settings", "function_storage", "names_of", "open_run", "plain_config", "run_id"]
-
 _LETTERS = "0123456789abcdefghjkmnpqrstvwxyz"
 _JOIN_SECONDS = 10.0
 _POLL_SECONDS = 0.02

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
-__all__ = ["Logger", "RollbookLogger", "dict_multiple_get", "walk_paths"]
-
 
 class Logger:
     """The former `ray.tune.logger.Logger`: the base of loggers that are made once per trial.

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     Address: TypeAlias = tuple[str, str, dict[str, object], int]
     """The address of a run, sent to another process: folder, nonce, run.json, attempt."""
 
-__all__ = ["Runner", "join"]
-
 
 def join(address: Address) -> Run:
     """Join the run at (folder, nonce, manifest, attempt) as a writer; once per process and attempt.

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
     from rollbook.adapters.rllib.walk import Patterns
 
-__all__ = ["OldLoggers", "RollbookTune"]
-
 
 class RollbookTune(LoggerCallback):  # type: ignore[misc]
     """Logs the results of every trial (all values, or those that pass the filters), its checkpoints and its end.

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     Patterns = str | Iterable[str] | None
     """Regular expressions on names: one, several, or none."""
 
-__all__ = ["Walker", "clocks_of", "file_step", "flatten_result"]
-
 SKIPPED = ("config",)
 """Entries of every result that are not logged: the configuration is stored once, with the run."""
 _CHANGING_TEXTS = ("date",)

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     EpisodeColumns: TypeAlias = dict[str, Any]
     """What `Scope.log_episode` takes for an episode that has ended."""
 
-__all__ = ["EpisodeTracker", "already_recorded", "find_monitors", "finished_episode", "watch_evaluation"]
-
 _OF_MONITOR = frozenset({"r", "l", "t"})
 
 

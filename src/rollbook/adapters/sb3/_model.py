@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from stable_baselines3.common.base_class import BaseAlgorithm
 
 
-__all__ = ["GradientSteps", "describe", "environment_name", "is_on_policy"]
-
 _NOT_SETTINGS = frozenset({"self", "env", "_init_setup_model", "verbose", "tensorboard_log", "kwargs", "args"})
 
 

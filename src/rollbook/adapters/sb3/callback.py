@@ -45,8 +45,6 @@ if TYPE_CHECKING:
 else:
     from stable_baselines3.common.callbacks import BaseCallback as _Base
 
-__all__ = ["RollbookCallback"]
-
 
 _THROUGH = ("env_step", "gradient_step")
 """Other callbacks log at the same step after the save. After a resume they are not called again for that step."""

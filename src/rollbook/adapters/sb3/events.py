@@ -19,8 +19,6 @@ if TYPE_CHECKING or _host.VERSION is None:
 else:
     from stable_baselines3.common.logger import TensorBoardOutputFormat as _Base
 
-__all__ = ["TensorBoardOutputFormat"]
-
 
 class TensorBoardOutputFormat(_Base):
     """A subclass of Stable-Baselines3's `TensorBoardOutputFormat` if that is installed; `writer` is its SummaryWriter.

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-__all__ = ["CSVOutputFormat", "JSONOutputFormat"]
-
 
 _NOWHERE = ("",)
 """What the logger stores for a key without exclusion."""

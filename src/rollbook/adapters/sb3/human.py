@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-__all__ = ["HumanOutputFormat"]
-
 
 class HumanOutputFormat(KVWriter, SeqWriter):
     """Rows as tables of sorted keys, grouped by the part before their first slash; texts as lines.

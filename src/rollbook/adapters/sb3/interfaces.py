@@ -9,8 +9,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["Figure", "FormatUnsupportedError", "HParam", "Image", "KVWriter", "SeqWriter", "Video"]
-
 
 class Video:
     """A video.

@@ -28,8 +28,6 @@ if TYPE_CHECKING or _host.VERSION is None:
 else:
     from stable_baselines3.common.logger import Logger as _Base
 
-__all__ = ["FORMATS", "Logger", "configure", "filter_excluded_keys", "make_output_format"]
-
 FORMATS = ("stdout", "log", "json", "csv", "tensorboard", "rollbook")
 
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any, Self
 
-__all__ = ["RollbookOutputFormat"]
-
 _RICH = (Figure, HParam, Image, Video)
 _NOWHERE = ("",)
 """What the logger stores for a key without exclusion."""

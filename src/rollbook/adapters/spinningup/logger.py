@@ -45,8 +45,6 @@ if TYPE_CHECKING:
     from rollbook.run.run import Run
     from rollbook.run.scope import Scope
 
-__all__ = ["DummyLogger", "EpochLogger", "Logger"]
-
 
 class Logger:
     """Tables of diagnostics, a configuration and saved agents.

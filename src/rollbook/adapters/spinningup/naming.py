@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import time
 
-__all__ = ["FORCE_DATESTAMP", "color2num", "colorize", "setup_logger_kwargs"]
-
 FORCE_DATESTAMP = False
 
 color2num = {

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
-__all__ = ["restore_tf_graph", "save_model", "save_tf_graph", "save_vars", "suffix"]
-
 
 def _need(package: str, why: str) -> ModuleType:
     """Import a package that the user chooses; no extra of rollbook installs it."""

@@ -14,8 +14,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["follow", "leave"]
-
 _options: dict[str, object] = {}
 _own: dict[str, Any] = {}
 """The class's own methods by name, while it is followed."""

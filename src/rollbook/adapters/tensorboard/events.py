@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from rollbook.ground.array_types import NDArray
 
-__all__ = ["EventWriter", "FileWriter", "number_of"]
-
 _WHY = "writing event files"
 
 

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from rollbook.ground.array_types import NDArray
 
-__all__ = ["close_figures", "pixels_of"]
-
 
 def pixels_of(figure: Any) -> NDArray:
     """[height, width, 4] uint8, drawn by matplotlib's own rasteriser."""

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-__all__ = ["FILE_VERBS", "file_verb", "read_table", "split_name"]
-
 FILE_VERBS = (
     "add_audio",
     "add_custom_scalars",

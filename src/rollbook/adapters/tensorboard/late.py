@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
-__all__ = ["install_when_imported"]
-
 
 def install_when_imported() -> None:
     """Replace the SummaryWriters of torch and tensorboardX as soon as the program imports them; see `install`."""

@@ -16,8 +16,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["CHOICES", "EVENT_FILES", "PACKAGES", "default_folder", "open_events", "original"]
-
 _COMMON = ("purge_step", "max_queue", "flush_secs", "filename_suffix")
 CHOICES = ("auto", "torch", "tensorboardX", "rollbook")
 PACKAGES = {"torch": "torch.utils.tensorboard", "tensorboardX": "tensorboardX"}

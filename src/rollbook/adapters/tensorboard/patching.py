@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
-__all__ = ["install", "uninstall"]
-
 _NAME = "SummaryWriter"
 
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from rollbook.ground.array_types import NDArray
     from rollbook.sinks.event_files import Messages
 
-__all__ = ["audio", "boxed", "curve", "custom_scalars", "hparams", "mesh", "precision_recall", "tensor"]
-
 MOST_THRESHOLDS = 127
 """The maximum of TensorBoard's protobufs."""
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from rollbook.ground.array_types import NDArray
 
-__all__ = ["Projector"]
-
 _WHY = "add_embedding()"
 
 

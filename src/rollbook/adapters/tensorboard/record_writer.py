@@ -8,8 +8,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     pass
 
-__all__ = ["RecordWriter"]
-
 RecordWriter: type = need(
     "tensorboard.summary.writer.record_writer", extra="tensorboard", why="RecordWriter"
 ).RecordWriter

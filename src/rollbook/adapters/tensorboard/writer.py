@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from rollbook.run.run import Run
     from rollbook.run.scope import Scope
 
-__all__ = ["SummaryWriter"]
-
 _writers = Users()
 _EPISODES = "eval/episodic_return"
 

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from rollbook.book import Book
     from rollbook.run.scope import Scope
 
-__all__ = ["RollbookLogger"]
-
 
 class RollbookLogger(BaseLogger):
     """Writes everything that a trainer logs to a run, under Tianshou's own names and at its own steps.

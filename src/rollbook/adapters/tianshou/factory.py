@@ -17,8 +17,6 @@ from rollbook.adapters._run import clean_name
 from rollbook.adapters.tianshou.book import RollbookLogger
 from rollbook.adapters.tianshou.restore import POINTER
 
-__all__ = ["LoggerFactory"]
-
 
 class LoggerFactory:
     """Opens a run per experiment and makes its logger. It holds plain data only, so it is pickled with the experiment.

@@ -11,8 +11,6 @@ from typing import Any
 from rollbook.errors import NotARun
 from rollbook.ground.optional import need
 
-__all__ = ["POINTER", "Restored", "nested", "restore_logged_data", "series_of"]
-
 POINTER = "rollbook.json"
 """File in a Tianshou folder: {"folder": path of the run, relative to this file}."""
 

@@ -12,8 +12,6 @@ from typing import Any
 
 from rollbook.adapters.tianshou.book import RollbookLogger
 
-__all__ = ["TensorboardLogger"]
-
 
 class TensorboardLogger(RollbookLogger):
     """A `RollbookLogger` with Tianshou's arguments in Tianshou's order: the writer first, then the intervals.

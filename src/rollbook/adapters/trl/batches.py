@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from rollbook.run.scope import Scope
 
-__all__ = ["Batch", "Link", "link_of", "texts", "totals", "write"]
-
 KEEP = 32
 """Maximum number of batches that wait for the trainer's record; older ones are written with the known data."""
 

@@ -32,8 +32,6 @@ else:
     if _versions.installed("trl") is not None:
         _versions.require("trl", SUPPORTED, extra="trl", why="RollbookCallback")
 
-__all__ = ["RollbookCallback", "register"]
-
 
 def register() -> None:
     """Make `TrainingArguments(report_to="rollbook")` add a `RollbookCallback()`. Calling it again changes nothing.

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     Use = tuple[Batch, list[int], dict[str, list[Any]]]
 
-__all__ = ["Fates"]
-
 
 class Fates:
     """The fates of one training. The callback calls it after each micro-batch.

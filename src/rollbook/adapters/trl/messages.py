@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-__all__ = ["is_conversation", "text_of", "turns_of"]
-
 
 def is_conversation(value: object) -> bool:
     """Whether a prompt or completion is a list of messages."""

@@ -8,8 +8,6 @@ if TYPE_CHECKING:
 
     from rollbook.book import Book
 
-__all__ = ["completions"]
-
 
 def completions(
     book: Book, where: str | None = None, order_by: str | None = None, limit: int | None = None

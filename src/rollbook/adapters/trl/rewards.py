@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from rollbook.run.scope import Scope
 
-__all__ = ["record_rewards"]
-
 _SPECIAL = frozenset(
     ("prompts", "completions", "completion_ids", "trainer_state", "log_extra", "log_metric", "environments")
 )

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from rollbook.adapters.wandb._artifacts import Artifact, File
     from rollbook.book import Book
 
-__all__ = ["Api", "ApiRun"]
-
 
 class Runs(list["ApiRun"]):
     """What `Api.runs` returns."""

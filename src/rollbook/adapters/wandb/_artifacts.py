@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from rollbook.run.run import Run
 
-__all__ = ["Artifact", "ArtifactTTL", "find", "kept_in"]
-
 
 class ArtifactTTL:
     """Accepted: an artifact is a folder of files, which stays until you delete it."""

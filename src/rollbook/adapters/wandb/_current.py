@@ -15,8 +15,6 @@ if TYPE_CHECKING:
             """Finish the run."""
 
 
-__all__ = ["CommError", "Error", "Trial", "UsageError", "current", "enter", "forget", "runs", "termlog", "trial"]
-
 _runs: list[Run] = []
 _current: list[Run] = []
 _trials: list[Trial] = []

@@ -22,8 +22,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["apis", "data_types", "env", "integration", "sdk", "tensorboard", "wandb_run"]
-
 
 class ConfigError(Error):
     """wandb's error for a changed configuration; never raised here."""

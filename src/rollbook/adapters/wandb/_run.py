@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from rollbook.run.run import Run as Recorder
 
-__all__ = ["Config", "Metric", "Run", "Settings", "Summary"]
-
 
 _PLAIN: set[type] = {bool, float, int, str}
 """Types whose values go to `rollbook.Run.log` as they are; `_sort` adds those that it met (numpy's, torch's)."""

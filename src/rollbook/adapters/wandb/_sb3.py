@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 else:
     from stable_baselines3.common.callbacks import BaseCallback as _Base
 
-__all__ = ["WandbCallback"]
-
 
 class WandbCallback(_Base):  # type: ignore[misc]
     """Arguments as in `wandb.integration.sb3.WandbCallback`.

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from typing import Any
 
-__all__ = ["new_sweep", "run_agent"]
-
 _INTERRUPTED = 130
 """The exit code of Ctrl-C in a shell."""
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
-__all__ = ["MODES", "install", "mirror"]
-
 MODES = ("replace", "beside")
 
 

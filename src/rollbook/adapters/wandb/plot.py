@@ -8,10 +8,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = [
-    "bar", "confusion_matrix", "histogram", "line", "line_series", "plot_table", "pr_curve", "roc_curve", "scatter",
-]  # fmt: skip
-
 
 def line(table: Table, x: str, y: str, stroke: str | None = None, title: str = "", **_options: object) -> Table:
     """The table of a line plot."""

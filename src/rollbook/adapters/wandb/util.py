@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["VALUE_BYTES_LIMIT", "generate_id", "make_artifact_name_safe"]
-
 VALUE_BYTES_LIMIT = 100_000
 """Programs set this so that wandb accepts longer texts; without effect here."""
 

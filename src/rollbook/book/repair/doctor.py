@@ -33,8 +33,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["repair", "verify"]
-
 
 def verify(run: str | os.PathLike[str]) -> list[str]:
     """The problems of a run, one sentence each; empty if it is sound. Reads everything and changes nothing.

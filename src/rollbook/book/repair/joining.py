@@ -23,8 +23,6 @@ from rollbook.ground.status import STALE_SECONDS, quiet_seconds
 from rollbook.journal import list_writers
 from rollbook.storage import write_writers_file
 
-__all__ = ["Joined", "join"]
-
 _STAY = frozenset(
     {MANIFEST_FILE, "data/writers.json", "data/abandoned.parquet", "data/writers.parquet", "data/page.lock"}
 )

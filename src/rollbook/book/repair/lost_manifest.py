@@ -17,8 +17,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.ground.shapes import RunJson
 
-__all__ = ["rebuilt", "recall"]
-
 
 def rebuilt(folder: str, writers: list[WriterInfo]) -> RunJson:
     """The manifest of a run from its writers' info files; `recall` adds the data of the marks after sealing."""

@@ -34,21 +34,6 @@ if TYPE_CHECKING:
     from typing import Any, BinaryIO
 
 
-__all__ = [
-    "MAGIC",
-    "array_bytes",
-    "dtype_from",
-    "dtype_spec",
-    "is_container",
-    "pack",
-    "read",
-    "too_deep",
-    "tree_from",
-    "tree_of",
-    "unpack",
-    "write",
-]
-
 MAGIC = b"RBKCKP1\n"
 VERSION = 1
 

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
     from rollbook.ground.shapes import CheckpointEntry
 
-__all__ = ["CkptFolder", "flush", "is_better"]
-
 _INDEX = ".index.json"
 _PARTIAL = ".partial-"
 _STALE_SECONDS = 3600.0  # an unfinished file untouched for this long has lost its process

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-__all__ = ["dumps", "loads", "restore", "take"]
-
 
 def take(generators: Mapping[str, object] | None = None) -> dict[str, object]:
     """The current states by library; those of named generators under "generators"."""

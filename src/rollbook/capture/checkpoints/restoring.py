@@ -13,9 +13,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-__all__ = ["Restored"]
-
-
 class Restored:
     """A checkpoint that was restored. Made by `run.restore`.
 

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from rollbook.ground.shapes import CheckpointEntry
     from rollbook.protocols import Recorder
 
-__all__ = ["Checkpoint", "Checkpoints", "load"]
-
 
 class Checkpoint:
     """The result of `save_checkpoint`; can be passed to `scope(name, at=...)`.

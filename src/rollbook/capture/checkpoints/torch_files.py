@@ -19,8 +19,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["holds_tensors", "is_torch_file", "load", "save"]
-
 _RECORD = "rollbook_types"
 _MOST_INT_BITS = 2000  # torch's restricted unpickler reads integers of up to 255 bytes
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from rollbook.capture.episodes.steps import StepChunks
 
-__all__ = ["AgentsRecorder"]
-
 
 class AgentsRecorder(EpisodeRecorder):
     """An `EpisodeRecorder` for steps of named agents.

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from rollbook.protocols import Recorder
 
-__all__ = ["EpisodeAuditor", "reported_in"]
-
 _FIRST_EPISODES = 3
 
 

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from rollbook.capture.episodes.settings import EpisodeSettings, Finished
     from rollbook.protocols import Recorder
 
-__all__ = ["Film", "Films"]
-
 
 class Film:
     """Frames of one key, height x width x 3 uint8 arrays.

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from rollbook.capture.episodes.steps import Unstorable
 
-__all__ = ["EpisodeInfos", "component_reader"]
-
 _COMPONENT_DICTS = ("reward_components", "rewards")
 _COMPONENT_PREFIX = "reward_"
 

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-__all__ = ["Schedule"]
-
 _FORMS = (
     "True or 'all', False or 'never', a number n for every n-th, a text such as 'first, every 100, best, worst, "
     "alert', a function of the episode's number, or a Schedule"

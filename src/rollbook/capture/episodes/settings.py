@@ -32,9 +32,6 @@ if TYPE_CHECKING:
         def __hash__(self) -> int: ...
 
 
-__all__ = ["EpisodeSettings", "Finished"]
-
-
 class Finished:
     """Data of an episode that has ended.
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from rollbook.protocols import Recorder
 
-__all__ = ["StepChunks", "Unstorable"]
-
 CHUNK_ROWS = 512
 CHUNK_BYTES = 1024 * 1024
 CHUNK_NS = 1_000_000_000

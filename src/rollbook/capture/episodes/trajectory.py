@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from rollbook.capture.episodes.settings import EpisodeSettings, Finished
 
-__all__ = ["Trajectory"]
-
 
 class Trajectory:
     """The steps of one episode, then of the next.

@@ -22,8 +22,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.protocols import Recorder
 
-__all__ = ["EnvGroup", "RecordedEnv", "record_envs"]
-
 
 class EnvGroup:
     """The shared state of the recorded sub-environments of one vector. A pickled copy works in another process.

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from rollbook.capture.episodes.recorder import EpisodeSettings
 
-__all__ = ["info_of", "is_reported", "reported_of"]
-
 _ALWAYS_READ = ("data", "media", "reward_components", "rewards")
 
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from rollbook.capture._ledger import RewardLedger
     from rollbook.protocols import Recorder
 
-__all__ = ["RecordEpisodes", "without_recording"]
-
 
 class RecordEpisodes(gymnasium.Wrapper):
     """Records the episodes of an environment. The environment behaves as before.

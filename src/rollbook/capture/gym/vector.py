@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from rollbook.ground.array_types import NDArray
     from rollbook.protocols import Recorder
 
-__all__ = ["RecordVectorEpisodes"]
-
 
 class RecordVectorEpisodes(VectorWrapper):
     """Records the episodes of a vector of environments. The vector behaves as before.

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from rollbook.capture.episodes.recorder import EpisodeSettings
 
-__all__ = ["comparable", "describe_env", "has_autoreset", "reporter"]
-
 _REPORTERS = ("RecordEpisodeStatistics", "Monitor")
 _REWARD_ONLY = frozenset(("NormalizeReward", "TransformReward", "ClipReward", "VectorizeTransformReward"))
 _NEUTRAL = frozenset(

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from rollbook.ground.array_types import NDArray
 
 
-__all__ = ["figure_pixels", "frames_of", "is_figure", "picture_of"]
-
 _CHANNELS = (1, 3, 4)
 
 

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from rollbook.ground.array_types import NDArray
     from rollbook.protocols import Recorder
 
-__all__ = ["MOST_SPOOLED", "Media"]
-
 MOST_SPOOLED = 1024**3
 """Bytes of raw pixels that may wait for the keeper; more are refused and counted."""
 

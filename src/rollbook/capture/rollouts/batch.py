@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     Cells = list[Any]
     Back: TypeAlias = tuple[int, int]
 
-__all__ = ["LISTS", "TOTALS", "Turns", "step_back", "version_of", "write_rollouts"]
-
 LISTS = {"logprobs": "sampler_logprobs", "entropy": "entropy", "mask": "mask"}
 """Arguments of `turn` with one number per token -> their columns in `tokens`."""
 

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from rollbook.capture.rollouts.rows import Columns
     from rollbook.protocols import Recorder
 
-__all__ = ["RolloutLog"]
-
 _ID = re.compile(r"[0-9a-f]{10}-([0-9]+)")
 _LATE_LISTS = ("sampler_logprobs", "trainer_logprobs", "entropy", "advantages", "mask")
 _OF_A_TURN = ("tokens", *LISTS)

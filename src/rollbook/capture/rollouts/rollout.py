@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from rollbook.capture.rollouts.rows import Columns, RolloutRows
 
-__all__ = ["OpenRollout"]
-
 _STATUSES = ("completed", "truncated", "aborted", "failed")
 
 

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     Columns: TypeAlias = dict[str, list[Any]]
     """Column -> one cell per row, None if missing."""
 
-__all__ = ["RolloutRows", "conversation", "turns_of"]
-
 _INLINE_BYTES, _APART_BYTES = 256 * 1024, 64 * 1024 * 1024
 _MOST_TASKS = 20_000
 _MOST_LENGTHS = 10_000

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from rollbook.protocols import Recorder
 
-__all__ = ["Items"]
-
 
 class Items:
     """Reads the items of batches; see `SampleLog` for the limits."""

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
     from rollbook.protocols import Recorder
 
-__all__ = ["LoggedSamples", "SampleLog"]
-
 _OWN = frozenset(
     ("sample_id", "item", "item_type", "item_raw", "item_path", "item_size", "is_new", "first_seen", "batch")
 )

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-__all__ = ["Seen"]
-
 _HASHES = 4
 _MASK = (1 << 64) - 1
 _SIZES = (1 << 12, 1 << 16, 1_500_000)

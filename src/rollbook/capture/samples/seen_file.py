@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any
 
-__all__ = ["SeenFile", "effective_until"]
-
 _HEAD = struct.Struct("<4sIIIIq")
 _MAGIC = b"SEN1"
 _LARGEST_BLOCK = 1 << 24

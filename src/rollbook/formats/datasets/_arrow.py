@@ -9,8 +9,6 @@ from rollbook.formats.datasets._cells import Cells, column_cells, stacked
 from rollbook.ground.array_types import NDArray
 from rollbook.ground.arrow import from_numpy
 
-__all__ = ["fixed_lists", "to_cells"]
-
 
 def fixed_lists(cells: NDArray) -> pa.Array:
     """[rows, *shape] as nested lists of fixed lengths."""

@@ -16,8 +16,6 @@ from rollbook.errors import BadInput
 from rollbook.ground.array_types import NDArray
 from rollbook.ground.arrow import to_numpy
 
-__all__ = ["as_space", "column_cells", "from_json", "is_ragged", "join_cells", "leaves_of", "stacked", "tree_of"]
-
 Cells = NDArray | list[Any]
 """One value per row: an array whose first axis is the rows, or a list if they have no common shape."""
 

@@ -18,8 +18,6 @@ from rollbook.formats.datasets._cells import Cells, column_cells, from_json, sta
 from rollbook.ground.array_types import NDArray
 from rollbook.ground.arrow import from_numpy, to_numpy
 
-__all__ = ["Column", "Group", "Places", "cut", "joined", "words_of"]
-
 _NOT_STEPS = frozenset(("time", "seq", "index", "lane", "writer", "attempt", "scope", "at", "episode_id", "agent", "t"))
 
 

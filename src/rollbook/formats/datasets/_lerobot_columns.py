@@ -22,9 +22,6 @@ from rollbook.ground.array_types import NDArray
 from rollbook.ground.arrow import from_numpy, strings
 from rollbook.ground.spaces import describe, is_picture, space_from
 
-__all__ = ["COUNTED", "Column", "Origin", "columns_of", "counted", "frame_features", "lists", "trajectory_of"]
-
-
 COUNTED = {"timestamp": "float32", "frame_index": "int64", "episode_index": "int64", "index": "int64",
            "task_index": "int64"}  # fmt: skip
 _MOST_AXES = 5

@@ -11,8 +11,6 @@ import numpy.typing as npt
 from rollbook.formats.datasets._lerobot_columns import Column
 from rollbook.ground.array_types import Floats
 
-__all__ = ["QUANTILES", "Stats", "episode_stats", "pooled"]
-
 Stats = dict[str, Floats]
 """By name (min, max, mean, std, q01, …): [episodes, *shape]; count: [episodes, 1]."""
 

@@ -20,8 +20,6 @@ from rollbook.formats.datasets._lerobot_columns import Column, Origin, counted, 
 from rollbook.formats.datasets._lerobot_stats import episode_stats
 from rollbook.formats.datasets._source import Trajectory
 
-__all__ = ["V21Writer", "read_v2"]
-
 VERSION = "v2.1"
 _CHUNK = 1000
 

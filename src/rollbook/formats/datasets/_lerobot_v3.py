@@ -27,8 +27,6 @@ from rollbook.formats.datasets._source import Trajectory
 from rollbook.ground.array_types import NDArray
 from rollbook.ground.arrow import from_numpy, strings, to_numpy
 
-__all__ = ["V3Writer", "read_v3"]
-
 VERSION = "v3.0"
 _GROUP_BYTES = 8 * 1024 * 1024
 """The largest row group; of small files a tenth."""

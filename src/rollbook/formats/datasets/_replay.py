@@ -11,8 +11,6 @@ from rollbook.formats.datasets._source import Trajectory
 from rollbook.ground.spaces import describe
 from rollbook.protocols import Recorder
 
-__all__ = ["Replay", "flat_tree"]
-
 _CHUNK_ROWS = 4096
 _CHUNK_BYTES = 4 * 1024 * 1024
 

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from rollbook.book import Book
     from rollbook.ground.manifest import Attempts
 
-__all__ = ["StepSource", "Trajectory"]
-
 _IDENTITY = ("attempt", "writer", "lane", "scope", "at")
 _INDEXED = ["episode_id", "agent", "reward", "action", "time", "seq", *_IDENTITY]
 

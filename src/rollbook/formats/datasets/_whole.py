@@ -11,8 +11,6 @@ from rollbook.errors import BadInput
 from rollbook.formats.datasets._cells import leaves_of
 from rollbook.formats.datasets._source import StepSource, Trajectory
 
-__all__ = ["Exported", "whole_trajectories"]
-
 
 @dataclass
 class Exported:

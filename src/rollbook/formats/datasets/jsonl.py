@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from rollbook.book import Book
     from rollbook.protocols import Recorder
 
-__all__ = ["from_jsonl", "to_jsonl"]
-
 VERSION = 1
 _ROW = ("return", "length", "terminated", "truncated", "complete", "seed", "env_index", "options")
 

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from rollbook.book import Book
     from rollbook.protocols import Recorder
 
-__all__ = ["from_lerobot", "to_lerobot"]
-
 _VERSIONS = ("v3.0", "v2.1")
 
 

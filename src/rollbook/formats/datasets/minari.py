@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from rollbook.book import Book
     from rollbook.protocols import Recorder
 
-__all__ = ["from_minari", "to_minari"]
-
 
 def to_minari(
     book: Book,

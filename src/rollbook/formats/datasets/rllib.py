@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from rollbook.book import Book
     from rollbook.protocols import Recorder
 
-__all__ = ["from_rllib", "to_rllib"]
-
 _GROUP_BYTES = 16 * 1024 * 1024
 
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from rollbook.protocols import Exporter
     from rollbook.runs.run_set import RunSet
 
-__all__ = ["GROUP", "export", "make", "names", "summary"]
-
 GROUP = "rollbook.exporters"
 
 _EXPORTERS = {

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from rollbook.formats.datasets import Trajectory
 
-__all__ = ["Signals", "signals_of"]
-
 
 class Signals(NamedTuple):
     """The columns of one agent in one episode. A column has a cell for each step; those of `obs` may have one more.

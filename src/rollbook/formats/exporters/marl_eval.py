@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from rollbook.book import Book
     from rollbook.runs.run_set import RunSet
 
-__all__ = ["MarlEval"]
-
 
 class MarlEval:
     """marl-eval: every evaluation of every seed as one JSON file: environment, task, algorithm, seed, step.

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from rollbook.book import Book
     from rollbook.runs.run_set import RunSet
 
-__all__ = ["Mcap"]
-
 _IMAGE = {
     "type": "object",
     "title": "foxglove.CompressedImage",

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from rollbook.runs.run_set import RunSet
 
-__all__ = ["Rerun"]
-
 
 class Rerun:
     """Rerun: recorded episodes as a recording, one entity a column, on the timelines `step` and `time`.

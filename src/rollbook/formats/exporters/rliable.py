@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from rollbook.runs.run_set import RunSet
 
-__all__ = ["Rliable"]
-
 
 class Rliable:
     """rliable: a matrix of scores [runs, tasks] for each group, in an .npz that is its `score_dict`, or in JSON.

@@ -21,18 +21,6 @@ if TYPE_CHECKING:
 
     from rollbook.protocols import ForeignRun
 
-__all__ = [
-    "CONFIG_NAMES",
-    "complete",
-    "config_beside",
-    "describe",
-    "hydra_of",
-    "of_table",
-    "plain",
-    "seed_of",
-    "with_own_names",
-]
-
 CONFIG_NAMES = ("params.json", "config.json", "hparams.json", "args.json", "hparams.yaml", "config.yaml", "config.yml")
 """A file with one of these names next to the rows is the configuration; the first readable one is used."""
 

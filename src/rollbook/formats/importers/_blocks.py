@@ -14,8 +14,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["blocks_of"]
-
 _BLOCK = 32_768
 _WHOLE, _FIRST, _LAST = 1, 2, 4
 _LONGEST = 256 * 1024 * 1024

@@ -12,8 +12,6 @@ from urllib.parse import quote
 
 from rollbook.protocols import ForeignRun
 
-__all__ = ["UNREADABLE", "damaged", "has_tables", "is_unlisted", "opened", "with_log"]
-
 UNREADABLE = (sqlite3.Error, UnicodeDecodeError)
 """What a damaged database raises: sqlite3 decodes the names of columns, and the text of its own errors, strictly."""
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from rollbook.protocols import ForeignRun
 
-__all__ = ["Tagged", "histogram_of", "hparams_of", "images_of", "records", "tag_values", "tensor_of"]
-
 _POLYNOMIAL = 0x82F63B78
 _TABLE: list[int] = []
 _MASK = 0xA282EAD8

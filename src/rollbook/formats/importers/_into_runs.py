@@ -21,8 +21,6 @@ from rollbook.run.arguments import check_name
 from rollbook.run.resuming import find_to_resume
 from rollbook.run.session import init
 
-__all__ = ["Imported", "as_name", "import_one", "import_runs", "stamp_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Imported:

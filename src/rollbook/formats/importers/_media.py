@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-__all__ = ["filed", "media_row"]
-
 _MAGIC = {
     PNG_SIGNATURE: "png",
     b"\xff\xd8\xff": "jpg",

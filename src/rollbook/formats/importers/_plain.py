@@ -7,8 +7,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-__all__ = ["flat"]
-
 
 def flat(prefix: str, value: object, values: dict[str, Any], leave_out: Callable[[str], object]) -> None:
     """Put the value at `prefix` into `values`: the names of mappings are joined with "/"; lists are left out."""

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from rollbook.protocols import Importer
 
-__all__ = ["GROUP", "choose", "make", "names", "patterns", "summary", "what"]
-
 GROUP = "rollbook.importers"
 
 _IMPORTERS = {

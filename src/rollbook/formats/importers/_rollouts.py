@@ -13,8 +13,6 @@ from typing import Any
 from rollbook.formats.importers.jsonl import JsonLines
 from rollbook.protocols import ForeignRun, Row
 
-__all__ = ["TABLES", "dump_run", "floats", "lines_of", "rows_of", "trainings", "whole", "with_metrics"]
-
 TABLES = ("tasks", "rollouts", "turns", "tokens", "fates")
 
 

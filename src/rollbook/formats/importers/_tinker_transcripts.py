@@ -18,8 +18,6 @@ from typing import Any
 
 from rollbook.ground.foreign import tolerating
 
-__all__ = ["Lengths", "conversation_of", "transcripts"]
-
 Lengths = tuple[tuple[tuple[int, int], ...], ...]
 """(ob_len, ac_len) of each turn of each trajectory of a group."""
 

@@ -12,8 +12,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["BadMessage", "double", "fields", "first", "moment", "signed"]
-
 
 class BadMessage(ValueError):
     """Bytes that are not a message."""

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from rollbook.protocols import Row
 
-__all__ = ["Acme"]
-
 
 class Acme:
     """Acme's folders (`logs/<label>/logs.csv`): a run for each, whose keys begin with the label, "learner/loss".

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
     _Path = tuple[str | int, ...]
 
-__all__ = ["Aim"]
-
 _END = 0xFE
 _ARRAY, _OBJECT = object(), object()
 _NUMBERS = (bool, int, float)

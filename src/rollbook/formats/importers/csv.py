@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from typing import Any
 
-__all__ = ["Csv"]
-
 _TIMES = ("time", "timestamp", "_timestamp", "wall_time", "Wall time", "created")
 _ELAPSED = ("time/time_elapsed", "_runtime", "elapsed", "Time", "time")
 _EARLIEST = 1e8

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any
 
-__all__ = ["GoodSeed"]
-
 _STATUS = {"finished": "finished", "failed": "crashed", "aborted": "killed", "killed": "killed"}
 
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any
 
-__all__ = ["JsonLines"]
-
 _NAMES = ("metrics.jsonl", "scores.jsonl", "progress.json", "result.json")
 _TIMES = ("timestamp", "_timestamp", "time", "wall_time", "created")
 _ELAPSED = ("time_total_s", "_runtime", "time/time_elapsed", "elapsed", "time/total", "time")

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any
 
-__all__ = ["MarlEval"]
-
 _LONGEST = 512 * 1024 * 1024
 _RETURNS = ("mean_episode_return", "episode_return", "return", "returns", "mean_return")
 _LENGTHS = ("episode_length", "mean_episode_length")

@@ -18,8 +18,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["MLflow"]
-
 _STATUS = {"1": "crashed", "2": "crashed", "3": "finished", "4": "crashed", "5": "killed"}
 _WORDS = {"RUNNING": "crashed", "SCHEDULED": "crashed", "FINISHED": "finished", "FAILED": "crashed", "KILLED": "killed"}
 """Nothing in the store shows whether a RUNNING run is still writing."""

@@ -18,8 +18,6 @@ from rollbook.formats.importers._rollouts import dump_run, floats, lines_of, tra
 from rollbook.ground.foreign import ours
 from rollbook.protocols import ForeignRun
 
-__all__ = ["NemoRL"]
-
 _FILE = re.compile(r"train_data_step(\d+)\.jsonl")
 
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any
 
-__all__ = ["Neptune"]
-
 _PART = re.compile(r"(?P<run>.+)_part_(?P<n>\d+)\.parquet")
 _WANTED = {"project_id", "run_id", "attribute_path", "attribute_type", "step", "timestamp", "float_value"}
 _VALUES = {

@@ -26,8 +26,6 @@ from rollbook.formats.importers._rollouts import TABLES, floats, lines_of, rows_
 from rollbook.ground.foreign import ours
 from rollbook.protocols import ForeignRun, Row
 
-__all__ = ["PrimeRL"]
-
 _STEP = re.compile(r"step_(\d+)")
 _CUT_SHORT = frozenset(("max_turns", "max_input_tokens", "max_output_tokens", "max_total_tokens", "compaction_failed"))
 _FROM_TRAINER = {"trainer_logprobs": "trainer_logprobs", "entropy": "entropy", "advantages": "advantages"}

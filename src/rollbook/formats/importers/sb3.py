@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
-__all__ = ["StableBaselines3"]
-
 _EVALUATIONS = "evaluations.npz"
 
 

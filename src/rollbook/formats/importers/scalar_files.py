@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any
 
-__all__ = ["ScalarFiles"]
-
 _LONGEST_TEXT = 1_000_000
 
 

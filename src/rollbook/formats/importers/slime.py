@@ -18,8 +18,6 @@ from rollbook.formats.importers._rollouts import dump_run, floats, whole
 from rollbook.ground.foreign import ours, tolerating
 from rollbook.protocols import ForeignRun
 
-__all__ = ["Slime", "rollout_of"]
-
 _FILE = re.compile(r"(?:.*[^0-9])?(\d+)\.pt")
 _STATUSES = ("completed", "truncated", "aborted", "failed")
 

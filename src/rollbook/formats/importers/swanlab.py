@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any
 
-__all__ = ["SwanLab"]
-
 _HEADER = b":SWL" + (0xE1D6).to_bytes(2, "little") + b"\2"
 _WRONG = "files that do not begin as a .swanlab file of version 2 does"
 _START, _FINISH, _SCALAR = 10, 11, 13

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any
 
-__all__ = ["TensorBoard"]
-
 _HEAD = 8 * 1024
 """The first bytes of a run's files describe it."""
 

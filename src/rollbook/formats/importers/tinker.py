@@ -19,8 +19,6 @@ from rollbook.formats.importers._rollouts import TABLES, lines_of, rows_of, trai
 from rollbook.formats.importers._tinker_transcripts import conversation_of, transcripts
 from rollbook.protocols import ForeignRun, Row
 
-__all__ = ["Tinker"]
-
 _NAME = "*_rollout_summaries.jsonl"
 
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any
 
-__all__ = ["TrainerState"]
-
 _LONGEST = 512 * 1024 * 1024
 _NAME = "trainer_state.json"
 _CHECKPOINT = re.compile(r"checkpoint-(\d+)")

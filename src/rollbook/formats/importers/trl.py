@@ -16,8 +16,6 @@ from typing import Any
 from rollbook.formats.importers._rollouts import dump_run
 from rollbook.protocols import ForeignRun
 
-__all__ = ["TrlCompletions"]
-
 _FILE = re.compile(r"completions_(\d+)\.parquet")
 _OWN = ("step", "prompt", "completion", "advantage")
 

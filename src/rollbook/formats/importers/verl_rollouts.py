@@ -16,8 +16,6 @@ from typing import Any
 from rollbook.formats.importers._rollouts import TABLES, lines_of, rows_of, with_metrics
 from rollbook.protocols import ForeignRun, Row
 
-__all__ = ["VerlRollouts"]
-
 _FILE = re.compile(r"(\d+)\.jsonl")
 _FIRST = 1 << 20
 _LOOKED_AT = 8

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
-__all__ = ["Wandb"]
-
 _HEADER = b":W&B" + (0xBEE1).to_bytes(2, "little") + b"\0"
 _HISTORY, _CONFIG, _STATS, _RUN, _EXIT = 2, 5, 7, 17, 18
 _ENVELOPE = (16, 19, 200)

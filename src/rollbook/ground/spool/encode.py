@@ -21,18 +21,6 @@ if TYPE_CHECKING:
 
     from rollbook.ground.shapes import MediaLedger, PixelsNote
 
-__all__ = [
-    "KEEP_BYTES",
-    "KEEP_FILES",
-    "SPOOL",
-    "encode_spooled",
-    "locate",
-    "read_bounds",
-    "read_ledger",
-    "read_waiting",
-    "write_bounds",
-]
-
 SPOOL = "media/.spool"
 KEEP_FILES, KEEP_BYTES = 2_000, 2 * 1024**3
 """Default limits of media files and their bytes in a run; the oldest are deleted first."""

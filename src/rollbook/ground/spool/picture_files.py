@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from rollbook.ground.array_types import NDArray
     from rollbook.ground.shapes import PixelsNote
 
-__all__ = ["FILM_FORMATS", "PNG_SIGNATURE", "best_film_format", "png_chunk", "write_picture"]
-
 PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
 FILM_FORMATS = ("mp4", "gif", "apng")

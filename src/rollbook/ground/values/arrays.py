@@ -10,8 +10,6 @@ if TYPE_CHECKING:
 
     from rollbook.ground.array_types import NDArray
 
-__all__ = ["array_or_none", "host_array", "host_tensor", "is_tensor", "plain_array"]
-
 _RAW_KINDS = "biufcMm"
 
 

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-__all__ = ["copy_on_device", "elements", "fetch", "is_deferred", "is_tracer"]
-
 _ASYNC_MODULES = ("jax", "jaxlib", "cupy")
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["MAX_RAW_ARRAY", "Histogram", "Image", "Value", "Video"]
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-__all__ = ["KINDS", "Kind", "Kinds"]
-
 
 class Kind:
     """One kind of value.

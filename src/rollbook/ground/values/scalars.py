@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
-__all__ = ["as_float", "flatten", "scalar_of"]
-
 
 def flatten(values: Mapping[Any, object], prefix: str = "") -> Iterator[tuple[str, Any]]:
     """The leaves of nested mappings, their names joined with "/": {"loss": {"pi": 1}} gives ("loss/pi", 1).

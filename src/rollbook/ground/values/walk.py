@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     Place = tuple[Any, ...]
     """The path to a value: () for the whole, (path of its container, name or number) for a part."""
 
-__all__ = ["ATOMS", "Walk"]
-
 ATOMS = frozenset((float, int, bool, str, bytes, type(None)))
 """Types whose values are plain and immutable."""
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from rollbook.protocols import Probe
 
-__all__ = ["AmdGpus", "NvidiaGpus", "NvidiaSmi", "gpu_probe"]
-
 _FIELDS = ("utilization.gpu", "memory.used", "memory.total", "temperature.gpu", "power.draw")
 _KEYS = ("utilization_percent", "memory_used_bytes", "memory_total_bytes", "temperature_celsius", "power_watts")
 _SCALES = (1.0, 2.0**20, 2.0**20, 1.0, 1.0)

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from rollbook.protocols import Probe
 
-__all__ = ["Cpu", "Disk", "Host", "Load", "Memory", "ProcessTree"]
-
 
 share_seconds = 0.0
 """For how long values of the whole machine are reused for other runs. A keeper of many runs sets it."""

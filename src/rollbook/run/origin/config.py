@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from rollbook.ground.array_types import NDArray
 
-__all__ = ["FORMATTED", "TOTAL", "hidden_places", "literal", "plain", "pretty", "source", "write_config_files"]
-
 TOTAL, FORMATTED = "total_config.py", "formatted_total_config.py"
 
 _HEAD = "# The full configuration of this run, as plain Python data. Written by rollbook."

@@ -15,8 +15,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["hydra_config", "hydra_job"]
-
 
 def hydra_job() -> dict[str, object] | None:
     """The Hydra job that this process runs; None outside of one.

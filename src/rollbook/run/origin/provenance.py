@@ -18,8 +18,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-__all__ = ["ENVIRONMENT", "collect", "command_line", "gpus", "packages"]
-
 ENVIRONMENT = (
     "CONDA_DEFAULT_ENV", "CUBLAS_WORKSPACE_CONFIG", "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
     "JAX_DISABLE_JIT", "JAX_ENABLE_X64", "JAX_PLATFORMS", "LOCAL_RANK", "MKL_NUM_THREADS", "MUJOCO_GL",

@@ -14,8 +14,6 @@ import os
 import re
 from collections.abc import Sequence
 
-__all__ = ["HIDDEN", "hidden", "is_secret_name", "without_secrets"]
-
 HIDDEN = "***"
 
 _SECRET = ("secret", "passw", "passphrase", "credential", "apikey", "cookie", "authorization")  # anywhere in a name

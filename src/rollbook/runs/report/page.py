@@ -10,8 +10,6 @@ from rollbook.ground.texts import printable
 from rollbook.plots import Picture
 from rollbook.plots._style import css
 
-__all__ = ["Page", "cell", "safe"]
-
 _LONGEST = 200
 
 

@@ -27,8 +27,6 @@ from rollbook.server.shared.rows import check_points, check_range, started
 from rollbook.server.shared.shapes import Ask, Refused, plain, words_of
 from rollbook.server.shared.state import ServerContext, stamp_of
 
-__all__ = ["ENDED_BADLY", "ENDPOINTS", "CurvesAsk", "Group", "gathered", "refined", "rows_of_runs"]
-
 
 class Group(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """Runs that are taken together."""

@@ -27,9 +27,6 @@ from rollbook.ground import source
 from rollbook.ground.array_types import NDArray
 from rollbook.ground.files import remove, replacing, user_cache
 
-__all__ = ["RowHelpers", "Rows", "keep", "kept", "rows_in"]
-
-
 Rows = tuple[str, NDArray, NDArray]
 """(axis, x, y) of a run."""
 

@@ -21,9 +21,6 @@ from rollbook.server.shared.rows import check_points, check_range, started
 from rollbook.server.shared.shapes import Ask, Refused, plain, words_of
 from rollbook.server.shared.state import ServerContext, stamp_of
 
-__all__ = ["ENDPOINTS", "EntryError", "Reach", "SeriesAsk", "many_series", "read_series", "version_of"]
-
-
 Field = Literal["mean", "min", "max", "count"]
 
 

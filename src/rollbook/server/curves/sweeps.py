@@ -23,8 +23,6 @@ from rollbook.server.shared.rows import contents, telling_first
 from rollbook.server.shared.shapes import Answer, Ask, Cell, Num, Refused, num, plain
 from rollbook.server.shared.state import ServerContext
 
-__all__ = ["ENDPOINTS", "SweepAsk"]
-
 
 class SweepAsk(Ask, kw_only=True):
     """Which setting goes along with a score.

@@ -23,8 +23,6 @@ from rollbook.server.shared.rows import default_axis
 from rollbook.server.shared.shapes import Answer, Ask, Cell, Num, num, plain
 from rollbook.server.shared.state import ServerContext, stamp_of
 
-__all__ = ["ENDPOINTS", "CompareAsk", "DiffAsk", "finite_lines", "place_of_scores", "score_up_to"]
-
 
 class CompareAsk(Ask, kw_only=True):
     """Which group is better.

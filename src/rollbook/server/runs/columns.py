@@ -28,28 +28,6 @@ from rollbook.server.shared.shapes import Answer, Ask, Cell, Refused, Row, finit
 from rollbook.server.shared.sql import judge
 from rollbook.server.shared.state import Facts, ServerContext
 
-__all__ = [
-    "ENDPOINTS",
-    "ColumnsAsk",
-    "RunGroup",
-    "auto_columns",
-    "cell_of",
-    "columns",
-    "field_hint",
-    "filtered",
-    "flat",
-    "group_cell",
-    "group_value",
-    "groups_of",
-    "is_metric",
-    "metric_of",
-    "metrics_in",
-    "searched",
-    "some_of",
-    "sort_key",
-    "telling_columns",
-]
-
 
 class ColumnsAsk(Ask, kw_only=True):
     """Of which runs; all without."""

@@ -21,8 +21,6 @@ from rollbook.server.shared.rows import axis_of, contents
 from rollbook.server.shared.shapes import Answer, Ask, Cell, Refused, RunAsk, plain
 from rollbook.server.shared.state import ServerContext
 
-__all__ = ["ENDPOINTS", "Change", "LeftOut"]
-
 
 class NewestAsk(Ask, kw_only=True):
     """A table of one run, such as "rollouts"; "": any run."""

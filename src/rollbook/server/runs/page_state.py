@@ -19,8 +19,6 @@ from rollbook.server.shared.endpoint import Endpoint
 from rollbook.server.shared.shapes import Answer, Ask, Refused, plain
 from rollbook.server.shared.state import ServerContext
 
-__all__ = ["ENDPOINTS", "HelloAsk", "boards_stamp", "hello"]
-
 
 class HelloAsk(Ask, kw_only=True):
     """Nothing to say."""

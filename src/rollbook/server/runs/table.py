@@ -36,8 +36,6 @@ from rollbook.server.shared.rows import KeysAnswer, KeysAsk, axis_of, keys
 from rollbook.server.shared.shapes import Answer, Ask, Cell, Refused, Sort, finite, plain
 from rollbook.server.shared.state import Facts, ServerContext
 
-__all__ = ["ENDPOINTS", "RunsAsk", "TableRow", "fitting", "table_of_runs", "table_row"]
-
 
 class RunsAsk(Ask, kw_only=True):
     """Which rows of the table of runs.

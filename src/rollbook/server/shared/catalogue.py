@@ -26,8 +26,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.ground.shapes import RunJson
 
-__all__ = ["Catalogue", "RunRow", "Snapshot"]
-
 _PLAIN = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _DEEPEST = 3
 _FULL_SECONDS = 5.0

@@ -10,8 +10,6 @@ from typing import Any, Literal
 from rollbook.server.shared.shapes import Ask
 from rollbook.server.shared.state import ServerContext
 
-__all__ = ["Download", "Endpoint", "Streamed"]
-
 
 @dataclass(frozen=True, slots=True)
 class Streamed:

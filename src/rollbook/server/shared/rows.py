@@ -36,28 +36,6 @@ from rollbook.server.shared.shapes import (
 from rollbook.server.shared.sql import Locked, in_time, place_of, with_tables
 from rollbook.server.shared.state import Facts, ServerContext
 
-__all__ = [
-    "ENDPOINTS",
-    "IDENTITY",
-    "KeysAnswer",
-    "KeysAsk",
-    "Moment",
-    "NearTable",
-    "axis_values",
-    "clocks_of",
-    "contents",
-    "default_axis",
-    "moment_of",
-    "near",
-    "numbers",
-    "row_id",
-    "rows_near",
-    "seconds_column",
-    "shown_rows",
-    "table_of",
-    "telling_first",
-]
-
 
 class KeysAsk(Ask, kw_only=True):
     """Of which runs."""

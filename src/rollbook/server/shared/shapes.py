@@ -24,31 +24,6 @@ from rollbook.errors import (
 )
 from rollbook.ground.arrow import from_numpy, to_numpy
 
-__all__ = [
-    "STATUS",
-    "Alert",
-    "Answer",
-    "Ask",
-    "Cell",
-    "Column",
-    "ErrorBody",
-    "Media",
-    "Num",
-    "OfRun",
-    "Refused",
-    "Row",
-    "RunAsk",
-    "Sort",
-    "TablePage",
-    "columns_of",
-    "finite",
-    "num",
-    "plain",
-    "rows_of",
-    "words_of",
-]
-
-
 Num = float | Literal["NaN", "Infinity", "-Infinity"] | None
 """A number; what JSON cannot write stands as text; null: there is none."""
 

@@ -30,9 +30,6 @@ from rollbook.server.shared.shapes import Answer, Ask, Cell, Column, Refused, So
 from rollbook.server.shared.sql_process import Head, packed_table, receive, send, table_in
 from rollbook.server.shared.state import ServerContext
 
-__all__ = ["ENDPOINTS", "Locked", "in_time", "judge", "order_by", "place_of", "warm", "with_book", "with_tables"]
-
-
 T = TypeVar("T")
 _AT_ONCE = 3
 """Processes that answer at the same time; further queries wait."""

@@ -30,8 +30,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["Head", "main", "packed_table", "receive", "send", "table_in"]
-
 _CONFIG = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",

@@ -21,9 +21,6 @@ from rollbook.server.settings import Settings
 from rollbook.server.shared.catalogue import Catalogue, RunRow
 from rollbook.server.shared.shapes import Refused
 
-__all__ = ["AnswerCache", "Facts", "FactsCache", "Readers", "ServerContext", "look_again", "stamp_of"]
-
-
 _SEAT_SECONDS = 60.0
 """How long a request waits for others about the same run; answers also have deadlines."""
 

@@ -41,8 +41,6 @@ from rollbook.server.tables.health import alerts_of, media_of
 from rollbook.server.tables.logs import LogLine, lines_near, log_files
 from rollbook.server.tables.samples import near_samples
 
-__all__ = ["ENDPOINTS"]
-
 
 class CauseAsk(OfRun, kw_only=True):
     """What went on near a point.

@@ -35,8 +35,6 @@ from rollbook.server.shared.sql import Locked, in_time, order_by, place_of, with
 from rollbook.server.shared.state import ServerContext
 from rollbook.server.tables.health import alerts_of, media_of
 
-__all__ = ["ENDPOINTS", "EpisodeAsk", "EpisodesAsk", "ScatterAsk", "TracesAsk", "with_outcome"]
-
 
 class Box(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """A rectangle of the scatter."""

@@ -40,22 +40,6 @@ from rollbook.server.tables.samples import (
     reward_column,
 )
 
-__all__ = [
-    "ENDPOINTS",
-    "FatesAnswer",
-    "FatesAsk",
-    "FatesLayer",
-    "Prompt",
-    "PromptsAnswer",
-    "PromptsAsk",
-    "Reason",
-    "SharedPromptsAnswer",
-    "SharedPromptsAsk",
-    "SharedPromptsRow",
-    "UnusedAnswer",
-    "UnusedAsk",
-]
-
 
 class UnusedAsk(OfRun, kw_only=True):
     """What was not trained on, at a point of the axis; the newest without."""

@@ -47,8 +47,6 @@ from rollbook.server.shared.sql import Locked, in_time, with_tables
 from rollbook.server.shared.state import ServerContext
 from rollbook.server.tables.health import media_of
 
-__all__ = ["ENDPOINTS", "MediaAsk", "TextAsk", "TextLine"]
-
 
 class FileEntry(msgspec.Struct, kw_only=True):
     """A file of a run."""

@@ -33,8 +33,6 @@ from rollbook.server.shared.rows import (
 from rollbook.server.shared.shapes import Alert, Answer, Ask, Media, Num, RunAsk, cells_of, num, plain
 from rollbook.server.shared.state import Facts, ServerContext
 
-__all__ = ["ENDPOINTS", "AlertsAsk", "MarksAsk", "alerts_of", "media_of"]
-
 
 class QuietRule(msgspec.Struct, kw_only=True):
     """A rule that looked and found nothing."""

@@ -15,8 +15,6 @@ from rollbook.server.shared.endpoint import Endpoint
 from rollbook.server.shared.shapes import Answer, OfRun, Refused, RunAsk, plain
 from rollbook.server.shared.state import ServerContext
 
-__all__ = ["ENDPOINTS", "LogAsk", "LogLine", "lines_near", "log_files", "log_path", "new_lines"]
-
 
 class LogLine(msgspec.Struct, kw_only=True):
     """A line of a log file.

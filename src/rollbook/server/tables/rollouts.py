@@ -33,8 +33,6 @@ from rollbook.server.shared.shapes import (
 from rollbook.server.shared.sql import Locked, order_by, with_tables
 from rollbook.server.shared.state import ServerContext
 
-__all__ = ["ENDPOINTS", "OneRolloutAsk", "RolloutsAsk"]
-
 
 class RolloutsAsk(OfRun, kw_only=True):
     """Which rollouts.

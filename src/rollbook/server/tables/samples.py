@@ -48,8 +48,6 @@ from rollbook.server.shared.sql import Locked, order_by, with_tables
 from rollbook.server.shared.state import ServerContext
 from rollbook.server.tables.timings import TimingsAsk
 
-__all__ = ["ENDPOINTS", "SamplesAsk", "near_samples"]
-
 
 class SamplesAsk(OfRun, kw_only=True):
     """Which samples.

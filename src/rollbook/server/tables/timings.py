@@ -17,8 +17,6 @@ from rollbook.server.shared.shapes import Answer, Num, OfRun, Refused, RunAsk, n
 from rollbook.server.shared.sql import Locked, place_of, with_tables
 from rollbook.server.shared.state import ServerContext
 
-__all__ = ["ENDPOINTS", "TimelineAsk", "TimingsAsk"]
-
 
 class TimingsAsk(OfRun, kw_only=True):
     """Where the time goes."""

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from rollbook.protocols import Row, RunInfo, Sink, Value
 
-__all__ = ["Filter", "is_number", "with_keys", "with_values"]
-
 
 class Filter:
     """A sink that changes what reaches another sink, called `to`.

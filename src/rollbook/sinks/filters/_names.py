@@ -7,8 +7,6 @@ from typing import Any
 
 from rollbook.errors import BadInput
 
-__all__ = ["object_at"]
-
 
 def object_at(place: str, asked_by: str) -> Any:
     """The object named "package.module:name".

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from rollbook.protocols import Value
 
-__all__ = ["row_from_json", "row_to_json", "value_from_json", "value_to_json"]
-
 
 def value_to_json(value: Value) -> object:
     """A value as plain JSON data: NaN and infinities, which JSON lacks, become {"number": "nan"}."""

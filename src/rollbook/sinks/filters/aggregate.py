@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from rollbook.protocols import Row, Sink, Value
 
-__all__ = ["STATISTICS", "Aggregate"]
-
 STATISTICS = ("mean", "std", "median", "max", "min")
 """What a matching key turns into: `<key>_mean` and so on, in this order."""
 

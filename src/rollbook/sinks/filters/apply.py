@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from rollbook.protocols import Sink
 
-__all__ = ["Apply", "place_of"]
-
 
 class Apply(Filter):
     """Passes on what a function returns for each row. Marks always pass without a call.

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
 
     from rollbook.protocols import Row, Sink
 
-__all__ = ["Clocked"]
-
 
 class Clocked(Filter):
     """Adds the clocks that a row knows to its values, after them. A value with the same key stays unchanged.

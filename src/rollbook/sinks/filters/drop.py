@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from rollbook.protocols import Row, Sink
 
-__all__ = ["DropNonFinite", "DropNone"]
-
 
 class _Drop(Filter):
     """Drops single values, and rows without any values left."""

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from rollbook.protocols import Sink
 
-__all__ = ["Every"]
-
 _PER = ("keyset", "key", "all")
 
 

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from rollbook.protocols import Row, Sink
 
-__all__ = ["Gate"]
-
 
 class Gate(Filter):
     """Lets the rows pass for which `when(row)` is true. Marks always pass.

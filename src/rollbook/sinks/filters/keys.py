@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from rollbook.protocols import Row, Sink
 
-__all__ = ["Prefix", "Rename", "Select", "pattern"]
-
 
 def pattern(asked: str, who: str) -> re.Pattern[str]:
     """The compiled pattern; the error names the filter."""

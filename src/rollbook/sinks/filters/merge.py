@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from rollbook.protocols import Row, Sink
 
-__all__ = ["Merge"]
-
 
 class Merge(Filter):
     """Joins consecutive rows with the same reading into one, for sinks that want wide rows.

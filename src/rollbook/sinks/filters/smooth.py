@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from rollbook.protocols import Row, Sink
 
-__all__ = ["Smooth"]
-
 _MODES = ("warm_up", "bias_corrected")
 
 

@@ -23,9 +23,6 @@ from rollbook.storage.history import CheckpointRow, History
 from rollbook.storage.parquet_files import open_to_read, write_whole
 from rollbook.storage.parts import OpenParts, Part
 
-__all__ = ["write_abandoned"]
-
-
 _SCHEMA = pa.schema([("writer", pa.string()), ("lane", pa.int64()), ("seq", pa.int64())])
 
 NDArray = npt.NDArray[np.int64]

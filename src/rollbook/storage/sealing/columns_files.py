@@ -22,9 +22,6 @@ from rollbook.storage.parquet_files import open_to_read, write_whole
 from rollbook.storage.parts import OpenParts, Part
 from rollbook.storage.tabulate import stored_name
 
-__all__ = ["write_columns_files"]
-
-
 MOST_KEYS = 10_000
 """Up to this many columns, keys in long form only also become columns of the wide form."""
 

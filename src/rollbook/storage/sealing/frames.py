@@ -13,8 +13,6 @@ from rollbook.storage.frame_tables import FrameTables
 from rollbook.storage.sealing.one_pass import PENDING_SECONDS, SealPass, frame_files_in, inside, keep_aside, unlink
 from rollbook.storage.tabulate import seq_range
 
-__all__ = ["FrameSealing"]
-
 _BATCH_BYTES = 16 * 1024 * 1024
 
 

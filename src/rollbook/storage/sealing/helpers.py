@@ -24,8 +24,6 @@ from rollbook.storage.sealing.merge import SIZES, merge
 from rollbook.storage.sealing.one_pass import SealReport, frame_files_in
 from rollbook.storage.sealing.writers import may_seal, seal_writers
 
-__all__ = ["main", "most_processes", "seal_by_helpers"]
-
 _MAIN = "rollbook.storage.sealing.helpers"
 _MOST_SECONDS = 1800.0
 """Time limit of a helper; one that hangs is killed, and its writers are sealed here."""

@@ -42,8 +42,6 @@ from rollbook.storage.fills import Fills
 from rollbook.storage.parts import OpenParts, Part, covers_of
 from rollbook.storage.tabulate import Meta, long_table, stored_name
 
-__all__ = ["SMALL_ROWS", "Sizes", "filled", "merge", "rewrite"]
-
 SMALL_ROWS = 1000
 """Groups with fewer rows than this share one file when the run is over."""
 

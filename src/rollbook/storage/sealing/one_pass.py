@@ -22,17 +22,6 @@ from rollbook.storage.parts import OpenParts, Part, covers_of
 from rollbook.storage.sealed_so_far import SealedSoFar, Stream
 from rollbook.storage.tabulate import Meta
 
-__all__ = [
-    "PENDING_SECONDS",
-    "SealPass",
-    "SealReport",
-    "SealedRanges",
-    "frame_files_in",
-    "inside",
-    "keep_aside",
-    "unlink",
-]
-
 PENDING_SECONDS = 5.0
 """How long a segment waits for values on a device; they are fetched within 2 s, or never."""
 

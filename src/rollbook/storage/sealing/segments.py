@@ -15,8 +15,6 @@ from rollbook.storage.encode import ROW_GROUP_BYTES
 from rollbook.storage.sealing.one_pass import PENDING_SECONDS, SealPass, inside, keep_aside
 from rollbook.storage.tabulate import committed_words, segment_table
 
-__all__ = ["SegmentSealing"]
-
 _TURNED_BYTES = 128 * 1024
 """How many bytes of rows are converted to columns at a time."""
 

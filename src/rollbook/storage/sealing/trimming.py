@@ -21,8 +21,6 @@ from rollbook.storage.parts import OpenParts, Part
 from rollbook.storage.sealing.folder import only_one
 from rollbook.storage.sealing.merge import rewrite
 
-__all__ = ["Trimming"]
-
 _WAIT_SECONDS = 60.0
 
 

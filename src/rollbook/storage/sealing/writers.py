@@ -11,8 +11,6 @@ from rollbook.storage.sealing.frames import FrameSealing
 from rollbook.storage.sealing.one_pass import SealedRanges, SealPass, SealReport
 from rollbook.storage.sealing.segments import SegmentSealing
 
-__all__ = ["may_seal", "seal_writers"]
-
 
 def seal_writers(
     run: str,

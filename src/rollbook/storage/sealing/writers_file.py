@@ -20,8 +20,6 @@ from rollbook.ground.files import is_regular, names_in, read_json
 from rollbook.ground.run_files import PartName, RunFile, data_folder, part_folders, table_names
 from rollbook.storage.parquet_files import open_to_read, write_whole
 
-__all__ = ["FILE", "write_writers_file"]
-
 FILE = "writers.parquet"
 
 _SCHEMA = pa.schema(
