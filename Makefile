@@ -13,6 +13,9 @@ UV := $(shell command -v uv 2>/dev/null || (test -x $(BIN)/uv && echo $(BIN)/uv)
 WORKERS ?= 4
 # Tests start hundreds of processes; without bytecode on the disk each of them compiles all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
+# In a checkout that is read-only but for its environments, checkers have no other place for what they keep.
+export RUFF_CACHE_DIR := $(VENV)/.cache/ruff
+export MYPY_CACHE_DIR := $(VENV)/.cache/mypy
 NO_PYTHON := rollbook needs Python 3.11 or newer, and none was found. Try: make PYTHON=/path/to/python3.11 demo
 
 ifneq ($(UV),)
@@ -57,7 +60,7 @@ types: $(VENV)/.has-dev  ## types, with mypy --strict
 	$(BIN)/mypy
 
 layers: $(VENV)/.has-dev  ## which room may import which, with import-linter
-	$(BIN)/lint-imports --no-logo --config pyproject.toml
+	$(BIN)/lint-imports --no-logo --config pyproject.toml --cache-dir $(VENV)/.cache/imports
 
 pytest: $(VENV)/.has-dev  ## the tests alone
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not frameworks and not page and not long" $(ARGS)

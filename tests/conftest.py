@@ -11,6 +11,7 @@ from contextlib import ExitStack
 
 import pytest
 
+from left_behind import children
 from rollbook.ground.tuning import TUNING
 from rollbook.keeper import child, launch
 from rollbook.run import current, start_and_finish
@@ -52,8 +53,17 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+@pytest.fixture(scope="session")
+def _no_process_is_left_behind() -> Iterator[None]:
+    """Neither by a test, nor by a fixture. Those that answer SQL are kept between the tests: a start takes long."""
+    yield
+    if (answering := sys.modules.get("rollbook.server.shared.sql")) is not None:
+        answering.end_idle()
+    assert not (left := children()), "\n".join(left)
+
+
 @pytest.fixture(autouse=True, scope="session")
-def _sealing_children_have_pyarrow_loaded() -> Iterator[None]:
+def _sealing_children_have_pyarrow_loaded(_no_process_is_left_behind: None) -> Iterator[None]:
     """A run that is finished is sealed by a fork; see sealing_forks."""
     if not hasattr(os, "fork"):
         yield

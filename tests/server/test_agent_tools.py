@@ -12,6 +12,7 @@ import pytest
 
 import rollbook
 from cases import some_of
+from left_behind import children
 from rollbook.errors import RollbookError
 from rollbook.server.agents import AgentTools
 from rollbook.server.serving import listen
@@ -187,6 +188,8 @@ def test_an_agent_gets_the_same_over_the_standard_streams_and_from_the_server_of
     tools, answers = anyio.run(asked, mcp.stdio_client(command))
     with listen(Settings((str(root),), title=str(root))) as server:
         assert anyio.run(asked, streamable_http_client(server.address + "mcp")) == (tools, answers)
+        assert children("sql_process")
+    assert not children("sql_process"), "a server that was stopped leaves no process behind"
     assert sorted(tool["name"] for tool in tools) == sorted(CALLS)
     assert all(tool["annotations"]["read_only_hint"] for tool in tools)
     texts = [answer.content[0].text for answer in answers]

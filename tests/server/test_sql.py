@@ -106,7 +106,7 @@ def test_rows_time_and_memory_are_bounded(rich_folder: Path) -> None:
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere nobody tells a process's own peak")
 def test_a_large_server_does_not_start_a_process_for_each_question() -> None:
     ballast = np.ones(40 << 20)  # what a program had in memory is in the ru_maxrss of those that it starts
-    locked_sql._processes.end()
+    locked_sql.end_idle()
     started = set()
     for _ in range(2):
         with Locked(Limits(process_bytes=256 << 20), {"mine": pa.table({"a": [1]})}) as one:

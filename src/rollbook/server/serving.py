@@ -23,7 +23,7 @@ from rollbook.errors import RollbookError
 from rollbook.server.app import BuiltPage, make_app
 from rollbook.server.settings import Settings, is_loopback
 from rollbook.server.shared.rows import contents
-from rollbook.server.shared.sql import warm
+from rollbook.server.shared.sql import end_idle, warm
 from rollbook.server.shared.state import ServerContext
 
 _FIRST = 20
@@ -82,6 +82,7 @@ class Listening:
         )
         self._server = uvicorn.Server(config)
         self._thread: threading.Thread | None = None
+        self._ended = threading.Event()
 
     @property
     def address(self) -> str:
@@ -91,11 +92,13 @@ class Listening:
     def run(self) -> None:
         """Serve until Ctrl-C."""
         _share_memory()
-        _warm(self._context, self._page)
+        _warm(self._context, self._page, self._ended)
         try:
             self._server.run(sockets=[self._socket])
         finally:
             self._socket.close()
+            self._ended.set()
+            end_idle()
 
     def start(self) -> None:
         """Serve in a background thread; returns when it answers."""
@@ -121,7 +124,7 @@ class Listening:
 
         self._thread = threading.Thread(target=work, name="rollbook-page", daemon=True)
         self._thread.start()
-        _warm(self._context, self._page)
+        _warm(self._context, self._page, self._ended)
         ready.wait(20)
         if not server.started:
             raise RollbookError(f"the page could not be served on {self.address}")
@@ -135,10 +138,12 @@ class Listening:
             return
 
     def stop(self) -> None:
-        """End a server that `start` began."""
+        """End a server that `start` began, and the processes that waited for questions."""
         self._server.should_exit = True
+        self._ended.set()
         if self._thread is not None:
             self._thread.join(10)
+        end_idle()
 
 
 def _share_memory() -> None:
@@ -149,7 +154,7 @@ def _share_memory() -> None:
         ctypes.CDLL(None).mallopt(_ARENA_MAX, 2)
 
 
-def _warm(context: ServerContext, page: BuiltPage) -> None:
+def _warm(context: ServerContext, page: BuiltPage, ended: threading.Event) -> None:
     """Prepare what the browser requests first, while it starts; then load in the background what later answers need.
 
     The second part waits until the first picture is done: both need the interpreter.
@@ -172,11 +177,14 @@ def _warm(context: ServerContext, page: BuiltPage) -> None:
     def rest() -> None:
         until = time.monotonic() + _WARM_AT_LAST
         while (left := min(until, context.asked_at + _WARM_AFTER) - time.monotonic()) > 0:
-            time.sleep(left)
+            if ended.wait(left):
+                return
         for name in _WARMED:
             importlib.import_module(name)
         with contextlib.suppress(RollbookError, OSError):
             warm()
+        if ended.is_set():
+            end_idle()
 
     for work in (first, rest):
         threading.Thread(target=work, name=f"rollbook-warm-{work.__name__}", daemon=True).start()

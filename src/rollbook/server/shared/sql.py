@@ -7,6 +7,7 @@ queries, because a start takes half a second. The server keeps answering meanwhi
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import subprocess
@@ -157,7 +158,6 @@ class _Processes:
             self._free.release()
 
     def end(self) -> None:
-        """End the idle ones."""
         with self._lock:
             waiting, self._ready = self._ready, []
         for process in waiting:
@@ -165,6 +165,14 @@ class _Processes:
 
 
 _processes = _Processes()
+
+
+def end_idle() -> None:
+    """End the processes that wait for questions; the next question starts one."""
+    _processes.end()
+
+
+atexit.register(end_idle)  # of a server that is nobody's to stop, an app in another program for example
 
 
 def warm() -> None:
