@@ -66,7 +66,7 @@ def test_evaluations_after_the_save_survive_a_resume(name: str, tmp_path: Path) 
     assert episodes == [0, 1, 2, 3, 4, 5]
 
 
-def test_every_adapter_tells_a_checkpoint_how_far_it_reaches() -> None:
+def test_every_adapter_records_how_far_a_checkpoint_reaches() -> None:
     place = Path(adapters.__file__).parent
     silent = []
     for path in sorted(place.rglob("*.py")):

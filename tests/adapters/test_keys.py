@@ -68,7 +68,7 @@ def test_opposite_signs_are_different_quantities() -> None:
     assert keys.canonical("losses/entropy") == "update/entropy"
 
 
-def test_the_two_estimators_of_the_kl_divergence_are_told_apart() -> None:
+def test_the_two_estimators_of_the_kl_divergence_are_distinguished() -> None:
     assert keys.canonical("losses/approx_kl") != keys.canonical("losses/old_approx_kl")
     assert "k3" in (keys.estimator("train/approx_kl") or "")
     assert "k1" in (keys.estimator("KL") or "")

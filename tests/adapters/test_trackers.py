@@ -105,7 +105,7 @@ def test_configurations_reach_those_that_take_one() -> None:
     assert mlflow.params == {"ac.hidden": [64, 64], "gamma": 0.9}
 
 
-def test_a_tracker_that_fails_is_said_once_and_does_not_stop_the_others() -> None:
+def test_a_tracker_that_fails_is_reported_once_and_does_not_stop_the_others() -> None:
     def broken(row: Any, step: Any) -> None:
         raise ConnectionError("no network")
 

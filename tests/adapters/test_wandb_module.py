@@ -34,7 +34,7 @@ def book(root: Path, **which: Any) -> rollbook.Book:
     return rollbook.open(root).one(**which)
 
 
-def test_what_a_program_tells_wandb_of_its_run_is_what_the_run_says(root: Path) -> None:
+def test_what_a_program_sets_on_the_wandb_run_is_in_the_run(root: Path) -> None:
     run = wandb.init(
         entity="lab", project="study", name="ppo", group="g", job_type="train", tags=["a", "b"], notes="hello",
         config={"lr": 3e-4, "seed": 7},

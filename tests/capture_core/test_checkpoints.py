@@ -163,7 +163,9 @@ def test_where_there_are_no_hard_links_files_are_copied(
     assert load(recorder.folder / "ckpt" / "ckpt_best.ckpt")["i"] == 1
 
 
-def test_a_score_that_is_no_number_is_said_and_the_checkpoint_is_kept(checkpoints: Checkpoints, recorder: Any) -> None:
+def test_a_score_that_is_no_number_is_reported_and_the_checkpoint_is_kept(
+    checkpoints: Checkpoints, recorder: Any
+) -> None:
     checkpoint = checkpoints.save(STATE, score="good", clocks={"env_step": 1})
     assert checkpoint.path.exists()
     assert (checkpoint.score, checkpoint.is_best) == (None, False)

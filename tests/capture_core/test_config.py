@@ -139,7 +139,7 @@ def test_attrs_and_msgspec_classes_become_plain_data() -> None:
     assert plain(B(A())) == ({"a": {"lr": 1.0}}, [])
 
 
-def test_omegaconf_is_resolved_and_what_is_missing_is_said() -> None:
+def test_omegaconf_is_resolved_and_what_is_missing_is_reported() -> None:
     omegaconf = pytest.importorskip("omegaconf")
     config = omegaconf.OmegaConf.create({"lr": 0.1, "net": {"lr": "${lr}", "n": [1, "${lr}"]}, "must": "???"})
     data, _ = plain(config)

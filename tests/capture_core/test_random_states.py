@@ -65,7 +65,7 @@ def test_libraries_that_are_not_loaded_are_left_alone(monkeypatch: pytest.Monkey
     assert not {"torch", "numpy", "random"} & set(sys.modules)
 
 
-def test_what_cannot_be_set_is_said_and_the_rest_is_set() -> None:
+def test_what_cannot_be_set_is_reported_and_the_rest_is_set() -> None:
     states = loads(dumps(take()))
     expected = float(np.random.rand())
     states["python"] = [3, [1], None]

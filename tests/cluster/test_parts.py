@@ -163,7 +163,7 @@ def test_only_a_part_of_the_run_is_joined_and_only_when_nobody_writes_it(
     assert misfits(json.loads(told.stdout), SHAPES["join"]) == []
 
 
-def test_side_writers_that_died_are_told_of_by_ls_and_show(start: Start) -> None:
+def test_side_writers_that_died_are_reported_by_ls_and_show(start: Start) -> None:
     run = start()
     run.log({"loss": 1.0}, env_step=1)
     script = "import os, sys, rollbook; rollbook.attach(sys.argv[1]).log({'x': 1.0}); os._exit(9)"

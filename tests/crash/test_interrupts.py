@@ -296,7 +296,7 @@ def test_a_picture_or_film_whose_call_returned_has_its_row_once_and_its_file(
     report(capsys, verb, interrupts, len(done))
 
 
-def test_words_of_the_summary_are_kept_whatever_strikes_while_they_are_said(
+def test_values_of_the_summary_are_kept_whatever_interrupts_setting_them(
     open_run: Callable[[], Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = open_run()

@@ -147,7 +147,7 @@ def test_episodes_are_chosen_by_id_by_their_row_and_by_agent(new_run: Any) -> No
     assert StepSource(book).agents == ["a", "b"]
 
 
-def test_episodes_under_way_are_told_by_their_scope_and_break_no_filter(new_run: Any) -> None:
+def test_episodes_under_way_are_recognised_by_their_scope_and_break_no_filter(new_run: Any) -> None:
     run = new_run()
     for env in range(3):
         recorder = EpisodeRecorder(run.scope("buffer"), steps=True)

@@ -76,7 +76,7 @@ def test_a_thousand_equal_findings_are_a_few_alerts_with_a_count(notebook: Any) 
     assert notebook.counts["episode_audit"] == 1234
 
 
-def test_what_was_checked_is_said_and_what_was_not_and_why(notebook: Any) -> None:
+def test_what_was_checked_is_reported_and_what_was_not_and_why(notebook: Any) -> None:
     auditor = EpisodeAuditor(notebook)
     assert auditor.conclude() == "", "nothing is said of no episodes"
     for n in range(37):

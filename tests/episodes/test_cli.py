@@ -102,7 +102,7 @@ def test_rows_are_chosen_and_sorted_in_sql(root: Path) -> None:
     assert "nothing to list" in none.stderr
 
 
-def test_a_mistake_in_the_query_is_said_in_words(root: Path) -> None:
+def test_a_mistake_in_the_query_is_reported_in_words(root: Path) -> None:
     for table in ("episodes", "samples"):
         wrong = call(root, table, "--where", "retrun > 1")
         assert (wrong.exit_code, wrong.stdout) == (1, "")

@@ -176,7 +176,7 @@ def test_steps_of_all_agents_are_written_when_asked(notebook: Any) -> None:
     assert {row["agent"] for row in notebook.table("steps")} == {"hare", "tortoise"}
 
 
-def test_agents_in_turn_are_paid_what_they_are_told(notebook: Any) -> None:
+def test_agents_in_turn_are_credited_with_their_own_rewards(notebook: Any) -> None:
     run_turns(RecordAEC(Turns(), notebook))
     # a acts at 1, 3 and 5, b at 2 and 4
     assert by_agent(notebook, "sum") == {"a": (1.0,), "b": (-1.0,)}

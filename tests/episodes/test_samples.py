@@ -326,7 +326,7 @@ def test_the_filter_keeps_its_stated_error() -> None:
     assert seen.bytes < 100_000
 
 
-def test_exact_always_tells_all_apart_in_tables_that_are_never_moved() -> None:
+def test_exact_always_distinguishes_all_in_tables_that_are_never_moved() -> None:
     seen = Seen(exact=None)
     monkey = list(range(1, 1_100_000))
     scattered = [(key * 0x9E3779B97F4A7C15) & (2**64 - 1) for key in monkey]
@@ -340,7 +340,7 @@ def test_a_limit_that_is_none_is_refused(notebook: Any) -> None:
         SampleLog(notebook, exact="sometimes")
 
 
-def test_passing_the_exact_limit_is_said_once(notebook: Any) -> None:
+def test_passing_the_exact_limit_is_reported_once(notebook: Any) -> None:
     log = SampleLog(notebook, exact=5)
     for _ in range(3):
         log.log_samples(notebook, [str(i) for i in range(10)])

@@ -192,7 +192,7 @@ def test_infos_are_part_of_the_trajectory(notebook: Any, make_env: Any) -> None:
     assert [row.get("info/deep/y") for row in rows] == [[0], [0, 1], None]
 
 
-def test_a_trajectory_has_a_limit_that_is_said(notebook: Any) -> None:
+def test_a_trajectory_has_a_limit_that_is_reported(notebook: Any) -> None:
     recorder = EpisodeRecorder(notebook, steps=True, most_steps=10)
     episodes(recorder, [1.0], length=15)
     assert len(notebook.table("steps")) == 10
@@ -257,7 +257,7 @@ def test_best_films_are_kept(notebook: Any, make_env: Any) -> None:
     assert [len(frames) for _, frames, _ in notebook.videos] == [3, 5]
 
 
-def test_an_environment_that_gives_no_frames_is_said_once(notebook: Any) -> None:
+def test_an_environment_that_gives_no_frames_is_reported_once(notebook: Any) -> None:
     import gymnasium
 
     RecordEpisodes(gymnasium.make("CartPole-v1"), notebook, video=True)

@@ -49,7 +49,7 @@ def test_a_dump_of_nothing_writes_nothing_but_the_mark(kept):
     assert len(kept.rows) == 2
 
 
-def test_each_dump_begins_anew(kept):
+def test_each_dump_begins_again(kept):
     Aggregate(kept, "x").write([*rows({"x": 1.0}), DUMP, *rows({"x": 5.0}), DUMP])
     assert [report["x_mean"] for report in reports(kept)] == [1.0, 5.0]
 

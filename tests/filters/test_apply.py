@@ -56,7 +56,7 @@ def test_an_answer_that_is_no_row_is_a_failure_that_names_the_function() -> None
         filters.make("apply", Memory(), function="rollbook.nowhere:f")
 
 
-def test_the_keeper_is_told_where_a_function_is_and_one_that_it_cannot_find_is_an_error_of_init(tmp_path: Path) -> None:
+def test_the_keeper_learns_where_a_function_is_and_one_that_it_cannot_find_is_an_error_of_init(tmp_path: Path) -> None:
     sink = {"name": "jsonl", "filters": [filters.make]}
     assert filters.plain_specs(sink["filters"]) == ["rollbook.sinks.filters:make"]
     with pytest.raises(BadInput, match="cannot find this"):

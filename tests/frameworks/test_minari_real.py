@@ -187,7 +187,7 @@ def test_ids_that_are_taken_and_failures_leave_nothing_half_written(new_run: Any
 
 
 @pytest.mark.parametrize("name", ["t/box-v0", "box", "a b/box-v0", "box-v", "", "../box-v0"])
-def test_an_id_that_minari_refuses_is_said_before_anything_is_written(new_run: Any, name: str) -> None:
+def test_an_id_that_minari_refuses_is_reported_before_anything_is_written(new_run: Any, name: str) -> None:
     run = new_run()
     recorded = RecordEpisodes(Sampled(SPACES["vector"], SPACES["discrete"], [3]), run.scope("train"), steps=True)
     play(recorded, 2)

@@ -155,7 +155,7 @@ def test_tensorboardxs_order_of_arguments_is_understood(run: Any, own_place: Pat
 
 
 @pytest.mark.parametrize("library", list(NATIVE))
-def test_what_their_packages_export_can_be_had_here_or_is_said_not_to_be(library: str) -> None:
+def test_what_their_packages_export_can_be_had_here_or_is_listed_as_missing(library: str) -> None:
     from rollbook.adapters import tensorboard as ours
 
     package = {"torch": torch_tensorboard, "tensorboardX": tensorboardX}[library]

@@ -270,7 +270,7 @@ ROLLOUTS = [
 @pytest.mark.parametrize(
     ("later", "found"), ROLLOUTS, ids=[",".join(case[0]) + str(n) for n, case in enumerate(ROLLOUTS)]
 )
-def test_each_trouble_of_rollouts_is_told_by_its_own_name_once(later: Any, found: set[str]) -> None:
+def test_each_trouble_of_rollouts_is_reported_by_its_own_name_once(later: Any, found: set[str]) -> None:
     rule = health.make("rollouts")
     rule.open(testing.some_run(Path("run")))
     alerts = list(rule.look(columns_of(updates(60, **later)), 1.7e9))

@@ -28,7 +28,7 @@ def lose_the_rate(run: Any) -> None:
         run.log({"train/learning_rate": 0.0}, env_step=i)
 
 
-def test_a_loop_hears_of_an_alert_while_it_trains(tmp_path: Path) -> None:
+def test_a_loop_receives_an_alert_while_it_trains(tmp_path: Path) -> None:
     heard: list[dict[str, Any]] = []
     with opened(tmp_path, keeper="thread") as run:
         run.on_alert(heard.append)
@@ -154,7 +154,7 @@ def test_a_receiver_that_fails_is_counted_and_no_more(receiver: Any, tmp_path: P
     ("receiver", "level"),
     [("ftp://x", "warn"), ("mail me", "warn"), ([], "warn"), (["https://x"], "warn"), (print, "?")],
 )
-def test_what_cannot_be_called_is_said_at_once(receiver: Any, level: str, tmp_path: Path) -> None:
+def test_what_cannot_be_called_is_reported_at_once(receiver: Any, level: str, tmp_path: Path) -> None:
     with opened(tmp_path) as run, pytest.raises(BadInput):
         run.on_alert(receiver, level=level)
     with pytest.raises(BadInput):

@@ -43,7 +43,7 @@ def test_a_loss_that_becomes_nan_is_one_alert_at_once_and_another_key_one_when_i
     assert told("non_finite", "my/number", [1.0, math.inf, 1.0, NAN, 2.0]) == []
 
 
-def test_nan_until_there_is_something_to_tell_is_no_trouble_and_nan_for_ever_is() -> None:
+def test_nan_until_there_is_something_to_report_is_no_trouble_and_nan_for_ever_is() -> None:
     assert told("non_finite", "rollout/ep_rew_mean", [NAN] * 30 + [1.0] * 30) == []
     (alert,) = told("non_finite", "reward/extra", [NAN] * 80)
     assert "never a number in its first 50 rows" in alert.message
@@ -51,13 +51,13 @@ def test_nan_until_there_is_something_to_tell_is_no_trouble_and_nan_for_ever_is(
 
 
 @pytest.mark.parametrize("key", ["loss", "train/critic_loss", "LossV", "actor_loss", "update/loss/value"])
-def test_a_loss_that_is_nan_from_its_first_row_on_is_said_after_ten(key: str) -> None:
+def test_a_loss_that_is_nan_from_its_first_row_on_is_reported_after_ten(key: str) -> None:
     (alert,) = told("non_finite", key, [NAN] * 39)
     assert alert.clocks == {"env_step": 9}
     assert told("non_finite", key, [NAN] * 9 + [1.0] * 50) == []
 
 
-def test_a_kl_that_stays_large_is_said_once_until_it_was_small_again() -> None:
+def test_a_kl_that_stays_large_is_reported_once_until_it_was_small_again() -> None:
     values = [0.01] * 10 + [0.3] * 20 + [0.01] * 10 + [0.3] * 5
     first, second = told("kl", "train/approx_kl", values)
     assert first.clocks == {"env_step": 12}
@@ -212,7 +212,7 @@ def test_a_warm_up_from_0_and_a_schedule_that_ends_at_0_with_the_run_are_healthy
     ("rule", "key", "good", "bad"),
     [("clip_fraction", "train/clip_fraction", 0.3, 0.8), ("value_scale", "train/critic_loss", 900.0, 2e7)],
 )
-def test_what_stays_above_a_limit_is_said_once_until_it_was_below_as_long(
+def test_what_stays_above_a_limit_is_reported_once_until_it_was_below_as_long(
     rule: str, key: str, good: float, bad: float
 ) -> None:
     assert told(rule, key, [good] * 200, rows=10) == []
@@ -295,7 +295,7 @@ def heard(name: str, config: dict[str, Any], rows: list[dict[str, float]], total
     return list(rule.look(columns_of(made), 1.7e9))
 
 
-def test_an_entropy_weight_that_rises_above_its_target_is_said_long_before_it_is_huge() -> None:
+def test_an_entropy_weight_that_rises_above_its_target_is_reported_long_before_it_is_huge() -> None:
     def rows(weights: float, nats: float) -> list[dict[str, float]]:
         return [{"losses/alpha": weights**i, "losses/entropy": nats - (i == 0) * 2 * nats} for i in range(30)]
 
@@ -306,7 +306,7 @@ def test_an_entropy_weight_that_rises_above_its_target_is_said_long_before_it_is
     assert heard("alpha", {"target_entropy": 1.2}, rows(1.1, 0.6)) == []
 
 
-def test_values_of_the_wrong_sign_or_that_fall_without_the_returns_are_said() -> None:
+def test_values_of_the_wrong_sign_or_that_fall_without_the_returns_are_reported() -> None:
     def rows(values: list[float]) -> list[dict[str, float]]:
         return [
             {"losses/q_values": value, "charts/episodic_return": 90.0 + i % 9, "charts/episodic_length": 90.0}
@@ -320,19 +320,19 @@ def test_values_of_the_wrong_sign_or_that_fall_without_the_returns_are_said() ->
     assert heard("q_bound", {"gamma": 0.99}, rows([1.0 + min(i, 60) for i in range(110)])) == []
 
 
-def test_returns_far_below_the_start_are_said_within_a_block_and_a_poor_start_is_not() -> None:
+def test_returns_far_below_the_start_are_reported_within_a_block_and_a_poor_start_is_not() -> None:
     (alert,) = heard("return_fall", {}, [{"charts/episodic_return": 20.0 + i % 5 - 15 * (i >= 60)} for i in range(80)])
     assert alert.clocks["env_step"] < 80
     assert heard("return_fall", {}, [{"charts/episodic_return": 20.0 + i % 5 - 6 * (i >= 60)} for i in range(99)]) == []
 
 
-def test_rewards_of_a_sequence_model_that_fall_steadily_are_said_before_the_gain_is_lost() -> None:
+def test_rewards_of_a_sequence_model_that_fall_steadily_are_reported_before_the_gain_is_lost() -> None:
     rewards = [0.1 + 0.01 * min(i, 120 - i) + 0.001 * (i % 3) for i in range(120)]
     (alert,) = heard("return_fall", {}, [{"reward": reward} for reward in rewards])
     assert alert.clocks["env_step"] < 90
 
 
-def test_an_entropy_that_is_gone_in_the_first_part_of_a_run_is_said_whatever_the_return() -> None:
+def test_an_entropy_that_is_gone_in_the_first_part_of_a_run_is_reported_whatever_the_return() -> None:
     rows = [{"losses/entropy": 0.69 * 0.93**i, "charts/episodic_return": 10.0 + i} for i in range(200)]
     (alert,) = heard("entropy", {}, rows, total=200)
     assert alert.clocks["env_step"] < 30
@@ -415,7 +415,7 @@ def test_rare_rewards_are_no_trouble_while_they_do_not_become_rarer(name: str) -
     assert len(wrong) <= 0.03 * all_runs, wrong
 
 
-def test_rare_rewards_that_are_lost_are_told() -> None:
+def test_rare_rewards_that_are_lost_are_reported() -> None:
     random = Random(3)
     lost = [{"charts/episodic_return": value} for value in [*_rare(random, 600, 0.1, 0.8), *[0.0] * 200]]
     assert [alert.rule for name in ("return_fall", "no_signal") for alert in heard(name, {}, lost, total=800)] == [
@@ -455,7 +455,7 @@ def test_a_reward_that_was_never_found_is_a_note_first_and_a_fault_late(worst: f
     assert told == [("note", 199), ("warn", 999)]
 
 
-def test_a_policy_that_stays_below_its_start_is_told_of_though_each_block_is_within_chance() -> None:
+def test_a_policy_that_stays_below_its_start_is_reported_though_each_block_is_within_chance() -> None:
     random = Random(5)
     returns = [random.gauss(22, 9) if i < 40 else random.gauss(11, 2) for i in range(400)]
     (alert,) = heard("return_fall", {}, [{"charts/episodic_return": value} for value in returns], total=400)

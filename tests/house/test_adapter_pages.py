@@ -125,7 +125,7 @@ def test_the_pages_are_seen_to_call_something() -> None:
     assert len(called) >= 20, called
 
 
-def test_the_table_of_what_was_trained_names_every_door_and_tests_that_exist() -> None:
+def test_the_table_of_what_was_trained_names_every_adapter_and_tests_that_exist() -> None:
     page = ROOT / "docs" / "adapters" / "index.md"
     section = page.read_text("utf-8").partition("## What was trained")[2].partition("\n## ")[0]
     told = {path.name: path.resolve() for path in (page.parent / name for name in re.findall(r"\]\((.*?)\)", section))}
@@ -153,7 +153,7 @@ UNTRAINED = {"slime", "prime_rl", "nemo_rl", "tinker", "openrlhf"}
 """They need GPUs or a service, which their page says; tests/adapters plays their programs."""
 
 
-def test_every_door_is_trained_with_its_real_package_or_its_page_says_why_not() -> None:
+def test_every_adapter_is_trained_with_its_real_package_or_its_page_gives_the_reason() -> None:
     trained = "".join(file.read_text("utf-8") for file in (ROOT / "tests" / "frameworks").glob("*.py"))
     for name in re.findall(r'\bexample\("(\w+)"\)', trained):
         trained += (ROOT / "examples" / f"{name}.py").read_text("utf-8")
@@ -173,7 +173,7 @@ OFFERED = {  # what programs log with -> who reads or takes it here
 """Of 42 reinforcement-learning code bases and their loggers, those that a program can be brought in by."""
 
 
-def test_each_logger_that_programs_bring_has_a_door() -> None:
+def test_each_logger_that_programs_bring_has_an_adapter() -> None:
     assert set(OFFERED.values()) - DOORS == set()
     index = (ROOT / "docs" / "adapters" / "index.md").read_text("utf-8").lower()
     assert [name for name in OFFERED if name.lower() not in index] == []

@@ -157,7 +157,7 @@ def test_export_writes_a_file_of_the_kind_its_ending_says(rb: Any, tmp_path: Pat
         assert len(out.read_text().splitlines()) == 31
 
 
-def test_export_errors_are_said_and_not_traced(rb: Any, tmp_path: Path) -> None:
+def test_export_errors_are_reported_and_not_traced(rb: Any, tmp_path: Path) -> None:
     for arguments in (["-o", "m.xyz"], ["--table", "nope"], ["--keys", "nope"], ["-o", str(tmp_path / "no" / "m.csv")]):
         done = rb("export", "last", *arguments)
         assert done.exit_code == 1, arguments
@@ -197,7 +197,7 @@ def test_what_is_no_command_is_an_error_that_lists_them(rb: Any) -> None:
     assert rb("--version").stdout == f"rollbook {rollbook.__version__}\n"
 
 
-def test_every_command_is_told_by_dir_where_runs_lie(rb: Any, runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_command_takes_the_folder_of_runs_as_dir(rb: Any, runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in set(app.list_commands(Context(app))) - {"catalogue", "shapes"}:  # about a remote; about no runs
         assert "--dir" in rb(name, "--help").stdout, name
     monkeypatch.delenv("ROLLBOOK_DIR")

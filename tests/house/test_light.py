@@ -83,7 +83,7 @@ def test_every_name_in_all_can_be_had() -> None:
         assert getattr(rollbook, name) is not None
 
 
-def test_the_version_is_said_once() -> None:
+def test_the_version_is_stated_once() -> None:
     from importlib.metadata import version
 
     assert rollbook.__version__ == version("rollbook-core")

@@ -228,7 +228,7 @@ def test_completion_shows_what_people_use_and_nothing_internal(tmp_path: Path) -
 MOST_NAMES = 36
 
 
-def test_a_run_shows_the_verbs_of_users_and_one_door_for_adapters(tmp_path: Path) -> None:
+def test_a_run_shows_the_verbs_of_users_and_one_entrance_for_adapters(tmp_path: Path) -> None:
     names = {name for name in dir(rollbook.Run) if not name.startswith("_")}
     assert len(names) <= MOST_NAMES, sorted(names)
     with rollbook.init("house", "names", dir=tmp_path, sinks=[], keeper="inline") as run:

@@ -32,7 +32,7 @@ def test_no_line_is_called_met_that_was_measured_before_its_rooms_changed() -> N
 
 
 @pytest.mark.parametrize("state", ["met", "met; on a busy machine", "MISSED", ""])
-def test_a_line_whose_rooms_changed_is_marked_and_told(state: str) -> None:
+def test_a_line_whose_rooms_changed_is_marked_and_reported(state: str) -> None:
     old = page([["1", "log", "2 us", "", "", "<= 2.5 us", state, "abc1234"]], "")
     assert rows_in(page([], old, lambda commit, rooms: False)) == rows_in(old)
     marked = page([], old, lambda commit, rooms: commit == "abc1234")

@@ -136,7 +136,7 @@ def test_an_answer_of_another_shape_is_found(answer: Any, shape: Any) -> None:
     assert misfits(answer, shape)
 
 
-def test_what_is_no_number_is_said_in_one_way_everywhere(runs: Path) -> None:
+def test_what_is_no_number_is_reported_in_one_way_everywhere(runs: Path) -> None:
     def answer(*words: str) -> Any:
         return strict(CliRunner().invoke(app, [*words, "--dir", str(runs), "--json"]).stdout)
 

@@ -135,7 +135,7 @@ def test_an_import_of_what_vanished_says_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", OPENED)
-def test_damage_is_told_once_with_what_to_do_and_a_folder_that_grows_shows_all_of_it(
+def test_damage_is_reported_once_with_what_to_do_and_a_folder_that_grows_shows_all_of_it(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -161,7 +161,7 @@ def test_damage_is_told_once_with_what_to_do_and_a_folder_that_grows_shows_all_o
 
 
 @pytest.mark.parametrize("name", DATABASES)
-def test_a_database_whose_tables_cannot_be_listed_is_told_once(
+def test_a_database_whose_tables_cannot_be_listed_is_reported_once(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -236,7 +236,7 @@ def test_a_thousand_folders_are_known_with_one_listing_each_and_no_other_call(tm
 
 
 @pytest.mark.long
-def test_of_ten_thousand_mixed_folders_each_damaged_one_is_told_once(
+def test_of_ten_thousand_mixed_folders_each_damaged_one_is_reported_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))

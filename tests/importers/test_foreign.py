@@ -91,7 +91,7 @@ def test_a_source_that_has_grown_shows_its_new_rows_at_the_next_look(study: Path
     assert len(rollbook.open(study, foreign=True)) == 5
 
 
-def test_where_two_formats_tell_of_one_run_it_is_one_run(study: Path) -> None:
+def test_a_run_that_two_formats_describe_is_one_run(study: Path) -> None:
     add_events(study / "sb3" / "a2c_1", 4)
     assert len(rollbook.open(study, foreign=True)) == 4
 

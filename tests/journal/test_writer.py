@@ -108,7 +108,7 @@ def test_a_clock_takes_whatever_counts(open_writer: Open, tmp_path: Path, step: 
 
 
 @pytest.mark.parametrize("step", [0.125, "7", 2**63, math.nan, object()], ids=lambda step: type(step).__name__)
-def test_a_clock_that_does_not_count_is_kept_as_a_value_and_said_once(
+def test_a_clock_that_does_not_count_is_kept_as_a_value_and_reported_once(
     open_writer: Open, tmp_path: Path, step: Any
 ) -> None:
     log = log_of(open_writer())

@@ -132,7 +132,7 @@ def test_a_file_that_got_rows_whose_cursor_was_not_saved_is_cut_back(make_run: A
     assert numbers(run.folder / "tiny.txt") == [float(i) for i in range(20)]
 
 
-def test_a_file_sink_that_failed_half_way_is_begun_anew_and_repeats_nothing(make_run: Any, clock: Any) -> None:
+def test_a_file_sink_that_failed_half_way_is_begun_again_and_repeats_nothing(make_run: Any, clock: Any) -> None:
     run = make_run()
     log = run.log()
     forwarder = Forwarder(run.folder, TinyFile, name="tiny", clock=clock)

@@ -78,7 +78,7 @@ def test_a_process_tree_counts_children_and_grandchildren() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc")
-def test_where_the_kernel_lists_no_children_their_parents_tell(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_the_kernel_lists_no_children_they_are_found_by_their_parents(monkeypatch: pytest.MonkeyPatch) -> None:
     command, pipe = [sys.executable, "-I", "-S", "-c", WITH_A_CHILD], subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe) as parent:  # of this process children come and go
         assert parent.stdout is not None

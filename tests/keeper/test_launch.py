@@ -227,7 +227,9 @@ def test_without_posix_spawn_a_keeper_is_started_all_the_same(
         os.waitpid(pid, os.WNOHANG)
 
 
-def test_a_program_without_an_interpreter_is_told_what_to_do(make_run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_without_an_interpreter_gets_an_error_that_says_what_to_do(
+    make_run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = make_run()
     with pytest.raises(OSError, match="keeper='thread'"):
         launch(run.folder, python="")
@@ -251,10 +253,10 @@ def test_waiting_has_its_budget(make_run: Any, eventually: Any, monkeypatch: pyt
     os.kill(run.state()["pid"], signal.SIGCONT)
 
 
-def test_the_bell_rings_at_keepers_only(make_run: Any) -> None:
+def test_only_keepers_are_woken_by_a_signal(make_run: Any) -> None:
     run = make_run()
-    assert launching._ring({**run.state(), "bell": "", "pid": os.getpid()}) is False
-    assert launching._ring({"bell": "USR1", "pid": os.getpid()}) is False
+    assert launching._wake({**run.state(), "bell": "", "pid": os.getpid()}) is False
+    assert launching._wake({"bell": "USR1", "pid": os.getpid()}) is False
 
 
 def test_what_launch_imports_is_light(make_run: Any, python: Any) -> None:

@@ -104,7 +104,7 @@ def test_running_out_of_descriptors_does_not_make_the_living_dead(monkeypatch: p
     assert is_alive(who) is not False
 
 
-def test_a_watch_hears_of_the_end_at_once(sleeper: subprocess.Popen[bytes]) -> None:
+def test_a_watch_notices_the_end_at_once(sleeper: subprocess.Popen[bytes]) -> None:
     # With pidfd the end itself wakes it: it looks at no intervals.
     with Watch(identity_of(sleeper), poll_seconds=1e9 if hasattr(os, "pidfd_open") else 0.25) as watch:
         assert watch.dead() is False

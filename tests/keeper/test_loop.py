@@ -319,7 +319,7 @@ def test_sealing_begins_when_something_has_waited_for_a_minute(
     eventually((run.folder / "seals").exists)
 
 
-def test_sealing_that_fails_is_said_once_tried_again_and_ends_nothing(make_run: Any, make_keeper: Any) -> None:
+def test_sealing_that_fails_is_reported_once_tried_again_and_ends_nothing(make_run: Any, make_keeper: Any) -> None:
     run = make_run(sinks=[{"name": "jsonl"}])
     failing = (sys.executable, "-I", "-S", "-c", "import sys; sys.exit('no pyarrow here')")
     keeper = make_keeper(run, seal_command=failing)

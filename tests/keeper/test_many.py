@@ -65,7 +65,7 @@ def test_runs_of_one_user_share_a_keeper_process(
         assert wait_done(run.folder, PATIENCE)
         assert [line["i"] for line in run.lines()] == [float(i)]
     eventually(lambda: home.keeper() is None)  # it leaves when there is nothing to keep
-    assert list(home.doors()) == []
+    assert list(home.entries()) == []
 
 
 def test_a_shared_keeper_that_is_killed_is_followed_by_another_and_no_row_is_lost_or_doubled(
@@ -167,7 +167,7 @@ def test_a_run_that_comes_back_from_a_hang_while_its_writer_ends_stops_no_other(
     many = ManyRuns(home)
     many.listens = False
     many._listen()
-    kept_run = many_runs._KeptRun(OneRun(str(make_run("hung").folder)), "door", (0, 0))
+    kept_run = many_runs._KeptRun(OneRun(str(make_run("hung").folder)), "entry", (0, 0))
     ended, _ = os.pipe()
     many._watch(kept_run, (ended,))
 
@@ -328,7 +328,7 @@ def test_trainers_that_differ_in_what_a_keeper_needs_of_them_have_different_ones
                 assert shared_keeper() is None
 
 
-def test_a_folder_that_others_may_write_is_no_household(
+def test_a_folder_that_others_may_write_is_not_used_for_a_shared_keeper(
     home: SharedKeeper, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     open_to_all = tmp_path / "open"
@@ -338,12 +338,12 @@ def test_a_folder_that_others_may_write_is_no_household(
     assert shared_keeper() is None
 
 
-def test_a_door_to_a_run_that_is_gone_is_taken_away(home: SharedKeeper, tmp_path: Path) -> None:
+def test_the_entry_of_a_run_that_is_gone_is_removed(home: SharedKeeper, tmp_path: Path) -> None:
     home.announce(str(tmp_path / "was here"))
     many = ManyRuns(home)
     many.listens = False
     assert many.run()
-    assert list(home.doors()) == []
+    assert list(home.entries()) == []
     assert not (tmp_path / "was here").exists()
 
 

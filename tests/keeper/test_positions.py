@@ -82,7 +82,7 @@ def test_a_hole_that_an_interrupt_left_does_not_hide_the_rows_behind_it(make_run
     assert positions_of(run).look() == {"0": 12}
 
 
-def test_frames_and_torn_tails_are_told_apart(make_run: Any) -> None:
+def test_frames_and_torn_tails_are_distinguished(make_run: Any) -> None:
     run = make_run()
     for _ in range(3):
         run.writer.frame({"mark": "dump"})

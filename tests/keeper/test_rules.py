@@ -275,7 +275,7 @@ def test_rows_are_sealed_after_the_rules_have_looked_at_them(
     assert (len(seen), keeper._rules.skipped) == (len(logged), 0), "nothing was sealed before it was looked at"
 
 
-def test_a_memory_that_a_rule_cannot_use_lets_it_begin_anew(make_run: Any) -> None:
+def test_a_memory_that_a_rule_cannot_use_lets_it_begin_again(make_run: Any) -> None:
     run = make_run()
     for n in range(30):
         run.log()({"loss": math.nan if n > 20 else 1.0}, env_step=n)
@@ -292,7 +292,7 @@ def test_a_memory_that_a_rule_cannot_use_lets_it_begin_anew(make_run: Any) -> No
     assert len([words for words in said if "begins anew" in words]) == len(rollbook.health.DEFAULT)
 
 
-def test_a_rule_that_cannot_be_made_is_said_and_the_others_look(make_run: Any) -> None:
+def test_a_rule_that_cannot_be_made_is_reported_and_the_others_look(make_run: Any) -> None:
     run = make_run()
     run.log()({"loss": 1.0})
     said: list[str] = []

@@ -128,7 +128,7 @@ for line in sys.stdin:
     process.communicate()
 
 
-def test_what_is_sealed_is_told_from_the_footers_alone(make_run: Any) -> None:
+def test_what_is_sealed_is_known_from_the_footers_alone(make_run: Any) -> None:
     run = make_run()
     log = small_segments(run)
     for i in range(300):

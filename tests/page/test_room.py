@@ -38,7 +38,7 @@ def named_alike(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_names_that_differ_at_their_ends_can_be_told_apart_and_no_value_is_cut(
+def test_names_that_differ_at_their_ends_can_be_distinguished_and_no_value_is_cut(
     page: Any, serve: Any, named_alike: Path
 ) -> None:
     address = serve(named_alike)

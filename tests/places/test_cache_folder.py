@@ -41,7 +41,7 @@ def test_reading_without_a_cache_says_what_to_set(tmp_path, shipped, no_cache):
             read(f"file://{tmp_path}/store")
 
 
-def test_a_full_disk_under_the_cache_is_told(tmp_path, shipped, monkeypatch):
+def test_a_full_disk_under_the_cache_is_reported(tmp_path, shipped, monkeypatch):
     def full(*_arguments):
         raise OSError(errno.ENOSPC, "No space left on device")
 

@@ -203,7 +203,7 @@ def test_a_run_of_that_name_that_is_another_one_is_an_error(tmp_path, bucket):
         ("AuthorizationHeaderMalformed", 400, errors.WrongRegion),
     ],
 )
-def test_what_is_wrong_with_a_place_is_told_apart(code, status, error, bucket, proxy, monkeypatch):
+def test_what_is_wrong_with_a_remote_is_distinguished(code, status, error, bucket, proxy, monkeypatch):
     body = f"<Error><Code>{code}</Code><Message>no</Message></Error>".encode()
 
     def answer(handler):

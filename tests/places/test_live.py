@@ -444,7 +444,7 @@ def test_a_manifest_of_a_stranger_promises_a_day_at_most(tmp_path, store, due):
         assert manifest.promised_until() <= time.time() + 86_400
 
 
-def test_after_a_clock_went_back_an_idle_run_is_still_heard_of(tmp_path, store):
+def test_after_a_clock_went_back_an_idle_run_is_still_noticed(tmp_path, store):
     run = rollbook.init("cartpole", "ppo", dir=tmp_path / "runs", sinks=[], keeper="inline", remote=store)
     run.log({"train/return": 1.0}, env_step=1)
     run.internals.write_about()

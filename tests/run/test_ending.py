@@ -174,7 +174,7 @@ def test_last_words_that_fail_are_counted_and_the_run_ends(start: Start) -> None
     ("body", "status"),
     [("", "finished"), ("raise ValueError", "crashed"), ("os.kill(os.getpid(), signal.SIGTERM)", "killed")],
 )
-def test_last_words_are_said_however_the_program_ends(root: Path, body: str, status: str) -> None:
+def test_last_words_are_reported_however_the_program_ends(root: Path, body: str, status: str) -> None:
     forks = "if not os.fork():\n    run.finish()\n    os._exit(0)\n"
     run_program(root, f"run.on_finish(run.note)\n{forks}{body}")
     (book,) = rollbook.open(root)

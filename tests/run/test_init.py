@@ -118,7 +118,7 @@ def test_choices_outside_the_list_name_the_nearest(start: Start) -> None:
         ({"name": "csv", "filters": [["gate", {"when": print}]]}, "made by the keeper in another process"),
     ],
 )
-def test_a_sink_that_could_not_be_made_is_said_before_training_begins(
+def test_a_sink_that_could_not_be_made_is_reported_before_training_begins(
     start: Start, root: Path, sink: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(BadInput, match=said):  # UnknownOption is one
@@ -164,7 +164,7 @@ def test_a_clock_has_to_be_a_keyword(start: Start) -> None:
         start(clocks=["time"])
 
 
-def test_a_folder_that_cannot_be_written_is_said_at_once(start: Start, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_reported_at_once(start: Start, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(RunError, match="cannot be written"):
         start(dir=tmp_path / "file")
@@ -245,7 +245,7 @@ def test_never_makes_a_new_run_and_refuses_an_id_that_exists(start: Start) -> No
         start("p", "n", run_id="mine")
 
 
-def test_must_refuses_to_begin_anew_and_allow_does_not(start: Start) -> None:
+def test_must_refuses_to_begin_again_and_allow_does_not(start: Start) -> None:
     with pytest.raises(NothingToResume, match="resume='allow'"):
         start("p", "n", resume="must")
     first = start("p", "n", resume="allow")
@@ -310,7 +310,7 @@ def test_a_run_that_is_being_written_is_not_resumed_unless_taken_over(start: Sta
 
 
 @pytest.mark.filterwarnings("ignore:another process took this run over")  # the run's own thread may be the first to see
-def test_a_fenced_writer_is_told(start: Start) -> None:
+def test_a_fenced_writer_is_reported(start: Start) -> None:
     living = start("p", "n")
     for i in range(10):
         living.log({"a": i})

@@ -144,7 +144,7 @@ def test_a_resume_with_the_same_values_or_none_says_nothing(start: Start, recwar
     assert again.seed == 1
 
 
-def test_both_configuration_files_of_an_earlier_life_are_kept_beside_the_new_ones(start: Start) -> None:
+def test_both_configuration_files_of_an_earlier_attempt_are_kept_beside_the_new_ones(start: Start) -> None:
     def settings(name: str) -> Any:
         return ast.literal_eval((run.folder / name).read_text().partition("exp_config = ")[2])
 

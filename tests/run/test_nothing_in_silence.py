@@ -62,7 +62,7 @@ def test_strict_raises_for_it(tmp_path: Path, what: str) -> None:
         run.log(ODD[what][0])
 
 
-def test_what_cost_nothing_is_said_and_counted_apart_from_what_was_dropped(tmp_path: Path) -> None:
+def test_what_cost_nothing_is_reported_and_counted_apart_from_what_was_dropped(tmp_path: Path) -> None:
     with rollbook.init("p", "r", dir=tmp_path, sinks=[], keeper="inline", strict=True) as run:
         run.log({"x": 1.0})
         with pytest.warns(RollbookWarning, match="nothing is lost") as said:
@@ -107,7 +107,7 @@ def test_a_lone_surrogate_in_a_text_is_escaped_and_counted(run: Any) -> None:
     ],
     ids=["name and value", "a bare step", "keywords"],
 )
-def test_a_wrong_call_of_log_is_told_what_to_write(run: Any, call: Any, instead: str) -> None:
+def test_the_error_of_a_wrong_call_of_log_says_what_to_write(run: Any, call: Any, instead: str) -> None:
     for _ in range(12):
         run.log({"loss": 3})
     with pytest.raises(TypeError) as raised:

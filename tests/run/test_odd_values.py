@@ -126,7 +126,7 @@ def test_run_json_stays_json_whatever_is_in_it(start: Start) -> None:
     assert page["tags"] == ["a", "3"]
 
 
-def test_a_long_name_makes_no_read_dearer_and_names_that_end_in_nothing_are_told_apart(start: Start) -> None:
+def test_a_long_name_makes_no_read_dearer_and_names_that_end_in_nothing_are_distinguished(start: Start) -> None:
     """Names were compared as texts of one width, the longest times the rows (1.2 GB here), and without last NULs."""
     run = start()
     for step in range(300):

@@ -136,7 +136,7 @@ def test_a_checkpoint_that_is_named_and_missing_is_reported(start: Start) -> Non
         assert start().restore("best") is None
 
 
-def test_a_resumed_run_without_a_checkpoint_begins_anew_and_hides_what_was(start: Start) -> None:
+def test_a_resumed_run_without_a_checkpoint_begins_again_and_hides_what_was(start: Start) -> None:
     run = start()
     run.log({"loss": 9.0}, env_step=7)
     run.finish("killed")

@@ -46,7 +46,7 @@ class Broken(Memory):
 
 
 @pytest.mark.parametrize("keeper", ["thread", "inline", "process"])
-def test_a_sink_that_keeps_failing_reaches_the_bill_and_is_said_once(
+def test_a_sink_that_keeps_failing_reaches_the_bill_and_is_reported_once(
     start: Start, keeper: str, tuned: Callable[..., None]
 ) -> None:
     tuned(drain_here_seconds=1.2)
@@ -129,7 +129,7 @@ def test_a_sink_that_fails_at_the_very_end_stands_in_the_runs_page_too(start: St
     assert json.loads((run.folder / "run.json").read_text())["drops"] == run.bill()["drops"]
 
 
-def test_a_plan_whose_sink_cannot_be_made_is_told_of(start: Start) -> None:
+def test_a_plan_whose_sink_cannot_be_made_is_reported(start: Start) -> None:
     run = start()
     run.log({"x": 1.0})
     run._parts.ticker.stop()

@@ -168,7 +168,7 @@ def test_a_difference_says_with_which_result_it_goes_along(runs: rollbook.RunSet
     assert len(runs.where("seed = 1 and config.algo = 'ppo'").diff()) == 0
 
 
-def test_a_difference_tells_what_an_earlier_life_was_configured_with(tmp_path: Path) -> None:
+def test_a_difference_shows_the_configuration_of_an_earlier_attempt(tmp_path: Path) -> None:
     options: dict[str, Any] = {"dir": tmp_path, "sinks": [], "keeper": "inline", "rules": ()}
     rollbook.init("p", "a", config={"lr": 0.1}, **options).finish()
     rollbook.init("p", "a", config={"lr": 0.2}, resume="must", **options).finish()
@@ -360,7 +360,7 @@ def test_a_plan_is_kept_beside_the_runs_before_its_first_look(tmp_path: Path) ->
         (lambda runs: runs["ppo"], "runs.one"),
     ],
 )
-def test_bad_input_is_said(runs: rollbook.RunSet, ask: Any, words: str) -> None:
+def test_bad_input_is_reported(runs: rollbook.RunSet, ask: Any, words: str) -> None:
     with pytest.raises(BadInput, match=words):
         ask(runs)
 
@@ -447,7 +447,7 @@ def test_an_area_is_the_mean_height_of_a_curve_and_steps_are_those_to_the_first_
     }  # lower is better
 
 
-def test_of_steps_to_a_level_the_fewer_are_better_and_who_never_got_there_is_told(tmp_path: Path) -> None:
+def test_fewer_steps_to_a_level_are_better_and_groups_that_never_reach_it_are_reported(tmp_path: Path) -> None:
     for seed in range(8):
         for algo, pace in (("quick", 10), ("slow", 30)):
             x = [0, pace + seed, 200]

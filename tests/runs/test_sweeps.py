@@ -48,12 +48,12 @@ def test_a_setting_that_never_varies_is_not_shown() -> None:
     assert {each.name for each in found.settings} == {"config.lr", "config.clip", "config.size"}
 
 
-def test_where_no_setting_does_anything_none_is_said_to_matter() -> None:
+def test_where_no_setting_does_anything_none_is_shown_to_matter() -> None:
     found = tried(GRID, lambda each: 0.0, noise=1.0)
     assert "No setting stands out" in found.sentence
 
 
-def test_settings_that_always_change_together_are_told_as_one() -> None:
+def test_settings_that_always_change_together_are_reported_as_one() -> None:
     settings = {name: {**each, "config.batch": float(str(each["config.lr"])) * 7} for name, each in GRID.items()}
     found = tried(settings, lambda each: 1e5 * float(str(each["config.lr"])), noise=1.0)
     assert (found.settings[0].name, found.settings[0].together) == ("config.lr", ("config.batch",))
@@ -67,7 +67,7 @@ def test_the_best_configuration_comes_first_and_those_far_behind_are_not_the_bes
     assert not found.tried[-1].may_be_best
 
 
-def test_one_seed_each_says_that_seeds_and_settings_cannot_be_told_apart() -> None:
+def test_one_seed_each_says_that_seeds_and_settings_cannot_be_distinguished() -> None:
     found = tried({str(lr): {"config.lr": lr} for lr in (1, 2, 3, 4)}, lambda each: float(str(each["config.lr"])), 1)
     assert math.isnan(found.settings[0].share)
     assert math.isnan(found.seeds)
@@ -76,7 +76,7 @@ def test_one_seed_each_says_that_seeds_and_settings_cannot_be_told_apart() -> No
     assert "one seed" in found.todo
 
 
-def test_of_too_few_configurations_nothing_is_said_about_several_settings() -> None:
+def test_of_too_few_configurations_nothing_is_reported_about_several_settings() -> None:
     few = dict(list(GRID.items())[:5])
     found = tried(few, lambda each: 1e5 * float(str(each["config.lr"])), noise=1.0)
     assert all(math.isnan(each.share) for each in found.settings)
@@ -106,7 +106,7 @@ def test_a_run_that_repeats_another_of_the_same_seed_and_code_counts_once() -> N
     assert "2 runs left out: the same configuration, seed and code" in " ".join(found.notes)
 
 
-def test_no_score_at_all_is_said() -> None:
+def test_no_score_at_all_is_reported() -> None:
     found = sweep([Entry("a", "a", 0, "", None)], {"a": {"config.lr": 1}}, metric="test/return")
     assert found.sentence == "No finished run has a value of test/return."
 
@@ -122,7 +122,7 @@ def test_shares_are_the_same_whatever_the_unit_of_the_score() -> None:
     assert low <= share_of_levels(scores, labels) <= high
 
 
-def test_the_best_is_told_by_what_it_does_not_share_with_all_others() -> None:
+def test_the_best_is_described_by_what_it_does_not_share_with_all_others() -> None:
     found = tried(GRID, lambda each: 1e5 * float(str(each["config.lr"])), noise=0.1)
     assert "The best so far is lr 0.01, clip " in found.sentence
     assert "gamma" not in found.sentence

@@ -211,7 +211,7 @@ def test_a_comparison_at_a_step_uses_nothing_behind_it(client: TestClient, runs:
 
 
 @pytest.mark.parametrize("ask", [{"groups": []}, {"score": "nonsense"}, {"statistic": "mode"}])
-def test_what_cannot_be_compared_is_said(client: TestClient, runs: list[str], ask: dict[str, Any]) -> None:
+def test_what_cannot_be_compared_is_reported(client: TestClient, runs: list[str], ask: dict[str, Any]) -> None:
     whole = {"groups": groups_of(runs), "key": "train/return", **ask}
     assert client.post("/api/compare", json=whole).status_code == 400
 

@@ -57,7 +57,7 @@ def test_a_form_of_another_site_cannot_ask(client: TestClient) -> None:
     assert answer.status_code == 400
 
 
-def test_with_a_token_nothing_is_told_without_it(recorded: Path) -> None:
+def test_with_a_token_no_request_without_it_is_answered(recorded: Path) -> None:
     with client_of(recorded, token="secret", host="0.0.0.0") as client:
         assert code(client.get("/api/hello")) == "no_token"
         assert client.get("/api/openapi.json").status_code == 401
@@ -102,7 +102,7 @@ def test_a_body_that_is_too_large_is_not_read(client: TestClient) -> None:
 
 
 @pytest.mark.parametrize("body", ["", "[]", "1", "{", '{"limit": "many"}', '{"nonsense": 1}', "[" * 100_000])
-def test_a_body_that_is_no_question_is_said_to_be_none(client: TestClient, body: str) -> None:
+def test_a_body_that_is_not_a_question_is_refused(client: TestClient, body: str) -> None:
     answer = client.post("/api/runs", content=body, headers={"content-type": "application/json"})
     assert answer.status_code == 400
     assert code(answer) == "bad_input"

@@ -52,7 +52,7 @@ def test_a_socket_greets_and_answers(client: TestClient) -> None:
             assert json.loads(socket.receive_text())["error"]["code"] == "bad_input"
 
 
-def test_a_run_that_begins_and_ends_is_told(tmp_path: Path) -> None:
+def test_a_run_that_begins_and_ends_is_reported(tmp_path: Path) -> None:
     (tmp_path / "p").mkdir()
     with client_of(tmp_path) as client, client.websocket_connect(LIVE) as socket:
         watch(socket, "runs")
@@ -67,7 +67,7 @@ def test_a_run_that_begins_and_ends_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL here")
-def test_a_run_that_dies_is_told_with_the_line_that_continues_it(
+def test_a_run_that_dies_is_reported_with_the_line_that_continues_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code = (
@@ -95,7 +95,7 @@ def test_a_run_that_dies_is_told_with_the_line_that_continues_it(
     assert readers.stamp_of(str(folder)) == readers.stamp_of(str(folder)), "the dead write nothing"
 
 
-def test_new_rows_of_a_run_on_screen_are_told_and_can_be_read(tmp_path: Path) -> None:
+def test_new_rows_of_a_run_on_screen_are_reported_and_can_be_read(tmp_path: Path) -> None:
     with rollbook.init("p", "r", dir=tmp_path, sinks=[], keeper="inline") as run:
         run.log({"a": 1.0}, env_step=1)
         with client_of(tmp_path) as client, client.websocket_connect(LIVE) as socket:
@@ -151,7 +151,7 @@ def test_a_socket_from_another_site_is_refused(client: TestClient, headers: dict
         socket.receive_text()
 
 
-def test_a_socket_without_the_token_is_told_so(recorded: Path) -> None:
+def test_a_socket_without_the_token_is_refused_with_the_reason(recorded: Path) -> None:
     with client_of(recorded, token="secret", host="0.0.0.0") as client:
         with pytest.raises(WebSocketDisconnect) as refused, client.websocket_connect(LIVE) as socket:
             socket.receive_text()

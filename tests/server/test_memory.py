@@ -49,7 +49,7 @@ def test_no_more_books_stay_open_than_may(recorded: Path) -> None:
     assert len(readers) == 2
 
 
-def test_answers_are_forgotten_when_the_shelf_is_full() -> None:
+def test_answers_are_forgotten_when_the_cache_is_full() -> None:
     cache = AnswerCache(most_bytes=1_000)
     for number in range(100):
         cache.put(number, 1, f"answer {number}", 100)

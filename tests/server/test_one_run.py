@@ -187,7 +187,7 @@ def test_groups_that_teach_nothing_are_counted(rich: TestClient, run: str) -> No
     assert sum(point["new"] for point in novelty["points"]) < 40
 
 
-def test_time_is_told_by_stage(rich: TestClient, run: str) -> None:
+def test_time_is_shown_by_stage(rich: TestClient, run: str) -> None:
     answer = got(rich, f"/api/runs/{run}/timings", points=10)
     stages = {stage["name"]: stage for stage in answer["stages"]}
     assert set(stages) == {"update", "update/backward"}

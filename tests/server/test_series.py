@@ -64,7 +64,7 @@ def test_a_key_that_a_run_lacks_is_an_empty_curve_and_no_error(client: TestClien
     assert found[1][0]["n"]
 
 
-def test_an_axis_that_a_run_lacks_is_said_in_its_place(client: TestClient, runs: list[str]) -> None:
+def test_an_axis_that_a_run_lacks_is_reported_in_its_place(client: TestClient, runs: list[str]) -> None:
     ((entry, _),) = curves(client, runs=runs[:1], keys=["train/return"], x="gradient_step")
     assert entry["kind"] == "none"
     assert entry["error"]["code"] == "unknown_key"

@@ -57,7 +57,7 @@ def test_a_real_server_answers_on_a_free_port_and_ends(recorded: Path) -> None:
         get(server.address + "api/hello")
 
 
-def test_a_port_that_is_taken_is_said(recorded: Path) -> None:
+def test_a_port_that_is_taken_is_reported(recorded: Path) -> None:
     with listen(Settings((str(recorded),))) as server, pytest.raises(RollbookError, match="--port"):
         Listening(Settings((str(recorded),), port=server.settings.port))
 

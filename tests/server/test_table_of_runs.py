@@ -58,7 +58,7 @@ def test_runs_of_a_group_that_they_were_given_fold_whatever_their_names_are(tmp_
     assert {row["name"]: len(row["runs"]) for row in rows} == {"old": 2, "new": 2}
 
 
-def test_a_group_is_called_by_as_few_words_as_tell_it_apart() -> None:
+def test_a_group_is_called_by_as_few_words_as_distinguish_it() -> None:
     shared = {"config.env_steps": 100_000, "config.batch_size": None}
     other = {"config.env_steps": None, "config.batch_size": 64}
     many = [{**shared, "config.learning_rate": 0.0025}, {**other, "config.learning_rate": 0.0003}]
@@ -108,7 +108,7 @@ def test_rows_are_sorted_by_a_metric_and_those_without_it_stay_last(client: Test
     assert [row["run"] for row in down] == [row["run"] for row in reversed(up)]
 
 
-def test_rows_are_in_order_as_soon_as_their_numbers_are_there_told_or_not(
+def test_rows_are_in_order_as_soon_as_their_numbers_are_there(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(FactsCache, "_announce", lambda self: None)
@@ -218,7 +218,7 @@ def test_what_is_drawn_comes_with_the_table_so_that_its_curves_can_be_asked_for_
     assert table(client)["drawn"] is None
 
 
-def test_of_more_runs_than_are_quickly_opened_some_tell_their_keys_with_the_table(recorded: Path) -> None:
+def test_of_more_runs_than_are_quickly_opened_some_give_their_keys_with_the_table(recorded: Path) -> None:
     with client_of(recorded, limits=Limits(first_runs=6)) as client:
         assert not table(client, group_by=["auto"], draw_first=5)["drawn"]["is_part"]
     with client_of(recorded, limits=Limits(first_runs=2)) as client:

@@ -39,7 +39,7 @@ def test_speed_is_that_of_the_last_half_minute():
     assert board_of(*slow, *fast).steps_per_second() == pytest.approx(1000, rel=0.01)
 
 
-def test_what_cannot_be_told_is_not_made_up():
+def test_what_is_unknown_is_not_made_up():
     for board in (Board(), board_of(row(1.0, env_step=3)), board_of(row(1.0, {"x": 1.0}))):
         assert math.isnan(board.steps_per_second())
         assert math.isnan(board.seconds_left())

@@ -71,7 +71,7 @@ def test_the_long_table_leaves_out_the_same(write):
 
 
 @pytest.mark.parametrize("pattern", ["(", 3])
-def test_a_pattern_that_is_none_is_said(pattern):
+def test_a_pattern_that_is_none_is_reported(pattern):
     with pytest.raises(BadInput, match="csv sink was given leave_out"):
         Csv(leave_out=pattern)
 

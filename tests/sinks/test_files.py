@@ -75,7 +75,7 @@ def test_cutting_back_to_nothing_leaves_files_of_others_alone(name, run):
 
 
 @pytest.mark.parametrize("name", FILE_SINKS)
-def test_a_folder_that_was_moved_away_is_made_anew(name, run):
+def test_a_folder_that_was_moved_away_is_made_again(name, run):
     sink = sinks.make(name, all=True)
     sink.open(run)
     sink.write([Row(0.0, {}, {"a/x": 1.0})])

@@ -58,7 +58,7 @@ def test_an_unknown_option_is_answered_with_those_there_are():
         sinks.make("terminal", every_seconds=-1)
 
 
-def test_what_is_said_of_the_default_sinks_without_loading_them_is_true():
+def test_what_is_known_of_the_default_sinks_without_loading_them_is_true():
     for name in sinks.names():
         assert (name in sinks.LIVE) == _registry.fact(name, "is_live", False), name
     assert sinks.without_live(["terminal", {"name": "terminal", "rows": 3}, "csv"]) == ["csv"]
@@ -92,7 +92,7 @@ def test_asking_for_a_sink_loads_nothing_heavy():
 
 
 @pytest.mark.parametrize("name", ["wandb", "mlflow", "neptune", "trackio", "tensorboard"])
-def test_a_sink_whose_package_is_missing_is_told_of_at_once_and_loads_nothing(name, monkeypatch):
+def test_a_sink_whose_package_is_missing_is_reported_at_once_and_loads_nothing(name, monkeypatch):
     import importlib.util
 
     loaded = set(sys.modules)

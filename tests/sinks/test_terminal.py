@@ -72,7 +72,7 @@ def test_without_a_terminal_reports_become_rarer_down_to_one_a_minute(run, clock
     assert len(times) < 400
 
 
-def test_without_a_terminal_a_note_a_rewind_and_the_end_are_said_soon(run, clock):
+def test_without_a_terminal_a_note_a_rewind_and_the_end_are_reported_soon(run, clock):
     out = io.StringIO()
     sink = Terminal(stream=out, clock=clock)
     sink.open(run)
@@ -119,7 +119,7 @@ def test_a_total_that_comes_to_be_known_later_makes_the_bar(run, clock):
     sink.close()
 
 
-def test_notes_are_said_and_cannot_drive_the_terminal(run, clock):
+def test_notes_are_reported_and_cannot_drive_the_terminal(run, clock):
     out = io.StringIO()
     sink = Terminal(stream=out, clock=clock)
     sink.open(run)

@@ -163,7 +163,7 @@ def test_raw_rows_stay_reachable() -> None:
     assert found.raw[0].y.tolist() == [1, 2, 3]
 
 
-def test_runs_without_a_common_point_are_told_apart() -> None:
+def test_runs_without_a_common_point_are_distinguished() -> None:
     runs = {"a": ([0, 10], [1, 2]), "b": ([20, 30], [1, 2])}
     with pytest.raises(BadInput, match="no common point: one begins at 20, another has ended at 10"):
         align(runs, span="all")

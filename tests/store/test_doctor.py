@@ -177,7 +177,7 @@ def test_random_bytes_are_no_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", some_of([None, "[]", "", "{", "\x00\x01"], 2))
-def test_a_lost_run_page_is_made_anew_from_what_is_left(originals: dict[str, Path], copy: Path, content: Any) -> None:
+def test_a_lost_run_page_is_made_again_from_what_is_left(originals: dict[str, Path], copy: Path, content: Any) -> None:
     page = copy / "run.json"
     if content is None:
         page.unlink()
@@ -196,7 +196,7 @@ def test_a_lost_run_page_is_made_anew_from_what_is_left(originals: dict[str, Pat
     assert verify(copy) == []
 
 
-def test_a_page_that_is_made_anew_knows_the_rewinds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_that_is_made_again_knows_the_rewinds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ROLLBOOK_RUN_ID", raising=False)
     options: dict[str, Any] = {"dir": tmp_path, "sinks": [], "keeper": "inline"}
     with rollbook.init("p", "n", **options) as run:

@@ -89,7 +89,7 @@ def test_resuming_twice_from_the_same_checkpoint_leaves_one_history(
     assert values(run) == [0, 1, 200, 201, 202]
 
 
-def test_a_life_without_a_parent_begins_anew(tmp_path: Path, after: Callable[[Path], None]) -> None:
+def test_an_attempt_without_a_parent_begins_again(tmp_path: Path, after: Callable[[Path], None]) -> None:
     run = three_lives(tmp_path)
     write_run(run, attempts=[attempt(1), attempt(2, 1), attempt(3)])
     after(run)

@@ -164,7 +164,7 @@ def test_small_parts_that_are_merged_while_they_are_read_are_read_where_they_are
         {"table": "x" * 31, "n": 1, "columns": {}},
     ],
 )
-def test_the_first_bytes_of_a_frame_tell_its_table(payload: dict[str, Any]) -> None:
+def test_the_first_bytes_of_a_frame_name_its_table(payload: dict[str, Any]) -> None:
     assert table_of(encode(payload)[0]) == group_of(payload)[0]
 
 

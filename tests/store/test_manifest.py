@@ -168,7 +168,7 @@ def test_what_a_life_was_started_with_survives_any_number_of_later_ones() -> Non
     assert len(json.dumps(fields["attempts"][2])) < 120  # differences only
 
 
-def test_one_implementation_tells_which_lives_count(tmp_path: Path) -> None:
+def test_one_implementation_decides_which_attempts_count(tmp_path: Path) -> None:
     from rollbook.capture.samples.seen_file import effective_until
     from rollbook.storage.history import History
 
@@ -179,7 +179,7 @@ def test_one_implementation_tells_which_lives_count(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damaged", [3, "text", [{"n": "1"}], [{"n": 1, "cut": {"writers": 3}}, {"n": 2, "parent": 1}]])
-def test_verify_names_damaged_lives_and_repair_makes_them_anew(damaged: Any, tmp_path: Path) -> None:
+def test_verify_names_damaged_attempts_and_repair_makes_them_again(damaged: Any, tmp_path: Path) -> None:
     with rollbook.init("p", "n", dir=tmp_path, sinks=[], keeper="inline", seed=3) as run:
         run.log({"x": 1.0}, env_step=1)
         run.save_checkpoint({"w": 1})

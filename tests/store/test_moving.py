@@ -226,7 +226,7 @@ def test_parts_that_come_one_by_one_as_another_host_joins_are_whole_however_they
 
 
 @pytest.mark.parametrize("gone", some_of([[0], [1, 2], [7, 8, 9], list(range(10)), [1], [3], [0, 1, 2], [9]], 4))
-def test_a_part_that_is_away_while_its_stream_is_sealed_is_told_and_is_whole_when_it_is_back(
+def test_a_part_that_is_away_while_its_stream_is_sealed_is_reported_and_is_whole_when_it_is_back(
     tmp_path: Path, gone: list[int]
 ) -> None:
     run = make_run(tmp_path)
@@ -259,7 +259,7 @@ def test_a_part_that_is_away_while_its_stream_is_sealed_is_told_and_is_whole_whe
 
 
 @pytest.mark.parametrize("merged", ["as they were sealed", "merged", "merged while it is away"])
-def test_the_last_rows_of_a_finished_run_are_told_if_their_file_is_moved_away(tmp_path: Path, merged: str) -> None:
+def test_the_last_rows_of_a_finished_run_are_reported_if_their_file_is_moved_away(tmp_path: Path, merged: str) -> None:
     """Nothing was sealed behind them, and their writers are gone. Of a copy without what sealing remembers, as `join`
     and `pull` make it, nobody knows."""
     run = make_run(tmp_path)
@@ -305,7 +305,7 @@ def test_the_last_rows_of_a_finished_run_are_told_if_their_file_is_moved_away(tm
 
 @pytest.mark.parametrize("damaged", ["wholly", "in a row group"])
 @pytest.mark.parametrize(("broken", "gone"), some_of([(2, 5), (9, 2), (0, 9), (5, 2), (2, 9), (8, 0)], 2))
-def test_a_part_that_is_away_is_told_also_when_another_one_was_damaged_and_set_aside(
+def test_a_part_that_is_away_is_reported_also_when_another_one_was_damaged_and_set_aside(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: int, gone: int, damaged: str
 ) -> None:
     unmerged = partial(seal, sizes=LATE._replace(largest=1))  # the end merges nothing

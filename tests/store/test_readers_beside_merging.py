@@ -203,7 +203,7 @@ def test_a_read_is_whole_when_its_parts_are_merged_under_it(
 
 
 @pytest.mark.parametrize("read", ["metrics", "series", "samples", "samples where", "sql of metrics", "sql of samples"])
-def test_a_read_from_a_store_is_whole_when_the_run_is_merged_and_shipped_anew(
+def test_a_read_from_a_store_is_whole_when_the_run_is_merged_and_shipped_again(
     run: Path,
     merged: Path,
     tmp_path: Path,

@@ -162,7 +162,7 @@ def test_unlocked_it_may_do_more(run: Path, tmp_path: Path) -> None:
     "query", ["from metrics limit 1", "describe metrics", "summarize metrics", "explain select 1 from metrics",
               "with x as (from metrics) select count(*) from x", "pivot metrics on scope using count(*)", "values (1)"]
 )  # fmt: skip
-def test_every_way_to_ask_is_heard(run: Path, query: str) -> None:
+def test_every_way_to_ask_is_answered(run: Path, query: str) -> None:
     assert Book(run).sql(query).fetchall()
 
 

@@ -11,7 +11,7 @@ accelerator.end_training()
 
 from __future__ import annotations
 
-from rollbook.adapters._door import Door
+from rollbook.adapters._run import JoinedRun
 from rollbook.ground.optional import need
 
 TYPE_CHECKING = False
@@ -53,7 +53,7 @@ class RollbookTracker(_Base):
         super().__init__()
         self.run: Any = None
         self._project, self._given, self._options = run_name, run, run_options
-        self._door: Door | None = None
+        self._joined: JoinedRun | None = None
 
     @property
     def tracker(self) -> Any:
@@ -65,13 +65,13 @@ class RollbookTracker(_Base):
         """Find or open the run. Accelerate calls it in `init_trackers`."""
         self._open()
 
-    def _open(self) -> Door:
-        if self._door is None:
+    def _open(self) -> JoinedRun:
+        if self._joined is None:
             from rollbook.run.arguments import program_name
 
-            self._door = Door("RollbookTracker", self._given, self._project, program_name(), self._options)
-            self.run = self._door.run
-        return self._door
+            self._joined = JoinedRun("RollbookTracker", self._given, self._project, program_name(), self._options)
+            self.run = self._joined.run
+        return self._joined
 
     @_on_main_process
     def store_init_configuration(self, values: Mapping[str, object]) -> None:
@@ -113,8 +113,8 @@ class RollbookTracker(_Base):
     @_on_main_process
     def finish(self) -> None:
         """Finish the run if it was opened here. Accelerate calls it in `end_training`."""
-        if self._door is not None:
-            self._door.finish()
+        if self._joined is not None:
+            self._joined.finish()
 
 
 def register() -> None:

@@ -7,7 +7,7 @@ run.finish()
 
 from __future__ import annotations
 
-from rollbook.adapters._door import Door
+from rollbook.adapters._run import JoinedRun
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,11 +28,11 @@ def progress(
       clock: what the first argument counts: environment steps, except in ARS, ES and behaviour cloning.
       run_options: arguments of `rollbook.init`. If any is given, a new run is opened instead of using the current one.
     """
-    door = Door("brax.progress", run, "brax", "train", run_options)
+    joined = JoinedRun("brax.progress", run, "brax", "train", run_options)
 
     def progress_fn(num_steps: int, metrics: Mapping[str, object]) -> None:
         """Log what Brax measured."""
-        door.keep("progress", "recording progress", lambda: door.log(dict(metrics), **{clock: int(num_steps)}))
+        joined.keep("progress", "recording progress", lambda: joined.log(dict(metrics), **{clock: int(num_steps)}))
         if then is not None:
             then(num_steps, metrics)
 
@@ -46,21 +46,21 @@ def checkpoints(run: object = None, then: Callable[..., object] | None = None) -
       run: a run or a scope of a run. None uses the current run.
       then: the program's own `policy_params_fn`, called afterwards with the same arguments.
     """
-    door = Door("brax.checkpoints", run, "brax", "train", {})
+    joined = JoinedRun("brax.checkpoints", run, "brax", "train", {})
 
     def policy_params_fn(current_step: int, make_policy: Any, params: Any) -> None:
         """Save the parameters: {path in the tree: array}."""
-        door.keep("checkpoint", "saving parameters", _save, door, int(current_step), params)
+        joined.keep("checkpoint", "saving parameters", _save, joined, int(current_step), params)
         if then is not None:
             then(current_step, make_policy, params)
 
     return policy_params_fn
 
 
-def _save(door: Door, step: int, params: Any) -> None:
+def _save(joined: JoinedRun, step: int, params: Any) -> None:
     import jax
     import numpy as np
 
     leaves, _ = jax.tree_util.tree_flatten_with_path(params)
     arrays = {jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in leaves}
-    door.run.run.save_checkpoint(arrays, rng=False, through="env_step", env_step=step)
+    joined.run.run.save_checkpoint(arrays, rng=False, through="env_step", env_step=step)

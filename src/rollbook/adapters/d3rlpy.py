@@ -7,7 +7,7 @@ To keep d3rlpy's own files as well: `CombineAdapterFactory([FileAdapterFactory()
 
 from __future__ import annotations
 
-from rollbook.adapters._door import Door
+from rollbook.adapters._run import JoinedRun
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,8 +39,8 @@ class RollbookAdapterFactory:
           experiment_name: d3rlpy's name of the training; the default name of the run.
           n_steps_per_epoch: not used; d3rlpy passes it to every factory.
         """
-        door = Door("RollbookAdapterFactory", self._given, "d3rlpy", experiment_name, self._options)
-        return RollbookAdapter(door, algo, models=self._models, gradients=self._gradients)
+        joined = JoinedRun("RollbookAdapterFactory", self._given, "d3rlpy", experiment_name, self._options)
+        return RollbookAdapter(joined, algo, models=self._models, gradients=self._gradients)
 
 
 class RollbookAdapter:
@@ -49,20 +49,20 @@ class RollbookAdapter:
     Arguments as in `d3rlpy.logging.LoggerAdapter`.
 
     Args:
-      door: the run to write to.
+      joined: the run to write to.
       algo: the algorithm, for its gradients.
       models, gradients: see `RollbookAdapterFactory`.
     """
 
-    def __init__(self, door: Door, algo: Any, *, models: bool, gradients: bool) -> None:
-        self.run = door.run
-        self._door, self._algo, self._models, self._gradients = door, algo, models, gradients
+    def __init__(self, joined: JoinedRun, algo: Any, *, models: bool, gradients: bool) -> None:
+        self.run = joined.run
+        self._joined, self._algo, self._models, self._gradients = joined, algo, models, gradients
         self._row: dict[str, object] = {}
         self._watched: int | None = None
 
     def write_params(self, params: Mapping[str, object]) -> None:
         """Add the parameters to the run's config."""
-        self._door.settings(dict(params), params.get("seed"))
+        self._joined.settings(dict(params), params.get("seed"))
 
     def before_write_metric(self, epoch: int, step: int) -> None:
         """Begin a row."""
@@ -74,14 +74,14 @@ class RollbookAdapter:
 
     def after_write_metric(self, epoch: int, step: int) -> None:
         """Log the complete row, with the clocks `step` and `epoch`."""
-        self._door.log(self._row, step=step, epoch=epoch)
+        self._joined.log(self._row, step=step, epoch=epoch)
         self._row = {}
 
     def watch_model(self, epoch: int, step: int) -> None:
         """Log histograms of the gradients once an epoch, if `gradients` is set; d3rlpy calls this at every step."""
         if self._gradients and epoch != self._watched and self._algo.impl is not None:
             self._watched = epoch
-            self._door.keep("gradients", "keeping gradients", self._watch, step)
+            self._joined.keep("gradients", "keeping gradients", self._watch, step)
 
     def _watch(self, step: int) -> None:
         for name, gradient in self._algo.impl.modules.get_gradients():
@@ -90,7 +90,7 @@ class RollbookAdapter:
     def save_model(self, epoch: int, algo: Any) -> None:
         """Save the model into the run's folder; d3rlpy passes its step as `epoch`."""
         if self._models:
-            self._door.keep("checkpoint", "saving a model", self._save, epoch, algo)
+            self._joined.keep("checkpoint", "saving a model", self._save, epoch, algo)
 
     def _save(self, step: int, algo: Any) -> None:
         write = lambda path: algo.save(str(path))  # noqa: E731
@@ -98,4 +98,4 @@ class RollbookAdapter:
 
     def close(self) -> None:
         """Finish the run if it was opened for this training."""
-        self._door.finish()
+        self._joined.finish()

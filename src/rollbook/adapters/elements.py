@@ -6,7 +6,7 @@ logger = elements.Logger(step, outputs)
 
 from __future__ import annotations
 
-from rollbook.adapters._door import Door
+from rollbook.adapters._run import JoinedRun
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ class RollbookOutput:
     def __init__(self, run: object = None, *, fps: float = 20.0, **run_options: Any) -> None:
         from rollbook.run.arguments import program_name
 
-        self._door = Door("RollbookOutput", run, "dreamerv3", program_name(), run_options)
-        self.run, self._fps = self._door.run, fps
+        self._joined = JoinedRun("RollbookOutput", run, "dreamerv3", program_name(), run_options)
+        self.run, self._fps = self._joined.run, fps
 
     def __call__(self, summaries: Iterable[tuple[int, str, Any]]) -> None:
         """Log what was collected since the last call: (step, name, value). All numbers of a step form one row.
@@ -44,14 +44,14 @@ class RollbookOutput:
         rows: dict[int, dict[str, object]] = {}
         for step, name, value in summaries:
             if isinstance(value, str):
-                self._door.keep("text", "keeping a text", lambda k, v, s: self.run.log_text(k, v, env_step=s),
+                self._joined.keep("text", "keeping a text", lambda k, v, s: self.run.log_text(k, v, env_step=s),
                                 name, value, step)  # fmt: skip
             elif not getattr(value, "ndim", 0):
                 rows.setdefault(step, {})[name] = value
             else:
-                self._door.keep("media", f"keeping {name!r}", self._shaped, name, value, step)
+                self._joined.keep("media", f"keeping {name!r}", self._shaped, name, value, step)
         for step, row in rows.items():
-            self._door.log(row, env_step=step)
+            self._joined.log(row, env_step=step)
 
     def _shaped(self, name: str, value: Any, step: int) -> None:
         if value.ndim == 1:
@@ -63,4 +63,4 @@ class RollbookOutput:
 
     def wait(self) -> None:
         """Finish the run if it was opened here. `Logger.close()` calls this."""
-        self._door.finish()
+        self._joined.finish()

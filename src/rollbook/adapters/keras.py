@@ -5,7 +5,7 @@ model.fit(x, y, epochs=10, callbacks=[RollbookCallback(project="digits", seed=1)
 
 from __future__ import annotations
 
-from rollbook.adapters._door import Door
+from rollbook.adapters._run import JoinedRun
 from rollbook.ground.optional import need
 
 TYPE_CHECKING = False
@@ -38,32 +38,32 @@ class RollbookCallback(_Base):
         super().__init__()
         self.run: Any = None
         self._given, self._options, self._every = run, run_options, every
-        self._door: Door | None = None
+        self._joined: JoinedRun | None = None
         self._batches = 0
 
     def on_train_begin(self, logs: Any = None) -> None:
         """Find or open the run; a second `fit` continues it. Keeps the arguments of `fit` and of the optimizer."""
-        if self._door is None:
+        if self._joined is None:
             name = str(getattr(self.model, "name", "") or "fit")
-            self._door = Door("RollbookCallback", self._given, "keras", name, self._options)
-            self.run = self._door.run
-        self._door.keep("config", "keeping the configuration", self._keep)
+            self._joined = JoinedRun("RollbookCallback", self._given, "keras", name, self._options)
+            self.run = self._joined.run
+        self._joined.keep("config", "keeping the configuration", self._keep)
 
     def _keep(self) -> None:
-        assert self._door is not None
+        assert self._joined is not None
         optimizer = getattr(self.model, "optimizer", None)
         settings: dict[str, object] = {"fit": dict(self.params or {})}
         if optimizer is not None:
             settings["optimizer"] = optimizer.get_config()
-        self._door.settings(settings)
+        self._joined.settings(settings)
 
     def on_train_batch_end(self, batch: int, logs: Mapping[str, object] | None = None) -> None:
         """Count the batch: Keras' own number restarts with each epoch."""
         self._batches += 1
-        if self._door is not None and self._every and self._batches % self._every == 0:
-            self._door.log({f"batch/{name}": value for name, value in (logs or {}).items()}, step=self._batches)
+        if self._joined is not None and self._every and self._batches % self._every == 0:
+            self._joined.log({f"batch/{name}": value for name, value in (logs or {}).items()}, step=self._batches)
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, object] | None = None) -> None:
         """Log one row under the native names, with the clocks `epoch` (from 1) and `step` (batches so far)."""
-        if self._door is not None:
-            self._door.log(dict(logs or {}), epoch=epoch + 1, step=self._batches)
+        if self._joined is not None:
+            self._joined.log(dict(logs or {}), epoch=epoch + 1, step=self._batches)

@@ -15,7 +15,7 @@ import os
 import sys
 from importlib.util import find_spec
 
-from rollbook.adapters._door import Door
+from rollbook.adapters._run import JoinedRun
 from rollbook.ground.optional import need
 
 TYPE_CHECKING = False
@@ -69,17 +69,17 @@ class RollbookLogger(_Base):
         super().__init__()
         self._project, self._given, self._options = project, run, run_options
         self._save_dir = None if save_dir is None else os.fspath(save_dir)
-        self._door: Door | None = None
+        self._joined: JoinedRun | None = None
         self._saved: dict[str, float] = {}
         if run is not None:
             self._open()
 
-    def _open(self) -> Door:
-        if self._door is None:
+    def _open(self) -> JoinedRun:
+        if self._joined is None:
             from rollbook.run.arguments import program_name
 
-            self._door = Door("RollbookLogger", self._given, self._project, program_name(), self._options)
-        return self._door
+            self._joined = JoinedRun("RollbookLogger", self._given, self._project, program_name(), self._options)
+        return self._joined
 
     # -- what Lightning reads
 
@@ -146,8 +146,8 @@ class RollbookLogger(_Base):
         Args:
           checkpoint_callback: the ModelCheckpoint whose list of files is read.
         """
-        door = self._open()
-        door.keep("checkpoint", "registering a checkpoint", self._register, door.run, checkpoint_callback)
+        joined = self._open()
+        joined.keep("checkpoint", "registering a checkpoint", self._register, joined.run, checkpoint_callback)
 
     def _register(self, run: Any, callback: Any) -> None:
         found: dict[str, Any] = {}
@@ -176,8 +176,8 @@ class RollbookLogger(_Base):
     @_rank_zero
     def close(self) -> None:
         """Finish the run if it was opened here. At the end of the program this happens automatically."""
-        if self._door is not None:
-            self._door.finish()
+        if self._joined is not None:
+            self._joined.finish()
 
 
 def _saved_by(callback: Any) -> Iterator[tuple[str, Any]]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import functools
 import re
 
-from rollbook.adapters._door import Door
+from rollbook.adapters._run import JoinedRun
 from rollbook.errors import BadInput
 from rollbook.ground.values import flatten
 
@@ -41,8 +41,8 @@ class RollbookLogger:
     def __init__(
         self, run: object = None, *, project: str = "nemo-rl", name: str = "train", **run_options: object
     ) -> None:
-        self._door = Door("RollbookLogger", run, project, name, run_options)
-        self.run = self._door.run
+        self._joined = JoinedRun("RollbookLogger", run, project, name, run_options)
+        self.run = self._joined.run
 
     def log_metrics(
         self,
@@ -63,9 +63,9 @@ class RollbookLogger:
         """
         row = {f"{prefix}/{name}" if prefix and name != step_metric else name: cell for name, cell in flatten(metrics)}
         if step_metric is not None and step_metric in metrics:
-            self._door.log(row)
+            self._joined.log(row)
         else:
-            self._door.log(row, step=int(step), gradient_step=int(step))
+            self._joined.log(row, step=int(step), gradient_step=int(step))
 
     def log_hyperparams(self, params: Mapping[str, Any]) -> None:
         """Add to the configuration of the run.
@@ -73,7 +73,7 @@ class RollbookLogger:
         Args:
           params: setting -> value. Existing entries stay.
         """
-        self._door.settings(dict(params))
+        self._joined.settings(dict(params))
 
     def log_histogram(self, histogram: list[Any], step: int, name: str) -> None:
         """Log the values, raw.
@@ -83,10 +83,10 @@ class RollbookLogger:
           step: NeMo-RL's step; the clocks `step` and `gradient_step`.
           name: the key.
         """
-        self._door.keep("nemo_histogram", "keeping a histogram", self._histogram, histogram, step, name)
+        self._joined.keep("nemo_histogram", "keeping a histogram", self._histogram, histogram, step, name)
 
     def _histogram(self, histogram: list[Any], step: int, name: str) -> None:
-        self._door.run.log_histogram(name, histogram, step=int(step), gradient_step=int(step))
+        self._joined.run.log_histogram(name, histogram, step=int(step), gradient_step=int(step))
 
     def log_plot(self, figure: Any, step: int, name: str) -> None:
         """Keep a figure of matplotlib as an image.
@@ -96,14 +96,14 @@ class RollbookLogger:
           step: NeMo-RL's step; the clocks `step` and `gradient_step`.
           name: the key.
         """
-        self._door.keep("nemo_plot", "keeping a plot", self._plot, figure, step, name)
+        self._joined.keep("nemo_plot", "keeping a plot", self._plot, figure, step, name)
 
     def _plot(self, figure: Any, step: int, name: str) -> None:
         import numpy as np
 
         figure.canvas.draw()
         pixels = np.asarray(figure.canvas.buffer_rgba())[..., :3]
-        self._door.run.log_image(name, pixels, step=int(step), gradient_step=int(step))
+        self._joined.run.log_image(name, pixels, step=int(step), gradient_step=int(step))
 
     def log_batch(self, batch: Mapping[str, Any], filename: str) -> None:
         """Log a training or validation batch, whose step and kind the name of its file has, as rollouts.
@@ -115,7 +115,7 @@ class RollbookLogger:
         match = _FILE.fullmatch(filename)
         if match is not None:
             mode = "train" if match[1] == "train" else "eval"
-            self._door.keep("nemo_rollouts", "keeping rollouts", self._rollouts, batch, mode, int(match[2]))
+            self._joined.keep("nemo_rollouts", "keeping rollouts", self._rollouts, batch, mode, int(match[2]))
 
     def _rollouts(self, batch: Mapping[str, Any], mode: str, step: int) -> None:
         import numpy as np
@@ -134,7 +134,7 @@ class RollbookLogger:
             if columns.get(name):
                 pairs = zip(columns[name], lengths, strict=True)
                 lists[column] = [np.asarray(own).astype(kind)[: None if k < 0 else k] for own, k in pairs]
-        ids = self._door.run.run.rollouts.log_many(
+        ids = self._joined.run.run.rollouts.log_many(
             completions=["\n".join(map(str, own)) if isinstance(own, (list, tuple)) else str(own) for own in texts],
             reward=_numbers(columns.get("rewards")),
             mode=mode,
@@ -148,8 +148,8 @@ class RollbookLogger:
         used = [bool(cell) for cell in _numbers(columns["sample_loss_mask"]) or []]
         advantages = self._advantages(columns, lists.get("mask"), n)
         for is_used, report in (
-            (True, self._door.run.run.rollouts.trained),
-            (False, self._door.run.run.rollouts.dropped),
+            (True, self._joined.run.run.rollouts.trained),
+            (False, self._joined.run.run.rollouts.dropped),
         ):
             chosen = [place for place in range(n) if used[place] is is_used]
             if chosen:
@@ -170,7 +170,7 @@ class RollbookLogger:
 
     def finish(self) -> None:
         """Finish the run if it was opened here."""
-        self._door.finish()
+        self._joined.finish()
 
 
 def join(logger: Any, run: object = None, **options: Any) -> RollbookLogger:

@@ -11,7 +11,7 @@ seen here.
 
 from __future__ import annotations
 
-from rollbook.adapters._door import Door
+from rollbook.adapters._run import JoinedRun
 from rollbook.errors import BadInput
 
 TYPE_CHECKING = False
@@ -35,13 +35,13 @@ class RollbookLogger:
     def __init__(self, args: Any = None, run: object = None, *, also: Any = None, **run_options: object) -> None:
         named = getattr(getattr(args, "logger", None), "wandb", None)
         project, name = getattr(named, "project", None), getattr(named, "run_name", None)
-        self._door = Door("RollbookLogger", run, str(project or "openrlhf"), str(name or "train"), run_options)
-        self.run, self._also = self._door.run, also
+        self._joined = JoinedRun("RollbookLogger", run, str(project or "openrlhf"), str(name or "train"), run_options)
+        self.run, self._also = self._joined.run, also
         if args is not None:
-            self._door.keep("config", "keeping the configuration", self._config, args)
+            self._joined.keep("config", "keeping the configuration", self._config, args)
 
     def _config(self, args: Any) -> None:
-        self._door.settings(_plain(args), getattr(args, "seed", None))
+        self._joined.settings(_plain(args), getattr(args, "seed", None))
 
     def log_train(self, global_step: int, logs_dict: Mapping[str, Any]) -> None:
         """One row under `train/<key>`; `generated_samples` (text, reward) is a rollout.
@@ -55,7 +55,7 @@ class RollbookLogger:
         numbers = dict(logs_dict)
         sample = numbers.pop("generated_samples", None)
         if sample:
-            self._door.keep("openrlhf_sample", "keeping a generated sample", self._sample, int(global_step), sample)
+            self._joined.keep("openrlhf_sample", "keeping a generated sample", self._sample, int(global_step), sample)
         self._log("train", global_step, numbers)
 
     def log_eval(self, global_step: int, logs_dict: Mapping[str, Any]) -> None:
@@ -73,15 +73,15 @@ class RollbookLogger:
         """End the other tracker, and the run if it was opened here."""
         if self._also is not None:
             self._also.close()
-        self._door.finish()
+        self._joined.finish()
 
     def _log(self, scope: str, step: int, numbers: Mapping[str, Any]) -> None:
         row = {f"{scope}/{name}": value for name, value in numbers.items() if value is not None}
-        self._door.log(row, step=int(step), gradient_step=int(step))
+        self._joined.log(row, step=int(step), gradient_step=int(step))
 
     def _sample(self, step: int, sample: Any) -> None:
         text, reward = sample
-        self._door.run.run.rollouts.log_many(
+        self._joined.run.run.rollouts.log_many(
             completions=[text], reward=[float(reward)], mode="train", gradient_step=step, step=step
         )
 

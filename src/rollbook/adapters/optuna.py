@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 
-from rollbook.adapters._door import Door
+from rollbook.adapters._run import JoinedRun
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,8 +34,8 @@ class RollbookCallback:
     def __init__(self, run: object = None, **run_options: Any) -> None:
         from rollbook.run.arguments import program_name
 
-        self._door = Door("RollbookCallback", run, "optuna", program_name(), run_options)
-        self.run: Any = self._door.run
+        self._joined = JoinedRun("RollbookCallback", run, "optuna", program_name(), run_options)
+        self.run: Any = self._joined.run
         self._lock, self._has_settings = threading.Lock(), False
 
     def __call__(self, study: Any, trial: Any) -> None:
@@ -50,12 +50,12 @@ class RollbookCallback:
         with self._lock:
             if not self._has_settings:
                 self._has_settings = True
-                self._door.keep("config", "keeping the study's settings", self._keep_settings, study)
-            self._door.keep("trial", "keeping a trial", self._keep_trial, study, trial)
+                self._joined.keep("config", "keeping the study's settings", self._keep_settings, study)
+            self._joined.keep("trial", "keeping a trial", self._keep_trial, study, trial)
 
     def close(self) -> None:
         """Finish the run if it was opened here. At the end of the program this happens automatically."""
-        self._door.finish()
+        self._joined.finish()
 
     def _keep_settings(self, study: Any) -> None:
         settings = {
@@ -64,7 +64,7 @@ class RollbookCallback:
             "sampler": type(study.sampler).__name__,
             "pruner": type(study.pruner).__name__,
         }
-        self._door.settings(settings)
+        self._joined.settings(settings)
 
     def _keep_trial(self, study: Any, trial: Any) -> None:
         state = trial.state.name
@@ -80,7 +80,7 @@ class RollbookCallback:
         row.update({f"params/{name}": value for name, value in trial.params.items()})
         if trial.duration is not None:
             row["duration_seconds"] = trial.duration.total_seconds()
-        self._door.log(row, step=trial.number)
+        self._joined.log(row, step=trial.number)
         if state == "COMPLETE" and len(study.directions) == 1:
             best = study.best_trial
             self.run.run.summary.update(

@@ -10,7 +10,7 @@ are those of verifiers at 00eee6c (`Episode.to_record`).
 
 from __future__ import annotations
 
-from rollbook.adapters._door import Door
+from rollbook.adapters._run import JoinedRun
 from rollbook.errors import BadInput
 
 TYPE_CHECKING = False
@@ -48,8 +48,8 @@ class RollbookMonitor:
         **run_options: object,
     ) -> None:  # fmt: skip
         self.config = config
-        self._door = Door("RollbookMonitor", run, project, name, run_options)
-        self.run = self._door.run
+        self._joined = JoinedRun("RollbookMonitor", run, project, name, run_options)
+        self.run = self._joined.run
         self._ids: dict[str, str] = {}
         self._logged: dict[str, object] = {}
         if self.run is not None:
@@ -59,11 +59,11 @@ class RollbookMonitor:
         """Keep prime-rl's configuration (`run_config`)."""
         config = kwargs.get("run_config")
         if config is not None:
-            self._door.keep("config", "keeping the configuration", self._config, config)
+            self._joined.keep("config", "keeping the configuration", self._config, config)
 
     def _config(self, config: Any) -> None:
         dump = getattr(config, "model_dump", None)
-        self._door.settings(dump(mode="json") if dump is not None else dict(config))
+        self._joined.settings(dump(mode="json") if dump is not None else dict(config))
 
     async def log(self, data: Any, step: int | None, kind: str = "train", subset: str = "effective") -> None:
         """Log metrics (a dict), or an episode or a list of them."""
@@ -75,17 +75,17 @@ class RollbookMonitor:
 
     async def log_metrics(self, metrics: dict[str, Any], step: int | None) -> None:
         """Log one row under the native keys. Rows of inference have no step."""
-        self._door.log(metrics, step=step, gradient_step=step)
+        self._joined.log(metrics, step=step, gradient_step=step)
 
     async def log_episodes(self, episodes: list[Any], step: int, kind: str, subset: str) -> None:
         """Log episodes as rollouts; of those known already, that they were shipped to the trainer."""
         for episode in episodes:
-            self._door.keep("prime_rollouts", "keeping an episode", self._episode, episode, step, kind, subset)
+            self._joined.keep("prime_rollouts", "keeping an episode", self._episode, episode, step, kind, subset)
 
     async def log_annotations(self, updates: list[dict[str, Any]]) -> None:
         """Log what became known of traces: the advantage, and the step that trained on them."""
         for update in updates:
-            self._door.keep("prime_fates", "keeping an annotation", self._annotation, update)
+            self._joined.keep("prime_fates", "keeping an annotation", self._annotation, update)
 
     async def log_live(self, events: list[dict[str, Any]]) -> None:
         """Nothing: unfinished traces are not kept."""
@@ -98,7 +98,7 @@ class RollbookMonitor:
 
     async def finalize(self) -> None:
         """Finish the run if it was opened here."""
-        self._door.finish()
+        self._joined.finish()
 
     # -- episodes
 
@@ -145,7 +145,7 @@ class RollbookMonitor:
         self._ids[str(trace.get("id"))] = name
 
     def _log(self, messages: list[dict[str, Any]], details: dict[str, Any]) -> list[str]:
-        names: list[str] = self._door.run.run.rollouts.log_many([messages], **_one_each(details))
+        names: list[str] = self._joined.run.run.rollouts.log_many([messages], **_one_each(details))
         return names
 
     # -- what became of them
@@ -159,9 +159,9 @@ class RollbookMonitor:
         self._logged[name] = at
         columns = {"advantage": info.get("advantage"), "trained_version": at, "gradient_step": at}
         if own.get("effective", True):
-            self._door.run.run.rollouts.trained([name], **columns)
+            self._joined.run.run.rollouts.trained([name], **columns)
         else:
-            self._door.run.run.rollouts.dropped([name], reason=own.get("reason") or "filtered", **columns)
+            self._joined.run.run.rollouts.dropped([name], reason=own.get("reason") or "filtered", **columns)
 
 
 async def join(monitors: Any, run: object = None, **options: Any) -> RollbookMonitor:

@@ -5,7 +5,7 @@ pufferl.train("puffer_breakout", args=args, logger=RollbookLogger(project="break
 
 from __future__ import annotations
 
-from rollbook.adapters._door import Door
+from rollbook.adapters._run import JoinedRun
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,13 +27,13 @@ class RollbookLogger:
 
     def __init__(self, run: object = None, config: Mapping[str, Any] | None = None, **run_options: Any) -> None:
         about = dict(config or {})
-        self._door = Door("RollbookLogger", run, "pufferlib", str(about.get("env_name", "puffer")), run_options)
-        self.run = self._door.run
+        self._joined = JoinedRun("RollbookLogger", run, "pufferlib", str(about.get("env_name", "puffer")), run_options)
+        self.run = self._joined.run
         self.run_id = str(self.run.run.id) if self.run is not None else "none"
         self._last: str | None = None
         if about:
             train: Any = about.get("train")
-            self._door.settings(about, train.get("seed") if hasattr(train, "get") else about.get("seed"))
+            self._joined.settings(about, train.get("seed") if hasattr(train, "get") else about.get("seed"))
 
     def log(self, logs: Mapping[str, object], step: int) -> None:
         """Log one row under the native keys. `step` counts the steps of all agents and is kept as `env_step`.
@@ -43,7 +43,7 @@ class RollbookLogger:
           step: steps of all agents so far.
         """
         epoch = logs.get("epoch")
-        self._door.log(dict(logs), env_step=int(step), epoch=epoch if isinstance(epoch, int) else None)
+        self._joined.log(dict(logs), env_step=int(step), epoch=epoch if isinstance(epoch, int) else None)
 
     def close(self, model_path: str | None = None) -> None:
         """Register the model, and finish the run if it was opened here.
@@ -53,8 +53,8 @@ class RollbookLogger:
         """
         if model_path:
             self._last = str(model_path)
-            self._door.checkpoint(self._last, through="env_step")
-        self._door.finish()
+            self._joined.checkpoint(self._last, through="env_step")
+        self._joined.finish()
 
     def download(self) -> str | None:
         """The path of the run's model. Nothing is downloaded: it was never uploaded."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 
-from rollbook.adapters._door import Door
+from rollbook.adapters._run import JoinedRun
 from rollbook.ground.optional import need
 
 TYPE_CHECKING = False
@@ -61,22 +61,22 @@ class RollbookObserver(_Base):
         if writer is not None and not isinstance(writer, _Writer):  # rl_games calls this twice for one algorithm
             config = dict(getattr(algo, "config", {}))
             project, name = str(config.get("env_name", "rl_games")), str(getattr(algo, "experiment_name", "run"))
-            door = Door("RollbookObserver", self._given, project, name, self._options)
-            self.run = door.run
+            joined = JoinedRun("RollbookObserver", self._given, project, name, self._options)
+            self.run = joined.run
             features = config.pop("features", None)  # objects, this observer among them
-            door.settings({key: value for key, value in config.items() if value is not features}, config.get("seed"))
-            algo.writer = _Writer(algo, door)
-            self._register(algo, door)
+            joined.settings({key: value for key, value in config.items() if value is not features}, config.get("seed"))
+            algo.writer = _Writer(algo, joined)
+            self._register(algo, joined)
         self.observer.after_init(algo)
 
     @staticmethod
-    def _register(algo: Any, door: Door) -> None:
+    def _register(algo: Any, joined: JoinedRun) -> None:
         save = algo.save
 
         def saving(fn: str) -> None:
             save(fn)
             path = fn if os.path.exists(fn) else f"{fn}.pth"
-            door.checkpoint(path, through="env_step", env_step=_frames(algo))
+            joined.checkpoint(path, through="env_step", env_step=_frames(algo))
 
         algo.save = saving
 
@@ -106,13 +106,13 @@ class RollbookObserver(_Base):
 class _Writer:
     """Wraps the algorithm's SummaryWriter: it gets every call, and numbers also go to the run."""
 
-    def __init__(self, algo: Any, door: Door) -> None:
-        self._algo, self._door, self._native = algo, door, algo.writer
+    def __init__(self, algo: Any, joined: JoinedRun) -> None:
+        self._algo, self._joined, self._native = algo, joined, algo.writer
 
     def add_scalar(self, tag: str, value: Any, step: Any = None, *more: Any, **options: Any) -> None:
         """Log one number. Copies at epochs and at seconds go to the event file only."""
         if not tag.endswith(_COPIES):
-            self._door.log({tag: value}, env_step=step, epoch=getattr(self._algo, "epoch_num", None))
+            self._joined.log({tag: value}, env_step=step, epoch=getattr(self._algo, "epoch_num", None))
         self._native.add_scalar(tag, value, step, *more, **options)
 
     def __getattr__(self, name: str) -> Any:

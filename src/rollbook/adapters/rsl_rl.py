@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 
-from rollbook.adapters._door import Door
+from rollbook.adapters._run import JoinedRun
 from rollbook.ground.optional import need
 
 TYPE_CHECKING = False
@@ -48,8 +48,8 @@ class RollbookWriter(_Base):
         super().__init__()
         folder = os.path.abspath(os.fspath(log_dir))
         parent, name = os.path.split(folder)
-        self._door = Door("RollbookWriter", run, os.path.basename(parent), name, run_options)
-        self.run = self._door.run
+        self._joined = JoinedRun("RollbookWriter", run, os.path.basename(parent), name, run_options)
+        self.run = self._joined.run
 
     def add_scalar(self, tag: str, scalar_value: float, global_step: int) -> None:
         """Log one number under its native tag, with rsl_rl's iteration as the clock `step`.
@@ -63,7 +63,7 @@ class RollbookWriter(_Base):
           global_step: rsl_rl's iteration; seconds for tags that end with "/time".
         """
         if not tag.endswith(_SECONDS):
-            self._door.log({tag: scalar_value}, step=global_step)
+            self._joined.log({tag: scalar_value}, step=global_step)
 
     def store_config(self, env_cfg: Any, train_cfg: Mapping[str, object]) -> None:
         """Store both configurations in the run's config, as `env` and `train`.
@@ -76,7 +76,7 @@ class RollbookWriter(_Base):
         env = env_cfg.to_dict() if callable(getattr(env_cfg, "to_dict", None)) else env_cfg
         settings = {"env": env, "train": train_cfg}
         seed = train_cfg.get("seed") if isinstance(train_cfg, dict) else None
-        self._door.settings({name: value for name, value in settings.items() if value is not None}, seed)
+        self._joined.settings({name: value for name, value in settings.items() if value is not None}, seed)
 
     def save_model(self, model_path: str, it: int) -> None:
         """Register the checkpoint without moving it.
@@ -85,8 +85,8 @@ class RollbookWriter(_Base):
           model_path: the file that rsl_rl saved. A missing file is ignored.
           it: rsl_rl's iteration; the clock `step`.
         """
-        self._door.checkpoint(model_path, step=it)
+        self._joined.checkpoint(model_path, step=it)
 
     def stop(self) -> None:
         """Finish the run if it was opened here. rsl_rl calls this when `learn` ends."""
-        self._door.finish()
+        self._joined.finish()

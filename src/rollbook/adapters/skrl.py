@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 
-from rollbook.adapters._door import Door
+from rollbook.adapters._run import JoinedRun
 from rollbook.errors import BadInput
 
 TYPE_CHECKING = False
@@ -41,13 +41,13 @@ def attach(agent: Any, run: object = None, **run_options: Any) -> Any:
             "Pass an agent of skrl 2, such as PPO(...)"
         )
     parent, name = os.path.split(os.path.abspath(agent.experiment_dir))
-    door = Door("skrl.attach", run, os.path.basename(parent), name, run_options)
-    door.settings({"agent": getattr(agent, "cfg", None), "algorithm": type(agent).__name__})
+    joined = JoinedRun("skrl.attach", run, os.path.basename(parent), name, run_options)
+    joined.settings({"agent": getattr(agent, "cfg", None), "algorithm": type(agent).__name__})
     write, save = agent.write_tracking_data, agent.write_checkpoint
 
     def write_tracking_data(*, timestep: int, timesteps: int) -> None:
         """Log the row, then let the agent write it, which clears the data."""
-        door.keep("tracking_data", "recording tracking data", _log, door, agent, timestep)
+        joined.keep("tracking_data", "recording tracking data", _log, joined, agent, timestep)
         write(timestep=timestep, timesteps=timesteps)
 
     def write_checkpoint(*, timestep: int, timesteps: int) -> None:
@@ -56,20 +56,20 @@ def attach(agent: Any, run: object = None, **run_options: Any) -> Any:
         folder = os.path.join(agent.experiment_dir, "checkpoints")
         for part in ("agent", *getattr(agent, "checkpoint_modules", ())):
             for ending in ("pt", "pickle"):  # of torch, of jax
-                door.checkpoint(os.path.join(folder, f"{part}_{timestep}.{ending}"), step=timestep)
+                joined.checkpoint(os.path.join(folder, f"{part}_{timestep}.{ending}"), step=timestep)
 
     agent.write_tracking_data, agent.write_checkpoint = write_tracking_data, write_checkpoint
-    return door.run
+    return joined.run
 
 
-def _log(door: Door, agent: Any, timestep: int) -> None:
+def _log(joined: JoinedRun, agent: Any, timestep: int) -> None:
     row: dict[str, object] = {}
     for key, numbers in agent.tracking_data.items():
         if len(numbers):
             ends = min if key.endswith("(min)") else max if key.endswith("(max)") else _mean
             row[key] = float(ends([float(number) for number in numbers]))
     environments = getattr(getattr(agent, "memory", None), "num_envs", None)
-    door.log(row, step=timestep, env_step=timestep * environments if isinstance(environments, int) else None)
+    joined.log(row, step=timestep, env_step=timestep * environments if isinstance(environments, int) else None)
 
 
 def _mean(numbers: list[float]) -> float:

@@ -10,7 +10,7 @@ also for miles, a fork of it. slime calls both in the actor that generates; neit
 
 from __future__ import annotations
 
-from rollbook.adapters._door import Door
+from rollbook.adapters._run import JoinedRun
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["log_eval_rollout_data", "log_rollout_data"]
 
 _STATUSES = ("completed", "truncated", "aborted", "failed")
-_door: Door | None = None
+_joined: JoinedRun | None = None
 
 
 def log_rollout_data(
@@ -37,10 +37,10 @@ def log_rollout_data(
     Returns:
       False: slime's own logging continues.
     """
-    door = _door_for(args)
-    door.keep("slime_rollouts", "keeping rollouts", _log, door, rollout_id, list(_flat(samples)), "train")
+    joined = _joined_for(args)
+    joined.keep("slime_rollouts", "keeping rollouts", _log, joined, rollout_id, list(_flat(samples)), "train")
     metrics = dict(rollout_extra_metrics or {})
-    door.log({**metrics, "time/rollout_seconds": rollout_time}, gradient_step=int(rollout_id))
+    joined.log({**metrics, "time/rollout_seconds": rollout_time}, gradient_step=int(rollout_id))
     return False
 
 
@@ -55,26 +55,26 @@ def log_eval_rollout_data(rollout_id: int, args: Any, data: Any, extra_metrics: 
     Returns:
       False: slime's own logging continues.
     """
-    door = _door_for(args)
+    joined = _joined_for(args)
     for name, held in dict(data).items():
         samples = list(_flat(held.get("samples") or ()))
-        door.keep("slime_rollouts", "keeping rollouts", _log, door, rollout_id, samples, "eval", str(name))
-    door.log(dict(extra_metrics or {}), gradient_step=int(rollout_id))
+        joined.keep("slime_rollouts", "keeping rollouts", _log, joined, rollout_id, samples, "eval", str(name))
+    joined.log(dict(extra_metrics or {}), gradient_step=int(rollout_id))
     return False
 
 
-def _door_for(args: Any) -> Door:
+def _joined_for(args: Any) -> JoinedRun:
     """The run of this process: the current one, or one that is opened with slime's names."""
-    global _door
-    whole = None if _door is None or _door.run is None else _door.run.run
-    if _door is None or (whole is not None and whole.status != "running"):
+    global _joined
+    whole = None if _joined is None or _joined.run is None else _joined.run.run
+    if _joined is None or (whole is not None and whole.status != "running"):
         project, name = getattr(args, "wandb_project", None) or "slime", getattr(args, "wandb_group", None) or "train"
-        _door = Door("rollbook.adapters.slime", None, str(project), str(name), {})
-        _door.settings(dict(vars(args)), getattr(args, "seed", None))
-    return _door
+        _joined = JoinedRun("rollbook.adapters.slime", None, str(project), str(name), {})
+        _joined.settings(dict(vars(args)), getattr(args, "seed", None))
+    return _joined
 
 
-def _log(door: Door, step: int, samples: list[Any], mode: str, env: str | None = None) -> None:
+def _log(joined: JoinedRun, step: int, samples: list[Any], mode: str, env: str | None = None) -> None:
     if not samples:
         return
     rows = [_columns(sample) for sample in samples]
@@ -82,7 +82,7 @@ def _log(door: Door, step: int, samples: list[Any], mode: str, env: str | None =
     columns: dict[str, Any] = {name: [row.get(name) for row in rows] for name in names}
     versions = [[int(v) for v in getattr(one, "weight_versions", None) or () if str(v).isdigit()] for one in samples]
     groups = [getattr(sample, "group_index", None) for sample in samples]
-    ids = door.run.run.rollouts.log_many(
+    ids = joined.run.run.rollouts.log_many(
         prompts=[sample.prompt for sample in samples],
         completions=[sample.response for sample in samples],
         group=[None if group is None else f"{mode}-{step}-{group}" for group in groups],
@@ -95,7 +95,7 @@ def _log(door: Door, step: int, samples: list[Any], mode: str, env: str | None =
     )
     removed = [name for name, sample in zip(ids, samples, strict=True) if getattr(sample, "remove_sample", False)]
     if removed:
-        door.run.run.rollouts.dropped(removed, reason="removed", gradient_step=int(step))
+        joined.run.run.rollouts.dropped(removed, reason="removed", gradient_step=int(step))
 
 
 def _columns(sample: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 
-from rollbook.adapters._door import Door
+from rollbook.adapters._run import JoinedRun
 from rollbook.ground.values import flatten
 
 TYPE_CHECKING = False
@@ -44,8 +44,8 @@ class RollbookLogger:
         run_options.pop("enabled", None)
         is_path = isinstance(base_exp_path, (str, os.PathLike))
         project = os.path.basename(os.path.normpath(base_exp_path)) if is_path else "mava"
-        self._door = Door("RollbookLogger", run, project, system_name, run_options)
-        self.run = self._door.run
+        self._joined = JoinedRun("RollbookLogger", run, project, system_name, run_options)
+        self.run = self._joined.run
         if not is_path and hasattr(base_exp_path, "keys"):
             self.log_config(base_exp_path)
 
@@ -55,13 +55,13 @@ class RollbookLogger:
         Args:
           config: Stoix's or Mava's configuration: a dict, or an OmegaConf mapping.
         """
-        self._door.keep("config", "keeping the configuration", self._config, config)
+        self._joined.keep("config", "keeping the configuration", self._config, config)
 
     def _config(self, config: Any) -> None:
         settings = {str(name): config[name] for name in config}
         arch: Any = settings.get("arch")
         seed = settings.get("seed", arch.get("seed") if hasattr(arch, "get") else None)
-        self._door.settings(settings, seed)
+        self._joined.settings(settings, seed)
 
     def log_stat(self, key: str, value: float, step: int, eval_step: int, event: Any) -> None:
         """Log one number.
@@ -86,8 +86,8 @@ class RollbookLogger:
         """
         scope = getattr(event, "value", event)
         row = {f"{scope}/{key}": value for key, value in flatten(data)}
-        self._door.log(row, env_step=int(step), epoch=int(eval_step))
+        self._joined.log(row, env_step=int(step), epoch=int(eval_step))
 
     def stop(self) -> None:
         """Finish the run if it was opened here."""
-        self._door.finish()
+        self._joined.finish()

@@ -9,7 +9,7 @@ tinker_cookbook/rl/types.py: `TrajectoryGroup`).
 
 from __future__ import annotations
 
-from rollbook.adapters._door import Door
+from rollbook.adapters._run import JoinedRun
 from rollbook.errors import BadInput
 from rollbook.ground.values import flatten
 
@@ -35,8 +35,8 @@ class RollbookLogger:
     def __init__(
         self, run: object = None, *, project: str = "tinker", name: str = "train", **run_options: object
     ) -> None:
-        self._door = Door("RollbookLogger", run, project, name, run_options)
-        self.run = self._door.run
+        self._joined = JoinedRun("RollbookLogger", run, project, name, run_options)
+        self.run = self._joined.run
 
     def log_hparams(self, config: Any) -> None:
         """Add to the configuration of the run.
@@ -45,7 +45,7 @@ class RollbookLogger:
           config: a dict, or an object with plain attributes.
         """
         settings = config if hasattr(config, "keys") else _attributes(config)
-        self._door.keep("config", "keeping the configuration", self._door.settings, settings)
+        self._joined.keep("config", "keeping the configuration", self._joined.settings, settings)
 
     def log_metrics(self, metrics: Mapping[str, Any], step: int | None = None) -> None:
         """Log one row under the native keys; `step` is also the clock `gradient_step`.
@@ -54,7 +54,7 @@ class RollbookLogger:
           metrics: native key -> number; nested dicts are joined with "/".
           step: the iteration. None: the clocks keep their readings.
         """
-        self._door.log(dict(flatten(metrics)), step=step, gradient_step=step)
+        self._joined.log(dict(flatten(metrics)), step=step, gradient_step=step)
 
     def enable_event_steps(self) -> None:
         """Nothing to do: rows of a run come in any order."""
@@ -70,7 +70,7 @@ class RollbookLogger:
           step_metric: the key under which `step` is kept in the row, too.
           metric_axes: not used; every key can be drawn over every clock.
         """
-        self._door.log({**dict(flatten(metrics)), step_metric: step}, step=step)
+        self._joined.log({**dict(flatten(metrics)), step_metric: step}, step=step)
 
     def log_summary(self, metrics: Mapping[str, Any]) -> None:
         """Replace values of the run's summary.
@@ -79,7 +79,7 @@ class RollbookLogger:
           metrics: name -> value.
         """
         if self.run is not None:
-            self._door.keep("summary", "keeping the summary", self.run.run.summary.update, dict(metrics))
+            self._joined.keep("summary", "keeping the summary", self.run.run.summary.update, dict(metrics))
 
     def log_long_text(self, key: str, text: str) -> None:
         """Store a text.
@@ -100,7 +100,7 @@ class RollbookLogger:
 
     def close(self) -> None:
         """Finish the run if it was opened here."""
-        self._door.finish()
+        self._joined.finish()
 
 
 def join(ml_logger: Any, run: object = None, **options: Any) -> RollbookLogger:
@@ -144,18 +144,18 @@ def log_groups(
     Returns:
       The ids of the rollouts, a list for each group, for `run.rollouts.trained` and `dropped`.
     """
-    door = Door("log_groups", run, "tinker", "train", {})
+    joined = JoinedRun("log_groups", run, "tinker", "train", {})
     found: list[list[str]] = [[] for _group in groups]
-    if door.run is not None:
+    if joined.run is not None:
         version = iteration if policy_version is None else policy_version
         for place, group in enumerate(groups):
-            arguments = (door, group, f"{mode}-{iteration}-{place}", iteration, version, mode, decode, found[place])
-            door.keep("tinker_rollouts", "keeping rollouts", _group, *arguments)
+            arguments = (joined, group, f"{mode}-{iteration}-{place}", iteration, version, mode, decode, found[place])
+            joined.keep("tinker_rollouts", "keeping rollouts", _group, *arguments)
     return found
 
 
 def _group(
-    door: Door, group: Any, name: str, iteration: int, version: int, mode: str, decode: Any, ids: list[str]
+    joined: JoinedRun, group: Any, name: str, iteration: int, version: int, mode: str, decode: Any, ids: list[str]
 ) -> None:
     import numpy as np
 
@@ -183,7 +183,7 @@ def _group(
         prompts.append(decode(prompt) if decode and prompt is not None else None)
         talks.append(turns)
         ends.append(len(prompt or ()))
-    ids += door.run.run.rollouts.log_many(
+    ids += joined.run.run.rollouts.log_many(
         prompts=prompts, completions=talks, reward=rewards, group=name, policy_version=version, mode=mode,
         prompt_tokens=ends, gradient_step=iteration,
     )  # fmt: skip

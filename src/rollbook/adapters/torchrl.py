@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import sys
 
-from rollbook.adapters._door import Door
+from rollbook.adapters._run import JoinedRun
 from rollbook.ground.optional import need
 
 TYPE_CHECKING = False
@@ -41,8 +41,8 @@ class RollbookLogger(_Base):
         self, exp_name: str, log_dir: str | os.PathLike[str] | None = None, run: object = None, **run_options: Any
     ) -> None:
         folder = os.path.abspath(os.fspath(log_dir)) if log_dir else os.getcwd()
-        self._door = Door("RollbookLogger", run, os.path.basename(folder) or "torchrl", exp_name, run_options)
-        self.run = self._door.run
+        self._joined = JoinedRun("RollbookLogger", run, os.path.basename(folder) or "torchrl", exp_name, run_options)
+        self.run = self._joined.run
         super().__init__(exp_name=exp_name, log_dir=folder)
 
     def _create_experiment(self) -> Any:
@@ -56,7 +56,7 @@ class RollbookLogger(_Base):
           value: the number.
           step: TorchRL's step; the clock `step`. None: it keeps its reading.
         """
-        self._door.log({name: value}, step=step)
+        self._joined.log({name: value}, step=step)
 
     def log_metrics(self, metrics: Any, step: int | None = None, *, keys_sep: str = "/") -> dict[str, Any]:
         """Log one row under the native keys.
@@ -71,7 +71,7 @@ class RollbookLogger(_Base):
         if hasattr(metrics, "flatten_keys"):
             metrics = metrics.detach().to("cpu").flatten_keys(keys_sep).to_dict()
         row = {str(name): _plain(value) for name, value in metrics.items()}
-        self._door.log(row, step=step)
+        self._joined.log(row, step=step)
         return row
 
     def log_video(self, name: str, video: Any, step: int | None = None, **kwargs: Any) -> None:
@@ -84,7 +84,7 @@ class RollbookLogger(_Base):
           kwargs: `fps`, frames per second, default 6; others are not used.
         """
         at = {} if step is None else {"step": int(step)}
-        self._door.keep("video", "keeping a film", self._video, name, video, float(kwargs.get("fps", 6)), at)
+        self._joined.keep("video", "keeping a film", self._video, name, video, float(kwargs.get("fps", 6)), at)
 
     def _video(self, name: str, video: Any, fps: float, at: dict[str, int]) -> None:
         frames = video[0] if video.ndim == 5 else video
@@ -96,7 +96,7 @@ class RollbookLogger(_Base):
         Args:
           cfg: the configuration; `seed` at its top level is the seed.
         """
-        self._door.keep("config", "keeping hyperparameters", self._hparams, cfg)
+        self._joined.keep("config", "keeping hyperparameters", self._hparams, cfg)
 
     def _hparams(self, cfg: Any) -> None:
         if type(cfg).__module__.startswith("omegaconf"):
@@ -104,7 +104,7 @@ class RollbookLogger(_Base):
 
             cfg = OmegaConf.to_container(cfg, resolve=True)
         settings: Mapping[str, Any] = dict(cfg)
-        self._door.settings(settings, settings.get("seed"))
+        self._joined.settings(settings, settings.get("seed"))
 
     def log_histogram(self, name: str, data: Sequence[float], **kwargs: Any) -> None:
         """Log a distribution.
@@ -115,7 +115,7 @@ class RollbookLogger(_Base):
           kwargs: `step`, as in `log_scalar`; others are not used.
         """
         at = {"step": int(kwargs["step"])} if kwargs.get("step") is not None else {}
-        self._door.keep("histogram", "keeping a histogram", lambda: self.run.log_histogram(name, data, **at))
+        self._joined.keep("histogram", "keeping a histogram", lambda: self.run.log_histogram(name, data, **at))
 
     def log_str(self, name: str, value: str, step: int | None = None) -> None:
         """Log a text.
@@ -126,7 +126,7 @@ class RollbookLogger(_Base):
           step: as in `log_scalar`.
         """
         at = {} if step is None else {"step": int(step)}
-        self._door.keep("text", "keeping a text", lambda: self.run.log_text(name, str(value), **at))
+        self._joined.keep("text", "keeping a text", lambda: self.run.log_text(name, str(value), **at))
 
     def flush(self, timeout: float | None = None) -> None:
         """Does nothing: nothing is buffered here.
@@ -141,7 +141,7 @@ class RollbookLogger(_Base):
         Args:
           timeout: not used.
         """
-        self._door.finish()
+        self._joined.finish()
 
     close = shutdown
 

@@ -75,15 +75,15 @@ def is_kept(run_folder: str | os.PathLike[str]) -> bool:
 
 def _leaves_for_one_of_its_own(run_folder: str | os.PathLike[str]) -> bool:
     """Whether the shared keeper has let go of a run that got other sinks and now needs a separate keeper."""
-    door = read_json(state_path(os.fspath(run_folder))).get("door")
-    if not isinstance(door, str):
+    entry = read_json(state_path(os.fspath(run_folder))).get("door")
+    if not isinstance(entry, str):
         return False
     try:
-        os.unlink(door)
+        os.unlink(entry)
     except OSError:
         return False
     lock, until = Lock(os.fspath(run_folder)), time.monotonic() + _START_SECONDS
-    _ring(read_json(state_path(os.fspath(run_folder))))
+    _wake(read_json(state_path(os.fspath(run_folder))))
     while lock.taken() and time.monotonic() < until:
         time.sleep(0.01)
     return not lock.taken()
@@ -201,14 +201,14 @@ def wait_done(run_folder: str | os.PathLike[str], timeout: float) -> bool:
     began = time.monotonic()
     # A keeper that has just been started has no lock yet.
     starting_until = _started.get(os.path.abspath(folder), began - 1.0)
-    rung: object = None
+    woken: object = None
     while True:
         at_work = lock.taken()  # before the state: a keeper first reports "done", then releases the lock
         state = read_json(path)
         if wanted.issubset(_names(state.get("complete"))):
             return True
-        if at_work and rung != state.get("pid") and _ring(state):
-            rung = state.get("pid")
+        if at_work and woken != state.get("pid") and _wake(state):
+            woken = state.get("pid")
         now = time.monotonic()
         if now - began >= timeout or (not at_work and now > starting_until):
             return False
@@ -234,7 +234,7 @@ def _names(value: object) -> set[object]:
     return {name for name in value if isinstance(name, str)} if isinstance(value, list) else set()
 
 
-def _ring(state: dict[str, Any]) -> bool:
+def _wake(state: dict[str, Any]) -> bool:
     """Wake a keeper, which otherwise looks again within a second."""
     if state.get("bell") != "USR1" or state.get("pid") == os.getpid() or is_alive(state) is not True:
         return False

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _PATIENCE_SECONDS = 1.0
 """How long a step may take before another thread takes over the other runs."""
 _WATCH_SECONDS = 0.5
-_DOORS_SECONDS = 5.0
+_ENTRIES_SECONDS = 5.0
 _LINGER_SECONDS = 3.0
 """How long a keeper without runs waits for the next one: seeds of a sweep follow each other."""
 _MOST_FAULTS = 100
@@ -51,11 +51,11 @@ _SAMPLE_SECONDS = 0.5
 class _KeptRun:
     """One run and its state."""
 
-    __slots__ = ("busy", "door", "due", "faults", "keeper", "rung", "stamp", "watched")
+    __slots__ = ("busy", "called", "due", "entry", "faults", "keeper", "stamp", "watched")
 
-    def __init__(self, keeper: OneRun, door: str, stamp: tuple[int, int]) -> None:
-        self.keeper, self.door, self.stamp = keeper, door, stamp
-        self.due, self.busy, self.rung, self.faults = 0.0, False, False, 0
+    def __init__(self, keeper: OneRun, entry: str, stamp: tuple[int, int]) -> None:
+        self.keeper, self.entry, self.stamp = keeper, entry, stamp
+        self.due, self.busy, self.called, self.faults = 0.0, False, False, 0
         self.watched: frozenset[int] = frozenset()
 
 
@@ -72,14 +72,14 @@ class ManyRuns:
 
     def __init__(self, shared_keeper: SharedKeeper) -> None:
         self._shared_keeper = shared_keeper
-        self._runs: dict[str, _KeptRun] = {}  # by door
+        self._runs: dict[str, _KeptRun] = {}  # by entry
         self._due: list[tuple[float, int, _KeptRun]] = []
         self._count = 0
         self._lock = threading.Lock()
         self._leader = 0
         self._step_began = 0.0  # 0: no step is under way
         self._ended = threading.Event()
-        self._looked_at_doors = -1e9
+        self._looked_at_entries = -1e9
         self._alone_since: float | None = None
         self._read = self._write = -1
         self._poll: Any = None
@@ -146,8 +146,8 @@ class ManyRuns:
     def _round(self, number: int) -> bool:
         """Step the run that is due, or wait for one. False if this thread has nothing more to do."""
         now = time.monotonic()
-        if now - self._looked_at_doors >= _DOORS_SECONDS:
-            self._look_at_doors(now)
+        if now - self._looked_at_entries >= _ENTRIES_SECONDS:
+            self._look_at_entries(now)
         kept_run = self._next(now)
         if kept_run is not None:
             return self._step(kept_run, number)  # False: it took so long that another one leads
@@ -160,7 +160,7 @@ class ManyRuns:
     def _next(self, now: float) -> _KeptRun | None:
         while self._due and self._due[0][0] <= now:
             due, _, kept_run = heappop(self._due)
-            if kept_run.due == due and not kept_run.busy and self._runs.get(kept_run.door) is kept_run:
+            if kept_run.due == due and not kept_run.busy and self._runs.get(kept_run.entry) is kept_run:
                 return kept_run
         return None
 
@@ -173,10 +173,10 @@ class ManyRuns:
     def _step(self, kept_run: _KeptRun, number: int) -> bool:
         """One step of one run. False if this thread no longer leads."""
         keeper, now = kept_run.keeper, time.monotonic()
-        if not kept_run.rung and keeper.rests():
+        if not kept_run.called and keeper.rests():
             self._plan(kept_run, -(-(now + 0.5) // 1.0))  # all such checks run together, each full second
             return True
-        kept_run.rung, kept_run.busy = False, True
+        kept_run.called, kept_run.busy = False, True
         self.steps += 1
         self._step_began = now
         pause: float | None
@@ -233,49 +233,49 @@ class ManyRuns:
         return self._stretch
 
     def _let_go(self, kept_run: _KeptRun) -> None:
-        """A run is done, or belongs to another keeper. If a process has knocked in between, it is looked after
+        """A run is done, or belongs to another keeper. If a process has asked for it in between, it is looked after
         again."""
-        self._runs.pop(kept_run.door, None)
+        self._runs.pop(kept_run.entry, None)
         try:
-            about = os.stat(kept_run.door)
+            about = os.stat(kept_run.entry)
             if (about.st_ino, about.st_mtime_ns) == kept_run.stamp:
-                os.unlink(kept_run.door)
+                os.unlink(kept_run.entry)
             else:
-                self._looked_at_doors = -1e9
+                self._looked_at_entries = -1e9
         except OSError:
             return
 
-    def _look_at_doors(self, now: float) -> None:
-        self._looked_at_doors = now
+    def _look_at_entries(self, now: float) -> None:
+        self._looked_at_entries = now
         if Sealing.warm is not None:
             Sealing.warm.trim()
         present = set()
-        for door, stamp, folder in self._shared_keeper.doors():
-            present.add(door)
-            kept_run = self._runs.get(door)
+        for entry, stamp, folder in self._shared_keeper.entries():
+            present.add(entry)
+            kept_run = self._runs.get(entry)
             if kept_run is None:
                 keeper = OneRun(folder)
-                keeper.reports.bell, keeper.reports.door = "USR1", door
-                kept_run = self._runs[door] = _KeptRun(keeper, door, stamp)
+                keeper.reports.signal_name, keeper.reports.entry = "USR1", entry
+                kept_run = self._runs[entry] = _KeptRun(keeper, entry, stamp)
                 self._plan(kept_run, now)
             elif kept_run.stamp != stamp:
-                kept_run.stamp, kept_run.rung = stamp, True
+                kept_run.stamp, kept_run.called = stamp, True
                 if not kept_run.busy:
                     self._plan(kept_run, now)
-        for door in [door for door, kept_run in self._runs.items() if door not in present and not kept_run.busy]:
-            kept_run = self._runs.pop(door)
+        for entry in [entry for entry, kept_run in self._runs.items() if entry not in present and not kept_run.busy]:
+            kept_run = self._runs.pop(entry)
             with self._lock:
                 self._watch(kept_run, ())
             kept_run.keeper.leave()  # a trainer wants a separate keeper for it
 
     def _has_left(self, now: float) -> bool:
-        """Leave if there was nothing to do for a while and nobody knocks at the last moment."""
+        """Leave if there was nothing to do for a while and nobody asks at the last moment."""
         if self._alone_since is None:
             self._alone_since = now
         if now - self._alone_since < _LINGER_SECONDS:
             return False
         self._shared_keeper.release()
-        self._look_at_doors(now)
+        self._look_at_entries(now)
         if not self._runs or not self._shared_keeper.acquire():
             return True
         self._alone_since = None
@@ -286,7 +286,8 @@ class ManyRuns:
 
         if self._runs:
             self._alone_since = None
-        until = min(self._looked_at_doors + _DOORS_SECONDS, self._due[0][0] if self._due else now + _DOORS_SECONDS)
+        until = self._looked_at_entries + _ENTRIES_SECONDS
+        until = min(until, self._due[0][0] if self._due else now + _ENTRIES_SECONDS)
         if not self._runs:
             until = min(until, now + _LINGER_SECONDS / 4)
         for fd, event in self._poll.poll(max(0.0, until - now) * 1000):
@@ -300,7 +301,7 @@ class ManyRuns:
                 self._poll.unregister(fd)  # heard; the next step says what to watch from then on
             if event & (select.POLLIN | select.POLLHUP):  # a writer has ended
                 kept_run.watched -= {fd}
-                kept_run.rung = True
+                kept_run.called = True
                 self._plan(kept_run, time.monotonic())
 
     def _read_signals(self) -> None:
@@ -312,7 +313,7 @@ class ManyRuns:
             for kept_run in self._runs.values():
                 kept_run.keeper.hurry()
         if signal.SIGUSR1 in numbers:
-            self._look_at_doors(time.monotonic())
+            self._look_at_entries(time.monotonic())
 
     def _wake(self) -> None:
         try:

@@ -292,7 +292,7 @@ class OneRun:
 
     def _feed_is_due(self, now: float) -> bool:
         """Whether to offer rows to sinks; in a keeper of many runs not at every check."""
-        return not self.reports.door or self._feeding.failing() or self._feeding.is_due(now, self.feed_seconds)
+        return not self.reports.entry or self._feeding.failing() or self._feeding.is_due(now, self.feed_seconds)
 
     def _finish_book(self, here: list[KnownWriter], others: bool) -> float | None:
         """The work that remains when no writer on this host lives; None when it is done."""

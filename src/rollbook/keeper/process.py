@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rollbook.keeper.main import Keeper
 
 _USAGE = (
-    "usage: python -m rollbook.keeper RUN\n       python -m rollbook.keeper --many HOUSEHOLD\n\n"
+    "usage: python -m rollbook.keeper RUN\n       python -m rollbook.keeper --many FOLDER\n\n"
     "Looks after the run in the folder RUN until its writers have gone, or after all runs that share it.\n"
 )
 
@@ -48,7 +48,7 @@ def main(arguments: list[str] | None = None) -> None:
 
     keeper = Keeper(folder)
     waker = _Waker(keeper)
-    keeper.reports.bell = waker.bell
+    keeper.reports.signal_name = waker.signal_name
     phase = keeper.run(waker.wait)
     if not background and phase == "taken":
         sys.stderr.write(f"another keeper is at work in {folder}\n")
@@ -108,7 +108,7 @@ class _Waker:
         import signal
 
         self._keeper = keeper
-        self.bell = ""
+        self.signal_name = ""
         self._read = -1
         for name in ("SIGINT", "SIGHUP"):
             if hasattr(signal, name):
@@ -119,9 +119,9 @@ class _Waker:
             self._read, self._write = os.pipe()
             os.set_blocking(self._read, False)
             os.set_blocking(self._write, False)
-            signal.signal(signal.SIGUSR1, self._on_bell)
+            signal.signal(signal.SIGUSR1, self._on_signal)
             signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
-            self.bell = "USR1"
+            self.signal_name = "USR1"
 
     def wait(self, seconds: float, descriptors: list[int]) -> None:
         """Wait up to `seconds`."""
@@ -139,5 +139,5 @@ class _Waker:
     def _on_term(self, _number: int, _frame: FrameType | None) -> None:
         self._keeper.hurry()
 
-    def _on_bell(self, _number: int, _frame: FrameType | None) -> None:
+    def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
         return

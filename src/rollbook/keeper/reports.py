@@ -21,13 +21,13 @@ class Reports:
     Args:
       run_folder: the run's folder.
     Attributes:
-      bell: the signal that wakes the keeper, "" if none does.
-      door: the file by which a keeper of many runs knows this one, "" in a keeper of one run.
+      signal_name: the signal that wakes the keeper, "" if none does.
+      entry: the file by which a keeper of many runs knows this one, "" in a keeper of one run.
     """
 
     def __init__(self, run_folder: str) -> None:
         self._folder = run_folder
-        self.bell = self.door = ""
+        self.signal_name = self.entry = ""
         self._state: dict[str, object] = {}
         self._troubles = read_json(troubles_path(run_folder))  # troubles of an earlier keeper are over
 
@@ -37,9 +37,9 @@ class Reports:
         Raises:
           OSError: the file cannot be written; the next call tries again.
         """
-        state = {**identity(), "phase": phase, "complete": sorted(complete), "bell": self.bell}
-        if self.door:
-            state["door"] = self.door
+        state = {**identity(), "phase": phase, "complete": sorted(complete), "bell": self.signal_name}
+        if self.entry:
+            state["door"] = self.entry
         if state != self._state:
             write_json(state_path(self._folder), state)
             self._state = state

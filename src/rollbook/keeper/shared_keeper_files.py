@@ -2,7 +2,7 @@
 
     <runtime folder>/<key>/keeper.lock     held (flock) by the keeper while it works; names the keeper
     <runtime folder>/<key>/starting        touched when a trainer starts the keeper: a hundred trainers start one
-    <runtime folder>/<key>/runs/<hash>     a door: names the folder of one run; replaced or touched to ring
+    <runtime folder>/<key>/runs/<hash>     the entry of a run: names its folder; replaced or touched to wake the keeper
 
 The runtime folder is $ROLLBOOK_RUNTIME_DIR, else $XDG_RUNTIME_DIR/rollbook, else rollbook-<uid> in the folder for
 temporary files; only the user can access it. The key covers everything that a keeper shares with its trainer:
@@ -69,7 +69,7 @@ def shared_keeper() -> SharedKeeper | None:
         make_folders(root, mode=0o700)
         about = os.lstat(root)
         if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.geteuid() or about.st_mode & 0o022:
-            return None  # others could ring, or put runs there
+            return None  # others could wake it, or put runs there
         return SharedKeeper(os.path.join(root, _key()))
     except OSError:
         return None
@@ -141,33 +141,33 @@ class SharedKeeper:
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
-        self._doors = os.path.join(folder, "runs")
+        self._entries = os.path.join(folder, "runs")
         self._lock_path = os.path.join(folder, "keeper.lock")
         self._fd = -1
 
     # -- in the training process
 
     def announce(self, run_folder: str) -> str:
-        """Ask for a run to be looked after, and wake the keeper if there is one. Returns the path of the run's door.
+        """Ask for a run to be looked after, and wake the keeper if there is one. Returns the path of the run's entry.
 
         Raises:
           OSError: it cannot be written.
         """
-        make_folders(self._doors, mode=0o700)
-        door = self.door_of(run_folder)
-        temporary = f"{door}.{os.urandom(4).hex()}.tmp"
+        make_folders(self._entries, mode=0o700)
+        entry = self.entry_of(run_folder)
+        temporary = f"{entry}.{os.urandom(4).hex()}.tmp"
         with open(temporary, "wb") as file:
             file.write(os.fsencode(os.path.abspath(run_folder)))
-        os.replace(temporary, door)
-        self.ring()
-        return door
+        os.replace(temporary, entry)
+        self.wake()
+        return entry
 
-    def door_of(self, run_folder: str) -> str:
-        """The path of a run's door."""
+    def entry_of(self, run_folder: str) -> str:
+        """The path of a run's entry."""
         name = os.fsencode(os.path.abspath(run_folder))
-        return os.path.join(self._doors, f"{zlib.crc32(name):08x}{zlib.adler32(name[::-1]):08x}")
+        return os.path.join(self._entries, f"{zlib.crc32(name):08x}{zlib.adler32(name[::-1]):08x}")
 
-    def ring(self) -> bool:
+    def wake(self) -> bool:
         """Wake the keeper. False if there is none."""
         holder = self.keeper()
         if holder is None:
@@ -218,7 +218,7 @@ class SharedKeeper:
         Raises:
           OSError: the lock cannot be made.
         """
-        make_folders(self._doors, mode=0o700)
+        make_folders(self._entries, mode=0o700)
         fd = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
         if not try_lock(fd):
             os.close(fd)
@@ -241,11 +241,11 @@ class SharedKeeper:
             unlock(fd)
             os.close(fd)
 
-    def doors(self) -> Iterator[tuple[str, tuple[int, int], str]]:
-        """(path, stamp, run folder) of every door; the stamp changes when a trainer knocks or rings there."""
+    def entries(self) -> Iterator[tuple[str, tuple[int, int], str]]:
+        """(path, stamp, run folder) of every entry; the stamp changes when a trainer replaces or touches it."""
         try:
-            with os.scandir(self._doors) as entries:
-                paths = [entry.path for entry in entries if not entry.name.endswith(".tmp")]
+            with os.scandir(self._entries) as found:
+                paths = [each.path for each in found if not each.name.endswith(".tmp")]
         except OSError:
             return
         for path in paths:

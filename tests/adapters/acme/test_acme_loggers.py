@@ -229,7 +229,7 @@ def test_constants_give_way_to_the_record_and_say_so() -> None:
     assert list(kept.data) == [{"level": "easy", "seed": 1, "x": 1}, {"level": "easy", "seed": 2}]
 
 
-def test_a_timestamp_is_added_and_a_clash_is_said() -> None:
+def test_a_timestamp_is_added_and_a_clash_is_reported() -> None:
     kept = acme.InMemoryLogger()
     logger = acme.TimestampLogger(kept, "time", clock=lambda: 12.5)
     logger.write({"x": 1})

@@ -381,7 +381,7 @@ def test_a_run_with_a_text_sink_leaves_the_text_files_to_it(tmp_path: Path) -> N
     assert "reward_mean" in (run.folder / "log" / "collector" / "collector_logger.txt").read_text()
 
 
-def test_the_clock_of_a_tag_is_told_by_its_name() -> None:
+def test_the_clock_of_a_tag_is_known_by_its_name() -> None:
     assert clock_of("collector_step/reward_mean") == "env_step"
     assert clock_of("learner_iter/loss_avg") == "gradient_step"
     assert clock_of("basic/train_loss") == "env_step"

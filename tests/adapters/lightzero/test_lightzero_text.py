@@ -114,7 +114,7 @@ def test_build_logger_gives_what_was_asked_for(tmp_path: Path) -> None:
         assert table.column("gradient_step").to_pylist() == [7]
 
 
-def test_a_file_that_cannot_be_written_is_told_and_harms_nothing(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_written_is_reported_and_harms_nothing(tmp_path: Path) -> None:
     (tmp_path / "log").write_text("a file, no folder")
     told: list[OSError] = []
     logger = TextLogger(tmp_path / "log", "x", failed=told.append)

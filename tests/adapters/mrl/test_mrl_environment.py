@@ -109,7 +109,7 @@ def test_a_name_the_environment_needs_itself_is_refused(log: Log) -> None:
         Environment(cbs=[Callback("cbs")], log=log)
 
 
-def test_two_callbacks_of_one_name_are_told_and_removing_one_leaves_the_other(log: Log) -> None:
+def test_two_callbacks_of_one_name_are_reported_and_removing_one_leaves_the_other(log: Log) -> None:
     first, second = Callback("twin"), Callback("twin")
     with pytest.warns(RollbookWarning, match="'twin'"):
         env = Environment(cbs=[first, second], log=log)

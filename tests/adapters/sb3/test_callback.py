@@ -67,7 +67,7 @@ def test_stages_are_timed(host: Any, run: Any) -> None:
     assert names == ["rollout", "train", "rollout", "train"]
 
 
-def test_counters_that_begin_anew_are_continued(host: Any, run: Any, rows: Any) -> None:
+def test_counters_that_begin_again_are_continued(host: Any, run: Any, rows: Any) -> None:
     model, callback = fake.PPO(), host.RollbookCallback(run)
     model.learn(8, callback)
     model.learn(8, callback)
@@ -126,7 +126,7 @@ def test_without_a_run_one_is_opened_after_environment_and_algorithm(host: Any, 
     assert callback.run.status == "finished"
 
 
-def test_a_failure_inside_is_said_once_and_the_training_goes_on(
+def test_a_failure_inside_is_reported_once_and_the_training_goes_on(
     host: Any, run: Any, rows: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from rollbook.errors import RollbookWarning

@@ -50,7 +50,7 @@ def test_an_output_of_the_older_shape_is_appended_to_the_current_logger(run: Any
     assert legacy.getkvs() == {}
 
 
-def test_configuring_anew_keeps_outputs_that_a_user_appended(run: Any, tmp_path: Path) -> None:
+def test_configuring_again_keeps_outputs_that_a_user_appended(run: Any, tmp_path: Path) -> None:
     mine, book = NeptuneLogger([]), RollbookOutputFormat(run)
     legacy.Logger.CURRENT.output_formats += [mine, book]
     legacy.configure(str(tmp_path), ["csv"])

@@ -128,7 +128,7 @@ def test_several_files_are_read_as_one_in_the_order_of_time(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("torn", ["2.0,", "2.0,5", "2.0,5,", "2.0,5,-", '2.0,5,0.5,"half a te'])
-def test_a_line_torn_by_a_kill_is_left_out_and_that_is_said(tmp_path: Path, torn: str) -> None:
+def test_a_line_torn_by_a_kill_is_left_out_and_that_is_reported(tmp_path: Path, torn: str) -> None:
     header = "r,l,t,task" if '"' in torn else "r,l,t"
     first = '1.0,3,1.0,"a"' if '"' in torn else "1.0,3,1.0"
     (tmp_path / "0.monitor.csv").write_text(f'#{{"t_start": 0.0}}\n{header}\n{first}\n{torn}')

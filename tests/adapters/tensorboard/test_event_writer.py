@@ -182,7 +182,7 @@ def test_an_argument_that_the_library_behind_lacks_costs_no_point(run: Any, rows
     assert rows(run, "a") == [(1.0,)]
 
 
-def test_steps_and_times_may_be_said_once_for_many_calls(writer: Any, rows: Any, tmp_path: Path) -> None:
+def test_steps_and_times_may_be_given_once_for_many_calls(writer: Any, rows: Any, tmp_path: Path) -> None:
     with writer.use_metadata(global_step=10, walltime=1_700_000_000.0) as same:
         same.add_scalar("a", 1.0)
         same.add_scalar("b", 2.0, 11)

@@ -129,7 +129,7 @@ def test_the_table_cleanrl_writes_becomes_the_configuration(run: Any) -> None:
     assert dict(run.config) == expected
 
 
-def test_verbs_the_book_has_no_place_for_are_counted_and_said_once(run: Any) -> None:
+def test_verbs_the_book_has_no_place_for_are_counted_and_reported_once(run: Any) -> None:
     writer = SummaryWriter("x", run=run, events=False)
     with pytest.warns(RollbookWarning, match="add_custom_scalars"):
         writer.add_custom_scalars({"a": {}})

@@ -79,7 +79,7 @@ def test_there_are_four_scopes_and_both_names_of_the_first() -> None:
     assert f"{DataScope.TEST}/x" == "test/x"
 
 
-def test_a_logger_that_lacks_methods_cannot_be_made_and_is_told_which() -> None:
+def test_a_logger_that_lacks_methods_cannot_be_made_and_the_error_names_them() -> None:
     class Half(BaseLogger):
         def write(self, step_type: str, step: int, data: dict[str, Any]) -> None: ...
 
@@ -187,7 +187,7 @@ def test_a_delimiter_is_taken_off_as_a_whole_and_not_by_its_letters(run: Any) ->
     assert logger.prepare_dict_for_logging({"/a": 1}) == {"a": 1}
 
 
-def test_two_values_that_come_to_one_name_are_told(run: Any) -> None:
+def test_two_values_that_come_to_one_name_are_reported(run: Any) -> None:
     with pytest.warns(RollbookWarning, match="'a/b'"):
         RollbookLogger(run).prepare_dict_for_logging({"a/b": 1, "a": {"b": 2}})
 
@@ -290,7 +290,7 @@ def test_arrays_are_kept_as_distributions_if_they_are_not_excluded(run: Any) -> 
     assert "test/lens" in run.book.histograms().column("key").to_pylist()
 
 
-def test_a_step_type_without_a_counter_is_told_and_kept(run: Any) -> None:
+def test_a_step_type_without_a_counter_is_reported_and_kept(run: Any) -> None:
     with pytest.warns(RollbookWarning, match="'mine'"):
         RollbookLogger(run).write("mine", 3, {"x": 1.0})
     assert run.book.metrics(["mine/x"]).column("step").to_pylist() == [3]

@@ -93,7 +93,7 @@ def test_each_completion_is_one_row_with_all_its_rewards(run: Run) -> None:
     assert [turn["text"] for turn in run.book.table("turns").to_pylist()] == ["a", "b", "ccc"]
 
 
-def test_groups_span_processes_and_ends_are_told_from_cuts(run: Run) -> None:
+def test_groups_span_processes_and_ends_are_distinguished_from_cuts(run: Run) -> None:
     link = link_of(run)
     link.num_generations, link.rank, link.max_length, link.ends = 4, 1, 3, frozenset((1,))
     wrapped = record_rewards([length], run)
@@ -115,7 +115,7 @@ def test_what_a_function_logs_besides_is_kept_and_passed_on(run: Run) -> None:
     assert completions(run.book)["extra/shout"].to_pylist() == ["A"]
 
 
-def test_two_batches_of_one_step_are_told_apart(run: Run) -> None:
+def test_two_batches_of_one_step_are_distinguished(run: Run) -> None:
     wrapped = record_rewards([length], run)
     for _ in range(2):
         call(wrapped, Trainer(), 5, ["p"], ["same"])
