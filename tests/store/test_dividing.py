@@ -32,7 +32,7 @@ def axes_with_rows_on_edges(draw: st.DrawFn) -> tuple[np.ndarray, int]:
 def test_a_row_on_an_edge_is_in_the_same_point_however_it_is_reduced(case: tuple[np.ndarray, int]) -> None:
     x, points = case
     values = np.arange(len(x), dtype=np.float64) ** 2
-    at_once = reduced_rows(x, values, stretches(x, points, None, None), "x")
+    at_once = reduced_rows(x, {"a": values}, stretches(x, points, None, None), "x")["a"]
     edges = stretch_edges(float(x[0]), float(x[-1]), points, integer=True)
     reduced_before = Buckets.of_stretches(x, values, starts_between(x, edges))
     shuffled = np.random.default_rng(0).permutation(len(x))

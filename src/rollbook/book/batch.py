@@ -127,8 +127,10 @@ def _of_the_same_rows(
         xs, columns = in_order
         raw = points is None or rows[group[0]] <= max(points, 1) or len(xs) <= few
         starts = None if raw or points is None else stretches(xs, points, start, stop)
-        for key, values in columns.items():
-            by_key[key] = raw_series(xs, values, axis) if starts is None else reduced_rows(xs, values, starts, axis)
+        if starts is None:
+            by_key |= {key: raw_series(xs, values, axis) for key, values in columns.items()}
+        else:
+            by_key |= reduced_rows(xs, columns, starts, axis)
     return by_key
 
 

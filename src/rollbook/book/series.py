@@ -112,30 +112,39 @@ def stretches(x: NDArray, points: int, start: float | None, stop: float | None) 
     return starts_between(x, stretch_edges(low, high, points, integer=x.dtype.kind in "iu"))
 
 
-def reduced_rows(x: NDArray, values: NDArray, starts: NDArray, axis: str) -> Series:
-    """Like `reduce_points`, for rows of an increasing axis that `stretches` has already divided."""
-    rows = np.diff(np.append(starts, len(x)))
+def reduced_rows(x: NDArray, columns: dict[str, NDArray], starts: NDArray, axis: str) -> dict[str, Series]:
+    """Like `reduce_points`, for rows of an increasing axis that `stretches` has already divided.
+
+    Args:
+      columns: key -> its values, one per row.
+    """
+    rows = np.diff(starts, append=len(x))
     middle = (x[starts].astype(np.float64) + x[starts + rows - 1].astype(np.float64)) / 2
-    finite = np.isfinite(values)
-    if finite.all():
-        total = np.add.reduceat(values, starts)
-        lowest, highest = np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts)
-        return Series(middle, total / rows, lowest, highest, rows, axis, 0, np.zeros(len(starts), dtype=np.int64))
-    count = np.add.reduceat(finite, starts, dtype=np.int64)
-    empty = count == 0
-    total = np.add.reduceat(np.where(finite, values, 0.0), starts)
-    lowest = np.minimum.reduceat(np.where(finite, values, np.inf), starts)
-    highest = np.maximum.reduceat(np.where(finite, values, -np.inf), starts)
-    return Series(
-        middle,
-        np.where(empty, np.nan, total / np.maximum(count, 1)),
-        np.where(empty, np.nan, lowest),
-        np.where(empty, np.nan, highest),
-        count,
-        axis,
-        int((rows - count).sum()),
-        rows - count,
-    )
+    none = np.zeros(len(starts), dtype=np.int64)
+    by_key = {}
+    for key, values in columns.items():
+        finite = np.isfinite(values)
+        if finite.all():
+            mean = np.add.reduceat(values, starts) / rows
+            lowest, highest = np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts)
+            by_key[key] = Series(middle, mean, lowest, highest, rows, axis, 0, none)
+            continue
+        count = np.add.reduceat(finite, starts, dtype=np.int64)
+        empty = count == 0
+        total = np.add.reduceat(np.where(finite, values, 0.0), starts)
+        lowest = np.minimum.reduceat(np.where(finite, values, np.inf), starts)
+        highest = np.maximum.reduceat(np.where(finite, values, -np.inf), starts)
+        by_key[key] = Series(
+            middle,
+            np.where(empty, np.nan, total / np.maximum(count, 1)),
+            np.where(empty, np.nan, lowest),
+            np.where(empty, np.nan, highest),
+            count,
+            axis,
+            int((rows - count).sum()),
+            rows - count,
+        )
+    return by_key
 
 
 class Buckets:

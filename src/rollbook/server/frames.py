@@ -71,7 +71,8 @@ class Frame:
             return self.exact(values)
         with np.errstate(over="ignore", invalid="ignore"):
             small = (values - base).astype("<f4")
-            if not np.array_equal(np.isfinite(small), np.isfinite(values)):  # too large for float32
+            finite = np.isfinite(small)
+            if not finite.all() and not np.array_equal(finite, np.isfinite(values)):  # too large for float32
                 return self.exact(values)
         array = self._add(small, "f4")
         array.b = float(base)

@@ -92,6 +92,9 @@ ROWS_A_POINT = 4
 """Up to this many rows a point are sent raw: an envelope of so few rows would show waves that do not exist."""
 _OVERVIEW = 512
 _FIRST_KEYS, _MORE_KEYS = 4, 16
+_AT_ONCE = 400
+"""Curves of a part of the axis that are read together: the page shows coarser ones meanwhile, and a second read of
+each run costs more than the first frame gains."""
 _NOTHING = "nothing"
 """A cache entry for a key that a run does not have."""
 
@@ -170,9 +173,10 @@ def _frames(
     """One frame per key. Each run is read once for several keys; the first read is of few keys, so that drawing can
     begin early."""
     reach = Reach(ask.x, ask.points, ask.start, ask.stop)
+    is_whole = ask.start is None and ask.stop is None
     if not keys or not rows:
         yield Frame().pack(last=True, took_ms=0.0)
-    place, size = 0, _FIRST_KEYS
+    place, size = 0, _FIRST_KEYS if is_whole or len(rows) * len(keys) > _AT_ONCE else len(keys)
     while keys and rows and place < len(keys):
         began = time.perf_counter()
         part = keys[place : place + size]
