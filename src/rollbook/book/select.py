@@ -123,9 +123,10 @@ def resolve_keys(keys: Sequence[str], labels: dict[str, str], path: str) -> list
 
 def canonical_keys(labels: dict[str, str]) -> dict[str, str]:
     """{canonical name: the column it is read from}, for every name with one key in this book."""
-    from rollbook.ground.aliases import TABLE, candidates
+    from rollbook.ground.aliases import TABLE, candidates, canonical
 
-    fitting = ((entry.name, candidates(entry.name, labels)) for entry in TABLE)
+    names = {name for key in labels for name in (key, canonical(key))}
+    fitting = ((entry.name, candidates(entry.name, labels)) for entry in TABLE if entry.name in names)
     return {name: labels[keys[0]] for name, keys in fitting if len(keys) == 1}
 
 

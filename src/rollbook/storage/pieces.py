@@ -272,6 +272,7 @@ class RunFiles:
         self._open_parts = OpenParts(run)
         self._bad: set[str] = set()
         self._listing = threading.Lock()  # DuckDB reads two streams in two threads
+        self._gathered: tuple[int, dict[str, Pieces]] = (0, {})  # of the read under way, and its thread
 
     @property
     def damage(self) -> dict[str, str]:
@@ -292,17 +293,26 @@ class RunFiles:
     def read(self, tables: Sequence[str], work: Callable[[dict[str, Pieces]], T]) -> T:
         """Call `work` on the pieces of some tables; start again whenever a file moves meanwhile.
 
+        A read that `work` itself does gets the same pieces and lists no file again.
+
         Raises:
           Damaged: files keep moving, which sealing alone does not cause.
         """
+        thread, gathered = self._gathered
+        if thread == threading.get_ident() and gathered.keys() >= set(tables):
+            return work({table: gathered[table] for table in tables})
         for _ in range(_TRIES):
             try:
-                return work(self._gather(tables))
+                pieces = self._gather(tables)
+                self._gathered = threading.get_ident(), pieces
+                return work(pieces)
             except ours(Moved, FileNotFoundError):
                 continue
             except BadPiece as bad:
                 self._bad.add(bad.path)
                 self._open_parts.problems[bad.path] = str(bad)
+            finally:
+                self._gathered = 0, {}
         raise Damaged(
             f"{self.run}: its files were replaced {_TRIES} times while they were read; is something moving them?"
         )

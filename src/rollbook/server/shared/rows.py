@@ -152,12 +152,13 @@ def contents(context: ServerContext, row: RunRow) -> Contents:
 
 
 def _contents(book: Book) -> Contents:
-    tables = book.files.read(
-        list(_TABLES), lambda pieces: {name: sum(p.rows for p in pieces[name]) for name in _TABLES}
-    )
-    clocks = {clock for _, known, _ in book.latest().values() for clock in known}
-    canonical = {key: name for name, key in book.canonical().items()}
-    return Contents(book.keys(), canonical, [c for c in book.clocks if c in clocks], tables)
+    def work(pieces: Mapping[str, Any]) -> Contents:
+        clocks = {clock for _, known, _ in book.latest().values() for clock in known}
+        canonical = {key: name for name, key in book.canonical().items()}
+        tables = {name: sum(piece.rows for piece in pieces[name]) for name in _TABLES}
+        return Contents(book.keys(), canonical, [clock for clock in book.clocks if clock in clocks], tables)
+
+    return book.files.read(_TABLES, work)  # one look at the files for all of it
 
 
 _TABLES = tuple(TABLES)
