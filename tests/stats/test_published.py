@@ -117,3 +117,9 @@ def test_equal_seeds_are_compared_with_each_other() -> None:
     assert pair.differences_N.tolist() == pytest.approx([0.5, 1.0, 1.0, 1.0, 1.0])
     assert (pair.better_in, pair.alone, pair.seeds) == (5, 1, (0, 1, 2, 3, 4))
     assert "a is better in 5 of 5. 1 runs have no partner" in pair.sentence()
+
+
+def test_the_picture_of_some_pairs_reports_nothing_of_others() -> None:
+    answer = published({"a": {"pong": [1.0, 4.0]}, "b": {"pong": [2.0, 3.0]}, "c": {"pong": [0.0, 5.0]}})
+    assert answer._improvement("c").remarks == ("Not decided: c and a; c and b.",)
+    assert answer._improvement().remarks == ("Not decided: a and b; a and c; b and c.",)

@@ -197,7 +197,7 @@ class Comparison:
             np.array([ends(group)[1] for group in known]),
             tuple(group.seeds_R for group in known),
             tuple(_how_sure(group.interval) for group in known if group.interval is not None),
-            remarks=(*self._verdicts_in_a_picture(), *self._notes_in_a_picture()),
+            remarks=(*self._verdicts_in_a_picture(self.pairs), *self._notes_in_a_picture()),
             looks=self._looks_of(group.label for group in known),
         )
 
@@ -237,16 +237,16 @@ class Comparison:
         indices = {group.label: place for place, group in enumerate(self.groups)}
         return tuple(self.looks.get(label, indices[label]) for label in labels)
 
-    def _verdicts_in_a_picture(self) -> list[str]:
-        """The verdicts of all pairs, short and without advice: a picture is shown without its program."""
-        decided = [f"{p.better} is better than {p.b if p.better == p.a else p.a}" for p in self.pairs if p.better]
-        open_pairs = [f"{p.a} and {p.b}" for p in self.pairs if not p.better and not p.reason]
-        apart = [f"{p.a} and {p.b}" for p in self.pairs if p.reason]
+    def _verdicts_in_a_picture(self, pairs: Sequence[Pair]) -> list[str]:
+        """The verdicts of these pairs, short and without advice: a picture is shown without its program."""
+        decided = [f"{p.better} is better than {p.b if p.better == p.a else p.a}" for p in pairs if p.better]
+        open_pairs = [f"{p.a} and {p.b}" for p in pairs if not p.better and not p.reason]
+        apart = [f"{p.a} and {p.b}" for p in pairs if p.reason]
         lower = " (lower is better)" if self.lower_is_better else ""
         conclusions = [f"{'; '.join(decided)}{lower}."] if decided else []
-        how = "by the plan" if self.study is not None else "without a plan"
-        some = f"{len(open_pairs)} of {len(self.pairs)} pairs" if len(open_pairs) > 3 else "; ".join(open_pairs)
-        conclusions += [f"Not decided {how}{'' if decided else lower}: {some}."] if open_pairs else []
+        how = " by the plan" if self.study is not None else ""
+        some = f"{len(open_pairs)} of {len(pairs)} pairs" if len(open_pairs) > 3 else "; ".join(open_pairs)
+        conclusions += [f"Not decided{how}{'' if decided else lower}: {some}."] if open_pairs else []
         return conclusions + ([f"Not compared: {'; '.join(apart)}."] if apart else [])
 
     def _notes_in_a_picture(self) -> tuple[str, ...]:
@@ -281,7 +281,7 @@ class Comparison:
             ),
             zero=0.5,
             span=(-0.02, 1.02),
-            remarks=tuple(self._verdicts_in_a_picture()),
+            remarks=tuple(self._verdicts_in_a_picture(known)),
             neutral=True,
         )
 
