@@ -26,18 +26,28 @@ VIEWS = {
     "film": "episodes",
     "environment_data": "runs",
     "grpo": "rollouts",
+    "lightzero": "runs",
     "other_tools": "runs",
 }
 """Study -> the view that its copy opens on; in the order of the gallery."""
+GROUPS = {"lightzero": "lightzero"}
+"""Study that needs the packages of a framework -> its environment, made by scripts/framework_env.py."""
 
 
 def main(out: Path, names: list[str]) -> int:
     """Record and export; the exit status."""
     clean = {key: value for key, value in os.environ.items() if not key.startswith("ROLLBOOK")}
+    clean["PYTHONPATH"] = str(STUDIES.parents[1] / "src")
     for name in names or VIEWS:
+        python = Path(sys.executable)
+        if name in GROUPS:
+            python = STUDIES.parents[1] / ".venvs" / GROUPS[name] / "bin" / "python"
+            if not python.exists():
+                print(f"{name}: not recorded; first: python scripts/framework_env.py {GROUPS[name]}", flush=True)
+                continue
         with tempfile.TemporaryDirectory() as folder:
             run = partial(subprocess.run, cwd=folder, env=clean, check=True, stdout=subprocess.DEVNULL)
-            run([sys.executable, str(STUDIES / f"{name}.py")])
+            run([str(python), str(STUDIES / f"{name}.py")])
             folders = [each for each in ("runs", "study") if Path(folder, each).is_dir()]
             shutil.rmtree(out / name, ignore_errors=True)
             run([sys.executable, "-m", "rollbook", "ui", *folders, "--export", str(out / name)])
