@@ -133,6 +133,41 @@ def test_summaries_are_what_was_logged_last_what_was_written_and_what_define_met
     assert book(root).info["summary"] == {"eval/return.max": 9.0, "eval/return.mean": 6.0, "loss.min": 3.0, "note": "x"}
 
 
+def test_a_file_of_settings_is_read_and_a_missing_one_is_named(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("theirs.yaml").write_text("wandb_version: 1\nlr: {value: 0.1, desc: rate}\nnet: {value: {width: 8}}\n")
+    Path("plain.yaml").write_text("lr: 0.2\nseed: 3\nnet: {value: 1, other: 2}\n")
+    Path("bad.yaml").write_text("- 1\n")
+    for name, held in (
+        ("theirs.yaml", {"lr": 0.1, "net": {"width": 8}}),
+        ("plain.yaml", {"lr": 0.2, "seed": 3, "net": {"value": 1, "other": 2}}),
+    ):
+        with wandb.init(project="p", name=name, config=name):
+            pass
+        assert book(root, name=name).config == held
+    Path("theirs.yaml").rename("config-defaults.yaml")
+    with wandb.init(project="p", config={"lr": 9}) as run:
+        assert dict(run.config) == {"lr": 9, "net": {"width": 8}}
+    for name, why in (("none.yaml", "doesn't exist"), ("bad.yaml", "has no settings")):
+        with pytest.raises(wandb.sdk.lib.config_util.ConfigError, match=why):
+            wandb.init(project="p", config=name)
+    for odd in (3, [1], Path("plain.yaml")):
+        with pytest.raises(TypeError, match="config must be a dict"):
+            wandb.init(project="p", config=odd)
+
+
+def test_a_summary_that_wandb_does_not_know_is_named_once_and_the_others_are_kept(root: Path) -> None:
+    run = wandb.init(project="p")
+    with pytest.warns(rollbook.errors.RollbookWarning, match="no summary 'median'"):  # type: ignore[attr-defined]
+        run.define_metric("a", summary="median,MAX")
+    for n in (1.0, 3.0, 2.0):
+        run.log({"a": n})
+    wandb.finish()
+    assert book(root).info["summary"] == {"a.max": 3.0}
+
+
 def test_a_disabled_run_takes_everything_and_keeps_nothing(root: Path) -> None:
     run = wandb.init(project="p", mode="disabled", config={"lr": 1})
     wandb.log({"a": 1.0, "h": wandb.Histogram([1.0])})
@@ -418,6 +453,24 @@ def test_no_version_of_an_artifact_replaces_another_whatever_it_is_called(
                 artifact.folder.with_name("v1.json").write_text('{"type"')
         files = sorted((root / run.project).rglob("rows.txt"))
     assert [file.read_text() for file in files] == ["a", "b", "c"]
+
+
+def test_an_artifact_has_the_checksums_that_wandb_computes(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "d" / "e").mkdir(parents=True)
+    (tmp_path / "d" / "x.txt").write_text("x")
+    (tmp_path / "d" / "e" / "y.txt").write_text("yy")
+    artifact = wandb.Artifact("a", type="t")
+    assert (artifact.digest, artifact.id, artifact.state) == ("64e7c61456b10382e2f3b571ac24b659", None, "PENDING")
+    artifact.add_dir(str(tmp_path / "d"))
+    entries = {path: (entry.digest, entry.size) for path, entry in artifact.manifest.entries.items()}
+    assert entries == {"x.txt": ("ndTkYSaMgDT1yFZOFVxnpg==", 1), "e/y.txt": ("L7HFz1iGe1u8mhsUWobzoA==", 2)}
+    whole = "7778f202afb1ed05df6c59be6d574226"  # all three of wandb 0.31
+    assert (artifact.digest, artifact.size, artifact.file_count) == (whole, 3, 2)
+    with wandb.init(project="p") as run:
+        run.log_artifact(artifact)
+        found = run.use_artifact("a:latest")
+    assert (found.digest, found.state, found.id) == (whole, "COMMITTED", artifact.id)
+    assert [entry.path for entry in found.manifest.get_entries_in_directory("e")] == ["e/y.txt"]
 
 
 def test_a_table_of_an_artifact_is_read_back_in_a_later_run(tmp_path: Path) -> None:

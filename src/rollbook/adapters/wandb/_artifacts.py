@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from rollbook.run.run import Run
 
 
+_ABOUT = ("collection", "type", "description", "metadata", "aliases", "references")
+
+
 class ArtifactTTL:
     """Accepted: an artifact is a folder of files, which stays until you delete it."""
 
@@ -40,6 +43,7 @@ class Artifact:
         self.ttl: object = None
         self.files_added: list[tuple[str, str]] = []
         self.objects: dict[str, Value] = {}
+        self.references: dict[str, str] = {}
         self.version: str | None = None
         self.folder: Path | None = None
 
@@ -74,6 +78,7 @@ class Artifact:
 
     def add_reference(self, uri: str, name: str | None = None, **_options: object) -> None:
         """Note the address of something stored elsewhere."""
+        self.references[name or os.path.basename(str(uri))] = str(uri)
         self.metadata.setdefault("references", []).append(str(uri))
 
     def remove(self, item: object) -> None:
@@ -153,9 +158,47 @@ class Artifact:
     @property
     def size(self) -> int:
         """Bytes of its files."""
-        if self.folder is None:
-            return sum(os.path.getsize(source) for source, _inside in self.files_added)
-        return sum(file.size for file in files_of(self.folder))
+        return self.manifest.size()
+
+    @property
+    def manifest(self) -> Manifest:
+        """Its files and references by name, with their checksums."""
+        if self.folder is not None:
+            held = [ManifestEntry(file.name, file.path) for file in files_of(self.folder)]
+        else:
+            held = [ManifestEntry(inside, source) for source, inside in self.files_added]
+        return Manifest([*held, *(ManifestEntry(inside, ref=uri) for inside, uri in self.references.items())])
+
+    @property
+    def digest(self) -> str:
+        """The checksum of all files, as wandb computes it: equal files have equal digests."""
+        return self.manifest.digest()
+
+    @property
+    def file_count(self) -> int:
+        """How many files and references it has."""
+        return len(self.manifest)
+
+    @property
+    def id(self) -> str | None:
+        """`<folder of the run>/<name>:<version>`; None before it is logged."""
+        return None if self.folder is None else f"{self.folder.parents[3].name}/{self.name}"
+
+    @property
+    def state(self) -> str:
+        """ "PENDING" before it is logged, then "COMMITTED"."""
+        return "PENDING" if self.folder is None else "COMMITTED"
+
+    def is_draft(self) -> bool:
+        """Whether it is not logged yet."""
+        return self.folder is None
+
+    @property
+    def source_name(self) -> str:
+        """Its name: there are no links to artifacts here."""
+        return self.name
+
+    qualified_name = source_qualified_name = source_name
 
     def log_to(self, run: Run, aliases: Iterable[str], step: int) -> None:
         """Copy the files into the run as its next version, unless they are those of its latest one."""
@@ -205,7 +248,7 @@ class Artifact:
         import json
 
         assert self.folder is not None
-        about = {name: getattr(self, name) for name in ("collection", "type", "description", "metadata", "aliases")}
+        about = {name: getattr(self, name) for name in _ABOUT}
         self.folder.with_name(f"{self.version}.json").write_text(json.dumps(about, default=str), encoding="utf-8")
 
     def _there(self) -> Path:
@@ -218,6 +261,79 @@ class Artifact:
 
     def __repr__(self) -> str:
         return f"<Artifact {self.name}>"
+
+
+class ManifestEntry:
+    """A file of an artifact, or a reference to something elsewhere.
+
+    Args:
+      path: its name in the artifact.
+      local_path: the file; None for a reference.
+      ref: the address of a reference.
+    """
+
+    def __init__(self, path: str, local_path: str | None = None, ref: str | None = None) -> None:
+        self.path = self.name = path
+        self.local_path, self.ref = local_path, ref
+        self.extra: dict[str, object] = {}
+
+    @property
+    def size(self) -> int | None:
+        """Bytes of the file; None for a reference."""
+        return None if self.local_path is None else os.path.getsize(self.local_path)
+
+    @property
+    def digest(self) -> str:
+        """MD5 of the file in base 64, as wandb has it; of a reference its address."""
+        if self.local_path is None:
+            return str(self.ref)
+        import base64
+        import hashlib
+
+        with open(self.local_path, "rb") as file:
+            return base64.b64encode(hashlib.file_digest(file, _md5).digest()).decode("ascii")
+
+    def __repr__(self) -> str:
+        return f"<ManifestEntry {self.path}>"
+
+
+class Manifest:
+    """The files of an artifact, by name.
+
+    Args:
+      entries: one for each file.
+    """
+
+    def __init__(self, entries: Iterable[ManifestEntry]) -> None:
+        self.entries = {entry.path: entry for entry in entries}
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def digest(self) -> str:
+        """The checksum of names and contents."""
+        whole = _md5(b"wandb-artifact-manifest-v1\n")
+        for path, entry in sorted(self.entries.items()):
+            whole.update(f"{path}:{entry.digest}\n".encode())
+        return str(whole.hexdigest())
+
+    def size(self) -> int:
+        """Bytes of all files."""
+        return sum(entry.size or 0 for entry in self.entries.values())
+
+    def get_entry_by_path(self, path: str) -> ManifestEntry | None:
+        """The file of that name; None if there is none."""
+        return self.entries.get(path)
+
+    def get_entries_in_directory(self, directory: str) -> list[ManifestEntry]:
+        """The files below a folder of the artifact."""
+        return [entry for path, entry in self.entries.items() if path.startswith(f"{directory}/")]
+
+
+def _md5(data: bytes = b"") -> Any:
+    from hashlib import md5
+
+    return md5(data, usedforsecurity=False)
 
 
 class File:
@@ -270,6 +386,7 @@ def kept_in(run_folder: Path, collection: str | None = None) -> list[Artifact]:
             about = json.loads(page.read_text(encoding="utf-8"))
             one = Artifact(about["collection"], about["type"], about["description"], about["metadata"])
             one.aliases, one.version, one.folder = list(about["aliases"]), page.stem, page.with_suffix("")
+            one.references = dict(about.get("references") or {})
         except (OSError, ValueError, KeyError, TypeError):  # half written, or somebody else's file
             continue
         found.append(one)

@@ -28,8 +28,20 @@ class UsageError(Error):
     """A call with arguments that make no sense."""
 
 
+class UnsupportedError(UsageError):
+    """wandb's error for a feature that its server lacks; never raised here."""
+
+
 class CommError(Error):
     """The requested run does not exist. Nothing is ever sent over the network."""
+
+
+class AuthenticationError(CommError):
+    """wandb's error for a refused login; never raised here."""
+
+
+class ConfigError(Error):
+    """A file of settings that does not exist or is no YAML. A changed setting, wandb's other reason, is taken here."""
 
 
 class Trial:

@@ -176,6 +176,24 @@ class Histogram(Value):
             raise ValueError("Histogram: pass either a sequence or np_histogram=(counts, edges)")
         self._values, self._made, self._bins = sequence, np_histogram, num_bins
 
+    def _counted(self) -> tuple[Any, Any]:
+        if self._made is None:
+            import numpy as np
+
+            return np.histogram(self._values, bins=self._bins)
+        counts, edges = self._made
+        return counts, edges
+
+    @property
+    def histogram(self) -> list[float]:
+        """The counts [bins]."""
+        return [float(n) if n % 1 else int(n) for n in self._counted()[0]]
+
+    @property
+    def bins(self) -> list[float]:
+        """The edges [bins + 1]."""
+        return [float(edge) for edge in self._counted()[1]]
+
     def keep(self, run: Run, key: str, step: int) -> None:
         """Log it under a key at a step."""
         if self._made is None:

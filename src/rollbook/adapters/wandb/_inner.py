@@ -11,20 +11,16 @@ from functools import partial
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
-from rollbook.adapters.wandb import _data, errors, util
+from rollbook.adapters.wandb import _data, _state, errors, util
 from rollbook.adapters.wandb._api import Api, ApiRun
-from rollbook.adapters.wandb._artifacts import Artifact
-from rollbook.adapters.wandb._current import CommError, Error, termlog
+from rollbook.adapters.wandb._artifacts import Artifact, Manifest, ManifestEntry
+from rollbook.adapters.wandb._current import CommError, ConfigError, termlog
 from rollbook.adapters.wandb._run import Config, Run, Settings, Summary
 from rollbook.adapters.wandb._state import current, init, patch_tensorboard, watch_films
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-
-class ConfigError(Error):
-    """wandb's error for a changed configuration; never raised here."""
 
 
 class RunDisabled:
@@ -47,6 +43,14 @@ def _of_sb3(name: str) -> Any:
     return WandbCallback
 
 
+def _of_keras(name: str) -> Any:
+    if name not in ("WandbEvalCallback", "WandbMetricsLogger", "WandbModelCheckpoint"):
+        raise AttributeError(f"wandb.integration.keras has no {name!r}")
+    from rollbook.adapters.wandb import _keras
+
+    return getattr(_keras, name)
+
+
 def _set(variable: str, value: str, env: Any = None) -> None:
     (os.environ if env is None else env)[variable] = value
 
@@ -66,7 +70,11 @@ def _module(name: str, **names: object) -> ModuleType:
 
 wandb_run = _module("wandb_run", Run=Run)
 env = _module("env", set_project=partial(_set, "WANDB_PROJECT"), set_entity=partial(_set, "WANDB_ENTITY"))
-sdk = _module("sdk")
+_OF_SDK = ("AlertLevel", "controller", "finish", "init", "login", "require", "setup", "sweep", "teardown")
+sdk = _module(
+    "sdk", Artifact=Artifact, Config=Config, Settings=Settings, Summary=Summary, _attach=_state.attached,
+    **{name: getattr(_state, name) for name in _OF_SDK},
+)  # fmt: skip
 _module("sdk.wandb_run", Run=Run)
 _module("sdk.wandb_config", Config=Config)
 _module("sdk.wandb_summary", Summary=Summary)
@@ -82,6 +90,8 @@ _module("sdk.data_types")
 _module("sdk.wandb_init", init=init)
 _module("sdk.artifacts")
 _module("sdk.artifacts.artifact", Artifact=Artifact)
+_module("sdk.artifacts.artifact_manifest", ArtifactManifest=Manifest)
+_module("sdk.artifacts.artifact_manifest_entry", ArtifactManifestEntry=ManifestEntry)
 for _kind in (_data.Video, _data.Image, _data.Histogram, _data.Table, _data.Html):
     _module(f"sdk.data_types.{_kind.__name__.lower()}", util=util, **{_kind.__name__: _kind})
 apis = _module("apis")
@@ -91,7 +101,9 @@ tensorboard = _module("tensorboard", patch=patch_tensorboard, unpatch=lambda: No
 data_types = _module("data_types", **{name: getattr(_data, name) for name in _data.__all__ if name[0].isupper()})
 integration = _module("integration")
 _module("integration.sb3", __getattr__=_of_sb3)
+_module("integration.keras", __getattr__=_of_keras)
 _module("integration.gym", monitor=lambda: watch_films(current()))
 _module("integration.tensorboard", patch=patch_tensorboard)
 vars(errors)["__path__"] = []  # a package, too
-_module("errors.term", termlog=termlog, termwarn=termlog, termerror=termlog)
+_module("errors.errors", **{name: getattr(errors, name) for name in errors.__all__})
+_module("errors.term", termlog=termlog, termwarn=termlog, termerror=termlog, termsetup=_state.termsetup)

@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from rollbook.adapters.wandb._artifacts import Artifact, find
 from rollbook.adapters.wandb._current import forget, termlog
 from rollbook.adapters.wandb._data import Table, Value, copied
+from rollbook.adapters.wandb.util import settings_in
 from rollbook.ground.bill import counted
 from rollbook.ground.counters import clock_columns, clocks_of
 from rollbook.ground.foreign import tolerating
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
 _PLAIN: set[type] = {bool, float, int, str}
 """Types whose values go to `rollbook.Run.log` as they are; `_sort` adds those that it met (numpy's, torch's)."""
+
+_SUMMARIES = {"min", "max", "mean", "best", "first", "last"}
+"""What `define_metric(summary=…)` may name, besides "copy" and "none"."""
 
 _KILLED = (130, 137, 143, 255)
 """Exit codes of Ctrl-C, SIGKILL and SIGTERM in a shell; 255 is what wandb itself passes after Ctrl-C."""
@@ -145,18 +149,25 @@ class Config:
 
 
 def plain(config: Any) -> dict[str, Any]:
-    """A program's configuration as a dict."""
+    """A program's configuration as a dict: of a mapping, of an object with attributes, or of the name of a YAML file.
+
+    Raises:
+      ConfigError: there is no such file, or it has no settings.
+      TypeError: another kind of object.
+    """
     if config is None:
         return {}
     if isinstance(config, Config):
         return config.as_dict()
-    if isinstance(config, str):  # a file of settings: wandb reads it, rollbook names it
-        return {"config_file": config}
+    if isinstance(config, str):
+        return settings_in(config)
     if hasattr(config, "keys"):
         return {str(name): config[name] for name in config}
     from rollbook.adapters._plain import described
 
     attributes: Any = vars(config) if hasattr(config, "__dict__") else described(config)
+    if not hasattr(attributes, "items"):
+        raise TypeError(f"config must be a dict or have a __dict__ attribute, got {type(config).__name__}")
     return {str(name): value for name, value in dict(attributes).items() if not str(name).startswith("_")}
 
 
@@ -486,10 +497,15 @@ class Run:
     ) -> Metric:  # fmt: skip
         """Set the x-axis of a key, and which of its summaries are kept; `name` may contain "*".
 
-        In rollbook any key can be the x-axis of any other, so a step metric is only noted in the run's notes.
+        In rollbook any key can be the x-axis of any other, so a step metric is only noted in the run's notes. A summary
+        that wandb does not know is counted (`wandb_not_kept`) and reported once; wandb raises.
         """
-        words = [word.strip() for word in (summary or "").split(",") if word.strip() not in ("", "none", "copy")]
-        metric = Metric(name, getattr(step_metric, "name", step_metric), words)
+        asked = {word.strip().lower() for word in str(summary or "").split(",")} - {"", "none", "copy"}
+        unknown = asked - _SUMMARIES
+        if unknown and self._recorder is not None:
+            why = f"wandb.define_metric({name!r}): there is no summary {sorted(unknown)[0]!r}"
+            self._recorder.count("wandb_not_kept", len(unknown), f"{why}, only {', '.join(sorted(_SUMMARIES))}")
+        metric = Metric(name, getattr(step_metric, "name", step_metric), sorted(asked & _SUMMARIES))
         self._metrics[name] = metric
         if self._recorder is not None and metric.step_metric:
             self._recorder.log_text("wandb/define_metric", f"{name} over {metric.step_metric}", step=self._step)

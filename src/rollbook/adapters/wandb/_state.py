@@ -19,9 +19,13 @@ __all__ = [
     "AlertLevel", "CommError", "Error", "UsageError", "agent", "alert", "attached", "controller", "current",
     "current_or_waiting", "define_metric", "ensure_configured", "finish", "init", "join", "keep_tensorboard",
     "link_model", "log", "log_artifact", "log_code", "log_model", "login", "mark_preempting", "opened",
-    "patch_tensorboard", "require", "restore", "save", "setup", "sweep", "teardown", "termerror", "termlog",
-    "termwarn", "unwatch", "use_artifact", "use_model", "watch", "watch_films",
+    "patch_tensorboard", "patched", "require", "restore", "save", "setup", "sweep", "teardown", "termerror", "termlog",
+    "termsetup", "termwarn", "unwatch", "use_artifact", "use_model", "watch", "watch_films",
 ]  # fmt: skip
+
+
+_DEFAULTS = "config-defaults.yaml"
+"""A file beside the program whose settings hold where `init(config=…)` has none."""
 
 
 class AlertLevel(enum.Enum):
@@ -88,7 +92,8 @@ def init(
     Args:
       entity, force, save_code, anonymous, allow_val_change: accepted, without effect.
       project, name, group, job_type, tags, notes, config: as in `rollbook.init`; a `seed` in the configuration is the
-        run's seed. Default of the project: $WANDB_PROJECT, or "uncategorized".
+        run's seed. `config` may be the name of a YAML file; settings of a `config-defaults.yaml` in the current folder
+        hold where it has none. Default of the project: $WANDB_PROJECT, or "uncategorized".
       dir: the run is stored in `<dir>/runs`; default: $ROLLBOOK_DIR, or $WANDB_DIR/runs, or "runs".
       id, resume: the id of a run, and whether it is continued: "allow" (also True and "auto"), "must" or "never". An
         existing id is continued unless `resume` forbids it, so nothing is overwritten.
@@ -104,6 +109,8 @@ def init(
       settings: a `Settings` or a dict; an argument that is given takes precedence.
     Raises:
       UsageError: resume="must" and there is no such run, or a value that makes no sense.
+      ConfigError: the YAML file does not exist or cannot be read.
+      TypeError: `config` is something else.
     """
     asked = Settings()
     asked.update(settings if settings is not None else {})
@@ -112,6 +119,8 @@ def init(
         mode = "disabled"
     if mode not in ("online", "offline", "disabled", "shared", "dryrun", "run"):
         raise UsageError(f"wandb.init(mode={mode!r}): there are online, offline, shared and disabled")
+    if os.path.exists(_DEFAULTS):
+        config = {**plain(_DEFAULTS), **plain(config)}
     searched = trial()
     if searched is not None:
         config = {**plain(config), **searched.settings}
@@ -219,6 +228,7 @@ def patch_tensorboard(
 ) -> None:
     """`wandb.tensorboard.patch`: like init(sync_tensorboard=True), for the open run and later ones."""
     _patched.append(True)
+    patched["tensorboard"][:] = [root_logdir]
     run = current()
     if run is not None and run.rollbook is not None:
         keep_tensorboard(run.rollbook)
@@ -231,6 +241,7 @@ def keep_tensorboard(recorder: Recorder) -> None:
 
     try:
         tensorboard.install(run=recorder)
+        patched["tensorboard"][:] = patched["tensorboard"] or [""]
     except MissingExtra as err:
         recorder.count("wandb_not_kept", 1, f"wandb.init(sync_tensorboard=True): {err}")
 
@@ -402,6 +413,14 @@ def teardown(exit_code: int | None = None) -> None:
 
 
 termwarn = termerror = termlog
+
+
+def termsetup(settings: Any = None, logger: object = None) -> None:
+    """Does nothing: what is said goes to stderr. Arguments as in `wandb.termsetup`."""
+
+
+patched: dict[str, list[Any]] = {"tensorboard": [], "keras": [], "gym": []}
+"""What wandb has changed in other packages; `tensorboard` is not empty while SummaryWriters write the run."""
 
 
 # -- sweeps

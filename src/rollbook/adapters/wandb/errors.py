@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from rollbook.adapters.wandb._current import CommError, Error, UsageError
+from rollbook.adapters.wandb._current import AuthenticationError, CommError, Error, UnsupportedError, UsageError
 
-__all__ = ["CommError", "Error", "UsageError"]
+__all__ = ["AuthenticationError", "CommError", "Error", "UnsupportedError", "UsageError"]
