@@ -76,6 +76,41 @@ def test_skrl_a_row_is_what_the_agent_is_about_to_write(run: Run, rows: Any, tmp
     assert run.bill()["drops"] == {}
 
 
+def test_skrl_with_its_event_files_followed_too_each_number_is_in_the_run_once(
+    run: Run, rows: Any, tmp_path: Path
+) -> None:
+    from tensorboard.compat.proto.event_pb2 import Event
+    from tensorboard.compat.proto.summary_pb2 import Summary
+    from tensorboard.summary.writer.event_file_writer import EventFileWriter
+
+    from rollbook.adapters.skrl import attach
+    from rollbook.adapters.tensorboard import event_files
+
+    class Writing(Agent):
+        def write_tracking_data(self, *, timestep: int, timesteps: int) -> None:
+            for key in ("by attach", "by the program"):
+                for number in self.tracking_data.pop(key, ()):
+                    value = Summary.Value(tag=key, simple_value=number)
+                    self.writer.add_event(Event(step=timestep, wall_time=1.7e9, summary=Summary(value=[value])))
+
+    event_files.follow({"run": run})
+    try:
+        agent = Writing(tmp_path)
+        agent.writer = EventFileWriter(agent.experiment_dir)  # type: ignore[attr-defined]
+        written = agent.write_tracking_data
+        attach(agent, run)
+        for timestep in (1, 2):
+            agent.tracking_data["by attach"] = [1.5]
+            agent.write_tracking_data(timestep=timestep, timesteps=2)
+        agent.tracking_data["by the program"] = [2.5]
+        written(timestep=3, timesteps=3)
+        agent.writer.close()  # type: ignore[attr-defined]
+    finally:
+        event_files.leave()
+    assert rows(run, "by attach") == [(1.5,), (1.5,)]
+    assert rows(run, "by the program") == [(2.5,)]
+
+
 def test_skrl_what_fails_costs_the_training_nothing(run: Run, tmp_path: Path) -> None:
     from rollbook.adapters.skrl import attach
 

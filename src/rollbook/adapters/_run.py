@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import weakref
+from _thread import get_ident
 
 from rollbook.errors import BadInput
 from rollbook.ground.bill import Bill
@@ -81,6 +82,25 @@ def find_run(
             "None to use the current run (or open one), or False to keep no book"
         )
     return takes_native_keys(run), False  # a Scope has the same verbs
+
+
+_recording: set[int] = set()
+"""Threads in which a host writes to its own files what an adapter has just recorded."""
+
+
+class Recorded:
+    """While it is open, `--tensorboard` leaves out what this thread writes to event files: it is in the run already."""
+
+    def __enter__(self) -> None:
+        _recording.add(get_ident())
+
+    def __exit__(self, *_error: object) -> None:
+        _recording.discard(get_ident())
+
+
+def is_recorded() -> bool:
+    """Whether this thread is inside of `Recorded`."""
+    return get_ident() in _recording
 
 
 class JoinedRun:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 
-from rollbook.adapters._run import JoinedRun
+from rollbook.adapters._run import JoinedRun, Recorded
 from rollbook.errors import BadInput
 
 TYPE_CHECKING = False
@@ -48,7 +48,8 @@ def attach(agent: Any, run: object = None, **run_options: Any) -> Any:
     def write_tracking_data(*, timestep: int, timesteps: int) -> None:
         """Log the row, then let the agent write it, which clears the data."""
         joined.keep("tracking_data", "recording tracking data", _log, joined, agent, timestep)
-        write(timestep=timestep, timesteps=timesteps)
+        with Recorded():
+            write(timestep=timestep, timesteps=timesteps)
 
     def write_checkpoint(*, timestep: int, timesteps: int) -> None:
         """Let the agent save, then register the saved file."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 
+from rollbook.adapters._run import is_recorded
 from rollbook.adapters.tensorboard.writer import SummaryWriter
 from rollbook.ground.foreign import tolerating
 
@@ -48,7 +49,7 @@ def follow(options: dict[str, object]) -> None:
                 self.of_run = SummaryWriter(logdir, **{**_options, "events": False})  # type: ignore[arg-type]
 
     def adding(self: Any, event: Any) -> Any:
-        if getattr(self, "of_run", None) is not None:
+        if getattr(self, "of_run", None) is not None and not is_recorded():
             for value in event.summary.value:
                 number = _number(value)
                 if number is not None:
