@@ -110,6 +110,13 @@ def test_the_cache_can_be_lost(study: Path, tmp_path: Path) -> None:
     assert rollbook.open(study, foreign=True).one("study/ppo-7").metrics(["losses/value"]).num_rows == 60
 
 
+def test_a_first_look_that_was_killed_leaves_no_run_twice(study: Path, tmp_path: Path) -> None:
+    before = {book.id: book.name for book in rollbook.open(study)}
+    (index,) = (tmp_path / "cache").rglob("foreign/*/index.json")
+    index.unlink()  # it is written last
+    assert {book.id: book.name for book in rollbook.open(study)} == before
+
+
 def test_what_cannot_be_read_is_a_problem_with_words_and_the_others_are_there(study: Path) -> None:
     bad = study / "wandb" / "offline-run-2" / "run-broken12.wandb"
     bad.parent.mkdir()

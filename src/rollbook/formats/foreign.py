@@ -138,6 +138,7 @@ class _Folder:
     def __init__(self, base: Path, home: str, own: Collection[str], problems: list[str]) -> None:
         self._base, self._home, self._problems = base, home, problems
         self._own = {path: manifest.look(path) for path in sorted(own)}
+        self._listed: dict[str, dict[str, str]] = {}
         self._own_digest = hashlib.blake2b("\0".join(self._own).encode("utf-8", "surrogateescape")).hexdigest()
 
     def bring_up_to_date(self, sources: dict[str, list[str]]) -> None:
@@ -193,7 +194,9 @@ class _Folder:
         project = as_name(run.project or self._base.name or "foreign")
         try:
             try:
-                done = import_one(run, format_name, path, root, project, as_name(run.name), {})
+                done = import_one(
+                    run, format_name, path, root, project, as_name(run.name), {}, self._laid(root, project)
+                )
             except BadInput:
                 if not is_there:
                     raise
@@ -206,6 +209,14 @@ class _Folder:
         self._problems += [problem] if problem else []
         entry = {"files": stamps, "folder": str(done.folder), "twin": twin, "problem": problem}
         return entry if twin else self._apart(entry)
+
+    def _laid(self, root: str, project: str) -> dict[str, str]:
+        """Run id -> folder of what an earlier call left in a project; listed once, for there may be thousands."""
+        place = os.path.join(root, project)
+        if place not in self._listed:
+            with contextlib.suppress(FileNotFoundError):
+                self._listed[place] = {name.rpartition("-")[2]: os.path.join(place, name) for name in os.listdir(place)}
+        return self._listed.setdefault(place, {})
 
     def _apart(self, entry: dict[str, Any]) -> dict[str, Any]:
         """The entry, moved among the twins if rollbook recorded that training, too."""

@@ -28,19 +28,24 @@ def find_to_resume(place: str, name: str, run_id: str | None, seed: int | None =
     Seeds of one study often share a name: where a seed is given, a run of another seed is not meant, and one whose seed
     is not known only if there is none of this seed.
     """
+    if run_id:  # nearly always there: a list of thousands of runs is not gone through for one
+        usual = os.path.join(place, f"{name}-{run_id}")
+        with tolerating(NotARun):
+            if manifest.read(usual, to_continue=True)["id"] == run_id:
+                return usual
     best: tuple[bool, float, str] | None = None
     with tolerating(OSError) as missed:
-        entries = list(os.scandir(place))
+        entries = os.listdir(place)
     if missed:
         return None
     for entry in entries:
-        wanted = entry.name.endswith(f"-{run_id}") if run_id else entry.name.rpartition("-")[0] == name
-        if not wanted or not entry.is_dir():
+        if not (entry.endswith(f"-{run_id}") if run_id else entry.rpartition("-")[0] == name):
             continue
+        folder = os.path.join(place, entry)
         try:
-            about = manifest.read(entry.path, to_continue=True)
+            about = manifest.read(folder, to_continue=True)
         except ours(NotARun) as raised:
-            if not isinstance(raised, ForeignManifest) and exists(os.path.join(entry.path, MANIFEST_FILE)):
+            if not isinstance(raised, ForeignManifest) and exists(os.path.join(folder, MANIFEST_FILE)):
                 raise  # it may be the requested run: a new run, or an older one, would be wrong
             continue
         if run_id and about["id"] != run_id:
@@ -49,7 +54,7 @@ def find_to_resume(place: str, name: str, run_id: str | None, seed: int | None =
         if not run_id and seed is not None and own is not None and own != seed:
             continue
         created = float(about.get("created") or 0)
-        found = (seed is not None and own == seed, created, entry.path)
+        found = (seed is not None and own == seed, created, folder)
         if best is None or found[:2] > best[:2]:
             best = found
     return best[2] if best else None

@@ -84,19 +84,21 @@ def import_runs(
 
 
 def import_one(
-    foreign: ForeignRun, chosen: str, path: Path, root: str, project: str, name: str, options: dict[str, object]
-) -> Imported:
+    foreign: ForeignRun, chosen: str, path: Path, root: str, project: str, name: str, options: dict[str, object],
+    laid: Mapping[str, str] | None = None,
+) -> Imported:  # fmt: skip
     """Import one foreign run into a folder of runs; see `import_runs`.
 
     Args:
       chosen: the format.
       path: the given source.
       options: those of the importer. These three are the identity of the import.
+      laid: run id -> folder of all runs that lie in that project; None: they are looked for, at a listing each.
     """
     identifying = f"{chosen}\0{path.resolve()}\0{foreign.name}\0{sorted(options.items())!r}"
     identity = hashlib.sha256(identifying.encode("utf-8", "backslashreplace")).hexdigest()[:8]
     stamp = stamp_of(foreign)
-    there = find_to_resume(os.path.join(root, project), name, identity)
+    there = find_to_resume(os.path.join(root, project), name, identity) if laid is None else laid.get(identity)
     if there is not None and foreign.files:
         before = manifest.look(there).get("imported")
         if isinstance(before, dict) and before.get("files") == stamp:
@@ -117,7 +119,7 @@ def import_one(
         dir=root,
         sinks=(),
         rules=(),
-        resume="allow",
+        resume="allow" if there is not None else "never",
         run_id=identity,
         keeper="inline",
     )
