@@ -248,11 +248,10 @@ def _native(value: object) -> object:
     """Dataclasses, enums, dates and the like as msgspec converts them, or None."""
     import msgspec
 
-    try:
+    with tolerating(Exception):
         plain = msgspec.to_builtins(value)
-    except ours(Exception):
-        return None
-    return None if plain is value else plain
+        return None if plain is value else plain
+    return None
 
 
 def _clean_key(name: object, where: str, problems: list[str]) -> object:

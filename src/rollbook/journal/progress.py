@@ -12,7 +12,7 @@ import struct
 import time
 
 from rollbook.ground.files import pread
-from rollbook.ground.foreign import ours
+from rollbook.ground.foreign import ours, tolerating
 from rollbook.ground.run_files import parse_name
 from rollbook.journal import format as layout
 
@@ -192,13 +192,11 @@ class Positions:
         lanes: dict[str, int] = {}
         newest: dict[int, int] = {}
         for file in self.files.values():
-            try:
+            with tolerating(OSError):
                 file.look()
-            except ours(OSError):
-                continue
-            lanes[str(file.lane)] = max(lanes.get(str(file.lane), 0), file.last)
-            if file.is_frames:
-                newest[file.lane] = max(newest.get(file.lane, 0), file.number)
+                lanes[str(file.lane)] = max(lanes.get(str(file.lane), 0), file.last)
+                if file.is_frames:
+                    newest[file.lane] = max(newest.get(file.lane, 0), file.number)
         for file in self.files.values():
             if file.is_frames:
                 file.left = file.number < newest[file.lane] if file.lane in newest else file.left

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 
-from rollbook.errors import LoggingFailed
 from rollbook.ground.clocks import STANDARD, UNKNOWN, as_clock, now
 from rollbook.ground.describe import histogram_columns
 from rollbook.ground.foreign import handled_by, is_foreign, ours
@@ -156,7 +155,7 @@ class UnusualCalls:
             try:
                 columns = {"key": [key], **histogram_columns(array)}
             except ours(Exception) as err:
-                self._refuse(key, array, f" ({type(err).__name__}: {err})")
+                self._unreadable(key, array, err)
                 continue
             writer.frame({"table": "histograms", **common, "n": 1, "columns": columns})
         for key, value in parts.kinds.items():
@@ -181,12 +180,8 @@ class UnusualCalls:
             if type(value) in _PLAIN:
                 parts.numbers[key] = value
                 continue
-            try:
+            with handled_by(self._unreadable, key, value):
                 self._sort_odd(parts, key, value)
-            except LoggingFailed:
-                raise
-            except ours(Exception) as err:  # the caller's object failed
-                self._refuse(key, value, f" ({type(err).__name__}: {err})")
         parts.same_keys = parts.same_keys and len(parts.numbers) == len(values) and not parts.deferred
         return parts
 
@@ -263,6 +258,10 @@ class UnusualCalls:
             parts.kinds[key] = value
         else:
             self._refuse(key, value)
+
+    def _unreadable(self, key: str, value: object, err: Exception) -> None:
+        """The caller's object failed."""
+        self._refuse(key, value, f" ({type(err).__name__}: {err})")
 
     def _refuse(self, key: str, value: object, why: str = "") -> None:
         self._writer.bill.count(

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from abc import ABC, abstractmethod
 
+from rollbook.ground.files import names_in
 from rollbook.ground.foreign import ours, tolerating
 from rollbook.keeper.launch import PATH_VARIABLE
 from rollbook.keeper.own_files import keeper_folder
@@ -248,12 +249,8 @@ def _signal_name(number: int) -> str:
 def _effort_of(group: int) -> float | None:
     """Processor time of a group of processes, in ticks; None if the system does not report it."""
     ticks = 0.0
-    try:
-        names = os.listdir("/proc")
-    except ours(OSError):
-        return None
     seen = False
-    for name in names:
+    for name in names_in("/proc"):
         if not name.isdigit():
             continue
         with tolerating(OSError, ValueError, IndexError):

@@ -11,7 +11,7 @@ import os
 import sys
 import time
 
-from rollbook.ground.files import exists, is_file, make_folders, read_json
+from rollbook.ground.files import exists, is_file, make_folders, names_in, read_json
 from rollbook.ground.foreign import ours, tolerating
 from rollbook.ground.liveness import is_alive, same_place
 from rollbook.ground.run_files import RunFile, journal_folder
@@ -218,13 +218,9 @@ def wait_done(run_folder: str | os.PathLike[str], timeout: float) -> bool:
 def closed_writers(run_folder: str) -> set[str]:
     """The writers on this host that have closed."""
     journal = journal_folder(run_folder)
-    try:
-        names = os.listdir(journal)
-    except ours(OSError):
-        return set()
     return {
         name
-        for name in names
+        for name in names_in(journal)
         if exists(os.path.join(journal, name, RunFile.CLOSED))
         and same_place(read_json(os.path.join(journal, name, RunFile.WRITER)))
     }

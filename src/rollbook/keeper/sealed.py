@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from rollbook.ground.files import own_files
-from rollbook.ground.foreign import ours, tolerating
+from rollbook.ground.foreign import tolerating
 from rollbook.ground.optional import forks_wait
 from rollbook.ground.run_files import HIDDEN_TABLES, PartName, part_folders, read_metadata
 
@@ -73,19 +73,15 @@ class LazySealed:
             yield from self._store.rows(writer, lane, after, up_to, tables, most=most, newest=newest)
 
     def _look(self) -> None:
-        try:
-            with os.scandir(self._data) as entries:
-                tables = [e.name for e in entries if e.is_dir() and (e.name == "marks" or e.name not in HIDDEN_TABLES)]
-        except ours(OSError):
-            return
+        tables: list[str] = []
+        with tolerating(OSError), os.scandir(self._data) as entries:
+            tables = [e.name for e in entries if e.is_dir() and (e.name == "marks" or e.name not in HIDDEN_TABLES)]
         for table in tables:
             stamps, paths = [], []
             for folder in part_folders(self._run_folder, table):
-                try:
+                with tolerating(OSError):
                     stamps.append(os.stat(folder).st_mtime_ns)
-                except ours(OSError):
-                    continue
-                paths += [os.path.join(folder, name) for name in own_files(folder)]
+                    paths += [os.path.join(folder, name) for name in own_files(folder)]
             if self._stamps.get(table) == stamps:
                 continue
             self._stamps[table] = stamps

@@ -26,12 +26,14 @@ from collections import OrderedDict, deque
 from collections.abc import Mapping
 
 from rollbook.errors import BadInput, Damaged, MissingExtra, NewerFormat
-from rollbook.ground.foreign import ours, raising, tolerating
+from rollbook.ground.foreign import raising, tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any, BinaryIO
+
+    from rollbook.ground.array_types import NDArray
 
 
 MAGIC = b"RBKCKP1\n"
@@ -108,12 +110,13 @@ def read(path: str | os.PathLike[str]) -> Any:
         meta = file.read(meta_size)
         if zlib.crc32(meta) != crc:
             raise Damaged(f"{where}: the description of its content is damaged (checksum differs)")
-        try:
+        with raising(
+            lambda err: Damaged(f"{where}: its content contradicts itself ({type(err).__name__}: {err})"),
+            *(AttributeError, LookupError, TypeError, ValueError, RecursionError, OverflowError),
+        ):
             content = unpack(meta)
             blobs = _Blobs(file, where, meta_at, content["blobs"])
             return tree_from(content["tree"], blobs)
-        except ours(AttributeError, LookupError, TypeError, ValueError, RecursionError, OverflowError) as err:
-            raise Damaged(f"{where}: its content contradicts itself ({type(err).__name__}: {err})") from err
 
 
 class _Blobs:
@@ -323,6 +326,19 @@ def array_bytes(blob: Any) -> memoryview:
     return numpy.ascontiguousarray(blob).reshape(-1).view(numpy.uint8).data
 
 
+def as_array(value: object, path: str) -> NDArray:
+    """The values of an array as numpy has them.
+
+    Raises:
+      BadInput: it does not give them; `path` says where it is in the state.
+    """
+    import numpy
+
+    what = f"{path} ({type(value).__qualname__})"
+    with raising(lambda err: BadInput(f"{what} does not give its values as an array: {err}"), Exception):
+        return numpy.asarray(value)
+
+
 def _array(value: object, blobs: list[object], path: str) -> object:
     import numpy
 
@@ -332,10 +348,7 @@ def _array(value: object, blobs: list[object], path: str) -> object:
         if value.dtype.kind in "biuf" and value.dtype.itemsize <= 8:
             return ["g", value.dtype.str, value.item()]
         return ["g", dtype_spec(value.dtype, path), value.tobytes()]
-    try:
-        array = numpy.asarray(value)
-    except ours(Exception) as err:
-        raise BadInput(f"{path} ({type(value).__qualname__}) does not give its values as an array: {err}") from err
+    array = as_array(value, path)
     spec = dtype_spec(array.dtype, path)
     blobs.append(array)
     return ["a", spec, list(array.shape), len(blobs) - 1]

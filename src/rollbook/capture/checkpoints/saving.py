@@ -23,10 +23,10 @@ from pathlib import Path
 
 from rollbook.capture.checkpoints import random_states
 from rollbook.capture.checkpoints.folder import CkptFolder, is_better
-from rollbook.errors import BadInput, LoggingFailed
+from rollbook.errors import BadInput
 from rollbook.ground.clocks import UNKNOWN, as_clock
 from rollbook.ground.files import exists, is_folder
-from rollbook.ground.foreign import handled_by, ours, tolerating
+from rollbook.ground.foreign import handled_by, tolerating
 from rollbook.ground.values import scalar_of
 
 TYPE_CHECKING = False
@@ -137,16 +137,15 @@ class Checkpoints:
           through: names of clocks; see `Run.save_checkpoint`.
         """
         known = _known(self._recorder.clocks_now() if clocks is None else clocks)
-        try:
+        with handled_by(self._failed, known):  # from the disk, torch, or a function of the user
             return self._save(state, score, write, path, keep, known, higher_is_better, rng, through)
-        except LoggingFailed:
-            raise
-        except ours(Exception) as err:  # from the disk, torch, or a function of the user
-            what = str(err).partition("\n")[0] if isinstance(err, BadInput) else f"{type(err).__name__}: {err}"[:400]
-            self._recorder.count(
-                "checkpoint_failed", 1, f"save_checkpoint({_shown(known)}): {what}. Older checkpoints are untouched"
-            )
-            return Checkpoint("", None, known)
+        return Checkpoint("", None, known)
+
+    def _failed(self, known: dict[str, int], err: Exception) -> None:
+        what = str(err).partition("\n")[0] if isinstance(err, BadInput) else f"{type(err).__name__}: {err}"[:400]
+        self._recorder.count(
+            "checkpoint_failed", 1, f"save_checkpoint({_shown(known)}): {what}. Older checkpoints are untouched"
+        )
 
     def _save(
         self,

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 from rollbook.capture.checkpoints import container
 from rollbook.errors import BadInput, Damaged, MissingExtra
-from rollbook.ground.foreign import ours, raising, tolerating
+from rollbook.ground.foreign import raising, tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -105,10 +105,11 @@ def load(path: str | os.PathLike[str], *, weights_only: bool = True, map_locatio
         record = archive.read(names[0]) if names else None
     if record is None:
         return state
-    try:
+    with raising(
+        lambda err: Damaged(f"{os.fspath(path)}: its record of types contradicts itself ({err})"),
+        *(AttributeError, LookupError, TypeError, ValueError),
+    ):
         return _typed(state, container.unpack(record))
-    except ours(AttributeError, LookupError, TypeError, ValueError) as err:
-        raise Damaged(f"{os.fspath(path)}: its record of types contradicts itself ({err})") from err
 
 
 def _plain(value: Any, path: str, above: tuple[int, ...]) -> tuple[object, object]:
@@ -194,10 +195,8 @@ def _plain_array(value: Any, path: str) -> tuple[object, object]:
         tree = container.tree_of(value, [], path)
         item = value.item() if value.dtype.kind in "biuf" and value.dtype.itemsize <= 8 else str(value)
         return item, ["tree", tree, {}]
-    try:
-        array = numpy.ascontiguousarray(value).reshape(numpy.shape(value))
-    except ours(Exception) as err:
-        raise BadInput(f"{path} ({type(value).__qualname__}) does not give its values as an array: {err}") from err
+    given = container.as_array(value, path)
+    array = numpy.ascontiguousarray(given).reshape(given.shape)
     spec = container.dtype_spec(array.dtype, path)
     back = ["array", [spec, list(array.shape)], {}]
     with tolerating(TypeError, ValueError):  # text, times, structures, foreign byte order: as bytes

@@ -15,10 +15,10 @@ import json
 import os
 import time
 
-from rollbook.errors import BadInput, LoggingFailed
+from rollbook.errors import BadInput
 from rollbook.ground.bill import counted
 from rollbook.ground.files import make_folders, remove, replacing
-from rollbook.ground.foreign import ours, tolerating
+from rollbook.ground.foreign import handled_by, tolerating
 from rollbook.ground.spool import encode, picture_files
 
 TYPE_CHECKING = False
@@ -194,20 +194,12 @@ class Media:
         episode_id: str | None,
         clocks: dict[str, Any],
     ) -> str | None:
-        try:
+        facts: dict[str, Any] | None = None
+        with handled_by(self._failed, key):  # from the disk, or from an iterator, image or figure of the user
             # Names sort by time; the random end keeps processes and threads apart.
             end = f"{time.time_ns():x}{os.urandom(4).hex()}"
             facts = self._spool(f"{_safe(key)}-{end}", kind, suffix, pictures(), fps)
-        except ours(BadInput) as err:
-            self._refuse(key, str(err))
-            return None
-        except LoggingFailed:
-            raise
-        except ours(Exception) as err:  # from the disk, or from an iterator, image or figure of the user
-            message = f"{key!r} could not be kept: {type(err).__name__}: {err}"[:400]
-            if isinstance(err, ModuleNotFoundError) and err.name == "numpy":
-                message = f"{key!r} was not kept: pictures and films need numpy, which is not here: pip install numpy"
-            self._count("media_failed", 1, message)
+        if facts is None:
             return None
         row = {"key": key, "kind": kind, **facts}
         if episode_id is not None:
@@ -215,6 +207,15 @@ class Media:
         recorder.record("media", row, **clocks)
         path: str = facts["path"]
         return path
+
+    def _failed(self, key: str, err: Exception) -> None:
+        if isinstance(err, BadInput):
+            self._refuse(key, str(err))
+            return
+        message = f"{key!r} could not be kept: {type(err).__name__}: {err}"[:400]
+        if isinstance(err, ModuleNotFoundError) and err.name == "numpy":
+            message = f"{key!r} was not kept: pictures and films need numpy, which is not here: pip install numpy"
+        self._count("media_failed", 1, message)
 
     def _spool(self, name: str, kind: str, suffix: str, pictures: Iterable[NDArray], fps: float) -> dict[str, Any]:
         """Write raw pixels and, last, the file that announces them to the keeper."""

@@ -17,10 +17,10 @@ from rollbook.capture.samples.items import Items
 from rollbook.capture.samples.seen import Seen
 from rollbook.capture.samples.seen_file import SeenFile, effective_until
 from rollbook.capture.shared_clocks import clock_names
-from rollbook.errors import BadInput, LoggingFailed
+from rollbook.errors import BadInput
 from rollbook.ground.bill import counted
 from rollbook.ground.content import fingerprint_of
-from rollbook.ground.foreign import ours, tolerating
+from rollbook.ground.foreign import handled_by, tolerating
 from rollbook.ground.values import flatten
 from rollbook.ground.values.arrays import array_or_none
 
@@ -127,18 +127,17 @@ class SampleLog:
           Which items are new. After a failure (counted) all count as seen.
         """
         listed = _listed(items)
-        try:
+        with handled_by(self._failed):
             return self._log(recorder, listed, ids, group, columns)
-        except LoggingFailed:
-            raise
-        except ours(Exception) as err:
-            self._run.count(
-                "samples",
-                1,
-                f"log_samples() failed with {type(err).__name__}: {err}; training is not affected, (part of) this "
-                "batch is missing from the run",
-            )
-            return LoggedSamples([False] * len(listed), [""] * len(listed), self._batch)
+        return LoggedSamples([False] * len(listed), [""] * len(listed), self._batch)
+
+    def _failed(self, err: Exception) -> None:
+        self._run.count(
+            "samples",
+            1,
+            f"log_samples() failed with {type(err).__name__}: {err}; training is not affected, (part of) this "
+            "batch is missing from the run",
+        )
 
     def _log(
         self, recorder: Recorder, items: list[Any], ids: object, group: object, columns: Mapping[str, object]

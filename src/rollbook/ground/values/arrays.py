@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rollbook.ground.foreign import ours
+from rollbook.ground.foreign import tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -73,8 +73,7 @@ def array_or_none(value: Any) -> NDArray | None:
         return None if value.dtype.kind == "O" else value
     if not (hasattr(value, "__array__") or hasattr(value, "__dlpack__")):
         return None
-    try:
+    with tolerating(Exception):
         array = host_array(value)
-    except ours(Exception):
-        return None
-    return array if array.dtype.kind in _RAW_KINDS else None
+        return array if array.dtype.kind in _RAW_KINDS else None
+    return None
