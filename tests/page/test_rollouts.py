@@ -46,8 +46,8 @@ def test_two_runs_are_compared_on_the_prompts_that_both_have(
 ) -> None:
     first, second = (record_agents(tmp_path / "runs", updates) for updates in (3, 5))
     tab = page.open(serve(tmp_path / "runs"), f"#/rollouts?run={first}&tab=prompts").tab
-    tab.select_option('[aria-label="Two runs on the same prompts"] select', second)
-    tab.wait_for_selector('[aria-label="Prompts of both runs"] td')
+    tab.wait_for_selector('[aria-label="Prompts of both runs"] td')  # with the newest other run of its project at first
+    assert tab.input_value('[aria-label="Two runs on the same prompts"] select') == second
     assert "of 4 prompts" in tab.inner_text("#main")
     assert tab.locator("#main script, #main img").count() == 0
     tab.locator('[aria-label="Prompts of both runs"] a').nth(1).focus()

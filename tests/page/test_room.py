@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import rollbook
+from agent_rollouts import record_agents
 
 LONG = ("a rather long name of the group with penalty 10000", "a rather long name of the group with penalty 20000", "b")
 CUT = """what => [...document.querySelectorAll(what)].filter(one => one.checkVisibility()).flatMap(one => {
@@ -69,4 +70,58 @@ def test_a_menu_whose_content_comes_late_stays_on_the_screen(page: Any, serve: A
             return box.left >= 0 && box.right <= innerWidth && box.bottom <= innerHeight;
         }"""
     )
+    assert page.errors == []
+
+
+@pytest.fixture(scope="module")
+def long_tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("long") / "runs"
+    record_agents(folder, 10)
+    with rollbook.init("p", "r", dir=folder, sinks=[], keeper="inline", rules=()) as run:
+        for step in range(80):
+            run.log_samples([f"prompt {step}"], completion=["c"], reward=[float(step)], gradient_step=step)
+            run.log_episode(**{"return": float(step)}, length=3, env_step=step)
+    return folder
+
+
+@pytest.mark.parametrize("place", ["rollouts", "samples", "episodes"])
+def test_on_a_phone_what_a_row_of_a_long_table_opens_comes_on_the_screen(
+    place: str, tab_of: Any, serve: Any, long_tables: Path
+) -> None:
+    page = tab_of(390, 844).open(serve(long_tables), f"#/{place}").settled()
+    row = page.tab.locator(".grid-body .grid-row").nth(4)
+    row.click()
+    page.tab.wait_for_function(
+        """() => {
+            const panes = [...document.querySelectorAll('main > .pane')];
+            const top = panes.find(pane => !pane.querySelector('.grid.asked'))?.getBoundingClientRect().top;
+            return 0 <= top && top < innerHeight / 2 && document.querySelector('.grid-row.chosen');
+        }"""
+    )
+    assert page.tab.locator(".grid.asked").bounding_box()["height"] < 844 / 2
+    assert page.errors == []
+
+
+def test_the_tables_of_five_groups_fit_without_scrolling_sideways(page: Any, serve: Any, tmp_path: Path) -> None:
+    for place in range(5):
+        name = f"a rather long name of the group with penalty {place}0000"
+        with rollbook.init(
+            "cartpole",
+            name,
+            dir=tmp_path / "runs",
+            sinks=[],
+            keeper="inline",
+            rules=(),
+            group=name,
+            config={"p": place},
+        ) as run:
+            run.log({"test/return": 40_000.5 + place}, env_step=1)
+    page.open(serve(tmp_path / "runs"), "#/compare").settled()
+    page.tab.locator("[aria-label='Configuration of each group'] td").first.wait_for()
+    page.tab.locator(".pairs td").first.wait_for()
+    for width in (1440, 1280, 1024):
+        page.tab.set_viewport_size({"width": width, "height": 900})
+        page.settled()
+        wide = "many => many.filter(one => one.scrollWidth > one.clientWidth + 1).map(one => one.ariaLabel)"
+        assert page.tab.locator("main .minitable").evaluate_all(wide) == [], width
     assert page.errors == []

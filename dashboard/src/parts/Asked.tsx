@@ -146,11 +146,13 @@ export function AskedRows<Row, Answer extends Matching<Row> & { took_ms: number 
           active={active.value}
           id={id}
           rowClass={(row) => (id(row) === chosen ? "chosen" : "")}
-          onOpen={(row, i) => {
+          onOpen={(row, i, event) => {
             active.value = i;
             open(row);
+            bring(event.currentTarget as HTMLElement);
           }}
           {...more}
+          class={`asked ${more.class ?? ""}`}
         />
       )}
       <div class="foot">
@@ -165,6 +167,12 @@ export function AskedRows<Row, Answer extends Matching<Row> & { took_ms: number 
       </div>
     </>
   );
+}
+
+/** On a phone what a row opens stands above or below the table: it comes into view. */
+export function bring(row: HTMLElement): void {
+  const [list, panes] = [row.closest(".pane"), row.closest("main")?.querySelectorAll(".pane") ?? []];
+  if (matchMedia("(max-width: 760px)").matches) [...panes].find((pane) => pane !== list)?.scrollIntoView();
 }
 
 /** Where no row fits what was searched for. */

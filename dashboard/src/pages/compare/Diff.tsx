@@ -6,14 +6,14 @@ import { MiniTable } from "../../parts/MiniTable.tsx";
 import { Answered } from "../../parts/Say.tsx";
 import { useAnswer } from "../../state/answer.ts";
 import { source } from "../../state/here.ts";
-import { colorOfGroup } from "./groups.ts";
+import { colorOfGroup, MOST_BESIDE } from "./groups.ts";
 
 /** The configurations side by side, differences first. */
 export function Diff({ groups }: { groups: GroupOf[] }) {
   const [all, setAll] = useState(false);
   const answer = useAnswer(`diff ${groups.map((group) => group.runs.join(" ")).join(";")}`, () => source.diff(groups));
   return (
-    <section class="card c6">
+    <section class={`card ${groups.length > MOST_BESIDE ? "c12" : "c6"} confs`}>
       <header>
         <h2>Configuration</h2>
         {answer.value && (

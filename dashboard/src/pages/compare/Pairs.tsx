@@ -4,12 +4,12 @@ import type { CompareAnswer } from "../../api/names.ts";
 import { value } from "../../data/numbers.ts";
 import { pairOf } from "../../data/ranking.ts";
 import { Middle } from "../../parts/Middle.tsx";
-import { colorOfGroup } from "./groups.ts";
+import { colorOfGroup, MOST_BESIDE } from "./groups.ts";
 
 export function Pairs({ found }: { found: CompareAnswer }) {
   const names = found.groups.map(({ name }) => name);
   return (
-    <section class="card c6 pairs">
+    <section class={`card ${names.length > MOST_BESIDE ? "c12" : "c6"} pairs`}>
       <header>
         <h2>Difference of the {found.statistic === "iqm" ? "IQM" : found.statistic}, pair by pair</h2>
         <span class="soft">filled: decided; below it P(a run of the row beats one of the column)</span>

@@ -6,7 +6,7 @@ import type { EpisodesQuery, Obj } from "../../api/names.ts";
 import { Scatter } from "../../charts/Scatter.tsx";
 import { counts, doubles } from "../../data/frames.ts";
 import { count, plain, value } from "../../data/numbers.ts";
-import { sortOf, sorts, useAsked } from "../../parts/Asked.tsx";
+import { bring, sortOf, sorts, useAsked } from "../../parts/Asked.tsx";
 import { Grid, type Column } from "../../parts/Grid.tsx";
 import { Failure } from "../../parts/Say.tsx";
 import { say, word } from "../../state/address.ts";
@@ -232,9 +232,11 @@ export function EpisodeList({ run, axis, episode, shown }: EpisodeListProps) {
         onSeen={asked.see}
         active={active.value}
         rowClass={(row) => (row["episode_id"] === shown ? "chosen" : "")}
-        onOpen={(row, i) => {
+        class="asked"
+        onOpen={(row, i, event) => {
           active.value = i;
           open(String(row["episode_id"]));
+          bring(event.currentTarget as HTMLElement);
         }}
       />
       <div class="foot">

@@ -1,5 +1,6 @@
 /** Two runs on the prompts that both have: where the other one gains, and where it loses. */
 
+import { useEffect } from "preact/hooks";
 import type { SharedPrompts as Found, Num, SharedPromptsRow } from "../../api/names.ts";
 import { shown } from "../../data/diff.ts";
 import { count, percent, value } from "../../data/numbers.ts";
@@ -18,23 +19,27 @@ export function SharedPrompts({ run }: { run: string }) {
   const runs = useAnswer("runs for prompts", (signal) =>
     source.runs({ limit: 200, columns: [], sections: false }, signal),
   );
+  const rows = (runs.value?.rows ?? []).flatMap((row) => (row.kind === "run" ? [row] : []));
+  const project = rows.find((row) => row.run === run)?.project;
+  const others = rows.filter((row) => row.run !== run);
+  const near = others.filter((row) => row.project === project);
+  const first = near[0]?.run ?? "";
+  useEffect(() => {
+    if ((other.value === "" || other.value === run) && first !== "") say({ other: first });
+  }, [run, first]);
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label="Two runs on the same prompts">
       <Answered of={runs} what="the runs">
-        {({ rows }) => (
+        {() => (
           <label class="other-run">
             <span class="soft">compared with</span>
             <select value={other.value} onChange={(event) => say({ other: event.currentTarget.value })}>
               <option value="">choose a run</option>
-              {rows.map(
-                (row) =>
-                  row.kind === "run" &&
-                  row.run !== run && (
-                    <option key={row.run} value={row.run}>
-                      {row.project} / {fullName(row)} · {row.status}
-                    </option>
-                  ),
-              )}
+              {[...near, ...others.filter((row) => !near.includes(row))].map((row) => (
+                <option key={row.run} value={row.run}>
+                  {row.project} / {fullName(row)} · {row.status} · {row.run}
+                </option>
+              ))}
             </select>
           </label>
         )}

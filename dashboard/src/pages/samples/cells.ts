@@ -18,8 +18,9 @@ export function cellText(cell: Cell | undefined): string {
 
 export function width(name: string, type: string): string {
   if (type === "boolean") return "60px";
-  if (type === "integer") return "76px";
-  if (type === "number") return "80px";
+  const head = Math.min(130, 22 + 6 * name.length);
+  if (type === "integer") return `${Math.max(76, head)}px`;
+  if (type === "number") return `${Math.max(80, head)}px`;
   return /prompt|text|completion|item/.test(name) ? "minmax(110px, 2fr)" : "minmax(80px, 1fr)";
 }
 

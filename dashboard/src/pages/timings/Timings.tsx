@@ -243,7 +243,7 @@ function OwnCost({ cost }: { cost: Cost }) {
         )}
         <dt>rows</dt>
         <dd>
-          {count(cost.rows)} said, {count(cost.lost)} lost, {count(cost.refused)} refused
+          {count(cost.rows)} logged, {count(cost.lost)} lost, {count(cost.refused)} refused
         </dd>
         <dt>on disk</dt>
         <dd>{bytes(cost.bytes)}</dd>
