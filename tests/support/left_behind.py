@@ -15,7 +15,7 @@ def children(word: str = "") -> list[str]:
         if not pid.isdigit() or stat[1:2] != [str(os.getpid())] or stat[0] in "ZX":
             continue
         command = _content(pid, "cmdline").replace("\0", " ")
-        if word in command:
+        if word in command and "from multiprocessing." not in command:  # Python's own, which end with this process
             environment = dict(each.partition("=")[::2] for each in _content(pid, "environ").split("\0"))
             test = environment.get("PYTEST_CURRENT_TEST", "unknown")
             found.append(f"{pid}: {command[:60]} … {command[-100:]} (started in {test})")
