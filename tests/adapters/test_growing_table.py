@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from cases import examples
 from rollbook.adapters import _table
 from rollbook.adapters._table import GrowingTable
 
@@ -148,7 +149,7 @@ cells = st.one_of(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(10), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     rows=st.lists(st.dictionaries(st.sampled_from([*"abcd", "e,f", 'g"h']), cells, min_size=1), min_size=1, max_size=8),
     delimiter=st.sampled_from([",", "\t"]),

@@ -57,6 +57,7 @@ def test_kept_scores_give_the_same_tables_and_parts_without_them_stay_as_they_st
     assert report(again, counts, page) == (counts, page)
 
 
+@pytest.mark.long
 def test_a_part_of_the_set_is_made_and_scored(tmp_path: Path) -> None:
     make(tmp_path, cut=True, only=["grpo"])
     runs = score(tmp_path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +15,8 @@ MOST = 80
 
 def patches(file: Path) -> Iterator[int]:
     """The lines in which an attribute of rollbook is replaced: `setattr` of a monkeypatch, or `mock.patch`."""
-    tree = tree_of(file.read_text(encoding="utf-8"))
+    text = file.read_text(encoding="utf-8")
+    tree = tree_of(text if re.search(r"\.(setattr|delattr|patch|object)\(", text) else "")
     origin = {
         alias.asname or alias.name.split(".")[0]: f"{getattr(node, 'module', '') or ''}.{alias.name}"
         for node in ast.walk(tree)

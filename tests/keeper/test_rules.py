@@ -430,7 +430,7 @@ class Dies(Breaks):
     [(None, {"recall_seconds": 0.0}), (None, {"recall_rows": 10}), (Breaks, {}), (Dies, {})],
     ids=["no time", "a history that is too long", "a process that fails", "a process that is killed"],
 )
-@pytest.mark.parametrize("has_memory", [True, False])
+@pytest.mark.parametrize("has_memory", some_of([True, False], 1))
 def test_rules_without_the_history_of_a_run_say_nothing_false_and_still_see_a_nan(
     tmp_path: Path, wrong: type | None, values: dict[str, float], has_memory: bool, tuned: Any
 ) -> None:

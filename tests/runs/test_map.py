@@ -67,6 +67,11 @@ def test_a_process_that_dies_costs_one_more_try_and_no_other_run_its_answer(runs
     answers = runs.map(functools.partial(dies, str(tmp_path)), on="processes", workers=2, retries=1)
     assert sorted(answers.values) == [0, 1, 3]
     assert [(answer.error, answer.tries) for answer in answers.failed] == [("its process died", 2)]
+
+
+@pytest.mark.long
+def test_a_process_that_dies_costs_no_other_run_a_try_where_one_process_works(runs: RunSet, tmp_path: Path) -> None:
+    (tmp_path / "1").touch()
     alone = runs.map(functools.partial(dies, str(tmp_path)), on="processes", workers=1, retries=0)
     assert sorted(alone.values) == [0, 1, 3]
     assert [answer.tries for answer in alone] == [1, 1, 1, 1]

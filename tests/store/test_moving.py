@@ -14,7 +14,7 @@ from fake_writer import FakeWriter, make_run
 from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
-from cases import some_of
+from cases import examples, some_of
 from rollbook.book.book import Book
 from rollbook.book.repair.doctor import repair, verify
 from rollbook.ground.liveness import identity
@@ -57,7 +57,7 @@ OPERATIONS = st.lists(
 
 
 @given(operations=OPERATIONS)
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(8), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_order_of_events_gives_every_row_once(
     operations: list[tuple[Any, ...]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -136,7 +136,7 @@ HIDDEN = st.lists(
 @example(operations=[*[("segment", 0, 2)] * 2, ("away", 1), ("segment", 0, 2), ("away", 1), *[("segment", 0, 2)] * 3])
 @given(operations=HIDDEN)
 @settings(
-    max_examples=settings.default.max_examples // 2,
+    max_examples=examples(8) // 2,
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

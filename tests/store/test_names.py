@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import rollbook
+from cases import examples
 from rollbook.book.book import Book
 from rollbook.ground.clocks import STANDARD
 from rollbook.ground.run_files import RESERVED, value_name
@@ -43,7 +44,7 @@ def _rows(book: Book) -> dict[str, Any]:
     return {name: table[name].to_pylist() for name in table.column_names if name != "time"}
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(8), suppress_health_check=[HealthCheck.too_slow])
 @given(keys=NAMES, final=st.booleans())
 def test_live_rows_and_sealed_rows_of_odd_names_are_the_same(keys: list[str], final: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""Cases of a parametrised test: some in `make test`, all in `make test-long`."""
+"""Cases of a parametrised test, and examples of hypothesis: some in `make test`, all in `make test-long`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-__all__ = ["some_of"]
+__all__ = ["examples", "some_of"]
 
 
 def some_of(values: Iterable[Any], are_chosen: int | Callable[[Any], bool]) -> list[Any]:
@@ -22,3 +22,11 @@ def some_of(values: Iterable[Any], are_chosen: int | Callable[[Any], bool]) -> l
         else pytest.param(each, marks=pytest.mark.long)
         for each in every
     ]
+
+
+def examples(few: int) -> int:
+    """`max_examples` where one takes long: few in `make test`, those of the profile in `make test-long`."""
+    from hypothesis import settings
+
+    of_profile = settings.default.max_examples
+    return max(few, of_profile) if of_profile > settings.get_profile("rollbook").max_examples else few
