@@ -186,7 +186,7 @@ def test_the_picker_of_columns_knows_what_differs(client: TestClient) -> None:
         "examples": by_name["config.lr"]["examples"],
     }
     assert not by_name["config.net.width"]["varies"]
-    assert {"key": "train/return", "runs": 6} in answer["metrics"]
+    assert {"key": "train/return", "runs": 6, "canonical": None} in answer["metrics"]
 
 
 def test_a_run_that_cannot_be_read_is_named_with_what_to_do(tmp_path: Path) -> None:

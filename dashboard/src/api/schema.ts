@@ -696,10 +696,11 @@ export interface MediaAnswer {
   media: Media[];
 }
 
-/** A key of metrics, and how many of the runs that were looked at have it. */
+/** A key of metrics, how many of the runs that were looked at have it, and its canonical name, if it has one. */
 export interface MetricColumn {
   key: string;
   runs: number;
+  canonical: string | null;
 }
 
 /** The nearest row of a table where none is near. */

@@ -140,6 +140,9 @@ describe("keys", () => {
     expect(telling([info("update/kl"), info("train/return"), info("test/return")])).toBe("test/return");
     expect(telling([info("train/loss"), info("rollout/ep_rew_mean")])).toBe("rollout/ep_rew_mean");
     expect(telling([info("a/return_std"), info("b/x")])).toBe("b/x");
+    const test = { ...info("evaluator/reward_mean"), canonical: "test/return" };
+    const train = { ...info("collector/reward_mean"), canonical: "train/return" };
+    expect(telling([train, test])).toBe(test.key);
     expect(telling([])).toBeNull();
     expect(telling([info("eval/reward", 1), info("train/return", 10)])).toBe("train/return");
     expect(pinnedFirst([info("test/return"), info("test/return_best"), info("train/return")], 2)).toEqual([

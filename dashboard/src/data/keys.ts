@@ -42,10 +42,10 @@ const isCount = ({ key, canonical }: Named): boolean =>
 
 const SPREAD = /(^|\/)(std|sd|seconds)$|_std$|_sd$|_min$|_max$|_best$/;
 
-function ranked<K extends { key: string; runs: number }>(keys: readonly K[]): K[] {
+function ranked<K extends Named>(keys: readonly K[]): K[] {
   const most = keys.reduce((n, { runs }) => Math.max(n, runs), 0);
-  const rank = ({ key, runs }: K): number => {
-    const at = TELLING.findIndex((telling) => telling.test(key));
+  const rank = ({ key, runs, canonical }: K): number => {
+    const at = TELLING.findIndex((telling) => telling.test(key) || telling.test(canonical ?? key));
     return (
       (at < 0 ? TELLING.length : at) +
       (SPREAD.test(key) ? 10 : 0) +
@@ -60,7 +60,7 @@ function ranked<K extends { key: string; runs: number }>(keys: readonly K[]): K[
 }
 
 /** The key that shows how training goes, of those that many runs have; null when there is none at all. */
-export function telling(keys: readonly { key: string; runs: number }[]): string | null {
+export function telling(keys: readonly Named[]): string | null {
   return ranked(keys)[0]?.key ?? null;
 }
 

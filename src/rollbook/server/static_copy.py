@@ -14,6 +14,7 @@ from typing import TypeVar
 import msgspec
 
 from rollbook.errors import BadInput, RollbookError
+from rollbook.ground.aliases import canonical
 from rollbook.ground.run_files import MANIFEST_FILE
 from rollbook.server.answering import content_policy, plain_json
 from rollbook.server.app import BuiltPage
@@ -47,6 +48,7 @@ from rollbook.server.tables.timings import TimelineAsk, TimingsAsk
 POINTS = 2_000
 """Points of a curve in a copy."""
 
+_MOST_CELLS = 20_000  # last values in the table of runs
 _MOST_EPISODES = 100
 _MOST_ROLLOUTS = 200
 """Each of the newest rollouts is a conversation in a copy; each costs a pass over the tables."""
@@ -162,7 +164,7 @@ class _Copy:
         for row in rows:
             self._try(lambda row=row: context.facts.now(row))  # type: ignore[misc]
         shown = [entry.column for entry in columns(context, ColumnsAsk()).config if entry.varies][:12]
-        for key in self._common_keys(rows)[:6]:
+        for key in self._common_keys(rows)[: max(6, _MOST_CELLS // max(1, len(rows)))]:
             shown.append(f"last:{key}")
         whole = RunsAsk(columns=shown, limit=context.limits.rows, sections=None)
         self._json("runs.json", lambda: table_of_runs(context, whole))
@@ -203,7 +205,7 @@ class _Copy:
             for key in facts.latest if facts is not None else ():
                 if not key.startswith(("rollbook/", "host/")):
                     have[key] = have.get(key, 0) + 1
-        return sorted(have, key=lambda key: (not key.endswith("return"), -have[key], key))
+        return sorted(have, key=lambda key: (not (canonical(key) or key).endswith("return"), -have[key], key))
 
     def _groups(self, whole: RunsAsk) -> list[TableRow]:
         """The table with its groups, all open; and its rows while they are folded."""

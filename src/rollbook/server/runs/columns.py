@@ -39,7 +39,8 @@ class ConfigColumn(msgspec.Struct, kw_only=True):
     """A field of the configurations.
 
     Attributes:
-      runs: how many have it; distinct: how many values there are; varies: whether it differs between runs.
+      runs: how many have it; distinct: how many values there are; varies: whether it differs between runs, and is no
+        seed and does not just name a run.
     """
 
     column: str
@@ -50,10 +51,11 @@ class ConfigColumn(msgspec.Struct, kw_only=True):
 
 
 class MetricColumn(msgspec.Struct, kw_only=True):
-    """A key of metrics, and how many of the runs that were looked at have it."""
+    """A key of metrics, how many of the runs that were looked at have it, and its canonical name, if it has one."""
 
     key: str
     runs: int
+    canonical: str | None
 
 
 class ColumnsAnswer(Answer, kw_only=True):
@@ -232,7 +234,7 @@ def columns(context: ServerContext, ask: ColumnsAsk) -> ColumnsAnswer:
         pending=context.facts.fetch(unknown, hurry=False) if unknown else 0,
         config=_config_columns_of(context, rows, "config", None if ask.runs else shot.version),
         summary=_config_columns_of(context, rows, "summary", None if ask.runs else shot.version),
-        metrics=[MetricColumn(key=plain(key), runs=n) for key, n in sorted(have.items())],
+        metrics=[MetricColumn(key=plain(key), runs=n, canonical=canonical(key)) for key, n in sorted(have.items())],
     )
 
 
@@ -259,7 +261,7 @@ def _config_columns(rows: Sequence[RunRow], part: str) -> list[ConfigColumn]:
                 column=plain(f"{part}.{path}"),
                 runs=runs,
                 distinct=len(values),
-                varies=len(values) > 1 or runs < len(rows),
+                varies=(len(values) > 1 or runs < len(rows)) and not names_one_run(path),
                 examples=examples,
             )
         )
