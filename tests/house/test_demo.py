@@ -148,7 +148,7 @@ def test_ctrl_c_leaves_a_killed_run_that_resume_finishes(command: Command, tmp_p
     first.send_signal(signal.SIGINT)
     out, err = first.communicate(timeout=600)
     assert first.returncode == 130, err
-    assert "rollbook demo --resume" in out
+    assert "demo --resume" in out
     book = rollbook.open(tmp_path / "runs").one("cartpole/ppo")
     assert book.status == "killed"
     reached = max(r["env_step"] for r in book.metrics(["update/entropy"], x="env_step").to_pylist())

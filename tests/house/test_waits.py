@@ -21,6 +21,9 @@ RUNS = {"call", "check_call", "check_output", "run"}
 CONNECTS = {"create_connection": 1, "urlopen": 2, "HTTPConnection": 2, "HTTPSConnection": 2}
 """What talks to another machine, and the place of its timeout among the arguments."""
 
+CONTEXTS = {"_current", "_stack"}
+"""Variables of a context: their `get()` waits for nothing."""
+
 ALLOWED: dict[str, str] = {
     "adapters/acme/asynchronous.py:_run": "a daemon thread that waits for its owner",
     "book/book.py:tail": "the caller's own loop, until the run ends or `stop` says so",
@@ -32,6 +35,9 @@ ALLOWED: dict[str, str] = {
     "ground/files.py:_seek_and_read": "a file, not a pipe",
     "ground/liveness.py:_look": "as long as the caller of Watch.wait says",
     "ground/optional.py:__enter__": "another import of this process; a fork that waits for it has a deadline",
+    "ground/daemon_threads.py:shutdown": "its caller asks for that; the end of a program does not",
+    "ground/daemon_threads.py:_work": "a daemon thread that waits for its owner",
+    "ground/values/arrays.py:host_tensor": "CuPy's copy",
     "keeper/many_runs.py:_lead": "the keeper's own loop, which another thread ends",
     "keeper/many_runs.py:run": "a file lock that is tried, not waited for",
     "keeper/many_runs.py:_read_signals": "a pipe of its own that does not block",
@@ -43,6 +49,7 @@ ALLOWED: dict[str, str] = {
     "remote/catalogue.py:rebuild": "each request has a deadline of its own",
     "remote/objects.py:listing": "each request has a deadline of its own",
     "remote/remote.py:perform": "each request has a deadline of its own",
+    "run/origin/hydra.py:_hydra_config": "what Hydra holds in this process",
     "runs/mapping.py:ended": "an answer that is there",
     "runs/results.py:for_each_run": "the caller's own question, computed in threads of this process",
     "runs/waiting.py:wait": "the caller's own clock has the deadline",
@@ -71,7 +78,11 @@ def waits_without_a_deadline(source: str) -> list[tuple[str, int, str]]:
             found.append((function, node.lineno, f"while {ast.unparse(node.test)}: sleep"))
         if isinstance(node, ast.With):
             for item in node.items:
-                if ast.unparse(item.context_expr).partition("(")[0].endswith(("PoolExecutor", "Popen")):
+                if (
+                    ast.unparse(item.context_expr)
+                    .partition("(")[0]
+                    .endswith(("PoolExecutor", "DaemonThreads", "Popen"))
+                ):
                     found.append((function, node.lineno, f"with {ast.unparse(item.context_expr)[:60]}"))
                 if ast.unparse(item.context_expr).rpartition(".")[2].endswith("lock"):
                     found.extend(
@@ -108,6 +119,8 @@ def waits(call: ast.Call) -> bool:
     if isinstance(call.func, ast.Name):
         if call.func.id in CONNECTS:
             return "timeout" not in named and len(call.args) <= CONNECTS[call.func.id]
+        if call.func.id == "ThreadPoolExecutor":  # the end of the program joins its threads
+            return True
         return call.func.id == "wait" and "timeout" not in named and len(call.args) < 2
     if not isinstance(call.func, ast.Attribute):
         return False
@@ -130,8 +143,10 @@ def waits(call: ast.Call) -> bool:
         return "timeout" not in named and len(call.args) < 2
     if name in ("read", "readline") and whose.endswith(("stdout", "stderr", "stdin.buffer")):
         return True
-    if name == "get" and whose.rpartition(".")[2].lstrip("_") in ("queue", "answers", "inbox"):
-        return "timeout" not in named and len(call.args) < 2
+    if name == "get" and (not call.args or whose.rpartition(".")[2].lstrip("_") in ("queue", "answers", "inbox")):
+        return "timeout" not in named and len(call.args) < 2 and whose.rpartition(".")[2] not in CONTEXTS
+    if name == "map" and whose.endswith("pool"):
+        return "timeout" not in named
     if name not in WAITS or whose in ("asyncio", "ray", "os.path"):
         return False
     if "timeout" in named:
@@ -160,6 +175,9 @@ lock.acquire()
 lock.acquire(True)
 p.communicate(x)
 g.result()
+work = waiting.get()
+list(pool.map(f, x))
+pool = ThreadPoolExecutor(2)
 os.waitpid(1, 0)
 os.read(fd, 10)
 subprocess.run(x)
@@ -178,7 +196,8 @@ urlopen(address)
 socket.create_connection(address)
 http.client.HTTPConnection("there")
 while not try_lock(fd): time.sleep(1)
-with ThreadPoolExecutor(2) as pool: pass
+with ProcessPoolExecutor(2) as pool: pass
+with DaemonThreads(2) as pool: pass
 with subprocess.Popen(words) as process: pass
 for line in p.stdout: pass
 with self._lock: time.sleep(1)
@@ -194,7 +213,8 @@ p.communicate(x, timeout=3)
 g.result(2)
 os.waitpid(1, os.WNOHANG)
 subprocess.run(x, timeout=5)
-values.get()
+self._current.get()
+values.get(key)
 self._queue.get(True, 5)
 pool.shutdown(wait=False)
 condition.wait_for(ready, 3)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import os
+import subprocess
+import sys
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -143,3 +145,23 @@ def test_wrong_arguments_are_refused(runs: RunSet, monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(__import__("sys").modules, "ray", None)
     with pytest.raises(MissingExtra, match="needs Ray"):
         runs.map(seed_of, on="ray")
+
+
+HANGS = """
+import sys, threading
+import rollbook
+from rollbook.ground import daemon_threads
+daemon_threads._AT_THE_END = 0.2
+hang = threading.Event().wait
+print(len(rollbook.open(sys.argv[1]).map(lambda book: hang(), seconds=0.1, workers=2).missing))
+kept = daemon_threads.DaemonThreads(2, "answers")
+for _ in range(3):
+    kept.submit(hang)
+"""
+
+
+def test_a_program_ends_although_an_answer_hangs(runs: RunSet) -> None:
+    root = str(Path(next(iter(runs)).path).parents[1])
+    done = subprocess.run([sys.executable, "-c", HANGS, root], capture_output=True, text=True, timeout=PATIENCE)
+    assert (done.returncode, done.stdout) == (0, "4\n")
+    assert done.stderr == "rollbook: 2 answers were still at work after 0.2 s, and are left undone\n"

@@ -190,7 +190,7 @@ def rebuild(remote: Remote) -> Catalogue:
         if project not in ("_pages", "_catalogue")
         for run in remote.folders(f"{project}/")
     ]
-    from concurrent.futures import ThreadPoolExecutor
+    from rollbook.ground.daemon_threads import DaemonThreads
 
     def is_there(run: str) -> bool:
         try:
@@ -201,7 +201,7 @@ def rebuild(remote: Remote) -> Catalogue:
             pass
         return True
 
-    with ThreadPoolExecutor(WORKERS, thread_name_prefix="rollbook-place") as pool:
+    with DaemonThreads(WORKERS, "rollbook-place") as pool:
         there = {run for run, is_run in zip(runs, pool.map(is_there, runs), strict=True) if is_run}
     for entry in list(remote.listing(PAGES)):
         if _run_of(entry) not in there:

@@ -144,9 +144,9 @@ class ObjectRemote:
         if len(cuts) == 2:
             yield from stretch("", "")
             return
-        from concurrent.futures import ThreadPoolExecutor
+        from rollbook.ground.daemon_threads import DaemonThreads
 
-        with ThreadPoolExecutor(WORKERS, thread_name_prefix="rollbook-place") as pool:
+        with DaemonThreads(WORKERS, "rollbook-place") as pool:
             for entries in pool.map(stretch, cuts, cuts[1:]):
                 yield from entries
 

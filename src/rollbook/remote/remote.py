@@ -75,9 +75,9 @@ def perform(steps: Steps[T], remote: Remote) -> T:
                 answer = [_outcome(operation, remote) for operation in asked]
             else:
                 if pool is None:
-                    from concurrent.futures import ThreadPoolExecutor
+                    from rollbook.ground.daemon_threads import DaemonThreads
 
-                    pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="rollbook-place")
+                    pool = DaemonThreads(WORKERS, "rollbook-place")
                 answer = list(pool.map(lambda operation: _outcome(operation, remote), asked))
     finally:
         steps.close()

@@ -6,12 +6,13 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 from rollbook.errors import BadInput, MissingExtra
+from rollbook.ground.daemon_threads import DaemonThreads
 from rollbook.ground.foreign import ours
 
 TYPE_CHECKING = False
@@ -149,7 +150,7 @@ class _Local:
         self.under_way: dict[Future[object], int] = {}
 
     def _make(self, workers: int) -> Executor:
-        return ThreadPoolExecutor(workers, thread_name_prefix="rollbook-map")
+        return DaemonThreads(workers, "rollbook-map")
 
     def begin(self, place: int, path: str) -> None:
         """Start one call. A call that was running when a process died gets a separate process."""
@@ -184,7 +185,8 @@ class _Local:
             yield place, value, error
 
     def stop(self) -> None:
-        """Start nothing more. Processes are ended; threads finish their call."""
+        """Start nothing more. Processes are ended; threads finish their call, and the end of the program waits
+        a few seconds for that."""
         for pool in (self._pool, *self._alone.values()):
             pool.shutdown(wait=False, cancel_futures=True)
 

@@ -6,7 +6,6 @@ import inspect
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
@@ -17,6 +16,7 @@ from rollbook.errors import BadInput, UnknownKey, did_you_mean
 from rollbook.ground.aliases import lower_is_better
 from rollbook.ground.array_types import NDArray
 from rollbook.ground.arrow import constant, floats, join_tables
+from rollbook.ground.daemon_threads import DaemonThreads
 from rollbook.ground.tuning import TUNING
 from rollbook.runs.fields import check_field, column_of, field_names, values_at
 
@@ -210,7 +210,7 @@ def for_each_run(rows: Sequence[Row], work: Callable[[Row], T]) -> list[T]:
     """
     if len(rows) < TUNING.threaded_runs:
         return [work(row) for row in rows]
-    with ThreadPoolExecutor(min(TUNING.most_threads, os.cpu_count() or 1), "rollbook-runs") as pool:
+    with DaemonThreads(min(TUNING.most_threads, os.cpu_count() or 1), "rollbook-runs") as pool:
         answers = [pool.submit(work, row) for row in rows]
         try:
             return [answer.result() for answer in answers]

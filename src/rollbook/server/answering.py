@@ -17,7 +17,6 @@ import socket
 import time
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
 from http.cookies import CookieError, SimpleCookie
 from typing import TypeVar
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
@@ -30,6 +29,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, Response, StreamingResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from rollbook.ground.daemon_threads import DaemonThreads
 from rollbook.server.settings import AGENTS, Settings
 from rollbook.server.shared.endpoint import Download, Endpoint, Streamed
 from rollbook.server.shared.shapes import STATUS, Answer, Refused, body_of, words_of
@@ -58,7 +58,7 @@ class Workers:
 
     def __init__(self, at_work: int, waiting: int, seconds: float) -> None:
         self._at_work, self._most_waiting, self._seconds = at_work, waiting, seconds
-        self._threads = ThreadPoolExecutor(at_work + MOST_GIVEN_UP, thread_name_prefix="rollbook-answer")
+        self._threads = DaemonThreads(at_work + MOST_GIVEN_UP, "rollbook-answer")
         self._limiter: anyio.CapacityLimiter | None = None
 
     async def run(self, work: Callable[[], Given]) -> Given:
