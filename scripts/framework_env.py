@@ -168,10 +168,10 @@ GROUPS: dict[str, Group] = {
         modules=("torch", "transformers", "trl"),
     ),
     # Its training needs a serving engine (vLLM or SGLang) and GPUs: only its logger and its dumps are tested.
-    # Its trainer imports three packages that it does not ask for.
+    # Its trainers import packages that it does not ask for.
     "verl": Group(
-        packages=("verl==0.9.1", "cachetools", "uvicorn", "fastapi"),
-        modules=("verl.utils.tracking", "verl.trainer.ppo.ray_trainer"),
+        packages=("verl==0.9.1", "TransferQueue>=0.1.10", "cachetools", "uvicorn", "fastapi"),
+        modules=("verl.utils.tracking", "verl.trainer.ppo.ray_trainer", "verl.trainer.ppo.v1.trainer_base"),
     ),
     # Adapters of one file each, for packages whose pins go together.
     "doors": Group(

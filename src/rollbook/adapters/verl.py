@@ -1,4 +1,4 @@
-"""verl with a rollbook run: a back end for its `Tracking`, and its rollout dumps as samples.
+"""verl with a rollbook run: a back end for its `Tracking`, and its rollouts with their fates.
 
     VERL_USE_EXTERNAL_MODULES=rollbook.adapters.verl python -m verl.trainer.main_ppo \\
         trainer.logger='["console", "rollbook"]' trainer.rollout_data_dir=rollouts ...
@@ -17,12 +17,13 @@ from pathlib import Path
 
 from rollbook.adapters import _versions
 from rollbook.adapters._run import find_run
+from rollbook.adapters._verl_rollouts import Rollouts, join
 from rollbook.errors import BadInput
 from rollbook.ground.bill import Bill
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
     from typing import Any
 
     from rollbook.run.scope import Scope
@@ -33,21 +34,23 @@ SUPPORTED = ">=0.5,<1"
 """The versions of verl that this adapter supports."""
 
 _FILE = re.compile(r"(\d+)\.jsonl")
-_OWN = {"input": "prompt", "output": "item", "gts": "ground_truth", "score": "reward"}
+_current: Backend | None = None
+"""The newest back end of this process: the one that verl's trainer logs to."""
 
 
 class Backend:
     """What verl calls a logger instance: `log(data, step)` and `finish()`.
 
     Each `log` is one row under the native keys. Clocks: `step` (and `train_iter`, if the run declares it) is verl's
-    global step, `epoch` comes from `training/epoch`. New rollout and validation dumps in the folders of the
-    configuration become samples.
+    global step, `epoch` comes from `training/epoch`. What verl dumps to the folders of the configuration becomes
+    rollouts: as the trainer holds it if `register` joined it, else from the files.
 
     Args:
       project_name, experiment_name: of a run that has to be opened.
       config: verl's configuration as a dict.
       run: a run or a scope of a run. None uses the current run, or opens one.
       run_options: further arguments of `rollbook.init`.
+      token_groups: token lists are kept of one group in so many; 0: of none.
     """
 
     def __init__(
@@ -58,20 +61,24 @@ class Backend:
         *,
         run: Scope | None = None,
         run_options: Mapping[str, object] | None = None,
+        token_groups: int = 1,
     ) -> None:
+        global _current
         config = config or {}
         trainer = config.get("trainer") or {}
         self.run, self._owned = _run_for(project_name, experiment_name, trainer, run, dict(run_options or {}))
         self._count = Bill(to=self.run)
         self._count.guard("config", "keeping the configuration", lambda: self._keep_config(config))
+        self.rollouts = Rollouts(self.run, trainer, token_groups)
         self._dumps = [
-            _Dumps(self.run, Path(folder), mode)
+            _Dumps(self.run, Path(folder), mode, self.rollouts)
             for mode, name in (("train", "rollout_data_dir"), ("eval", "validation_data_dir"))
             if (folder := trainer.get(name))
         ]
+        _current = self
 
     def log(self, data: Mapping[str, object], step: int) -> None:
-        """Log one row. Also takes in dumps of earlier steps, which verl writes in its own thread.
+        """Log one row. Also takes in dumps of earlier steps that no trainer handed over.
 
         Args:
           data: native key -> number.
@@ -95,6 +102,7 @@ class Backend:
         """
         for dumps in self._dumps:
             self._count.guard("verl_dumps", "taking in a rollout dump", dumps.take)
+        self._count.guard("verl_rollouts", "keeping rollouts", self.rollouts.finish)
         if self._owned:
             self.run.finish("crashed" if exit_code else "finished")
 
@@ -167,20 +175,23 @@ class Tracking:
         self.logger["rollbook"].finish(exit_code)
 
 
-def register(run: object = None, **run_options: object) -> None:
+def register(run: object = None, *, token_groups: int = 1, **run_options: object) -> None:
     """Add the back end "rollbook" to verl's own `Tracking` in this process. Calling it again changes the options.
+
+    When the `Tracking` is made, the trainers of verl that are loaded hand over what they dump: see `_verl_rollouts`.
 
     verl makes its `Tracking` in the process of the task runner. Set VERL_USE_EXTERNAL_MODULES=rollbook.adapters.verl
     there (in Ray's runtime environment); `import verl` then calls this function.
 
     Args:
       run: what to log to. None: the current run, or a new one with the names that verl is given.
+      token_groups: token lists are kept of one group in so many; 0: of none.
       run_options: further arguments of `rollbook.init`.
     Raises:
       MissingExtra, UnsupportedVersion: verl is not installed, or not in a version of `SUPPORTED`.
     """
     tracking = _native().Tracking
-    tracking._rollbook_options = {"run": run, "run_options": run_options}
+    tracking._rollbook_options = {"run": run, "run_options": run_options, "token_groups": token_groups}
     if "rollbook" in tracking.supported_backend:
         return
     tracking.supported_backend = [*tracking.supported_backend, "rollbook"]
@@ -194,6 +205,7 @@ def register(run: object = None, **run_options: object) -> None:
         make(self, project_name, experiment_name, [name for name in names if name != "rollbook"], config)
         if "rollbook" in names:
             self.logger["rollbook"] = Backend(project_name, experiment_name, config, **tracking._rollbook_options)
+            join(_rollouts_of)
 
     tracking.__init__ = init
     if finish is not None:
@@ -219,12 +231,16 @@ def register(run: object = None, **run_options: object) -> None:
         tracking.__del__ = forget
 
 
-def import_rollouts(run: object, folder: str | os.PathLike[str], mode: str = "train") -> int:
-    """Take verl's dumps (`<global step>.jsonl` of `rollout_data_dir` or `validation_data_dir`) into `samples`.
+def _rollouts_of() -> Rollouts | None:
+    return None if _current is None or _current.run.run.status != "running" else _current.rollouts
 
-    One row per response: `item` (the response), `prompt`, `reward`, `ground_truth`, and every further column under its
-    own name. `group` is the `uid` without the number of the response; without a `uid`, equal prompts of a step form a
-    group.
+
+def import_rollouts(run: object, folder: str | os.PathLike[str], mode: str = "train") -> int:
+    """Take verl's dumps (`<global step>.jsonl` of `rollout_data_dir` or `validation_data_dir`) as rollouts.
+
+    One for each response: `item` (the response), its prompt, `reward`, `ground_truth`, and every further column under
+    its own name. `group` is the `uid` without the number of the response; without a `uid`, equal prompts of a step form
+    a group. With mode "train" each is reported as trained on at that step: verl dumps what it trained on.
 
     Args:
       run: a run or a scope of a run.
@@ -238,14 +254,14 @@ def import_rollouts(run: object, folder: str | os.PathLike[str], mode: str = "tr
     path = Path(folder)
     if not path.is_dir():
         raise BadInput(f"import_rollouts({str(folder)!r}): found no such folder. Pass verl's trainer.rollout_data_dir")
-    return _Dumps(run, path, mode, skip_present=False).take()
+    return _Dumps(run, path, mode, Rollouts(run, {}), skip_present=False).take()
 
 
 class _Dumps:
     """The dumps of one folder, and which of them are already taken."""
 
-    def __init__(self, run: Any, folder: Path, mode: str, skip_present: bool = True) -> None:
-        self._run, self._folder, self._mode = run, folder, mode
+    def __init__(self, run: Any, folder: Path, mode: str, rollouts: Rollouts, skip_present: bool = True) -> None:
+        self._run, self._folder, self._mode, self._rollouts = run, folder, mode, rollouts
         # Files of an earlier attempt of this training are in the book already, or belong to another run.
         self._taken = {path.name: stamp for _, path, stamp in self._present()} if skip_present else {}
 
@@ -264,6 +280,8 @@ class _Dumps:
         for step, path, stamp in self._present():
             if self._taken.get(path.name) == stamp or (before is not None and step >= before):
                 continue
+            if (self._mode, step) in self._rollouts.written:  # handed over by the trainer
+                continue
             try:
                 rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
             except json.JSONDecodeError:
@@ -276,44 +294,11 @@ class _Dumps:
                 n += len(rows)
         return n
 
-    def _log(self, step: int, rows: list[dict[str, object]]) -> None:
-        columns: dict[str, list[object]] = {}
-        names: Iterable[str] = dict.fromkeys(name for row in rows for name in row)
-        for name in names:
-            if name != "step":
-                columns[_OWN.get(name, name)] = [row.get(name) for row in rows]
-        items = columns.pop("item", [""] * len(rows))
-        attempt = getattr(self._run.run, "attempt", 1)
-        prefix = f"{self._mode}-{step}" if attempt == 1 else f"a{attempt}-{self._mode}-{step}"
-        uids = columns.get("uid")
-        if uids is not None:
-            groups = [str(uid).rsplit("_", 2)[0] for uid in uids]
-        else:
-            numbers: dict[object, int] = {}
-            prompts = columns.get("prompt") or [""] * len(rows)
-            groups = [f"{prefix}-{numbers.setdefault(str(prompt), len(numbers))}" for prompt in prompts]
-        columns = {name: _storable(values) for name, values in columns.items()}
-        clocks = {"step": step}
-        if "train_iter" in self._run.run.internals.writer.clocks:
-            clocks["train_iter"] = step
-        self._run.log_samples(
-            ["" if item is None else item for item in items],
-            ids=[f"{prefix}-{i}" for i in range(len(rows))],
-            group=groups,
-            mode=self._mode,
-            **{name: values for name, values in columns.items() if name not in ("mode", "group", "ids", "items")},
-            **clocks,
-        )
-
-
-def _storable(values: list[Any]) -> list[object]:
-    """One type per column: numbers, booleans and texts unchanged, anything else (or a mixture) as JSON."""
-    kinds = {type(value) for value in values if value is not None}
-    if len(kinds) <= 1 and kinds <= {str, int, float, bool}:
-        return values
-    if kinds <= {int, float}:
-        return [None if value is None else float(value) for value in values]
-    return [value if value is None or isinstance(value, str) else json.dumps(value) for value in values]
+    def _log(self, step: int, rows: list[dict[str, Any]]) -> None:
+        names = dict.fromkeys(name for row in rows for name in row)
+        columns: dict[str, list[Any]] = {name: [row.get(name) for row in rows] for name in names if name != "step"}
+        prompts, answers, scores = (columns.pop(name, [None] * len(rows)) for name in ("input", "output", "score"))
+        self._rollouts.texts(step, self._mode, prompts, answers, scores, columns)
 
 
 def _run_for(

@@ -54,26 +54,32 @@ def test_a_run_of_its_own_ends_with_the_exit_code(tmp_path: Path) -> None:
         assert (tracking.run.project, tracking.run.book.status) == ("a-b", status)
 
 
-def test_rollout_dumps_become_samples_as_they_appear(run: Run, tmp_path: Path) -> None:
+def rollouts(run: Run, where: str | None = None) -> list[dict[str, Any]]:
+    return run.book.rollouts(where=where, order_by="item").to_pylist()
+
+
+def test_rollout_dumps_become_rollouts_as_they_appear(run: Run, tmp_path: Path) -> None:
     dump(tmp_path / "rollouts", 1)  # of an earlier life
     folders = {"rollout_data_dir": str(tmp_path / "rollouts"), "validation_data_dir": str(tmp_path / "val")}
     tracking = Tracking("p", "e", config={"trainer": folders}, run=run)
     dump(tmp_path / "rollouts", 2)
     tracking.log({"x": 1.0}, step=2)
-    assert len(run.book.samples()) == 0  # verl may still be writing it
+    assert len(run.book.rollouts()) == 0  # verl may still be writing it
     (tmp_path / "rollouts" / "3.jsonl").write_text('{"input": "q", "output": "cut o')
     tracking.log({"x": 1.0}, step=3)
     tracking.log({"x": 1.0}, step=4)
-    assert [row["item"] for row in run.book.samples().to_pylist()] == ["a20", "a21", "a22", "a23"]
+    assert [row["item"] for row in rollouts(run)] == ["a20", "a21", "a22", "a23"]
     dump(tmp_path / "rollouts", 3, uid=["u_0_0", "u_1_0", "v_0_0", "v_1_0"], acc=[1, 0, 1.5, None])
     dump(tmp_path / "val", 4)
     tracking.finish()
-    found = run.book.samples(where="step >= 3", order_by="sample_id").to_pylist()
-    assert [(row["mode"], row["step"]) for row in found] == [("eval", 4)] * 4 + [("train", 3)] * 4
-    assert [row["group"] for row in found[4:]] == ["u", "u", "v", "v"]
-    assert [row["acc"] for row in found[4:]] == [1, 0, 1.5, None]
-    assert [row["group"] for row in found[:4]] == ["eval-4-0", "eval-4-0", "eval-4-1", "eval-4-1"]
-    assert [row["reward"] for row in found[:4]] == [0.0, 1.0, 2.0, 3.0]
+    found = rollouts(run, "gradient_step = 3")
+    assert [(row["mode"], row["used"], row["group"]) for row in found] == [
+        ("train", True, name) for name in ("u", "u", "v", "v")
+    ]
+    assert [row["acc"] for row in found] == [1, 0, 1.5, None]
+    found = rollouts(run, "mode = 'eval'")
+    assert [row["group"] for row in found] == ["eval-4-0", "eval-4-0", "eval-4-1", "eval-4-1"]
+    assert [(row["reward"], row["used"]) for row in found] == [(float(i), None) for i in range(4)]
     assert run.bill()["drops"] == {}
 
 
@@ -81,8 +87,8 @@ def test_a_folder_of_dumps_is_imported_whole(run: Run, tmp_path: Path) -> None:
     for step in (10, 9):
         dump(tmp_path / "d", step, extra=[{"a": 1}, [2], "three", None])
     assert import_rollouts(run, tmp_path / "d") == 8
-    rows = run.book.samples().to_pylist()
-    assert [row["step"] for row in rows] == [9] * 4 + [10] * 4
+    rows = run.book.rollouts(order_by="gradient_step, item").to_pylist()
+    assert [row["gradient_step"] for row in rows] == [9] * 4 + [10] * 4
     assert [row["extra"] for row in rows[:4]] == ['{"a": 1}', "[2]", "three", None]
     with pytest.raises(BadInput, match="no such folder"):
         import_rollouts(run, tmp_path / "nowhere")
