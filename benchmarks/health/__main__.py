@@ -4,6 +4,7 @@ python -m benchmarks.health --make FOLDER              the part on which rules a
 python -m benchmarks.health --make FOLDER --hold-out   the part for the end, of other seeds
 python -m benchmarks.health --score FOLDER             the matrix rule x fault with counts and 95 % intervals
 python -m benchmarks.health --score FOLDER --hold-out  of the part that is held out
+python -m benchmarks.health --score FOLDER --after     each after five healthy trainings of the same settings
 python -m benchmarks.health --score FOLDER --write docs  both, in health-matrix.md and between the marks of health.md;
                                                        their scores are kept in benchmarks/health/scores.jsonl.gz
 python -m benchmarks.health --kept --write docs        the same from these scores; no rule is asked
@@ -48,6 +49,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="algorithms, tasks and faults, comma-separated")
     parser.add_argument("--hold-out", action="store_true", help="make or score what is held out; else the rest")
     parser.add_argument("--all", action="store_true", help="score all trainings")
+    parser.add_argument("--after", action="store_true", help="each after five healthy ones of the same settings")
     parser.add_argument("--without-rare", action="store_true", help=f"as if nobody had logged {', '.join(RARE)}")
     parser.add_argument("--write", type=Path, metavar="DOCS", help="write the scores of both parts into its pages")
     parser.add_argument("--verbose", action="store_true", help="print each false page and each fault that was missed")
@@ -71,7 +73,8 @@ def main() -> None:
 
         print(f"{ship(given.ship, PATH)} trainings in {PATH}")
     if given.score and given.write:
-        scored = {part: runs for part, how in PARTS.items() if (runs := score(given.score, *how))}
+        both = {how[:2]: score(given.score, *how[:2]) for how in PARTS.values()}
+        scored = {part: runs for part, how in PARTS.items() if (runs := both[how[:2]][how[2]])}
         keep({**kept(_KEPT), **scored}, _KEPT)
     if given.write and (given.score or given.kept):
         matrices, health = given.write / "health-matrix.md", given.write / "health.md"
@@ -81,7 +84,9 @@ def main() -> None:
         matrices.write_text(page)
         health.write_text(f"{before}{begin}{counts}{end}{after}")
     elif given.score:
-        runs = score(given.score, None if given.all else given.hold_out, RARE if given.without_rare else ())
+        runs = score(given.score, None if given.all else given.hold_out, RARE if given.without_rare else ())[
+            given.after
+        ]
         print(matrix(runs))
         for run in runs if given.verbose else ():
             if run.said if run.fault == "healthy" else run.is_harmful and not run.named():

@@ -167,7 +167,8 @@ FAULTS: dict[str, Fault] = {
         Version("later on", {"never_trained": 1}), Version("from the start", {"never_trained": 1}, 0.0),
     ),
     "policy_sign": _fault(
-        "the policy's loss has the wrong sign", ("ppo", "a2c", "sac", "grpo"), "return_fall learns_nothing", "returns",
+        "the policy's loss has the wrong sign", ("ppo", "a2c", "sac", "grpo"),
+        "return_fall learns_nothing below_earlier", "returns",
         Version("later on", {"policy_sign": -1.0}), Version("from the start", {"policy_sign": -1.0}, 0.0),
     ),
     "old_policy": _fault(
@@ -202,12 +203,12 @@ FAULTS: dict[str, Fault] = {
         Version("100 times", {"reward_times": 100.0}), Version("10,000 times", {"reward_times": 1e4}),
     ),
     "observation_constant": _fault(
-        "every observation is 0", ALL, "learns_nothing return_fall explained_variance",
+        "every observation is 0", ALL, "learns_nothing return_fall explained_variance below_earlier",
         "returns losses/explained_variance",
         Version("later on", {"observation_times": 0.0}), Version("from the start", {"observation_times": 0.0}, 0.0),
     ),
     "observation_large": _fault(
-        "observations are too large", ALL, "jump kl return_fall", "returns",
+        "observations are too large", ALL, "jump kl return_fall below_earlier", "returns",
         Version("100 times", {"observation_times": 100.0}), Version("10,000 times", {"observation_times": 1e4}),
     ),
     "value_sign": _fault(
@@ -220,16 +221,18 @@ FAULTS: dict[str, Fault] = {
         Version("later on", {"endless": 1}), Version("from the start", {"endless": 1}, 0.0),
     ),
     "target_frozen": _fault(
-        "the target network is not updated", OFF_POLICY, "learns_nothing return_fall short_sighted", "returns",
+        "the target network is not updated", OFF_POLICY,
+        "learns_nothing return_fall short_sighted below_earlier", "returns",
         Version("later on", {"target_every": 1e9, "target_share": 0.0}),
         Version("never", {"target_every": 1e9, "target_share": 0.0}, 0.0),
     ),
     "replay_stale": _fault(
-        "the replay gets nothing new", OFF_POLICY, "return_fall learns_nothing", "returns",
+        "the replay gets nothing new", OFF_POLICY, "return_fall learns_nothing below_earlier", "returns",
         Version("half-way", {"replay_stale": 1}, 0.5), Version("from a tenth on", {"replay_stale": 1}, 0.1),
     ),
     "replay_tiny": _fault(
-        "the replay holds next to nothing", OFF_POLICY, "return_fall learns_nothing value_scale", "returns",
+        "the replay holds next to nothing", OFF_POLICY,
+        "return_fall learns_nothing value_scale below_earlier", "returns",
         Version("256 transitions", {"replay_newest": 256}, 0.0), Version("16 transitions", {"replay_newest": 16}, 0.0),
     ),
     "evaluation_unnormalised": _fault(

@@ -10,10 +10,16 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from benchmarks.health.faults import FAULTS
 from benchmarks.health.showing import Healthy
+from rollbook import health
+from rollbook.ground.columns import RowsPiece
+from rollbook.health._earlier import FEWEST, EarlierRun, kin
+from rollbook.protocols import Alert, Row, RunInfo
+from rollbook.runs.checking import AFTERWARDS, alerts_of
 
 __all__ = ["PARTS", "Scored", "earned", "keep", "kept", "late", "matrix", "poisson", "report", "score", "wilson"]
 
@@ -24,13 +30,16 @@ SOON = 0.05
 """Of the steps of a training, after the fault could be seen."""
 
 _WITHOUT = "as if nobody had logged the norm of steps and the first ratio, which few programs do yet"
-PARTS: dict[str, tuple[bool, tuple[str, ...]]] = {
-    "The held-out part": (True, ()),
-    f"The held-out part {_WITHOUT}": (True, RARE),
-    "The part on which rules were made": (False, ()),
-    f"The part on which rules were made {_WITHOUT}": (False, RARE),
+_AFTER = "after five healthy trainings of the same settings in the same project"
+PARTS: dict[str, tuple[bool, tuple[str, ...], bool]] = {
+    "The held-out part, each training alone": (True, (), False),
+    f"The held-out part, each training {_AFTER}": (True, (), True),
+    f"The held-out part, each training alone, {_WITHOUT}": (True, RARE, False),
+    "The part on which rules were made, each training alone": (False, (), False),
+    f"The part on which rules were made, each training {_AFTER}": (False, (), True),
+    f"The part on which rules were made, each training alone, {_WITHOUT}": (False, RARE, False),
 }
-"""What is scored for the docs: words -> (whether it is held out, keys that are left out)."""
+"""What is scored for the docs: words -> (whether it is held out, keys that are left out, whether after others)."""
 
 
 @dataclass(frozen=True)
@@ -99,8 +108,6 @@ def trainings(
     folder: Path, hold_out: bool | None, without: Sequence[str] = ()
 ) -> Iterator[tuple[str, dict[str, Any], list[Any]]]:
     """(name, configuration, rows) of each, or of those (not) held out; without some keys."""
-    from rollbook.protocols import Row
-
     for path in sorted(folder.glob("*.jsonl")):
         with path.open() as lines:
             about = json.loads(next(lines))
@@ -116,32 +123,71 @@ def trainings(
         yield about["name"], about["config"], rows
 
 
-def score(folder: Path, hold_out: bool | None = None, without: Sequence[str] = ()) -> list[Scored]:
-    """What the default rules say of each training."""
-    from rollbook import health
-    from rollbook.ground.columns import RowsPiece
-    from rollbook.protocols import RunInfo
-    from rollbook.runs.checking import AFTERWARDS, alerts_of
+def score(folder: Path, hold_out: bool | None = None, without: Sequence[str] = ()) -> tuple[list[Scored], list[Scored]]:
+    """What the default rules say of each training: alone; and as if five healthy trainings of the same settings and
+    other seeds, of which the rules said no more than notes, had been made before in the same project.
 
+    Args:
+      hold_out: of those that are (not) held out; None: of all.
+      without: keys that are left out.
+    """
     healthy = Healthy(
         (config, rows) for _name, config, rows in trainings(folder, hold_out) if config["fault"] == "healthy"
     )
-    scored = []
+    alone, after = [], []
+    alerts_of_each: dict[str, list[Alert]] = {}
+    known: list[EarlierRun] = []
     for name, config, rows in trainings(folder, hold_out, without):
-        info = RunInfo(folder, "health", name, name, clocks=("env_step", "gradient_step"), config=config,
-                       total={"env_step": config["steps"]})  # fmt: skip
-        alerts = alerts_of([health.make(rule) for rule in AFTERWARDS], info, [RowsPiece("metrics", rows)])
-        pages = [alert for alert in alerts if alert.level != "note"]
-        said: dict[str, int] = {}
-        noted: dict[str, int] = {}
-        for alert in alerts:
-            for of in (noted,) if alert.level == "note" else (said, noted):
-                of.setdefault(alert.rule, int(alert.clocks.get("env_step", 0)))
-        messages = [f"{alert.rule}: {alert.message}" for alert in pages]
+        alerts, left = _said(AFTERWARDS, folder, name, config, rows)
+        alerts_of_each[name] = alerts
+        if config["fault"] == "healthy" and all(alert.level == "note" for alert in alerts):
+            known += left
         shows = None if config["fault"] == "healthy" else healthy.shows(config, rows)
-        shown = config["injected"] or 0 if shows is None else shows
-        scored.append(Scored(name, config, said, noted, messages, shown))
-    return scored
+        alone.append(_scored(name, config, alerts, config["injected"] or 0 if shows is None else shows))
+    comparing = [rule for rule in AFTERWARDS if hasattr(health.make(rule), "given")]
+    for (name, config, rows), run in zip(trainings(folder, hold_out, without), alone, strict=True):
+        others = [other for other in known if other.id != name and other.kin == kin(_info(folder, name, config))]
+        earlier = Random(name).sample(others, FEWEST) if len(others) >= FEWEST else []
+        alerts, _left = _said(comparing, folder, name, config, rows, earlier)
+        alerts += [alert for alert in alerts_of_each[name] if alert.rule not in comparing]
+        after.append(_scored(name, config, alerts, run.shows))
+    return alone, after
+
+
+def _scored(name: str, config: dict[str, Any], alerts: Sequence[Alert], shows: int) -> Scored:
+    said: dict[str, int] = {}
+    noted: dict[str, int] = {}
+    for alert in alerts:
+        for of in (noted,) if alert.level == "note" else (said, noted):
+            of.setdefault(alert.rule, int(alert.clocks.get("env_step", 0)))
+    messages = [f"{alert.rule}: {alert.message}" for alert in alerts if alert.level != "note"]
+    return Scored(name, config, said, noted, messages, shows)
+
+
+_LABELS = frozenset({"fault", "strength", "injected", "hold_out", "outcome"})
+
+
+def _info(folder: Path, name: str, config: dict[str, Any]) -> RunInfo:
+    """A training as the rules know it: without its labels."""
+    settings = {key: value for key, value in config.items() if key not in _LABELS}
+    return RunInfo(folder, "health", "training", name, clocks=("env_step", "gradient_step"), config=settings,
+                   total={"env_step": config["steps"]})  # fmt: skip
+
+
+def _said(
+    names: Sequence[str], folder: Path, name: str, config: dict[str, Any], rows: list[Any],
+    earlier: Sequence[EarlierRun] = (),
+) -> tuple[list[Alert], list[EarlierRun]]:  # fmt: skip
+    """The alerts of some rules, and what later runs know of this one, as if it had been long before."""
+    rules: list[Any] = [health.make(rule) for rule in names]
+    for rule in rules:
+        if hasattr(rule, "given"):
+            rule.given = earlier
+    alerts = alerts_of(rules, _info(folder, name, config), [RowsPiece("metrics", rows)])
+    left = [run for rule in rules if hasattr(rule, "left") and (run := rule.left(name))]
+    for run in left:
+        run.ended = 0.0
+    return alerts, left
 
 
 def keep(scored: dict[str, list[Scored]], to: Path) -> None:

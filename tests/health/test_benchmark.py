@@ -48,7 +48,7 @@ def test_what_only_one_rule_found_is_counted_and_what_was_late() -> None:
 
 
 def test_kept_scores_give_the_same_tables_and_parts_without_them_stay_as_they_stand(tmp_path: Path) -> None:
-    held_out, _, first, _ = PARTS
+    held_out, _, _, first, _, _ = PARTS
     keep({first: [scored("rate_0", {"learning_rate": 120}), scored("healthy", {})]}, tmp_path / "scores.gz")
     again = kept(tmp_path / "scores.gz")
     counts, page = report(again, f"{held_out}:\n\n- by hand\n", f"# Title\n\n## {held_out}\n\n| by hand |\n")
@@ -60,13 +60,14 @@ def test_kept_scores_give_the_same_tables_and_parts_without_them_stay_as_they_st
 @pytest.mark.long
 def test_a_part_of_the_set_is_made_and_scored(tmp_path: Path) -> None:
     make(tmp_path, cut=True, only=["grpo"])
-    runs = score(tmp_path)
+    runs, after = score(tmp_path)
+    assert [run.said for run in after] == [run.said for run in runs]  # two healthy trainings are too few
     assert {run.fault for run in runs} == {"healthy", *(name for name, it in FAULTS.items() if "grpo" in it.algorithms)}
     assert not any(run.said for run in runs if run.fault == "healthy")
     faulty = [run for run in runs if run.fault != "healthy"]
     assert (len(faulty), [run.name for run in faulty if not run.named()]) == (10, [])
     assert make_runs(tmp_path, tmp_path / "runs") == len(runs)
-    assert (len(score(tmp_path, hold_out=True)), len(score(tmp_path, hold_out=False))) == (0, len(runs))
+    assert [len(score(tmp_path, held_out)[0]) for held_out in (True, False)] == [0, len(runs)]
 
 
 @pytest.mark.parametrize(

@@ -142,7 +142,8 @@ class RowByRow(TooGood):
                     yield from super().look(columns, now)
 
 
-NO_ROWS = {"silent", "settings"}  # speak of rows that do not come, and of the configuration: see test_rules.py
+NO_ROWS = {"silent", "settings", "below_earlier"}
+"""They speak of rows that do not come, of the configuration, and of earlier runs: test_rules.py, test_earlier.py."""
 
 
 @pytest.mark.parametrize("check", testing.RULE_CHECKS.values(), ids=testing.RULE_CHECKS)

@@ -38,15 +38,19 @@ def check(runs: str, root: str, where: str | None, rules: str, fail_on: str, as_
 
     found = find_runs(runs, root, where)
     asked = [name.strip() for name in rules.split(",") if name.strip()] or None
-    rows: list[dict[str, Any]] = []
-    for book in found:
-        rows += [
+    created = [float(row.get("created") or 0.0) for row in found.rows()]
+    of_each: list[list[dict[str, Any]]] = [[] for _ in created]
+    earlier: list[Any] = []  # some rules compare a run with those before
+    for place in sorted(range(len(created)), key=created.__getitem__):
+        book = found[place]
+        of_each[place] = [
             {
                 "run": book.id, "project": book.project, "name": book.name, "level": alert.level, "rule": alert.rule,
                 "key": alert.key, "message": alert.message, "clocks": dict(alert.clocks),
             }
-            for alert in ask(book, asked)
+            for alert in ask(book, asked, earlier)
         ]  # fmt: skip
+    rows = [row for some in of_each for row in some]
     if as_json or as_csv:
         print_rows(rows, as_json=as_json, as_csv=as_csv, columns=None if rows else ())
     else:

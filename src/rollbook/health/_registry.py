@@ -20,6 +20,7 @@ GROUP = "rollbook.rules"
 
 _RULES = {
     "alpha": "alpha:Alpha",
+    "below_earlier": "below_earlier:BelowEarlier",
     "clip_fraction": "clip_fraction:ClipFraction",
     "constant": "constant:Constant",
     "entropy": "entropy:Entropy",

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 
 from rollbook.errors import BadInput
+from rollbook.health._earlier import EarlierRun, find, named
 from rollbook.health._returns import ReturnRule, progress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from rollbook.ground.columns import Column
     from rollbook.ground.records import Alert, RunInfo
@@ -29,6 +30,9 @@ _RARE, _RARE_MANY = 0.4, 50
 first one is often found late. FrozenLake by tabular Q-learning found none in 5 % of the run in 31 of 100 runs that
 learn, none in 40 % in 6."""
 
+_KNOWN = 50
+"""Equal returns after which it is compared with earlier runs of the same settings."""
+
 
 class NoSignal(ReturnRule):
     """Returns of which each is the same number from the first on, or that became 0: there is nothing to learn from.
@@ -39,12 +43,18 @@ class NoSignal(ReturnRule):
     at least five, that the returns before make nearly impossible. A return that later stays at one number other than 0
     may be the best possible and is not reported.
 
+    "warn" already after 50 returns where five earlier runs of the same settings (see `below_earlier`) had each found
+    another return by then.
+
     Args:
       blocks: the fewest blocks in a row.
     """
 
     name = "no_signal"
     source = "Schulman: look at the least and the largest return; the number of returns is rollbook's own"
+
+    given: Sequence[EarlierRun] = ()
+    """Earlier runs that are known beside those in the folder of the project."""
 
     def __init__(self, blocks: int = 2) -> None:
         if blocks < 1:
@@ -55,7 +65,8 @@ class NoSignal(ReturnRule):
     def open(self, run: RunInfo) -> None:
         """A run begins, or continues after a rewind."""
         super().open(run)
-        self.memory.update(first=None, alike=0, others=0, zeros=0, row=0, told=False, noted=False)
+        self.memory.update(first=None, alike=0, others=0, zeros=0, row=0, told=False, noted=False, began=0.0)
+        self._earlier: Sequence[EarlierRun] | None = None
 
     def take(self, column: Column) -> Iterator[tuple[float, Alert]]:
         """New returns, checked one by one only if some are 0, or all were the same so far."""
@@ -65,7 +76,7 @@ class NoSignal(ReturnRule):
             return
         for i, value in enumerate(values):
             if memory["first"] is None:
-                memory["first"] = value
+                memory.update(first=value, began=column.where(i)["time"])
             if memory["alike"] >= 0 and value == memory["first"]:
                 memory["alike"] += 1
                 if not memory["told"]:
@@ -87,6 +98,11 @@ class NoSignal(ReturnRule):
     def _lasts(self, value: float, column: Column, i: int) -> Iterator[tuple[float, Alert]]:
         """Whether the equal first returns are many enough at this row."""
         memory, alike = self.memory, self.memory["alike"]
+        if alike >= _KNOWN and (known := self._known(column, i)):
+            memory["told"] = True
+            words = f", and {named(known)} had each had another one by then"
+            yield self._alert(value, alike, column, i, words=words, earlier=[run.id for run in known])
+            return
         if alike < self._blocks * self.size:
             return
         come = progress(self.run, column.where(i)["clocks"]) if self.run.total else None
@@ -102,6 +118,16 @@ class NoSignal(ReturnRule):
             memory["noted"] = True
             yield self._alert(value, alike, column, i, level="note")
 
+    def _known(self, column: Column, i: int) -> Sequence[EarlierRun]:
+        """Earlier runs, if each had another return by this row."""
+        clocks = column.where(i)["clocks"]
+        clock = next(iter(clocks), "")
+        if self._earlier is None:
+            self._earlier = find(self.run, self.memory["began"], clock, self.given)
+        step = clocks[clock] if clock else self.memory["alike"]
+        has_all = all(run.clock == clock and run.other is not None and run.other <= step for run in self._earlier)
+        return self._earlier if has_all else ()
+
     def _is_no_chance(self) -> bool:
         """Whether so many zeros in a row are next to impossible, by the zeros and others before: their probability is a
         ratio of beta functions (any share of zeros was as likely as any other before the first return)."""
@@ -111,13 +137,16 @@ class NoSignal(ReturnRule):
             + math.lgamma(zeros + others + 2) - math.lgamma(zeros + others + row + 2)
         ) < _CHANCE  # fmt: skip
 
-    def _alert(self, value: float, rows: int, column: Column, i: int, level: str = "") -> tuple[float, Alert]:
+    def _alert(
+        self, value: float, rows: int, column: Column, i: int, level: str = "", words: str = "", **evidence: object
+    ) -> tuple[float, Alert]:
         return self.alert(
-            f"each of the last {rows} returns is {value:g}: there is nothing to learn from; usually rewards are lost "
-            "on their way, or so rare that none was ever found",
+            f"each of the last {rows} returns is {value:g}{words}: there is nothing to learn from; usually rewards are "
+            "lost on their way, or so rare that none was ever found",
             column.where(i),
             value=value,
             level=level,
             zeros_before=self.memory["zeros"],
             others_before=self.memory["others"],
+            **evidence,
         )

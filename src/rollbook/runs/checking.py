@@ -33,12 +33,15 @@ AFTERWARDS = tuple(name for name in health.DEFAULT if name != "silent")
 """The rules for a run that is over: all but `silent`, which reports missing rows."""
 
 
-def check(book: Book, rules: Sequence[object] | None = None) -> list[Alert]:
+def check(book: Book, rules: Sequence[object] | None = None, earlier: list[Any] | None = None) -> list[Alert]:
     """Check a recorded run with health rules; the run is not changed.
 
     Args:
       book: the run.
       rules: as in `init`; None: all of `AFTERWARDS`.
+      earlier: what is known of runs that were checked before, for rules that compare with earlier runs; they know what
+        the keepers of other runs in the folder of the project have left, too. A run that finished without a fault is
+        added.
     Returns:
       Each alert once, in the order of the rows.
     Raises:
@@ -46,7 +49,13 @@ def check(book: Book, rules: Sequence[object] | None = None) -> list[Alert]:
     """
     specs = [spec for spec in health.check(AFTERWARDS if rules is None else rules) if spec["name"] != "silent"]
     made = [health.make(str(spec["name"]), **{k: v for k, v in spec.items() if k != "name"}) for spec in specs]
-    return alerts_of(made, book.run_info(), pieces_for(made, book.table))
+    comparing: list[Any] = [] if earlier is None else [rule for rule in made if hasattr(rule, "given")]
+    for rule in comparing:
+        rule.given = tuple(earlier or ())
+    alerts = alerts_of(made, book.run_info(), pieces_for(made, book.table))
+    if earlier is not None and book.status == "finished" and all(alert.level == "note" for alert in alerts):
+        earlier += [left for rule in comparing if hasattr(rule, "left") and (left := rule.left(book.id))]
+    return alerts
 
 
 def asked(folder: str | os.PathLike[str]) -> tuple[dict[str, str], int, str | None]:

@@ -1,0 +1,155 @@
+"""Earlier runs of the same settings, for rules that compare with them.
+
+What `below_earlier` remembers of a run lies in its data/keeper/rules.json: the curve of its mean return, and which
+alerts it had. No row of another run is read. A file that is damaged, missing or of another version is passed over.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+import zlib
+from bisect import bisect_right
+from itertools import accumulate
+
+from rollbook.ground import manifest
+from rollbook.ground.files import read_regular
+from rollbook.ground.foreign import tolerating
+from rollbook.ground.run_files import RunFile
+from rollbook.health._config import plain
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from typing import Any
+
+    from rollbook.ground.records import RunInfo
+
+FEWEST = 5
+"""So many are compared with, no fewer: below three lay 7 of 152 healthy trainings, below five 1."""
+
+_RULE = "below_earlier"
+_MOST_FILES, _MOST_LIKE, _MOST_BYTES, _MOST_POINTS = 1_000, 50, 1 << 20, 1_000
+"""Of a project, so many of the newest files are looked at, so many of the same settings read, of at most this size."""
+
+_ASIDE = re.compile(r"(^|[_.\-/])(seeds?|dir|path|folder|device|host|hostname|timestamp|date|run_name|run_id)$", re.I)
+"""Settings that may differ between runs of the same: the seed, and where and when a run was made."""
+
+_MOST_LEVELS = 8
+
+
+class EarlierRun:
+    """What is known of an earlier run.
+
+    Attributes:
+      id: the run's.
+      began, ended: when its first return came, and when the last ones were looked at, in unix seconds.
+      clock: the name of the clock of its curve.
+      gain: how far its mean return rose above the first one.
+      other: the reading at its first return that was not like those before; None if there was none.
+    """
+
+    __slots__ = ("_least", "_means", "_steps", "began", "clock", "ended", "gain", "id", "kin", "other", "seed")
+
+    def __init__(self, run_id: str, memory: Mapping[str, Any]) -> None:
+        """Raises: KeyError, TypeError, ValueError if the memory of the rule is of another shape."""
+        points = [*memory["points"], *([memory["newest"]] if memory["newest"] else [])][: _MOST_POINTS + 1]
+        self._steps = [_number(step) for step, _mean in points]
+        self._means = [_number(mean) for _step, mean in points]
+        self._least = list(accumulate(reversed(self._means), min))[::-1]
+        if not points or self._steps != sorted(self._steps):
+            raise ValueError("no curve")
+        self.id, self.kin, self.clock = run_id, str(memory["kin"]), str(memory["clock"])
+        self.seed = memory["seed"] if isinstance(memory["seed"], int) else None
+        self.began, self.ended = _number(memory["began"]), _number(memory["ended"])
+        self.gain = _number(memory["best"]) - _number(memory["start"])
+        self.other = None if memory["other"] is None else _number(memory["other"])
+
+    def at(self, step: float) -> float | None:
+        """The mean return at a reading of the clock, between two points on the line; None before the first one."""
+        i = bisect_right(self._steps, step)
+        if not i or i == len(self._steps):
+            return self._means[i - 1] if i else None
+        (first, last), (low, high) = self._steps[i - 1 : i + 1], self._means[i - 1 : i + 1]
+        return low + (high - low) * (step - first) / (last - first)
+
+    def least_from(self, step: float) -> float:
+        """The lowest mean return from a reading of the clock on."""
+        i = bisect_right(self._steps, step)
+        return self._least[max(0, i - 1)]
+
+
+def kin(run: RunInfo) -> str:
+    """Equal for runs of the same settings: project, configuration, length, group and name, the seed aside."""
+    number = rf"(?<=seed)[-_=]?\d+|\b{run.seed}\b|(?<=_){run.seed}(?![^_])|\d{{6,}}"  # of a seed, a moment or a job
+    name = re.sub(number, "#", run.name)
+    asked = [run.project, name, run.group, dict(run.total), _settled(run.config, 0)]
+    text = json.dumps(asked, sort_keys=True, default=str)
+    return f"{zlib.crc32(text.encode()):08x}-{len(text)}"
+
+
+def find(run: RunInfo, began: float, clock: str, given: Iterable[EarlierRun] = ()) -> tuple[EarlierRun, ...]:
+    """The newest `FEWEST` earlier runs of the same settings that finished without an alert above a note; () if there
+    are fewer. Of one seed the newest counts.
+
+    Args:
+      run: this one.
+      began: the time of its first return: others had ended by then.
+      clock: of its returns.
+      given: runs that are known beside those in the folder of the project.
+    """
+    own = kin(run)
+    found: dict[object, EarlierRun] = {}
+    known = [other for other in given if other.kin == own]
+    for other in sorted([*known, *_in_project(run, own)], key=lambda other: -other.ended):
+        if other.id != run.id and other.ended < began and other.clock == clock:
+            found.setdefault(other.id if other.seed is None else other.seed, other)
+    return tuple(found.values())[:FEWEST] if len(found) >= FEWEST else ()
+
+
+def named(runs: Sequence[EarlierRun]) -> str:
+    """Their ids, for a message."""
+    return f"{len(runs)} earlier runs of the same settings ({', '.join(run.id[:40] for run in runs)})"
+
+
+def _settled(config: Any, level: int) -> Any:
+    if level > _MOST_LEVELS or not hasattr(config, "items"):
+        return config
+    return {str(key): _settled(value, level + 1) for key, value in config.items() if not _ASIDE.search(str(key))}
+
+
+def _in_project(run: RunInfo, own: str) -> Iterator[EarlierRun]:
+    """Those in the folder of the project, the newest first."""
+    folder = os.path.abspath(run.folder)
+    files: list[tuple[float, str, str]] = []
+    with tolerating(OSError), os.scandir(os.path.dirname(folder)) as siblings:
+        for sibling in siblings:
+            path = os.path.join(sibling.path, RunFile.KEEPER, RunFile.RULES)
+            with tolerating(OSError):
+                about = os.stat(path, follow_symlinks=False)
+                if stat.S_ISREG(about.st_mode) and about.st_size <= _MOST_BYTES and sibling.path != folder:
+                    files.append((about.st_mtime, sibling.path, path))
+    like = 0
+    for _time, other, path in sorted(files, reverse=True)[:_MOST_FILES]:
+        with tolerating(OSError, KeyError, TypeError, ValueError, AttributeError, RecursionError):
+            content = read_regular(path)
+            if own.encode() not in content:  # far cheaper than to parse it
+                continue
+            like += 1
+            if like > _MOST_LIKE:
+                return
+            kept = json.loads(content)
+            memory = kept["rules"][_RULE]
+            has_page = any(not level.startswith("note\0") for _rule, level, _count in kept["said"])
+            fields = {} if has_page or memory["kin"] != own else manifest.look(other)
+            if fields.get("status") == "finished":
+                yield EarlierRun(str(fields["id"]), memory)
+
+
+def _number(value: object) -> float:
+    number = plain(value)
+    if number is None:
+        raise ValueError(f"{value!r:.50} is not a number")
+    return number
