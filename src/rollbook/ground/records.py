@@ -6,6 +6,8 @@ would take 2 MiB of each keeper.
 
 from __future__ import annotations
 
+import os
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -191,6 +193,12 @@ class RunInfo(Record):
         from pathlib import Path
 
         return Path(self._folder)  # type: ignore[attr-defined]
+
+    @property
+    def path(self) -> str:
+        """The run's folder as a text; `pathlib` is not loaded."""
+        folder: str = os.path.abspath(self._folder)  # type: ignore[attr-defined]
+        return folder
 
 
 class Alert(Record):

@@ -122,7 +122,7 @@ def _settled(config: Any, level: int) -> Any:
 
 def _in_project(run: RunInfo, own: str) -> Iterator[EarlierRun]:
     """Those in the folder of the project, the newest first."""
-    folder = os.path.abspath(run.folder)
+    folder = run.path
     files: list[tuple[float, str, str]] = []
     with tolerating(OSError), os.scandir(os.path.dirname(folder)) as siblings:
         for sibling in siblings:
