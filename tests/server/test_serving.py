@@ -149,6 +149,16 @@ def test_a_copy_has_everything_as_files(tmp_path: Path, page: Path) -> None:
     export([str(tmp_path / "runs")], tmp_path / "copy", page=page)  # again, over the earlier copy
 
 
+def test_a_copy_of_a_run_with_many_keys_has_the_last_results_in_its_table(tmp_path: Path, page: Path) -> None:
+    """By their canonical names: LightZero calls what a test returned evaluator/reward_mean."""
+    with rollbook.init("p", "muzero", dir=tmp_path / "runs", sinks=[], keeper="inline") as run:
+        run.log({**{f"buffer/{i}": 0.0 for i in range(100)}, "evaluator/reward_mean": 9.5}, env_step=1)
+    export([str(tmp_path / "runs")], tmp_path / "copy", page=page)
+    (row,) = json.loads((tmp_path / "copy" / "data" / "runs.json").read_text())["rows"]
+    assert row["cells"]["last:evaluator/reward_mean"] == 9.5
+    assert len(row["cells"]) > 20
+
+
 def test_a_copy_overwrites_nothing_of_others(tmp_path: Path, page: Path, recorded: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").write_text("important")

@@ -8,6 +8,11 @@ describe("numbers are written in one way", () => {
   test("what is no number says so", () => {
     expect([null, undefined, NaN, Infinity, -Infinity].map((x) => value(x))).toEqual(["–", "–", "NaN", "∞", "\u2212∞"]);
   });
+  test("a setting that differs inside a group is its values, or how many there are", () => {
+    expect(plain({ distinct: 3, values: [0, 1, "a"] })).toBe("0, 1, a");
+    expect(plain({ distinct: 40, values: [0, 1, 2, 3, 4] })).toBe("40 values");
+    expect(plain({ values: [1] })).toBe('{"values":[1]}');
+  });
   test("a count is exact, with thin spaces and a true minus", () => {
     expect([1234567, -1000, 999].map(count)).toEqual(["1\u202f234\u202f567", "\u22121\u202f000", "999"]);
   });

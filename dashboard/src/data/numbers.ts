@@ -119,5 +119,7 @@ export function plain(x: unknown): string {
   if (typeof x === "number") return Number.isInteger(x) ? x.toString() : written(Number(x.toPrecision(6)));
   if (typeof x === "string") return x;
   if (typeof x === "boolean") return x ? "true" : "false";
-  return JSON.stringify(x);
+  const { distinct, values } = x as { distinct?: unknown; values?: unknown }; // of a group whose runs differ
+  if (typeof distinct !== "number" || !Array.isArray(values)) return JSON.stringify(x);
+  return distinct === values.length && distinct <= 5 ? values.map(plain).join(", ") : `${count(distinct)} values`;
 }

@@ -27,7 +27,7 @@ from rollbook.server.curves.verdicts import CompareAsk, DiffAsk
 from rollbook.server.runs import one_run
 from rollbook.server.runs.columns import ColumnsAsk, columns
 from rollbook.server.runs.page_state import HelloAsk, hello
-from rollbook.server.runs.table import RunsAsk, TableRow, table_of_runs
+from rollbook.server.runs.table import MOST_COLUMNS, RunsAsk, TableRow, table_of_runs
 from rollbook.server.settings import Limits, Settings
 from rollbook.server.shared import rows as held_rows
 from rollbook.server.shared.catalogue import RunRow
@@ -164,8 +164,8 @@ class _Copy:
         for row in rows:
             self._try(lambda row=row: context.facts.now(row))  # type: ignore[misc]
         shown = [entry.column for entry in columns(context, ColumnsAsk()).config if entry.varies][:12]
-        for key in self._common_keys(rows)[: max(6, _MOST_CELLS // max(1, len(rows)))]:
-            shown.append(f"last:{key}")
+        many = min(MOST_COLUMNS - len(shown), max(6, _MOST_CELLS // max(1, len(rows))))
+        shown += [f"last:{key}" for key in self._common_keys(rows)[:many]]
         whole = RunsAsk(columns=shown, limit=context.limits.rows, sections=None)
         self._json("runs.json", lambda: table_of_runs(context, whole))
         groups = self._groups(whole)

@@ -273,7 +273,7 @@ _PATIENCE = 0.15
 """Seconds that a window of the table waits for numbers that were not read yet."""
 _PATIENCE_FOR_NEWER = 0.03
 """Seconds that it waits for newer numbers of live runs that already have numbers."""
-_MOST_COLUMNS = 60
+MOST_COLUMNS = 60
 
 Item = TypeVar("Item")
 
@@ -313,12 +313,12 @@ def table_of_runs(context: ServerContext, ask: RunsAsk) -> RunsAnswer:
         raise Refused("too_large", f"limit={ask.limit}: a window has 0 to {context.limits.rows:,} rows")
     if ask.offset < 0:
         raise BadInput(f"offset={ask.offset}: the first row is 0")
-    if len(ask.columns) > _MOST_COLUMNS:
-        raise Refused("too_large", f"{len(ask.columns)} columns; at most {_MOST_COLUMNS} at once")
+    if len(ask.columns) > MOST_COLUMNS:
+        raise Refused("too_large", f"{len(ask.columns)} columns; at most {MOST_COLUMNS} at once")
     if len(ask.filter or "") > LONGEST:
         raise Refused("too_large", f"the filter has {len(ask.filter or ''):,} characters; at most {LONGEST:,}")
-    if len(metrics_in(ask.filter or "")) > _MOST_COLUMNS or len(ask.sort) > _MOST_COLUMNS:
-        raise Refused("too_large", f"a filter and an order may name {_MOST_COLUMNS} metrics and columns at most")
+    if len(metrics_in(ask.filter or "")) > MOST_COLUMNS or len(ask.sort) > MOST_COLUMNS:
+        raise Refused("too_large", f"a filter and an order may name {MOST_COLUMNS} metrics and columns at most")
     shot = context.catalogue.snapshot()
     flattened, pending = _flattened(context, shot, ask)
     window = flattened.entries[ask.offset : ask.offset + ask.limit]
