@@ -119,7 +119,7 @@ def test_ctrl_c_ends_the_page_without_a_word(runs: Path) -> None:
         # In a fresh checkout it first says that it builds the page.
         address = next(line for line in iter(program.stderr.readline, "") if "http://" in line).split()[-1]
         assert program.stderr.readline() == "Ctrl-C ends it.\n"
-        urlopen(address, timeout=PATIENCE).close()
+        urlopen(address + "api/hello", timeout=PATIENCE).close()  # also where the page cannot be built
         program.send_signal(signal.SIGINT)
         assert program.stderr.read().strip() == ""
         assert program.wait(PATIENCE) == 0
