@@ -49,9 +49,9 @@ def main() -> None:
     tracking.finish()
 
     book = rollbook.open("runs").one(id=tracking.run.id)
-    best = book.samples(where="reward > 0", limit=1).to_pylist()[0]
+    best = book.rollouts(where="reward > 0", limit=1).to_pylist()[0]
     score = book.series("critic/score/mean", x="step")
-    print(f"mean score {score.mean[0]:.2f} -> {score.mean[-1]:.2f} over {book.samples().num_rows} answers")
+    print(f"mean score {score.mean[0]:.2f} -> {score.mean[-1]:.2f} over {book.rollouts().num_rows} answers")
     print(f"the first that earned a reward: {best['item']!r}, in step {best['step']}")
 
 

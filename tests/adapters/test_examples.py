@@ -43,11 +43,12 @@ def test_the_summary_writer_example_leaves_event_files_and_a_book(own_place: Pat
     assert len(list(Path("runs").glob("*/events.out.tfevents.*"))) == 1
 
 
-def test_the_verl_example_learns_and_its_answers_are_samples(own_place: Path) -> None:
+def test_the_verl_example_learns_and_its_answers_are_rollouts_that_were_used(own_place: Path) -> None:
     run_example("verl_tracking.py", "--steps", "30", "--seed", "2")
     (book,) = rollbook.open("runs")
     assert (book.project, book.status) == ("arithmetic", "finished")
     assert book.series("critic/score/mean", x="step").x.tolist() == list(range(1, 31))
-    rows = book.samples().to_pylist()
+    rows = book.rollouts().to_pylist()
     assert len(rows) == 30 * 8
     assert {row["item"] for row in rows if row["reward"]} == {"4"}
+    assert {(row["used"], row["trained_version"]) for row in rows if row["gradient_step"] == 30} == {(True, 29)}
