@@ -30,6 +30,7 @@ import rollbook
 from cases import some_of
 from interrupting import KINDS, Limit, at_random_moments, interrupt_at
 from journal_reading import read_frames, read_rows
+from rollbook.ground import files
 from waiting import PATIENCE
 
 LONG = int(os.environ.get("ROLLBOOK_INTERRUPTS", "0"))
@@ -560,3 +561,26 @@ def test_exceptions_at_random_moments_cost_no_row_and_are_never_eaten(
     check(run, done, list(set(range(begun)) - set(done)))
     assert len(run.internals.writer.lanes) <= 6
     report(capsys, f"all verbs, {type(make()).__name__} by timer", raised, len(done))
+
+
+@pytest.mark.parametrize("question", ["exists", "lexists", "is_link", "is_file", "is_folder", "real_path"])
+def test_a_timer_of_the_program_comes_out_of_a_question_about_a_path(
+    question: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`os.path.exists` and its like answer False when a signal handler raises an OSError, as TimeoutError is one."""
+
+    def alarm(_signum: int, _frame: object) -> None:
+        raise TimeoutError("of the program")
+
+    def interrupted(*_: object, **__: object) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    before = signal.signal(signal.SIGINT, alarm)
+    try:
+        for name in ("stat", "lstat"):
+            monkeypatch.setattr(os, name, interrupted)
+        with pytest.raises(TimeoutError, match="of the program"):
+            getattr(files, question)(tmp_path / "a")
+    finally:
+        monkeypatch.undo()
+        signal.signal(signal.SIGINT, before)
