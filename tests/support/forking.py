@@ -164,6 +164,7 @@ def main(what: str, keeper: str, folder: str) -> None:
             done.set()
             holder.join()
     if what == "imports" and not started.is_set():
+        use(run)
         run.finish()
     sys.stdout.write("\n" + json.dumps({"imported": imported, "children": children}) + "\n")
     sys.stdout.flush()
