@@ -128,7 +128,7 @@ function All({ run, found }: { run: string; found: Found }) {
       <Rows
         run={run}
         title="Largest gaps by token"
-        soft="tokens of the 200 rollouts with the largest gaps; example: where the gap is largest"
+        soft="tokens of the 20 rollouts with the largest gaps; example: where the gap is largest"
         rows={found.tokens}
         columns={["token", "gap_max", "gap_mean", "times", "rollout_id", "turn", "place"]}
       />
