@@ -26,8 +26,10 @@ class LeftSegment:
         self.path, self.size, self.generation, self.first_seq = path, size, generation, first_seq
 
     @classmethod
-    def look(cls, path: str, gone: bool) -> LeftSegment | None:
-        """The segment, or None if its writer has not left it or it is sealed. A sealed one is removed if its writer has ended."""
+    def look(cls, path: str, gone: bool, in_use: bool = False) -> LeftSegment | None:
+        """The segment, or None if its writer has not left it (and it is not `in_use`) or it is sealed. A sealed one is
+        removed if its writer has ended.
+        """
         fd = open_regular(path)
         try:
             data = pread(fd, layout.HEAD.size, 0)
@@ -42,7 +44,7 @@ class LeftSegment:
             if gone and (state == layout.SEALED or generation % 2):
                 # Its rows are sealed. If its writer died while recycling it, there are no new ones.
                 _unlink(path)
-            if state == layout.SEALED or generation % 2 or (state == layout.ACTIVE and not gone):
+            if state == layout.SEALED or generation % 2 or (state == layout.ACTIVE and not gone and not in_use):
                 return None
             return cls(path, os.fstat(fd).st_size, generation, _first_row(fd, header_size, words, first_seq))
         finally:
