@@ -889,6 +889,7 @@ export interface RolloutsAnswer {
   offset: number;
   columns: Column[];
   rows: RolloutRow[];
+  fates?: { [name: string]: number };
 }
 
 /** Which rollouts. */
