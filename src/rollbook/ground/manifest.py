@@ -21,7 +21,7 @@ from io import FileIO
 from rollbook.errors import ForeignManifest, NewerFormat, NotARun
 from rollbook.ground import files
 from rollbook.ground.files import lexists, make_folders
-from rollbook.ground.foreign import ours, tolerating
+from rollbook.ground.foreign import ours, raising, tolerating
 from rollbook.ground.run_files import MANIFEST_FILE, RunFile
 
 TYPE_CHECKING = False
@@ -84,19 +84,8 @@ def read(folder: str | os.PathLike[str], *, to_continue: bool = False) -> RunJso
     """
     path, shown = path_of(folder), os.fspath(folder)
     content: Any = None
-    try:
+    with raising(lambda err: _unreadable(folder, err), OSError, ValueError, RecursionError):
         content = json.loads(files.read_regular(path))
-    except ours(FileNotFoundError, NotADirectoryError):
-        repair = f"if it was a run, try: rollbook repair {files.pasted(folder)}"
-        advice = repair if holds_a_run(folder) else "no run lies here"
-        raise NotARun(
-            f"{shown} has no run.json. If it is a folder of runs, open it with rollbook.open(…) or `rollbook ls`; "
-            f"{advice}"
-        ) from None
-    except ours(OSError, ValueError, RecursionError) as err:
-        if not isinstance(err, ValueError) or holds_a_run(folder):
-            raise NotARun(f"{path} cannot be read: {err}. Try: rollbook repair {files.pasted(folder)}") from None
-        raise _foreign(path, shown, {}) from None
     is_marked = isinstance(content, dict) and isinstance(content.get("id"), str) and type(content.get("format")) is int
     if not is_marked and not holds_a_run(folder):
         raise _foreign(path, shown, content)
@@ -115,6 +104,20 @@ def read(folder: str | os.PathLike[str], *, to_continue: bool = False) -> RunJso
 def holds_a_run(folder: str | os.PathLike[str]) -> bool:
     """Whether rollbook wrote the other files of a folder: a damaged run.json is then rollbook's own."""
     return any(lexists(os.path.join(folder, "data", *names)) for names in _TRACES)
+
+
+def _unreadable(folder: str | os.PathLike[str], err: Exception) -> NotARun:
+    path, shown = path_of(folder), os.fspath(folder)
+    if isinstance(err, (FileNotFoundError, NotADirectoryError)):
+        repair = f"if it was a run, try: rollbook repair {files.pasted(folder)}"
+        advice = repair if holds_a_run(folder) else "no run lies here"
+        return NotARun(
+            f"{shown} has no run.json. If it is a folder of runs, open it with rollbook.open(…) or `rollbook ls`; "
+            f"{advice}"
+        )
+    if isinstance(err, ValueError) and not holds_a_run(folder):
+        return _foreign(path, shown, {})
+    return NotARun(f"{path} cannot be read: {err}. Try: rollbook repair {files.pasted(folder)}")
 
 
 def _foreign(path: str, shown: str, content: object) -> ForeignManifest:
