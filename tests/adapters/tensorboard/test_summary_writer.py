@@ -269,6 +269,17 @@ def test_an_evaluation_at_steps_keeps_its_steps(steps: list[int], run: Any, rows
     assert rows(run, "eval/episodic_return", x="env_step") == [(step, float(step)) for step in steps]
 
 
+@pytest.mark.parametrize(("version", "name"), [("version_0", "walk_42"), ("version_3", "walk_42-version_3")])
+def test_a_version_of_lightnings_writer_is_called_like_the_folder_above(
+    tmp_path: Path, version: str, name: str
+) -> None:
+    options = {"dir": tmp_path / "books", "sinks": (), "keeper": "inline"}
+    writer = SummaryWriter(f"runs/walk_42/{version}", events=False, run_options=options)
+    assert writer.run is not None
+    assert writer.run.name == name
+    writer.close()
+
+
 def test_cleanrls_seeds_share_a_name(tmp_path: Path) -> None:
     options = {"dir": tmp_path / "books", "sinks": (), "keeper": "inline"}
     for seed in (1, 2):

@@ -8,7 +8,7 @@ from functools import partial
 
 from rollbook.adapters._run import Users, find_run, keep_config, options_of
 from rollbook.adapters.tensorboard import native
-from rollbook.adapters.tensorboard.file_verbs import FILE_VERBS, file_verb, read_table, split_name
+from rollbook.adapters.tensorboard.file_verbs import FILE_VERBS, file_verb, folder_name, read_table, split_name
 from rollbook.ground.bill import Bill
 from rollbook.ground.values import Histogram
 
@@ -556,7 +556,7 @@ class SummaryWriter:
     ) -> tuple[Run | None, bool]:
         from rollbook.run.arguments import program_name
 
-        name, seed = os.path.basename(os.path.normpath(self.log_dir)), None
+        name, seed = folder_name(self.log_dir), None
         if (options or {}).get("resume", "never") == "never":  # an earlier run is found by its name
             name, seed = split_name(name)
         options = options_of(project, options)

@@ -40,6 +40,7 @@ _DEEPEST = 5
 _SEEDS = ("seed", "random_seed", "rng_seed")
 _GROUPS = ("exp_name", "experiment_name", "run_group", "group", "experiment")
 _CLEANRL = re.compile(r"(?P<env_id>.+)__(?P<exp_name>.+)__(?P<seed>\d+)__\d{9,11}")
+_VERSION = re.compile(r"version_(?P<n>\d+)")
 _SEEDED = re.compile(r"(?:(?P<group>.*?)[-_.,+]+)?s(?:eed)?[-_=]?(?P<seed>\d{1,10})", re.IGNORECASE)
 
 
@@ -65,6 +66,16 @@ def with_own_names(runs: Iterable[tuple[ForeignRun, str]]) -> list[ForeignRun]:
     return [run for run, _ in marked]
 
 
+def name_of(folder: Path) -> str:
+    """The name of a run in that folder; in Lightning's `<name>/version_<n>` that of the one above, with n from 1 on."""
+    place = os.path.abspath(folder)
+    version = _VERSION.fullmatch(os.path.basename(place))
+    above = os.path.basename(os.path.dirname(place))
+    if version is None or not above:
+        return os.path.basename(place)
+    return above if version["n"] == "0" else f"{above}-version_{version['n']}"
+
+
 def describe(run: ForeignRun, folder: Path, config: Mapping[str, Any] | None = None) -> None:
     """Set a run's missing metadata from what is stored next to its rows.
 
@@ -72,10 +83,12 @@ def describe(run: ForeignRun, folder: Path, config: Mapping[str, Any] | None = N
       folder: where its rows are.
       config: the configuration among the rows; files and the folder's name add missing entries.
     """
-    known = dict(config or {})
+    known, beside = dict(config or {}), config_beside(folder)
+    if _VERSION.fullmatch(folder.name):
+        folder = folder.parent
     name = os.path.basename(os.path.abspath(folder))
     cleanrl = _CLEANRL.fullmatch(name)
-    run.config = {**config_beside(folder), **known, **run.config}
+    run.config = {**beside, **known, **run.config}
     if cleanrl is not None and not run.config:
         run.config = {key: plain(value) for key, value in cleanrl.groupdict().items()}
     seeded = _SEEDED.fullmatch(name)

@@ -6,7 +6,7 @@ import re
 import struct
 from pathlib import Path
 
-from rollbook.formats.importers._beside import describe, files_below, of_table
+from rollbook.formats.importers._beside import describe, files_below, name_of, of_table
 from rollbook.formats.importers._events import (
     Tagged,
     histogram_of,
@@ -82,7 +82,9 @@ class TensorBoard:
         for folder, files in sorted(folders.items()):
             if files[0] in parted:
                 continue
-            below = "-".join(folder.relative_to(base).parts)
+            parts_below = folder.relative_to(base).parts
+            called = folder.name if folder.parent in folders else name_of(folder)
+            below = "-".join(parts_below if called == folder.name else (*parts_below[:-2], called))
             under = {**dict.fromkeys(files, ""), **parts.get(folder, {})}
             run = ForeignRun(below or base.resolve().name or "run", clocks=(self._clock,), files=tuple(under))
             config: dict[str, Any] = {}
