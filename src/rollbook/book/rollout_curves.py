@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from rollbook.book.completions import completions
 from rollbook.book.late_facts import view
-from rollbook.book.rollout_questions import FATE, ROLLOUT_QUESTIONS, answer_query
+from rollbook.book.rollout_questions import FATE, ROLLOUT_QUESTIONS, answer_query, worst_tokens
 from rollbook.errors import BadInput
 from rollbook.ground.expressions import literal, quoted
 from rollbook.ground.tables import TABLES
@@ -68,12 +68,13 @@ class RolloutQueries:
       SOLVED: default condition for a solved task: a reward above the middle of the run's lowest and highest.
       FATE: what became of a rollout, as an expression over `rollouts_now`.
       QUESTIONS: question -> what it asks.
-      answer: the query for a question.
+      answer: the query for a question; `worst_tokens` asks that one of several queries.
     """
 
     FATE: ClassVar = FATE
     QUESTIONS: ClassVar = ROLLOUT_QUESTIONS
     answer = staticmethod(answer_query)
+    worst_tokens = staticmethod(worst_tokens)
     SOLVED: ClassVar = _MIDDLE.format("rollouts")
 
     def __init__(self, columns: Mapping[str, Collection[str]], in_one_pass: bool = False) -> None:

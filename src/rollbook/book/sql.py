@@ -157,12 +157,16 @@ class Database:
         self._threads = {} if threads is None else {"threads": threads}
         self._connections: dict[bool, Any] = {}
 
-    def sql(self, query: str, tables: Iterable[str], *, unlocked: bool = False, of: str | pa.Table = "") -> Any:
+    def sql(
+        self, query: str, tables: Iterable[str], *, unlocked: bool = False, of: str | pa.Table = "",
+        among: Mapping[str, str] | None = None,
+    ) -> Any:  # fmt: skip
         """The result as a DuckDB relation: `.fetchall()`, `.df()`, `.pl()`, `.to_arrow_table()`.
 
         Args:
           of: a condition on the rows of views such as `rollouts_now`, or a table with the column of their ids; other
             rows, and the late facts of other rows, are not read.
+          among: table -> a condition; its other rows are not read.
 
         Raises:
           BadInput: DuckDB rejects the query, or it does more than read; the message has DuckDB's reason.
@@ -185,7 +189,7 @@ class Database:
                 shown = {name: self._scanned(connection, name, tries) for name in named}
                 scans += shown.values()
                 for name in named if _is_all(of) else plain:
-                    _create(connection, name, name, shown[name])
+                    _create(connection, name, name, shown[name], (among or {}).get(name, ""))
                 for name in views:
                     columns = {table: shown[table].columns for table in VIEWS[name][:2]}
                     with _plain_errors(duckdb, [*known, *VIEWS]):
@@ -212,9 +216,11 @@ class Database:
                 return answer
         raise Damaged(f"{self._folder}: the query found its files gone or damaged {Scan.TRIES} times: {why}")
 
-    def arrow(self, query: str, tables: Iterable[str], of: str | pa.Table = "") -> pa.Table:
+    def arrow(
+        self, query: str, tables: Iterable[str], of: str | pa.Table = "", among: Mapping[str, str] | None = None
+    ) -> pa.Table:
         """The result as an Arrow table."""
-        relation = self.sql(query, tables, of=of)
+        relation = self.sql(query, tables, of=of, among=among)
         with _plain_errors(need("duckdb", extra="sql", why="sql()")):
             return _as_arrow(relation)
 

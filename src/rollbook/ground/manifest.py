@@ -365,7 +365,7 @@ def _cut(value: object) -> object:
     if not isinstance(value, dict) or not isinstance(value.get("writers", {}), dict):
         return _WRONG
     with tolerating(TypeError, ValueError, OverflowError, AttributeError) as missed:
-        Cut(value, "")
+        Cut(value)
     if missed:
         return _WRONG
     return value
@@ -426,12 +426,11 @@ class Cut:
     Attributes:
       writers: {writer: {lane: last effective seq}}; a lane that is not listed has no effective rows.
       time: for all other writers, the last effective unix ns.
-      checkpoint: the id of the restored checkpoint, or "".
     """
 
-    __slots__ = ("checkpoint", "time", "writers")
+    __slots__ = ("time", "writers")
 
-    def __init__(self, cut: Mapping[str, object], checkpoint: object = "") -> None:
+    def __init__(self, cut: Mapping[str, object]) -> None:
         writers = cut.get("writers")
         self.writers: dict[str, dict[int, int]] = {}
         for writer, lanes in writers.items() if isinstance(writers, dict) else ():
@@ -439,7 +438,6 @@ class Cut:
                 self.writers[str(writer)] = {int(lane): int(seq) for lane, seq in lanes.items()}
         moment = cut.get("time")
         self.time = int(moment) if isinstance(moment, (int, float)) else _LARGEST - 1
-        self.checkpoint = str(checkpoint or cut.get("checkpoint") or "")
 
     def holds(self, writer: str, lane: int, seq: Any, time_ns: Any) -> Any:
         """Which rows of one lane are before the cut: a boolean array for arrays, one boolean for a number."""
@@ -485,9 +483,6 @@ class EffectiveRows:
         row = self._saved().get(checkpoint)
         if row is None:
             return None
-        cut = self.chain.get(row[0])
-        if cut is not None and cut.checkpoint == checkpoint:
-            return True  # the restored checkpoint itself: its row comes right after its positions
         return bool(self.counts(*row))
 
 
@@ -529,7 +524,7 @@ def chain(fields: Mapping[str, Any]) -> dict[int, Cut | None]:
     while number in entries and number not in attempts:
         attempts[number] = cut
         entry = entries[number]
-        cut = Cut(entry.get("cut") or {}, entry.get("checkpoint"))
+        cut = Cut(entry.get("cut") or {})
         parent = entry.get("parent")
         number = parent if type(parent) is int else 0
     return attempts

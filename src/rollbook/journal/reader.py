@@ -79,20 +79,16 @@ HOLD_SECONDS = 3.0
 
 
 def rows_since(
-    run_folder: str | os.PathLike[str],
-    cursor: Cursor,
-    *,
-    sealed: SealedRows | None = None,
-    tables: frozenset[str] = FORWARDED,
+    run_folder: str | os.PathLike[str], cursor: Cursor, *, tables: frozenset[str] = FORWARDED
 ) -> Iterator[Row]:
     """The rows after `cursor`, in order of time; moves `cursor` in place. See `JournalReader.rows_since`."""
-    with JournalReader(run_folder, sealed=sealed, tables=tables) as reader:
+    with JournalReader(run_folder, tables=tables) as reader:
         yield from reader.rows_since(cursor)
 
 
-def newest_rows(run_folder: str | os.PathLike[str], cursor: Cursor, *, tables: frozenset[str] = FORWARDED) -> list[Row]:
+def newest_rows(run_folder: str | os.PathLike[str], cursor: Cursor) -> list[Row]:
     """The newest row of each stream after `cursor`; moves `cursor` in place."""
-    with JournalReader(run_folder, tables=tables) as reader:
+    with JournalReader(run_folder) as reader:
         return reader.newest_rows(cursor)
 
 

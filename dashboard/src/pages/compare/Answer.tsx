@@ -2,15 +2,17 @@
 
 import type { Cell, CompareAnswer, GroupOf, StoredPlan } from "../../api/names.ts";
 import { count, sentence } from "../../data/numbers.ts";
-import { decidedPairs, ranked, runNext } from "../../data/ranking.ts";
+import { decidedPairs, ranked, runNext, whyNone } from "../../data/ranking.ts";
 import { Copy } from "../../parts/CopyLink.tsx";
 import { Menu } from "../../parts/Menu.tsx";
 import { useAnswer } from "../../state/answer.ts";
 import { source } from "../../state/here.ts";
+import { Next } from "./Projects.tsx";
 import { colorOfGroup } from "./groups.ts";
 
 export function Answer({ found, groups }: { found: CompareAnswer; groups: GroupOf[] }) {
   const order = ranked(found.groups, found.pairs);
+  const without = order.filter(({ scored }) => !scored).map(({ group }) => group);
   const [first, second] = order.map(({ group }) => group.name);
   const top = found.pairs.find((pair) => [pair.a, pair.b].every((name) => name === first || name === second));
   const plan = (found.plans ?? []).find((one) => one.metric === found.key);
@@ -20,13 +22,28 @@ export function Answer({ found, groups }: { found: CompareAnswer; groups: GroupO
   return (
     <section class="card c12 said">
       <p class="ranking">
-        {order.map(({ group, sign }) => (
-          <span key={group.name}>
-            {sign !== "" && <span class={sign === ">" ? "sign" : "sign soft"}>{sign}</span>}
-            <i class={`dot s${colorOfGroup(group.name)}`} /> <b>{group.name}</b>
-          </span>
-        ))}
+        {order.map(
+          ({ group, sign, scored }) =>
+            scored && (
+              <span key={group.name}>
+                {sign !== "" && <span class={sign === ">" ? "sign" : "sign soft"}>{sign}</span>}
+                <Name of={group.name} />
+              </span>
+            ),
+        )}
       </p>
+      {without.length > 0 && (
+        <p class="why">
+          No score yet:{" "}
+          {without.map((group, i) => (
+            <span key={group.name}>
+              {i > 0 && "; "}
+              <Name of={group.name} /> {group.missing.length > 0 && `(${whyNone(group.missing)})`}
+            </span>
+          ))}
+          .
+        </p>
+      )}
       <p class="verdict why">
         {sentence(plain(top?.sentence ?? found.groups[0]?.sentence ?? found.sentence))}{" "}
         {found.pairs.length > 1 && (
@@ -38,6 +55,7 @@ export function Answer({ found, groups }: { found: CompareAnswer; groups: GroupO
       <p class="next">
         {plan ? <Made plan={plan} /> : found.pairs.length > 0 && <Make of={found.key} groups={groups} />}
         <span class="tag">run next</span> <span>{runNext(found)}</span>
+        {order.length === 1 && <Next />}
       </p>
       {notes.length > 0 && (
         <p class="notes">
@@ -51,6 +69,12 @@ export function Answer({ found, groups }: { found: CompareAnswer; groups: GroupO
     </section>
   );
 }
+
+const Name = ({ of }: { of: string }) => (
+  <>
+    <i class={`dot s${colorOfGroup(of)}`} /> <b>{of}</b>
+  </>
+);
 
 /** A verdict without the advice to make a plan, for which there is a button. */
 const plain = (sentence: string): string =>
