@@ -238,6 +238,12 @@ def test_curves_have_a_row_for_each_update_whoever_reported_its_facts(book: Any)
         book.rollout_curves("episode")
 
 
+def test_curves_are_the_same_with_little_memory(book: Any, tuned: Callable[..., None]) -> None:
+    enough = book.rollout_curves()
+    tuned(curve_bytes=1024 * 1024, scan_rows=1)
+    assert book.rollout_curves().equals(enough)
+
+
 def test_prompts_are_counted_in_all_and_in_the_last_fifth_of_training(book: Any) -> None:
     """By hand: by Wilson, 3 of 6 is 0.1876 to 0.8124, and 2 of 2 is 0.3424 to 1."""
     never, sums = book.rollout_prompts().to_pylist()

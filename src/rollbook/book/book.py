@@ -476,9 +476,18 @@ class Book(RunFields):
         queries = self._rollout_queries()
         query = queries.curves(x, mode, queries.SOLVED if solved is None else one_condition(solved))
         folder = os.path.abspath(layout.data_folder(self._folder))
+        most_bytes = TUNING.curve_bytes // (2 if queries.in_one_pass else 1)  # rows of the journal are decoded beside
         # One thread: of 500,000 rollouts it takes less memory and less processor time than two.
-        database = Database(self._stream, folder, self.files.leave_out, threads=1)
-        return in_utc(database.arrow(query, self._tables()))
+        bounded, free = (
+            Database(self._stream, folder, self.files.leave_out, threads=1, most_bytes=most)
+            for most in (most_bytes, None)
+        )
+        try:
+            return in_utc(bounded.arrow(query, self._tables()))
+        except BadInput as err:  # a condition of the caller's may need all rows in memory, as a median does
+            if "Out of Memory" not in str(err):
+                raise
+        return in_utc(free.arrow(query, self._tables()))
 
     @suggesting
     def rollout_prompts(

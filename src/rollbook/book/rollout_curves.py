@@ -78,7 +78,7 @@ class RolloutQueries:
     SOLVED: ClassVar = _MIDDLE.format("rollouts")
 
     def __init__(self, columns: Mapping[str, Collection[str]], in_one_pass: bool = False) -> None:
-        self._columns, self._in_one_pass = columns, in_one_pass
+        self._columns, self.in_one_pass = columns, in_one_pass
         self._rows, self._facts = ("own", "facts") if in_one_pass else ("rollouts", "fates")
 
     def now(self, of: str = "") -> str:
@@ -195,7 +195,7 @@ class RolloutQueries:
         own = [
             f"{name} as materialized (select {', '.join(map(quoted, needed[table]))} from {table}), "
             for name, table in ((self._rows, "rollouts"), (self._facts, "fates"))
-            if self._in_one_pass
+            if self.in_one_pass
         ]
         return f"""{"".join(own)}now as not materialized (select * exclude ({", ".join(map(quoted, unread))})
       from ({view("rollouts_now", needed, sources=(self._rows, self._facts))}))"""

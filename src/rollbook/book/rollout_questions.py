@@ -73,9 +73,11 @@ _REPORTED = """select rollout_id from fates semi join (select rollout_id from to
     using (rollout_id) where gap_max is not null and not isnan(gap_max) group by 1 order by max(gap_max) desc, 1"""
 _COMPUTED = f"""{_CELLS.format(kept="not materialized")} select rollout_id from cells where not isnan(gap) group by 1
   order by max(abs(gap)) desc, 1"""
-_TOOLS = """select t.name, count(*) as calls, count(t.error) as failed, count(t.error) / count(*) as share,
-    median(t.seconds) as seconds, quantile_cont(t.seconds, 0.95) as slow, any_value(t.error) as error
-  from turns t where t.role = 'tool' group by 1 order by failed desc, calls desc"""
+# One list of both quantiles: each would keep all seconds in memory.
+_TOOLS = """with t as (select name, count(*) as calls, count(error) as failed, any_value(error) as error,
+      quantile_cont(seconds, [0.5, 0.95]) as cuts from turns where role = 'tool' group by 1)
+  select name, calls, failed, failed / calls as share, cuts[1] as seconds, cuts[2] as slow, error
+  from t order by failed desc, calls desc"""
 _PARTS = ("model", "tools", "reward", "queue")
 _TIME = f"""select part, seconds, seconds / sum(seconds) over () as share from (
     select unnest([{", ".join(f"'{part}'" for part in _PARTS)}]) as part,
@@ -115,15 +117,17 @@ def worst_tokens(
       among: the same where the table tokens has only the rows that meet a condition.
     """
     query = _TOKENS if limit is None else f"{_TOKENS} limit {limit}"
-    if not ask(_HAS_TRAINER).num_rows:
-        return among(query, "false")
     first, more = _MOST_UNUSUAL
-    for ranking in (f"{_REPORTED} limit {first}", f"{_REPORTED} limit {more}", f"{_COMPUTED} limit {first}"):
+
+    def answer(ranking: str) -> pa.Table:
         ids = ask(ranking)["rollout_id"].to_pylist()
-        answer = among(query, f"rollout_id in ({', '.join(literal(str(name)) for name in ids) or 'null'})")
-        if answer.num_rows:
-            break
-    return answer
+        return among(query, f"rollout_id in ({', '.join(literal(str(name)) for name in ids) or 'null'})")
+
+    found = answer(f"{_REPORTED} limit {first}")
+    if not found.num_rows and ask(_HAS_TRAINER).num_rows:
+        found = answer(f"{_REPORTED} limit {more}")
+        found = found if found.num_rows else answer(f"{_COMPUTED} limit {first}")
+    return found
 
 
 def answer_query(question: str, rollout_id: str | None = None) -> str:
