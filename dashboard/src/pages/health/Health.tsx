@@ -120,7 +120,7 @@ const keyOf = (alert: Alert): string =>
 function Evidence({ of, about }: { of: Cell; about: string }) {
   if (of === null || typeof of !== "object" || Array.isArray(of)) return of === null ? null : <p>{plain(of)}</p>;
   return (
-    <p>
+    <p class="evidence">
       {evidence(of, about)
         .slice(0, 12)
         .map(([name, text]) => (
