@@ -174,7 +174,7 @@ GROUPS: dict[str, Group] = {
         modules=("verl.utils.tracking", "verl.trainer.ppo.ray_trainer", "verl.trainer.ppo.v1.trainer_base"),
     ),
     # Adapters of one file each, for packages whose pins go together.
-    "doors": Group(
+    "loggers": Group(
         packages=(
             "lightning>=2.6,<2.7",
             "pytorch-lightning>=2.6,<2.7",

@@ -23,7 +23,7 @@ import pytest
 import rollbook
 from rollbook.formats import importers
 
-GROUPS = ("formats", "trackers", "main", "acme", "loops", "doors", "jax", "brax", "rliable", "verl", "rllib")
+GROUPS = ("formats", "trackers", "main", "acme", "loops", "loggers", "jax", "brax", "rliable", "verl", "rllib")
 
 pytestmark = pytest.mark.core
 

@@ -10,7 +10,7 @@ import pytest
 
 import rollbook
 
-GROUPS = ("doors",)
+GROUPS = ("loggers",)
 
 pytest.importorskip("hydra")
 

@@ -72,7 +72,7 @@ def five(project: Path, **more: Any) -> None:
         leave(project, n, [float(n + i) for i in range(100)], **more)
 
 
-def test_returns_far_below_the_lowest_of_five_are_told_with_all_that_was_compared(tmp_path: Path) -> None:
+def test_returns_far_below_the_lowest_of_five_are_reported_with_all_that_was_compared(tmp_path: Path) -> None:
     five(tmp_path)
     (alert,) = heard(tmp_path, [float(i % 2) for i in range(100)])
     # The mean stays 0.5. The lowest has m - 10.5 after m returns; gain 80, width 4: room 42. Below from m = 55 on.
@@ -84,7 +84,7 @@ def test_returns_far_below_the_lowest_of_five_are_told_with_all_that_was_compare
     assert all(f"id{n}" in alert.message for n in range(5))
 
 
-def test_it_is_told_again_only_after_the_run_had_been_as_good(tmp_path: Path) -> None:
+def test_it_is_reported_again_only_after_the_run_had_been_as_good(tmp_path: Path) -> None:
     five(tmp_path)
     lost, well = [float(i % 2) for i in range(70)], [100.0] * 20
     assert len(heard(tmp_path, [*lost, *well])) == 1
@@ -130,7 +130,7 @@ def test_runs_that_had_not_ended_when_this_one_began_are_not_earlier(tmp_path: P
     assert list(rule.look(columns_of(lost), SECOND)) == []
 
 
-def test_equal_returns_are_told_after_fifty_where_each_earlier_run_had_others_by_then(tmp_path: Path) -> None:
+def test_equal_returns_are_reported_after_fifty_where_each_earlier_run_had_others_by_then(tmp_path: Path) -> None:
     for n in range(5):
         leave(tmp_path, n, [0.0] * (45 + n) + [1.0] * 40)
     (alert,) = heard(tmp_path, [0.0] * 100, "no_signal")

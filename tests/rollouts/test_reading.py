@@ -211,7 +211,7 @@ def test_each_question_is_one_query(question: str, book: Any) -> None:
     ]
 
 
-def test_curves_have_a_row_for_each_update_whoever_reported_its_facts(book: Any) -> None:
+def test_curves_have_a_row_for_each_update_no_matter_who_reported_its_facts(book: Any) -> None:
     """The rollouts of a group that was used twice count once, at its first update; uses count each."""
     rows = {row["gradient_step"]: row for row in book.rollout_curves().to_pylist()}
     assert set(rows) == {10, 11, 12}

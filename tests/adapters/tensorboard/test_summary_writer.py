@@ -40,7 +40,7 @@ def test_the_event_file_holds_the_same_numbers(run: Any, rows: Any, tmp_path: Pa
     assert [(step, np.float32(value)) for step, value in rows(run, "loss", x="step")] == native
 
 
-def test_which_clock_the_step_is_can_be_said(run: Any, rows: Any) -> None:
+def test_which_clock_the_step_is_can_be_chosen(run: Any, rows: Any) -> None:
     SummaryWriter("a", run=run, events=False, clock="gradient_step").add_scalar("loss", 1.0, 7)
     SummaryWriter("a", run=run, events=False, clock=None).add_scalar("other", 1.0, 8)
     assert rows(run, "loss", x="gradient_step") == [(7, 1.0)]
