@@ -16,6 +16,7 @@ export interface Alert {
   evidence: Cell;
   source: string;
   attempt: number | null;
+  key?: string;
 }
 
 /** How many alerts there are. */

@@ -459,6 +459,8 @@ def health(context: ServerContext, ask: RunAsk) -> HealthAnswer:
     alerts = alerts_of(context, row, default_axis(context, row))
     held = contents(context, row)
     facts = context.facts.now(row)
+    for alert in alerts:
+        alert.key = plain(_key_of(alert, facts))
     bad = [key for key, value in facts.latest.items() if isinstance(value, float) and value - value != 0]
     quiet = []
     if not bad and facts.latest:
