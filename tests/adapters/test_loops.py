@@ -111,6 +111,44 @@ def test_skrl_with_its_event_files_followed_too_each_number_is_in_the_run_once(
     assert rows(run, "by the program") == [(2.5,)]
 
 
+def test_skrl_a_followed_writer_that_attach_records_opens_no_run_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its trainer may have made it before `attach(agent, project=…)` opens one."""
+    from tensorboard.compat.proto.event_pb2 import Event
+    from tensorboard.compat.proto.summary_pb2 import Summary
+    from tensorboard.summary.writer.event_file_writer import EventFileWriter
+
+    from rollbook.adapters.skrl import attach
+    from rollbook.adapters.tensorboard import event_files
+
+    def write(step: int) -> None:
+        value = Summary.Value(tag="loss", simple_value=step / 2)
+        writer.add_event(Event(step=step, wall_time=1.7e9, summary=Summary(value=[value])))
+
+    class Writing(Agent):
+        def write_tracking_data(self, *, timestep: int, timesteps: int) -> None:
+            write(timestep)
+            self.tracking_data.clear()
+
+    monkeypatch.setenv("ROLLBOOK_DIR", str(tmp_path / "runs"))
+    event_files.follow({})
+    try:
+        agent = Writing(tmp_path)
+        writer = EventFileWriter(agent.experiment_dir)
+        opened = attach(agent, project="carts", sinks=(), keeper="inline")
+        agent.tracking_data["loss"] = [0.5]
+        agent.write_tracking_data(timestep=1, timesteps=2)
+        write(2)  # of the program itself
+        writer.close()
+    finally:
+        event_files.leave()
+        rollbook.finish()
+    (book,) = rollbook.open(tmp_path / "runs")
+    assert book.id == opened.id
+    assert [(row["step"], row["loss"]) for row in book.metrics(["loss"], x="step").to_pylist()] == [(1, 0.5), (2, 1.0)]
+
+
 def test_skrl_what_fails_costs_the_training_nothing(run: Run, tmp_path: Path) -> None:
     from rollbook.adapters.skrl import attach
 

@@ -43,17 +43,19 @@ def follow(options: dict[str, object]) -> None:
 
     def beginning(self: Any, logdir: Any, *arguments: Any, **more: Any) -> None:
         begin(self, logdir, *arguments, **more)
-        self.of_run = None
+        self.of_run, self.to_open = None, None
         if not sys._getframe(1).f_globals.get("__name__", "").startswith(_ELSEWHERE):
-            with tolerating(Exception):
-                self.of_run = SummaryWriter(logdir, **{**_options, "events": False})  # type: ignore[arg-type]
+            self.to_open = {**_options, "events": False, "log_dir": logdir}
 
     def adding(self: Any, event: Any) -> Any:
-        if getattr(self, "of_run", None) is not None and not is_recorded():
-            for value in event.summary.value:
-                number = _number(value)
-                if number is not None:
-                    self.of_run.add_scalar(value.tag, number, event.step, event.wall_time)
+        numbers = [] if is_recorded() else [(value.tag, _number(value)) for value in event.summary.value]
+        if numbers and getattr(self, "to_open", None):  # now: an adapter that records this file would open another run
+            options, self.to_open = self.to_open, None
+            with tolerating(Exception):
+                self.of_run = SummaryWriter(**options)
+        for tag, number in numbers if getattr(self, "of_run", None) is not None else ():
+            if number is not None:
+                self.of_run.add_scalar(tag, number, event.step, event.wall_time)
         return add(self, event)
 
     def closing(self: Any) -> Any:
