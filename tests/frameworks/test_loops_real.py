@@ -57,6 +57,44 @@ def test_skrl_every_number_of_its_event_files_is_in_the_book(own_place: Path, mo
 
 
 @pytest.mark.core
+@pytest.mark.parametrize("order", ["attached before its trainer was made", "after"])
+def test_skrl_attached_under_tensorboard_is_one_run_that_has_each_number_once(
+    own_place: Path, monkeypatch: pytest.MonkeyPatch, order: str
+) -> None:
+    from skrl.utils.tensorboard import SummaryWriter
+
+    from rollbook.adapters.skrl import attach
+    from rollbook.adapters.tensorboard import event_files
+
+    given: dict[str, list[tuple[int, float]]] = defaultdict(list)
+    write = SummaryWriter.add_scalar
+
+    def add_scalar(self: Any, *, tag: str, value: float, timestep: int) -> None:
+        given[tag].append((timestep, float(value)))
+        write(self, tag=tag, value=value, timestep=timestep)
+
+    monkeypatch.setattr(SummaryWriter, "add_scalar", add_scalar)
+    program = example("skrl_dqn")
+    event_files.follow({})
+    try:
+        if order == "after":
+            monkeypatch.setattr(program, "attach", lambda agent, **_options: None)
+        trainer = program.trainer(400, seed=3)
+        if order == "after":
+            attach(trainer.agents, project="cartpole", name="dqn")
+        trainer.train()
+    finally:
+        event_files.leave()
+        rollbook.finish()
+    (book,) = rollbook.open("runs")
+    assert same(book, given, "step") > 100
+    keys = book.keys()
+    assert {key for key in keys if not key.startswith("rollbook/")} == set(given)
+    for key, points in given.items():
+        assert len(book.metrics([key])[key].drop_null()) == len(points), key
+
+
+@pytest.mark.core
 def test_rl_games_writes_one_number_where_its_event_file_has_three(own_place: Path) -> None:
     from rl_games.common.algo_observer import DefaultAlgoObserver
 
