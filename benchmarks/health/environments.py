@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["TASKS", "CartPole", "Catch", "Grid", "Hover", "Pendulum", "Reach", "Task"]
+__all__ = ["TASKS", "CartPole", "Catch", "Cruise", "Grid", "Hover", "Pendulum", "Reach", "Task", "Track"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -198,4 +198,53 @@ class Hover(Task):
         return np.exp(-(self.state[..., 0] ** 2) - 0.1 * speed**2), np.zeros(self.shape, bool)
 
 
-TASKS: dict[str, type[Task]] = {task.__name__: task for task in (CartPole, Catch, Reach, Pendulum, Grid, Hover)}
+class Track(Task):
+    """Stay with a mark that wanders on a line of eleven places: from 1 down to -1 a step by the distance, 25 steps."""
+
+    observations, actions, horizon = 3, 3, 25
+    random, good = 6.0, 18.0
+
+    def fresh(self) -> Array:
+        """See `Task`."""
+        place = self.rng.integers(0, 11, (*self.shape, 2))
+        return np.concatenate([place, self.rng.integers(-1, 2, (*self.shape, 1))], -1).astype(float)
+
+    def observe(self) -> Array:
+        """See `Task`."""
+        place, mark, way = np.moveaxis(self.state, -1, 0)
+        return np.stack([(mark - place) / 5, (place - 5) / 5, way], -1)
+
+    def move(self, actions: Array) -> tuple[Array, Array]:
+        """See `Task`."""
+        place, mark, way = np.moveaxis(self.state, -1, 0)
+        place = np.clip(place + actions - 1, 0, 10)
+        way = np.where(self.rng.random(self.shape) < 0.2, self.rng.integers(-1, 2, self.shape), way)
+        self.state = np.stack([place, np.clip(mark + way, 0, 10), way], -1)
+        return 1 - abs(self.state[..., 1] - place) / 2.5, np.zeros(self.shape, bool)
+
+
+class Cruise(Task):
+    """Keep the speed that is asked for, uphill and downhill: from 0 to 1 a step by the difference, fifty steps."""
+
+    observations, actions, continuous, horizon = 3, 1, True, 50
+    random, good = 20.0, 40.0
+
+    def fresh(self) -> Array:
+        """See `Task`."""
+        return self.rng.uniform([0, 0.5, -0.3], [2, 1.5, 0.3], (*self.shape, 3))
+
+    def observe(self) -> Array:
+        """See `Task`."""
+        speed, asked, slope = np.moveaxis(self.state, -1, 0)
+        return np.stack([speed - 1, (asked - speed) * 2, slope * 3], -1)
+
+    def move(self, actions: Array) -> tuple[Array, Array]:
+        """See `Task`."""
+        speed, asked, slope = np.moveaxis(self.state, -1, 0)
+        speed = np.clip(speed + 0.2 * (2 * np.clip(actions[..., 0], -1, 1) - slope * 3 - 0.3 * speed), -2, 4)
+        slope = np.clip(slope + 0.03 * self.rng.standard_normal(self.shape), -0.4, 0.4)
+        self.state = np.stack([speed, asked, slope], -1)
+        return np.exp(-4 * (speed - asked) ** 2), np.zeros(self.shape, bool)
+
+
+TASKS: dict[str, type[Task]] = {task.__name__: task for task in (CartPole, Catch, Reach, Pendulum, Grid, Hover, Track, Cruise)}

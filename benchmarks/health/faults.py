@@ -63,27 +63,27 @@ TRAININGS = (
 """The part on which rules are made."""
 
 HELD_OUT = (
-    Training("ppo", "CartPole", 16_000, 12, _PPO, 90.0, 22.0),
-    Training("ppo", "Grid", 24_000, 12, {
-        **_PPO, "learning_rate": 1.5e-3, "gamma": 0.98, "ent_coef": 0.005, "num_envs": 16, "num_minibatches": 8,
-    }, 0.6, -0.9),
-    Training("ppo", "Hover", 20_000, 12, {**_PPO, "learning_rate": 1.5e-3, "gamma": 0.98, "num_envs": 16}, 28.0, 9.0),
-    Training("a2c", "Catch", 16_000, 12, _A2C, 0.2, -0.6),
-    Training("a2c", "Grid", 24_000, 12, {
-        **_A2C, "gamma": 0.97, "ent_coef": 0.005, "num_envs": 16, "num_steps": 10, "evaluate": 10
-    }, 0.6, -0.9),
-    Training("a2c", "Hover", 24_000, 12, {
-        **_A2C, "gamma": 0.97, "num_envs": 16, "num_steps": 10, "evaluate": 10
-    }, 25.0, 9.0),
-    Training("dqn", "CartPole", 16_000, 12, _DQN, 80.0, 22.0),
-    Training("dqn", "Grid", 16_000, 12, {
-        **_DQN, "learning_rate": 2e-3, "gamma": 0.95, "num_envs": 8, "learning_starts": 800
-    }, 0.5, -0.9),
-    Training("sac", "Reach", 6_000, 12, _SAC, -7.0, -23.0),
-    Training("sac", "Hover", 8_000, 12, {
+    Training("ppo", "Catch", 16_000, 12, _PPO, 0.4, -0.6),
+    Training("ppo", "Track", 24_000, 12, {
+        **_PPO, "learning_rate": 1.5e-3, "gamma": 0.95, "ent_coef": 0.005, "num_envs": 12, "num_minibatches": 6,
+    }, 14.0, -13.0),
+    Training("ppo", "Cruise", 20_000, 12, {**_PPO, "learning_rate": 2e-3, "gamma": 0.95, "num_envs": 12}, 38.0, 13.0),
+    Training("a2c", "CartPole", 16_000, 12, _A2C, 60.0, 22.0),
+    Training("a2c", "Track", 24_000, 12, {
+        **_A2C, "gamma": 0.95, "ent_coef": 0.005, "num_envs": 12, "num_steps": 10, "evaluate": 12
+    }, 14.0, -13.0),
+    Training("a2c", "Cruise", 24_000, 12, {
+        **_A2C, "gamma": 0.95, "num_envs": 12, "num_steps": 10, "evaluate": 12
+    }, 38.0, 13.0),
+    Training("dqn", "Catch", 12_000, 12, _DQN, 0.4, -0.6),
+    Training("dqn", "Track", 16_000, 12, {
+        **_DQN, "learning_rate": 2e-3, "gamma": 0.9, "num_envs": 8, "learning_starts": 800
+    }, 14.0, -13.0),
+    Training("sac", "Pendulum", 10_000, 12, _SAC, -420.0, -600.0),
+    Training("sac", "Cruise", 8_000, 12, {
         **_SAC, "learning_rate": 1.5e-3, "gamma": 0.95, "num_envs": 8, "learning_starts": 600
-    }, 28.0, 9.0),
-    Training("grpo", "Tokens", 300, 12, {"learning_rate": 0.12, "gamma": 1.0}, 0.6, 0.13),
+    }, 40.0, 13.0),
+    Training("grpo", "Tokens", 250, 12, {"learning_rate": 0.15, "gamma": 1.0}, 0.6, 0.13),
 )  # fmt: skip
 """The part for the end: half of it tasks and settings of which the other part has none."""
 
@@ -135,8 +135,18 @@ def _fault(
     words: str, algorithms: tuple[str, ...], named_by: str, shows_in: str, weak: Version, strong: Version,
     tasks: tuple[str, ...] = (),
 ) -> Fault:  # fmt: skip
-    return Fault(words, algorithms, frozenset(named_by.split()), tuple(shows_in.split()), weak, strong, tasks)
+    unlike = {f"unlike_earlier/{_UNLIKE[key]}" for key in shows_in.split() if key in _UNLIKE}
+    return Fault(
+        words, algorithms, frozenset(unlike | {*named_by.split()}), tuple(shows_in.split()), weak, strong, tasks
+    )
 
+
+_UNLIKE = {
+    "losses/entropy": "entropy", "losses/alpha": "entropy_coefficient", "losses/q_values": "q_value",
+    "losses/qf1_values": "q_value", "losses/explained_variance": "explained_variance",
+    "losses/clipfrac": "clip_fraction",
+}  # fmt: skip
+"""The rule `unlike_earlier` names a cause where the key that it reports is one in which the fault shows."""
 
 _VALUES = "losses/value_loss losses/td_loss losses/qf1_loss losses/q_values losses/qf1_values"
 
@@ -239,7 +249,7 @@ FAULTS: dict[str, Fault] = {
         "evaluation without the training's normaliser", ON_POLICY, "evaluation_gap", "eval/episodic_return",
         Version("later on", {"evaluation_unnormalised": 1}),
         Version("from the start", {"evaluation_unnormalised": 1}, 0.0),
-        ("Reach", "Hover"),  # the others have no normaliser that could be missing
+        ("Reach", "Cruise"),  # the others have no normaliser that could be missing
     ),
     "sampler_mismatch": _fault(
         "sampler and trainer are not the same model", ("grpo",), "sampler_mismatch", "update",
@@ -254,7 +264,7 @@ FAULTS: dict[str, Fault] = {
     "entropy_lost": _fault(
         "the entropy is driven to 0, and no setting tells", ON_POLICY, "entropy", "losses/entropy",
         Version("ent_coef -0.5", {"ent_coef": -0.5}, 0.0), Version("ent_coef -2", {"ent_coef": -2.0}, 0.0),
-        ("CartPole", "Catch", "Grid"),
+        ("CartPole", "Catch", "Track"),
     ),
     "clip_tiny": _fault(
         "the clipping range is too small, and no setting tells", ("ppo",), "clip_fraction", "losses/clipfrac",

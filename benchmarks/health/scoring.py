@@ -16,8 +16,9 @@ from typing import Any
 from benchmarks.health.faults import FAULTS
 from benchmarks.health.showing import Healthy
 from rollbook import health
+from rollbook.ground import aliases
 from rollbook.ground.columns import RowsPiece
-from rollbook.health._earlier import FEWEST, EarlierRun, kin
+from rollbook.health._earlier import FEWEST, Earlier, kin
 from rollbook.protocols import Alert, Row, RunInfo
 from rollbook.runs.checking import AFTERWARDS, alerts_of
 
@@ -48,7 +49,7 @@ class Scored:
 
     Attributes:
       config: what was trained.
-      said: rule -> environment step of its first alert that is no note.
+      said: rule -> environment step of its first alert that is no note (`unlike_earlier/entropy`: by quantity).
       noted: the same of its first alert of any level.
       messages: the sentences.
       shows: the environment step from which on the fault can be seen (`showing.Healthy.shows`); where it never can, the
@@ -136,18 +137,20 @@ def score(folder: Path, hold_out: bool | None = None, without: Sequence[str] = (
     )
     alone, after = [], []
     alerts_of_each: dict[str, list[Alert]] = {}
-    known: list[EarlierRun] = []
+    known: dict[str, list[Earlier]] = {}
     for name, config, rows in trainings(folder, hold_out, without):
         alerts, left = _said(AFTERWARDS, folder, name, config, rows)
         alerts_of_each[name] = alerts
         if config["fault"] == "healthy" and all(alert.level == "note" for alert in alerts):
-            known += left
+            known[name] = left
         shows = None if config["fault"] == "healthy" else healthy.shows(config, rows)
         alone.append(_scored(name, config, alerts, config["injected"] or 0 if shows is None else shows))
     comparing = [rule for rule in AFTERWARDS if hasattr(health.make(rule), "given")]
     for (name, config, rows), run in zip(trainings(folder, hold_out, without), alone, strict=True):
-        others = [other for other in known if other.id != name and other.kin == kin(_info(folder, name, config))]
-        earlier = Random(name).sample(others, FEWEST) if len(others) >= FEWEST else []
+        own = kin(_info(folder, name, config))
+        others = [left for other, left in known.items() if other != name and any(it.kin == own for it in left)]
+        chosen = Random(name).sample(others, FEWEST) if len(others) >= FEWEST else []
+        earlier = [it for left in chosen for it in left]
         alerts, _left = _said(comparing, folder, name, config, rows, earlier)
         alerts += [alert for alert in alerts_of_each[name] if alert.rule not in comparing]
         after.append(_scored(name, config, alerts, run.shows))
@@ -159,9 +162,15 @@ def _scored(name: str, config: dict[str, Any], alerts: Sequence[Alert], shows: i
     noted: dict[str, int] = {}
     for alert in alerts:
         for of in (noted,) if alert.level == "note" else (said, noted):
-            of.setdefault(alert.rule, int(alert.clocks.get("env_step", 0)))
+            of.setdefault(_told(alert), int(alert.clocks.get("env_step", 0)))
     messages = [f"{alert.rule}: {alert.message}" for alert in alerts if alert.level != "note"]
     return Scored(name, config, said, noted, messages, shows)
+
+
+def _told(alert: Alert) -> str:
+    """The rule; for one about any of several quantities, also which, for that is the cause."""
+    name = (aliases.canonical(alert.key) or alert.key).removeprefix("update/")
+    return f"{alert.rule}/{name}" if alert.rule == "unlike_earlier" else alert.rule
 
 
 _LABELS = frozenset({"fault", "strength", "injected", "hold_out", "outcome"})
@@ -176,8 +185,8 @@ def _info(folder: Path, name: str, config: dict[str, Any]) -> RunInfo:
 
 def _said(
     names: Sequence[str], folder: Path, name: str, config: dict[str, Any], rows: list[Any],
-    earlier: Sequence[EarlierRun] = (),
-) -> tuple[list[Alert], list[EarlierRun]]:  # fmt: skip
+    earlier: Sequence[Earlier] = (),
+) -> tuple[list[Alert], list[Earlier]]:  # fmt: skip
     """The alerts of some rules, and what later runs know of this one, as if it had been long before."""
     rules: list[Any] = [health.make(rule) for rule in names]
     for rule in rules:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-GROUPS = ("loggers",)
+GROUPS = ("doors",)
 
 pytest.importorskip("lightning")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-GROUPS = ("loggers",)
+GROUPS = ("doors",)
 
 pytest.importorskip("optuna")
 

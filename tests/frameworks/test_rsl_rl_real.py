@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-GROUPS = ("loggers",)
+GROUPS = ("doors",)
 
 pytest.importorskip("rsl_rl")
 

@@ -26,9 +26,9 @@ SECOND = 1.7e9
 
 
 def rows(values: Sequence[float], began: float = SECOND) -> list[Row]:
-    """A return at each tenth step, a second apart."""
+    """A return and an entropy of this value at each tenth step, a second apart."""
     return [
-        Row(began + i, {"env_step": 10 * i}, {"charts/episodic_return": value}, seq=i + 1)
+        Row(began + i, {"env_step": 10 * i}, {"charts/episodic_return": value, "losses/entropy": value}, seq=i + 1)
         for i, value in enumerate(values)
     ]
 
@@ -45,11 +45,14 @@ def leave(
 ) -> None:  # fmt: skip
     """A run that ended before `SECOND` and has left what its keeper leaves."""
     folder = below / f"run-{n}"
-    rule = health.make("below_earlier")
-    rule.open(info(folder, n, **more))
-    list(rule.look(columns_of(rows(values, ended - len(values))), ended))
+    memories: dict[str, Any] = {}
+    for name in ("below_earlier", "unlike_earlier"):
+        rule = health.make(name)
+        rule.open(info(folder, n, **more))
+        list(rule.look(columns_of(rows(values, ended - len(values))), ended))
+        memories[name] = rule.state()
     (folder / "data" / "keeper").mkdir(parents=True)
-    kept = {"cursor": {}, "said": list(said), "rules": {"below_earlier": rule.state()}}
+    kept = {"cursor": {}, "said": list(said), "rules": memories}
     (folder / "data" / "keeper" / "rules.json").write_text(json.dumps(kept))
     (folder / "run.json").write_text(json.dumps({"format": 2, "id": f"id{n}", "status": status, "project": "cartpole"}))
 
@@ -72,7 +75,7 @@ def five(project: Path, **more: Any) -> None:
         leave(project, n, [float(n + i) for i in range(100)], **more)
 
 
-def test_returns_far_below_the_lowest_of_five_are_reported_with_all_that_was_compared(tmp_path: Path) -> None:
+def test_returns_far_below_the_lowest_of_five_are_told_with_all_that_was_compared(tmp_path: Path) -> None:
     five(tmp_path)
     (alert,) = heard(tmp_path, [float(i % 2) for i in range(100)])
     # The mean stays 0.5. The lowest has m - 10.5 after m returns; gain 80, width 4: room 42. Below from m = 55 on.
@@ -84,7 +87,49 @@ def test_returns_far_below_the_lowest_of_five_are_reported_with_all_that_was_com
     assert all(f"id{n}" in alert.message for n in range(5))
 
 
-def test_it_is_reported_again_only_after_the_run_had_been_as_good(tmp_path: Path) -> None:
+def test_a_value_outside_all_that_five_had_near_this_step_is_told_with_what_they_had(tmp_path: Path) -> None:
+    for n in range(5):
+        leave(tmp_path, n, [5.0 + 0.1 * n + 0.01 * (i % 2) for i in range(100)])
+    # They had 5 to 5.41: room of 0.41 and a tenth of 5.41 on both sides.
+    for inside in (4.06, 6.36):
+        assert heard(tmp_path, [5.0] * 50 + [inside] * 50, "unlike_earlier") == []
+    for outside in (4.04, 6.37):
+        assert heard(tmp_path, [5.0, outside] * 50, "unlike_earlier") == []  # two in a row are asked for
+        (alert,) = heard(tmp_path, [5.0] * 50 + [outside] * 50, "unlike_earlier")
+        assert (alert.level, alert.key, alert.clocks) == ("warn", "losses/entropy", {"env_step": 510})
+        assert (alert.evidence["low"], alert.evidence["high"]) == (5.0, pytest.approx(5.41))
+        assert f"losses/entropy is {outside} at env_step 510; in 5 earlier runs of the same" in alert.message
+        assert "it was 5 to 5.41 there" in alert.message
+        assert all(f"id{n}" in alert.message for n in range(5))
+
+
+def test_a_run_that_learns_sooner_than_each_earlier_one_is_none_of_unlike_values(tmp_path: Path) -> None:
+    for n in range(5):
+        leave(tmp_path, n, [0.0] * (60 + n) + [9.0] * 40)
+    assert heard(tmp_path, [0.0] * 30 + [9.0] * 70, "unlike_earlier") == []
+    assert len(heard(tmp_path, [0.0] * 30 + [-9.0] * 70, "unlike_earlier")) == 1
+
+
+def test_what_leaves_the_range_of_earlier_runs_after_the_first_key_is_a_note(tmp_path: Path) -> None:
+    for n in range(5):
+        rule = health.make("unlike_earlier", keys=["mine"])
+        rule.open(info(tmp_path / f"run-{n}", n))
+        both = [replace(row, values={**row.values, "mine": 1.0}) for row in rows([2.0] * 60, SECOND - 3700)]
+        list(rule.look(columns_of(both), SECOND - 3600))
+        leave(tmp_path, n, [2.0] * 60)
+        path = tmp_path / f"run-{n}" / "data" / "keeper" / "rules.json"
+        path.write_text(json.dumps({**json.loads(path.read_text()), "rules": {"unlike_earlier": rule.state()}}))
+    rule = health.make("unlike_earlier", keys=["mine"])
+    rule.open(info(tmp_path / "new", 99))
+    lost = [
+        replace(row, values={**row.values, "mine": 9.0 if i > 30 else 1.0}) for i, row in enumerate(rows([0.1] * 60))
+    ]
+    assert [(alert.key, alert.level) for alert in rule.look(columns_of(lost), SECOND)] == [
+        ("losses/entropy", "warn"), ("mine", "note")
+    ]  # fmt: skip
+
+
+def test_it_is_told_again_only_after_the_run_had_been_as_good(tmp_path: Path) -> None:
     five(tmp_path)
     lost, well = [float(i % 2) for i in range(70)], [100.0] * 20
     assert len(heard(tmp_path, [*lost, *well])) == 1
@@ -130,14 +175,16 @@ def test_runs_that_had_not_ended_when_this_one_began_are_not_earlier(tmp_path: P
     assert list(rule.look(columns_of(lost), SECOND)) == []
 
 
-def test_equal_returns_are_reported_after_fifty_where_each_earlier_run_had_others_by_then(tmp_path: Path) -> None:
+def test_equal_returns_are_told_after_twenty_where_each_earlier_run_had_others_in_a_third_of_the_time(
+    tmp_path: Path,
+) -> None:
     for n in range(5):
-        leave(tmp_path, n, [0.0] * (45 + n) + [1.0] * 40)
+        leave(tmp_path, n, [0.0] * (5 + n) + [1.0] * 40)
     (alert,) = heard(tmp_path, [0.0] * 100, "no_signal")
-    assert (alert.level, alert.clocks) == ("warn", {"env_step": 490})
-    assert "the last 50 returns is 0, and 5 earlier runs of the same settings (" in alert.message
-    assert heard(tmp_path, [0.0] * 49 + [1.0] * 50, "no_signal") == []
-    leave(tmp_path, 8, [0.0] * 90 + [1.0] * 40, ended=SECOND - 60)  # the newest five count: one found its first later
+    assert (alert.level, alert.clocks) == ("warn", {"env_step": 270})
+    assert "the last 28 returns is 0, and 5 earlier runs of the same settings (" in alert.message
+    assert heard(tmp_path, [0.0] * 27 + [1.0] * 50, "no_signal") == []
+    leave(tmp_path, 8, [0.0] * 30 + [1.0] * 40, ended=SECOND - 60)  # the newest five count: one found its first later
     assert [alert.clocks for alert in heard(tmp_path, [0.0] * 100, "no_signal")] == [{"env_step": 900}]
 
 
@@ -145,7 +192,9 @@ HOSTILE: list[Any] = [
     b"", b"\x00\xff", b"[]", b"[" * 100_000, b'{"rules": null}', b'{"said": 3, "rules": {"below_earlier": {}}}',
     {"points": 3}, {"points": [[1, 2, 3]]}, {"points": [[5, 1.0], [2, 1.0]]}, {"points": [["a", "b"]]},
     {"points": [], "newest": None}, {"points": [[1, None]]}, {"points": [[1, 10**400]]}, {"points": [[math.nan, 1.0]]},
-    {"best": math.inf}, {"best": {}}, {"clock": []}, {"seed": []}, {"began": None}, {"other": "soon"}, {"kin": 7},
+    {"memory": 3}, {"memory": {"losses/entropy": {}}}, {"memory": {"losses/entropy": {"points": [[1]], "open": 0}}},
+    {"memory": {"losses/entropy": {"points": [], "open": [1, "a", math.nan]}}}, {"best": math.inf}, {"best": {}},
+    {"clock": []}, {"seed": []}, {"began": None}, {"other": "soon"}, {"kin": 7},
 ]  # fmt: skip
 
 
@@ -155,11 +204,13 @@ def test_what_is_left_may_be_damaged(damage: Any, tmp_path: Path) -> None:
     for n in range(5):
         path = tmp_path / f"run-{n}" / "data" / "keeper" / "rules.json"
         kept = json.loads(path.read_text())
-        kept["rules"]["below_earlier"].update(damage if isinstance(damage, dict) else {})
+        for memory in kept["rules"].values():
+            memory.update(damage if isinstance(damage, dict) else {})
         kin = kept["rules"]["below_earlier"]["kin"].encode() if not isinstance(damage, dict) else b""
         path.write_bytes(json.dumps(kept).encode() if isinstance(damage, dict) else damage + kin)
     heard(tmp_path, [float(i % 2) for i in range(100)])
     heard(tmp_path, [0.0] * 100, "no_signal")
+    heard(tmp_path, [0.0] * 100, "unlike_earlier")
     for n in range(5):
         path = tmp_path / f"run-{n}" / "data" / "keeper" / "rules.json"
         path.unlink()
@@ -181,10 +232,11 @@ def test_a_run_that_equals_one_of_the_earlier_ones_is_never_reported(
     project = tmp_path_factory.mktemp("project")
     for n, curve in enumerate(curves):
         leave(project, n, curve)
-    assert heard(project, curves[which], size=size) == []
+    for name in ("below_earlier", "unlike_earlier"):
+        assert heard(project, curves[which], name, size) == []
 
 
-@pytest.mark.parametrize("name", ["below_earlier", "no_signal"])
+@pytest.mark.parametrize("name", ["below_earlier", "no_signal", "unlike_earlier"])
 @pytest.mark.parametrize("check", [name for name in testing.RULE_CHECKS if not name.startswith("is_quiet")])
 def test_rules_keep_their_contract_where_there_are_earlier_runs(name: str, check: str, tmp_path: Path) -> None:
     run = testing.some_run(tmp_path)

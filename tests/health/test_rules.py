@@ -475,6 +475,29 @@ def test_keys_that_become_nan_together_are_one_alert_until_the_first_is_a_number
     assert alert.key == "losses/value_loss"
 
 
+@pytest.mark.parametrize(("name", "key"), [("kl", "losses/approx_kl"), ("value_scale", "losses/qf1_loss")])
+def test_one_value_beyond_all_measure_is_told_at_once(name: str, key: str) -> None:
+    rule: Any = health.make(name)
+    (alert,) = told(name, key, [0.01, 2 * rule._asked_gross, 0.01, 0.01])
+    assert (alert.key, alert.clocks) == (key, {"env_step": 1})
+    assert told(name, key, [0.01, 0.9 * rule._asked_gross, 0.01, 0.01]) == []
+
+
+def test_updates_that_stay_away_for_three_percent_of_the_run_are_told() -> None:
+    def rows(last: int) -> list[dict[str, float]]:
+        return [
+            {
+                "charts/episodic_return": 1.0 + i % 3,
+                **({"losses/value_loss": 1.0} if i <= last and i % 100 == 0 else {}),
+            }
+            for i in range(10_000)
+        ]
+
+    (alert,) = heard("never_updated", {"lr": 0.1}, rows(5_000), total=10_000)
+    assert alert.clocks["env_step"] == 5_301  # the first row after 3 % of the run
+    assert heard("never_updated", {"lr": 0.1}, rows(10_000), total=10_000) == []
+
+
 def test_a_loop_of_ones_own_may_log_its_updates_by_any_name() -> None:
     def rows(**values: float) -> list[dict[str, float]]:
         return [{"train/return": 1.0 + i % 3, "time/fps": 3.0, **values} for i in range(900)]

@@ -140,14 +140,14 @@ def test_the_default_rules_look_at_columns_and_not_at_rows(run: Any) -> None:
     python, c = looked_at(run, 1_000, 20_000)
     # Row 4 of the table: tens of calls a row when rules were shown rows.
     assert python <= 20_000 * 0.65, f"{python / 20_000:.3f} Python calls a row"
-    assert c <= 20_000 * 1.3, f"{c / 20_000:.3f} C calls a row"
+    assert c <= 20_000 * 1.35, f"{c / 20_000:.3f} C calls a row"
 
 
 def test_a_look_at_few_rows_is_cheap_as_well(run: Any) -> None:
     """A hundred runs of ten rows a second each under one keeper: there it counts what one look costs."""
     python, c = looked_at(run, 1_000, 10)
     assert python <= 1_400, python
-    assert c <= 2_300, c
+    assert c <= 2_350, c
 
 
 def test_a_row_through_a_filter_takes_some_dozen_calls(tmp_path: Path) -> None:

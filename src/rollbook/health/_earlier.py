@@ -1,7 +1,7 @@
 """Earlier runs of the same settings, for rules that compare with them.
 
-What `below_earlier` remembers of a run lies in its data/keeper/rules.json: the curve of its mean return, and which
-alerts it had. No row of another run is read. A file that is damaged, missing or of another version is passed over.
+What `below_earlier` and `unlike_earlier` remember of a run lies in its data/keeper/rules.json, and which alerts it
+had. No row of another run is read. A file that is damaged, missing or of another version is passed over.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 import re
 import stat
 import zlib
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from itertools import accumulate
 
 from rollbook.ground import manifest
@@ -23,14 +23,15 @@ from rollbook.health._config import plain
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from typing import Any
+    from typing import Any, TypeVar
 
     from rollbook.ground.records import RunInfo
+
+    Known = TypeVar("Known", bound="Earlier")
 
 FEWEST = 5
 """So many are compared with, no fewer: below three lay 7 of 152 healthy trainings, below five 1."""
 
-_RULE = "below_earlier"
 _MOST_FILES, _MOST_LIKE, _MOST_BYTES, _MOST_POINTS = 1_000, 50, 1 << 20, 1_000
 """Of a project, so many of the newest files are looked at, so many of the same settings read, of at most this size."""
 
@@ -40,30 +41,47 @@ _ASIDE = re.compile(r"(^|[_.\-/])(seeds?|dir|path|folder|device|host|hostname|ti
 _MOST_LEVELS = 8
 
 
-class EarlierRun:
-    """What is known of an earlier run.
+class Earlier:
+    """What every rule that compares runs remembers of one.
 
     Attributes:
       id: the run's.
-      began, ended: when its first return came, and when the last ones were looked at, in unix seconds.
-      clock: the name of the clock of its curve.
+      kin: see `kin`.
+      began, ended: when its first value came, and when the last ones were looked at, in unix seconds.
+      clock: the name of the clock of its curves.
+      seed: None if it had none.
+    """
+
+    __slots__ = ("began", "clock", "ended", "id", "kin", "seed")
+    rule = ""
+
+    def __init__(self, run_id: str, memory: Mapping[str, Any]) -> None:
+        """Raises: KeyError, TypeError, ValueError if the memory of the rule is of another shape."""
+        self.id, self.kin, self.clock = run_id, str(memory["kin"]), str(memory["clock"])
+        self.seed = memory["seed"] if isinstance(memory["seed"], int) else None
+        self.began, self.ended = _number(memory["began"]), _number(memory["ended"])
+
+
+class EarlierRun(Earlier):
+    """What `below_earlier` remembers of an earlier run: its returns.
+
+    Attributes:
       gain: how far its mean return rose above the first one.
       other: the reading at its first return that was not like those before; None if there was none.
     """
 
-    __slots__ = ("_least", "_means", "_steps", "began", "clock", "ended", "gain", "id", "kin", "other", "seed")
+    __slots__ = ("_least", "_means", "_steps", "gain", "other")
+    rule = "below_earlier"
 
     def __init__(self, run_id: str, memory: Mapping[str, Any]) -> None:
-        """Raises: KeyError, TypeError, ValueError if the memory of the rule is of another shape."""
+        """See `Earlier`."""
+        super().__init__(run_id, memory)
         points = [*memory["points"], *([memory["newest"]] if memory["newest"] else [])][: _MOST_POINTS + 1]
         self._steps = [_number(step) for step, _mean in points]
         self._means = [_number(mean) for _step, mean in points]
         self._least = list(accumulate(reversed(self._means), min))[::-1]
         if not points or self._steps != sorted(self._steps):
             raise ValueError("no curve")
-        self.id, self.kin, self.clock = run_id, str(memory["kin"]), str(memory["clock"])
-        self.seed = memory["seed"] if isinstance(memory["seed"], int) else None
-        self.began, self.ended = _number(memory["began"]), _number(memory["ended"])
         self.gain = _number(memory["best"]) - _number(memory["start"])
         self.other = None if memory["other"] is None else _number(memory["other"])
 
@@ -81,6 +99,30 @@ class EarlierRun:
         return self._least[max(0, i - 1)]
 
 
+class EarlierValues(Earlier):
+    """What `unlike_earlier` remembers of an earlier run: the range of some keys.
+
+    Attributes:
+      last: the largest reading of the clock.
+    """
+
+    __slots__ = ("_points", "last")
+    rule = "unlike_earlier"
+
+    def __init__(self, run_id: str, memory: Mapping[str, Any]) -> None:
+        """See `Earlier`."""
+        super().__init__(run_id, memory)
+        self._points = {str(key): _in_order(about) for key, about in memory["memory"].items()}
+        self.last = max((points[-1][0] for points in self._points.values() if points), default=0.0)
+
+    def range(self, key: str, begin: float, end: float) -> tuple[float, float] | None:
+        """The least and the largest value of a key between two readings of the clock; None if it had none."""
+        points = self._points.get(key, [])
+        first = bisect_left(points, begin, key=lambda point: point[0])
+        own = points[first : bisect_left(points, end, first, key=lambda point: point[0]) + 1]
+        return (min(point[1] for point in own), max(point[2] for point in own)) if own else None
+
+
 def kin(run: RunInfo) -> str:
     """Equal for runs of the same settings: project, configuration, length, group and name, the seed aside."""
     number = rf"(?<=seed)[-_=]?\d+|\b{run.seed}\b|(?<=_){run.seed}(?![^_])|\d{{6,}}"  # of a seed, a moment or a job
@@ -90,26 +132,27 @@ def kin(run: RunInfo) -> str:
     return f"{zlib.crc32(text.encode()):08x}-{len(text)}"
 
 
-def find(run: RunInfo, began: float, clock: str, given: Iterable[EarlierRun] = ()) -> tuple[EarlierRun, ...]:
+def find(kind: type[Known], run: RunInfo, began: float, clock: str, given: Iterable[object] = ()) -> tuple[Known, ...]:
     """The newest `FEWEST` earlier runs of the same settings that finished without an alert above a note; () if there
     are fewer. Of one seed the newest counts.
 
     Args:
+      kind: what is asked of them.
       run: this one.
-      began: the time of its first return: others had ended by then.
-      clock: of its returns.
+      began: the time of its first value: others had ended by then.
+      clock: of its values.
       given: runs that are known beside those in the folder of the project.
     """
     own = kin(run)
-    found: dict[object, EarlierRun] = {}
-    known = [other for other in given if other.kin == own]
-    for other in sorted([*known, *_in_project(run, own)], key=lambda other: -other.ended):
+    found: dict[object, Known] = {}
+    known = [other for other in given if isinstance(other, kind) and other.kin == own]
+    for other in sorted([*known, *_in_project(run, own, kind)], key=lambda other: -other.ended):
         if other.id != run.id and other.ended < began and other.clock == clock:
             found.setdefault(other.id if other.seed is None else other.seed, other)
     return tuple(found.values())[:FEWEST] if len(found) >= FEWEST else ()
 
 
-def named(runs: Sequence[EarlierRun]) -> str:
+def named(runs: Sequence[Earlier]) -> str:
     """Their ids, for a message."""
     return f"{len(runs)} earlier runs of the same settings ({', '.join(run.id[:40] for run in runs)})"
 
@@ -120,7 +163,7 @@ def _settled(config: Any, level: int) -> Any:
     return {str(key): _settled(value, level + 1) for key, value in config.items() if not _ASIDE.search(str(key))}
 
 
-def _in_project(run: RunInfo, own: str) -> Iterator[EarlierRun]:
+def _in_project(run: RunInfo, own: str, kind: type[Known]) -> Iterator[Known]:
     """Those in the folder of the project, the newest first."""
     folder = run.path
     files: list[tuple[float, str, str]] = []
@@ -141,11 +184,16 @@ def _in_project(run: RunInfo, own: str) -> Iterator[EarlierRun]:
             if like > _MOST_LIKE:
                 return
             kept = json.loads(content)
-            memory = kept["rules"][_RULE]
+            memory = kept["rules"][kind.rule]
             has_page = any(not level.startswith("note\0") for _rule, level, _count in kept["said"])
             fields = {} if has_page or memory["kin"] != own else manifest.look(other)
             if fields.get("status") == "finished":
-                yield EarlierRun(str(fields["id"]), memory)
+                yield kind(str(fields["id"]), memory)
+
+
+def _in_order(about: Mapping[str, Any]) -> list[tuple[float, float, float]]:
+    points = [*about["points"], *([about["open"]] if about["open"] else [])][: _MOST_POINTS + 1]
+    return sorted((_number(step), _number(low), _number(high)) for step, low, high in points)
 
 
 def _number(value: object) -> float:

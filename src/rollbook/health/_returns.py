@@ -65,9 +65,10 @@ class ReturnRule:
     def set_state(self, state: Mapping[str, Any]) -> None:
         """See `protocols.Stateful`."""
         self.memory = {name: state[name] for name in self.memory}  # memory of another version may lack some
-        self._choose(self.memory["series"])
+        self.choose(self.memory["series"])
 
-    def _choose(self, series: str) -> None:
+    def choose(self, series: str) -> None:
+        """Check this series from now on; "": the first that comes."""
         self.memory["series"] = series
         self.size = REWARD_BLOCK if meaning(series) == "train/reward" else BLOCK
 
@@ -92,7 +93,7 @@ class ReturnRule:
             first += [(columns.column(key).where(0)["time"], key)] if key else []
             if not first:
                 return None
-            self._choose(min(first)[1])
+            self.choose(min(first)[1])
             return self.returns(columns)
         return columns.column(key) if key else None
 

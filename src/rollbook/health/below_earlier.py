@@ -129,7 +129,9 @@ class BelowEarlier(ReturnRule):
                 if memory["skipped"] >= memory["every"]:
                     self._keep(step, mean)
             if self._earlier is None:
-                self._earlier = find(self.run, memory["began"], memory["clock"], self.given) if memory["kin"] else ()
+                self._earlier = (
+                    find(EarlierRun, self.run, memory["began"], memory["clock"], self.given) if memory["kin"] else ()
+                )
             if self._earlier:
                 some = window[end + back - BLOCK : end + back]
                 yield from self._compare(step, mean, some, column, end - before - 1)

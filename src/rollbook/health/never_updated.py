@@ -28,15 +28,15 @@ _REPLAY = ("buffer_size", "replay_size", "replay_capacity", "memory_size")
 class NeverUpdated(PaceRule):
     """Episodes that go on while no update is logged: "warn".
 
-    After three times the longest gap between two updates so far and a 25th of the run. If none was ever logged and the
-    configuration has a learning rate (so the run should learn): a 25th of the run after the configured warm-up
-    (`learning_starts`), or after the first rollout (`n_steps` times `n_envs`) and at least two more. If the
+    After twice the longest gap between two updates so far and 3 % of the run. If none was ever logged and the
+    configuration has a learning rate (so the run should learn): 3 % of the run after the configured warm-up
+    (`learning_starts`), or after the first rollout (`n_steps` times `n_envs`) and at least one more. If the
     configuration has neither: after a quarter of the run. Not while the run logs keys of unknown meaning: a loop of
     one's own may log its updates as `td` or `train/my_loss`.
     """
 
     name = "never_updated"
-    times, least, fewest, never, needed = 3.0, 0.04, 200, 0.25, 10
+    times, least, fewest, never, needed = 2.0, 0.03, 200, 0.25, 10
     source = "rollbook's own: a training logs what its updates did"
 
     def open(self, run: RunInfo) -> None:
@@ -62,7 +62,7 @@ class NeverUpdated(PaceRule):
         if steps is None or steps < _SHORTEST or number_in(self.run.config, *_REPLAY) is not None:
             return None
         rollout = steps * (number_in(self.run.config, *COPIES) or 1.0)
-        return rollout + max(self.least * self._total, 2 * rollout)
+        return rollout + max(self.least * self._total, rollout)
 
     def _limit(self) -> float | None:
         if not self.memory["n"] and self._first is not None and self._total:

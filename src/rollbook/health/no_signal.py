@@ -30,8 +30,9 @@ _RARE, _RARE_MANY = 0.4, 50
 first one is often found late. FrozenLake by tabular Q-learning found none in 5 % of the run in 31 of 100 runs that
 learn, none in 40 % in 6."""
 
-_KNOWN = 50
-"""Equal returns after which it is compared with earlier runs of the same settings."""
+_KNOWN, _LATER = 20, 3
+"""Equal returns after which it is compared with earlier runs of the same settings, and how many times as late as each
+of the five it must be. Where the first success comes by chance, one run in 56 is so much later than five others."""
 
 
 class NoSignal(ReturnRule):
@@ -43,8 +44,8 @@ class NoSignal(ReturnRule):
     at least five, that the returns before make nearly impossible. A return that later stays at one number other than 0
     may be the best possible and is not reported.
 
-    "warn" already after 50 returns where five earlier runs of the same settings (see `below_earlier`) had each found
-    another return by then.
+    "warn" already after 20 returns where each of five earlier runs of the same settings (see `below_earlier`) had found
+    another return in a third of the time.
 
     Args:
       blocks: the fewest blocks in a row.
@@ -100,7 +101,7 @@ class NoSignal(ReturnRule):
         memory, alike = self.memory, self.memory["alike"]
         if alike >= _KNOWN and (known := self._known(column, i)):
             memory["told"] = True
-            words = f", and {named(known)} had each had another one by then"
+            words = f", and {named(known)} had each had another one in a third of the time"
             yield self._alert(value, alike, column, i, words=words, earlier=[run.id for run in known])
             return
         if alike < self._blocks * self.size:
@@ -119,13 +120,15 @@ class NoSignal(ReturnRule):
             yield self._alert(value, alike, column, i, level="note")
 
     def _known(self, column: Column, i: int) -> Sequence[EarlierRun]:
-        """Earlier runs, if each had another return by this row."""
+        """Earlier runs, if each had another return long before this row."""
         clocks = column.where(i)["clocks"]
         clock = next(iter(clocks), "")
         if self._earlier is None:
-            self._earlier = find(self.run, self.memory["began"], clock, self.given)
+            self._earlier = find(EarlierRun, self.run, self.memory["began"], clock, self.given)
         step = clocks[clock] if clock else self.memory["alike"]
-        has_all = all(run.clock == clock and run.other is not None and run.other <= step for run in self._earlier)
+        has_all = all(
+            run.clock == clock and run.other is not None and _LATER * run.other <= step for run in self._earlier
+        )
         return self._earlier if has_all else ()
 
     def _is_no_chance(self) -> bool:

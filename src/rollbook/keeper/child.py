@@ -153,9 +153,9 @@ class Child(ABC):
         if self._process is None:
             return
         self._process.terminate()
-        with tolerating(subprocess.TimeoutExpired) as late:
+        try:
             self._process.wait(_STOP_SECONDS)
-        if late:
+        except ours(subprocess.TimeoutExpired):
             self._killed()
         self._let_go()
 

@@ -115,9 +115,9 @@ class Lock:
 
     def taken(self) -> bool:
         """Whether a living process holds it now. Changes nothing."""
-        with tolerating(OSError) as missed:
+        try:
             fd = os.open(self.path, os.O_RDWR)
-        if missed:
+        except ours(OSError):
             return False
         try:
             free = try_lock(fd, shared=True)

@@ -76,7 +76,7 @@ export function Intervals({ found }: { found: CompareAnswer }) {
                 )}
               </span>
               <span class="rowvalue">
-                {Number.isFinite(num(group.centre)) ? said(group.centre) : "no score yet"}
+                {said(group.centre)}
                 {has && (
                   <span class="soft">
                     {" "}

@@ -254,10 +254,6 @@ const see = (first: number, last: number): void => table.see(Math.max(0, first -
 
 export const compareAddress = (): string =>
   addressOf("compare", {
-    // Where nobody chose and there is one group, Compare looks for a project with two.
-    show:
-      view.drawn.value.length === 0 && drawn.value.length < 2
-        ? ""
-        : joined(drawn.value.map(({ id, color }) => `${id}.${color}`)) || "-",
+    show: joined(drawn.value.map(({ id, color }) => `${id}.${color}`)) || "-",
     g: view.grouping.value === "auto" ? "" : view.grouping.value,
   });

@@ -1,0 +1,242 @@
+"""Values that none of the earlier runs of the same settings had."""
+
+from __future__ import annotations
+
+import math
+
+from rollbook.errors import BadInput
+from rollbook.ground.records import Alert, RunInfo
+from rollbook.health._earlier import EarlierRun, EarlierValues, find, kin, named
+from rollbook.health._keyed import KeyedRule, meaning, place
+from rollbook.health._returns import BLOCK, ReturnRule
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from typing import Any
+
+    from rollbook.ground.columns import Column, Columns
+
+    Found = tuple[int, float, float]
+    """The position of a row in its column, the least and the largest value of the others there."""
+
+_MOST_POINTS, _MOST_KEYS = 64, 16
+"""Of each key so many points are left for later runs, each the least and the largest of some rows; of so many keys."""
+
+_CELLS, _NEAR = 64, 2
+"""Values are compared with what the others had near this step: in the same cell of so many of a run, and in so many
+before and after."""
+
+_FLOOR = 0.1
+"""Of the largest value that the others had there: where all have nearly the same one, a little more is no trouble."""
+
+_BETTER = frozenset({"update/explained_variance"})
+"""More of it than in earlier runs is no trouble."""
+
+_CAUSES = {
+    "update/q_value": "gamma, the target of the values, or the scale or sign of rewards has changed",
+    "update/q_value_2": "gamma, the target of the values, or the scale or sign of rewards has changed",
+    "update/entropy": "the weight or sign of the entropy, or the learning rate has changed",
+    "update/entropy_coefficient": "the target entropy, or the sign of its loss has changed",
+    "update/explained_variance": "the loss of the value function, or what it sees has changed",
+    "update/clip_fraction": "the clipping range, the learning rate or the number of epochs has changed",
+}
+
+
+class UnlikeEarlier(KeyedRule):
+    """Action values, an entropy or its coefficient, an explained variance or a clip fraction that no earlier run had.
+
+    Compared with the newest five of the project that `below_earlier` compares with: "warn" when a value lies outside
+    all that they had near this step, by `share` of the distance between their least and their largest and a tenth of
+    the larger, in `rows` rows in a row (an explained variance: below it). Not while the mean of the last 20 returns is
+    above that of each of them: it learns sooner. The first such key is reported; others after it are often its
+    consequence, so they are notes. With fewer earlier runs it says nothing.
+
+    Args:
+      share: of the distance between the least and the largest.
+      rows: how many rows in a row.
+      keys: further keys to check.
+    """
+
+    name, level = "unlike_earlier", "warn"
+    source = "rollbook's own: measured on the healthy trainings of benchmarks/health, five earlier ones of each"
+    tables = frozenset({"metrics", "episodes"})
+    meanings = frozenset(_CAUSES)
+    needs_start = True
+    """A keeper that cannot have the run's first rows does not ask it."""
+    given: Sequence[object] = ()
+    """Earlier runs that are known beside those in the folder of the project."""
+
+    def __init__(self, share: float = 1.0, rows: int = 2, keys: Sequence[str] = ()) -> None:
+        if not share > 0 or rows < 1:
+            raise BadInput(f"rule 'unlike_earlier': share={share!r} must be above 0, rows={rows!r} at least 1")
+        super().__init__(keys)
+        self._share, self._rows = share, rows
+
+    def open(self, run: RunInfo) -> None:
+        """A run begins, or continues after a rewind."""
+        super().open(run)
+        self._about: dict[str, Any] = {
+            "kin": kin(run), "seed": run.seed, "clock": None, "began": 0.0, "ended": 0.0, "said": False,
+            "series": "", "returns": [],
+        }  # fmt: skip
+        self._window: list[tuple[float, float]] = []
+        self._series = ReturnRule()
+        self._series.open(run)
+        self._earlier: tuple[EarlierValues, ...] | None = None
+        self._curves: tuple[EarlierRun, ...] | None = None
+        self._ranges: dict[tuple[str, int], tuple[float, float, float, float] | None] = {}
+
+    def state(self) -> dict[str, Any]:
+        """See `protocols.Stateful`."""
+        return {**super().state(), **self._about}
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """See `protocols.Stateful`."""
+        super().set_state(state)
+        own = self._about["kin"]
+        self._about = {name: state[name] for name in self._about}
+        if self._about["kin"] != own:  # it goes on with other settings: values of neither
+            self._about["kin"] = ""
+        self._series.choose(self._about["series"])
+        self._earlier = self._curves = None
+        self._ranges = {}
+
+    def left(self, run_id: str) -> EarlierValues | None:
+        """The run as later ones know it; None if it logged none of the keys."""
+        return EarlierValues(run_id, self.state()) if self.memory and self._about["kin"] else None
+
+    def look(self, columns: Columns, now: float) -> Iterable[Alert]:
+        """See `protocols.Rule`."""
+        found: list[tuple[float, str, Found]] = []
+        if self._about["clock"] is None or self._known():
+            returns = self._series.returns(columns)
+            new = zip(returns.times(), returns.values, strict=True) if returns is not None else ()
+            self._window = [*self._about["returns"], *new]
+            self._about["returns"], self._about["series"] = self._window[-BLOCK:], self._series.memory["series"]
+        for key in self.watched(columns):
+            column = columns.column(key)
+            if self._about["clock"] is None:
+                where = column.where(0)
+                self._about.update(began=where["time"], clock=next(iter(where["clocks"]), ""))
+            if key in self.memory or len(self.memory) < _MOST_KEYS:
+                found += [(column.where(it[0])["time"], key, it) for it in self._take(key, column)]
+                self._about["ended"] = now
+        alerts: list[Alert] = []
+        for _time, key, it in sorted(found) if found else ():
+            alerts.append(self._alert("note" if self._about["said"] else self.level, columns.column(key), *it))
+            self._about["said"] = True
+        return alerts
+
+    def _take(self, key: str, column: Column) -> Iterator[Found]:
+        """The new values of a key."""
+        if key not in self.memory:
+            self.memory[key] = {
+                "points": [], "every": 1, "open": [], "rows": 0, "seen": 0, "row": 0, "said": False
+            }  # fmt: skip
+        memory = self.memory[key]
+        values, clock = column.values, self._about["clock"]
+        n, seen = len(values), memory["seen"]
+        memory["seen"] += n
+        steps: Sequence[int] = column.clock(clock) if clock else range(seen + 1, seen + n + 1)
+        total, places = sum(values), range(n)
+        if total - total != 0 or min(steps) < 0:
+            places = [i for i in places if values[i] - values[i] == 0 and steps[i] >= 0]  # type: ignore[assignment]
+            values, steps = [values[i] for i in places], [steps[i] for i in places]  # type: ignore[assignment]
+        if not values:
+            return
+        if not memory["said"] and self._known():
+            yield from self._compare(key, memory, values, steps, places, column)
+        self._keep(memory, values, steps)
+
+    def _known(self) -> Sequence[EarlierValues]:
+        """Earlier runs, () before the first value."""
+        about = self._about
+        if self._earlier is None and about["clock"] is not None:
+            known = find(EarlierValues, self.run, about["began"], about["clock"], self.given) if about["kin"] else ()
+            self._earlier = known
+        return self._earlier or ()
+
+    def _is_better(self, step: int, time: float) -> bool:
+        """Whether the mean of the last returns by then was above that of each earlier run."""
+        last = [value for when, value in self._window if when <= time][-BLOCK:]
+        about = self._about
+        if self._curves is None:
+            self._curves = find(EarlierRun, self.run, about["began"], about["clock"], self.given)
+        then = [mean for run in self._curves if (mean := run.at(step)) is not None]
+        return bool(last) and bool(then) and sum(last) / len(last) > max(then)
+
+    def _keep(self, memory: dict[str, Any], values: Sequence[float], steps: Sequence[int]) -> None:
+        """The least and the largest of so many rows are a point; of many points two each become one."""
+        first, n, points, every, rows = 0, len(values), memory["points"], memory["every"], memory["rows"]
+        while first < n:
+            end = first + every - rows
+            some = values[first:end]
+            low, high, step = min(some), max(some), steps[end - 1 if end < n else n - 1]
+            if rows:
+                _step, least, most = memory["open"]
+                low, high = least if least < low else low, most if most > high else high
+            if end > n:
+                memory["open"], rows = [step, low, high], rows + n - first
+                break
+            if points and step < points[-1][0]:  # another process logs it too, or the clock was set back
+                step = points[-1][0]
+            points += [[step, low, high]]
+            memory["open"], rows, first = [], 0, end
+            if len(points) >= _MOST_POINTS:
+                points[:] = [
+                    [later[0], one[1] if one[1] < later[1] else later[1], one[2] if one[2] > later[2] else later[2]]
+                    for one, later in zip(points[::2], points[1::2], strict=True)
+                ]
+                every *= 2
+        memory["every"], memory["rows"] = every, rows
+
+    def _compare(
+        self, key: str, memory: dict[str, Any], values: Sequence[float], steps: Sequence[int], places: Sequence[int],
+        column: Column,
+    ) -> Iterator[Found]:  # fmt: skip
+        """Values outside what the others had, cell by cell."""
+        width = max(run.last for run in self._known()) / _CELLS
+        first = 0
+        while first < len(values):
+            cell = int(steps[first] / width) if width > 0 else 0
+            end = first + 1
+            while end < len(values) and steps[end] >= cell * width and (width <= 0 or steps[end] < (cell + 1) * width):
+                end += 1
+            limits = self._limits(key, cell, width)
+            some = values[first:end]
+            if limits is None or (limits[0] <= min(some) and max(some) <= limits[1]):
+                memory["row"] = 0
+            else:
+                for i in range(first, end):
+                    memory["row"] = 0 if limits[0] <= values[i] <= limits[1] else memory["row"] + 1
+                    if memory["row"] >= self._rows and not self._is_better(steps[i], column.where(places[i])["time"]):
+                        memory["said"] = True
+                        yield places[i], *limits[2:]
+                        return
+            first = end
+
+    def _limits(self, key: str, cell: int, width: float) -> tuple[float, float, float, float] | None:
+        """Below and above which a value is outside, and the least and the largest of the others; None if one of them
+        has no value there."""
+        if (key, cell) not in self._ranges:
+            near = [run.range(key, (cell - _NEAR) * width, (cell + 1 + _NEAR) * width) for run in self._known()]
+            known = [it for it in near if it is not None]
+            limits = None
+            if len(known) == len(near):
+                low, high = min(least for least, _most in known), max(most for _least, most in known)
+                room = self._share * (high - low) + _FLOOR * max(abs(low), abs(high))
+                limits = (low - room, math.inf if meaning(key) in _BETTER else high + room, low, high)
+            self._ranges[key, cell] = limits
+        return self._ranges[key, cell]
+
+    def _alert(self, level: str, column: Column, i: int, low: float, high: float) -> Alert:
+        key, where, value = column.key, column.where(i), column.values[i]
+        cause = _CAUSES.get(meaning(key), "the code, the settings or the environment has changed")
+        return Alert(
+            self.name, level,
+            f"{key} is {value:.3g}{place(where['clocks'])}; in {named(self._known())} it was {low:.3g} to "
+            f"{high:.3g} there: usually {cause}; look at what `rollbook diff` says",
+            {"value": value, "low": low, "high": high, "earlier": [run.id for run in self._known()], **where},
+            self.source, key, where["clocks"],
+        )  # fmt: skip
