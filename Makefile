@@ -66,7 +66,7 @@ pytest: $(VENV)/.has-dev  ## the tests alone
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not frameworks and not page and not long" $(ARGS)
 
 test-long: $(VENV)/.has-dev  ## the rules of crashes, interrupts and numbers over many more cases
-	$(BIN)/python -m pytest -n 2 --dist worksteal --hypothesis-profile long \
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --hypothesis-profile long \
 		-m "(long or hypothesis) and not frameworks and not page" $(ARGS)
 
 test-lowest: .venvs/lowest/.has-lowest  ## the tests of what is stored, read and forwarded, with the oldest versions that pyproject.toml allows

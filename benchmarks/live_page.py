@@ -2,11 +2,12 @@
 
     python -m benchmarks.live_page                    # an hour with 50 live runs
     python -m benchmarks.live_page --minutes 10       # shorter; the growth an hour is extrapolated, and said to be
+    python -m benchmarks.live_page --minutes 10 --rate 6    # as many rows as in an hour
     python -m benchmarks.live_page --log hour.txt     # the lines into a file, too
 
-One process writes all runs, a row of eight keys a second each; the page shows ten of them. Once a minute: memory of the
-server (resident, and its share of what others map too), of the whole browser, the page's heap after a collection, and
-what each took of a core. What is judged is the second half: in the first, caches fill.
+One process writes all runs, a row of eight keys a second each (--rate); the page shows ten of them. Once a minute:
+memory of the server (resident, and its share of what others map too), of the whole browser, the page's heap after a
+collection, and what each took of a core. What is judged is the second half: in the first, caches fill.
 """
 
 from __future__ import annotations
@@ -28,16 +29,16 @@ from benchmarks.page import DRAWN, EACH, Tab, cpu_of, our_server, tab_of, until
 _WRITES = """
 import math, random, sys, time
 import rollbook
-root, many, seconds = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
+root, many, seconds, rate = sys.argv[1], int(sys.argv[2]), float(sys.argv[3]), float(sys.argv[4])
 runs = [rollbook.init("live", "ppo", seed=n, config={"lr": 1e-3 * (1 + n % 5)}, dir=root, sinks=[], keeper="inline",
-                      total={"env_step": int(seconds) * 100}) for n in range(many)]
+                      total={"env_step": int(seconds * rate) * 100}) for n in range(many)]
 begun, step = time.monotonic(), 0
 while time.monotonic() - begun < seconds:
     for n, run in enumerate(runs):
         values = {f"train/{name}": math.sin(step / 40 + n) + random.random() for name in "abcdefgh"}
         run.log(values, env_step=step * 100)
     step += 1
-    time.sleep(max(0.0, begun + step - time.monotonic()))
+    time.sleep(max(0.0, begun + step / rate - time.monotonic()))
 for run in runs:
     run.finish()
 """
@@ -47,12 +48,13 @@ def main() -> None:
     """Write, look, print a line a minute and the growth at the end."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.live_page")
     parser.add_argument("--minutes", type=float, default=60.0)
+    parser.add_argument("--rate", type=float, default=1.0, help="rows of each run a second")
     parser.add_argument("--runs", type=int, default=50)
     parser.add_argument("--drawn", type=int, default=10)
     parser.add_argument("--log", help="a file that takes the lines, too")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="rollbook-live-") as root:
-        words = [sys.executable, "-c", _WRITES, root, str(given.runs), str(given.minutes * 60 + 30)]
+        words = [sys.executable, "-c", _WRITES, root, str(given.runs), str(given.minutes * 60 + 30), str(given.rate)]
         writer = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             _wait_for(Path(root) / "live", given.runs)

@@ -82,8 +82,9 @@ def ship(folder: str, url: str, pieces: int) -> None:
 
 def listing(folder: str, url: str, runs: int, proxy: Any) -> None:
     """A catalogue of many runs, listed by a fresh process with an empty cache, and once more."""
+    from rollbook.ground import manifest
     from rollbook.remote import claim, open_remote
-    from rollbook.remote.catalogue import KEY, PAGES, fields_of, read_catalogue
+    from rollbook.remote.catalogue import KEY, PAGES, read_catalogue
 
     place = open_remote(url)
     claim(place, make=True)
@@ -100,7 +101,7 @@ def listing(folder: str, url: str, runs: int, proxy: Any) -> None:
             "config": config, "host": "node", "summary": {"train/return": n * 0.37}, "attempts": [{"n": 1}],
         }  # fmt: skip
         key = f"{PAGES}project-{n % 20}/ppo-{n:08x}.json"
-        place.put(key, json.dumps(fields_of(page), separators=(",", ":"), sort_keys=True).encode())
+        place.put(key, json.dumps(manifest.listed(page), separators=(",", ":"), sort_keys=True).encode())
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(put, range(runs)))

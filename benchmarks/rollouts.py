@@ -69,14 +69,14 @@ def write(run: Any, rollouts: int, all_tokens: bool = False) -> float:
         task = f"task {int(rng.integers(0, _TASKS))}"
         talks = [_talk(rng, text, tokens, task, keep=all_tokens or number % GROUP == 0) for _ in range(GROUP)]
         rewards = (rng.random(GROUP) < 0.5).astype(float)
-        gaps = rng.gamma(2, 0.05, GROUP)
+        lists, gaps, largest = _of_the_trainer(rng, talks)
         before = time.process_time()
         ids = run.rollouts.log_many(
             talks, rewards={"tests": rewards}, group=f"g{number}", policy_version=number // 32, mode="train"
         )
         run.rollouts.trained(
             ids, advantage=rewards - rewards.mean(), gradient_step=number // 32 + 1, trained_version=number // 32 + 2,
-            clipped=gaps / 10, gap_mean=gaps, gap_max=gaps * 5,
+            clipped=gaps / 10, gap_mean=gaps, gap_max=largest, trainer_logprobs=lists,
         )  # fmt: skip
         cost += time.process_time() - before
     return cost
@@ -102,6 +102,22 @@ def _talk(rng: np.random.Generator, text: str, tokens: NDArray, task: str, keep:
         answer = text[middle : middle + _CHARACTERS]
         talk += [{**said, "seconds": 1.0}, {"role": "tool", "name": "bash", "content": answer, "seconds": 0.5}]
     return talk
+
+
+def _of_the_trainer(rng: np.random.Generator, talks: list[list[dict[str, Any]]]) -> tuple[Any, NDArray, NDArray]:
+    """(the trainer's log-probabilities of each, None where the sampler's are not kept; mean gap; largest gap)."""
+    means = rng.gamma(2, 0.05, GROUP)
+    largest, lists = means * 5, []
+    for row, talk in enumerate(talks):
+        of_turns = [turn["logprobs"] for turn in talk if "logprobs" in turn]
+        if of_turns:
+            sampler = np.concatenate(of_turns)
+            lists.append((sampler + rng.laplace(0, means[row], len(sampler))).astype(np.float16))
+            gaps = np.abs(lists[row].astype(np.float32) - sampler)
+            means[row], largest[row] = gaps.mean(), gaps.max()
+        else:
+            lists.append(None)
+    return (lists if any(cells is not None for cells in lists) else None), means, largest
 
 
 def measure(rollouts: int, folder: str, all_tokens: bool = False) -> dict[str, Any]:

@@ -32,7 +32,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -174,7 +174,7 @@ GROUPS: dict[str, Group] = {
         modules=("verl.utils.tracking", "verl.trainer.ppo.ray_trainer", "verl.trainer.ppo.v1.trainer_base"),
     ),
     # Adapters of one file each, for packages whose pins go together.
-    "doors": Group(
+    "loggers": Group(
         packages=(
             "lightning>=2.6,<2.7",
             "pytorch-lightning>=2.6,<2.7",
@@ -380,9 +380,10 @@ def run_tests(
 ) -> int:
     """Run every test file of tests/frameworks with the interpreters of its groups; 0 if all passed.
 
-    While one group is tested the next environment is made. An environment that cannot be made ends everything, or,
-    where that is allowed, is named at the end with the reason, and its tests are not run; so are the groups whose turn
-    has not come after `minutes`.
+    Two groups are tested at a time, while the next environment is made: most trainings and installers keep one core
+    busy. What a group prints comes when it is done, or at once if it is the only one. An environment that cannot be
+    made ends everything, or, where that is allowed, is named at the end with the reason, and its tests are not run; so
+    are the groups whose turn has not come after `minutes`.
     """
     files: dict[str, list[Path]] = {}
     for path in sorted(TESTS.rglob("test_*.py")):
@@ -391,26 +392,28 @@ def run_tests(
                 files.setdefault(name, []).append(path)
     worst, told, missing = 0, [], {}
     DEADLINE[0] = time.monotonic() + minutes * 60
-    with ThreadPoolExecutor(1) as builder:
+    with ThreadPoolExecutor(1) as builder, ThreadPoolExecutor(2) as testers:
         made = {name: builder.submit(build, name) for name in files}
-        for name, paths in files.items():
-            if time.monotonic() > DEADLINE[0]:
-                made[name].cancel()
-                missing[name] = f"Its turn had not come after {minutes:g} minutes."
-                continue
+        done = {
+            name: testers.submit(_tested, name, made[name], paths, pytest_args, len(files) == 1)
+            for name, paths in files.items()
+        }
+        for name, result in done.items():
             try:
-                python = made[name].result()
+                tested = result.result()
             except (Failed, OSError, subprocess.SubprocessError) as error:
                 missing[name] = str(error)
                 if allow_missing:
                     continue
                 builder.shutdown(cancel_futures=True)
+                testers.shutdown(cancel_futures=True)
                 raise
-            began = time.monotonic()
-            say(f"\n== {name}: {len(paths)} files")
-            status = test_group(name, python, paths, pytest_args)
+            if tested is None:
+                missing[name] = f"Its turn had not come after {minutes:g} minutes."
+                continue
+            status, seconds = tested
             word = {0: "passed", 5: "no test chosen"}.get(status, "FAILED")  # 5: a -k or -m matched nothing here
-            told.append(f"{name:<10} {word} {time.monotonic() - began:6.1f} s")
+            told.append(f"{name:<10} {word} {seconds:6.1f} s")
             if status not in (0, 5):
                 worst = status
     say("\n== frameworks\n" + "\n".join(told))
@@ -421,13 +424,38 @@ def run_tests(
     return worst
 
 
-def test_group(name: str, python: Path, paths: Sequence[Path], pytest_args: Sequence[str]) -> int:
-    """Run these test files in one environment; pytest's exit status."""
+def _tested(
+    name: str, made: Future[Path], paths: Sequence[Path], pytest_args: Sequence[str], live: bool
+) -> tuple[int, float] | None:
+    """Test one group when its environment is made: exit status and seconds; None if its turn came too late."""
+    if time.monotonic() > DEADLINE[0]:
+        made.cancel()
+        return None
+    python = made.result()
+    began = time.monotonic()
+    title = f"\n== {name}: {len(paths)} files"
+    if live:
+        say(title)
+    status, printed = test_group(name, python, paths, pytest_args, live)
+    if not live:
+        say(f"{title}\n{printed}")
+    return status, time.monotonic() - began
+
+
+def test_group(
+    name: str, python: Path, paths: Sequence[Path], pytest_args: Sequence[str], live: bool
+) -> tuple[int, str]:
+    """Run these test files in one environment: pytest's exit status and what it printed, unless it went out live."""
     env = dict(os.environ, PYTHONPATH=str(ROOT / "src"), ROLLBOOK_FRAMEWORK_GROUP=name)
     env.setdefault("OMP_NUM_THREADS", "1")  # small networks; several threads on a busy machine wait for each other
     # The project's own pytest options name plugins that these environments do not hold.
     command = [python, "-m", "pytest", "-c", TESTS / "pytest.ini", "--rootdir", ROOT, *pytest_args, *paths]
-    return subprocess.run([str(c) for c in command], cwd=ROOT, env=env, check=False).returncode
+    done = subprocess.run(
+        [str(c) for c in command], cwd=ROOT, env=env, check=False,
+        stdout=None if live else subprocess.PIPE, stderr=None if live else subprocess.STDOUT,
+        text=True, errors="replace",
+    )  # fmt: skip
+    return done.returncode, done.stdout or ""
 
 
 def main(argv: Sequence[str]) -> int:

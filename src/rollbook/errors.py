@@ -34,8 +34,6 @@ Each message has three parts: what was asked, what was found, what to do.
 
 from __future__ import annotations
 
-import sys
-
 __all__ = [
     "AmbiguousKey",
     "AmbiguousRun",
@@ -245,22 +243,3 @@ def suggesting(function: Callable[P, R]) -> Callable[P, R]:
         setattr(call, name, getattr(function, name))
     call.__wrapped__ = function  # type: ignore[attr-defined]
     return call
-
-
-def _former(name: str, today: type[RemoteError]) -> type[RemoteError]:
-    from warnings import warn
-
-    words = f"{name} is {today.__name__} now; the old name goes with the next release"
-    warn(words, DeprecationWarning, stacklevel=2)
-    return today
-
-
-class _Errors(type(sys)):  # type: ignore[misc]
-    """This module, with former names for one release. A `__getattr__` would be called by every import from it."""
-
-    PlaceError = property(lambda _module: _former("PlaceError", RemoteError))
-    PlaceAway = property(lambda _module: _former("PlaceAway", RemoteUnreachable))
-    NotARunPlace = property(lambda _module: _former("NotARunPlace", ForeignRemote))
-
-
-sys.modules[__name__].__class__ = _Errors

@@ -1,4 +1,4 @@
-"""The doors of libraries of training loops, each with what its host asks of it but without the host."""
+"""Loggers and callbacks for libraries of training loops, each with what its host asks of it but without the host."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ def test_nested_values_are_joined_with_dots_and_every_kind_finds_its_place(root:
     assert (texts["word"], texts["page"], texts["img/caption"]) == ("text", "<b>hi</b>", "c")
 
 
-def test_what_has_no_place_is_counted_and_said_and_nothing_else_is_lost(root: Path) -> None:
+def test_what_cannot_be_stored_is_counted_and_reported_and_nothing_else_is_lost(root: Path) -> None:
     run = wandb.init(project="p")
     with pytest.warns(rollbook.errors.RollbookWarning, match="Molecule"):  # type: ignore[attr-defined]
         wandb.log({"a": 1.0, "m": wandb.Molecule(object())})

@@ -159,7 +159,7 @@ def test_without_options_the_open_run_is_joined(name: str, run: Any) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in OPENERS if name not in ACMES])
-def test_project_can_be_said(name: str, options: dict[str, Any]) -> None:
+def test_project_can_be_named(name: str, options: dict[str, Any]) -> None:
     assert OPENERS[name](project="cartpole", run_options=options).project == "cartpole"
 
 

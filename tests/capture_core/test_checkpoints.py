@@ -265,7 +265,7 @@ def test_files_a_framework_wrote_are_registered_and_never_copied_or_deleted(
     assert outside.exists()
 
 
-def test_the_best_has_its_name_whoever_wrote_it(checkpoints: Checkpoints, recorder: Any, tmp_path: Path) -> None:
+def test_the_best_has_its_name_no_matter_who_wrote_it(checkpoints: Checkpoints, recorder: Any, tmp_path: Path) -> None:
     folder = recorder.folder / "ckpt"
     outside = tmp_path / "best_model.zip"
     outside.write_text("weights")
@@ -426,8 +426,8 @@ KILLED = """
 @pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
 def test_after_a_kill_at_any_moment_every_named_file_is_whole(tmp_path: Path) -> None:
     rng = random.Random(5)
-    for life in range(3):
-        root = tmp_path / str(life)
+    for attempt in range(3):
+        root = tmp_path / str(attempt)
         code = textwrap.dedent(KILLED).format(tests=str(Path(__file__).parent), folder=str(root))
         child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
         assert child.stdout is not None

@@ -293,7 +293,7 @@ def test_both_files_are_written_whole_and_replace_older_ones(tmp_path: Path) -> 
         write_config_files(tmp_path / "gone", {"lr": 3})
 
 
-def test_a_frameworks_own_form_of_the_configuration_outlives_a_life_without_its_adapter(tmp_path: Path) -> None:
+def test_a_frameworks_own_form_of_the_configuration_outlives_an_attempt_without_its_adapter(tmp_path: Path) -> None:
     where: Any = {"dir": tmp_path, "sinks": [], "keeper": "inline", "run_id": "one"}
     theirs = "main_config = {'lr': 1}\ncreate_config = {}\n"
     with rollbook.init("p", "t", config={"lr": 1}, **where) as run:

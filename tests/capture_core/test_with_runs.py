@@ -92,11 +92,11 @@ def test_a_run_that_crashes_again_before_its_next_checkpoint_goes_back_to_the_sa
         run.log({"loss": 0.0}, env_step=0)
         checkpoint = run.save_checkpoint({"i": 0})
         run.log({"loss": -1.0}, env_step=1)
-    for life in (1, 2, 3):
+    for attempt in (1, 2, 3):
         with begin(resume="must") as run:
             restored = run.restore()
             assert (restored.id, restored.state["i"]) == (checkpoint.id, 0)
-            run.log({"loss": float(life)}, env_step=1)
+            run.log({"loss": float(attempt)}, env_step=1)
     assert run.book.metrics(["loss"], x="env_step")["loss"].to_pylist() == [0.0, 3.0]
 
 

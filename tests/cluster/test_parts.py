@@ -146,7 +146,7 @@ def test_a_folder_that_is_gone_from_its_own_host_is_an_error(start: Start, tmp_p
         pickle.loads(data)
 
 
-def test_only_a_part_of_the_run_is_joined_and_only_when_nobody_writes_it(
+def test_only_a_part_of_the_run_is_joined_and_only_when_no_process_writes_it(
     start: Start, on_host: OnHost, hidden: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run, other = start(), start("project", "other")

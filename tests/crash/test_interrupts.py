@@ -312,7 +312,7 @@ def test_values_of_the_summary_are_kept_whatever_interrupts_setting_them(
         run.summary[f"next{event}"] = event
         done[f"next{event}"] = event
         assert run.log({"i": event}) is None
-    said: dict[str, int] = {}  # what a life that is killed now has said: the marks alone
+    said: dict[str, int] = {}  # what an attempt that is killed now has said: the marks alone
     for frame in read_frames(run.folder):
         said |= frame["values"] if frame.get("mark") == "summary" else {}
     assert done.items() <= said.items()
@@ -378,10 +378,10 @@ def test_a_writer_that_begins_an_attempt_can_log_whatever_line_of_it_was_struck(
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_what_the_runs_own_thread_logs_as_a_life_begins_lets_no_row_stay(
+def test_what_the_runs_own_thread_logs_as_an_attempt_begins_lets_no_row_stay(
     open_run: Callable[[], Any], when: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its ten-second row, just as a restore begins a new life: what is logged next is abandoned by the next restore."""
+    """Its ten-second row, just as a restore begins a new attempt: what is logged next is abandoned by the next one."""
     run = open_run()
     run.log({"i": 0}, env_step=0)
     run.save_checkpoint({"w": [1.0]})

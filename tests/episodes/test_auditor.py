@@ -134,7 +134,7 @@ SPOILT = {
 
 
 @pytest.mark.parametrize("wrong", [*SPOILT, "a subclass", "a subclass further inside"])
-def test_whoever_wrote_the_report_is_compared_with(notebook: Any, make_env: Any, wrong: str) -> None:
+def test_the_writer_of_a_report_is_compared_with(notebook: Any, make_env: Any, wrong: str) -> None:
     env = make_env([3, 4, 5])
     if wrong in SPOILT:
         env = _Own(env, SPOILT[wrong])

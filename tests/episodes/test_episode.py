@@ -120,13 +120,13 @@ def test_an_episode_after_a_rewind_knows_the_checkpoint_it_went_on_from(tmp_path
     first = run.save_checkpoint({"w": [1.0]}, env_step=1)
     scope.log_episode(episode_id="old", return_=1.0, length=1, env_step=2)
     second = run.save_checkpoint({"w": [2.0]}, env_step=3)
-    scope.log_episode(episode_id="older life", return_=2.0, length=1, env_step=4)
+    scope.log_episode(episode_id="older attempt", return_=2.0, length=1, env_step=4)
     run.restore(first.id)
     scope.log_episode(episode_id="new", return_=3.0, length=1, env_step=5)
     book = run.book
-    found = {name: book.episode(name).checkpoint() for name in ("older life", "new")}
+    found = {name: book.episode(name).checkpoint() for name in ("older attempt", "new")}
     assert {name: row and row["checkpoint_id"] for name, row in found.items()} == {
-        "older life": second.id,
+        "older attempt": second.id,
         "new": first.id,
     }
     assert book.episode("best").id == "new"

@@ -40,7 +40,7 @@ def kept(notebook: Any) -> list[str]:
         ("never", Schedule()),
     ],
 )
-def test_a_schedule_can_be_said_in_many_ways(said: Any, schedule: Schedule) -> None:
+def test_a_schedule_can_be_given_in_many_ways(said: Any, schedule: Schedule) -> None:
     assert Schedule.of(said) == schedule
 
 

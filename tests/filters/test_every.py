@@ -32,7 +32,7 @@ def test_the_last_row_is_delivered_at_the_final_mark_before_the_mark(kept):
     assert len(kept.rows) == 3
 
 
-def test_the_last_row_is_delivered_at_close_if_nobody_said_final(kept):
+def test_the_last_row_is_delivered_at_close_if_none_was_final(kept):
     every = Every(kept, seconds=10)
     every.write(rows_at(0, 1, 2, 3))
     every.close()

@@ -11,15 +11,15 @@ import pytest
 
 import rollbook
 
-GROUPS = ("trl", "jax", "rllib", "doors", "loops", "brax")
+GROUPS = ("trl", "jax", "rllib", "loggers", "loops", "brax")
 
 ROOT = Path(__file__).parents[2]
 RUNS = (  # group, program, arguments, a key of its book, how many rows there are
     ("trl", "trl_grpo.py", ["--steps", "5"], "train/reward", 5),
     ("trl", "accelerate_loop.py", ["--steps", "5"], "train/loss", 5),
-    ("doors", "lightning_fit.py", ["--epochs", "5"], "val/loss", 5),
-    ("doors", "rsl_rl_ppo.py", ["--iterations", "5"], "train/return", 5),
-    ("doors", "optuna_study.py", ["--trials", "8"], "value", 8),
+    ("loggers", "lightning_fit.py", ["--epochs", "5"], "val/loss", 5),
+    ("loggers", "rsl_rl_ppo.py", ["--iterations", "5"], "train/return", 5),
+    ("loggers", "optuna_study.py", ["--trials", "8"], "value", 8),
     ("loops", "skrl_dqn.py", ["--timesteps", "1000"], "train/return", 10),
     ("loops", "torchrl_reinforce.py", ["--batches", "3"], "train/episode_reward", 3),
     ("loops", "elements_loop.py", ["--episodes", "20"], "train/return", 20),

@@ -23,7 +23,7 @@ import pytest
 import rollbook
 from rollbook.formats import importers
 
-GROUPS = ("formats", "trackers", "main", "acme", "loops", "doors", "jax", "brax", "rliable", "verl", "rllib")
+GROUPS = ("formats", "trackers", "main", "acme", "loops", "loggers", "jax", "brax", "rliable", "verl", "rllib")
 
 pytestmark = pytest.mark.core
 
@@ -458,6 +458,53 @@ def test_keras(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (book,) = rollbook.open(tmp_path / "runs")
     for key, column in told_by_keras.items():
         assert [value for _epoch, value in series_of(book, key, "epoch")] == [float(value) for value in column]
+
+
+def test_keras_callbacks_of_wandbs_module_log_what_fit_returns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KERAS_BACKEND", "jax")
+    keras = pytest.importorskip("keras")
+    import numpy as np
+    import rollbook.wandb as wandb
+    from rollbook.wandb.integration.keras import WandbEvalCallback, WandbMetricsLogger, WandbModelCheckpoint
+
+    monkeypatch.setenv("ROLLBOOK_DIR", str(tmp_path / "runs"))
+    x = np.random.default_rng(1).random((64, 3), dtype=np.float32)
+
+    class Predictions(WandbEvalCallback):
+        def add_ground_truth(self, logs: Any = None) -> None:
+            self.data_table.add_data(0, float(x[0].sum()))
+
+        def add_model_predictions(self, epoch: int, logs: Any = None) -> None:
+            self.pred_table.add_data(epoch, float(self.model.predict(x[:1], verbose=0)[0, 0]))
+
+    of_batches: list[float] = []
+
+    def keep(batch: int, logs: Any) -> None:
+        of_batches.append(float(logs["loss"]))
+
+    model = keras.Sequential([keras.layers.Dense(4), keras.layers.Dense(1)], name="sum")
+    model.compile(keras.optimizers.Adam(0.01), "mse", metrics=["mae"])
+    run = wandb.init(project="sums", name="fit", mode="offline")
+    callbacks = [
+        keras.callbacks.LambdaCallback(on_train_batch_end=keep),
+        WandbMetricsLogger(log_freq=1),
+        WandbModelCheckpoint(tmp_path / "model.keras"),
+        Predictions(["row", "sum"], ["epoch", "sum"]),
+    ]
+    told = model.fit(x, x.sum(1), epochs=3, validation_split=0.25, callbacks=callbacks, verbose=0).history
+    model_file = Path(run.use_artifact(f"run_{run.id}_model:latest").download()) / "model.keras"
+    assert model_file.read_bytes() == (tmp_path / "model.keras").read_bytes()
+    wandb.finish()
+    (book,) = rollbook.open(tmp_path / "runs")
+    rows = book.metrics([f"epoch/{key}" for key in told] + ["epoch/learning_rate"]).to_pylist()
+    rows = [row for row in rows if row["epoch/loss"] is not None]
+    assert {key: [row[f"epoch/{key}"] for row in rows] for key in told} == {
+        key: [float(value) for value in column] for key, column in told.items()
+    }
+    assert [row["epoch/learning_rate"] for row in rows] == [float(np.float32(0.01))] * 3
+    losses = [row["batch/loss"] for row in book.metrics(["batch/loss"]).to_pylist()]
+    assert [loss for loss in losses if loss is not None] == of_batches
+    assert len(of_batches) == 6
 
 
 def test_brax_gives_the_book_what_it_gives_its_progress_function(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import rollbook
 
-GROUPS = ("doors",)
+GROUPS = ("loggers",)
 
 pytest.importorskip("hydra")
 
@@ -20,7 +20,7 @@ import rollbook
 
 @hydra.main(version_base=None, config_path="conf", config_name="train")
 def main(cfg):
-    with rollbook.init("study", "sac", seed=cfg.seed, dir=cfg.root, sinks=(), rules=()) as run:
+    with rollbook.init("study", "sac", dir=cfg.root, sinks=(), rules=()) as run:
         for n in range(3):
             run.log({"loss": cfg.algo.lr * n}, env_step=n)
 
@@ -40,7 +40,7 @@ def test_each_job_of_a_multirun_is_a_run_with_its_configuration_and_overrides(ow
     subprocess.run([*program, "-m", "seed=1,2", "algo.lr=0.1", "+api_key=abc"], check=True, timeout=300)
     first, second = sorted(rollbook.open(own_place / "runs"), key=lambda book: book.seed or 0)
     for n, book in enumerate((first, second)):
-        assert book.config["seed"] == n + 1
+        assert book.seed == book.config["seed"] == n + 1
         assert book.config["algo"] == {"name": "sac", "lr": 0.1, "warm": 0.1}
         job = dict(book.info["hydra"])
         assert (job["num"], job["sweep_dir"]) == (n, str(own_place / "sweep"))

@@ -121,7 +121,7 @@ def test_the_folder_is_that_of_the_document(muzero: Any) -> None:
 
 
 @pytest.mark.core
-def test_what_the_workers_said_is_in_the_book_number_for_number(muzero: Any, reads_as: Any) -> None:
+def test_what_the_workers_reported_is_in_the_book_number_for_number(muzero: Any, reads_as: Any) -> None:
     book, _, native, _ = muzero
     numbers = 0
     for tag, points in native.items():

@@ -229,7 +229,7 @@ def trained(log: Any, *cbs: Any) -> Any:
     return log
 
 
-def test_a_metric_nobody_updates(run: Any) -> None:
+def test_a_metric_that_is_never_updated(run: Any) -> None:
     with pytest.raises(IndexError):
         trained(native_log.Log(), Silent("silent_one"))
     with pytest.warns(rollbook.errors.RollbookWarning, match="'silent' was not updated in batch 0"):

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-GROUPS = ("doors",)
+GROUPS = ("loggers",)
 
 pytest.importorskip("optuna")
 

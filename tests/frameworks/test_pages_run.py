@@ -11,7 +11,7 @@ import run_page
 from around_pages import AROUND
 
 GROUPS = (
-    "main", "lightzero", "mrl", "rllib", "trackers", "neptune", "trl", "doors", "loops", "puffer", "jax", "brax",
+    "main", "lightzero", "mrl", "rllib", "trackers", "neptune", "trl", "loggers", "loops", "puffer", "jax", "brax",
 )  # fmt: skip
 
 ROOT = Path(__file__).parents[2]

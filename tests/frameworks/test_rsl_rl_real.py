@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-GROUPS = ("doors",)
+GROUPS = ("loggers",)
 
 pytest.importorskip("rsl_rl")
 

@@ -333,7 +333,9 @@ def test_tensors_that_torchs_file_spoils_can_be_read_back(kind: Any, run: Any, o
 
 
 @pytest.mark.parametrize("library", ["torch", "rollbook", "tensorboardX"])
-def test_scalars_are_exported_alike_whoever_writes_the_event_file(library: str, run: Any, own_place: Path) -> None:
+def test_scalars_are_exported_alike_no_matter_who_writes_the_event_file(
+    library: str, run: Any, own_place: Path
+) -> None:
     def scalars(writer: Any) -> Any:
         for step in range(3):
             writer.add_scalars("loss/all", {"a": 0.1 * step, "b": step}, step, 100.5 + step)

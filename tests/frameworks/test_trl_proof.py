@@ -53,9 +53,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("proof")
     program = Path(__file__).with_name("trl_house.py")
     offline = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "TRL_EXPERIMENTAL_SILENCE": "1"}
-    for life, kill, code in (("first", KILLED, -signal.SIGKILL), ("resumed", None, 0)):
+    for attempt, kill, code in (("first", KILLED, -signal.SIGKILL), ("resumed", None, 0)):
         env = {**os.environ, **offline, **({"KILL_AT": str(kill)} if kill else {})}
-        done = subprocess.run([sys.executable, program, place, life], env=env, capture_output=True, text=True)
+        done = subprocess.run([sys.executable, program, place, attempt], env=env, capture_output=True, text=True)
         assert done.returncode == code, done.stderr[-3000:]
     return place
 

@@ -16,11 +16,11 @@ import rollbook
 from rollbook.ground.clocks import STANDARD
 from wandb_files import history
 
-GROUPS = ("loops", "puffer", "trl", "doors")
+GROUPS = ("loops", "puffer", "trl", "loggers")
 
 HERE = Path(__file__).resolve().parent
 GROUP = os.environ.get("ROLLBOOK_FRAMEWORK_GROUP", "")
-PROGRAMS = {"loops": ("skrl", "rl_games"), "puffer": ("pufferlib",), "trl": ("trl",), "doors": ("lightning",)}
+PROGRAMS = {"loops": ("skrl", "rl_games"), "puffer": ("pufferlib",), "trl": ("trl",), "loggers": ("lightning",)}
 MEASURED = (
     "performance/",
     "profiling/",

@@ -1,6 +1,6 @@
 """A GRPO training by TRL with two reward functions (one a model), an environment with tools and a group filter.
 
-    python trl_house.py FOLDER                 one life; with $KILL_AT it kills itself while that batch is judged
+    python trl_house.py FOLDER                 one attempt; with $KILL_AT it kills itself while that batch is judged
     python trl_house.py FOLDER resumed         goes on from the last checkpoint
 
 FOLDER then has the run, TRL's own files, `seen.jsonl` (what `compute_loss` got), `log.json` and `drops.json`.
@@ -96,7 +96,7 @@ class Filtering(GRPOTrainer):
 
 
 def train(folder: str, resume: bool) -> None:
-    """One life of the training."""
+    """One attempt of the training."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
     place = Path(folder)

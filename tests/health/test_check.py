@@ -56,7 +56,7 @@ def test_a_folder_of_another_tool_is_checked_as_it_is(folder: Path) -> None:
     assert {row["rule"] for row in rows} == {"non_finite"}
 
 
-def test_what_is_found_afterwards_is_what_would_have_been_said(folder: Path) -> None:
+def test_what_is_found_afterwards_is_what_would_have_been_reported(folder: Path) -> None:
     book = next(iter(rollbook.open(folder / "own").filter(lambda row: row["name"] == "ill")))
     rule = health.make("learning_rate")
     rule.open(some_run(folder))

@@ -75,7 +75,7 @@ def five(project: Path, **more: Any) -> None:
         leave(project, n, [float(n + i) for i in range(100)], **more)
 
 
-def test_returns_far_below_the_lowest_of_five_are_told_with_all_that_was_compared(tmp_path: Path) -> None:
+def test_returns_far_below_the_lowest_of_five_are_reported_with_all_that_was_compared(tmp_path: Path) -> None:
     five(tmp_path)
     (alert,) = heard(tmp_path, [float(i % 2) for i in range(100)])
     # The mean stays 0.5. The lowest has m - 10.5 after m returns; gain 80, width 4: room 42. Below from m = 55 on.
@@ -87,7 +87,7 @@ def test_returns_far_below_the_lowest_of_five_are_told_with_all_that_was_compare
     assert all(f"id{n}" in alert.message for n in range(5))
 
 
-def test_a_value_outside_all_that_five_had_near_this_step_is_told_with_what_they_had(tmp_path: Path) -> None:
+def test_a_value_outside_all_that_five_had_near_this_step_is_reported_with_what_they_had(tmp_path: Path) -> None:
     for n in range(5):
         leave(tmp_path, n, [5.0 + 0.1 * n + 0.01 * (i % 2) for i in range(100)])
     # They had 5 to 5.41: room of 0.41 and a tenth of 5.41 on both sides.
@@ -129,7 +129,7 @@ def test_what_leaves_the_range_of_earlier_runs_after_the_first_key_is_a_note(tmp
     ]  # fmt: skip
 
 
-def test_it_is_told_again_only_after_the_run_had_been_as_good(tmp_path: Path) -> None:
+def test_it_is_reported_again_only_after_the_run_had_been_as_good(tmp_path: Path) -> None:
     five(tmp_path)
     lost, well = [float(i % 2) for i in range(70)], [100.0] * 20
     assert len(heard(tmp_path, [*lost, *well])) == 1
@@ -175,7 +175,7 @@ def test_runs_that_had_not_ended_when_this_one_began_are_not_earlier(tmp_path: P
     assert list(rule.look(columns_of(lost), SECOND)) == []
 
 
-def test_equal_returns_are_told_after_twenty_where_each_earlier_run_had_others_in_a_third_of_the_time(
+def test_equal_returns_are_reported_after_twenty_where_each_earlier_run_had_others_in_a_third_of_the_time(
     tmp_path: Path,
 ) -> None:
     for n in range(5):

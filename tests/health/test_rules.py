@@ -476,14 +476,14 @@ def test_keys_that_become_nan_together_are_one_alert_until_the_first_is_a_number
 
 
 @pytest.mark.parametrize(("name", "key"), [("kl", "losses/approx_kl"), ("value_scale", "losses/qf1_loss")])
-def test_one_value_beyond_all_measure_is_told_at_once(name: str, key: str) -> None:
+def test_one_value_beyond_all_measure_is_reported_at_once(name: str, key: str) -> None:
     rule: Any = health.make(name)
     (alert,) = told(name, key, [0.01, 2 * rule._asked_gross, 0.01, 0.01])
     assert (alert.key, alert.clocks) == (key, {"env_step": 1})
     assert told(name, key, [0.01, 0.9 * rule._asked_gross, 0.01, 0.01]) == []
 
 
-def test_updates_that_stay_away_for_three_percent_of_the_run_are_told() -> None:
+def test_updates_that_stay_away_for_three_percent_of_the_run_are_reported() -> None:
     def rows(last: int) -> list[dict[str, float]]:
         return [
             {

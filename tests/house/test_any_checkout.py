@@ -15,7 +15,7 @@ TESTS = (
     "tests/house/test_demo.py",
     "tests/house/test_command_words.py",
     "tests/house/test_page_is_ready.py",
-    "tests/places/test_spellings.py",
+    "tests/remote/test_spellings.py",
 )
 """Those that print commands, start programs or name folders; all of them by hand: `git clone`, then `make test`."""
 

@@ -274,6 +274,16 @@ def test_what_people_look_for_as_an_option_is_named_as_a_command(here: Path) -> 
         assert f"rollbook {option[2:]}" in done.stderr
 
 
+def test_an_option_for_metrics_is_answered_with_the_one_that_the_command_has() -> None:
+    words = {"--metric", "--metrics", "--key", "--keys"}
+    for command in app.list_commands(Context(app)):
+        parser = app.get_command(Context(app), command)
+        assert parser is not None
+        own = {word for parameter in parser.params for word in parameter.opts} & words
+        for other in sorted(words - own) if own else ():
+            assert f"Did you mean '{min(own)}'" in call(command, other, "train/loss").stderr, (command, other)
+
+
 def test_runs_of_several_names_are_not_drawn_as_seeds_of_one(tmp_path: Path) -> None:
     for project, name in (("p", "ppo"), ("p", "dqn"), ("q", "dqn")):
         with rollbook.init(project, name, dir=tmp_path, sinks=[], keeper="inline") as run:

@@ -1,4 +1,4 @@
-"""The doors of the house: one entry in a registry makes a new thing appear, and what is listed is in the docs."""
+"""The extension points: one entry in a registry makes a new thing appear, and what is listed is in the docs."""
 
 from __future__ import annotations
 

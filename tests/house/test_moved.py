@@ -40,15 +40,3 @@ def test_a_module_that_never_was_is_missing_as_ever() -> None:
         importlib.import_module("rollbook.nonsense")
     with pytest.raises(ModuleNotFoundError), pytest.warns(DeprecationWarning, match="nonsense"):
         importlib.import_module("rollbook.filters.nonsense")
-
-
-def test_a_renamed_error_is_caught_under_both_names() -> None:
-    from rollbook import errors
-
-    for old, new in (
-        ("PlaceError", "RemoteError"),
-        ("PlaceAway", "RemoteUnreachable"),
-        ("NotARunPlace", "ForeignRemote"),
-    ):
-        with pytest.warns(DeprecationWarning, match=f"{old} is {new} now"):
-            assert getattr(errors, old) is getattr(errors, new)

@@ -177,6 +177,17 @@ def test_identifiers_use_the_words_of_the_field() -> None:
     assert found == {name: sorted(words) for name, words in PUBLIC.items()}
 
 
+def test_names_of_tests_use_the_words_of_the_field() -> None:
+    tests = Path(__file__).parents[1]
+    named = {
+        name: file.name
+        for file in sorted(tests.rglob("test_*.py"))
+        for name in re.findall(r"^ *(?:async )?def (test_\w+)", file.read_text(encoding="utf-8"), re.MULTILINE)
+    }
+    old = WORDS - {"hands"} | {"bell", "door", "doors"}  # a filter hands its rows on
+    assert {name: file for name, file in named.items() if set(name.split("_")) & old} == {}
+
+
 def test_each_file_on_a_scalars_way_is_there() -> None:
     """docs/internals.md names them, from `log` to the screen, and those that a new endpoint or field touches."""
     root = Path(__file__).parents[2]

@@ -28,7 +28,7 @@ GUIDES = [ROOT / "docs" / "start.md", *sorted((ROOT / "docs" / "guides").glob("*
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 WITH_PYTHON = [page for page in PAGES if run_page_module.blocks(page.read_text("utf-8"))]
 IN_FRAMEWORKS = {ROOT / "docs" / name.removeprefix("docs/") for name, around in AROUND.items() if around.group}
-"""Run by tests/frameworks/test_pages_run.py; remote.md, which needs a store, by tests/places/test_page_of_docs.py."""
+"""Run by tests/frameworks/test_pages_run.py; remote.md, which needs a store, by tests/remote/test_page_of_docs.py."""
 OURS = [page for page in WITH_PYTHON if page not in IN_FRAMEWORKS]
 """Pages whose code needs nothing but rollbook, or the stand-ins of around_pages."""
 NOT_RUN = {

@@ -19,7 +19,6 @@ import pytest
 
 import rollbook
 from rollbook.protocols import Rule, RunInternals, Sink, Stateful, Truncatable
-from rollbook.run.internals import _FORMER
 from syntax import tree as tree_of
 
 HEADINGS = ("Args", "Attributes", "Raises", "Returns", "Yields")
@@ -238,17 +237,6 @@ def test_a_run_shows_the_verbs_of_users_and_one_entrance_for_adapters(tmp_path: 
     assert {name for name in dir(run.scope("train")) if not name.startswith("_")} < names | own
     promised = {name for name in vars(RunInternals) if not name.startswith("_")}
     assert promised == {name for name in dir(run.internals) if not name.startswith("_")}
-
-
-def test_a_name_that_left_the_run_answers_for_one_release_and_says_what_to_use(tmp_path: Path) -> None:
-    with rollbook.init("house", "former", dir=tmp_path, sinks=[], keeper="inline") as run:
-        for name in _FORMER:
-            assert not hasattr(type(run), name)
-            with pytest.warns(DeprecationWarning, match=rf"run\.{name} .* use ") as heard:
-                getattr(run, name)
-            assert heard[0].filename == __file__
-    with pytest.raises(AttributeError, match="'Run' object has no attribute 'nonsense'"):
-        _ = run.nonsense
 
 
 def test_episodes_are_recorded_from_the_top_of_the_package_and_gymnasium_waits_until_then() -> None:

@@ -83,7 +83,7 @@ def test_a_book_shows_its_rows_with_the_columns_it_always_has(runs: Path, table:
         assert rows[column].to_pylist() == [f"{value} {n}" if words else value for n in range(ROWS)]
 
 
-def test_a_row_reader_gives_its_rows_to_whoever_asks_for_them(runs: Path, table: str) -> None:
+def test_a_row_reader_gives_its_rows_to_all_that_ask_for_them(runs: Path, table: str) -> None:
     folder = folder_of(runs, table)
     with JournalReader(folder, sealed=SealedRows(folder), tables=frozenset({table})) as reader:
         rows = [row for row in reader.rows_since({}) if not row.mark]

@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+import rollbook
 from rollbook.formats import importers
 from rollbook.formats.importers._beside import config_beside
 from rollbook.protocols import ForeignRun
+from rollbook.sinks.event_files import Messages
 
 BESIDE = Path(__file__).parent / "samples" / "beside"
 """Written by the tools themselves: samples/make_beside.py."""
@@ -64,6 +66,32 @@ def test_files_beside_the_rows_are_the_configuration(
     (run,) = runs_of(name, format).values()
     assert (run.seed, run.group) == (seed, group)
     assert {key: run.config[key] for key in some} == some
+
+
+def test_versions_of_lightnings_loggers_are_called_like_the_folder_above_with_the_seed_of_their_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """sheeprl's runs are `<run_name>/version_0`: three formats, their folders opened from far above and from near."""
+    messages = Messages("the tests")
+    event = messages.framed(messages.event(1.7e9, 1, [messages.scalar("loss", 0.5)]))
+    for format, name, content in (
+        ("csv", "metrics.csv", b"step,loss\n1,0.5\n"),
+        ("jsonl", "metrics.jsonl", b'{"step": 1, "loss": 0.5}\n'),
+        ("tensorboard", "events.out.tfevents.1.host", event),
+    ):
+        for n, called in enumerate((f"walk_{format}", f"walk_{format}-version_1")):
+            folder = tmp_path / "logs" / f"walk_{format}" / f"version_{n}"
+            folder.mkdir(parents=True)
+            (folder / name).write_bytes(content)
+            (folder / "config.yaml").write_text(f"seed: {40 + n}\n")
+            (run,) = importers.make(format).runs(folder)
+            assert (run.name, run.seed) == (called, 40 + n)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert sorted((book.name, book.seed) for book in rollbook.open(tmp_path / "logs")) == [
+        (f"walk_{format}{end}", seed)
+        for format in ("csv", "jsonl", "tensorboard")
+        for end, seed in (("", 40), ("-version_1", 41))
+    ]
 
 
 def test_tags_of_python_are_plain_data() -> None:

@@ -9,13 +9,17 @@ import shutil
 import sqlite3
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 import rollbook
+import waiting
 from rollbook.cli.app import app
-from rollbook.formats.foreign import found
+from rollbook.formats.foreign import follow, found
+from rollbook.formats.importers import _into_runs
+from rollbook.formats.importers._into_runs import _write_origin
 from rollbook.sinks.event_files import Messages
 
 SAMPLES = Path(__file__).parent / "samples"
@@ -142,9 +146,43 @@ def test_the_page_has_runs_of_both_and_follows_them(study: Path) -> None:
     from rollbook.cli.ui import _folders
 
     places = _folders(str(study), "runs")
-    assert {book.name for place in places for book in rollbook.open(place, foreign=False)} == {
-        "ppo", "ppo-7", "tb-dqn_1", "a2c_1",
-    }  # fmt: skip
+    every = {"ppo", "ppo-7", "tb-dqn_1", "a2c_1"}
+
+    def shown() -> set[str]:
+        return {book.name for place in places for book in rollbook.open(place, foreign=False)}
+
+    waiting.until(lambda: shown() == every)
+    add_events(study / "tb" / "dqn_2", 3)
+    waiting.until(lambda: shown() == {*every, "tb-dqn_2"})
+
+
+def test_ls_reads_as_many_runs_of_other_tools_as_it_lists_and_compare_all(study: Path) -> None:
+    """Thousands would keep it waiting: those that changed last are listed, the others counted."""
+    for n in range(6):
+        os.utime(add_events(study / "many" / f"run_{n}", 3), (1.8e9 + n, 1.8e9 + n))
+    listed = CliRunner().invoke(app, ["ls", str(study), "--limit", "3"])
+    runs = rollbook.open(study, newest=0)
+    assert {book.name for book in runs} == {"ppo", "many-run_3", "many-run_4", "many-run_5"}
+    assert runs.unread == 6
+    assert "7 older runs" in listed.output, listed.output
+    every = CliRunner().invoke(app, ["ls", str(study), "--where", "name != 'ppo'", "--json"])
+    assert len(json.loads(every.stdout)) == 9
+    assert rollbook.open(study, newest=0).unread == 0
+
+
+def test_a_run_of_another_tool_is_never_seen_half_read(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = Path(str(follow(study, waits=True)))
+    seen = []
+
+    def look(*args: Any, **named: Any) -> Any:
+        seen.append({book.name for book in rollbook.open(folder, foreign=False)})
+        return _write_origin(*args, **named)  # the last step: until then its times are those of the reading
+
+    monkeypatch.setattr(_into_runs, "_write_origin", look)
+    shutil.rmtree(folder.parent)
+    rollbook.open(study)
+    assert [len(names) for names in seen] == [0, 1, 2]
+    assert len(rollbook.open(folder, foreign=False)) == 3
 
 
 def test_a_training_that_a_program_logs_to_rollbook_too_is_one_run(study: Path) -> None:

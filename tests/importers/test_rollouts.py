@@ -16,7 +16,7 @@ from rollbook.ground import manifest
 from rollout_dumps import nemo_batches, prime_traces, slime_dumps, tinker_summaries, torch_file, verl_dumps
 
 
-def test_dumps_of_verl_are_rollouts_with_prompts_groups_and_what_the_reward_said(tmp_path: Path) -> None:
+def test_dumps_of_verl_are_rollouts_with_prompts_groups_and_what_the_reward_reported(tmp_path: Path) -> None:
     source = verl_dumps(tmp_path)
     (done,) = import_runs(source, dir=tmp_path / "runs")
     book = rollbook.open(done.folder).one()

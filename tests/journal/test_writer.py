@@ -154,7 +154,7 @@ def test_numpy_scalars_and_zero_dimensional_arrays_are_numbers(
     assert all(row.values == {"scalar": 1, "array": 1, "one": 1} for row in read_rows(tmp_path))
 
 
-def test_what_lies_under_a_mask_is_nobodys_value(open_writer: Open, tmp_path: Path) -> None:
+def test_what_a_mask_hides_is_no_value(open_writer: Open, tmp_path: Path) -> None:
     """A mean of nothing, `numpy.ma.masked`, was read as 0, an element under a mask as what it had been or as 1e20."""
     log = log_of(open_writer())
     integers = np.ma.array([1, 2, 3], mask=[False, True, False])
@@ -337,7 +337,7 @@ def test_a_forked_child_writes_files_of_its_own_from_its_first_log(
 
 
 def test_rows_go_on_through_rolling_and_recycling(open_writer: Open, tmp_path: Path) -> None:
-    """A sealed segment is used again; rows of its former life must not show."""
+    """A sealed segment is used again; rows of its earlier use must not show."""
     from rollbook.journal import format as layout
 
     writer = open_writer(mapped=True)
@@ -524,7 +524,7 @@ def test_a_jax_tracer_is_refused_with_a_hint(open_writer: Open) -> None:
         max_size=60,
     )
 )
-def test_what_was_said_is_what_is_read(tmp_path_factory: pytest.TempPathFactory, said: list[dict[str, Any]]) -> None:
+def test_what_was_logged_is_what_is_read(tmp_path_factory: pytest.TempPathFactory, said: list[dict[str, Any]]) -> None:
     folder = tmp_path_factory.mktemp("run")
     writer = Writer(str(folder))
     writer.rows_before_stream = 2

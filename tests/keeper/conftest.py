@@ -158,7 +158,7 @@ def python() -> Iterator[Callable[..., subprocess.Popen[str]]]:
 def end_keeper(folder: Path) -> None:
     """Kill the keeper process of a run, if one is at work."""
     state = read_json(state_path(str(folder)))
-    if state.get("bell") and state.get("pid") != os.getpid() and is_alive(state):
+    if state.get("signal") and state.get("pid") != os.getpid() and is_alive(state):
         os.kill(state["pid"], signal.SIGKILL)
 
 

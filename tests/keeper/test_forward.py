@@ -101,7 +101,7 @@ def test_every_row_reaches_the_sink_in_order(make_run: Any) -> None:
     assert forwarder.rows == 101
 
 
-def test_a_new_life_goes_on_where_the_last_one_stopped(make_run: Any) -> None:
+def test_a_new_attempt_goes_on_where_the_last_one_stopped(make_run: Any) -> None:
     run = make_run()
     log = run.log()
     first, second = Service(), Service()
@@ -253,8 +253,8 @@ def test_two_threads_rows_are_all_there_and_in_order_within_each(make_run: Any) 
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_lives_that_end_at_any_point_give_every_row_once(make_run: Any, seed: int) -> None:
-    """A life is cut off by an error raised from the sink or from saving the cursor, without any clean-up."""
+def test_attempts_that_end_at_any_point_give_every_row_once(make_run: Any, seed: int) -> None:
+    """An attempt is cut off by an error raised from the sink or from saving the cursor, without any clean-up."""
     chance = random.Random(seed)
     run = make_run()
     log, logged = run.log(), 0
@@ -281,7 +281,7 @@ def test_lives_that_end_at_any_point_give_every_row_once(make_run: Any, seed: in
     assert numbers(run.folder / "tiny.txt") == [float(i) for i in range(logged)]
 
 
-def test_filters_remember_across_lives(make_run: Any) -> None:
+def test_filters_remember_across_attempts(make_run: Any) -> None:
     run = make_run()
     spec = {"name": "jsonl", "filters": [["smooth", {"coeff": 0.9, "keys": "loss"}]]}
     sink, seconds = build(spec)
@@ -330,7 +330,7 @@ def test_one_broken_sink_does_not_keep_the_others_from_their_rows(make_run: Any)
     assert (good.closed, bad.closed) == (1, 1)
 
 
-def test_a_service_that_hangs_holds_up_nobody(make_run: Any, eventually: Callable[..., Any]) -> None:
+def test_a_service_that_hangs_delays_no_other(make_run: Any, eventually: Callable[..., Any]) -> None:
     import threading
 
     let_go = threading.Event()

@@ -215,7 +215,7 @@ def test_the_answer_of_nvidia_smi_is_read_and_what_it_cannot_say_left_out(monkey
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a shell script")
-def test_nobody_waits_for_nvidia_smi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_step_waits_for_nvidia_smi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     gate, program = tmp_path / "gate", tmp_path / "nvidia-smi"
     os.mkfifo(gate)

@@ -255,8 +255,8 @@ def test_waiting_has_its_budget(make_run: Any, eventually: Any, monkeypatch: pyt
 
 def test_only_keepers_are_woken_by_a_signal(make_run: Any) -> None:
     run = make_run()
-    assert launching._wake({**run.state(), "bell": "", "pid": os.getpid()}) is False
-    assert launching._wake({"bell": "USR1", "pid": os.getpid()}) is False
+    assert launching._wake({**run.state(), "signal": "", "pid": os.getpid()}) is False
+    assert launching._wake({"signal": "USR1", "pid": os.getpid()}) is False
 
 
 def test_what_launch_imports_is_light(make_run: Any, python: Any) -> None:

@@ -34,7 +34,7 @@ def identity_of(process: subprocess.Popen[bytes]) -> dict[str, Any]:
     return {**identity(), "pid": process.pid, "start_time": start_time(process.pid)}
 
 
-def test_this_process_lives() -> None:
+def test_this_process_is_alive() -> None:
     assert is_alive(identity()) is True
 
 

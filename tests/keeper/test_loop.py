@@ -66,7 +66,7 @@ def dead_writer(run: Any) -> Any:
     return writer
 
 
-def test_it_forwards_and_says_that_rows_arrive_while_the_writer_lives(make_run: Any, make_keeper: Any) -> None:
+def test_it_forwards_and_reports_that_rows_arrive_while_the_writer_is_alive(make_run: Any, make_keeper: Any) -> None:
     run = make_run(sinks=[{"name": "jsonl"}])
     keeper, log = make_keeper(run), run.log()
     for i in range(5):
@@ -94,7 +94,7 @@ def test_when_the_last_writer_says_goodbye_it_finishes_the_book_and_leaves(make_
     assert not {name for name in left if name.startswith(("lock", "ballast")) or name.endswith(".tmp")}
 
 
-def test_a_run_that_is_over_at_once_keeps_nobody_waiting(make_run: Any, make_keeper: Any, clock: Any) -> None:
+def test_a_run_that_is_over_at_once_needs_no_waiting(make_run: Any, make_keeper: Any, clock: Any) -> None:
     """The first seconds, in which a keeper waits for a writer, are not for one whose writer has come and gone."""
     run = make_run()
     emptied = "import shutil, sys; shutil.rmtree(sys.argv[1] + '/data/journal')"
@@ -201,8 +201,8 @@ def test_a_resumed_run_is_carried_on_by_the_same_keeper(make_run: Any, make_keep
 def test_a_later_keeper_goes_on_where_an_earlier_one_stopped(make_run: Any, make_keeper: Any) -> None:
     run = make_run(sinks=[{"name": "jsonl"}, {"name": "csv"}])
     log = run.log()
-    for life in range(5):
-        log({"i": float(life)})
+    for attempt in range(5):
+        log({"i": float(attempt)})
         keeper = make_keeper(run)
         keeper.step()
         keeper.leave()
@@ -615,7 +615,7 @@ def test_a_keeper_that_comes_to_a_run_that_was_removed_makes_no_new_one(tmp_path
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_lock_that_cannot_be_had_holds_up_nobody(make_run: Any) -> None:
+def test_a_lock_that_cannot_be_had_delays_no_other(make_run: Any) -> None:
     run = make_run()
     with ManifestLock(str(run.folder)), ManifestLock(str(run.folder), seconds=0.0), ManifestLock("/nowhere/at/all"):
         pass

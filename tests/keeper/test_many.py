@@ -236,7 +236,7 @@ def test_a_run_in_which_nothing_happens_is_not_stepped(make_run: Any, make_keepe
     assert not keeper.rests()
 
 
-def test_a_run_with_a_place_rests_too_between_two_shipments(
+def test_a_run_with_a_remote_rests_too_between_two_shipments(
     make_run: Any, make_keeper: Any, eventually: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     started: list[float] = []
@@ -295,7 +295,7 @@ def test_a_run_that_gets_a_service_leaves_the_shared_keeper(
     run.plan(sinks=[{"name": "jsonl"}, {"name": "of another package"}])
     assert launch(run.folder)
     eventually(lambda: run.state().get("pid") not in (None, shared))
-    assert "door" not in run.state()
+    assert "entry" not in run.state()
 
 
 def test_trainers_that_differ_in_what_a_keeper_needs_of_them_have_different_ones(
@@ -377,7 +377,7 @@ def test_runs_that_wait_for_room_to_be_shipped_are_shipped_in_turn_and_promise_n
 @pytest.mark.parametrize(
     ("status", "words"), [(1, "wait here until that is mended"), (75, "wait here and are shipped")]
 )
-def test_what_a_person_has_to_mend_is_not_said_to_be_shipped_later(
+def test_what_a_person_has_to_mend_is_not_promised_to_be_shipped_later(
     tmp_path: Path, clock: Any, eventually: Callable[..., Any], status: int, words: str
 ) -> None:
     (tmp_path / "data" / "keeper").mkdir(parents=True)

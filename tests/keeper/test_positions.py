@@ -46,7 +46,7 @@ def test_it_follows_a_run_as_it_grows_and_rolls(make_run: Any) -> None:
         assert positions.look() == {"0": logged}
 
 
-def test_rows_of_a_recycled_segments_former_life_are_not_counted(make_run: Any) -> None:
+def test_rows_from_an_earlier_use_of_a_recycled_segment_are_not_counted(make_run: Any) -> None:
     run = make_run()
     run.writer.first_segment_bytes = run.writer.largest_segment_bytes = 4096
     run.writer.rows_before_stream = 1
@@ -164,7 +164,7 @@ def test_a_disk_that_cannot_sync_makes_nothing_durable(make_run: Any) -> None:
     assert durable.marks == {run.writer.id: {"0": 2}}
 
 
-def test_the_heartbeat_goes_on_while_a_writer_lives_and_logs_nothing(make_run: Any, clock: Any) -> None:
+def test_the_heartbeat_goes_on_while_a_writer_is_alive_and_logs_nothing(make_run: Any, clock: Any) -> None:
     run = make_run()
     durable, writer = Durable(str(run.folder), clock), known(run)
     durable.step([writer], alive=True, alone=True)

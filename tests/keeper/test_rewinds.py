@@ -73,7 +73,7 @@ def test_after_a_resume_every_filter_goes_on_as_if_nothing_had_happened(begin: C
     run.finish("crashed")
     again = begin("cut", resume="must")
     assert again.restore().clocks["env_step"] == 34  # type: ignore[union-attr]
-    train(again, 35, 40, factor=1000.0)  # a second life that is abandoned as well
+    train(again, 35, 40, factor=1000.0)  # a second attempt that is abandoned as well
     again.rewind(env_step=34)
     train(again, 35, 60)
     again.finish()
@@ -134,4 +134,7 @@ def test_without_a_rewind_nothing_is_given_again(begin: Callable[..., rollbook.R
     again.finish()
     inside = Memory()
     replay(again.folder, Aggregate(inside, "loss", statistics=["mean"]))
-    assert values(inside) == [{"loss_mean": 1.0}, {"loss_mean": 3.0}]  # the first life ended, and its end was its dump
+    assert values(inside) == [
+        {"loss_mean": 1.0},
+        {"loss_mean": 3.0},
+    ]  # the first attempt ended, and its end was its dump

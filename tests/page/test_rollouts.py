@@ -29,6 +29,16 @@ def test_rollouts_are_read_by_keys_and_hostile_texts_stay_texts(
     tab.wait_for_selector("details.calls[open]")
     tab.keyboard.press("n")
     tab.wait_for_selector(".turn.now")
+    buttons = tab.locator(".bar.fates button")
+    for place in range(buttons.count()):  # each leaves as many rollouts as it says
+        many = buttons.nth(place).locator("b").inner_text()
+        buttons.nth(place).click()
+        tab.wait_for_function(
+            "many => document.querySelector('.pane .foot b').innerText === many && "
+            "document.querySelectorAll('.bar.fates [aria-pressed=true]').length === 1",
+            arg=many,
+        )
+    assert buttons.count() > 2
     tab.click("text=Fates")
     tab.wait_for_selector("canvas")
     assert "of 24 rollouts taught something" in tab.inner_text("#main")

@@ -208,3 +208,38 @@ def test_a_range_of_a_sweep_is_kept_moved_and_let_go_with_the_keyboard_alone(
     assert page.tab.evaluate(HASH) == before
     assert name.evaluate("one => one === document.activeElement")
     assert page.errors == []
+
+
+def test_compare_opens_on_a_project_with_two_groups_and_names_those_without_a_score(
+    page: Any, serve: Any, tmp_path: Path
+) -> None:
+    more: dict[str, Any] = {"dir": tmp_path / "runs", "sinks": [], "keeper": "inline", "rules": ()}
+    for lr, seeds in ((1e-3, 2), (1e-2, 2), (1e-1, 1)):
+        for seed in range(seeds):
+            with (
+                contextlib.suppress(ZeroDivisionError),
+                rollbook.init("cartpole", "ppo", seed=seed, config={"lr": lr}, **more) as run,
+            ):
+                run.log_many({"train/return": [lr, 2 * lr]}, env_step=[1, 2])
+                if lr == 1e-1:
+                    raise ZeroDivisionError
+    with rollbook.init("newest", "sac", seed=0, **more) as run:
+        run.log_many({"train/return": [1.0, 2.0]}, env_step=[1, 2])
+    address = serve(tmp_path / "runs")
+    page.open(address).settled()
+    for way in ("a link", "a key of the table"):
+        if way == "a key of the table":
+            page.open(address).settled()
+            page.tab.keyboard.press("c")
+        else:
+            page.open(address, "#/compare")
+        page.tab.locator(".ranking").wait_for()
+        said = page.tab.inner_text(".said")
+        assert "No score yet" in said
+        assert "1 did not finish" in said
+        assert page.tab.inner_text(".ranking").count("≈") == 1, "of three groups one has no score"
+    page.tab.get_by_role("button", name="groups of").click()
+    page.tab.locator(":popover-open").get_by_text("newest").click()
+    page.tab.get_by_role("button", name="Compare the groups of cartpole").click()
+    page.tab.wait_for_function("() => document.querySelector('.ranking').innerText.includes('≈')")
+    assert page.errors == []

@@ -211,7 +211,7 @@ def test_each_question_is_one_query(question: str, book: Any) -> None:
     ]
 
 
-def test_curves_have_a_row_for_each_update_whoever_reported_its_facts(book: Any) -> None:
+def test_curves_have_a_row_for_each_update_no_matter_who_reported_its_facts(book: Any) -> None:
     """The rollouts of a group that was used twice count once, at its first update; uses count each."""
     rows = {row["gradient_step"]: row for row in book.rollout_curves().to_pylist()}
     assert set(rows) == {10, 11, 12}
@@ -236,6 +236,12 @@ def test_curves_have_a_row_for_each_update_whoever_reported_its_facts(book: Any)
     assert book.rollout_curves(solved="reward > 5")["group/solved_none"].to_pylist() == [1.0, 1.0, 1.0]
     with pytest.raises(BadInput, match="policy_version"):
         book.rollout_curves("episode")
+
+
+def test_curves_are_the_same_with_little_memory(book: Any, tuned: Callable[..., None]) -> None:
+    enough = book.rollout_curves()
+    tuned(curve_bytes=1024 * 1024, scan_rows=1)
+    assert book.rollout_curves().equals(enough)
 
 
 def test_prompts_are_counted_in_all_and_in_the_last_fifth_of_training(book: Any) -> None:

@@ -51,7 +51,7 @@ def test_a_file_that_is_registered_again_leaves_no_row_that_says_something_else_
     first = run.save_checkpoint(path=own, score=13.0, env_step=1)
     run.finish()
     again = start(resume="must")
-    own.write_bytes(b"second")  # another life of the framework writes over it
+    own.write_bytes(b"second")  # another attempt of the framework writes over it
     assert again.internals.checkpoints.best_score == 13.0
     second = again.save_checkpoint(path=own, score=9.5, env_step=1)
     rows = again.book.checkpoints().to_pylist()

@@ -23,19 +23,19 @@ NONE = """
 import os, random, signal, sys
 import rollbook
 
-root, algo, seed, life = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+root, algo, seed, attempt = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 run = rollbook.init("pins", f"{algo}-{seed}", seed=seed, config={"algo": algo}, dir=root, sinks=["jsonl"],
-                    resume="must" if life > 1 else "never")
+                    resume="must" if attempt > 1 else "never")
 random.seed(seed)
 gain, begun = {"good": 2.0, "bad": 1.0}[algo], 0
-if life > 1:
+if attempt > 1:
     begun = run.restore().state["iteration"]
 for iteration in range(begun, 12):
     run.log({"test/return": gain * iteration + random.random()}, env_step=iteration)
     run.log_episode(**{"return": gain, "length": iteration}, env_step=iteration)
     if iteration % 3 == 2:
         run.save_checkpoint({"iteration": iteration + 1}, env_step=iteration)
-    if life == 1 and iteration == 7:
+    if attempt == 1 and iteration == 7:
         os.kill(os.getpid(), signal.SIGKILL)
 run.finish()
 assert run.bill()["drops"] == {}, run.bill()
@@ -47,13 +47,13 @@ import gymnasium, numpy as np
 import rollbook
 
 assert np.__version__.startswith("1."), np.__version__
-root, algo, seed, life = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+root, algo, seed, attempt = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 run = rollbook.init("pins", f"{algo}-{seed}", seed=seed, config={"algo": algo}, dir=root, sinks=["jsonl"],
-                    resume="must" if life > 1 else "never")
+                    resume="must" if attempt > 1 else "never")
 env = rollbook.RecordEpisodes(gymnasium.make("CartPole-v1"), run.scope("train"))
 rng = np.random.default_rng(seed)
 begun, weights = 0, np.array([0.0, 0.0, 1.0, 1.0]) if algo == "good" else np.array([0.0, 0.0, -1.0, -1.0])
-if life > 1:
+if attempt > 1:
     saved = run.restore(generators={"numpy": rng})
     begun, weights = saved.state["iteration"], saved.state["weights"]
     assert weights.dtype == np.float64
@@ -69,7 +69,7 @@ for iteration in range(begun, 12):
     if iteration % 3 == 2:
         state = {"iteration": iteration + 1, "weights": weights}
         run.save_checkpoint(state, rng={"numpy": rng}, env_step=iteration)
-    if life == 1 and iteration == 7:
+    if attempt == 1 and iteration == 7:
         os.kill(os.getpid(), signal.SIGKILL)
 run.finish()
 assert run.bill()["drops"] == {}, run.bill()
@@ -101,7 +101,7 @@ def test_rollbook_core_trains_there_and_rollbook_reads_seals_judges_and_ships_it
     clean = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     for algo in ("good", "bad"):
         for seed in range(4):
-            for life in (1, 2):
+            for attempt in (1, 2):
                 command = [
                     str(python),
                     "-W",
@@ -111,12 +111,12 @@ def test_rollbook_core_trains_there_and_rollbook_reads_seals_judges_and_ships_it
                     str(tmp_path / "runs"),
                     algo,
                     str(seed),
-                    str(life),
+                    str(attempt),
                 ]
                 done = subprocess.run(
                     command, env=clean, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE
                 )
-                assert done.returncode == (-signal.SIGKILL if life == 1 else 0), done.stderr
+                assert done.returncode == (-signal.SIGKILL if attempt == 1 else 0), done.stderr
     shutil.copytree(tmp_path / "runs", tmp_path / "copied")
     runs = rollbook.open(tmp_path / "copied")
     before = [book.metrics(["test/return"], x="env_step").to_pylist() for book in runs]

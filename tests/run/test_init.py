@@ -192,7 +192,7 @@ def test_a_configuration_of_any_usual_make_is_kept(start: Start, config: Any) ->
         assert "0.001" in text
 
 
-def test_what_has_no_json_form_in_a_configuration_is_kept_as_its_repr_and_said(start: Start) -> None:
+def test_what_has_no_json_form_in_a_configuration_is_kept_as_its_repr_and_reported(start: Start) -> None:
     with pytest.warns(RollbookWarning, match="config"):
         run = start(config={"lr": 1e-3, "odd": object()})
     assert about(run)["config"]["lr"] == 1e-3

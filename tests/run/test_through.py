@@ -58,13 +58,13 @@ def test_a_restore_goes_back_to_where_the_named_clock_moved_on(start: Start, thr
             write(run, 2, "after the save")
     run.finish("killed")
     after = [2] if through else []
-    for life in (2, 3):  # the same checkpoint again: nothing more and nothing less is kept
+    for attempt in (2, 3):  # the same checkpoint again: nothing more and nothing less is kept
         run = start(resume="must")
         restored = run.restore("last")
         assert restored is not None
         assert restored.clocks["env_step"] == 2
         assert set(map(tuple, steps(run).values())) == {(1, 2, *after)}
-        write(run, 3, f"life {life}")
+        write(run, 3, f"attempt {attempt}")
         if sealed:
             run.finish()
         assert set(map(tuple, steps(run).values())) == {(1, 2, *after, 3)}
@@ -86,7 +86,7 @@ def test_the_first_clock_that_moves_ends_it(start: Start) -> None:
     assert run.book.metrics(["tested"])["tested"].to_pylist() == [1.0]
 
 
-def test_a_checkpoint_before_the_last_row_of_its_life_reaches_to_the_end(start: Start) -> None:
+def test_a_checkpoint_before_the_last_row_of_its_attempt_reaches_to_the_end(start: Start) -> None:
     run = start()
     run.log({"x": 1.0}, env_step=1)
     run.save_checkpoint({"w": 1}, through="env_step")

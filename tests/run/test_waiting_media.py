@@ -53,7 +53,7 @@ def test_their_pixels_can_be_read_meanwhile(book: Any) -> None:
 
 
 @pytest.mark.parametrize("who", ["repair", "keeper", "resume"])
-def test_whoever_comes_next_makes_files_of_them(book: Any, who: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_next_keeper_makes_files_of_them(book: Any, who: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ROLLBOOK_RUN_ID", raising=False)
     if who == "repair":
         assert "6 pictures and films were made of their pixels" in repair(book.path)

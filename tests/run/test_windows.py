@@ -31,7 +31,7 @@ def feed(run: rollbook.Run, first: int, last: int, *, dump_at: tuple[int, ...] =
 
 
 @pytest.mark.parametrize("died", ["killed", "crashed", "same process"])
-def test_after_a_restore_the_next_dump_says_what_it_would_have_said(start: Start, died: str) -> None:
+def test_after_a_restore_the_next_dump_reports_what_it_would_have_reported(start: Start, died: str) -> None:
     whole = start("project", "whole")
     expected = feed(whole, 0, 60, dump_at=(9, 29, 49))
     whole.finish()

@@ -137,7 +137,7 @@ def whole(book: Book) -> list[Any]:
     return [cells_of(book, "a"), cells_of(book, "b"), cells_of(book, "c"), texts]
 
 
-def test_a_source_goes_on_where_it_stopped_in_this_life_and_the_next(tmp_path: Path) -> None:
+def test_a_source_goes_on_where_it_stopped_in_this_attempt_and_the_next(tmp_path: Path) -> None:
     with open_run(tmp_path) as run:
         assert run.write_rows(source(30), source="s") == 30
         assert run.write_rows(source(40), source="s") == 10

@@ -187,7 +187,7 @@ SLOW = {
 
 
 @pytest.mark.parametrize("kind", SLOW)
-def test_four_hundred_clients_that_wait_hold_up_nobody(server: Server, kind: str) -> None:
+def test_four_hundred_clients_that_wait_delay_no_other(server: Server, kind: str) -> None:
     with contextlib.ExitStack() as opened:
         for _ in range(400):
             client = opened.enter_context(socket.create_connection(("127.0.0.1", server.port)))

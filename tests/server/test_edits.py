@@ -51,12 +51,12 @@ def test_tags_notes_and_names_are_kept_in_the_manifest_and_nothing_else_is_touch
     before = everything_but_the_manifest(folder)
     with client_of(folder) as client:
         run = only_run(client)
-        answer = change(client, runs=[run], set={"notes": "good", "name": "ppo best"}, add_tags=["paper"])
+        answer = change(client, runs=[run], set={"notes": "good", "name": "ppo best", "tags": ["paper"]})
         assert answer.status_code == 200, answer.text
         assert answer.json()["refused"] == []
         row = answer.json()["runs"][0]
         assert (row["name"], row["notes"], row["tags"]) == ("ppo best", "good", ["paper"])
-        assert change(client, runs=[run], remove_tags=["paper"]).json()["runs"][0].get("tags", []) == []
+        assert change(client, runs=[run], set={"tags": []}).json()["runs"][0].get("tags", []) == []
     assert everything_but_the_manifest(folder) == before
 
 
@@ -77,7 +77,7 @@ def test_an_edit_of_a_run_that_is_being_written_is_not_overwritten(tmp_path: Pat
         run.log({"a": 1.0}, env_step=1)
         with client_of(tmp_path) as client:
             name = only_run(client)
-            assert change(client, runs=[name], set={"notes": "mine"}, add_tags=["keep"]).status_code == 200
+            assert change(client, runs=[name], set={"notes": "mine", "tags": ["keep"]}).status_code == 200
         run.summary["best"] = 1.0
     about = json.loads((run.folder / "run.json").read_text())
     assert about["status"] == "finished"

@@ -34,7 +34,9 @@ def test_numbers_that_somebody_waits_for_are_read_before_the_others(monkeypatch:
     assert order == ["r0", "r3", "r2", "r1"]
 
 
-def test_of_thousands_of_runs_the_numbers_nobody_waits_for_are_read_at_a_pace(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_thousands_of_runs_the_numbers_that_no_page_waits_for_are_read_at_a_pace(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     rests: list[float] = []
     cache = FactsCache(Readers(4), lambda: None, at_once=4, rest=rests.append)
     rows = [RunRow(f"r{n}", f"folder {n}", {}, ()) for n in range(6)]

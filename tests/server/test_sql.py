@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from page_server import client_of
 from rollbook.errors import BadInput
 from rollbook.server.settings import Limits
 from rollbook.server.shared import sql as locked_sql
+from rollbook.server.shared import sql_process
 from rollbook.server.shared.shapes import Refused
 from rollbook.server.shared.sql import Locked
 
@@ -48,6 +50,28 @@ REFUSED = [
     "nonsense",
     "select '" + "x" * 30_000 + "'",
 ]
+
+
+def test_what_a_library_prints_is_no_answer() -> None:
+    """DuckDB prints the progress of queries that take seconds."""
+    program = """if True:
+        import os, rollbook.server.shared.sql_process as process
+        table = process._Session.table
+        process._Session.table = lambda *words: (os.write(1, b"  3% (~1.0 minutes remaining)"), table(*words))[1]
+        process.main()
+    """
+    child = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert child.stdin is not None
+    assert child.stdout is not None
+    with child:
+        assert sql_process.receive(child.stdout) == ({}, [])  # ready
+        sql_process.send(child.stdin, {"verb": "open", "megabytes": 64, "folders": [], "tables": []})
+        sql_process.receive(child.stdout)
+        asked = {"verb": "table", "query": "select 7 as n", "values": [], "limit": None, "bytes": 1 << 20}
+        sql_process.send(child.stdin, asked)
+        _head, (body,) = sql_process.receive(child.stdout)
+        child.stdin.close()
+    assert sql_process.table_in(body).to_pylist() == [{"n": 7}]
 
 
 def test_one_run_is_asked_by_the_names_of_its_tables(rich: TestClient, run: str) -> None:

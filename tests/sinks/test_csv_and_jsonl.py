@@ -60,7 +60,7 @@ def test_everything_is_written_if_nothing_is_to_be_left_out(write):
     assert table(folder, "metrics.2") == [["time", "attempt", "host/cpu_percent"], ["1700000001.25", "1", "5.0"]]
 
 
-def test_what_is_left_out_can_be_said(write):
+def test_what_is_left_out_can_be_chosen(write):
     folder = write(Csv(leave_out="^x"), {"y": 1.0}, {"x": 5.0})
     assert table(folder) == [["time", "attempt", "y"], ["1700000000.25", "1", "1.0"]]
 

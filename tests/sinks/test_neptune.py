@@ -120,7 +120,7 @@ def test_pictures_go_as_files_of_the_run_only(run):
 
 
 @pytest.mark.parametrize("experiment", [OldExperiment(), NewRun()])
-def test_a_handed_in_experiment_can_be_closed_twice_and_belongs_to_whoever_made_it(run, experiment):
+def test_a_handed_in_experiment_can_be_closed_twice_and_belongs_to_its_maker(run, experiment):
     sink = Neptune(experiment)
     sink.open(run)
     sink.close()

@@ -139,7 +139,7 @@ def test_a_mean_over_tasks_is_that_of_the_seeds_means() -> None:
 
 
 @pytest.mark.parametrize("bad", [[1.0, np.nan, 2.0, 3.0, 4.0], [], [[[1.0]]]])
-def test_scores_nobody_decided_on_are_refused(bad: object) -> None:
+def test_scores_of_unknown_direction_are_refused(bad: object) -> None:
     with pytest.raises(BadInput):
         interval(bad, "mean", rng=rng())  # type: ignore[arg-type]
     with pytest.raises(UnknownOption, match="iqm"):

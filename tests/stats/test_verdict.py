@@ -220,7 +220,7 @@ def test_a_difference_of_one_standard_deviation_is_found_with_sixteen_seeds_on_a
     assert 14 <= seeds <= 17.5
 
 
-def test_said_chances_come_true() -> None:
+def test_stated_chances_come_true() -> None:
     generator = np.random.default_rng(13)
     said, came = [], []
     for number in range(250):

@@ -143,10 +143,10 @@ def test_the_late_evaluation_of_the_checkpoint_one_resumes_from_stays(
     lane = first.lane()
     stream = lane.stream("v")
     stream.log(1.0, env_step=1)
+    lane.chunk("checkpoints", {"checkpoint_id": ["kept"], "path": ["x"]}, 1, env_step=1)
     positions = lane.seq
-    for name in ("kept", "abandoned"):
-        lane.chunk("checkpoints", {"checkpoint_id": [name], "path": ["x"]}, 1, env_step=1)
-        stream.log(2.0, env_step=2)
+    stream.log(2.0, env_step=2)
+    lane.chunk("checkpoints", {"checkpoint_id": ["abandoned"], "path": ["x"]}, 1, env_step=2)
     late = lane.stream("v", at="kept", scope="test")
     late.log(10.0, env_step=1)
     lane.rare({"v": 11.0}, at="kept")

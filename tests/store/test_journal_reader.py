@@ -209,7 +209,7 @@ def test_holes_are_passed_and_a_torn_row_is_no_row(tmp_path: Path) -> None:
         assert found == [{"r": 1}, {"a": 2.0}]
 
 
-def test_rows_of_a_former_life_of_a_segment_are_not_rows(tmp_path: Path) -> None:
+def test_rows_from_an_earlier_use_of_a_segment_are_not_rows(tmp_path: Path) -> None:
     stream = FakeWriter(tmp_path).lane().stream("a", size=1024)
     stream.roll()
     for i in range(stream.capacity):

@@ -105,7 +105,7 @@ def test_no_damaged_field_ends_in_a_traceback_or_hides_the_list(
 
 
 @given(ANYTHING, st.sampled_from([*PAGE, "unknown"]))
-def test_whatever_stands_in_a_field_the_lives_can_be_followed(odd: Any, name: str) -> None:
+def test_whatever_is_in_a_field_the_attempts_can_be_followed(odd: Any, name: str) -> None:
     fields, problems = manifest.clean({**copy.deepcopy(PAGE), name: odd})
     assert isinstance(manifest.chain(fields), dict)
     assert isinstance(manifest.attempts(fields), list)
@@ -122,7 +122,7 @@ def test_a_sound_manifest_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["run.json"]
 
 
-def test_a_pipe_or_a_device_in_place_of_the_manifest_holds_nobody_up(tmp_path: Path) -> None:
+def test_a_pipe_or_a_device_instead_of_the_manifest_blocks_no_reader(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "run.json")
     with pytest.raises(NotARun, match="not a regular file"):
         manifest.read(tmp_path)
@@ -144,7 +144,7 @@ def test_opening_a_run_that_cannot_be_read_says_so(tmp_path: Path) -> None:
     assert "bad-bbbbbbbb" in problem
 
 
-def test_what_a_life_was_started_with_survives_any_number_of_later_ones() -> None:
+def test_what_an_attempt_was_started_with_survives_any_number_of_later_ones() -> None:
     lives: list[dict[str, Any]] = [
         {"config": {"lr": 1, "a": 2}, "seed": 1, "packages": {"torch": "1", "numpy": "2"}},
         {"config": {"lr": 5}, "seed": 2, "packages": {"torch": "2", "numpy": "2"}},
@@ -154,14 +154,14 @@ def test_what_a_life_was_started_with_survives_any_number_of_later_ones() -> Non
         {"config": {}, "seed": 4},
     ]
     fields: dict[str, Any] = {"attempts": []}
-    for n, life in enumerate(lives, 1):
+    for n, attempt in enumerate(lives, 1):
         manifest.close_origin(fields)
         for name in manifest.ORIGIN:
             fields.pop(name, None)
-        fields.update(copy.deepcopy(life))
+        fields.update(copy.deepcopy(attempt))
         fields["attempts"].append({"n": n})
         fields = json.loads(json.dumps(fields))
-    fields["config"]["changed late"] = 1  # by the life that goes on: no other is touched
+    fields["config"]["changed late"] = 1  # by the attempt that goes on: no other is touched
     told = [manifest.origin(fields, n) for n in range(1, len(lives) + 1)]
     assert told == [*lives[:-1], {"config": {"changed late": 1}, "seed": 4}]
     assert "origin" not in manifest.attempts(fields)[0]

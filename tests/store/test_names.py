@@ -73,7 +73,7 @@ def test_live_rows_and_sealed_rows_of_odd_names_are_the_same(keys: list[str], fi
                 assert column in (key, f"value/{key}")
 
 
-def test_a_key_beside_its_namesake_under_value_is_read_while_the_run_lives(tmp_path: Path) -> None:
+def test_a_key_and_its_namesake_under_value_are_read_while_the_run_is_alive(tmp_path: Path) -> None:
     with rollbook.init("p", "r", dir=str(tmp_path), sinks=[], keeper="inline") as run:
         for step in range(50):
             run.log({"loss": 1.0, "value/loss": 2.0}, env_step=step)

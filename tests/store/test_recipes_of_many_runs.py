@@ -104,7 +104,7 @@ def _compare(connection: Any, books: list[Book]) -> None:
     assert samples == [("odd", 190.0)]
 
 
-def test_views_of_a_place_name_its_pieces_and_count_the_same(
+def test_views_of_a_remote_name_its_pieces_and_count_the_same(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     duckdb = pytest.importorskip("duckdb")

@@ -437,7 +437,7 @@ def accelerate() -> Frame:
     assert only("my-project").config["lr"] == 0.1
 
 
-@around("adapters/lightning.md", "doors")
+@around("adapters/lightning.md", "loggers")
 def lightning() -> Frame:
     from lightning import Trainer
     from lightning.fabric import Fabric
@@ -456,7 +456,7 @@ def lightning() -> Frame:
     assert sum(len(book.series("mine")) for book in rollbook.open("runs")) == 2
 
 
-@around("adapters/rsl_rl.md", "doors")
+@around("adapters/rsl_rl.md", "loggers")
 def rsl_rl() -> Frame:
     from rsl_rl.runners import OnPolicyRunner
 
@@ -473,7 +473,7 @@ def rsl_rl() -> Frame:
     assert only("anymal").series("Train/mean_reward", x="step").x.tolist() == [0, 1]
 
 
-@around("adapters/optuna.md", "doors", {"100": "6"})
+@around("adapters/optuna.md", "loggers", {"100": "6"})
 def optuna() -> Frame:
     import optuna
 

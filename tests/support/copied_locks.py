@@ -72,7 +72,7 @@ def use_every_lock(folder: Path) -> None:
     other = folder / "other"
     other.mkdir()
     (other / "progress.csv").write_text("step,a\n1,2.0\n")
-    assert laid_out(other)
+    assert laid_out(other)[0]
     own = Lock(str(run.folder))
     assert own.acquire()
     assert own.taken()

@@ -98,7 +98,7 @@ def record_rich(folder: Path) -> str:
                     env_step=step * 10,
                 )
                 run.log_image("eval/view", np.full((4, 4, 3), 255, dtype=np.uint8), env_step=step * 10)
-                evidence = '{"episode_id": "e120"}'
+                evidence = '{"episode_id": "e120", "key": "update/kl"}'
                 run.record(
                     "alerts",
                     {

@@ -41,18 +41,18 @@ LOADED = (
 def started_server() -> Iterator[dict[str, str]]:
     """A process that forks sealing children; the variables that tell other processes of it."""
     with tempfile.TemporaryDirectory(prefix="forks-") as folder:
-        path = os.path.join(folder, "door")
-        door = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        door.bind(path)
-        door.listen(128)
+        path = os.path.join(folder, "listener")
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        listener.bind(path)
+        listener.listen(128)
         server = subprocess.Popen(
-            [sys.executable, os.path.abspath(__file__), str(door.fileno())],
-            pass_fds=[door.fileno()],
+            [sys.executable, os.path.abspath(__file__), str(listener.fileno())],
+            pass_fds=[listener.fileno()],
             env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)},
             stdin=subprocess.PIPE,
             start_new_session=True,
         )
-        door.close()
+        listener.close()
         support = os.path.dirname(os.path.abspath(__file__))
         paths = [os.path.join(support, "started"), support, os.environ.get("PYTHONPATH", "")]
         yield {VARIABLE: path, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
@@ -137,7 +137,7 @@ class Child:
         return self.returncode
 
 
-def serve(door: socket.socket) -> None:
+def serve(listener: socket.socket) -> None:
     """Fork a child for each connection, and tell its number and in the end its status; until stdin ends."""
     import selectors
 
@@ -149,7 +149,7 @@ def serve(door: socket.socket) -> None:
     signal.signal(signal.SIGCHLD, lambda *_: None)
     waiting: dict[int, socket.socket] = {}
     selector = selectors.DefaultSelector()
-    for source in (sys.stdin, ended, door):
+    for source in (sys.stdin, ended, listener):
         selector.register(source, selectors.EVENT_READ)
     while True:
         ready = {key.fileobj for key, _ in selector.select()}
@@ -163,8 +163,8 @@ def serve(door: socket.socket) -> None:
                     break
                 with waiting.pop(pid) as answers:
                     tell(answers, os.waitstatus_to_exitcode(status))
-        if door in ready:
-            answers, _address = door.accept()
+        if listener in ready:
+            answers, _address = listener.accept()
             answers.settimeout(10)  # somebody may have been killed in between
             with contextlib.suppress(OSError):
                 message, descriptors, _flags, _address = socket.recv_fds(answers, 1 << 20, 1)

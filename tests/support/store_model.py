@@ -147,17 +147,17 @@ class World:
     def __init__(self, seed: int, commits: Any = Commits, mergers: Any = None, sweep: Any = None, read: Any = None):
         self.random = Random(seed)
         self.store, self.late = Store(), []
-        self.lives = 0
+        self.attempts = 0
         self.folders = {name: Folder(name) for name in ORIGINS}
-        self.commits = {name: commits("run/", name, self.life) for name in ORIGINS}
-        self.keepers = {(n, k): commits("run/", n, self.life) for n in ORIGINS for k in (0, 1)}
-        self.mergers = {name: (mergers or commits)("run/", name, self.life) for name in ORIGINS}
+        self.commits = {name: commits("run/", name, self.attempt) for name in ORIGINS}
+        self.keepers = {(n, k): commits("run/", n, self.attempt) for n in ORIGINS for k in (0, 1)}
+        self.mergers = {name: (mergers or commits)("run/", name, self.attempt) for name in ORIGINS}
         self.sweeping, self.reading = sweep or (lambda world, c: c.sweep()), read or (lambda world, c: read_all(c))
         self.known = dict.fromkeys(ORIGINS, False)  # what a folder remembers: that it was in the store once
 
-    def life(self) -> str:
-        self.lives += 1
-        return str(self.lives)
+    def attempt(self) -> str:
+        self.attempts += 1
+        return str(self.attempts)
 
     def run(self, turns: int = 260) -> None:
         """All of it; raises Broken."""

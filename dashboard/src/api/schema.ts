@@ -16,13 +16,13 @@ export interface Alert {
   evidence: Cell;
   source: string;
   attempt: number | null;
+  key?: string;
 }
 
 /** How many alerts there are. */
 export interface AlertsAnswer {
   took_ms: number;
   total: number;
-  by_run: { [name: string]: { [name: string]: number } };
   newest: Alert[];
   findings?: Finding[];
   looked_at?: number;
@@ -345,9 +345,7 @@ export interface EditAnswer {
 /** Changes to the manifests of some runs. */
 export interface EditAsk {
   runs: string[];
-  set?: Fields | null;
-  add_tags?: string[];
-  remove_tags?: string[];
+  set: Fields;
 }
 
 /** Why one entry of many is empty; the others are not. */
@@ -533,7 +531,6 @@ export interface Hello {
   live: number;
   writable: boolean;
   edit_token: string;
-  notebook: boolean;
   only: string | null;
   limits: Limits;
   colors: { [name: string]: number[] };
@@ -740,7 +737,6 @@ export interface NoveltyPoint {
   rows: number;
   new: number;
   repeated: number;
-  share_new: number | "-Infinity" | "Infinity" | "NaN" | null;
 }
 
 /** One rollout with its turns, all its fates, and its task over training. */
@@ -894,6 +890,7 @@ export interface RolloutsAnswer {
   offset: number;
   columns: Column[];
   rows: RolloutRow[];
+  fates?: { [name: string]: number };
 }
 
 /** Which rollouts. */
@@ -1087,7 +1084,6 @@ export interface SeriesEntry {
   kind: "envelope" | "none" | "raw";
   n?: number;
   rows?: number;
-  non_finite?: number;
   arrays?: { [name: string]: Array };
   bad?: { [name: string]: Array } | null;
   span?: [number, number] | null;

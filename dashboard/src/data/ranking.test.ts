@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { CompareAnswer } from "../api/names.ts";
-import { decidedPairs, isLowerBetter, pairOf, ranked, runNext } from "./ranking.ts";
+import { decidedPairs, isLowerBetter, pairOf, ranked, runNext, whyNone } from "./ranking.ts";
 
 type Pair = CompareAnswer["pairs"][number];
 
@@ -44,10 +44,18 @@ describe("the ranking", () => {
   test("has a group without a value last, and never ahead of one", () => {
     const order = ranked([group("none", null), group("low", 0), group("high", 10)], pairs);
     expect(order.map(({ group }) => group.name)).toEqual(["high", "low", "none"]);
-    expect(order.at(-1)?.sign).toBe("≈");
+    expect(order.map(({ sign, scored }) => [sign, scored])).toEqual([
+      ["", true],
+      [">", true],
+      ["", false],
+    ]);
   });
   test("of one group is that group", () => {
-    expect(ranked([group("a", 1)], [])).toEqual([{ group: group("a", 1), sign: "" }]);
+    expect(ranked([group("a", 1)], [])).toEqual([{ group: group("a", 1), sign: "", scored: true }]);
+  });
+  test("counts why a group has no score", () => {
+    const missing = ["still running", "did not finish", "still running"].map((why) => ({ why }));
+    expect(whyNone(missing)).toBe("2 still running, 1 did not finish");
   });
 });
 

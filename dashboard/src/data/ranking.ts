@@ -33,20 +33,28 @@ export function isLowerBetter(pairs: Pairs): boolean {
 
 export interface Ranked<G> {
   group: G;
-  /** How it stands to the one before: ">" decided, "≈" not; "" of the first. */
+  /** How it stands to the one before: ">" decided, "≈" not; "" of the first, and of one without a score. */
   sign: ">" | "≈" | "";
+  scored: boolean;
 }
 
-/** Groups, the best first. One without a value comes last. */
+/** Groups, the best first. One without a score comes last, and nothing is said of how it stands. */
 export function ranked<G extends { name: string; centre: Num }>(groups: readonly G[], pairs: Pairs): Ranked<G>[] {
   const turn = isLowerBetter(pairs) ? -1 : 1;
   const size = (group: G): number => (Number.isFinite(num(group.centre)) ? turn * num(group.centre) : -Infinity);
   const order = [...groups].sort((a, b) => (size(a) === size(b) ? 0 : size(b) - size(a)));
   return order.map((group, i) => {
-    const before = order[i - 1];
-    if (!before) return { group, sign: "" };
-    return { group, sign: pairOf(pairs, before.name, group.name)?.verdict === "better" ? ">" : "≈" };
+    const [before, scored] = [order[i - 1], Number.isFinite(num(group.centre))];
+    if (!before || !scored) return { group, scored, sign: "" };
+    return { group, scored, sign: pairOf(pairs, before.name, group.name)?.verdict === "better" ? ">" : "≈" };
   });
+}
+
+/** Why a group has no score, counted: "2 still running, 1 did not finish"; "" where it has no run. */
+export function whyNone(missing: readonly { why: string }[]): string {
+  const counts = new Map<string, number>();
+  for (const { why } of missing) counts.set(why, (counts.get(why) ?? 0) + 1);
+  return [...counts].map(([why, n]) => `${n} ${why}`).join(", ");
 }
 
 export const decidedPairs = (pairs: Pairs): number =>

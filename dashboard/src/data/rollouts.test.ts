@@ -1,7 +1,7 @@
 import { chosenEpisodes } from "./episodes.ts";
 import { expect, test } from "vitest";
 import type { PromptRow } from "../api/names.ts";
-import { chosenPrompts, chosenRollouts } from "./rollouts.ts";
+import { askedLast, callsOf, chosenPrompts, chosenRollouts } from "./rollouts.ts";
 
 const rows = [
   { id: "a", cells: { item: "four", prompt: "2 + 2?", group: "g", task_id: "t", reward: 1 } },
@@ -51,4 +51,19 @@ test("episodes are filtered as by the server, conditions but that of a scope are
   expect(of({ box: { x: "env_step", x0: 15, x1: 40, y: "return", y0: 2, y1: 9 } })).toEqual(["c"]);
   expect(of({ sort: [{ column: "return", descending: false }] })).toEqual(["b", "a", "c"]);
   expect(of({ where: '"return" > 1' })).toBe(undefined);
+});
+
+test("tool calls read as calls, however a server writes them, and anything else stays as it is", () => {
+  expect(callsOf('[{"name": "read", "arguments": {"lines": "0-9", "all": true}}]')).toBe('read(lines="0-9", all=true)');
+  expect(callsOf('[{"function": {"name": "run", "arguments": "{\\"n\\": 2}"}}, {"name": "stop"}]')).toBe(
+    "run(n=2); stop()",
+  );
+  for (const odd of ["no json", "3", "null", '[{"tool": "x"}]', '[{"name": "f", "arguments": "half {"}]'])
+    expect(callsOf(odd)).toBe(odd);
+});
+
+test("of a prompt with a system message the question is shown", () => {
+  expect(askedLast("system: You are careful.\nuser: 2 + 2?")).toBe("2 + 2?");
+  expect(askedLast("user: 2 + 2?")).toBe("2 + 2?");
+  expect(askedLast("2 + 2?")).toBe("2 + 2?");
 });

@@ -32,6 +32,45 @@ export function chosenPrompts(rows: readonly PromptRow[], query: PromptsQuery): 
   return found;
 }
 
+/** The condition that rollouts of a fate fulfil. */
+export function conditionOf(fate: string): string {
+  if (fate === "used") return "used and reason is null";
+  if (fate === "no fate yet") return "used is null";
+  return fate === "dropped" ? "not used and reason is null" : `reason = '${fate.replaceAll("'", "''")}'`;
+}
+
+/** What a prompt asks last: of messages in a row, "system: …", "user: …", the last one. */
+export function askedLast(prompt: string): string {
+  const last = prompt.lastIndexOf("\nuser: ");
+  return last < 0 ? prompt.replace(/^user: /, "") : prompt.slice(last + "\nuser: ".length);
+}
+
+interface Call {
+  name?: unknown;
+  arguments?: unknown;
+  function?: { name?: unknown; arguments?: unknown };
+}
+
+/** Tool calls in a line, `read(lines="0-9")`; what is no list of calls stays as it is. */
+export function callsOf(json: string): string {
+  try {
+    const read: unknown = JSON.parse(json);
+    const all = (Array.isArray(read) ? read : [read]) as Call[];
+    return all
+      .map((call) => {
+        const { name, arguments: given } = call.function ?? call;
+        if (typeof name !== "string") throw new TypeError("no call");
+        let words: unknown = given ?? {};
+        if (typeof words === "string") words = JSON.parse(words); // as some servers send them
+        const listed = Object.entries(words as object).map(([word, v]) => `${word}=${JSON.stringify(v)}`);
+        return `${name}(${listed.join(", ")})`;
+      })
+      .join("; ");
+  } catch {
+    return json;
+  }
+}
+
 export function solvedOf({ solved, rollouts }: PromptRow): "never" | "sometimes" | "always" {
   return solved === 0 ? "never" : solved === rollouts ? "always" : "sometimes";
 }

@@ -30,15 +30,15 @@ def as_picture(pixels: object, layout: str = "CHW") -> NDArray:
     return array.transpose([layout.index(axis) for axis in "HWC"])
 
 
-def as_grid(pictures_NHWC: NDArray, columns: int = 8) -> NDArray:
-    """A batch of images as a grid, at most `columns` per row; empty cells are black."""
+def as_grid(pictures_NHWC: NDArray) -> NDArray:
+    """A batch of images as a grid, at most eight per row; empty cells are black."""
     import numpy as np
 
     n, height, width, channels = pictures_NHWC.shape
     if n == 1:
         only: NDArray = pictures_NHWC[0]
         return only
-    across = min(columns, n) or 1
+    across = min(8, n) or 1
     down = -(-n // across)
     grid = np.zeros((down * height, across * width, channels), dtype=pictures_NHWC.dtype)
     for i, picture in enumerate(pictures_NHWC):

@@ -43,12 +43,39 @@ def keep_config(run: Any, settings: Mapping[str, object]) -> None:
     config.update({str(key): value for key, value in settings.items() if key not in config})
 
 
+def reached(run: Any) -> dict[str, int]:
+    """The highest reading of each clock in the run's effective history, earlier attempts included."""
+    highest: dict[str, int] = {}
+    for _value, clocks, _time in run.internals.latest().values():
+        for name, reading in clocks.items():
+            if reading is not None:
+                highest[name] = max(highest.get(name, 0), reading)
+    return highest
+
+
+def options_of(project: str | None, run_options: Mapping[str, object] | None) -> dict[str, object]:
+    """The arguments of `rollbook.init` that a user gave to an adapter, whose `project` is one of them."""
+    return {**(run_options or {}), **({} if project is None else {"project": project})}
+
+
+def needed(run: object, who: str, part: str) -> Any:
+    """The run that `find_run` found.
+
+    Raises:
+      BadInput: there is none: the user passed run=False.
+    """
+    if run is None:
+        raise BadInput(f"{who}(run=False) would record nothing: leave the {part} out instead")
+    return run
+
+
 def find_run(
     run: object,
     *,
     project: str,
     name: str,
     options: Mapping[str, object] | None = None,
+    defaults: Mapping[str, object] | None = None,
     seed: int | None = None,
 ) -> tuple[Run | None, bool]:
     """The run to write to, and whether it was opened here (the adapter then finishes it).
@@ -56,7 +83,8 @@ def find_run(
     Args:
       run: a run or a scope of a run. None uses the current run or opens one; False records nothing.
       project, name: of a run that has to be opened. Made valid as folder names.
-      options: further arguments of `rollbook.init`; they override the above.
+      options: further arguments of `rollbook.init`; they override the above. If any is given, a new run is opened.
+      defaults: what the adapter knows about a run that has to be opened; `options` override it.
     Raises:
       BadInput: `run` has another type.
     """
@@ -71,7 +99,7 @@ def find_run(
         from rollbook.sinks import QUIET
 
         arguments: dict[str, Any] = {"project": project, "name": name, "seed": seed, "sinks": QUIET}
-        arguments.update(options or {})
+        arguments |= {**(defaults or {}), **(options or {})}
         opened = init(
             clean_name(arguments.pop("project"), "runs"), clean_name(arguments.pop("name"), "run"), **arguments
         )

@@ -16,7 +16,7 @@ import re
 from pathlib import Path
 
 from rollbook.adapters import _versions
-from rollbook.adapters._run import find_run
+from rollbook.adapters._run import find_run, keep_config, needed
 from rollbook.adapters._verl_rollouts import Rollouts, join
 from rollbook.errors import BadInput
 from rollbook.ground.bill import Bill
@@ -107,11 +107,8 @@ class Backend:
             self.run.finish("crashed" if exit_code else "finished")
 
     def _keep_config(self, config: Mapping[str, Any]) -> None:
-        stored = self.run.run.config
-        stored.update({key: value for key, value in config.items() if key not in stored})
         version = _versions.installed("verl")
-        if version is not None and "verl_version" not in stored:
-            stored["verl_version"] = version
+        keep_config(self.run, config if version is None else {**config, "verl_version": version})
 
 
 class Tracking:
@@ -304,21 +301,12 @@ class _Dumps:
 def _run_for(
     project: str, name: str, trainer: Mapping[str, Any], run: object, options: dict[str, Any]
 ) -> tuple[Any, bool]:
-    if run is not None:
-        run_and_owner = find_run(run, project="", name="")
-        if run_and_owner[0] is None:
-            raise BadInput("run=False would record nothing: leave the back end 'rollbook' out instead")
-        return run_and_owner
-    if not options:
-        from rollbook.run.current import current_run
-
-        current = current_run()
-        if current is not None:
-            return current, False
-    options.setdefault("clocks", ("train_iter",))
+    defaults: dict[str, object] = {"clocks": ("train_iter",)}
     if trainer.get("total_training_steps"):
-        options.setdefault("total", {"step": int(trainer["total_training_steps"])})
-    return find_run(None, project=project, name=name, options=options)
+        defaults["total"] = {"step": int(trainer["total_training_steps"])}
+    wanted = options if run is None else None
+    found, owned = find_run(run, project=project, name=name, options=wanted, defaults=defaults)
+    return needed(found, "Backend", "back end 'rollbook'"), owned
 
 
 def _native() -> Any:

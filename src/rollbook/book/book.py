@@ -40,7 +40,7 @@ from rollbook.book.read_context import Context
 from rollbook.book.results import all_marks, results_written, summary_of
 from rollbook.book.rollout import Rollout, find_rollout
 from rollbook.book.rollout_curves import RolloutQueries
-from rollbook.book.rollout_questions import answer_query
+from rollbook.book.rollout_questions import answer_query, worst_tokens
 from rollbook.book.row_groups import RowGroups
 from rollbook.book.run_fields import RunFields
 from rollbook.book.scan import Scan, scan_of
@@ -476,9 +476,18 @@ class Book(RunFields):
         queries = self._rollout_queries()
         query = queries.curves(x, mode, queries.SOLVED if solved is None else one_condition(solved))
         folder = os.path.abspath(layout.data_folder(self._folder))
+        most_bytes = TUNING.curve_bytes // (2 if queries.in_one_pass else 1)  # rows of the journal are decoded beside
         # One thread: of 500,000 rollouts it takes less memory and less processor time than two.
-        database = Database(self._stream, folder, self.files.leave_out, threads=1)
-        return in_utc(database.arrow(query, self._tables()))
+        bounded, free = (
+            Database(self._stream, folder, self.files.leave_out, threads=1, most_bytes=most)
+            for most in (most_bytes, None)
+        )
+        try:
+            return in_utc(bounded.arrow(query, self._tables()))
+        except BadInput as err:  # a condition of the caller's may need all rows in memory, as a median does
+            if "Out of Memory" not in str(err):
+                raise
+        return in_utc(free.arrow(query, self._tables()))
 
     @suggesting
     def rollout_prompts(
@@ -513,7 +522,7 @@ class Book(RunFields):
 
         Args:
           question: "fates", "history" (of one prompt), "prompts" (`rollout_prompts`), "groups" (that taught nothing),
-            "staleness", "gaps" (between sampler and trainer), "tokens" (of the 200 rollouts with the largest gaps),
+            "staleness", "gaps" (between sampler and trainer), "tokens" (of the 20 rollouts with the largest gaps),
             "tools", "time", "words" (in rewarded answers), "lost".
           rollout_id: for "history": one rollout of the prompt.
           limit: the maximum number of rows.
@@ -524,8 +533,11 @@ class Book(RunFields):
         if question == "prompts":
             prompts = self.rollout_prompts()
             return prompts if limit is None else prompts.slice(0, limit)
+        ask = partial(self._database.arrow, tables=self._tables())
+        if question == "tokens":
+            return worst_tokens(ask, lambda query, which: ask(query, among={"tokens": which}), limit)
         most = "" if limit is None else f" limit {int(limit)}"
-        answer = in_utc(self._database.arrow(f"{answer_query(question, rollout_id)}{most}", self._tables()))
+        answer = in_utc(ask(f"{answer_query(question, rollout_id)}{most}"))
         if question == "history" and not answer.num_rows:
             self.rollout(str(rollout_id))
         return answer

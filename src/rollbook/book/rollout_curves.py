@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from rollbook.book.completions import completions
 from rollbook.book.late_facts import view
-from rollbook.book.rollout_questions import FATE, ROLLOUT_QUESTIONS, answer_query
+from rollbook.book.rollout_questions import FATE, ROLLOUT_QUESTIONS, answer_query, worst_tokens
 from rollbook.errors import BadInput
 from rollbook.ground.expressions import literal, quoted
 from rollbook.ground.tables import TABLES
@@ -68,16 +68,17 @@ class RolloutQueries:
       SOLVED: default condition for a solved task: a reward above the middle of the run's lowest and highest.
       FATE: what became of a rollout, as an expression over `rollouts_now`.
       QUESTIONS: question -> what it asks.
-      answer: the query for a question.
+      answer: the query for a question; `worst_tokens` asks that one of several queries.
     """
 
     FATE: ClassVar = FATE
     QUESTIONS: ClassVar = ROLLOUT_QUESTIONS
     answer = staticmethod(answer_query)
+    worst_tokens = staticmethod(worst_tokens)
     SOLVED: ClassVar = _MIDDLE.format("rollouts")
 
     def __init__(self, columns: Mapping[str, Collection[str]], in_one_pass: bool = False) -> None:
-        self._columns, self._in_one_pass = columns, in_one_pass
+        self._columns, self.in_one_pass = columns, in_one_pass
         self._rows, self._facts = ("own", "facts") if in_one_pass else ("rollouts", "fates")
 
     def now(self, of: str = "") -> str:
@@ -194,7 +195,7 @@ class RolloutQueries:
         own = [
             f"{name} as materialized (select {', '.join(map(quoted, needed[table]))} from {table}), "
             for name, table in ((self._rows, "rollouts"), (self._facts, "fates"))
-            if self._in_one_pass
+            if self.in_one_pass
         ]
         return f"""{"".join(own)}now as not materialized (select * exclude ({", ".join(map(quoted, unread))})
       from ({view("rollouts_now", needed, sources=(self._rows, self._facts))}))"""

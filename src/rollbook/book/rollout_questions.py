@@ -6,6 +6,10 @@ questions, too; they have their own methods.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import pyarrow as pa
+
 from rollbook.errors import BadInput, did_you_mean
 from rollbook.ground.expressions import literal
 
@@ -28,8 +32,8 @@ FATE = """case when used is null then 'no fate yet' when not used then coalesce(
   when reason is not null then reason else 'used' end"""
 """What became of a rollout, in a word."""
 
-_MOST_UNUSUAL = 200
-"""The rollouts whose tokens are compared: those with the largest gaps."""
+_MOST_UNUSUAL = (20, 200)
+"""The rollouts whose tokens are compared: those with the largest gaps; more only if these have no lists."""
 
 _FATES = f"""select {FATE} as fate, count(*) as rollouts, count(distinct "group") as groups,
     sum(sampled_tokens)::bigint as sampled_tokens, avg(reward) as reward
@@ -49,23 +53,31 @@ _GAPS = """select rollout_id, gap_max, gap_mean, ratio_max, clipped, staleness, 
     coalesce(gradient_step, policy_version) as at, task_id
   from rollouts_now where gap_max is not null order by gap_max desc, rollout_id"""
 # Lists of the trainer may be one row for the whole rollout (without a turn): they are cut where the turn begins.
-_TOKENS = f"""with worst as (select rollout_id, max(gap_max) as gap_max from fates group by 1
-    order by 2 desc nulls last, 1 limit {_MOST_UNUSUAL}),
-  own as (select t.* from tokens t semi join worst using (rollout_id)),
-  late as (select rollout_id, any_value(trainer_logprobs) as logprobs from own
-    where turn is null and trainer_logprobs is not null group by 1),
+_CELLS = """with listed as {kept} (select rollout_id, turn, first, ids, sampler_logprobs, trainer_logprobs from tokens),
+  own as (select * from listed where sampler_logprobs is not null),
+  late as (select rollout_id, trainer_logprobs as logprobs from listed
+    where turn is null and trainer_logprobs is not null and sampler_logprobs is null),
   pairs as (select o.rollout_id, o.turn, o.ids, o.sampler_logprobs as sampler, coalesce(o.trainer_logprobs,
       l.logprobs[coalesce(o.first, 0) + 1 : coalesce(o.first, 0) + len(o.sampler_logprobs)])::double[] as trainer
-    from own o left join late l using (rollout_id) where o.ids is not null and o.sampler_logprobs is not null),
-  cells as (select rollout_id, turn, unnest(range(len(ids))) as place, unnest(ids) as token,
+    from own o left join late l using (rollout_id)),
+  cells as (select rollout_id, turn, unnest(range(len(sampler))) as place, unnest(ids) as token,
       unnest(trainer) - unnest(sampler) as gap
-    from pairs where len(ids) = len(sampler) and len(ids) = len(trainer))
+    from pairs where len(sampler) = len(trainer) and len(ids) = len(sampler))"""
+_TOKENS = f"""{_CELLS.format(kept="materialized")}
   select token::bigint as token, count(*) as times, avg(abs(gap)) as gap_mean, max(abs(gap)) as gap_max,
-    max_by(rollout_id, abs(gap)) as rollout_id, max_by(turn, abs(gap)) as turn, max_by(place, abs(gap)) as place
+    max_by(rollout_id, abs(gap)) as rollout_id, max_by(turn, abs(gap)) as turn,
+    max_by(place, abs(gap)) as place
   from cells where not isnan(gap) group by 1 order by gap_max desc, token"""
-_TOOLS = """select t.name, count(*) as calls, count(t.error) as failed, count(t.error) / count(*) as share,
-    median(t.seconds) as seconds, quantile_cont(t.seconds, 0.95) as slow, any_value(t.error) as error
-  from turns t where t.role = 'tool' group by 1 order by failed desc, calls desc"""
+_HAS_TRAINER = "select 1 from tokens where trainer_logprobs is not null limit 1"
+_REPORTED = """select rollout_id from fates semi join (select rollout_id from tokens where turn is not null)
+    using (rollout_id) where gap_max is not null and not isnan(gap_max) group by 1 order by max(gap_max) desc, 1"""
+_COMPUTED = f"""{_CELLS.format(kept="not materialized")} select rollout_id from cells where not isnan(gap) group by 1
+  order by max(abs(gap)) desc, 1"""
+# One list of both quantiles: each would keep all seconds in memory.
+_TOOLS = """with t as (select name, count(*) as calls, count(error) as failed, any_value(error) as error,
+      quantile_cont(seconds, [0.5, 0.95]) as cuts from turns where role = 'tool' group by 1)
+  select name, calls, failed, failed / calls as share, cuts[1] as seconds, cuts[2] as slow, error
+  from t order by failed desc, calls desc"""
 _PARTS = ("model", "tools", "reward", "queue")
 _TIME = f"""select part, seconds, seconds / sum(seconds) over () as share from (
     select unnest([{", ".join(f"'{part}'" for part in _PARTS)}]) as part,
@@ -93,6 +105,29 @@ _QUERIES = {
     "fates": _FATES, "history": _HISTORY, "groups": _GROUPS, "staleness": _STALENESS, "gaps": _GAPS, "tokens": _TOKENS,
     "tools": _TOOLS, "time": _TIME, "words": _WORDS, "lost": _LOST,
 }  # fmt: skip
+
+
+def worst_tokens(
+    ask: Callable[[str], pa.Table], among: Callable[[str, str], pa.Table], limit: int | None = None
+) -> pa.Table:
+    """The answer to `tokens`. What the fates say of the gaps decides whose token lists are read.
+
+    Args:
+      ask: the answer to a query.
+      among: the same where the table tokens has only the rows that meet a condition.
+    """
+    query = _TOKENS if limit is None else f"{_TOKENS} limit {limit}"
+    first, more = _MOST_UNUSUAL
+
+    def answer(ranking: str) -> pa.Table:
+        ids = ask(ranking)["rollout_id"].to_pylist()
+        return among(query, f"rollout_id in ({', '.join(literal(str(name)) for name in ids) or 'null'})")
+
+    found = answer(f"{_REPORTED} limit {first}")
+    if not found.num_rows and ask(_HAS_TRAINER).num_rows:
+        found = answer(f"{_REPORTED} limit {more}")
+        found = found if found.num_rows else answer(f"{_COMPUTED} limit {first}")
+    return found
 
 
 def answer_query(question: str, rollout_id: str | None = None) -> str:

@@ -8,6 +8,9 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
+import tempfile
+import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
@@ -26,6 +29,10 @@ from rollbook.ground.optional import need
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
+
+
+_SPACE = 16
+"""Free space of the temporary folder, in multiples of the memory."""
 
 
 def unique_samples(columns: Iterable[str], table: str = "samples") -> str:
@@ -145,24 +152,31 @@ class Database:
       leave_out: receives {path: problem} of parts that cannot be read; the next scan omits them.
       beside: another one of the same folder, whose DuckDB it shares; its views are its own.
       threads: of DuckDB; None: one for each core. Each keeps its own part of what is grouped and sorted in memory.
+      most_bytes: of DuckDB's memory; what is beyond waits in the system's temporary folder, if that has space. None: as
+        DuckDB decides.
     """
 
     unique_samples = staticmethod(unique_samples)
 
     def __init__(
         self, scan: Callable[[str, int], Scan], folder: str, leave_out: Callable[[dict[str, str]], None] | None = None,
-        beside: Database | None = None, threads: int | None = None,
+        beside: Database | None = None, threads: int | None = None, most_bytes: int | None = None,
     ) -> None:  # fmt: skip
         self._scan, self._folder, self._leave_out, self._beside = scan, folder, leave_out, beside
         self._threads = {} if threads is None else {"threads": threads}
+        self._most_bytes = most_bytes
         self._connections: dict[bool, Any] = {}
 
-    def sql(self, query: str, tables: Iterable[str], *, unlocked: bool = False, of: str | pa.Table = "") -> Any:
+    def sql(
+        self, query: str, tables: Iterable[str], *, unlocked: bool = False, of: str | pa.Table = "",
+        among: Mapping[str, str] | None = None,
+    ) -> Any:  # fmt: skip
         """The result as a DuckDB relation: `.fetchall()`, `.df()`, `.pl()`, `.to_arrow_table()`.
 
         Args:
           of: a condition on the rows of views such as `rollouts_now`, or a table with the column of their ids; other
             rows, and the late facts of other rows, are not read.
+          among: table -> a condition; its other rows are not read.
 
         Raises:
           BadInput: DuckDB rejects the query, or it does more than read; the message has DuckDB's reason.
@@ -185,7 +199,7 @@ class Database:
                 shown = {name: self._scanned(connection, name, tries) for name in named}
                 scans += shown.values()
                 for name in named if _is_all(of) else plain:
-                    _create(connection, name, name, shown[name])
+                    _create(connection, name, name, shown[name], (among or {}).get(name, ""))
                 for name in views:
                     columns = {table: shown[table].columns for table in VIEWS[name][:2]}
                     with _plain_errors(duckdb, [*known, *VIEWS]):
@@ -212,9 +226,11 @@ class Database:
                 return answer
         raise Damaged(f"{self._folder}: the query found its files gone or damaged {Scan.TRIES} times: {why}")
 
-    def arrow(self, query: str, tables: Iterable[str], of: str | pa.Table = "") -> pa.Table:
+    def arrow(
+        self, query: str, tables: Iterable[str], of: str | pa.Table = "", among: Mapping[str, str] | None = None
+    ) -> pa.Table:
         """The result as an Arrow table."""
-        relation = self.sql(query, tables, of=of)
+        relation = self.sql(query, tables, of=of, among=among)
         with _plain_errors(need("duckdb", extra="sql", why="sql()")):
             return _as_arrow(relation)
 
@@ -230,7 +246,9 @@ class Database:
         if unlocked not in self._connections and self._beside is not None:
             self._connections[unlocked] = self._beside._connection(duckdb, unlocked).cursor()
         elif unlocked not in self._connections:
-            connection = duckdb.connect(config={"python_enable_replacements": unlocked, **self._threads})
+            connection = duckdb.connect(config={
+                "python_enable_replacements": unlocked, **self._threads, **_bounded(self._most_bytes),
+            })  # fmt: skip
             connection.execute("set global TimeZone = 'UTC'")
             with tolerating(duckdb.Error):  # in a notebook without ipywidgets, which has none and refuses to be told
                 connection.execute("set enable_progress_bar = false")  # DuckDB writes it to stdout
@@ -249,6 +267,18 @@ class Database:
         if scan.stream is not None:
             connection.register(f"stream of {name}", scan.stream)
         return scan
+
+
+def _bounded(most_bytes: int | None) -> dict[str, str]:
+    """Settings of DuckDB for this much memory; none if there is no space for what is beyond. It removes its files."""
+    if most_bytes is None:
+        return {}
+    with tolerating(OSError):
+        folder = tempfile.gettempdir()
+        if shutil.disk_usage(folder).free > _SPACE * most_bytes:
+            where = os.path.join(folder, f"rollbook-{uuid.uuid4().hex}")
+            return {"memory_limit": f"{most_bytes >> 20}MiB", "temp_directory": where}
+    return {}
 
 
 def _is_all(of: str | pa.Table) -> bool:

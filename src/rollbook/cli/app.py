@@ -50,6 +50,9 @@ _COMMANDS = {
     "catalogue": ("rollbook.cli.places", "Show what a remote holds, or rebuild its catalogue."),
 }
 
+_METRIC_OPTIONS = ("metric", "metrics", "key", "keys")
+"""Options that name metrics. Each command has one of them; another one is answered with that."""
+
 
 class _Lazy(click.Group):
     """Knows all commands by name and loads one when it is needed, so that --help is quick."""
@@ -84,6 +87,13 @@ class _Lazy(click.Group):
             return super().invoke(ctx)
         except click.NoSuchOption as err:
             word = err.option_name.lstrip("-")
+            if word in _METRIC_OPTIONS and err.ctx is not None:
+                here = {option for param in err.ctx.command.params for option in param.opts}
+                for name in _METRIC_OPTIONS:
+                    if f"--{name}" in here:
+                        raise click.UsageError(
+                            f"No such option '{err.option_name}'. Did you mean '--{name}'?", err.ctx
+                        ) from None
             if word not in _COMMANDS:
                 raise
             raise click.UsageError(  # some users type it as an option

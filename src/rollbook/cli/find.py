@@ -62,7 +62,7 @@ def format_options(command: F) -> F:
 
 def find_runs(
     word: str, root: str, where: str | None = None, *, having: Callable[[Book], bool] | None = None, what: str = "",
-    may_be_none: bool = False,
+    may_be_none: bool = False, newest: int | None = None,
 ) -> RunSet:  # fmt: skip
     """All runs that a word names; "" names all below `root`.
 
@@ -70,14 +70,15 @@ def find_runs(
       where: a condition that they must meet.
       having: which run "last" may be: the newest that meets it. `what` names what such a run has.
       may_be_none: an empty result is allowed.
+      newest: of a folder, as in `rollbook.open`.
     Raises:
       RunNotFound: nothing of that name, or nothing that meets `where`.
     """
-    runs = _meant(word, root, where, may_be_none)
+    runs = _meant(word, root, where, may_be_none, newest)
     if not _is_last(word, runs):
         return runs
-    newest = _newest(runs, having, what)
-    return runs.filter(lambda row: row["path"] == str(newest.path))
+    last = _newest(runs, having, what)
+    return runs.filter(lambda row: row["path"] == str(last.path))
 
 
 def find_book(word: str, root: str, having: Callable[[Book], bool] | None = None, what: str = "") -> Book:
@@ -116,11 +117,13 @@ def find_folder(word: str, root: str) -> str:
         raise
 
 
-def _meant(word: str, root: str, where: str | None = None, may_be_none: bool = False) -> RunSet:
+def _meant(
+    word: str, root: str, where: str | None = None, may_be_none: bool = False, newest: int | None = None
+) -> RunSet:
     """The runs that a word names; for "last", all candidates."""
     from rollbook.errors import RunNotFound
 
-    runs = _looked_up(word, root)
+    runs = _looked_up(word, root, newest)
     if not len(runs) and not may_be_none:
         raise RunNotFound(add_what_is_there(f"there is no run below {word or root}", runs))
     chosen = runs.where(where) if where and len(runs) else runs
@@ -131,23 +134,23 @@ def _meant(word: str, root: str, where: str | None = None, may_be_none: bool = F
     return chosen
 
 
-def _looked_up(word: str, root: str) -> RunSet:
+def _looked_up(word: str, root: str, newest: int | None) -> RunSet:
     from rollbook.errors import RunNotFound, did_you_mean
     from rollbook.formats.opening import open as open_runs
 
     is_folder = not is_address(word) and os.path.isdir(word)
     if is_address(word) or (is_folder and (os.sep in word or word in (os.curdir, os.pardir))):
-        return open_runs(word)
+        return open_runs(word, newest=newest)
     if is_folder and not os.path.isdir(root):
-        return open_runs(word)
-    runs = _below(root)
+        return open_runs(word, newest=newest)
+    runs = _below(root, None if word else newest)
     if not word or (word == "last" and not any(map(_is_called_last, runs.rows()))):
         return runs
     try:
         return runs.named(word)
     except RunNotFound:
         if is_folder:
-            return open_runs(word)
+            return open_runs(word, newest=newest)
         if not len(runs):
             raise RunNotFound(add_what_is_there(f"there is no run below {root}", runs)) from None
         rows = runs.rows()
@@ -157,13 +160,13 @@ def _looked_up(word: str, root: str) -> RunSet:
         ) from None
 
 
-def _below(root: str) -> RunSet:
+def _below(root: str, newest: int | None) -> RunSet:
     from rollbook.errors import RunNotFound
     from rollbook.formats.opening import open as open_runs
 
     if not is_address(root) and not os.path.isdir(root):
         raise RunNotFound(add_what_is_there(f"there is no folder {root!r} here", looks_here=not os.path.isabs(root)))
-    return open_runs(root)
+    return open_runs(root, newest=newest)
 
 
 def _is_last(word: str, runs: RunSet) -> bool:

@@ -52,8 +52,9 @@ def ls(
       rollbook ls --columns seed,config.lr -m test/return=best --sort -test/return
       rollbook ls --json | jq '.[].path'
     """
-    chosen = find_runs(runs, root, may_be_none=True)
-    problems = chosen.problems
+    needs_all = where or columns or metrics or sort
+    chosen = find_runs(runs, root, may_be_none=True, newest=None if needs_all else limit)
+    problems, unread = chosen.problems, chosen.unread
     if not chosen and not (as_json or as_csv):
         remark(add_what_is_there(f"there is no run below {clean(runs or root)}", chosen))
         return
@@ -76,8 +77,8 @@ def ls(
         print_fitted(lines, columns_shown, width=terminal_width())
         for problem in problems:
             remark(f"left out: {clean(problem)}")
-    if len(chosen) > limit:
-        remark(f"… {len(chosen) - limit:,} older runs; --limit shows them")
+    if (older := len(chosen) - len(shown) + unread) > 0:
+        remark(f"… {older:,} older runs; --limit shows them")
 
 
 def _chosen(

@@ -14,7 +14,7 @@ _EMPTY = {
     "groups": "of each group with a fate, at least one rollout was trained on with an advantage other than 0",
     "staleness": "no fate was reported with its staleness: trained(…, trained_version=…)",
     "gaps": "no fate was reported with gap_max: trained(…, gap_max=…)",
-    "tokens": "there are no log-probabilities of both sampler and trainer for the same tokens",
+    "tokens": "no tokens have log-probabilities of both: turn(…, logprobs=…), trained(…, trainer_logprobs=…)",
     "tools": "no turn has the role tool",
     "time": "no rollout was logged with its seconds: in the model, in tools, for the reward, in a queue",
     "words": "no word is twice as frequent in the answers of the highest advantages as in those of the lowest",

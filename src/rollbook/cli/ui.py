@@ -80,7 +80,7 @@ def ui(
     # Arrow's own pool keeps what was freed: 29 MiB over 50 live runs, where glibc's keeps 10 (docs/figures.md).
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     stores = [asked for asked in roots if is_address(asked)]
-    found = [_folders(asked, root) for asked in roots or (root,)]
+    found = [_folders(asked, root, waits=folder is not None) for asked in roots or (root,)]
     places = tuple(place for folders in found for place in folders)
     is_ready = page_is_ready()
     from rollbook.formats.foreign import is_laid_out
@@ -89,8 +89,9 @@ def ui(
     if folder is not None:
         _export(places, folder, title)
         return
-    for place in places if not stores else ():
-        _remark_if_empty(place)
+    if not stores and not any(map(is_laid_out, places)):
+        for place in places:
+            _remark_if_empty(place)
     from rollbook.server.serving import prepared
     from rollbook.server.settings import Settings
 
@@ -174,14 +175,18 @@ def _server(settings: Settings, any_port: bool) -> Listening:
         return Listening(replace(settings, port=0))
 
 
-def _folders(asked: str, root: str) -> list[str]:
-    """A folder of runs, the named run, or a store; of one run of a store its view in the cache."""
+def _folders(asked: str, root: str, *, waits: bool = False) -> list[str]:
+    """A folder of runs, the named run, or a store; of one run of a store its view in the cache.
+
+    Args:
+      waits: until all runs of other tools are read, which otherwise appear one by one.
+    """
     from rollbook.formats.foreign import follow
     from rollbook.ground.manifest import holds_a_run
 
     if not is_address(asked):
         own = _places_of(asked, root)
-        foreign = [follow(place) for place in own if os.path.isdir(place) and not holds_a_run(place)]
+        foreign = [follow(place, waits=waits) for place in own if os.path.isdir(place) and not holds_a_run(place)]
         return [*own, *(place for place in foreign if place is not None)]
     from rollbook.runs.catalog import open as open_runs
 
@@ -193,7 +198,7 @@ def _places_of(asked: str, root: str) -> list[str]:
     """A folder of runs, or the named runs. A folder may be empty: runs appear when they are recorded."""
     if asked == root or (os.path.isdir(asked) and (os.sep in asked or asked in (os.curdir, os.pardir))):
         return [os.path.abspath(asked)]
-    runs = find_runs(asked, root, may_be_none=True)
+    runs = find_runs(asked, root, may_be_none=True, newest=0)
     rows = runs.rows()
     from rollbook.formats.foreign import is_laid_out
 

@@ -16,6 +16,7 @@ import hashlib
 import os
 import re
 import shutil
+import sys
 import threading
 import time
 from pathlib import Path
@@ -41,8 +42,16 @@ _PASSED_OVER = frozenset({"node_modules", "__pycache__", "site-packages", ".git"
 _OF_MANY = frozenset({".db", ".sqlite"})
 """Databases hold many runs: that one lies in a folder says nothing about the other files there."""
 
-_PATIENCE = 60.0
-"""Seconds to wait for another process that lays out the same folder."""
+_PATIENCE, _GLANCE = 600.0, 1.0
+"""Seconds to wait for another process that lays out the same folder; the same if some of its runs are enough."""
+
+_MAKING = "making"
+
+_SILENT, _SAVED = 2.0, 5.0
+"""Seconds until a terminal is told what it waits for; between two times that what is read is noted."""
+
+_FIRST, _NEXT = 50, 2_000
+"""How many new runs the page's thread reads at first, and then at once: others may read between."""
 
 _lock = threading.Lock()
 
@@ -73,8 +82,12 @@ def laid_out(
     problems: list[str] | None = None,
     own: Collection[str] = (),
     cache: str | None = None,
-) -> str | None:
-    """The folder in the user's cache that holds the runs of other tools below `root`; None if there are none.
+    newest: int | None = None,
+    *,
+    report: bool = True,
+) -> tuple[str | None, int]:
+    """(folder, n): the folder in the user's cache that holds the runs of other tools below `root`, None if there are
+    none; and how many of them are not read yet.
 
     Each is brought up to date with its files. If two formats describe one run (progress.csv and event files), the one
     with more data is read; a training that rollbook recorded, too, is left to rollbook's own run. One process at a time
@@ -84,24 +97,37 @@ def laid_out(
       problems: gets a sentence for each run that cannot be read, or only in part.
       own: the folders of the runs of rollbook there; see `found`.
       cache: the user's cache folder; None: as it is now.
+      newest: beyond this many runs, those whose files changed last, none is read that never was; and none at all while
+        another process reads there. None: all.
+      report: print to a terminal how far it is, if it takes long.
     """
     base = os.path.abspath(os.fspath(root))
     sources = found(base, own)
     if not sources:
-        return None
-    name = hashlib.blake2b(base.encode("utf-8", "surrogateescape"), digest_size=12).hexdigest()
-    home = os.path.join(cache or user_cache(), "foreign", name)
-    os.makedirs(home, mode=0o700, exist_ok=True)
+        return None, 0
+    home = _home(base, cache)
+    os.makedirs(os.path.join(home, "runs"), mode=0o700, exist_ok=True)
     with _lock, open(os.path.join(home, "lock"), "wb") as lock:
-        until = time.monotonic() + _PATIENCE
-        while try_lock(lock.fileno()) is False and time.monotonic() < until:
+        until = time.monotonic() + (_PATIENCE if newest is None else _GLANCE)
+        while not (is_locked := try_lock(lock.fileno()) is not False) and time.monotonic() < until:
             time.sleep(0.05)
+        if not is_locked and newest is not None:
+            if problems is not None:
+                problems.append(f"what another program has not yet read of the other tools' runs in {base}")
+            return os.path.join(home, "runs"), 0
         try:
             with loosely():
-                _Folder(Path(base), home, own, [] if problems is None else problems).bring_up_to_date(sources)
+                folder = _Folder(Path(base), home, own, [] if problems is None else problems)
+                unread = folder.bring_up_to_date(sources, newest, _Progress() if report else None)
         finally:
             unlock(lock.fileno())
-    return os.path.join(home, "runs")
+    return os.path.join(home, "runs"), unread
+
+
+def _home(base: str, cache: str | None) -> str:
+    """The folder of the cache for a folder of other tools."""
+    name = hashlib.blake2b(base.encode("utf-8", "surrogateescape"), digest_size=12).hexdigest()
+    return os.path.join(cache or user_cache(), "foreign", name)
 
 
 def is_laid_out(folder: str) -> bool:
@@ -109,20 +135,68 @@ def is_laid_out(folder: str) -> bool:
     return folder.startswith(os.path.join(user_cache(), "foreign") + os.sep)
 
 
-def follow(root: str | os.PathLike[str], *, seconds: float = 2.0) -> str | None:
-    """Call `laid_out` now and then every few seconds in a thread, to follow growing files."""
+def follow(root: str | os.PathLike[str], *, seconds: float = 2.0, waits: bool = False) -> str | None:
+    """Start a thread that calls `laid_out` every few seconds, at most a tenth of its time.
+
+    Returns the folder in which runs appear as they are read; None if there are no files of other tools.
+
+    Args:
+      waits: until all are read; no thread is started.
+    """
     base, cache = os.path.abspath(os.fspath(root)), user_cache()
-    folder = laid_out(base, own=stamped(base), cache=cache)
-    if folder is not None:
+    if not found(base, stamped(base)):
+        return None
+    if waits:
+        return laid_out(base, own=stamped(base), cache=cache)[0]
+    folder = os.path.join(_home(base, cache), "runs")
+    os.makedirs(folder, mode=0o700, exist_ok=True)
 
-        def look() -> None:
-            while True:
-                time.sleep(seconds)
-                with contextlib.suppress(Exception):  # a disk that is temporarily unavailable
-                    laid_out(base, own=stamped(base), cache=cache)
+    def look() -> None:
+        most = _FIRST
+        while True:
+            unread, began = 0, time.thread_time()
+            with contextlib.suppress(Exception):  # a disk that is temporarily unavailable
+                _, unread = laid_out(base, own=stamped(base), cache=cache, newest=most, report=False)
+            most += _NEXT
+            time.sleep(0.2 if unread else max(seconds, 9 * (time.thread_time() - began)))
 
-        threading.Thread(target=look, name="rollbook-foreign", daemon=True).start()
+    threading.Thread(target=look, name="rollbook-foreign", daemon=True).start()
     return folder
+
+
+class _Progress:
+    """Prints to a terminal how many runs are read, once that has taken seconds."""
+
+    def __init__(self) -> None:
+        self._due = time.monotonic() + _SILENT
+        self._is_shown = False
+
+    def __call__(self, n: int, most: int) -> None:
+        """`n` of `most` runs are read."""
+        if n == most and self._is_shown:
+            sys.stderr.write("\r\x1b[K")
+        elif n < most and time.monotonic() > self._due and sys.stderr.isatty():
+            sys.stderr.write(f"\rreading the runs of other tools, once: {n:,} of {most:,} ")
+            sys.stderr.flush()
+            self._due, self._is_shown = time.monotonic() + 0.2, True
+
+
+class _Found:
+    """A run of another tool.
+
+    Attributes:
+      identity: recognises it the next time.
+      changed: when the newest of its files changed.
+    """
+
+    __slots__ = ("changed", "format_name", "identity", "path", "run")
+
+    def __init__(self, run: ForeignRun, format_name: str, path: Path) -> None:
+        self.run, self.format_name, self.path = run, format_name, path
+        self.identity = f"{format_name}\0{path}\0{run.name}"
+        self.changed = 0
+        with contextlib.suppress(OSError):
+            self.changed = max((os.stat(file).st_mtime_ns for file in run.files), default=0)
 
 
 class _Folder:
@@ -139,13 +213,35 @@ class _Folder:
         self._base, self._home, self._problems = base, home, problems
         self._own = {path: manifest.look(path) for path in sorted(own)}
         self._listed: dict[str, dict[str, str]] = {}
+        self._judged: dict[str, bool] = {}
         self._own_digest = hashlib.blake2b("\0".join(self._own).encode("utf-8", "surrogateescape")).hexdigest()
 
-    def bring_up_to_date(self, sources: dict[str, list[str]]) -> None:
-        """Read what is new in those folders, by format."""
+    def bring_up_to_date(self, sources: dict[str, list[str]], newest: int | None, report: _Progress | None) -> int:
+        """Read what is new in those folders, by format, newest files first. Returns how many runs are not read."""
+        shutil.rmtree(os.path.join(self._home, _MAKING), ignore_errors=True)
         index = os.path.join(self._home, "index.json")
         known: dict[str, Any] = read_json(index).get("runs", {})
         now: dict[str, Any] = {}
+        every = sorted(self._runs(sources), key=lambda one: one.changed, reverse=True)
+        later = [] if newest is None else every[newest:]
+        unread = {one.identity for one in later if one.identity not in known}
+        due = time.monotonic() + _SAVED
+        for n, one in enumerate(every):
+            if one.identity not in unread:
+                now[one.identity] = self._one(one.run, one.format_name, one.path, known.get(one.identity, {}))
+            if report is not None:
+                report(n + 1, len(every))
+            if time.monotonic() > due:
+                write_json(index, {"runs": {**known, **now}})
+                due = time.monotonic() + _SAVED
+        for identity in known.keys() - now.keys():
+            _remove(known[identity])
+        if now != known:
+            write_json(index, {"runs": now})
+        return len(unread)
+
+    def _runs(self, sources: dict[str, list[str]]) -> Iterator[_Found]:
+        """The runs of all formats, without those that another format or rollbook has."""
         claimed: set[str] = set()
         for format_name, folders in sources.items():
             importer = make(format_name)
@@ -160,24 +256,27 @@ class _Folder:
                 for run in runs:
                     homes = {str(file.parent) for file in run.files}
                     is_claimed = homes and all(_is_within(home, claimed, str(self._base)) for home in homes)
-                    if is_claimed or _is_of_rollbook(homes, self._base):
+                    if is_claimed or any(map(self._is_of_rollbook, homes)):
                         continue
                     if not any(file.suffix in _OF_MANY for file in run.files):
                         taken |= homes
-                    identity = f"{format_name}\0{path}\0{run.name}"
-                    now[identity] = self._one(run, format_name, path, known.get(identity, {}))
+                    yield _Found(run, format_name, path)
             claimed |= taken
-        for identity in known.keys() - now.keys():
-            _remove(known[identity])
-        if now != known:
-            write_json(index, {"runs": now})
+
+    def _is_of_rollbook(self, folder: str) -> bool:
+        """Whether a folder belongs to a run of rollbook, which also writes event files."""
+        if len(folder) <= len(str(self._base)):
+            return False
+        if folder not in self._judged:
+            self._judged[folder] = manifest.holds_a_run(folder) or self._is_of_rollbook(os.path.dirname(folder))
+        return self._judged[folder]
 
     def _one(self, run: ForeignRun, format_name: str, path: Path, known: dict[str, Any]) -> dict[str, Any]:
         """The index entry of a run: the stamps of its files, its folder, its twin and its problem.
 
         It is read again if the stamps differ, and from its beginning if rows changed that were read before.
         """
-        from rollbook.formats.importers._into_runs import as_name, import_one, stamp_of
+        from rollbook.formats.importers._into_runs import as_name, identity_of, import_one, stamp_of
 
         stamps = stamp_of(run)
         twin = known.get("twin")
@@ -192,11 +291,12 @@ class _Folder:
             twin = None
         root = os.path.join(self._home, "twins" if twin else "runs")
         project = as_name(run.project or self._base.name or "foreign")
+        laid = self._laid(root, project)
+        if identity_of(run, format_name, path) not in laid:
+            root = os.path.join(self._home, _MAKING)  # it appears among the others once it is whole
         try:
             try:
-                done = import_one(
-                    run, format_name, path, root, project, as_name(run.name), {}, self._laid(root, project)
-                )
+                done = import_one(run, format_name, path, root, project, as_name(run.name), {}, laid)
             except BadInput:
                 if not is_there:
                     raise
@@ -208,7 +308,7 @@ class _Folder:
         problem = _problem_of(run, path, done.left_out)
         self._problems += [problem] if problem else []
         entry = {"files": stamps, "folder": str(done.folder), "twin": twin, "problem": problem}
-        return entry if twin else self._apart(entry)
+        return entry if twin and root.endswith("twins") else self._apart(entry)
 
     def _laid(self, root: str, project: str) -> dict[str, str]:
         """Run id -> folder of what an earlier call left in a project; listed once, for there may be thousands."""
@@ -219,15 +319,16 @@ class _Folder:
         return self._listed.setdefault(place, {})
 
     def _apart(self, entry: dict[str, Any]) -> dict[str, Any]:
-        """The entry, moved among the twins if rollbook recorded that training, too."""
+        """The entry, with the run among the twins if rollbook recorded that training, too, else among the runs."""
         from rollbook.formats.twins import twin_of
 
         entry["compared"] = self._own_digest
-        twin = twin_of(entry["folder"], self._own) if entry["folder"] else None
-        if twin is None:
-            return entry
         folder = entry["folder"]
-        to = os.path.join(self._home, "twins", os.path.basename(os.path.dirname(folder)), os.path.basename(folder))
+        twin = twin_of(folder, self._own) if folder else None
+        place, name = os.path.split(folder)
+        to = os.path.join(self._home, "twins" if twin else "runs", os.path.basename(place), name)
+        if not folder or to == folder:
+            return entry
         shutil.rmtree(to, ignore_errors=True)
         os.makedirs(os.path.dirname(to), exist_ok=True)
         os.rename(folder, to)
@@ -261,18 +362,6 @@ def _is_within(folder: str, claimed: set[str], base: str) -> bool:
         if len(folder) <= len(base):
             return False
     return True
-
-
-def _is_of_rollbook(folders: set[str], base: Path) -> bool:
-    """Whether files belong to a run of rollbook, which also writes event files."""
-    top = str(base)
-    for start in folders:
-        folder = start
-        while len(folder) > len(top):
-            if manifest.holds_a_run(folder):
-                return True
-            folder = os.path.dirname(folder)
-    return False
 
 
 @functools.cache

@@ -10,7 +10,7 @@ from rollbook.runs.catalog import open as open_own
 from rollbook.runs.run_set import RunSet
 
 
-def open(path: str | os.PathLike[str] = "runs", *, foreign: bool = True) -> RunSet:
+def open(path: str | os.PathLike[str] = "runs", *, foreign: bool = True, newest: int | None = None) -> RunSet:
     """All runs below a folder (or the one run that the folder is), as they are now.
 
     Runs that other tools wrote there are read, too (offline runs of Weights & Biases, event files, progress.csv …; see
@@ -20,6 +20,8 @@ def open(path: str | os.PathLike[str] = "runs", *, foreign: bool = True) -> RunS
     Args:
       path: a folder of projects, a project, or a run; or the address of one in a remote, such as "s3://bucket/prefix".
       foreign: False reads runs of rollbook alone.
+      newest: of the runs of other tools, read only this many, those whose files changed last, and what was read before;
+        `unread` of the result is the number of the others. None: all.
     Raises:
       RunNotFound: there is no such folder. A folder without runs gives an empty set.
       NotARun, NewerFormat: the folder is one run, and its run.json cannot be read. Among several runs, such a run is
@@ -29,8 +31,10 @@ def open(path: str | os.PathLike[str] = "runs", *, foreign: bool = True) -> RunS
     if not foreign or is_address(path) or (len(own) == 1 and own.rows()[0]["path"] == own.root):
         return own
     problems = list(own.problems)
-    folder = laid_out(path, problems, own={str(row["path"]) for row in own.rows()})
+    folder, unread = laid_out(path, problems, {str(row["path"]) for row in own.rows()}, newest=newest)
     if folder is None or not os.path.isdir(folder):
         return own
     others = open_own(folder)
-    return RunSet([*own.rows(), *others.rows()], own.root, [*problems, *others.problems])
+    runs = RunSet([*own.rows(), *others.rows()], own.root, [*problems, *others.problems])
+    runs.unread = unread
+    return runs

@@ -54,27 +54,26 @@ class Expression:
         self.text, self.columns = text, columns
 
 
-def condition(text: str, *, where: str = "where", names: Iterable[str] = ()) -> Expression:
+def condition(text: str, *, names: Iterable[str] = ()) -> Expression:
     """A condition in SQL, such as "reward > 1 and key like 'train/%'".
 
     `tags has 'a'`, `config['lr']`, `==`, None, True and False are accepted too.
 
     Args:
       text: the condition.
-      where: the name of the caller's argument, for the error.
       names: dotted names that are understood without quotes, whatever is in them: `summary.test/return.last`.
     Raises:
       BadInput: it is not a single expression, or it is too long (`LONGEST`, `MOST_TERMS`, `MOST_COLUMNS`).
     """
     if len(text) > LONGEST:
         raise BadInput(
-            f"{where}={text!r:.80}… has {len(text):,} characters; a condition has {LONGEST:,} at most. "
+            f"where={text!r:.80}… has {len(text):,} characters; a condition has {LONGEST:,} at most. "
             "Ask in several, or choose the rows in Python"
         )
     if not text.strip():
-        raise BadInput(f"{where}={text!r}: there is no condition. {_HINT}")
+        raise BadInput(f"where={text!r}: there is no condition. {_HINT}")
     sql = f"({_spelled(_named(text, names))}\n)"  # the new line ends a comment in the text
-    (tree,) = _expressions(f"select {sql}", text, where, expected=1)
+    (tree,) = _expressions(f"select {sql}", text, "where", expected=1)
     return Expression(sql, tree)
 
 

@@ -98,7 +98,7 @@ class tolerating:
         return self
 
     def __exit__(self, _kind: object, err: BaseException | None, _trace: object) -> bool:
-        self._missed = isinstance(err, self._kinds) and not is_foreign(err)
+        self._missed = err is not None and isinstance(err, self._kinds) and not is_foreign(err)
         return self._missed
 
     def __bool__(self) -> bool:
@@ -129,7 +129,7 @@ class handled_by:
         return None
 
     def __exit__(self, _kind: object, err: BaseException | None, _trace: object) -> bool:
-        if not isinstance(err, self._kinds) or isinstance(err, LoggingFailed) or is_foreign(err):
+        if err is None or not isinstance(err, self._kinds) or isinstance(err, LoggingFailed) or is_foreign(err):
             return False
         self._answer(*self._arguments, err)
         return True
@@ -143,19 +143,22 @@ class raising:
     Args:
       replaced: returns the error to raise.
       kinds: which exceptions it replaces.
+      chained: keep the exception as the cause of the error: its traceback helps to find a fault.
     """
 
-    __slots__ = ("_kinds", "_replaced")
+    __slots__ = ("_chained", "_kinds", "_replaced")
 
-    def __init__(self, replaced: Callable[[Exception], Exception], *kinds: type[Exception]) -> None:
-        self._replaced, self._kinds = replaced, kinds
+    def __init__(
+        self, replaced: Callable[[Exception], Exception], *kinds: type[Exception], chained: bool = False
+    ) -> None:
+        self._replaced, self._kinds, self._chained = replaced, kinds, chained
 
     def __enter__(self) -> None:
         return None
 
     def __exit__(self, _kind: object, err: BaseException | None, _trace: object) -> None:
-        if isinstance(err, self._kinds) and not is_foreign(err):
-            raise self._replaced(err) from None
+        if err is not None and isinstance(err, self._kinds) and not is_foreign(err):
+            raise self._replaced(err) from (err if self._chained else None)
 
 
 def _was_called_with(frame: FrameType, interrupted: FrameType) -> bool:

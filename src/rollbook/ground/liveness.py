@@ -267,19 +267,16 @@ def _look_at(pid: int) -> tuple[bool | None, str]:
         if fields[0] in b"ZX" and int(fields[17]) <= 1:
             return False, ""
         return True, fields[19].decode()
-    except ours(FileNotFoundError, ProcessLookupError):  # gone, hidden by a mount option, or no /proc
-        start_time = _mac_start_time(pid) if sys.platform == "darwin" else ""
-        if start_time:
-            return True, start_time
-    except ours(OSError, IndexError, ValueError):  # no free descriptor, no permission: unknown
-        return None, ""
-    try:
+    except ours(OSError, IndexError, ValueError) as err:
+        if not isinstance(err, (FileNotFoundError, ProcessLookupError)):  # no free descriptor, no permission
+            return None, ""
+    # gone, hidden by a mount option, or no /proc
+    start_time = _mac_start_time(pid) if sys.platform == "darwin" else ""
+    if start_time:
+        return True, start_time
+    with tolerating(OSError), tolerating(ProcessLookupError) as gone:
         os.kill(pid, 0)
-    except ours(ProcessLookupError):
-        return False, ""
-    except ours(OSError):
-        pass
-    return None, ""
+    return False if gone else None, ""
 
 
 def _text(identity: Mapping[str, object], name: str) -> str:

@@ -21,7 +21,7 @@ from io import FileIO
 from rollbook.errors import ForeignManifest, NewerFormat, NotARun
 from rollbook.ground import files
 from rollbook.ground.files import lexists, make_folders
-from rollbook.ground.foreign import ours, tolerating
+from rollbook.ground.foreign import ours, raising, tolerating
 from rollbook.ground.run_files import MANIFEST_FILE, RunFile
 
 TYPE_CHECKING = False
@@ -84,19 +84,8 @@ def read(folder: str | os.PathLike[str], *, to_continue: bool = False) -> RunJso
     """
     path, shown = path_of(folder), os.fspath(folder)
     content: Any = None
-    try:
+    with raising(lambda err: _unreadable(folder, err), OSError, ValueError, RecursionError):
         content = json.loads(files.read_regular(path))
-    except ours(FileNotFoundError, NotADirectoryError):
-        repair = f"if it was a run, try: rollbook repair {files.pasted(folder)}"
-        advice = repair if holds_a_run(folder) else "no run lies here"
-        raise NotARun(
-            f"{shown} has no run.json. If it is a folder of runs, open it with rollbook.open(…) or `rollbook ls`; "
-            f"{advice}"
-        ) from None
-    except ours(OSError, ValueError, RecursionError) as err:
-        if not isinstance(err, ValueError) or holds_a_run(folder):
-            raise NotARun(f"{path} cannot be read: {err}. Try: rollbook repair {files.pasted(folder)}") from None
-        raise _foreign(path, shown, {}) from None
     is_marked = isinstance(content, dict) and isinstance(content.get("id"), str) and type(content.get("format")) is int
     if not is_marked and not holds_a_run(folder):
         raise _foreign(path, shown, content)
@@ -115,6 +104,20 @@ def read(folder: str | os.PathLike[str], *, to_continue: bool = False) -> RunJso
 def holds_a_run(folder: str | os.PathLike[str]) -> bool:
     """Whether rollbook wrote the other files of a folder: a damaged run.json is then rollbook's own."""
     return any(lexists(os.path.join(folder, "data", *names)) for names in _TRACES)
+
+
+def _unreadable(folder: str | os.PathLike[str], err: Exception) -> NotARun:
+    path, shown = path_of(folder), os.fspath(folder)
+    if isinstance(err, (FileNotFoundError, NotADirectoryError)):
+        repair = f"if it was a run, try: rollbook repair {files.pasted(folder)}"
+        advice = repair if holds_a_run(folder) else "no run lies here"
+        return NotARun(
+            f"{shown} has no run.json. If it is a folder of runs, open it with rollbook.open(…) or `rollbook ls`; "
+            f"{advice}"
+        )
+    if isinstance(err, ValueError) and not holds_a_run(folder):
+        return _foreign(path, shown, {})
+    return NotARun(f"{path} cannot be read: {err}. Try: rollbook repair {files.pasted(folder)}")
 
 
 def _foreign(path: str, shown: str, content: object) -> ForeignManifest:
@@ -362,7 +365,7 @@ def _cut(value: object) -> object:
     if not isinstance(value, dict) or not isinstance(value.get("writers", {}), dict):
         return _WRONG
     with tolerating(TypeError, ValueError, OverflowError, AttributeError) as missed:
-        Cut(value, "")
+        Cut(value)
     if missed:
         return _WRONG
     return value
@@ -423,12 +426,11 @@ class Cut:
     Attributes:
       writers: {writer: {lane: last effective seq}}; a lane that is not listed has no effective rows.
       time: for all other writers, the last effective unix ns.
-      checkpoint: the id of the restored checkpoint, or "".
     """
 
-    __slots__ = ("checkpoint", "time", "writers")
+    __slots__ = ("time", "writers")
 
-    def __init__(self, cut: Mapping[str, object], checkpoint: object = "") -> None:
+    def __init__(self, cut: Mapping[str, object]) -> None:
         writers = cut.get("writers")
         self.writers: dict[str, dict[int, int]] = {}
         for writer, lanes in writers.items() if isinstance(writers, dict) else ():
@@ -436,7 +438,6 @@ class Cut:
                 self.writers[str(writer)] = {int(lane): int(seq) for lane, seq in lanes.items()}
         moment = cut.get("time")
         self.time = int(moment) if isinstance(moment, (int, float)) else _LARGEST - 1
-        self.checkpoint = str(checkpoint or cut.get("checkpoint") or "")
 
     def holds(self, writer: str, lane: int, seq: Any, time_ns: Any) -> Any:
         """Which rows of one lane are before the cut: a boolean array for arrays, one boolean for a number."""
@@ -482,9 +483,6 @@ class EffectiveRows:
         row = self._saved().get(checkpoint)
         if row is None:
             return None
-        cut = self.chain.get(row[0])
-        if cut is not None and cut.checkpoint == checkpoint:
-            return True  # the restored checkpoint itself: its row comes right after its positions
         return bool(self.counts(*row))
 
 
@@ -526,7 +524,7 @@ def chain(fields: Mapping[str, Any]) -> dict[int, Cut | None]:
     while number in entries and number not in attempts:
         attempts[number] = cut
         entry = entries[number]
-        cut = Cut(entry.get("cut") or {}, entry.get("checkpoint"))
+        cut = Cut(entry.get("cut") or {})
         parent = entry.get("parent")
         number = parent if type(parent) is int else 0
     return attempts

@@ -122,14 +122,14 @@ def _not_in_core(asked: str, package: str) -> MissingExtra:
     return MissingExtra(words, name=package)
 
 
-def installed(package: str, *, extra: str, why: str, also: str = "") -> None:
+def installed(package: str, *, extra: str, why: str) -> None:
     """Check that a package is installed, without loading it; see `need`.
 
     Raises:
       MissingExtra: there is no such package.
     """
     if not _is_there(package.partition(".")[0]):
-        raise _missing(package, extra, why, also)
+        raise _missing(package, extra, why, "")
 
 
 def _is_there(package: str) -> bool:

@@ -63,8 +63,8 @@ class RunJson(TypedDict, total=False):
       remarks: cause -> number of warnings without loss of data.
       created, ended: unix seconds.
       x: the clock of charts.
-      parent: the id of the run that started this one. forked_from: {"run", "at"} of the checkpoint from which it
-        started.
+      parent: the id of the run that started this one. forked_from: the checkpoint from which it started, as
+        {"checkpoint", "path"}, or what was given for it.
       remote: the remote to which it is shipped.
       revision: grows whenever run.json is written, so that an old copy can be recognised (`manifest.progress`).
       writers_died: set by keepers: writer -> number of its rows that were lost with a machine.

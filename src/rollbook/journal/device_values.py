@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rollbook.ground.clocks import now
-from rollbook.ground.foreign import ours, tolerating
+from rollbook.ground.foreign import tolerating
 from rollbook.ground.values import devices
 from rollbook.journal.lane import Receipt
 from rollbook.journal.recovery import Turns
@@ -103,9 +103,9 @@ class DeviceValues:
         waiting = list(self._arrays)
         for array, content in zip(waiting, devices.fetch([array.value for array in waiting]), strict=True):
             if content is not None:
-                try:
+                with tolerating(Exception) as missed:
                     columns = {"key": [array.key], **histogram_columns(content)}
-                except ours(Exception):
+                if missed:
                     content = None  # fetched, but not numeric
             if content is not None:
                 payload = {**array.payload, "n": 1, "columns": columns}

@@ -85,9 +85,9 @@ class FrameFile(JournalFile):
             yield seq, mono + self.time_offset, payload, offset, self.end
             offset = self.end
 
-    def frames(self, offset: int = 0) -> Iterator[tuple[int, int, dict[str, object], int]]:
-        """Whole frames from `offset` on: (seq, unix ns, payload, end offset). Undecodable ones go to `problems`."""
-        for seq, time_ns, data, start, end in self.scan(offset):
+    def frames(self) -> Iterator[tuple[int, int, dict[str, object], int]]:
+        """All whole frames: (seq, unix ns, payload, end offset). Undecodable ones go to `problems`."""
+        for seq, time_ns, data, start, end in self.scan(0):
             try:
                 payload = decode(data)
             except Damaged as err:

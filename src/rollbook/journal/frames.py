@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 
 from rollbook.errors import Damaged
-from rollbook.ground.foreign import ours, tolerating
+from rollbook.ground.foreign import ours, raising, tolerating
 from rollbook.ground.raw_array import ITEM_SIZES, RawArray
 from rollbook.ground.values.arrays import host_array, plain_array
 from rollbook.journal.small_frames import decode_small
@@ -174,9 +174,9 @@ def _array(value: Any) -> object:
 
 def _buffer(value: Any) -> object:
     """Anything else with the buffer protocol (array.array, ctypes) as Ext code 1, or None."""
-    try:
+    with tolerating(TypeError) as missed:
         view = memoryview(value)
-    except ours(TypeError):
+    if missed:
         return None
     code = view.format.lstrip("@=<")
     if view.format[:1] in ">!" or (sys.byteorder == "big" and view.itemsize > 1):
@@ -275,12 +275,11 @@ def _clean_int(value: int, where: str, problems: list[str]) -> object:
 
 def _clean_text(value: str, where: str, problems: list[str]) -> str:
     value = str.__str__(value)
-    try:
+    with tolerating(UnicodeEncodeError):
         value.encode()
-    except ours(UnicodeEncodeError):
-        _note(problems, where, "is text with lone surrogates; they were escaped")
-        return value.encode("utf-8", "backslashreplace").decode()
-    return value
+        return value
+    _note(problems, where, "is text with lone surrogates; they were escaped")
+    return value.encode("utf-8", "backslashreplace").decode()
 
 
 def _safe_repr(value: object) -> str:
@@ -314,10 +313,8 @@ def _from_ext(code: int, data: memoryview) -> object:
     known = name[:1] in ("<", "|") and kind in ITEM_SIZES and (not unit or (timed and unit in _TIME_UNITS))
     if not bar or not known:
         raise Damaged(f"a frame holds an array of type {name[:40]!r}, which rollbook does not write")
-    try:
+    with raising(lambda _: Damaged(f"a frame holds an array of shape {shape_text[:40]!r}"), ValueError):
         shape = tuple(map(int, shape_text.split(b","))) if shape_text else ()
-    except ours(ValueError):
-        raise Damaged(f"a frame holds an array of shape {shape_text[:40]!r}") from None
     body = raw[len(dtype) + len(shape_text) + 2 :]
     size = ITEM_SIZES[kind]
     for length in shape:

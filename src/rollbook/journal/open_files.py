@@ -8,7 +8,7 @@ from array import array
 from bisect import bisect_right
 
 from rollbook.errors import Damaged, NewerFormat
-from rollbook.ground.foreign import ours, tolerating
+from rollbook.ground.foreign import handled_by, tolerating
 from rollbook.ground.run_files import parse_name
 from rollbook.journal.frame_files import FrameFile
 from rollbook.journal.rows import row_maker
@@ -121,11 +121,16 @@ class WriterFiles:
 
     def safely(self, state: SegmentState | LogState, do: Callable[..., int], *args: int) -> int:
         """`do(*args)`; if the file cannot be read, records a problem and returns 0."""
-        try:
+        with self.noting(state.file.path):
             return do(*args)
-        except ours(OSError, Damaged) as err:
-            self.problems[state.file.path] = str(err)
-            return 0
+        return 0
+
+    def noting(self, where: str) -> handled_by:
+        """Around the reading of a file: a damaged or unreadable one becomes a problem of this path."""
+        return handled_by(self._note, where, kinds=(OSError, Damaged))
+
+    def _note(self, where: str, err: Exception) -> None:
+        self.problems[where] = str(err)
 
     def _states(self) -> list[SegmentState | LogState]:
         groups: list[dict[str, Any]] = [*self.segments.values(), *self.logs.values()]
@@ -134,7 +139,8 @@ class WriterFiles:
     def _open(self, name: str, kind: str, lane: int) -> None:
         path = os.path.join(self.folder, name)
         states: dict[str, Any] = (self.segments if kind == "seg" else self.logs).setdefault(lane, {})
-        try:
+        # A file that is unlinked meanwhile is passed over.
+        with tolerating(OSError), handled_by(self._refused, path, kinds=(Damaged, NewerFormat)):
             inode = os.stat(path).st_ino
             known = states.get(name)
             if known is not None:
@@ -146,11 +152,10 @@ class WriterFiles:
             else:
                 states[name] = LogState(FrameFile(path, self.info.time_offset), inode)
             self.problems.pop(path, None)
-        except ours(Damaged, NewerFormat) as err:
-            self.problems[path] = str(err)
-            self._listing.forget()  # it may be new: look again at the next poll
-        except ours(OSError):
-            return  # unlinked meanwhile
+
+    def _refused(self, path: str, err: Exception) -> None:
+        self._note(path, err)
+        self._listing.forget()  # it may be new: look again at the next poll
 
 
 class Block:

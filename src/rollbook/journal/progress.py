@@ -12,7 +12,7 @@ import struct
 import time
 
 from rollbook.ground.files import pread
-from rollbook.ground.foreign import ours, tolerating
+from rollbook.ground.foreign import tolerating
 from rollbook.ground.run_files import parse_name
 from rollbook.journal import format as layout
 
@@ -204,12 +204,12 @@ class Positions:
 
     def _list(self) -> None:
         """Find new files, forget removed ones."""
-        try:
+        with tolerating(OSError) as missed:
             changed = os.stat(self.folder).st_mtime_ns  # before listing: later changes are seen at the next look
             if changed == self._listed and self._is_settled:
                 return
             names = os.listdir(self.folder)
-        except ours(OSError):
+        if missed:
             changed, names = -1, []
         self._listed, self._is_settled = changed, time.time_ns() - changed > self._grain_ns
         self.let_go()

@@ -18,10 +18,8 @@ import os
 import time
 from itertools import pairwise
 
-from rollbook.errors import Damaged
 from rollbook.ground.columns import RowsPiece
 from rollbook.ground.files import is_folder
-from rollbook.ground.foreign import ours
 from rollbook.ground.run_files import journal_folder
 from rollbook.ground.tables import FORWARDED, timing_name
 from rollbook.journal.block_columns import BlockPiece
@@ -81,20 +79,16 @@ HOLD_SECONDS = 3.0
 
 
 def rows_since(
-    run_folder: str | os.PathLike[str],
-    cursor: Cursor,
-    *,
-    sealed: SealedRows | None = None,
-    tables: frozenset[str] = FORWARDED,
+    run_folder: str | os.PathLike[str], cursor: Cursor, *, tables: frozenset[str] = FORWARDED
 ) -> Iterator[Row]:
     """The rows after `cursor`, in order of time; moves `cursor` in place. See `JournalReader.rows_since`."""
-    with JournalReader(run_folder, sealed=sealed, tables=tables) as reader:
+    with JournalReader(run_folder, tables=tables) as reader:
         yield from reader.rows_since(cursor)
 
 
-def newest_rows(run_folder: str | os.PathLike[str], cursor: Cursor, *, tables: frozenset[str] = FORWARDED) -> list[Row]:
+def newest_rows(run_folder: str | os.PathLike[str], cursor: Cursor) -> list[Row]:
     """The newest row of each stream after `cursor`; moves `cursor` in place."""
-    with JournalReader(run_folder, tables=tables) as reader:
+    with JournalReader(run_folder) as reader:
         return reader.newest_rows(cursor)
 
 
@@ -442,13 +436,10 @@ class _Window:
             seen = None if thorough else segment.seen  # rows may have arrived since: with too few, look again
             if seen is not None and seen.count and (seen.lowest_seq > self.up_to or seen.last_seq <= self.after):
                 continue
-            try:
+            with self.writer.noting(segment.file.path):
                 block = segment.block(self.after, thorough=thorough)
-            except ours(OSError, Damaged) as err:
-                self.writer.problems[segment.file.path] = str(err)
-                continue
-            if block is not None:
-                self._blocks.append(block)
+                if block is not None:
+                    self._blocks.append(block)
         for log in self.writer.logs.get(self.lane, {}).values():
             self.writer.safely(log, log.top)
             starts = log.between(self.after, self.up_to)
@@ -481,11 +472,9 @@ class _Window:
         return any(key not in filled for key in later)
 
     def _payload(self, log: LogState, start: int) -> tuple[int, int, dict[str, object]] | None:
-        try:
+        with self.writer.noting(f"{log.file.path}@{start}"):
             return log.file.payload_at(start)
-        except ours(OSError, Damaged) as err:
-            self.writer.problems[f"{log.file.path}@{start}"] = str(err)
-            return None
+        return None
 
     def _sources(self) -> list[Iterator[tuple[int, int, list[Row]]]]:
         """(seq, unix ns, rows) of all live records, one iterator per file; [] for rows that were not requested."""

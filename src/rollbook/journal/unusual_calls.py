@@ -6,7 +6,7 @@ import time
 
 from rollbook.ground.clocks import STANDARD, UNKNOWN, as_clock, now
 from rollbook.ground.describe import histogram_columns
-from rollbook.ground.foreign import handled_by, is_foreign, ours
+from rollbook.ground.foreign import handled_by, is_foreign
 from rollbook.ground.values import Histogram, devices, flatten, scalar_of
 from rollbook.ground.values.known import KINDS
 from rollbook.journal.lane import NO_DESCRIPTOR
@@ -84,9 +84,7 @@ class UnusualCalls:
         """Set the clocks that were declared in init; returns invalid readings as values `clock/<name>`."""
         refused: dict[str, object] = {}
         for name, value in declared.items():
-            try:
-                index = self._writer.clocks.index(name)
-            except ours(ValueError):
+            if name not in self._writer.clocks:
                 self._writer.bill.count(
                     "unknown_clock",
                     message=f"log(…, {name}=…): no clock {name!r} was declared; the value is kept as 'clock/{name}'. "
@@ -95,7 +93,7 @@ class UnusualCalls:
                 )
                 refused[f"clock/{name}"] = value
                 continue
-            self._set_clock(index, name, value, refused)
+            self._set_clock(self._writer.clocks.index(name), name, value, refused)
         return refused
 
     def clocks(self, given: tuple[object, ...], declared: Mapping[str, object]) -> tuple[list[int], dict[str, object]]:
@@ -152,12 +150,11 @@ class UnusualCalls:
             columns: dict[str, object] = {"key": list(parts.texts), "text": list(parts.texts.values())}
             writer.frame({"table": "text", **common, "n": len(parts.texts), "columns": columns})
         for key, array in parts.arrays.items():
-            try:
+            columns = {}
+            with handled_by(self._unreadable, key, array):
                 columns = {"key": [key], **histogram_columns(array)}
-            except ours(Exception) as err:
-                self._unreadable(key, array, err)
-                continue
-            writer.frame({"table": "histograms", **common, "n": 1, "columns": columns})
+            if columns:
+                writer.frame({"table": "histograms", **common, "n": 1, "columns": columns})
         for key, value in parts.kinds.items():
             _, kind = KINDS.of(value) or ("", None)
             if kind is not None:

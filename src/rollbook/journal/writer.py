@@ -201,9 +201,9 @@ class Writer:
         """The last sequence number of each lane, in the form of a cut: {writer: {lane: seq}}."""
         return {self.id: {str(lane.index): lane.seq for lane in self.lanes}}
 
-    def begin_attempt(self, attempt: int, not_before: int = 0) -> None:
+    def begin_attempt(self, attempt: int) -> None:
         """Close this attempt and begin another in the same process. Log functions stay valid."""
-        fields = {**self._next_attempt(not_before), "attempt": attempt, "_not_before": not_before}
+        fields = {**self._next_attempt(0), "attempt": attempt, "_not_before": 0}
         try:
             try:
                 self.close()

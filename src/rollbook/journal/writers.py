@@ -93,10 +93,8 @@ def _read_json(path: str) -> tuple[dict[str, object] | None, str]:
     try:
         with open(open_regular(path), encoding="utf-8") as file:
             content = json.load(file)
-    except ours(FileNotFoundError):
-        return None, f"{path} is missing"
     except ours(OSError, Damaged, ValueError, RecursionError) as err:
-        return None, f"{path} cannot be read ({err})"
+        return None, f"{path} is missing" if isinstance(err, FileNotFoundError) else f"{path} cannot be read ({err})"
     return (content, "") if isinstance(content, dict) else (None, f"{path} holds no JSON object")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from rollbook.ground.foreign import ours, tolerating
+from rollbook.ground.foreign import tolerating
 from rollbook.keeper.own_files import keeper_folder
 
 _BYTES = 4 * 1024 * 1024
@@ -38,15 +38,16 @@ class Ballast:
         free = self.free_bytes()
         if free is None or free < 16 * _BYTES or not hasattr(os, "posix_fallocate"):
             return
-        try:
+        with tolerating(OSError) as missed:
             fd = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
-        except ours(OSError):
+        if missed:
             return
         try:
-            if os.fstat(fd).st_size < _BYTES:
-                os.posix_fallocate(fd, 0, _BYTES)
-        except ours(OSError):
-            self.give_up()
+            with tolerating(OSError) as full:
+                if os.fstat(fd).st_size < _BYTES:
+                    os.posix_fallocate(fd, 0, _BYTES)
+            if full:
+                self.give_up()
         finally:
             os.close(fd)
 

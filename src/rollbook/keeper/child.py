@@ -153,9 +153,9 @@ class Child(ABC):
         if self._process is None:
             return
         self._process.terminate()
-        try:
+        with tolerating(subprocess.TimeoutExpired) as late:
             self._process.wait(_STOP_SECONDS)
-        except ours(subprocess.TimeoutExpired):
+        if late:
             self._killed()
         self._let_go()
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from rollbook.ground.files import is_folder, make_folders, read_json, write_json
-from rollbook.ground.foreign import ours
+from rollbook.ground.foreign import tolerating
 from rollbook.keeper.own_files import keeper_folder
 
 TYPE_CHECKING = False
@@ -60,13 +60,13 @@ class SavedCursor:
             "rows": self.rows,
             "refused": self.refused,
         }
-        try:
+        with tolerating(FileNotFoundError):
             write_json(self.path, data)
-        except ours(FileNotFoundError):
-            if not is_folder(os.path.dirname(os.path.dirname(self.path))):
-                raise  # the run's folder is gone: do not make a new one
+            return
+        run_folder_is_there = is_folder(os.path.dirname(os.path.dirname(self.path)))
+        if run_folder_is_there:  # otherwise the run was removed: make no new one, and fail again
             make_folders(os.path.dirname(self.path))
-            write_json(self.path, data)
+        write_json(self.path, data)
 
 
 def as_cursor(saved: object) -> dict[str, dict[int, int]]:

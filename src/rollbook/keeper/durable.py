@@ -11,7 +11,7 @@ import os
 import sys
 
 from rollbook.ground.files import is_loose, read_json, write_json
-from rollbook.ground.foreign import ours, tolerating
+from rollbook.ground.foreign import tolerating
 from rollbook.ground.liveness import boot_id, host_name
 from rollbook.ground.run_files import RunFile, heartbeat_path, journal_folder
 from rollbook.journal import Positions
@@ -157,11 +157,10 @@ class Durable:
             if not file.changed:
                 continue
             file.changed = False
-            try:
+            # A file that was sealed in between is gone, which is even safer.
+            with tolerating(OSError) as failed, tolerating(FileNotFoundError):
                 self._sync_file(file.path)
-            except ours(FileNotFoundError):  # sealed in between, which is even safer
-                continue
-            except ours(OSError):
+            if failed:
                 file.changed = True
                 return False
         with tolerating(OSError):

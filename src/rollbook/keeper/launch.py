@@ -75,7 +75,7 @@ def is_kept(run_folder: str | os.PathLike[str]) -> bool:
 
 def _leaves_for_one_of_its_own(run_folder: str | os.PathLike[str]) -> bool:
     """Whether the shared keeper has let go of a run that got other sinks and now needs a separate keeper."""
-    entry = read_json(state_path(os.fspath(run_folder))).get("door")
+    entry = read_json(state_path(os.fspath(run_folder))).get("entry")
     if not isinstance(entry, str):
         return False
     try:
@@ -232,13 +232,13 @@ def _names(value: object) -> set[object]:
 
 def _wake(state: dict[str, Any]) -> bool:
     """Wake a keeper, which otherwise looks again within a second."""
-    if state.get("bell") != "USR1" or state.get("pid") == os.getpid() or is_alive(state) is not True:
+    if state.get("signal") != "USR1" or state.get("pid") == os.getpid() or is_alive(state) is not True:
         return False
     import signal
 
     with tolerating(OSError, AttributeError):
-        if isinstance(state.get("door"), str) and exists(state["door"]):
-            os.utime(state["door"])  # of many runs, look at this one
+        if isinstance(state.get("entry"), str) and exists(state["entry"]):
+            os.utime(state["entry"])  # of many runs, look at this one
         os.kill(state["pid"], signal.SIGUSR1)
         return True
     return False

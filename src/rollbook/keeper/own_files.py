@@ -115,9 +115,9 @@ class Lock:
 
     def taken(self) -> bool:
         """Whether a living process holds it now. Changes nothing."""
-        try:
+        with tolerating(OSError) as missed:
             fd = os.open(self.path, os.O_RDWR)
-        except ours(OSError):
+        if missed:
             return False
         try:
             free = try_lock(fd, shared=True)

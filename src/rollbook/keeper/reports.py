@@ -37,9 +37,9 @@ class Reports:
         Raises:
           OSError: the file cannot be written; the next call tries again.
         """
-        state = {**identity(), "phase": phase, "complete": sorted(complete), "bell": self.signal_name}
+        state = {**identity(), "phase": phase, "complete": sorted(complete), "signal": self.signal_name}
         if self.entry:
-            state["door"] = self.entry
+            state["entry"] = self.entry
         if state != self._state:
             write_json(state_path(self._folder), state)
             self._state = state

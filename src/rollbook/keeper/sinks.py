@@ -45,7 +45,6 @@ class Sinks:
         clock: Callable[[], float] = time.monotonic,
         report: Callable[[str, str], None] = lambda cause, words: None,
         inline: bool = False,
-        this_attempt: bool = False,
         objects_apart: bool = False,
     ) -> None:
         from rollbook.sinks.filters import Filter
@@ -60,7 +59,7 @@ class Sinks:
             taken[name] = taken.get(name, 0) + 1
             unique = name if taken[name] == 1 else f"{name}-{taken[name]}"
             try:
-                sink, seconds = _build_with_site(spec, inline and not this_attempt)
+                sink, seconds = _build_with_site(spec, inline)
             except ours(Exception) as err:
                 words = f"sink {unique} cannot be made ({type(err).__name__}: {err}); the others go on"
                 report(f"sink:{unique}", words)
@@ -76,7 +75,7 @@ class Sinks:
                 name="" if screen else unique,
                 every_seconds=seconds,
                 info=info,
-                this_attempt=screen or this_attempt,
+                this_attempt=screen,
                 clock=clock,
                 report=report,
             )

@@ -6,7 +6,7 @@ import os
 import time
 
 from rollbook.ground.files import exists, read_json
-from rollbook.ground.foreign import ours
+from rollbook.ground.foreign import tolerating
 from rollbook.ground.liveness import Watch, same_place
 from rollbook.ground.run_files import RunFile, journal_folder
 
@@ -125,17 +125,18 @@ class Writers:
 
     def look(self) -> None:
         """Find new writers, forget those whose folder has gone, and note signs of those elsewhere."""
-        try:
+        changed, names = 0, set()
+        with tolerating(OSError) as unknown, tolerating(FileNotFoundError, NotADirectoryError) as gone:
             changed = os.stat(self._journal).st_mtime_ns  # read before: what comes in between is seen next time
             if changed == self._listed and self._is_settled:
                 return
             names = set(os.listdir(self._journal))
             self._listed = changed
-        except ours(FileNotFoundError, NotADirectoryError):
-            self._listed, changed, names = -1, 0, set()
-        except ours(OSError):  # no descriptor left, a failing disk: this says nothing about who writes
+        if unknown:  # no descriptor left, a failing disk: this says nothing about who writes
             self._listed, self.are_known = -1, False
             return
+        if gone:
+            self._listed, changed = -1, 0
         self.are_known = True
         for name in self._known.keys() - names:
             self._known.pop(name).let_go()

@@ -20,7 +20,7 @@ An origin is one local folder that holds (a part of) the run. The rules:
    the merge had no effect.
 9. Sweeping lists the pieces, raises the manifest's epoch (a fence), then deletes listed pieces that no manifest names.
 
-No clock takes part. This module yields operations (see `steps`) and performs none: tests/places/test_protocol.py drives
+No clock takes part. This module yields operations (see `steps`) and performs none: tests/remote/test_protocol.py drives
 it through thousands of schedules with crashes, delays and lost answers. Standard library only.
 """
 

@@ -12,36 +12,6 @@ if TYPE_CHECKING:
     from rollbook.journal import Writer
     from rollbook.run.open_run import OpenRun
 
-_FORMER = {
-    **{name: f"internals.{name}" for name in ("about", "checkpoints", "continue_clocks", "era", "episodes_before")},
-    **{name: f"internals.{name}" for name in ("fill_in", "formatted_config", "offsets", "write_about", "writer")},
-    **{name: f"_{name}" for name in ("address", "episodes_of", "open_scope", "store_of", "turns")},
-    "hear_of_sinks": "_check_sinks",
-    "scope_name": "internals.scope",
-}
-"""Former names of `Run` and `Scope`, and their new places. They still work for one release."""
-
-
-def former_name(owner: object, name: str) -> Any:
-    """An attribute of a run or a scope by its former name, with a DeprecationWarning.
-
-    Raises:
-      AttributeError: there was never an attribute of this name.
-    """
-    path = _FORMER.get(name)
-    if path is None:
-        raise AttributeError(f"{type(owner).__name__!r} object has no attribute {name!r}", name=name, obj=owner)
-    import warnings
-    from operator import attrgetter
-
-    instead = f"run.{path}" if path.startswith("internals") else "what docs/api.md names"
-    warnings.warn(
-        f"run.{name} is no name for users any more and answers for one more release; use {instead}",
-        DeprecationWarning,
-        stacklevel=3,
-    )
-    return attrgetter(path)(owner)
-
 
 class Internals:
     """The internals of a run or a scope. Implements `protocols.RunInternals`, which describes each member."""

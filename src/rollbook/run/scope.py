@@ -13,7 +13,7 @@ from rollbook.ground.clocks import UNKNOWN
 from rollbook.ground.describe import histogram_columns
 from rollbook.ground.foreign import handled_by, raising
 from rollbook.ground.values.arrays import host_array, is_tensor
-from rollbook.run.internals import Internals, former_name
+from rollbook.run.internals import Internals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -90,11 +90,6 @@ class Scope:
     def internals(self) -> Internals:
         """What framework adapters use in addition to the public verbs (`protocols.RunInternals`)."""
         return Internals(self.run, self._channel.scope)
-
-    if not TYPE_CHECKING:  # type checkers only know the written names
-
-        def __getattr__(self, name: str) -> Any:
-            return former_name(self, name)
 
     @property
     def folder(self) -> Path:

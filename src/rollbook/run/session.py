@@ -150,6 +150,8 @@ def init(
         from rollbook.run.origin.hydra import hydra_config
 
         config = hydra_config()
+        named = config.get("seed") if isinstance(config, dict) else None
+        own_seed = check_seed(named) if own_seed is None and type(named) is int and named >= 0 else own_seed
     settings, config_problems = _plain_config(config)
     wanted = Wanted(
         project,

@@ -42,11 +42,13 @@ class RunSet(Sequence["Book"]):
     Attributes:
       root, problems: as above.
       as_of: for runs in a remote, when their catalogue was made (unix seconds); else None.
+      unread: how many runs of other tools were not read (`rollbook.open(newest=…)`).
     """
 
     def __init__(self, rows: Sequence[Mapping[str, object]], root: str = "", problems: Sequence[str] = ()) -> None:
         self._rows, self.root, self.problems = list(rows), root, list(problems)
         self.as_of: float | None = None
+        self.unread = 0
 
     def __len__(self) -> int:
         return len(self._rows)

@@ -30,8 +30,9 @@ _FIRST = 20
 """This many of the newest runs are opened while the browser starts: the first picture mostly shows them."""
 _WARM_AFTER, _WARM_AT_LAST = 4.0, 30.0
 """When background loading begins, in seconds: after the last request, and at the latest after the start."""
-_GROUPS = ("rollbook.compare.drawing_curves", "rollbook.compare.comparing")
-"""What the curve of a first group needs; the first page shows one if two of the newest runs have one name."""
+_GROUPS = ("rollbook.compare.drawing_curves", "rollbook.compare.comparing", "numpy.ma")
+"""What the curve of a first group needs (numpy.unique loads numpy.ma); the first page shows one if two of the newest
+runs have one name."""
 _WARMED = (*_GROUPS, "pyarrow.compute", "duckdb")
 """What the first table and the first search also need: together a second or two to load."""
 _ARENA_MAX = -8

@@ -21,7 +21,7 @@ import pyarrow as pa
 from rollbook.errors import Damaged, NewerFormat
 from rollbook.ground.arrow import empty_table, take_table, to_numpy
 from rollbook.ground.files import names_in
-from rollbook.ground.foreign import ours, raising, tolerating
+from rollbook.ground.foreign import handled_by, raising, tolerating
 from rollbook.ground.run_files import journal_folder, parse_name
 from rollbook.ground.tuning import TUNING
 from rollbook.journal import FrameFile, Segment, WriterInfo, decode
@@ -331,18 +331,17 @@ class LiveJournal:
                 if parsed[0] == "log" or (head is not None and head.generation == seen[path]):
                     continue
             seen[path] = 0
-            try:
+            with handled_by(self._note, path, kinds=(Damaged, NewerFormat, OSError)), tolerating(FileNotFoundError):
                 if parsed[0] == "log":
                     logs[path] = self._scan(path, parsed[1], info, tables)
                     continue
                 segment, seen[path] = self._look(path)
                 if segment is not None:
                     segments[path, segment.generation] = segment
-            except ours(FileNotFoundError):
-                continue
-            except ours(Damaged, NewerFormat, OSError) as err:
-                if not _just_begun(path):
-                    self.problems[path] = str(err)
+
+    def _note(self, path: str, err: Exception) -> None:
+        if not _just_begun(path):
+            self.problems[path] = str(err)
 
     def _look(self, path: str) -> tuple[LiveSegment | None, int]:
         """(the segment, its generation); the segment is None if its rows are in Parquet (listed after the journal)."""

@@ -303,11 +303,10 @@ class RunFiles:
             return work({table: gathered[table] for table in tables})
         for _ in range(_TRIES):
             try:
-                pieces = self._gather(tables)
-                self._gathered = threading.get_ident(), pieces
-                return work(pieces)
-            except ours(Moved, FileNotFoundError):
-                continue
+                with tolerating(Moved, FileNotFoundError):  # then once more
+                    pieces = self._gather(tables)
+                    self._gathered = threading.get_ident(), pieces
+                    return work(pieces)
             except BadPiece as bad:
                 self._bad.add(bad.path)
                 self._open_parts.problems[bad.path] = str(bad)

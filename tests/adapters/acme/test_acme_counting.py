@@ -57,7 +57,7 @@ def test_the_last_increments_reach_the_parent() -> None:
     assert parent.get_counts() == {"child_steps": 6}
 
 
-def test_a_counter_nobody_closes_hands_over_when_it_is_collected() -> None:
+def test_a_counter_that_is_never_closed_hands_over_when_it_is_collected() -> None:
     parent = Counter()
     child = Counter(parent, "child", time_delta=1000.0)
     child.increment(steps=1)

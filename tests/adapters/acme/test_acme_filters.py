@@ -73,7 +73,7 @@ def test_time_filter_never_drops_the_last_record() -> None:
     assert len(kept.data) == 2
 
 
-def test_time_filter_hands_on_the_last_record_when_nobody_closes_it() -> None:
+def test_time_filter_hands_on_the_last_record_when_it_is_never_closed() -> None:
     kept = Kept()
     logger = acme.TimeFilter(kept, 1000.0)
     logger.write({"i": 0})
@@ -119,7 +119,7 @@ def test_time_filter_refuses_a_negative_stretch() -> None:
         acme.TimeFilter(Kept(), -1)
 
 
-def test_key_filter_keeps_in_the_order_asked_for_and_lives_without_an_optional_key() -> None:
+def test_key_filter_keeps_in_the_order_asked_for_and_needs_no_optional_key() -> None:
     kept = Kept()
     logger = acme.KeyFilter(kept, keep=("b", "a"))
     logger.write({"a": 1, "b": 2, "c": 3})

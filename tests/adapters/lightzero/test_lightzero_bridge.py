@@ -53,22 +53,22 @@ class Learner:
         return self.run.save_checkpoint(write=write, score=score, gradient_step=train_step)
 
 
-def test_models_of_evaluations_are_bounded_over_all_lives_of_a_run(tmp_path: Any) -> None:
+def test_models_of_evaluations_are_bounded_over_all_attempts_of_a_run(tmp_path: Any) -> None:
     def files(run: Any) -> list[str]:
         return sorted(path.name for path in (run.folder / "ckpt").glob("iteration_*"))
 
     where = {"dir": tmp_path, "sinks": (), "keeper": "inline", "run_id": "one"}
     left = []
-    for life, scores in enumerate([(5.0, 4.0, 3.0), (1.0, 6.0, 2.0), (7.0, 1.0)]):
-        with rollbook.init("lz", "again", resume="must" if life else "never", **where) as run:  # type: ignore[arg-type]
+    for attempt, scores in enumerate([(5.0, 4.0, 3.0), (1.0, 6.0, 2.0), (7.0, 1.0)]):
+        with rollbook.init("lz", "again", resume="must" if attempt else "never", **where) as run:  # type: ignore[arg-type]
             experiment = Experiment(run)
             evaluator = EvaluatorBridge(experiment, Learner(run), keep_evaluated=1)  # type: ignore[arg-type]
             for step, score in enumerate(scores):
                 log = evaluator.log(types.SimpleNamespace(_instance_name="evaluator"))
                 with log.evaluating():
                     log.episode(score, 1, 0, {})
-                    assert evaluator._save(None, log, 10 * life + step, -1)
-                    log.report(10 * life + step)
+                    assert evaluator._save(None, log, 10 * attempt + step, -1)
+                    log.report(10 * attempt + step)
             left.append(files(run))
     assert left == [
         ["iteration_0.pth.tar", "iteration_2.pth.tar"],

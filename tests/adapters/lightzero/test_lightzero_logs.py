@@ -301,16 +301,16 @@ def test_the_folder_is_that_of_the_document(run: Any) -> None:
 
 def test_a_resumed_experiment_goes_on_with_its_totals_its_best_and_its_event_file(tmp_path: Path) -> None:
     where = {"dir": tmp_path, "sinks": [], "keeper": "inline", "run_id": "first"}
-    for life in range(2):
+    for attempt in range(2):
         with rollbook.init("p", "mine", resume="allow", **where) as run:
             collector = CollectorLog(run)
             collector.episode(1.0, 10)
-            total = collector.report(100 * (life + 1))["total_envstep_count"]
+            total = collector.report(100 * (attempt + 1))["total_envstep_count"]
             evaluator = EvaluatorLog(run)
             best = evaluator.best
             with evaluator.evaluating():
-                evaluator.episode(5.0 - life, 3)
-            evaluator.report(100 * (life + 1), 10 * (life + 1))
+                evaluator.episode(5.0 - attempt, 3)
+            evaluator.report(100 * (attempt + 1), 10 * (attempt + 1))
             found = events_of(run)
     assert total == 20
     assert best == 5.0
@@ -335,12 +335,12 @@ def test_the_best_score_is_that_of_the_checkpoints_that_are_there(tmp_path: Path
 def test_the_evaluation_of_the_checkpoint_that_a_run_goes_back_to_is_kept(tmp_path: Path) -> None:
     """It is reported when the model has been saved, and was abandoned with what came after."""
     where: Any = {"dir": tmp_path, "run_id": "mine", "sinks": [], "keeper": "inline"}
-    for life in range(2):
+    for attempt in range(2):
         with rollbook.init("p", "mine", resume="allow", **where) as run:
-            if life:
+            if attempt:
                 run.restore("last")
             evaluator, learner = EvaluatorLog(run), LearnerLog(run)
-            for iteration in (5, 10) if not life else (11,):
+            for iteration in (5, 10) if not attempt else (11,):
                 with evaluator.evaluating():
                     evaluator.episode(float(iteration), 3)
                 saved = learner.save_checkpoint({"w": iteration}, iteration, 10 * iteration) if iteration == 5 else None
@@ -353,14 +353,14 @@ def test_the_evaluation_of_the_checkpoint_that_a_run_goes_back_to_is_kept(tmp_pa
 def test_tensorboard_shows_both_axes_of_a_resumed_experiment_and_hides_what_was_abandoned(tmp_path: Path) -> None:
     accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     where = {"dir": tmp_path, "sinks": [], "keeper": "inline", "run_id": "first"}
-    for life in range(2):
+    for attempt in range(2):
         with rollbook.init("p", "mine", resume="allow", **where) as run:
-            if life:
+            if attempt:
                 run.restore()
             writer = EventWriter(run)
-            for i in (1, 2, 3, 4)[2 * life :]:  # an iteration is a thousand environment steps
-                writer.add_scalar("collector_iter/reward_mean", 10.0 * life + i, i)
-                writer.add_scalar("collector_step/reward_mean", 10.0 * life + i, 1000 * i)
+            for i in (1, 2, 3, 4)[2 * attempt :]:  # an iteration is a thousand environment steps
+                writer.add_scalar("collector_iter/reward_mean", 10.0 * attempt + i, i)
+                writer.add_scalar("collector_step/reward_mean", 10.0 * attempt + i, 1000 * i)
                 if i == 2:
                     run.save_checkpoint({"i": i}, gradient_step=i, env_step=1000 * i)
     shown = accumulator.EventAccumulator(str(run.folder / "log" / "serial"))

@@ -394,7 +394,7 @@ def test_a_doubled_metric_is_named_and_shifts_nothing(run: Any) -> None:
     assert list(log.metrics["mine"]) == [2, 2, 2]
 
 
-def test_a_metric_nobody_added_is_tracked_from_then_on(run: Any) -> None:
+def test_a_metric_that_was_never_added_is_tracked_from_then_on(run: Any) -> None:
     class Late(Callback):
         def after_sample(self) -> None:
             if self.environment.log.iterations >= 2:

@@ -121,7 +121,9 @@ def test_the_driver_opens_the_run_before_the_trials_process_and_only_once_it_is_
     assert book.metrics(["x"])["x"].to_pylist() == [1.0]
 
 
-def test_whoever_opened_the_run_logs_its_results_and_nobody_twice(rllib: Any, fakes: Any, tmp_path: Path) -> None:
+def test_the_opener_of_the_run_logs_its_results_and_nothing_is_logged_twice(
+    rllib: Any, fakes: Any, tmp_path: Path
+) -> None:
     trial = fakes.Trial(tmp_path, "t_0")
     kind, logger = rllib.callbacks(tmp_path / "runs", **OPTIONS), rllib.RollbookTune(tmp_path / "runs", **OPTIONS)
     callback, algorithm = kind(), fakes.Algorithm(tmp_path, fakes.EnvRunner(), trial=trial)

@@ -40,7 +40,7 @@ def test_the_event_file_holds_the_same_numbers(run: Any, rows: Any, tmp_path: Pa
     assert [(step, np.float32(value)) for step, value in rows(run, "loss", x="step")] == native
 
 
-def test_which_clock_the_step_is_can_be_said(run: Any, rows: Any) -> None:
+def test_which_clock_the_step_is_can_be_chosen(run: Any, rows: Any) -> None:
     SummaryWriter("a", run=run, events=False, clock="gradient_step").add_scalar("loss", 1.0, 7)
     SummaryWriter("a", run=run, events=False, clock=None).add_scalar("other", 1.0, 8)
     assert rows(run, "loss", x="gradient_step") == [(7, 1.0)]
@@ -267,6 +267,17 @@ def test_an_evaluation_at_steps_keeps_its_steps(steps: list[int], run: Any, rows
         writer.add_scalar("eval/episodic_return", float(step), step)
         writer.add_scalar("charts/episodic_return", 1.0, step + 50)
     assert rows(run, "eval/episodic_return", x="env_step") == [(step, float(step)) for step in steps]
+
+
+@pytest.mark.parametrize(("version", "name"), [("version_0", "walk_42"), ("version_3", "walk_42-version_3")])
+def test_a_version_of_lightnings_writer_is_called_like_the_folder_above(
+    tmp_path: Path, version: str, name: str
+) -> None:
+    options = {"dir": tmp_path / "books", "sinks": (), "keeper": "inline"}
+    writer = SummaryWriter(f"runs/walk_42/{version}", events=False, run_options=options)
+    assert writer.run is not None
+    assert writer.run.name == name
+    writer.close()
 
 
 def test_cleanrls_seeds_share_a_name(tmp_path: Path) -> None:

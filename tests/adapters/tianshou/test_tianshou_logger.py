@@ -352,7 +352,7 @@ def test_an_error_while_restoring_gives_zeros_and_a_warning(run: Any, monkeypatc
         assert logger.restore_data() == (0, 0, 0)
 
 
-def test_a_wrapped_best_function_keeps_the_best_of_all_lives(run: Any) -> None:
+def test_a_wrapped_best_function_keeps_the_best_of_all_attempts(run: Any) -> None:
     """A resumed trainer calls save_best_fn at once, whatever was reached before."""
     saved: list[str] = []
     logger = RollbookLogger(run)

@@ -101,25 +101,25 @@ def test_the_native_file_has_no_repeated_test_after_a_resume(tmp_path: Path) -> 
         def close(self) -> None: ...
 
     writer = Writer()
-    for life in (1, 2):
+    for attempt in (1, 2):
         options = {"dir": tmp_path, "run_id": "one", "resume": "allow", "sinks": [], "keeper": "inline"}
         with rollbook.init("p", "t", **options) as run:
-            Trainer(RollbookLogger(run, writer=writer), tmp_path, resume=life == 2).run(2 * life)
+            Trainer(RollbookLogger(run, writer=writer), tmp_path, resume=attempt == 2).run(2 * attempt)
     assert writer.tests == [0, 30, 60, 90, 120]
 
 
 def test_the_best_score_survives_a_resume(tmp_path: Path) -> None:
     saved: list[tuple[int, float]] = []
     options = {"dir": tmp_path, "run_id": "one", "resume": "allow", "sinks": [], "keeper": "inline"}
-    for life, scores in ((1, [3.0, 7.0, 5.0]), (2, [4.0, 6.0, 9.0])):
+    for attempt, scores in ((1, [3.0, 7.0, 5.0]), (2, [4.0, 6.0, 9.0])):
         with rollbook.init("p", "t", **options) as run:
             logger = RollbookLogger(run)
-            if life == 2:
+            if attempt == 2:
                 logger.restore_data()
             for i, score in enumerate(scores):
-                logger.log_test_data({"returns_stat": {"mean": score}}, 10 * life + i)
-                logger.save_best(lambda _, life=life, score=score: saved.append((life, score)))(None)  # type: ignore[misc]
-                logger.save_data(3 * life + i, 10 * life + i, i, None)
+                logger.log_test_data({"returns_stat": {"mean": score}}, 10 * attempt + i)
+                logger.save_best(lambda _, attempt=attempt, score=score: saved.append((attempt, score)))(None)  # type: ignore[misc]
+                logger.save_data(3 * attempt + i, 10 * attempt + i, i, None)
     assert saved == [(1, 3.0), (1, 7.0), (2, 9.0)]
 
 

@@ -59,7 +59,7 @@ def rollouts(run: Run, where: str | None = None) -> list[dict[str, Any]]:
 
 
 def test_rollout_dumps_become_rollouts_as_they_appear(run: Run, tmp_path: Path) -> None:
-    dump(tmp_path / "rollouts", 1)  # of an earlier life
+    dump(tmp_path / "rollouts", 1)  # of an earlier attempt
     folders = {"rollout_data_dir": str(tmp_path / "rollouts"), "validation_data_dir": str(tmp_path / "val")}
     tracking = Tracking("p", "e", config={"trainer": folders}, run=run)
     dump(tmp_path / "rollouts", 2)

@@ -261,7 +261,10 @@ function Log({ found }: PanelProps) {
   return (
     <section>
       <h3>
-        Log <a href={of("health", found)}>all</a>
+        Log{" "}
+        <a href={of("health", found, found.log_name === null ? {} : { log: found.log_name })}>
+          {found.log_name ?? "all"}
+        </a>
       </h3>
       <div class="log">
         {lines.map((line, i) => (

@@ -1,16 +1,18 @@
 /** The answer on top: the ranking in one line, why, the plan and its state, what to run next. */
 
 import type { Cell, CompareAnswer, GroupOf, StoredPlan } from "../../api/names.ts";
-import { count, sentence } from "../../data/numbers.ts";
-import { decidedPairs, ranked, runNext } from "../../data/ranking.ts";
+import { count, percent, sentence } from "../../data/numbers.ts";
+import { decidedPairs, ranked, runNext, whyNone } from "../../data/ranking.ts";
 import { Copy } from "../../parts/CopyLink.tsx";
 import { Menu } from "../../parts/Menu.tsx";
 import { useAnswer } from "../../state/answer.ts";
 import { source } from "../../state/here.ts";
-import { colorOfGroup } from "./groups.ts";
+import { Next } from "./Projects.tsx";
+import { colorOfGroup, drawnProjects } from "./groups.ts";
 
 export function Answer({ found, groups }: { found: CompareAnswer; groups: GroupOf[] }) {
   const order = ranked(found.groups, found.pairs);
+  const without = order.filter(({ scored }) => !scored).map(({ group }) => group);
   const [first, second] = order.map(({ group }) => group.name);
   const top = found.pairs.find((pair) => [pair.a, pair.b].every((name) => name === first || name === second));
   const plan = (found.plans ?? []).find((one) => one.metric === found.key);
@@ -20,13 +22,28 @@ export function Answer({ found, groups }: { found: CompareAnswer; groups: GroupO
   return (
     <section class="card c12 said">
       <p class="ranking">
-        {order.map(({ group, sign }) => (
-          <span key={group.name}>
-            {sign !== "" && <span class={sign === ">" ? "sign" : "sign soft"}>{sign}</span>}
-            <i class={`dot s${colorOfGroup(group.name)}`} /> <b>{group.name}</b>
-          </span>
-        ))}
+        {order.map(
+          ({ group, sign, scored }) =>
+            scored && (
+              <span key={group.name}>
+                {sign !== "" && <span class={sign === ">" ? "sign" : "sign soft"}>{sign}</span>}
+                <Name of={group.name} />
+              </span>
+            ),
+        )}
       </p>
+      {without.length > 0 && (
+        <p class="why">
+          No score yet:{" "}
+          {without.map((group, i) => (
+            <span key={group.name}>
+              {i > 0 && "; "}
+              <Name of={group.name} /> {group.missing.length > 0 && `(${whyNone(group.missing)})`}
+            </span>
+          ))}
+          .
+        </p>
+      )}
       <p class="verdict why">
         {sentence(plain(top?.sentence ?? found.groups[0]?.sentence ?? found.sentence))}{" "}
         {found.pairs.length > 1 && (
@@ -37,7 +54,10 @@ export function Answer({ found, groups }: { found: CompareAnswer; groups: GroupO
       </p>
       <p class="next">
         {plan ? <Made plan={plan} /> : found.pairs.length > 0 && <Make of={found.key} groups={groups} />}
-        <span class="tag">run next</span> <span>{runNext(found)}</span>
+        <span>
+          <span class="tag">run next</span> {runNext(found)}
+        </span>
+        {order.length === 1 && <Next />}
       </p>
       {notes.length > 0 && (
         <p class="notes">
@@ -52,6 +72,12 @@ export function Answer({ found, groups }: { found: CompareAnswer; groups: GroupO
   );
 }
 
+const Name = ({ of }: { of: string }) => (
+  <>
+    <i class={`dot s${colorOfGroup(of)}`} /> <b>{of}</b>
+  </>
+);
+
 /** A verdict without the advice to make a plan, for which there is a button. */
 const plain = (sentence: string): string =>
   sentence
@@ -59,21 +85,58 @@ const plain = (sentence: string): string =>
     .filter((part) => !part.includes("plan="))
     .join(" ");
 
-/** The state of the plan: how far it has come, and what its last look said. */
+/** The line that makes a plan, and that looks again. */
+function lineOf(metric: string, by: string, plan: string): string {
+  const [project, ...others] = drawnProjects();
+  const where = project && others.length === 0 ? `${project.name} ` : "";
+  return `rollbook compare ${where}--metric ${metric} --by ${by} --plan ${plan}`;
+}
+
+const MOST_SQUARES = 40;
+
+/** The state of the plan: how far it has come, what its last look said, and the line that looks again. */
 function Made({ plan }: { plan: StoredPlan }) {
   const looked = plan.looks.at(-1)?.n ?? 0;
   const decided = plan.verdicts.filter(({ better }) => better !== null).length;
+  const open = plan.verdicts.find(({ better, chance }) => better === null && typeof chance === "number");
   return (
     <>
       <span class="tag good">plan {plan.name}</span>{" "}
+      {plan.n_max <= MOST_SQUARES && (
+        <span class="squares" role="img" aria-label={`${looked} of at most ${plan.n_max} seeds of each`}>
+          {Array.from({ length: plan.n_max }, (_, i) => (
+            <i key={i} class={i < looked ? "done" : ""} />
+          ))}
+        </span>
+      )}
       <span>
         {plan.n_min} to {plan.n_max} seeds of each,{" "}
         {looked === 0 ? "no look yet" : `last looked at ${looked}; ${decided} of ${plan.verdicts.length} pairs decided`}
+        {open &&
+          `; its end decides ${plan.verdicts.length === 1 ? "" : `${open.a} and ${open.b} `}` +
+            `with a chance of ${percent(Number(open.chance))}, if things go on as they are`}
         .
       </span>{" "}
+      <Menu label="Look again">
+        {() => (
+          <div class="words wide">
+            <p>After a further seed of each, this line looks again. What is wrong at most is fixed over all looks.</p>
+            <Line text={lineOf(plan.metric, plan.by, plan.name)} what="the line that looks again" />
+          </div>
+        )}
+      </Menu>
     </>
   );
 }
+
+const Line = ({ text, what }: { text: string; what: string }) => (
+  <>
+    <pre class="line wraps" tabIndex={0}>
+      {text}
+    </pre>
+    <Copy text={text} what={what} />
+  </>
+);
 
 /** One value, not several inside of a group. */
 const isOne = (v: Cell): boolean => v !== null && typeof v !== "object";
@@ -88,19 +151,16 @@ function Make({ of, groups }: { of: string; groups: GroupOf[] }) {
       row.values.every(isOne),
   );
   const by = telling ? `config.${telling.path}` : "name";
-  const line = `rollbook compare --metric ${of} --by ${by} --plan ${of.replace(/[^\w]+/g, "-")}`;
+  const line = lineOf(of, by, of.replace(/[^\w]+/g, "-"));
   return (
     <Menu label="Make a plan">
       {() => (
         <div class="words wide">
           <p>
-            A plan says beforehand what is compared and how often one looks: it decides with fewer seeds. This line,
-            with the project after compare, makes it beside the runs; each further call is a look.
+            A plan says beforehand what is compared and how often one looks: it decides with fewer seeds. This line
+            makes it beside the runs; each further call is a look.
           </p>
-          <pre class="line wraps" tabIndex={0}>
-            {line}
-          </pre>
-          <Copy text={line} what="the line that makes a plan" />
+          <Line text={line} what="the line that makes a plan" />
         </div>
       )}
     </Menu>

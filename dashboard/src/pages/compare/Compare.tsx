@@ -8,19 +8,20 @@ import { CopyLink } from "../../parts/CopyLink.tsx";
 import { GroupsOrSweep } from "../../parts/GroupsOrSweep.tsx";
 import { Choice, Menu } from "../../parts/Menu.tsx";
 import { Answered, Empty } from "../../parts/Say.tsx";
-import { addressOf, say, word } from "../../state/address.ts";
+import { addressOf, joined, say, word } from "../../state/address.ts";
 import { useAnswer } from "../../state/answer.ts";
 import { source } from "../../state/here.ts";
 import { ranked } from "../../data/ranking.ts";
 import { pinnedFirst } from "../../data/keys.ts";
 import { place } from "../../charts/Tip.tsx";
 import { kindOf } from "../../state/desk.ts";
-import { colorOf, startTable, table } from "../runs/table.ts";
+import { colorOf, drawn, table } from "../runs/table.ts";
 import { Diff } from "./Diff.tsx";
 import { Curves } from "./Curves.tsx";
-import { groups } from "./groups.ts";
+import { groups, open } from "./groups.ts";
 import { Plans } from "./Plans.tsx";
 import { Answer } from "./Answer.tsx";
+import { Next, ProjectMenu } from "./Projects.tsx";
 import { Better, Intervals, Profile } from "./findings.tsx";
 import { Pairs } from "./Pairs.tsx";
 
@@ -32,7 +33,7 @@ const ready = signal(false);
 
 export function Compare() {
   useEffect(() => {
-    const stop = startTable();
+    const stop = open();
     ready.value = true;
     return stop;
   }, []);
@@ -58,6 +59,7 @@ export function Compare() {
   return (
     <>
       <Context>
+        <ProjectMenu />
         <Menu what="of" label={<b>{of === "" ? "…" : of}</b>}>
           {(close) => (
             <div class="choices" tabIndex={0} aria-label="Key">
@@ -96,7 +98,7 @@ export function Compare() {
         {found && <AtStep found={found} />}
         <span class="grow" />
         <GroupsOrSweep now="compare" />
-        <a class="btn" href={addressOf("runs")}>
+        <a class="btn" href={addressOf("runs", shownWords())}>
           Curves
         </a>
         <CopyLink />
@@ -111,6 +113,11 @@ export function Compare() {
               To the runs
             </a>
           </Empty>
+        ) : keys.value !== null && !keys.old && keys.value.keys.length === 0 ? (
+          <Empty title="These runs hold no numbers yet">
+            <p>What is compared is a number that runs log, such as a return.</p>
+            <Next elsewhere />
+          </Empty>
         ) : (
           <Answered of={asked} what="the comparison">
             {(said) => <Shown found={said} groups={chosen} />}
@@ -120,6 +127,10 @@ export function Compare() {
     </>
   );
 }
+
+/** What is compared, for the page of runs. */
+const shownWords = (): Record<string, string> =>
+  drawn.value.length === 0 ? {} : { show: joined(drawn.value.map(({ id, color }) => `${id}.${color}`)) };
 
 function AtStep({ found }: { found: CompareAnswer }) {
   return (

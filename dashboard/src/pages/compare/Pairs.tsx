@@ -48,10 +48,11 @@ const WORDS: { [verdict: string]: string } = { better: "won", worse: "lost" };
 
 function Cell({ pair }: { pair: ReturnType<typeof pairOf> }) {
   if (pair === null) return <td class="num none" />;
+  if (!Number.isFinite(pair.difference)) return <td class="num soft">–</td>;
   const open = pair.verdict !== "better" && pair.verdict !== "worse";
   return (
     <td class={`num ${WORDS[pair.verdict] ?? ""}`} title={pair.verdict}>
-      {Number.isFinite(pair.difference) ? `${pair.difference > 0 ? "+" : ""}${value(round(pair.difference))}` : "–"}
+      {`${pair.difference > 0 ? "+" : ""}${value(round(pair.difference))}`}
       {open && " ?"}
       <br />
       <span class="soft">{Number.isFinite(pair.better) ? value(pair.better, 2) : "–"}</span>

@@ -32,8 +32,8 @@ function Plan({ plan, shown }: { plan: StoredPlan; shown: boolean }) {
       <header>
         <h2>Plan {plan.name}</h2>
         <span class="soft">
-          {plan.metric} by {plan.by}, {plan.score}; {plan.n_min} to {plan.n_max} seeds of each,{" "}
-          {value(100 * plan.alpha)} % over all looks
+          {`${plan.metric} by ${plan.by} (${plan.arms.join(", ")}), ${plan.score}; `}
+          {plan.n_min} to {plan.n_max} seeds of each, {value(100 * plan.alpha)} % over all looks
         </span>
         <span class="grow" />
         {!shown && (

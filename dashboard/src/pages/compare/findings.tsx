@@ -76,7 +76,7 @@ export function Intervals({ found }: { found: CompareAnswer }) {
                 )}
               </span>
               <span class="rowvalue">
-                {said(group.centre)}
+                {Number.isFinite(num(group.centre)) ? said(group.centre) : "no score yet"}
                 {has && (
                   <span class="soft">
                     {" "}

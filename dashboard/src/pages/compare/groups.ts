@@ -1,8 +1,9 @@
-/** The groups that are compared: what the table of runs has drawn. */
+/** The groups that are compared: what the table of runs has drawn, and on what the page opens where nobody chose. */
 
-import { computed } from "@preact/signals";
+import { computed, effect } from "@preact/signals";
 import type { GroupOf } from "../../api/names.ts";
-import { entities } from "../runs/table.ts";
+import { drawFirst, drawn, entities, projects, startTable, table, type Project } from "../runs/table.ts";
+import * as view from "../runs/view.ts";
 
 export const groups = computed<GroupOf[]>(() =>
   entities.value.map((entity) => ({ name: entity.name, runs: entity.runs.map((member) => member.run) })),
@@ -12,3 +13,30 @@ export const MOST_BESIDE = 5;
 
 const colors = computed(() => new Map(entities.value.map((entity) => [entity.name, entity.color])));
 export const colorOfGroup = (name: string): number => colors.value.get(name) ?? 0;
+
+const isDrawn = (id: string): boolean => drawn.value.some((one) => one.id === id);
+/** The projects whose groups are drawn. */
+export const drawnProjects = (): Project[] => projects().filter(({ ids }) => ids.some(isDrawn));
+/** Their groups that are not. */
+export const besides = (): string[] => drawnProjects().flatMap(({ ids }) => ids.filter((id) => !isDrawn(id)));
+/** The newest project with two groups, none of them drawn. */
+export const nextProject = (): Project | undefined =>
+  projects().find(({ ids }) => ids.length > 1 && !ids.some(isDrawn));
+
+/**
+ * Asks for the runs. Where nobody chose and the newest project has one group, the newest with two is drawn instead:
+ * when the page opens, and never later.
+ */
+export function open(): () => void {
+  const stop = startTable();
+  const look = effect(() => {
+    if (table.answer.value === null) return;
+    queueMicrotask(() => look());
+    const next = nextProject();
+    if (next && view.drawn.peek().length === 0 && drawn.peek().length < 2) drawFirst(next.ids);
+  });
+  return () => {
+    look();
+    stop();
+  };
+}

@@ -1,7 +1,7 @@
 /** Is something wrong? Alerts with their evidence, what was looked at and is quiet, the log, the files, the host. */
 
 import { useMemo } from "preact/hooks";
-import type { Alert, Cell, Health as Told, RunDetail } from "../../api/names.ts";
+import type { Cell, Health as Told, RunDetail } from "../../api/names.ts";
 import { evidence } from "../../data/evidence.ts";
 import { clock, count, plain, sentence } from "../../data/numbers.ts";
 import { Context } from "../../parts/Context.tsx";
@@ -17,6 +17,7 @@ import { source } from "../../state/here.ts";
 import { useNews, useRun } from "../../state/run.ts";
 import { AllRuns } from "./AllRuns.tsx";
 import { causeOf } from "./causeOf.ts";
+import { Moment } from "./Moment.tsx";
 import { Files } from "./Files.tsx";
 import { LogView } from "./LogView.tsx";
 
@@ -91,7 +92,7 @@ function Alerts({ found, run, detail }: { found: Told; run: string; detail: RunD
       )}
       {found.alerts.map((alert) => (
         <div key={alert.id} class="finding">
-          <div>
+          <div class="grow">
             <p>
               <span class={`tag ${LEVELS[alert.level] ?? ""}`}>{alert.level}</span> <b>{sentence(alert.message)}</b>
             </p>
@@ -99,28 +100,21 @@ function Alerts({ found, run, detail }: { found: Told; run: string; detail: RunD
             <p class="soft">
               {alert.rule}, {clock(alert.time)}, attempt {alert.attempt}{" "}
               {typeof alert.x === "number" && detail && (
-                <a href={causeOf(run, detail.x, alert.x, keyOf(alert))}>Rows around {count(alert.x)}</a>
+                <a href={causeOf(run, detail.x, alert.x, alert.key ?? "")}>Rows around {count(alert.x)}</a>
               )}
             </p>
           </div>
+          {detail && <Moment at={{ run, key: alert.key ?? "", axis: detail.x, x: alert.x }} />}
         </div>
       ))}
     </section>
   );
 }
 
-const keyOf = (alert: Alert): string =>
-  alert.evidence !== null &&
-  typeof alert.evidence === "object" &&
-  !Array.isArray(alert.evidence) &&
-  typeof alert.evidence["key"] === "string"
-    ? alert.evidence["key"]
-    : "";
-
 function Evidence({ of, about }: { of: Cell; about: string }) {
   if (of === null || typeof of !== "object" || Array.isArray(of)) return of === null ? null : <p>{plain(of)}</p>;
   return (
-    <p>
+    <p class="evidence">
       {evidence(of, about)
         .slice(0, 12)
         .map(([name, text]) => (

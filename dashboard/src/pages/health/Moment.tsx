@@ -16,7 +16,7 @@ interface Curve {
   at: number | null;
 }
 
-export function Moment({ at }: { at: Finding["runs"][number] }) {
+export function Moment({ at }: { at: Pick<Finding["runs"][number], "run" | "key" | "axis" | "x"> }) {
   const asked = at.key === "" ? null : `${at.run} ${at.key} ${at.axis} moment`;
   const curve = useAnswer(asked, async (signal) => {
     let found: Curve | null = null;

@@ -3,6 +3,7 @@
 import type { Cell, Fates as Found, Num } from "../../api/names.ts";
 import { StackedArea } from "../../charts/StackedArea.tsx";
 import { shown } from "../../data/diff.ts";
+import { conditionOf } from "../../data/rollouts.ts";
 import { count, percent, seconds, value } from "../../data/numbers.ts";
 import { MiniTable } from "../../parts/MiniTable.tsx";
 import { Answered } from "../../parts/Say.tsx";
@@ -39,12 +40,6 @@ function All({ run, found }: { run: string; found: Found }) {
   const wasted = found.layers
     .filter(({ reason }) => reason !== "used" && reason !== "no fate yet")
     .reduce((sum, layer) => sum + Number(layer.tokens ?? 0), 0);
-  const where = (reason: string): string =>
-    reason === "used"
-      ? "used and reason is null"
-      : reason === "no fate yet"
-        ? "used is null"
-        : `reason = '${reason.replaceAll("'", "''")}'`;
   return (
     <div class="cols">
       <section class="card" style={{ gridColumn: "1 / -1" }}>
@@ -83,7 +78,7 @@ function All({ run, found }: { run: string; found: Found }) {
               return (
                 <span>
                   <i class={`dot s${COLORS[found.layers.indexOf(layer) % COLORS.length]}`} />{" "}
-                  <a href={addressOf("rollouts", { run, tab: "", where: where(layer.reason) })}>
+                  <a href={addressOf("rollouts", { run, tab: "", where: conditionOf(layer.reason) })}>
                     {shown(layer.reason)}
                   </a>
                 </span>
@@ -128,7 +123,7 @@ function All({ run, found }: { run: string; found: Found }) {
       <Rows
         run={run}
         title="Largest gaps by token"
-        soft="tokens of the 200 rollouts with the largest gaps; example: where the gap is largest"
+        soft="tokens of the 20 rollouts with the largest gaps; example: where the gap is largest"
         rows={found.tokens}
         columns={["token", "gap_max", "gap_mean", "times", "rollout_id", "turn", "place"]}
       />

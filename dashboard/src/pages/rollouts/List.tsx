@@ -1,10 +1,11 @@
 /** The table of rollouts: searched, filtered and sorted on the server. */
 
 import type { Signal } from "@preact/signals";
-import { useMemo } from "preact/hooks";
+import { useMemo, useRef } from "preact/hooks";
 import type { Cell, RolloutRow } from "../../api/names.ts";
 import { shown } from "../../data/diff.ts";
-import { value } from "../../data/numbers.ts";
+import { count, value } from "../../data/numbers.ts";
+import { conditionOf } from "../../data/rollouts.ts";
 import { Field } from "../../parts/Field.tsx";
 import { AskedRows, NoneFits, sortOf, sorts, useAsked } from "../../parts/Asked.tsx";
 import type { Column } from "../../parts/Grid.tsx";
@@ -12,6 +13,7 @@ import { say, word } from "../../state/address.ts";
 import { source } from "../../state/here.ts";
 import { useNews } from "../../state/run.ts";
 import { cellText } from "../samples/cells.ts";
+import { PromptCell } from "./SharedPrompts.tsx";
 
 const search = word("q");
 const where = word("where");
@@ -26,7 +28,9 @@ export function fateOf(cells: { [name: string]: Cell }): string {
   return cells["used"] === true ? "used" : "dropped";
 }
 
+/** Its columns; that of prompts only where rollouts name theirs. */
 const HEADS: [id: string, head: string, width: string, number: boolean, wide: boolean][] = [
+  ["prompt", "prompt", "minmax(90px, 1.2fr)", false, true],
   ["item", "last answer", "minmax(120px, 2fr)", false, false],
   ["reward", "reward", "58px", true, false],
   ["fate", "fate", "minmax(72px, 1fr)", false, false],
@@ -51,10 +55,16 @@ export function List({ run, row, first }: { run: string; row: string; first: Sig
     ask: (query, signal) => source.rollouts(run, query, signal),
     open: ({ id: name }: RolloutRow) => say({ row: name }, row === ""),
   });
-  first.value = asked.rows.row(0)?.id ?? "";
+  const { answer, rows } = asked;
+  first.value = rows.row(0)?.id ?? "";
+  const names = answer?.columns.some(({ name }) => name === "prompt") === true;
+  const fates = useRef<{ [fate: string]: number }>({}); // the first window of rows says them
+  if (Object.keys(answer?.fates ?? {}).length > 0) fates.current = answer?.fates ?? {};
+  const again = useRef<ReadonlySet<string>>(new Set());
+  again.current = repeated(rows);
   const columns = useMemo<Column<RolloutRow>[]>(
     () =>
-      HEADS.map(([name, head, width, number, wide]) => {
+      HEADS.filter(([name]) => name !== "prompt" || names).map(([name, head, width, number, wide]) => {
         return {
           id: name,
           head,
@@ -62,15 +72,26 @@ export function List({ run, row, first }: { run: string; row: string; first: Sig
           wide,
           number,
           ...sorts(order.value, name === "fate" ? "reason" : name),
-          cell: ({ cells }) => {
+          cell: ({ id: of, cells }) => {
             const cell = cells[name];
+            if (name === "prompt") {
+              const text = cellText(cell ?? cells["task_id"]);
+              if (!again.current.has(of)) return <PromptCell text={text} />;
+              return (
+                <span class="soft" title={shown(text)}>
+                  ″ <span class="sr">the same prompt</span>
+                </span>
+              );
+            }
+            if (name === "item" && cells["status"] === "failed")
+              return <span class="bad">failed: {shown(cellText(cells["error"] ?? cell))}</span>;
             if (name === "fate") return <span class={cells["used"] === true ? "" : "soft"}>{fateOf(cells)}</span>;
             if (name === "item") return shown(cellText(cell ?? cells["error"]));
             return number && typeof cell === "number" && !Number.isInteger(cell) ? value(cell) : cellText(cell);
           },
         };
       }),
-    [order.value],
+    [order.value, names],
   );
   return (
     <section class="pane" aria-label="Rollouts">
@@ -101,16 +122,59 @@ export function List({ run, row, first }: { run: string; row: string; first: Sig
           </button>
         )}
       </div>
+      {source.live && Object.keys(fates.current).length > 1 && <FateButtons fates={fates.current} />}
       <AskedRows
         asked={asked}
         what="rollouts"
         columns={columns}
         id={(one) => one.id}
         chosen={row === "" ? first.value : row}
-        none={<NoneFits all={asked.answer?.all ?? 0} what="rollouts" words={["q", "where", "of"]} />}
+        none={<NoneFits all={answer?.all ?? 0} what="rollouts" words={["q", "where", "of"]} />}
       >
         <kbd>j</kbd> <kbd>k</kbd> rollout <kbd>n</kbd> <kbd>p</kbd> turn <kbd>?</kbd> all keys
       </AskedRows>
     </section>
+  );
+}
+
+/** The rollouts whose prompt is that of the row above. */
+function repeated(rows: { total: Signal<number>; row: (i: number) => RolloutRow | undefined }): Set<string> {
+  const out = new Set<string>();
+  for (let i = 1; i < rows.total.peek(); i++) {
+    const [one, before] = [rows.row(i), rows.row(i - 1)];
+    if (one === undefined) break;
+    if (one.cells["prompt"] != null && one.cells["prompt"] === before?.cells["prompt"]) out.add(one.id);
+  }
+  return out;
+}
+
+const MOST_FATES = 7;
+
+/** What became of these rollouts: each fate with its number; pressed, the condition asks for it. */
+function FateButtons({ fates }: { fates: { [fate: string]: number } }) {
+  const all = Object.values(fates).reduce((sum, n) => sum + n, 0);
+  const now = where.value;
+  return (
+    <div class="bar fates">
+      <button class="chip" type="button" aria-pressed={now === ""} onClick={() => say({ where: "" })}>
+        all <b>{count(all)}</b>
+      </button>
+      {Object.entries(fates)
+        .slice(0, MOST_FATES)
+        .map(([fate, n]) => {
+          const own = conditionOf(fate);
+          return (
+            <button
+              key={fate}
+              class="chip"
+              type="button"
+              aria-pressed={now === own}
+              onClick={() => say({ where: now === own ? "" : own })}
+            >
+              {shown(fate)} <b>{count(n)}</b>
+            </button>
+          );
+        })}
+    </div>
   );
 }

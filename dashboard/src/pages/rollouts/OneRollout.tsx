@@ -135,6 +135,14 @@ function Fate({ found }: { found: Found }) {
   );
 }
 
+/** The colours of a rollout's time. */
+const KINDS: [color: number, name: string][] = [
+  [10, "queue"],
+  [1, "model"],
+  [2, "tools"],
+  [3, "reward"],
+];
+
 function Times({ found, onPick }: { found: Found; onPick: (turn: number) => void }) {
   const of = (x: Num): number => (typeof x === "number" && x > 0 ? x : 0);
   const own = found.turns.map((turn, i) => ({
@@ -153,24 +161,38 @@ function Times({ found, onPick }: { found: Found; onPick: (turn: number) => void
     bad: false,
     name,
   }));
-  const all = [rest[0], ...own, rest[1]].filter((part) => part !== undefined && part.seconds > 0);
-  const total = all.reduce((sum, part) => sum + (part?.seconds ?? 0), 0);
+  const all = [...rest.slice(0, 1), ...own, ...rest.slice(1)].filter((part) => part.seconds > 0);
+  const total = all.reduce((sum, part) => sum + part.seconds, 0);
   if (total === 0) return null;
+  const kinds = KINDS.map(([color, name]) => ({
+    color,
+    name,
+    seconds: all.reduce((sum, part) => sum + (part.color === color ? part.seconds : 0), 0),
+  }));
   return (
-    <div class="timebar" role="img" aria-label={`${seconds(total)} in all`}>
-      {all.map(
-        (part) =>
-          part && (
-            <i
-              key={part.key}
-              class={part.bad ? "err" : ""}
-              title={`${part.name}: ${seconds(part.seconds)}`}
-              style={{ width: `${(part.seconds / total) * 100}%`, background: `var(--series-${part.color})` }}
-              onClick={() => part.i >= 0 && onPick(part.i)}
-            />
-          ),
-      )}
-    </div>
+    <>
+      <div class="timebar" role="img" aria-label={`${seconds(total)} in all`}>
+        {all.map((part) => (
+          <i
+            key={part.key}
+            class={part.bad ? "err" : ""}
+            title={`${part.name}: ${seconds(part.seconds)}`}
+            style={{ width: `${(part.seconds / total) * 100}%`, background: `var(--series-${part.color})` }}
+            onClick={() => part.i >= 0 && onPick(part.i)}
+          />
+        ))}
+      </div>
+      <p class="legend small times">
+        {kinds
+          .filter((kind) => kind.seconds > 0)
+          .map((kind) => (
+            <span key={kind.name}>
+              <i class={`dot s${kind.color}`} /> {kind.name} <b>{seconds(kind.seconds)}</b>
+            </span>
+          ))}
+        <span class="soft">{seconds(total)} in all</span>
+      </p>
+    </>
   );
 }
 

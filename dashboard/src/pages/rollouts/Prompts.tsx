@@ -37,16 +37,16 @@ const HEADS: [id: string, head: string, width: string, wide: boolean][] = [
 ];
 
 /** A share with its interval; never and always stand as words. */
-function Share({ of, low, high, name }: { of: Num; low: Num; high: Num; name?: string }) {
+function Share({ of, low, high, n, name }: { of: Num; low: Num; high: Num; n: [number, number]; name?: string }) {
   if (typeof of !== "number") return <span class="soft">–</span>;
   return (
-    <>
+    <span title={`${count(n[0])} of ${count(n[1])}`}>
       {name === "never" ? <b class="bad">never</b> : name === "always" ? <b class="good">always</b> : percent(of)}
       <span class="soft">
         {" "}
         {percent(Number(low)).replace(" %", "")}–{percent(Number(high))}
       </span>
-    </>
+    </span>
   );
 }
 
@@ -80,8 +80,20 @@ export function Prompts({ run, row, first }: { run: string; row: string; first: 
           ...(id === "prompt" ? {} : sorts(order.value, id, "by")),
           cell: (one) => {
             if (id === "prompt") return <PromptCell text={one.prompt ?? one.id} />;
-            if (id === "rate") return <Share of={one.rate} low={one.low} high={one.high} name={solvedOf(one)} />;
-            if (id === "recent_rate") return <Share of={one.recent_rate} low={one.recent_low} high={one.recent_high} />;
+            if (id === "rate")
+              return (
+                <Share
+                  of={one.rate}
+                  low={one.low}
+                  high={one.high}
+                  n={[one.solved, one.rollouts]}
+                  name={solvedOf(one)}
+                />
+              );
+            if (id === "recent_rate") {
+              const n: [number, number] = [one.recent_solved, one.recent_rollouts];
+              return <Share of={one.recent_rate} low={one.recent_low} high={one.recent_high} n={n} />;
+            }
             if (id === "first") return one.first === null ? "–" : `${count(one.first)}–${count(one.last ?? one.first)}`;
             return id === "best" ? number(one.best) : count(id === "groups" ? one.groups : one.rollouts);
           },

@@ -3,6 +3,7 @@
 import { useEffect } from "preact/hooks";
 import type { SharedPrompts as Found, Num, SharedPromptsRow } from "../../api/names.ts";
 import { shown } from "../../data/diff.ts";
+import { askedLast } from "../../data/rollouts.ts";
 import { count, percent, value } from "../../data/numbers.ts";
 import { MiniTable } from "../../parts/MiniTable.tsx";
 import { fullName } from "../../parts/RunPicker.tsx";
@@ -120,7 +121,7 @@ function Table({ runs, found }: { runs: readonly [string, string]; found: Found 
 export function PromptCell({ text }: { text: string }) {
   return (
     <span class="prompt-cell" title={shown(text)}>
-      {shown(text)}
+      {shown(askedLast(text))}
     </span>
   );
 }

@@ -3,6 +3,7 @@
 import type { RolloutTokens, RolloutTurn } from "../../api/names.ts";
 import { shown } from "../../data/diff.ts";
 import { count, seconds, value } from "../../data/numbers.ts";
+import { callsOf } from "../../data/rollouts.ts";
 
 const SHADES = ["n3", "n2", "n1", "", "p1", "p2", "p3"];
 const MOST = 2000;
@@ -58,7 +59,7 @@ export function Turn({
         {turn.length !== null && <p class="soft">cut: {count(turn.length)} in all</p>}
         {turn.calls !== null && (
           <details open={open} class="calls">
-            <summary>{shown(turn.calls)}</summary>
+            <summary>{shown(callsOf(turn.calls))}</summary>
             <pre>{shown(pretty(turn.calls))}</pre>
           </details>
         )}

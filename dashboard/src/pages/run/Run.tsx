@@ -71,6 +71,8 @@ function About({ detail }: { detail: RunDetail }) {
     ["project", detail.project],
     ["id", detail.id],
     ...(detail.made_by === "" ? [] : [["made by", detail.made_by] as [string, string]]),
+    ...(detail.parent === null ? [] : [["started by", detail.parent] as [string, string]]),
+    ...(detail.forked_from === null ? [] : [["forked from", detail.forked_from] as [string, string]]),
     ["begun", `${clock(detail.created)}${detail.host === "" ? "" : ` on ${detail.host}`}`],
     ["took", seconds((detail.ended ?? detail.updated ?? 0) - (detail.created ?? 0))],
     [

@@ -254,6 +254,10 @@ const see = (first: number, last: number): void => table.see(Math.max(0, first -
 
 export const compareAddress = (): string =>
   addressOf("compare", {
-    show: joined(drawn.value.map(({ id, color }) => `${id}.${color}`)) || "-",
+    // Where nobody chose and there is one group, Compare looks for a project with two.
+    show:
+      view.drawn.value.length === 0 && drawn.value.length < 2
+        ? ""
+        : joined(drawn.value.map(({ id, color }) => `${id}.${color}`)) || "-",
     g: view.grouping.value === "auto" ? "" : view.grouping.value,
   });

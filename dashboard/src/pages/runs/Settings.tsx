@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 import type { ColumnsAnswer } from "../../api/names.ts";
 import { pattern } from "../../data/keys.ts";
-import { plain } from "../../data/numbers.ts";
+import { count, plain } from "../../data/numbers.ts";
 import { Choice, Menu } from "../../parts/Menu.tsx";
 import { say } from "../../state/address.ts";
 import { known } from "./columns.tsx";
@@ -25,14 +25,22 @@ function settings(): Setting[] {
 
 function words({ distinct, examples, varies }: Setting): string {
   if (distinct === 1) return `all ${plain(examples[0])}`;
-  if (distinct <= 3 || !varies) return examples.slice(0, 3).map(plain).join(", ") + (distinct > 3 ? " …" : "");
+  if (distinct <= 3 || !varies) {
+    const few = examples.slice(0, 3).sort((a, b) => (typeof a === "number" && typeof b === "number" ? a - b : 0));
+    return few.map(plain).join(", ") + (distinct > 3 ? " …" : "");
+  }
   return `${distinct} values`;
 }
 
 function Find({ chosen, choose }: { chosen: (column: string) => boolean; choose: (column: string) => void }) {
   const [text, setText] = useState("");
   const search = pattern(text);
-  const all = settings().filter(({ column }) => search === null || search.test(short(column)));
+  const every = settings();
+  const equal = text === "" ? every.filter(({ column, distinct }) => distinct === 1 && !chosen(column)).length : 0;
+  // Those that are equal wherever they are set tell no runs apart: they are found by their names.
+  const all = every.filter(({ column, distinct }) =>
+    text === "" ? distinct > 1 || chosen(column) || equal === every.length : (search?.test(short(column)) ?? true),
+  );
   return (
     <>
       <label class="field">
@@ -50,6 +58,11 @@ function Find({ chosen, choose }: { chosen: (column: string) => boolean; choose:
             <span class="mono">{short(one.column)}</span>
           </Choice>
         ))}
+        {equal > 0 && equal < every.length && (
+          <p class="soft pad small">
+            {count(equal)} with one value {equal === 1 ? "is" : "are"} found by name
+          </p>
+        )}
         {all.length === 0 && <p class="soft pad">{text === "" ? "No run has a configuration." : "No setting fits."}</p>}
       </div>
     </>

@@ -186,16 +186,40 @@ const firstRows = computed(() => {
   void table.changed.value;
   const asked = table.answer.value?.selects ?? "";
   if (held.value.selects === asked && held.value.rows.length > 0) return held.value.rows;
-  const rows: Row[] = [];
-  for (const row of table.known()) {
-    if (row.kind === "section" && rows.length > 0) break;
-    if (row.kind === "section" || (row.kind === "run" && row.member_of !== null && view.grouping.value !== "none"))
-      continue;
-    rows.push(row);
-    if (rows.length === FIRST) break;
-  }
-  return colors.given(rows.map((row) => owner(rowId(row))));
+  return inColors(projects()[0]?.ids ?? []);
 });
+
+/** Rows that nobody chose: the first few, in their colours. */
+const inColors = (ids: readonly string[]): Drawn[] => colors.given(ids.slice(0, FIRST).map(owner));
+
+const projectOf = (row: GroupRow | RunRow): string => (row.kind === "run" ? row.project : row.section);
+
+/** A project, and its rows that can be drawn. */
+export interface Project {
+  name: string;
+  ids: string[];
+}
+
+/** Projects with a row to draw, the newest first. */
+export function projects(): Project[] {
+  void table.changed.value;
+  const found: Project[] = [];
+  for (const row of table.known()) {
+    if (row.kind === "section" || found.length === 0)
+      found.push({ name: row.kind === "section" ? row.name : projectOf(row), ids: [] });
+    found.at(-1)?.ids.push(...drawable([row]));
+  }
+  return found.filter(({ ids }) => ids.length > 0);
+}
+
+/** The name of a row that can be drawn. */
+export function rowName(id: string): string {
+  const row = known.get(id);
+  return row === undefined || row.kind === "section" ? id : row.kind === "run" ? runName(row) : row.name;
+}
+
+/** Draws the first rows of a project, and nothing else. */
+export const drawFirst = (ids: readonly string[]): void => view.sayDrawn(inColors(ids));
 
 export const drawn = computed(() => {
   const said = view.drawn.value;
@@ -242,7 +266,7 @@ export const colorOf = computed(() => new Map(drawn.value.map(({ id, color }) =>
 /** Groups, and runs that are in none: what can be drawn of the rows that fit, in their order. */
 const drawable = (rows: Iterable<Row>): string[] =>
   [...rows].flatMap((row) =>
-    row.kind === "section" || (row.kind === "run" && row.member_of !== null && view.grouping.peek() !== "none")
+    row.kind === "section" || (row.kind === "run" && row.member_of !== null && view.grouping.value !== "none")
       ? []
       : [rowId(row)],
   );
@@ -315,7 +339,7 @@ function apart(all: Entity[]): Entity[] {
   if (twice.size === 0) return all;
   const where = (one: Entity): string => {
     const row = known.get(one.id);
-    return row === undefined || row.kind === "section" ? "" : row.kind === "run" ? row.project : row.section;
+    return row === undefined || row.kind === "section" ? "" : projectOf(row);
   };
   const placed = all.map((one) => (twice.has(one.name) ? { ...one, name: `${where(one)}/${one.name}` } : one));
   twice = again(placed.map((one) => one.name));

@@ -20,6 +20,7 @@ import { OneSample } from "./OneSample.tsx";
 
 const search = word("q");
 const where = word("where");
+const unique = word("unique");
 const order = word("sort");
 const row = word("row");
 const shown = list("cols");
@@ -138,6 +139,7 @@ function List({ run }: { run: string }) {
     query: {
       ...(search.value === "" ? {} : { search: search.value }),
       ...(where.value === "" ? {} : { where: where.value }),
+      ...(unique.value === "" ? {} : { unique: true }),
       sort: sortOf(order.value),
     },
     news: useNews(run, ["samples"], 5000),
@@ -197,6 +199,18 @@ function List({ run }: { run: string }) {
           onSay={(q) => say({ q })}
           wait={350}
         />
+        {source.live && (
+          <span class="seg">
+            <button
+              type="button"
+              aria-pressed={unique.value !== ""}
+              title="of equal samples the newest alone"
+              onClick={() => say({ unique: unique.value === "" ? "1" : "" })}
+            >
+              each once
+            </button>
+          </span>
+        )}
         <Menu label="Columns" plain class="btn">
           {() => (
             <div class="choices" tabIndex={0} aria-label="Columns">
@@ -234,7 +248,7 @@ function List({ run }: { run: string }) {
         columns={columns}
         id={({ id }) => id}
         chosen={row.value === "" ? first.value : row.value}
-        none={<NoneFits all={answer?.all ?? 0} what="samples" words={["q", "where"]} />}
+        none={<NoneFits all={answer?.all ?? 0} what="samples" words={["q", "where", "unique"]} />}
         class="completions"
       >
         <kbd>j</kbd> <kbd>k</kbd> move

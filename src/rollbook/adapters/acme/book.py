@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rollbook.adapters._run import Users, find_run
+from rollbook.adapters._run import Users, find_run, needed, options_of
 from rollbook.adapters._trackers import offers
 from rollbook.adapters.acme.base import Logger, LoggingData, to_numpy
-from rollbook.errors import BadInput
 from rollbook.ground.bill import counted
 from rollbook.ground.values import flatten, scalar_of
 
@@ -60,13 +59,11 @@ class RollbookLogger(Logger):
         run_options: Mapping[str, object] | None = None,
     ) -> None:
         name = f"{label}_{instance}" if label and instance else label
-        if project is not None:
-            run_options = {"project": project, **(run_options or {})}
-        if run is None and run_options is not None:
+        options = options_of(project, run_options)
+        if run is None and options:
             run = _users.running()  # the options only apply to a new run
-        self.run, opened = find_run(run, project="acme", name=name or "acme", options=run_options)
-        if self.run is None:
-            raise BadInput("RollbookLogger(run=False) would record nothing: leave the logger out instead")
+        found, opened = find_run(run, project="acme", name=name or "acme", options=options)
+        self.run = needed(found, "RollbookLogger", "logger")
         _users.join(self.run, self, opened)
         self._scope = self.run.scope(name) if name else self.run
         if clocks is not None:

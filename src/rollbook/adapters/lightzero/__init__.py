@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 
+from rollbook.adapters._run import options_of
 from rollbook.adapters.lightzero.bridge import recording
 from rollbook.adapters.lightzero.buffer import BufferLog
 from rollbook.adapters.lightzero.collector import CollectorLog
@@ -72,7 +73,7 @@ def build_logger(
     """
     from rollbook.adapters.lightzero.experiment import experiment_of
 
-    options = {**(run_options or {}), **({} if project is None else {"project": project})}
+    options = options_of(project, run_options)
     text = TextLogger(path, name or "default", text_level) if need_text else None
     return text, (experiment_of(run, options).events if need_tb else None)
 

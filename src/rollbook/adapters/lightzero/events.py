@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from typing import Any
 
+from rollbook.adapters._run import reached
 from rollbook.adapters.lightzero.counters import as_given
 from rollbook.errors import RollbookError
 from rollbook.ground.bill import counted
@@ -114,12 +115,9 @@ class EventWriter:
         The file has two axes, and a mark has one step for both. So its step is above the counts of both axes, and
         abandoned events stay visible on the axis of smaller numbers.
         """
-        reached = [
-            at.get(name)
-            for _value, at, _time in self._run.internals.latest().values()
-            for name in ("env_step", "gradient_step")
-        ]
-        last = max((step for step in reached if step is not None), default=-1)
+        last = max(
+            (step for name, step in reached(self._run).items() if name in ("env_step", "gradient_step")), default=-1
+        )
         return last + 1, {"rollbook/attempt": self._run.attempt}
 
     # -- called by frameworks

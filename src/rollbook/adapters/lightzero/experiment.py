@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from rollbook.adapters._run import clean_name, find_run
+from rollbook.adapters._run import find_run
 from rollbook.adapters.lightzero.counters import as_given
 from rollbook.adapters.lightzero.events import EventWriter, sinks_of
 from rollbook.adapters.lightzero.text import TextLogger
@@ -50,9 +50,9 @@ class Experiment:
         compat: bool = False,
         options: Mapping[str, object] | None = None,
     ) -> None:
-        wanted = {"sinks": (), **(options or {})} if run is None and _no_current() else options
-        name = clean_name((wanted or {}).get("name"), "experiment")
-        run_or_scope, self.opened_here = find_run(run, project="lightzero", name=name, options=wanted)
+        run_or_scope, self.opened_here = find_run(
+            run, project="lightzero", name="experiment", options=options, defaults={"sinks": ()}
+        )
         if run_or_scope is None:
             raise BadInput("an experiment of LightZero needs a run: pass one, or nothing to open one")
         self.run: Any = getattr(run_or_scope, "run", run_or_scope)
@@ -193,12 +193,6 @@ def experiment_of(run: object, options: Mapping[str, object] | None = None) -> E
         run = current_run()
     known = getattr(getattr(run, "run", run), "lightzero_experiment", None)
     return known if isinstance(known, Experiment) else Experiment(run, options=options if run is None else None)
-
-
-def _no_current() -> bool:
-    from rollbook.run.current import current_run
-
-    return current_run() is None
 
 
 def _kept(value: object) -> object:

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 from ray.rllib.callbacks.callbacks import RLlibCallback
 
+from rollbook.adapters._run import reached
 from rollbook.adapters.rllib.data import Evaluations, take_episode_data, tidy
 from rollbook.adapters.rllib.files import write_episode_data
 from rollbook.adapters.rllib.identity import Settings, function_storage, names_of, open_run, plain_config
@@ -190,7 +191,7 @@ class RollbookCallback(RLlibCallback):  # type: ignore[misc]
 
         def rewind() -> None:
             iteration = int(algorithm.iteration)
-            if iteration < max((c.get("epoch", 0) for _, c, _ in self.run.internals.latest().values()), default=0):
+            if iteration < reached(self.run).get("epoch", 0):
                 self.run.rewind(epoch=iteration)
                 self._hand_to_all(algorithm)
 

@@ -136,8 +136,8 @@ def tidy(result: dict[str, object]) -> None:
                 path[name] = _flat(value)
 
 
-def take_episode_data(result: dict[str, object], remove: bool = True) -> list[str]:
-    """The JSON texts of the episodes in a result: first those of training, then those of the evaluation."""
+def take_episode_data(result: dict[str, object]) -> list[str]:
+    """Take out the JSON texts of the episodes in a result: first those of training, then those of the evaluation."""
     texts: list[str] = []
     for part in _parts(result):
         media: Any = part.get(EPISODE_DATA[0])
@@ -145,10 +145,9 @@ def take_episode_data(result: dict[str, object], remove: bool = True) -> list[st
             continue
         listed = media.get(EPISODE_DATA[1])
         texts += [listed] if isinstance(listed, str) else [text for text in listed or () if isinstance(text, str)]
-        if remove:
-            media.pop(EPISODE_DATA[1], None)
-            if not media:
-                part.pop(EPISODE_DATA[0])
+        media.pop(EPISODE_DATA[1], None)
+        if not media:
+            part.pop(EPISODE_DATA[0])
     return texts
 
 

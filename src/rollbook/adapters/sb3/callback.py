@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from rollbook.adapters._run import find_run
+from rollbook.adapters._run import find_run, keep_config, needed, options_of, reached
 from rollbook.adapters.sb3 import _host
 from rollbook.adapters.sb3._episodes import EpisodeTracker, already_recorded, finished_episode, watch_evaluation
 from rollbook.adapters.sb3._model import GradientSteps, describe, environment_name, is_on_policy
@@ -93,7 +93,7 @@ class RollbookCallback(_Base):
         if checkpoint_every is not None and (not isinstance(checkpoint_every, int) or checkpoint_every < 1):
             raise BadInput(f"checkpoint_every={checkpoint_every!r}: pass a number of env steps, at least 1, or None")
         self.run: Any = run
-        self._project, self._run_options = project, dict(run_options or {})
+        self._options = options_of(project, run_options)
         self._every, self._keep, self._every_update = checkpoint_every, keep, every_update
         self._owned = False
         self._count = Bill()
@@ -113,14 +113,18 @@ class RollbookCallback(_Base):
     def _init_callback(self) -> None:
         model = self.model
         if self.run is None or isinstance(self.run, bool):
-            options = self._options(model) if self.run is None else {}
+            total = int(getattr(model, "_total_timesteps", 0) or 0)
             self.run, self._owned = find_run(
-                self.run, project=environment_name(model), name=type(model).__name__, seed=model.seed, options=options
+                self.run,
+                project=environment_name(model),
+                name=type(model).__name__,
+                seed=model.seed,
+                options=self._options if self.run is None else None,
+                defaults={"total": {"env_step": total}} if total else None,
             )
         else:
             self.run, _ = find_run(self.run, project="", name="")
-        if self.run is None:
-            raise BadInput("RollbookCallback(run=False) would record nothing: leave the callback out instead")
+        self.run = needed(self.run, "RollbookCallback", "callback")
         self._count = Bill(to=self.run)
         self._count.guard("logger", "joining the logger", self._join_logger)
         self._count.guard("config", "keeping the configuration", self._keep_config)
@@ -181,15 +185,6 @@ class RollbookCallback(_Base):
 
     # -- start of training
 
-    def _options(self, model: object) -> dict[str, object]:
-        options = dict(self._run_options)
-        if self._project is not None:
-            options["project"] = self._project
-        total = getattr(model, "_total_timesteps", 0)
-        if options and total:
-            options.setdefault("total", {"env_step": int(total)})
-        return options
-
     def _join_logger(self) -> None:
         outputs = self.logger.output_formats
         whole = self.run.run
@@ -201,16 +196,14 @@ class RollbookCallback(_Base):
         self._output.clocks = self._clocks
 
     def _keep_config(self) -> None:
-        config = self.run.run.config
-        described = {**describe(self.model), "stable_baselines3": _host.VERSION}
-        config.update({key: value for key, value in described.items() if key not in config})
+        keep_config(self.run, {**describe(self.model), "stable_baselines3": _host.VERSION})
 
     def _start_clocks(self) -> None:
         run, native = self.run.run, int(self.model.num_timesteps)
-        reached = run.clocks_now()
-        if run.resumed and "env_step" not in reached:
-            reached = {**_last_clocks(run), **reached}
-        step = reached.get("env_step", 0)
+        now = run.clocks_now()
+        if run.resumed and "env_step" not in now:
+            now = {**reached(run), **now}
+        step = now.get("env_step", 0)
         if native == 0 and step:  # the library counts from 0 again: continue from the run's clock
             run.clock(env_step=step)
             run.internals.continue_clocks("env_step")
@@ -221,13 +214,13 @@ class RollbookCallback(_Base):
             self._offset = 0
             if run.resumed and 0 < native < step:  # an earlier model was loaded: rows after it are abandoned
                 self._count.guard("rewind", "rewinding to the loaded model", lambda: run.rewind(env_step=native))
-        self._updates = max(self._updates, reached.get("policy_version", 0))
-        self._episodes = max(self._episodes, reached.get("episode", 0))
-        self._gradient_steps = GradientSteps(self.model, reached.get("gradient_step", 0))
-        now = native + self._offset
+        self._updates = max(self._updates, now.get("policy_version", 0))
+        self._episodes = max(self._episodes, now.get("episode", 0))
+        self._gradient_steps = GradientSteps(self.model, now.get("gradient_step", 0))
+        at = native + self._offset
         run.clock(**self._all_clocks(native))
         if self._every is not None:
-            self._next_checkpoint = (now // self._every + 1) * self._every
+            self._next_checkpoint = (at // self._every + 1) * self._every
 
     # -- clocks
 
@@ -379,13 +372,3 @@ class RollbookCallback(_Base):
         if self._open_stage is not None:
             self._open_stage.__exit__(None, None, None)
             self._open_stage = None
-
-
-def _last_clocks(run: Any) -> dict[str, int]:
-    """The last clocks of a resumed run."""
-    newest: dict[str, int] = {}
-    for _value, clocks, _time in run.internals.latest().values():
-        for name, reading in clocks.items():
-            if reading is not None:
-                newest[name] = max(newest.get(name, 0), reading)
-    return newest

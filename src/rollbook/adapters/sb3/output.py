@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from functools import partial
 
-from rollbook.adapters._run import find_run
+from rollbook.adapters._run import find_run, options_of
 from rollbook.adapters.sb3._host import Figure, HParam, Image, KVWriter, SeqWriter, Video, excluded_from
 from rollbook.ground.bill import Bill
 
@@ -60,9 +60,8 @@ class RollbookOutputFormat(KVWriter, SeqWriter):
         run_options: Mapping[str, object] | None = None,
         clocks: Callable[[int], dict[str, Any]] | None = None,
     ) -> None:
-        if project is not None:
-            run_options = {"project": project, **(run_options or {})}
-        self.run, self.owned = find_run(run, project="stable-baselines3", name="sb3", options=run_options)
+        options = options_of(project, run_options)
+        self.run, self.owned = find_run(run, project="stable-baselines3", name="sb3", options=options)
         self.clocks = clocks
         self._count = Bill(to=self.run)
         self._plain_kinds: set[type] = {float, int, bool}

@@ -23,7 +23,7 @@ import sys
 import tempfile
 from functools import partial
 
-from rollbook.adapters._run import find_run
+from rollbook.adapters._run import find_run, options_of
 from rollbook.adapters._table import GrowingTable
 from rollbook.adapters._trackers import Trackers
 from rollbook.adapters.spinningup import saving
@@ -292,7 +292,7 @@ class Logger:
             project=project or self.exp_name or "spinningup",
             name=name,
             seed=int(seed.group(1)) if seed else None,
-            options={"project": project, **(options or {})} if project else options,
+            options=options_of(project or None, options),
         )
 
     def _clocks_of(self, row: Mapping[str, object]) -> dict[str, Any]:

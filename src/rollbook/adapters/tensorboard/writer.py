@@ -6,9 +6,9 @@ import os
 from contextlib import contextmanager
 from functools import partial
 
-from rollbook.adapters._run import Users, find_run
+from rollbook.adapters._run import Users, find_run, keep_config, options_of
 from rollbook.adapters.tensorboard import native
-from rollbook.adapters.tensorboard.file_verbs import FILE_VERBS, file_verb, read_table, split_name
+from rollbook.adapters.tensorboard.file_verbs import FILE_VERBS, file_verb, folder_name, read_table, split_name
 from rollbook.ground.bill import Bill
 from rollbook.ground.values import Histogram
 
@@ -556,11 +556,10 @@ class SummaryWriter:
     ) -> tuple[Run | None, bool]:
         from rollbook.run.arguments import program_name
 
-        name, seed = os.path.basename(os.path.normpath(self.log_dir)), None
+        name, seed = folder_name(self.log_dir), None
         if (options or {}).get("resume", "never") == "never":  # an earlier run is found by its name
             name, seed = split_name(name)
-        if project is not None:
-            options = {"project": project, **(options or {})}
+        options = options_of(project, options)
         if run is None and options:  # arguments only apply to a new run; one process has one run
             run = _writers.running()
         return find_run(run, project=program_name(), name=name, seed=seed, options=options)
@@ -727,7 +726,7 @@ class SummaryWriter:
         if self.run is None or not config:
             return
         run = self.run.run
-        run.config.update({key: value for key, value in config.items() if key not in run.config})
+        keep_config(run, config)
         seed, total = config.get("seed"), config.get("total_timesteps")
         goal = {self._clock or "step": total} if isinstance(total, (int, float)) and total >= 1 else None
         run.internals.fill_in(seed=seed if type(seed) is int else None, total=goal)

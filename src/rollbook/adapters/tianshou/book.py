@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from numbers import Number
 from typing import Any
 
-from rollbook.adapters._run import find_run
+from rollbook.adapters._run import find_run, options_of
 from rollbook.adapters.tianshou.base import BaseLogger, DataScope, SaveFn
 from rollbook.adapters.tianshou.restore import restore_logged_data
 from rollbook.ground.bill import Bill
@@ -73,9 +73,8 @@ class RollbookLogger(BaseLogger):
             save_interval,
             training_interval=training_interval,
         )
-        if project is not None:
-            run_options = {"project": project, **(run_options or {})}
-        self.run, opened_here = find_run(run, project="tianshou", name="run", options=run_options)
+        options = options_of(project, run_options)
+        self.run, opened_here = find_run(run, project="tianshou", name="run", options=options)
         self._bill = Bill(to=self.run) if self.run is not None else Bill(who="RollbookLogger")
         self.writer, self.write_flush = writer, write_flush
         self._finish = opened_here if finish is None else finish

@@ -8,11 +8,10 @@ from __future__ import annotations
 import os
 
 from rollbook.adapters import _versions
-from rollbook.adapters._run import find_run, takes_native_keys
+from rollbook.adapters._run import find_run, keep_config, needed, options_of, reached, takes_native_keys
 from rollbook.adapters.trl import SUPPORTED
 from rollbook.adapters.trl.batches import link_of
 from rollbook.adapters.trl.fates import Fates
-from rollbook.errors import BadInput
 from rollbook.ground.bill import Bill
 from rollbook.ground.optional import need
 
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from transformers import TrainerState, TrainingArguments
-
-    from rollbook.run.run import Run
 
     class _Base:
         pass
@@ -74,10 +71,10 @@ class RollbookCallback(_Base):
         run_options: Mapping[str, object] | None = None,
     ) -> None:
         super().__init__()
-        if run is False:
-            raise BadInput("RollbookCallback(run=False) would record nothing: leave the callback out instead")
-        self.run: Any = None if run is None else find_run(run, project="", name="")[0]
-        self._project, self._options = project, dict(run_options or {})
+        self.run: Any = None
+        if run is not None:
+            self.run = needed(find_run(run, project="", name="")[0], "RollbookCallback", "callback")
+        self._options = options_of(project, run_options)
         self._owned = False
         self._count = Bill(to=self.run)
         self._fates: Fates | None = None
@@ -146,27 +143,17 @@ class RollbookCallback(_Base):
         if self.run is not None:
             takes_native_keys(self.run)
             return
-        options = {"clocks": ("train_iter",), "seed": getattr(args, "seed", None), **self._options}
-        if self._project is not None:
-            options["project"] = self._project
+        defaults: dict[str, object] = {"clocks": ("train_iter",), "seed": getattr(args, "seed", None)}
         if getattr(state, "max_steps", 0) > 0:
-            options.setdefault("total", {"gradient_step": int(state.max_steps)})
+            defaults["total"] = {"gradient_step": int(state.max_steps)}
         folder = os.path.basename(os.path.abspath(str(getattr(args, "output_dir", None) or "runs")))
         name = type(args).__name__.removesuffix("Config").lower() or "train"
-        from rollbook.run.current import current_run
-
-        # Use an open run, unless other options were requested.
-        current = None if self._options or self._project is not None else current_run()
-        self.run, self._owned = (
-            (current, False) if current is not None else find_run(None, project=folder, name=name, options=options)
-        )
-        takes_native_keys(self.run)
+        self.run, self._owned = find_run(None, project=folder, name=name, options=self._options, defaults=defaults)
         self._count = Bill(to=self.run)
 
     def _keep_config(self, args: TrainingArguments, model: object) -> None:
         if int(getattr(args, "process_index", 0) or 0):
             return
-        config = self.run.run.config
         settings: dict[str, object] = dict(args.to_dict())  # tokens are masked there
         described = getattr(model, "config", None)
         if described is not None and callable(getattr(described, "to_dict", None)):
@@ -175,7 +162,7 @@ class RollbookCallback(_Base):
             version = _versions.installed(name)
             if version is not None:
                 settings[f"{name}_version"] = version
-        config.update({key: value for key, value in settings.items() if key not in config})
+        keep_config(self.run, settings)
 
     def _link(self, args: object, kwargs: Mapping[str, object]) -> None:
         link = link_of(self.run)
@@ -197,9 +184,9 @@ class RollbookCallback(_Base):
         link.ends = frozenset(ends)
 
     def _follow_resume(self, state: TrainerState) -> None:
-        run, reached = self.run.run, int(state.global_step)
-        if run.resumed and run.internals.writer.main and 0 < reached < _furthest(run):
-            run.rewind(gradient_step=reached)
+        run, now = self.run.run, int(state.global_step)
+        if run.resumed and run.internals.writer.main and 0 < now < reached(run).get("gradient_step", 0):
+            run.rewind(gradient_step=now)
 
     # -- resuming
 
@@ -246,9 +233,3 @@ class RollbookCallback(_Base):
         if getattr(state, "best_metric", None) is not None:
             summary["best_metric"] = float(state.best_metric)
             summary["best_model_checkpoint"] = str(state.best_model_checkpoint)
-
-
-def _furthest(run: Run) -> int:
-    """The last gradient step of a resumed run."""
-    steps = [clocks.get("gradient_step") for _value, clocks, _time in run.internals.latest().values()]
-    return max((reading for reading in steps if reading is not None), default=0)

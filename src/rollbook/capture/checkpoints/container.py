@@ -113,6 +113,7 @@ def read(path: str | os.PathLike[str]) -> Any:
         with raising(
             lambda err: Damaged(f"{where}: its content contradicts itself ({type(err).__name__}: {err})"),
             *(AttributeError, LookupError, TypeError, ValueError, RecursionError, OverflowError),
+            chained=True,
         ):
             content = unpack(meta)
             blobs = _Blobs(file, where, meta_at, content["blobs"])
@@ -334,8 +335,8 @@ def as_array(value: object, path: str) -> NDArray:
     """
     import numpy
 
-    what = f"{path} ({type(value).__qualname__})"
-    with raising(lambda err: BadInput(f"{what} does not give its values as an array: {err}"), Exception):
+    wrong = f"{path} ({type(value).__qualname__}) does not give its values as an array"
+    with raising(lambda err: BadInput(f"{wrong}: {err}"), Exception, chained=True):
         return numpy.asarray(value)
 
 

@@ -108,6 +108,7 @@ def load(path: str | os.PathLike[str], *, weights_only: bool = True, map_locatio
     with raising(
         lambda err: Damaged(f"{os.fspath(path)}: its record of types contradicts itself ({err})"),
         *(AttributeError, LookupError, TypeError, ValueError),
+        chained=True,
     ):
         return _typed(state, container.unpack(record))
 

@@ -8,10 +8,12 @@ that is a Python file is never executed.
 from __future__ import annotations
 
 import ast
+import fnmatch
 import functools
 import json
 import os
 import re
+from collections import Counter
 from pathlib import Path
 
 TYPE_CHECKING = False
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 CONFIG_NAMES = ("params.json", "config.json", "hparams.json", "args.json", "hparams.yaml", "config.yaml", "config.yml")
 """A file with one of these names next to the rows is the configuration; the first readable one is used."""
 
-_ABOVE = ((".hydra", "config.yaml"),)
+_HYDRA = ".hydra/config.yaml"
 _LIGHTZERO = ("formatted_total_config.py", "total_config.py")
 _HIGHEST = 3
 """How many folders above the rows to search for metadata: LightZero writes into log/serial/."""
@@ -38,7 +40,16 @@ _DEEPEST = 5
 _SEEDS = ("seed", "random_seed", "rng_seed")
 _GROUPS = ("exp_name", "experiment_name", "run_group", "group", "experiment")
 _CLEANRL = re.compile(r"(?P<env_id>.+)__(?P<exp_name>.+)__(?P<seed>\d+)__\d{9,11}")
+_VERSION = re.compile(r"version_(?P<n>\d+)")
 _SEEDED = re.compile(r"(?:(?P<group>.*?)[-_.,+]+)?s(?:eed)?[-_=]?(?P<seed>\d{1,10})", re.IGNORECASE)
+
+
+def files_below(folder: Path, pattern: str) -> Iterator[Path]:
+    """The files of such names in a folder and all below it; several times as fast as `Path.rglob`."""
+    for place, _folders, names in os.walk(folder):
+        for name in fnmatch.filter(names, pattern):
+            if os.path.isfile(file := os.path.join(place, name)):
+                yield Path(file)
 
 
 def with_own_names(runs: Iterable[tuple[ForeignRun, str]]) -> list[ForeignRun]:
@@ -48,11 +59,21 @@ def with_own_names(runs: Iterable[tuple[ForeignRun, str]]) -> list[ForeignRun]:
       runs: (run, what it is recognised by).
     """
     marked = list(runs)
-    names = [run.name for run, _ in marked]
+    times = Counter(run.name for run, _ in marked)
     for run, mark in marked:
-        if names.count(run.name) > 1:
+        if times[run.name] > 1:
             run.name = f"{run.name}-{mark}"
     return [run for run, _ in marked]
+
+
+def name_of(folder: Path) -> str:
+    """The name of a run in that folder; in Lightning's `<name>/version_<n>` that of the one above, with n from 1 on."""
+    place = os.path.abspath(folder)
+    version = _VERSION.fullmatch(os.path.basename(place))
+    above = os.path.basename(os.path.dirname(place))
+    if version is None or not above:
+        return os.path.basename(place)
+    return above if version["n"] == "0" else f"{above}-version_{version['n']}"
 
 
 def describe(run: ForeignRun, folder: Path, config: Mapping[str, Any] | None = None) -> None:
@@ -62,10 +83,12 @@ def describe(run: ForeignRun, folder: Path, config: Mapping[str, Any] | None = N
       folder: where its rows are.
       config: the configuration among the rows; files and the folder's name add missing entries.
     """
-    known = dict(config or {})
+    known, beside = dict(config or {}), config_beside(folder)
+    if _VERSION.fullmatch(folder.name):
+        folder = folder.parent
     name = os.path.basename(os.path.abspath(folder))
     cleanrl = _CLEANRL.fullmatch(name)
-    run.config = {**config_beside(folder), **known, **run.config}
+    run.config = {**beside, **known, **run.config}
     if cleanrl is not None and not run.config:
         run.config = {key: plain(value) for key, value in cleanrl.groupdict().items()}
     seeded = _SEEDED.fullmatch(name)
@@ -96,32 +119,38 @@ def complete(run: ForeignRun) -> None:
 
 def config_beside(folder: Path) -> dict[str, Any]:
     """The configuration in files at a folder, or a little above it; empty if there is none."""
+    place = os.path.abspath(folder)
+    try:
+        with os.scandir(place) as entries:
+            here = {entry.name: entry.is_dir() for entry in entries}
+    except OSError:
+        return {}
     for name in CONFIG_NAMES:
-        if config := _mapping(folder / name):
+        if name in here and (config := _mapping(f"{place}/{name}")):
             return config
-    if config := _zoo(folder) or _isaac(folder):
+    if config := _zoo(place, [name for name, is_folder in here.items() if is_folder]) or _isaac(place):
         return config
-    place = Path(os.path.abspath(folder))
-    for above in [place, *place.parents[: _HIGHEST - 1]]:
-        for parts in _ABOVE:
-            if config := _mapping(above.joinpath(*parts)):
-                return config
+    for above in _from(place):
+        if (above != place or ".hydra" in here) and (config := _mapping(f"{above}/{_HYDRA}")):
+            return config
         if above != place and (config := _isaac(above)):
             return config
         for name in _LIGHTZERO:
-            if config := _assigned(above / name):
+            if (above != place or name in here) and (config := _assigned(f"{above}/{name}")):
                 return config
     return {}
 
 
 def hydra_of(folder: Path) -> dict[str, Any]:
     """The configuration of the Hydra job whose folder this is, or a little below; empty without one."""
-    place = Path(os.path.abspath(folder))
-    for above in [place, *place.parents[: _HIGHEST - 1]]:
-        for parts in _ABOVE:
-            if config := _mapping(above.joinpath(*parts)):
-                return config
-    return {}
+    return next(filter(None, (_mapping(f"{above}/{_HYDRA}") for above in _from(os.path.abspath(folder)))), {})
+
+
+def _from(place: str) -> Iterator[str]:
+    """A folder and those above it, as far as metadata is searched."""
+    for _ in range(_HIGHEST):
+        yield place
+        place = os.path.dirname(place)
 
 
 def seed_of(config: Mapping[str, Any]) -> int | None:
@@ -158,35 +187,28 @@ def plain(text: str) -> object:
     return text
 
 
-def _zoo(folder: Path) -> dict[str, Any]:
+def _zoo(folder: str, inner: list[str]) -> dict[str, Any]:
     """RL Zoo: `<env>/args.yml` (the arguments) and `<env>/config.yml` (the hyper-parameters)."""
-    for file in [folder / "args.yml", *_below(folder, "args.yml")]:
-        arguments = _mapping(file)
+    for place in [folder, *(f"{folder}/{name}" for name in sorted(inner))]:
+        arguments = _mapping(f"{place}/args.yml")
         if arguments:
-            return {**arguments, **({"hyperparams": more} if (more := _mapping(file.parent / "config.yml")) else {})}
+            return {**arguments, **({"hyperparams": more} if (more := _mapping(f"{place}/config.yml")) else {})}
     return {}
 
 
-def _isaac(folder: Path) -> dict[str, Any]:
+def _isaac(folder: str) -> dict[str, Any]:
     """Isaac Lab: `params/env.yaml` and `params/agent.yaml`."""
-    configs = {part: _mapping(folder / "params" / f"{part}.yaml") for part in ("env", "agent")}
+    configs = {part: _mapping(f"{folder}/params/{part}.yaml") for part in ("env", "agent")}
     return {part: config for part, config in configs.items() if config}
 
 
-def _below(folder: Path, name: str) -> Iterator[Path]:
-    try:
-        yield from sorted(entry for entry in folder.glob(f"*/{name}"))
-    except OSError:
-        return
-
-
-def _mapping(file: Path) -> dict[str, Any]:
+def _mapping(file: str) -> dict[str, Any]:
     """A JSON or yaml file as plain data; empty if it is invalid, too large, or not a mapping."""
     try:
-        stat = file.stat()
+        stat = os.stat(file)
     except (OSError, ValueError):
         return {}
-    return _read(str(file), stat.st_size, stat.st_mtime_ns) if 0 < stat.st_size <= _LONGEST else {}
+    return _read(file, stat.st_size, stat.st_mtime_ns) if 0 < stat.st_size <= _LONGEST else {}
 
 
 @functools.lru_cache(maxsize=4096)
@@ -241,12 +263,12 @@ def _yaml(text: str) -> object:
         raise ValueError(str(err)) from None
 
 
-def _assigned(file: Path) -> dict[str, Any]:
+def _assigned(file: str) -> dict[str, Any]:
     """The first dict of literals that a Python file assigns; the file is parsed, not run."""
     try:
-        if not 0 < file.stat().st_size <= _LONGEST:
+        if not 0 < os.stat(file).st_size <= _LONGEST:
             return {}
-        tree = ast.parse(file.read_text(encoding="utf-8", errors="backslashreplace"))
+        tree = ast.parse(Path(file).read_text(encoding="utf-8", errors="backslashreplace"))
         for statement in tree.body:
             if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Dict):
                 parsed = _literal(statement.value)

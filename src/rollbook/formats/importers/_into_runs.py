@@ -95,8 +95,7 @@ def import_one(
       options: those of the importer. These three are the identity of the import.
       laid: run id -> folder of all runs that lie in that project; None: they are looked for, at a listing each.
     """
-    identifying = f"{chosen}\0{path.resolve()}\0{foreign.name}\0{sorted(options.items())!r}"
-    identity = hashlib.sha256(identifying.encode("utf-8", "backslashreplace")).hexdigest()[:8]
+    identity = identity_of(foreign, chosen, path, options)
     stamp = stamp_of(foreign)
     there = find_to_resume(os.path.join(root, project), name, identity) if laid is None else laid.get(identity)
     if there is not None and foreign.files:
@@ -145,6 +144,12 @@ def import_one(
     imported: dict[str, object] = {"format": chosen, "from": str(path), "files": stamp, "left_out": left_out}
     _write_origin(run.folder, span, imported, foreign.made_by or what(chosen))
     return Imported(run.folder, rows, left_out)
+
+
+def identity_of(foreign: ForeignRun, chosen: str, path: Path, options: Mapping[str, object] | None = None) -> str:
+    """The id of the run that `import_one` makes of those."""
+    identifying = f"{chosen}\0{path.resolve()}\0{foreign.name}\0{sorted((options or {}).items())!r}"
+    return hashlib.sha256(identifying.encode("utf-8", "backslashreplace")).hexdigest()[:8]
 
 
 class _Passing:

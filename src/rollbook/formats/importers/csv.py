@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 from rollbook.errors import BadInput
-from rollbook.formats.importers._beside import describe
+from rollbook.formats.importers._beside import describe, name_of
 from rollbook.ground.counters import SPELLINGS, clock_name, is_reading
 from rollbook.protocols import ForeignRun, Row
 
@@ -58,7 +58,9 @@ class Csv:
         """One run: all files at `path`."""
         files = _files(path) or ([path] if path.is_file() else [])
         base = path.resolve()
-        run = ForeignRun(base.stem if path.is_file() else base.name, files=files, clocks=tuple(self._clocks.values()))
+        run = ForeignRun(
+            base.stem if path.is_file() else name_of(base), files=files, clocks=tuple(self._clocks.values())
+        )
         describe(run, base.parent if path.is_file() else base)
         run.give({file.name: functools.partial(self._rows, file, run) for file in files})
         return [run]

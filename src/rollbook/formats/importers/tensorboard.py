@@ -6,7 +6,7 @@ import re
 import struct
 from pathlib import Path
 
-from rollbook.formats.importers._beside import describe, of_table
+from rollbook.formats.importers._beside import describe, files_below, name_of, of_table
 from rollbook.formats.importers._events import (
     Tagged,
     histogram_of,
@@ -82,7 +82,9 @@ class TensorBoard:
         for folder, files in sorted(folders.items()):
             if files[0] in parted:
                 continue
-            below = "-".join(folder.relative_to(base).parts)
+            parts_below = folder.relative_to(base).parts
+            called = folder.name if folder.parent in folders else name_of(folder)
+            below = "-".join(parts_below if called == folder.name else (*parts_below[:-2], called))
             under = {**dict.fromkeys(files, ""), **parts.get(folder, {})}
             run = ForeignRun(below or base.resolve().name or "run", clocks=(self._clock,), files=tuple(under))
             config: dict[str, Any] = {}
@@ -280,7 +282,12 @@ class _Head:
         self.group = ""
         self.tags: set[str] = set()
         try:
+            with open(file, "rb") as stream:
+                head = stream.read(_HEAD + 1024)  # a record that begins within the head names itself
+            has_config = b"hparams" in head or b"|param|" in head
             for data in records(file, ForeignRun(""), most=_HEAD):
+                if self.tags and not has_config:
+                    return
                 if self.tags and b"hparams" not in data and b"|param|" not in data:
                     continue
                 for summary in _event(data, ForeignRun(""))[2]:
@@ -315,7 +322,7 @@ def _files(path: Path) -> Iterator[Path]:
         if "tfevents" in path.name:
             yield path
     elif path.is_dir():
-        yield from (file for file in path.rglob("*tfevents*") if file.is_file())
+        yield from files_below(path, "*tfevents*")
 
 
 def _of_tensor(data: bytes, plugin: str) -> object:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from rollbook.formats.importers._beside import describe, with_own_names
+from rollbook.formats.importers._beside import describe, files_below, with_own_names
 from rollbook.formats.importers._blocks import blocks_of
 from rollbook.formats.importers._wire import BadMessage, fields, first, moment, signed
 from rollbook.ground.counters import clocks_of
@@ -144,7 +144,7 @@ def _files(path: Path) -> Iterator[Path]:
         if path.suffix == ".wandb":
             yield path
     elif path.is_dir():
-        yield from (file for file in path.rglob("*.wandb") if file.is_file())
+        yield from files_below(path, "*.wandb")
 
 
 def _records(file: Path, lose: Callable[[str], None], until: int = 0) -> Iterator[tuple[int, bytes]]:

@@ -80,13 +80,12 @@ def encode_spooled(
                 _complain(ledger, name, problem)
             remove(f"{stem}.json")
             remove(f"{stem}.raw")
-        except ours(FileNotFoundError) as err:
-            if not exists(f"{stem}.json"):
+        except ours(Exception) as err:  # a file is missing, or an invalid description or pixels, or an encoder's error
+            is_missing = isinstance(err, FileNotFoundError)
+            if is_missing and not exists(f"{stem}.json"):
                 continue  # another keeper has encoded it
-            _set_aside(stem, ledger, err)
-        except OSError:
-            raise
-        except ours(Exception) as err:  # an invalid description or pixels, or an error of the encoder
+            if isinstance(err, OSError) and not is_missing:
+                raise
             _set_aside(stem, ledger, err)
         done += 1
     _clear_stale(spool)

@@ -49,7 +49,6 @@ class Host:
       folder: a folder on the disk whose space is reported.
       pids: returns the processes whose trees are added up; called each time.
       extra: further probes. One that raises is left out of this answer, and after three times in a row permanently.
-      proc: where the kernel's process files are.
     """
 
     def __init__(
@@ -58,11 +57,10 @@ class Host:
         pids: Callable[[], Iterable[int]] = lambda: (),
         *,
         extra: Sequence[Probe] = (),
-        proc: str = "/proc",
     ) -> None:
         from rollbook.keeper.host.gpu import gpu_probe
 
-        self._probes: list[Probe] = [Cpu(proc), Memory(proc), Load(), Disk(folder), ProcessTree(pids, proc)]
+        self._probes: list[Probe] = [Cpu(), Memory(), Load(), Disk(folder), ProcessTree(pids)]
         gpu = gpu_probe()
         if gpu is not None:
             self._probes.append(gpu)

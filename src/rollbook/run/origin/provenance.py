@@ -36,8 +36,6 @@ _MOST_CHANGED = 200
 def collect(
     cwd: str | os.PathLike[str] = ".",
     *,
-    command: Sequence[str] | None = None,
-    environ: Mapping[str, str] | None = None,
     seeds: Mapping[str, object] | None = None,
     git_seconds: float = 5.0,
 ) -> dict[str, object]:
@@ -45,7 +43,6 @@ def collect(
 
     Args:
       cwd: the folder in which the training was started.
-      command, environ: those of the training process, if that is another process.
       seeds: name -> seed, stored as given.
       git_seconds: time limit for each call of git.
     Returns:
@@ -53,8 +50,6 @@ def collect(
       cores_allowed, memory_bytes}, gpus [{name, …}], git {commit, branch, dirty, changed, files_changed, insertions,
       deletions, remote} or None, seeds. Missing values are None, and `problems` gives the reasons.
     """
-    environ = os.environ if environ is None else environ
-    command = [sys.executable, *getattr(sys, "argv", ())] if command is None else command
     origin: dict[str, object] = {}
     problems: dict[str, str] = {}
     parts: dict[str, Callable[[], object]] = {
@@ -62,9 +57,9 @@ def collect(
         "platform": _platform,
         "python": lambda: sys.version.split()[0],
         "executable": lambda: sys.executable,
-        "command": lambda: command_line(command),
+        "command": lambda: command_line([sys.executable, *getattr(sys, "argv", ())]),
         "cwd": lambda: os.path.abspath(cwd),
-        "environment": lambda: {name: environ[name] for name in ENVIRONMENT if name in environ},
+        "environment": lambda: {name: os.environ[name] for name in ENVIRONMENT if name in os.environ},
         "packages": packages,
         "cpu": _cpu,
         "gpus": gpus,

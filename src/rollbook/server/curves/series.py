@@ -60,7 +60,7 @@ class SeriesEntry(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     Attributes:
       kind: raw (arrays x, y: every row), envelope (x and the fields asked for: a point per stretch), none.
-      n: points; rows: rows in range; non_finite: those of them that are NaN or infinite.
+      n: points; rows: rows in range.
       arrays: see `Array`.
       bad: arrays x, nan, up, down: where rows are NaN, +inf, -inf, and how many.
       span: smallest and largest x of the whole series; y_span: smallest and largest finite value in range; robust: the
@@ -76,7 +76,6 @@ class SeriesEntry(msgspec.Struct, kw_only=True, omit_defaults=True):
     kind: Literal["raw", "envelope", "none"]
     n: int = 0
     rows: int = 0
-    non_finite: int = 0
     arrays: dict[str, Array] = {}
     bad: dict[str, Array] | None = None
     span: tuple[float, float] | None = None
@@ -311,7 +310,7 @@ def _ends(x: NDArray) -> tuple[float, float] | None:
 def _fill(entry: SeriesEntry, known: Found, fields: list[str], frame: Frame) -> None:
     """Put the numbers of a series into a frame and note their position in its entry."""
     series = known.series
-    entry.n, entry.non_finite = len(series), series.non_finite
+    entry.n = len(series)
     entry.rows = int(series.count.sum()) + series.non_finite
     if not len(series):
         return

@@ -91,6 +91,7 @@ class RunAnswer(Answer, kw_only=True):
 
     Attributes:
       made_by: what another tool's run is, and where its files lie; "" for a run of rollbook.
+      parent: the id of the run that started it; forked_from: the checkpoint from which it started.
       why: in a line, why it has the status that it has. failure: the whole of it; None where nothing was noted.
       tables: rows of each table that has some, as `rollbook show` counts them.
       problems: what cannot be read, and why.
@@ -171,7 +172,7 @@ def one_run(context: ServerContext, ask: RunAsk) -> RunAnswer:
         clocks=[plain(clock) for clock in clocks],
         x=_text(info.get("x")) or axis_of(row, facts),
         parent=_text(info.get("parent")) or None,
-        forked_from=_text(info.get("forked_from")) or None,
+        forked_from=_origin(info.get("forked_from")),
         config=_object(info.get("config")),
         summary=_object({**manifest.results(info), **_mapping(info.get("summary"))}),
         drops={plain(str(k)): v for k, v in _mapping(info.get("drops")).items() if type(v) is int},
@@ -180,6 +181,14 @@ def one_run(context: ServerContext, ask: RunAsk) -> RunAnswer:
         problems=[plain(problem) for problem in problems[:100]],
         resume_line=resume_line(info),
     )
+
+
+def _origin(origin: object) -> str | None:
+    """The checkpoint of another run from which this one started, in words."""
+    if not isinstance(origin, dict):
+        return _text(origin) or None
+    where = origin.get("path")
+    return _text(f"{origin.get('checkpoint')}{f' ({where})' if where else ''}")
 
 
 def attempts_of(book: Book) -> list[Attempt]:
@@ -287,9 +296,7 @@ class EditAsk(Ask, kw_only=True):
     """Changes to the manifests of some runs."""
 
     runs: list[str]
-    set: Fields | None = None
-    add_tags: list[str] = []
-    remove_tags: list[str] = []
+    set: Fields
 
 
 class LeftOut(msgspec.Struct, kw_only=True):
@@ -315,12 +322,12 @@ _MOST_TAGS, _LONGEST_TAG = 100, 100
 
 def edit(context: ServerContext, ask: EditAsk) -> EditAnswer:
     """Change the manifests of some runs. Those that cannot be changed are named; the others are changed."""
-    _check(ask)
+    _check(ask.set)
     rows = context.rows(ask.runs)
     refused: list[LeftOut] = []
     for row in rows:
         try:
-            _edit_one(row, ask)
+            _edit_one(row, ask.set)
         except (RollbookError, OSError) as err:
             refused.append(LeftOut(run=row.key, why=str(err)))
     context.catalogue.refresh(full=True)
@@ -331,32 +338,26 @@ def edit(context: ServerContext, ask: EditAsk) -> EditAnswer:
     )
 
 
-def _edit_one(row: RunRow, ask: EditAsk) -> None:
-    changed: dict[str, object] = {}
+def _edit_one(row: RunRow, edit: Fields) -> None:
     tags = [str(tag) for tag in manifest.read(row.folder)["tags"]]
-    edit = ask.set
-    if edit is not None:
-        changed = {name: value for name in ("name", "notes", "group") if (value := getattr(edit, name)) is not None}
-        if changed.get("group") == "":
-            changed["group"] = None
-        if edit.tags is not None:
-            tags = [*edit.tags, *([ARCHIVED] if ARCHIVED in tags and edit.archived is None else [])]
-        if edit.archived is not None:
-            tags = [tag for tag in tags if tag != ARCHIVED] + ([ARCHIVED] if edit.archived else [])
-    tags = [tag for tag in [*tags, *ask.add_tags] if tag not in ask.remove_tags]
+    changed = {name: value for name in ("name", "notes", "group") if (value := getattr(edit, name)) is not None}
+    if changed.get("group") == "":
+        changed["group"] = None
+    if edit.tags is not None:
+        tags = [*edit.tags, *([ARCHIVED] if ARCHIVED in tags and edit.archived is None else [])]
+    if edit.archived is not None:
+        tags = [tag for tag in tags if tag != ARCHIVED] + ([ARCHIVED] if edit.archived else [])
     manifest.edit(row.folder, {**changed, "tags": list(dict.fromkeys(tags))})
 
 
-def _check(ask: EditAsk) -> None:
-    if ask.set is None and not ask.add_tags and not ask.remove_tags:
-        raise BadInput("nothing to change: say set, add_tags or remove_tags")
-    for tag in [*((ask.set.tags if ask.set else None) or ()), *ask.add_tags]:
+def _check(edit: Fields) -> None:
+    for tag in edit.tags or ():
         if not tag.strip() or len(tag) > _LONGEST_TAG or not tag.isprintable():
             raise BadInput(f"the tag {tag!r:.60} cannot be a tag: a tag has 1 to {_LONGEST_TAG} printable characters")
-    if len((ask.set.tags if ask.set else None) or ()) + len(ask.add_tags) > _MOST_TAGS:
+    if len(edit.tags or ()) > _MOST_TAGS:
         raise Refused("too_large", f"at most {_MOST_TAGS} tags a run")
     for name, most in _LONGEST.items():
-        value = getattr(ask.set, name) if ask.set is not None else None
+        value = getattr(edit, name)
         if value is None:
             continue
         if len(value) > most:

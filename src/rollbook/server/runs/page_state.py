@@ -54,7 +54,6 @@ class Hello(Answer, kw_only=True):
     live: int
     writable: bool
     edit_token: str
-    notebook: bool
     only: str | None
     limits: Limits
     colors: dict[str, list[int]]
@@ -113,7 +112,6 @@ def hello(context: ServerContext, _: HelloAsk) -> Hello:
         live=shot.live,
         writable=context.settings.writable,
         edit_token=context.settings.edit_token if context.settings.writable else "",
-        notebook=context.settings.notebook,
         only=context.only,
         limits=Limits(points=limits.points, rows=limits.rows, runs=limits.runs, series=limits.series),
         colors=kept_colors(list(shot.rows.values())),

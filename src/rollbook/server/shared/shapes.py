@@ -125,6 +125,7 @@ class Alert(msgspec.Struct, kw_only=True):
       x: its place on the axis that was asked for.
       level: how urgent, as the rule says it.
       evidence: what it rests on.
+      key: what it is about; "" where that is not known, or was not asked for.
     """
 
     id: str
@@ -138,6 +139,7 @@ class Alert(msgspec.Struct, kw_only=True):
     evidence: Any
     source: str
     attempt: int | None
+    key: str = ""
 
 
 class Media(msgspec.Struct, kw_only=True):

@@ -92,7 +92,10 @@ def table_in(content: bytes) -> pa.Table:
 def main() -> None:
     """Answer messages until the server is gone or has sent nothing for five minutes."""
     asked, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
-    sys.stdout = io.StringIO()  # only answers go there
+    sys.stdout = io.StringIO()  # only answers go there; DuckDB writes the progress of slow queries past this
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.close(nowhere)
     with contextlib.suppress(ImportError, AttributeError, ValueError):
         import signal
 
@@ -261,8 +264,9 @@ def _locked(megabytes: int, folders: tuple[str, ...] = ()) -> duckdb.DuckDBPyCon
     import duckdb
 
     made = duckdb.connect(config={**_CONFIG, "memory_limit": f"{megabytes}MB"})
-    with contextlib.suppress(duckdb.Error):  # unknown to an older DuckDB
-        made.execute("set global python_enable_replacements = false")
+    for setting in ("global python_enable_replacements", "enable_progress_bar"):
+        with contextlib.suppress(duckdb.Error):  # unknown to an older DuckDB, or it has nobody to show it to
+            made.execute(f"set {setting} = false")
     made.execute("set global TimeZone = 'UTC'")
     if folders:
         utf8 = [folder for folder in folders if folder == folder.encode(errors="ignore").decode()]  # what is scanned

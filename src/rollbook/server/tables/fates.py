@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal
 
 import msgspec
@@ -272,8 +273,10 @@ _QUESTIONS = f"""select task_id, any_value(left(
 """Of a conversation the user's last message: prompts often begin with the same instructions."""
 
 
-_ANSWERS = {"staleness": 64, "tools": 50, "words": 20, "gaps": 20, "tokens": 20}
+_ANSWERS = {"staleness": 64, "tools": 50, "words": 20, "gaps": 20}
 """Question -> the rows that are shown."""
+_TOKENS = 20
+"""The same for "tokens", which is several queries."""
 _CURVES = (
     "rollout/reward", "group/solved_all", "group/solved_none", "group/zero_std", "policy/staleness_mean",
     "policy/gap_mean", "policy/clipped", "rollout/truncated", "rollout/failed", "rollout/length",
@@ -299,6 +302,8 @@ def fates(context: ServerContext, ask: FatesAsk) -> FatesAnswer:
             name: rows_of(db.table(f"{RolloutQueries.answer(name)} limit {most}"), _CUT)
             for name, most in _ANSWERS.items()
         }
+        among = partial(db.among, "tokens")
+        answers["tokens"] = rows_of(RolloutQueries.worst_tokens(db.table, among, _TOKENS), _CUT)
         return x, db.table(reasons), db.table(curves), answers
 
     row = context.row(ask.run)

@@ -97,12 +97,10 @@ class AlertsAnswer(Answer, kw_only=True):
     """How many alerts there are.
 
     Attributes:
-      by_run: run -> level -> how many.
       findings: the worst first, then the newest; looked_at: runs; quiet: those of them that have none.
     """
 
     total: int
-    by_run: dict[str, dict[str, int]]
     newest: list[Alert]
     findings: list[Finding] = []
     looked_at: int = 0
@@ -343,7 +341,7 @@ def all_alerts(context: ServerContext, ask: AlertsAsk) -> AlertsAnswer:
         if ask.runs is not None
         else sorted(context.catalogue.snapshot().rows.values(), key=_created, reverse=True)[: context.limits.runs]
     )
-    by_run: dict[str, dict[str, int]] = {}
+    total = 0
     newest: list[Alert] = []
     found: dict[tuple[str, str], dict[str, tuple[FindingRun, str]]] = {}
     for row in rows:
@@ -359,15 +357,12 @@ def all_alerts(context: ServerContext, ask: AlertsAsk) -> AlertsAnswer:
             alerts = alerts_of(context, row, axis)
         except (RollbookError, OSError):
             continue
-        if alerts:
-            levels = by_run.setdefault(row.key, {})
-            for alert in alerts:
-                levels[alert.level] = levels.get(alert.level, 0) + 1
-                place = _found_in(row, axis, alert.time, alert.x, _key_of(alert, context.facts.known(row)))
-                found.setdefault((alert.level, alert.rule), {})[row.key] = place, alert.message
-            newest += alerts[-_MOST_ALERTS:]
+        for alert in alerts:
+            place = _found_in(row, axis, alert.time, alert.x, _key_of(alert, context.facts.known(row)))
+            found.setdefault((alert.level, alert.rule), {})[row.key] = place, alert.message
+        total += len(alerts)
+        newest += alerts[-_MOST_ALERTS:]
     newest.sort(key=lambda alert: alert.time or 0.0, reverse=True)
-    total = sum(sum(levels.values()) for levels in by_run.values())
     for (level, rule), of_run in found.items():  # a warning that became worse is shown once, at its present level
         if level == "warn":
             for run in found.get(("fail", rule), {}):
@@ -375,7 +370,6 @@ def all_alerts(context: ServerContext, ask: AlertsAsk) -> AlertsAnswer:
     troubled = {run for (level, _), runs in found.items() if level != "note" for run in runs}
     return AlertsAnswer(
         total=total,
-        by_run=by_run,
         newest=newest[:50],
         findings=_worst_first(found),
         looked_at=len(rows),
@@ -465,6 +459,8 @@ def health(context: ServerContext, ask: RunAsk) -> HealthAnswer:
     alerts = alerts_of(context, row, default_axis(context, row))
     held = contents(context, row)
     facts = context.facts.now(row)
+    for alert in alerts:
+        alert.key = plain(_key_of(alert, facts))
     bad = [key for key, value in facts.latest.items() if isinstance(value, float) and value - value != 0]
     quiet = []
     if not bad and facts.latest:

@@ -60,13 +60,19 @@ class RolloutRow(msgspec.Struct, kw_only=True):
 
 
 class RolloutsAnswer(Answer, kw_only=True):
-    """A window of the rollouts."""
+    """A window of the rollouts.
+
+    Attributes:
+      fates: what became of those that search, group and task leave, whatever `where` says: fate -> how many, most
+        first; {} beyond the first window.
+    """
 
     total: int
     matched: int
     offset: int
     columns: list[Column]
     rows: list[RolloutRow]
+    fates: dict[str, int] = {}
 
 
 class OneRolloutAsk(OfRun, kw_only=True):
@@ -154,6 +160,7 @@ T = TypeVar("T")
 _CUT = 300
 _LONGEST = 100_000
 _MOST_WORDS = 12
+_MOST_FATES = 30
 _MOST_TURNS = 400
 _MOST_TOKENS = 20_000
 _TOKENS = {
@@ -183,17 +190,22 @@ def rollouts(context: ServerContext, ask: RolloutsAsk) -> RolloutsAnswer:
             "too_large", f"offset={ask.offset}, limit={ask.limit}: a window has 0 to {context.limits.rows:,} rows"
         )
 
-    def work(db: Locked) -> tuple[int, int, pa.Table]:
+    def work(db: Locked) -> tuple[int, int, pa.Table, pa.Table | None]:
         db.view("seen", f"select r.*, t.prompt from rollouts_now r left join ({_PROMPTS}) t using (task_id)")
         names = db.table("select * from seen limit 0").column_names
         conditions, values = _searched(ask.search)
-        if ask.where and ask.where.strip():
-            conditions.append(f"({condition(ask.where).text})")
         for identity, columns in ((ask.group, ("group", "task_id", "batch")), (ask.task, ("task_id",))):
             if identity is not None:
                 more, cells = _alike(db, identity, columns)
                 conditions += more
                 values += cells
+        fates = None
+        if ask.offset == 0:
+            among = f" where {' and '.join(conditions)}" if conditions else ""
+            counted = f"select {RolloutQueries.FATE} as fate, count(*) as n from seen{among} group by 1"
+            fates = db.table(f"{counted} order by n desc, fate limit {_MOST_FATES}", values)
+        if ask.where and ask.where.strip():
+            conditions.append(f"({condition(ask.where).text})")
         where = f" where {' and '.join(conditions)}" if conditions else ""
         default = ", ".join(f'"{name}" desc' for name in ("time", "seq", "index") if name in names)
         order = order_by(ask.sort, names) or (f" order by {default}" if default else "")
@@ -203,16 +215,24 @@ def rollouts(context: ServerContext, ask: RolloutsAsk) -> RolloutsAnswer:
             total,
             matched,
             db.table(f"select * from seen{where}{order} limit {ask.limit} offset {ask.offset}", values),
+            fates,
         )
 
-    total, matched, table = ask_rollouts(context, context.row(ask.run), ["tasks"], work)
+    total, matched, table, fates = ask_rollouts(context, context.row(ask.run), ["tasks"], work)
     shown = table.select([name for name in table.column_names if name not in (*IDENTITY, "rollout_id")])
     identities = table["rollout_id"].to_pylist() if table.num_rows else []
     rows = [
         RolloutRow(id=plain(str(name)), cells=cells)
         for name, cells in zip(identities, rows_of(shown, _CUT), strict=True)
     ]
-    return RolloutsAnswer(total=total, matched=matched, offset=ask.offset, columns=columns_of(shown), rows=rows)
+    return RolloutsAnswer(
+        total=total,
+        matched=matched,
+        offset=ask.offset,
+        columns=columns_of(shown),
+        rows=rows,
+        fates={str(plain(cells["fate"])): cells["n"] for cells in (fates.to_pylist() if fates is not None else ())},
+    )
 
 
 def _alike(db: Locked, identity: str, columns: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -179,7 +179,6 @@ class NoveltyPoint(msgspec.Struct, kw_only=True):
     rows: int
     new: int
     repeated: int
-    share_new: Num
 
 
 class NoveltyAnswer(Answer, kw_only=True):
@@ -484,7 +483,6 @@ def novelty(context: ServerContext, ask: TimingsAsk) -> NoveltyAnswer:
                 rows=cells["rows"],
                 new=cells["new"],
                 repeated=cells["rows"] - cells["new"],
-                share_new=cells["new"] / cells["rows"],
             )
             for cells in (cells_of(table) if table is not None else ())
         ],

@@ -410,7 +410,7 @@ def test_a_living_run_is_never_called_stale_however_slowly_it_is_shipped_and_one
     run.finish()
 
 
-def test_tidying_a_place_is_no_sign_of_life_of_the_runs_in_it(tmp_path, store, monkeypatch):
+def test_tidying_a_remote_is_no_sign_that_its_runs_are_alive(tmp_path, store, monkeypatch):
     clock = Clock()
     stamp_by(clock, monkeypatch)
     place, commits = open_remote(store), Commits("cartpole/ppo-1/", "there")

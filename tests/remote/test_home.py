@@ -185,7 +185,7 @@ def test_a_copy_that_goes_on_is_the_home_from_then_on_and_the_old_home_a_copy(tm
     assert rollbook.open(store).one().summary["best"] == 7
 
 
-def test_a_copy_may_be_brought_to_another_place(tmp_path, store):
+def test_a_copy_may_be_brought_to_another_remote(tmp_path, store):
     run = begun(tmp_path / "home")
     run.finish()
     push(run.folder, store)

@@ -32,7 +32,7 @@ def test_a_pushed_run_reads_the_same_from_the_store(tmp_path, bucket):
     assert there.text().num_rows == 1
 
 
-def test_an_address_may_name_a_place_a_project_or_a_run(tmp_path, bucket):
+def test_an_address_may_name_a_remote_a_project_or_a_run(tmp_path, bucket):
     folder = recorded(tmp_path)
     push(folder, bucket)
     for address in (bucket, f"{bucket}/cartpole", f"{bucket}/cartpole/{folder.name}"):

@@ -116,7 +116,7 @@ def test_of_many_that_change_one_thing_at_once_no_change_is_lost(place):
     assert sorted(json.loads(place.get("list").data)) == list(range(12))
 
 
-def test_a_place_says_that_it_holds_runs_and_refuses_what_holds_something_else(place):
+def test_a_remote_says_that_it_holds_runs_and_refuses_what_holds_something_else(place):
     assert claim(place, make=False) is False
     assert claim(place, make=True) is True
     assert claim(place, make=False) is True

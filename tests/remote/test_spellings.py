@@ -39,7 +39,7 @@ def shipped(tmp_path_factory):
 
 @pytest.mark.parametrize("spelling", SPELLINGS)
 @pytest.mark.parametrize("name", FOLDERS)
-def test_a_place_opens_however_it_is_spelled(shipped, monkeypatch, name, spelling):
+def test_a_remote_opens_however_it_is_spelled(shipped, monkeypatch, name, spelling):
     home, folder = shipped
     monkeypatch.chdir(home)
     monkeypatch.setenv("HOME", str(home))
@@ -66,7 +66,7 @@ def test_init_takes_the_same_spellings(tmp_path, monkeypatch):
     assert sorted(entry.name for entry in tmp_path.iterdir() if entry.name not in ("cache", "runs")) == ["a place"]
 
 
-def test_folders_of_runs_are_no_places(shipped):
+def test_folders_of_runs_are_no_remotes(shipped):
     home, folder = shipped
     for path in (home, home / "runs", home / "runs" / "cartpole", folder, home / "nothing", ""):
         assert not is_address(path)

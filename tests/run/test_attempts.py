@@ -1,4 +1,4 @@
-"""What was true of a run stays true when one of its lives ends and another begins."""
+"""What was true of a run stays true when one of its attempts ends and another begins."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_summary_that_was_set_late_survives_sigkill(root: Path, start: Start) 
     assert json.loads((book.path / "run.json").read_text())["summary"] == {"best": 13.0, "last": "b"}
 
 
-def test_a_summary_survives_several_killed_lives_and_the_sealing_of_each(root: Path) -> None:
+def test_a_summary_survives_several_killed_attempts_and_the_sealing_of_each(root: Path) -> None:
     from rollbook.storage.sealing.folder import seal
 
     killed(root, LATE)
@@ -80,7 +80,7 @@ for step, score in {rows}:
 """
 
 
-def test_what_a_summary_fills_in_by_itself_is_that_of_all_killed_lives(root: Path, start: Start) -> None:
+def test_what_a_summary_fills_in_by_itself_is_that_of_all_killed_attempts(root: Path, start: Start) -> None:
     from rollbook.storage.sealing.folder import seal
 
     killed(root, SCORED.format(rows=[(10, 1.0), (20, 9.0), (30, 5.0)]))
@@ -127,12 +127,12 @@ def test_a_resume_with_other_values_keeps_both_and_says_once_which_differ(start:
     again.restore()
     book = again.book
     assert (book.config, book.seed) == ({"lr": 5, "net": {"sizes": [64, 64]}}, 2)
-    assert [life["config"]["lr"] for life in book.attempts] == [1, 5]
-    assert [life["config"].get("a") for life in book.attempts] == [2, None]
-    assert [life["seed"] for life in book.attempts] == [1, 2]
+    assert [attempt["config"]["lr"] for attempt in book.attempts] == [1, 5]
+    assert [attempt["config"].get("a") for attempt in book.attempts] == [2, None]
+    assert [attempt["seed"] for attempt in book.attempts] == [1, 2]
     again.config["late"] = True
     again.finish()
-    assert [life["config"].get("late") for life in again.book.attempts] == [None, True]
+    assert [attempt["config"].get("late") for attempt in again.book.attempts] == [None, True]
 
 
 def test_a_resume_with_the_same_values_or_none_says_nothing(start: Start, recwarn: Any) -> None:
@@ -140,7 +140,7 @@ def test_a_resume_with_the_same_values_or_none_says_nothing(start: Start, recwar
     start(seed=1, config={"lr": float("nan"), "sizes": (1, 2), "tags": {"a", "b"}}, resume="must").finish()
     again = start(resume="must")
     assert [str(w.message) for w in recwarn if issubclass(w.category, RollbookWarning)] == []
-    assert [life["config"]["sizes"] for life in again.book.attempts] == [[1, 2]] * 3
+    assert [attempt["config"]["sizes"] for attempt in again.book.attempts] == [[1, 2]] * 3
     assert again.seed == 1
 
 
@@ -158,19 +158,19 @@ def test_both_configuration_files_of_an_earlier_attempt_are_kept_beside_the_new_
     assert settings("formatted_total_config.attempt_1.py") == {"lr": 1, "sizes": (1, 2)}
 
 
-def test_the_code_and_the_packages_belong_to_the_life_that_ran_them(start: Start, monkeypatch: Any) -> None:
+def test_the_code_and_the_packages_belong_to_the_attempt_that_ran_them(start: Start, monkeypatch: Any) -> None:
     found = {"git": {"commit": "one"}, "packages": {"torch": "1", "numpy": "2"}}
     monkeypatch.setattr("rollbook.run.origin.provenance.collect", lambda cwd: dict(found))
     run = start()
     until(lambda: "git" in run.book.info)  # the run's own thread writes it down
-    assert run.book.info["git"] == {"commit": "one"}  # a life that is killed has said it, too
+    assert run.book.info["git"] == {"commit": "one"}  # an attempt that is killed has said it, too
     run.finish()
     found["git"], found["packages"] = {"commit": "two"}, {"torch": "2", "numpy": "2"}
     again = start(resume="must")
     again.finish()
-    lives = again.book.attempts
-    assert [life["git"]["commit"] for life in lives] == ["one", "two"]
-    assert [life["packages"]["torch"] for life in lives] == ["1", "2"]
+    attempts = again.book.attempts
+    assert [attempt["git"]["commit"] for attempt in attempts] == ["one", "two"]
+    assert [attempt["packages"]["torch"] for attempt in attempts] == ["1", "2"]
 
 
 def test_the_seed_cannot_be_assigned(start: Start) -> None:
@@ -181,7 +181,7 @@ def test_the_seed_cannot_be_assigned(start: Start) -> None:
     assert (run.seed, run.book.seed, run.book.info["total"]) == (7, 7, {"env_step": 10})
 
 
-# -- lives
+# -- attempts
 
 
 def test_one_kill_and_one_resume_are_two_attempts(root: Path, start: Start) -> None:
@@ -194,7 +194,7 @@ def test_one_kill_and_one_resume_are_two_attempts(root: Path, start: Start) -> N
     assert run.internals.writer.rows_written() == 2  # what rollbook costs is told once something was logged
     assert run.restore() is not None
     run.log({"x": 3.0}, env_step=2)
-    assert [(life["n"], life["parent"]) for life in run.book.attempts] == [(1, None), (2, 1)]
+    assert [(attempt["n"], attempt["parent"]) for attempt in run.book.attempts] == [(1, None), (2, 1)]
     assert run.book.metrics("x")["x"].to_pylist() == [1.0, 3.0]
 
 
@@ -254,9 +254,9 @@ def test_a_clock_that_is_set_back_makes_no_run_end_before_it_began(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seconds, nanoseconds = time.time, time.time_ns
-    for life in range(2):
+    for attempt in range(2):
         run = start(run_id="mine", resume="allow")
-        run.log({"a": 1.0}, env_step=life)
+        run.log({"a": 1.0}, env_step=attempt)
         monkeypatch.setattr(time, "time", lambda: seconds() - 3600)
         monkeypatch.setattr(time, "time_ns", lambda: nanoseconds() - 3600 * 10**9)
         run.finish()

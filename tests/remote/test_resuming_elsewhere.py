@@ -50,7 +50,7 @@ def resume(tmp_path, run_id, store, how, **more):
 @pytest.mark.parametrize(
     ("how", "by"), some_of([("must", "$ROLLBOOK_REMOTE"), ("allow", "remote="), ("takeover", "remote=")], 1)
 )
-def test_a_run_goes_on_from_its_place_on_an_empty_disk(tmp_path, store, shipped, monkeypatch, how, by):
+def test_a_run_goes_on_from_its_remote_on_an_empty_disk(tmp_path, store, shipped, monkeypatch, how, by):
     if by != "remote=":
         monkeypatch.setenv("ROLLBOOK_REMOTE", store)
     with resume(tmp_path, shipped, store if by == "remote=" else None, how) as run:
@@ -73,7 +73,7 @@ def test_where_no_such_run_lies_allow_begins_it_and_must_says_so(tmp_path, store
         assert (run.id, run.attempt) == ("another1", 1)
 
 
-def test_must_without_a_place_or_an_id_says_what_brings_a_shipped_run(tmp_path, store, shipped):
+def test_must_without_a_remote_or_an_id_says_what_brings_a_shipped_run(tmp_path, store, shipped):
     for run_id, where in ((shipped, False), (None, store)):
         with pytest.raises(errors.NothingToResume, match="by its run_id= and remote="):
             resume(tmp_path, run_id, where, "must")
@@ -90,7 +90,7 @@ def test_a_run_that_is_written_elsewhere_is_not_gone_on_with(tmp_path, store, ho
 
 
 @pytest.mark.parametrize("how", ["allow", "must"])
-def test_a_large_run_and_a_place_that_is_away_name_the_one_command(tmp_path, store, shipped, tuned, how):
+def test_a_large_run_and_a_remote_that_is_away_name_the_one_command(tmp_path, store, shipped, tuned, how):
     tuned(fetched_bytes=100)
     root = str(tmp_path / "new")
     with pytest.raises(errors.RemoteError, match=f"rollbook pull {store}/cartpole/ppo-{shipped} --dir {root}"):

@@ -49,8 +49,8 @@ class WithoutCondition(Commits):
 class OneForAll(WithoutCondition):
     """All origins in one object that everybody reads, changes and puts."""
 
-    def __init__(self, base, origin, life, *more):
-        super().__init__(base, origin, life, *more)
+    def __init__(self, base, origin, attempt, *more):
+        super().__init__(base, origin, attempt, *more)
         self.manifest_key = f"{base}m/all.json"
 
 
@@ -222,7 +222,7 @@ def does_not_read_again(world, commits):
 
 
 NAIVE = {
-    "pieces of a former life are adopted": {"commits": Adopts},
+    "pieces of an earlier attempt are adopted": {"commits": Adopts},
     "nothing is uploaded anew after the epoch moved": {"commits": NothingNewAfterAFence},
     "sweep by age, grace shorter than a delayed put": {"sweep": sweeps_at(20)},
     "sweep by age, and adopting": {"sweep": sweeps_at(20), "commits": Adopts},
