@@ -247,4 +247,6 @@ class Cruise(Task):
         return np.exp(-4 * (speed - asked) ** 2), np.zeros(self.shape, bool)
 
 
-TASKS: dict[str, type[Task]] = {task.__name__: task for task in (CartPole, Catch, Reach, Pendulum, Grid, Hover, Track, Cruise)}
+TASKS: dict[str, type[Task]] = {
+    task.__name__: task for task in (CartPole, Catch, Reach, Pendulum, Grid, Hover, Track, Cruise)
+}
