@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,26 @@ def test_rollouts_are_searched_filtered_sorted_and_windowed(client: TestClient, 
     for bad in ({"where": "reward >"}, {"sort": [{"column": "rewrad"}]}, {"where": "1); drop table rollouts"}):
         assert client.post(f"{place}/rollouts", json=bad).status_code == 400
     assert client.post(f"{place}/rollouts", json={"limit": 10**9}).status_code == 413
+
+
+def test_answers_are_the_same_from_tables_so_large_that_only_parts_are_read(
+    client: TestClient, place: str, tuned: Callable[..., None]
+) -> None:
+    asks: list[dict[str, Any]] = [
+        {}, {"offset": 60, "limit": 10}, {"offset": 64}, {"sort": [{"column": "reward"}], "limit": 7},
+        {"where": "not used"}, {"search": "nowhere at all"},
+    ]  # fmt: skip
+
+    def answers() -> list[Any]:
+        found = [[asked(client, place, **ask)[name] for name in ("matched", "rows")] for ask in asks]
+        fates = client.get(f"{place}/fates").json()
+        return [*found, [fates[name] for name in ("layers", "gaps", "tokens")]]
+
+    small = answers()
+    tuned(scan_rows=1)
+    assert answers() == small
+    ids = [row["id"] for row in small[0][1]]
+    assert [row["id"] for row in small[1][1]] == ids[60:]
 
 
 def test_the_page_of_sql_knows_the_views_of_rollouts(client: TestClient, place: str) -> None:

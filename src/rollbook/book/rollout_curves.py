@@ -81,9 +81,14 @@ class RolloutQueries:
         self._columns, self.in_one_pass = columns, in_one_pass
         self._rows, self._facts = ("own", "facts") if in_one_pass else ("rollouts", "fates")
 
-    def now(self, of: str = "") -> str:
-        """The view `rollouts_now`: each rollout with its newest fate; `of` is a condition on the rollouts alone."""
-        return view("rollouts_now", self._columns, of)
+    def now(self, of: str = "", sources: tuple[str, str] | None = None) -> str:
+        """The view `rollouts_now`: each rollout with its newest fate.
+
+        Args:
+          of: a condition on the rollouts alone.
+          sources: views to read instead of the tables rollouts and fates.
+        """
+        return view("rollouts_now", self._columns, of, sources)
 
     def completions(self) -> str:
         """The view `completions`; `columns` then include those of samples and tasks."""

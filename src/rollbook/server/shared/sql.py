@@ -259,12 +259,17 @@ class Locked:
 
     def among(self, name: str, query: str, condition: str) -> pa.Table:
         """The answer to one of our own queries (`with …`), where a table has only the rows that meet a condition."""
+        own = self.only(name, condition)
+        return self.table(f"with {name} as (select * from {own}), {query.removeprefix('with ')}")
+
+    def only(self, name: str, condition: str) -> str:
+        """A view of the rows of a table that meet a condition; blocks without them are not read."""
         table = self._tables[name]
         scans = table.only(condition) if isinstance(table, Scan) else []
         rest = f"select * from {quoted(f'rest of {name}' if scans else name)} where {condition}"
         together = " union all by name ".join([*scans, rest])
         self.view(f"own_{name}", f"select {', '.join(map(quoted, self.columns[name]))} from ({together})")
-        return self.table(f"with {name} as (select * from own_{name}), {query.removeprefix('with ')}")
+        return f"own_{name}"
 
     def first(self, query: str, limit: int, most_bytes: int) -> tuple[pa.Table, bool]:
         """(the first rows of an answer, within limits of rows and bytes; whether there are more).

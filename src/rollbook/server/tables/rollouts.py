@@ -211,12 +211,22 @@ def rollouts(context: ServerContext, ask: RolloutsAsk) -> RolloutsAnswer:
         order = order_by(ask.sort, names) or (f" order by {default}" if default else "")
         total = int(db.table("select count(*) as n from rollouts")["n"][0].as_py())
         matched = int(db.table(f"select count(*) as n from seen{where}", values)["n"][0].as_py()) if where else total
-        return (
-            total,
-            matched,
-            db.table(f"select * from seen{where}{order} limit {ask.limit} offset {ask.offset}", values),
-            fates,
-        )
+        # Which ones, then all of these: the texts of the others are not read, nor their fates if none was asked for.
+        of_rows = not where and not ask.sort
+        window = f"{order} limit {ask.limit} offset {ask.offset}"
+        named = db.table(f"select rollout_id from {'rollouts' if of_rows else f'seen{where}'}{window}", values)
+        ids = [str(name) for name in named["rollout_id"].to_pylist()] if named.num_rows else []
+        among = f"rollout_id in ({', '.join(map(literal, ids)) or 'null'})"
+        few = RolloutQueries(db.columns).now(sources=(db.only("rollouts", among), db.only("fates", among)))
+        db.view("few", f"select r.*, t.prompt from ({few}) r left join ({_PROMPTS}) t using (task_id)")
+        table = db.table("select * from few")
+        if table.num_rows == len(ids):
+            places = {name: place for place, name in enumerate(ids)}
+            own = [places[str(name)] for name in table["rollout_id"].to_pylist()]
+            table = table.take(pa.array(sorted(range(len(own)), key=own.__getitem__), pa.int64()))
+        else:  # several rows with one id
+            table = db.table(f"select * from seen{where}{window}", values)
+        return total, matched, table, fates
 
     total, matched, table, fates = ask_rollouts(context, context.row(ask.run), ["tasks"], work)
     shown = table.select([name for name in table.column_names if name not in (*IDENTITY, "rollout_id")])
