@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +107,22 @@ class Harmful:
 
     def __reduce__(self) -> Any:
         return Path.touch, (self.path,)
+
+
+def test_nodes_of_verifiers_have_what_the_trainer_gave_their_sampled_tokens(tmp_path: Path) -> None:
+    (file,) = prime_traces(tmp_path).rglob("traces.jsonl")
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    for trace in lines[0]["traces"]:
+        trace["nodes"][1] |= {"trainer_logprobs": [-0.75], "entropies": [0.5], "advantages": [2.0]}
+        trace["nodes"][3]["advantages"] = [1.0, -1.0]
+    alone = tmp_path / "alone" / "step_3" / "train"  # without exports
+    alone.mkdir(parents=True)
+    (alone / "traces.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (run,) = importers.make("prime_rl").runs(tmp_path / "alone")
+    names = ("trainer_logprobs", "entropy", "advantages")
+    first, _tool, last = [[row.values.get(name) for name in names] for row in run.rows() if row.table == "tokens"][:3]
+    assert repr(first) == "[[nan, -0.75], [nan, 0.5], [nan, 2.0]]"
+    assert last == [None, None, [1.0, -1.0]]
 
 
 def test_dumps_of_slime_are_rollouts_and_a_pickle_of_more_than_data_is_refused(tmp_path: Path) -> None:

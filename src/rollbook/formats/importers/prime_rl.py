@@ -1,7 +1,7 @@
 """prime-rl's episodes: `traces.jsonl` of each step, later annotations of them, and the trainer's token exports.
 
 An episode is one line, as serialized by verifiers (PrimeIntellect-ai/verifiers at 00eee6c, verifiers/v1: episode.py
-`Episode.to_record`, trace.py `Trace`, graph.py `MessageNode`), in `traces/step_<n>/{train,eval}/traces.jsonl`, or in
+`Episode.to_record`, trace.py `Trace`, graph.py `MessageNode`; also 0.4.0 on PyPI), in `traces/step_<n>/{train,eval}/traces.jsonl`, or in
 `rollouts/step_<n>/{train,eval}/{all,effective}/traces.jsonl` of earlier versions (PrimeIntellect-ai/prime-rl at
 0b77f23, src/prime_rl/monitors/file.py). Next to the first are `annotations/{orchestrator,trainer}.jsonl` with data that
 became known later, one line per trace (src/prime_rl/utils/trace_updates.py).
@@ -29,6 +29,8 @@ from rollbook.protocols import ForeignRun, Row
 _STEP = re.compile(r"step_(\d+)")
 _CUT_SHORT = frozenset(("max_turns", "max_input_tokens", "max_output_tokens", "max_total_tokens", "compaction_failed"))
 _FROM_TRAINER = {"trainer_logprobs": "trainer_logprobs", "entropy": "entropy", "advantages": "advantages"}
+_ON_NODES = {"trainer_logprobs": "trainer_logprobs", "entropy": "entropies", "advantages": "advantages"}
+"""The same in the nodes of verifiers 0.4, one for each sampled token; an export has them for all tokens."""
 
 
 class PrimeRL:
@@ -156,6 +158,7 @@ def _of_trace(
                 "ids": ids or None,
                 "sampler_logprobs": _spread(floats(node.get("logprobs")), mask),
                 "mask": [int(bool(cell)) for cell in mask] or None,
+                **{column: _spread(floats(node.get(name)), mask) for column, name in _ON_NODES.items()},
                 **exported.get(place, {}),
             }
         )
@@ -221,7 +224,7 @@ def _exported(nodes: list[dict[str, Any]], exports: _Exports) -> dict[int, dict[
     for place, own in ids.items():
         stop = start + len(own)
         found[place] = {
-            column: (floats(export.get(name)) or [])[start:stop] or None for name, column in _FROM_TRAINER.items()
+            column: values[start:stop] for name, column in _FROM_TRAINER.items() if (values := floats(export.get(name)))
         }
         start = stop
     return found
