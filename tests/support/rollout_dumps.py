@@ -3,8 +3,9 @@
 The writers themselves were run once on the same data, and their files gave the importers the same rows: NeMo-RL's
 `log_batched_dict_as_jsonl` (nemo_rl/utils/logger.py at 7ea279a; the fields are those of nemo_rl/algorithms/grpo.py),
 slime's `Sample.to_dict` and `save_debug_rollout_data` (slime/utils/types.py and
-slime/observability/rollout_data_utils.py at 624b824, with tensors in two samples), and verifiers 0.4.0's `Episode.to_record`, written as by
-`FileMonitor.log_episodes` (src/prime_rl/monitors/file.py at 559b447). Their repositories have no sample files.
+slime/observability/rollout_data_utils.py at 624b824, with tensors in two samples), and verifiers 0.4.0's
+`Episode.to_record`, written as by `FileMonitor.log_episodes` (src/prime_rl/monitors/file.py at 559b447). Their
+repositories have no sample files.
 
 The sources: Tinker: thinking-machines-lab/tinker-cookbook at 08ee6ea (summaries) and 025e706 (logtree). NeMo-RL:
 NVIDIA-NeMo/RL at 7ea279a. prime-rl: verifiers at 00eee6c (episodes), PrimeIntellect-ai/prime-rl at 0b77f23 (files).

@@ -1,11 +1,11 @@
 """prime-rl's episodes: `traces.jsonl` of each step, later annotations of them, and the trainer's token exports.
 
 An episode is one line, as serialized by verifiers (PrimeIntellect-ai/verifiers at 00eee6c, verifiers/v1: episode.py
-`Episode.to_record`, trace.py `Trace`, graph.py `MessageNode`; also 0.4.0 on PyPI), in `traces/step_<n>/{train,eval}/traces.jsonl`, or in
-`rollouts/step_<n>/{train,eval}/{all,effective}/traces.jsonl` of earlier versions (PrimeIntellect-ai/prime-rl at
-0b77f23, src/prime_rl/monitors/file.py). Next to the first are `annotations/{orchestrator,trainer}.jsonl` with data that
-became known later, one line per trace (src/prime_rl/utils/trace_updates.py).
-`token_exports/step_<n>/rank_<r>.jsonl` has the trainer's values for each token
+`Episode.to_record`, trace.py `Trace`, graph.py `MessageNode`; also 0.4.0 on PyPI), in
+`traces/step_<n>/{train,eval}/traces.jsonl`, or in `rollouts/step_<n>/{train,eval}/{all,effective}/traces.jsonl` of
+earlier versions (PrimeIntellect-ai/prime-rl at 0b77f23, src/prime_rl/monitors/file.py). Next to the first are
+`annotations/{orchestrator,trainer}.jsonl` with data that became known later, one line per trace
+(src/prime_rl/utils/trace_updates.py). `token_exports/step_<n>/rank_<r>.jsonl` has the trainer's values for each token
 (src/prime_rl/trainer/rl/token_export.py, schema_version 1). It names no trace, so an export belongs to the trace that
 has its tokens.
 """
