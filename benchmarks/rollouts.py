@@ -54,7 +54,7 @@ QUESTIONS: dict[str, Any] = {
 
 
 GOALS = {"one rollout with its turns": 300, "its group": 300, "its task over training": 300, "curves": 1_500,
-         "a text in a window of steps": 1_000, "how often each prompt is solved": None, "worst gaps by token": None,
+         "a text in a window of steps": 1_000, "how often each prompt is solved": None,
          "words of high advantage": None}  # fmt: skip
 """Milliseconds of processor time; 500 for every other question, None for those without a goal."""
 
