@@ -41,6 +41,13 @@ def test_each_episode_is_one_row_with_its_return_length_and_end(notebook: Any, m
     assert all(row["seconds"] >= 0 for row in notebook.table("episodes"))
 
 
+def test_callbacks_can_ask_which_run_gets_the_episodes(notebook: Any, make_env: Any) -> None:
+    """They do not record them again."""
+    nonce = notebook.run.internals.about["nonce"]
+    for recorder in (notebook.run, notebook.run.scope("train")):
+        assert RecordEpisodes(make_env([2]), recorder).recorded_by == nonce != ""
+
+
 def test_truncation_is_kept_apart_from_termination(notebook: Any, make_env: Any) -> None:
     play(RecordEpisodes(make_env([2], truncate=True), notebook), 1)
     assert notebook.columns("episodes", "terminated", "truncated") == [(False, True)]
