@@ -200,8 +200,8 @@ def rollouts(context: ServerContext, ask: RolloutsAsk) -> RolloutsAnswer:
                 conditions += more
                 values += cells
         fates = None
+        among = f" where {' and '.join(conditions)}" if conditions else ""
         if ask.offset == 0:
-            among = f" where {' and '.join(conditions)}" if conditions else ""
             counted = f"select {RolloutQueries.FATE} as fate, count(*) as n from seen{among} group by 1"
             fates = db.table(f"{counted} order by n desc, fate limit {_MOST_FATES}", values)
         if ask.where and ask.where.strip():
@@ -210,20 +210,25 @@ def rollouts(context: ServerContext, ask: RolloutsAsk) -> RolloutsAnswer:
         default = ", ".join(f'"{name}" desc' for name in ("time", "seq", "index") if name in names)
         order = order_by(ask.sort, names) or (f" order by {default}" if default else "")
         total = int(db.table("select count(*) as n from rollouts")["n"][0].as_py())
-        matched = int(db.table(f"select count(*) as n from seen{where}", values)["n"][0].as_py()) if where else total
+        if not where:
+            matched = total
+        elif fates is not None and where == among and fates.num_rows < _MOST_FATES:  # counted already
+            matched = sum(fates["n"].to_pylist())
+        else:
+            matched = int(db.table(f"select count(*) as n from seen{where}", values)["n"][0].as_py())
         # Which ones, then all of these: the texts of the others are not read, nor their fates if none was asked for.
         of_rows = not where and not ask.sort
         window = f"{order} limit {ask.limit} offset {ask.offset}"
         named = db.table(f"select rollout_id from {'rollouts' if of_rows else f'seen{where}'}{window}", values)
         ids = [str(name) for name in named["rollout_id"].to_pylist()] if named.num_rows else []
-        among = f"rollout_id in ({', '.join(map(literal, ids)) or 'null'})"
-        few = RolloutQueries(db.columns).now(sources=(db.only("rollouts", among), db.only("fates", among)))
+        own = f"rollout_id in ({', '.join(map(literal, ids)) or 'null'})"
+        few = RolloutQueries(db.columns).now(sources=(db.only("rollouts", own), db.only("fates", own)))
         db.view("few", f"select r.*, t.prompt from ({few}) r left join ({_PROMPTS}) t using (task_id)")
         table = db.table("select * from few")
         if table.num_rows == len(ids):
             places = {name: place for place, name in enumerate(ids)}
-            own = [places[str(name)] for name in table["rollout_id"].to_pylist()]
-            table = table.take(pa.array(sorted(range(len(own)), key=own.__getitem__), pa.int64()))
+            there = [places[str(name)] for name in table["rollout_id"].to_pylist()]
+            table = table.take(pa.array(sorted(range(len(there)), key=there.__getitem__), pa.int64()))
         else:  # several rows with one id
             table = db.table(f"select * from seen{where}{window}", values)
         return total, matched, table, fates
