@@ -120,7 +120,8 @@ export function drawLines(
   pen.restore();
   drawSeeds(pen, lines, at, box, look);
   drawMarks(pen, marks, at, box, look);
-  drawLost(pen, lines, at, axes, box, look);
+  const flagged = marks.some(({ kind }) => kind === "alert");
+  drawLost(pen, lines, at, axes, box, look, box.top + (flagged ? 15 : 3)); // below the flags
 }
 
 /** The moment that one looks into. */
@@ -368,7 +369,15 @@ function diamond(pen: Pen, x: number, y: number, r: number): void {
 }
 
 /** What the frame does not hold: values beyond the range at its edges, NaN and infinities at the foot. */
-function drawLost(pen: Pen, lines: readonly Line[], at: Projection, axes: Axes, box: Box, look: Palette): void {
+function drawLost(
+  pen: Pen,
+  lines: readonly Line[],
+  at: Projection,
+  axes: Axes,
+  box: Box,
+  look: Palette,
+  yOfAbove: number,
+): void {
   const near = ((axes.x1 - axes.x0) / Math.max(1, box.right - box.left)) * 10;
   const range = { low: axes.y0, high: axes.y1 };
   let [above, most, mostX, mostN] = [0, 0, 0, 0];
@@ -387,7 +396,7 @@ function drawLost(pen: Pen, lines: readonly Line[], at: Projection, axes: Axes, 
   pen.font = `10px ${look.font}`;
   pen.fillStyle = look.ink2;
   pen.textBaseline = "middle";
-  if (above > 0) beside(pen, `${above} above, to ${value(most)}`, at.px(mostX), box.top + 3, box);
+  if (above > 0) beside(pen, `${above} above, to ${value(most)}`, at.px(mostX), yOfAbove, box);
   let [bad, badX] = [0, 0];
   for (const line of lines) {
     if (!line.bad) continue;
