@@ -276,6 +276,17 @@ def test_stoix_a_row_has_the_event_before_its_keys_and_both_counters(tmp_path: P
     assert book.config["system"] == {"gamma": 0.9}
 
 
+def test_mava_hands_over_its_configuration_which_has_the_name_and_the_seed(tmp_path: Path) -> None:
+    from rollbook.adapters.stoix import RollbookLogger
+
+    config = {"logger": {"system_name": "ff_ippo"}, "arch": {"num_envs": 4}, "system": {"seed": 7}}
+    logger = RollbookLogger(config, "token", dir=tmp_path / "runs", sinks=(), keeper="inline")
+    logger.log_dict({"episode_return": {"mean": 2.0}}, 100, 1, SimpleNamespace(value="evaluator"))
+    logger.stop()
+    (book,) = rollbook.open(tmp_path / "runs")
+    assert (book.project, book.name, book.seed, book.config) == ("mava", "ff_ippo", 7, config)
+
+
 def test_pufferlib_a_logger_has_what_its_train_asks_for(tmp_path: Path) -> None:
     from rollbook.adapters.pufferlib import RollbookLogger
 

@@ -44,13 +44,15 @@ class RollbookLogger:
         run_options.pop("enabled", None)
         is_path = isinstance(base_exp_path, (str, os.PathLike))
         project = os.path.basename(os.path.normpath(base_exp_path)) if is_path else "mava"
+        if not is_path and hasattr(base_exp_path, "keys"):
+            system_name = str(_inside(base_exp_path, "logger", "system_name") or system_name)
         self._joined = JoinedRun("RollbookLogger", run, project, system_name, run_options)
         self.run = self._joined.run
         if not is_path and hasattr(base_exp_path, "keys"):
             self.log_config(base_exp_path)
 
     def log_config(self, config: Any) -> None:
-        """Add the configuration to the run's. The seed in its `arch` (or at its top level) becomes the run's seed.
+        """Add the configuration to the run's. Its `seed`, `arch.seed` or `system.seed` becomes the run's seed.
 
         Args:
           config: Stoix's or Mava's configuration: a dict, or an OmegaConf mapping.
@@ -59,9 +61,8 @@ class RollbookLogger:
 
     def _config(self, config: Any) -> None:
         settings = {str(name): config[name] for name in config}
-        arch: Any = settings.get("arch")
-        seed = settings.get("seed", arch.get("seed") if hasattr(arch, "get") else None)
-        self._joined.settings(settings, seed)
+        seeds = (settings.get("seed"), _inside(settings, "arch", "seed"), _inside(settings, "system", "seed"))
+        self._joined.settings(settings, next((seed for seed in seeds if seed is not None), None))
 
     def log_stat(self, key: str, value: float, step: int, eval_step: int, event: Any) -> None:
         """Log one number.
@@ -91,3 +92,9 @@ class RollbookLogger:
     def stop(self) -> None:
         """Finish the run if it was opened here."""
         self._joined.finish()
+
+
+def _inside(config: Any, part: str, name: str) -> Any:
+    """`config.<part>.<name>`; None if it is not there."""
+    inner = config.get(part)
+    return inner.get(name) if hasattr(inner, "get") else None
