@@ -34,6 +34,8 @@ FATE = """case when used is null then 'no fate yet' when not used then coalesce(
 
 _MOST_UNUSUAL = (20, 200)
 """The rollouts whose tokens are compared: those with the largest gaps; more only if these have no lists."""
+_MOST_BY_NAME = 1000
+"""Of more rollouts without a reported gap, the lists of all are compared."""
 
 _FATES = f"""select {FATE} as fate, count(*) as rollouts, count(distinct "group") as groups,
     sum(sampled_tokens)::bigint as sampled_tokens, avg(reward) as reward
@@ -71,6 +73,9 @@ _TOKENS = f"""{_CELLS.format(kept="materialized")}
 _HAS_TRAINER = "select 1 from tokens where trainer_logprobs is not null limit 1"
 _REPORTED = """select rollout_id from fates semi join (select rollout_id from tokens where turn is not null)
     using (rollout_id) where gap_max is not null and not isnan(gap_max) group by 1 order by max(gap_max) desc, 1"""
+_UNREPORTED = """select rollout_id from tokens anti join (select rollout_id from fates where gap_max is not null)
+    using (rollout_id) where turn is null group by 1"""
+_HAS_SAMPLER = "select 1 from tokens where sampler_logprobs is not null limit 1"
 _COMPUTED = f"""{_CELLS.format(kept="not materialized")} select rollout_id from cells where not isnan(gap) group by 1
   order by max(abs(gap)) desc, 1"""
 # One list of both quantiles: each would keep all seconds in memory.
@@ -119,14 +124,20 @@ def worst_tokens(
     query = _TOKENS if limit is None else f"{_TOKENS} limit {limit}"
     first, more = _MOST_UNUSUAL
 
-    def answer(ranking: str) -> pa.Table:
-        ids = ask(ranking)["rollout_id"].to_pylist()
-        return among(query, f"rollout_id in ({', '.join(literal(str(name)) for name in ids) or 'null'})")
+    def names(ranking: pa.Table) -> list[str]:
+        return [str(name) for name in ranking["rollout_id"].to_pylist()]
 
-    found = answer(f"{_REPORTED} limit {first}")
+    def of(ids: list[str]) -> str:
+        return f"rollout_id in ({', '.join(map(literal, ids)) or 'null'})"
+
+    chosen, unreported = names(ask(f"{_REPORTED} limit {first}")), names(ask(f"{_UNREPORTED} limit {_MOST_BY_NAME}"))
+    if unreported and ask(_HAS_SAMPLER).num_rows:  # a use without its gap may have a larger one
+        computed = f"{_COMPUTED} limit {first}"
+        chosen += names(ask(computed) if len(unreported) == _MOST_BY_NAME else among(computed, of(unreported)))
+    found = among(query, of(chosen))
     if not found.num_rows and ask(_HAS_TRAINER).num_rows:
-        found = answer(f"{_REPORTED} limit {more}")
-        found = found if found.num_rows else answer(f"{_COMPUTED} limit {first}")
+        found = among(query, of(names(ask(f"{_REPORTED} limit {more}"))))
+        found = found if found.num_rows else among(query, of(names(ask(f"{_COMPUTED} limit {first}"))))
     return found
 
 
