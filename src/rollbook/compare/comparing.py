@@ -234,7 +234,7 @@ def _who_is_missing(group: Group, floor: float | None) -> list[str]:
     if group.crashed and floor is None:
         remarks.append(
             f"{group.label}: {_runs(group.crashed)} did not finish and {_are(group.crashed)} not among the scores, "
-            "which flatters. Say floor=… for what a failed run is worth."
+            "which flatters. A floor, what such a run is worth, counts them."
         )
     elif group.crashed:
         count = "counts" if len(group.crashed) == 1 else "count"

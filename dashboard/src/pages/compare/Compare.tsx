@@ -28,6 +28,7 @@ import { Pairs } from "./Pairs.tsx";
 const key = word("key");
 const statistic = word("of", "iqm");
 const atStep = word("step");
+const floor = word("floor");
 
 const ready = signal(false);
 
@@ -45,13 +46,14 @@ export function Compare() {
   );
   const of = key.value !== "" ? key.value : (pinnedFirst(keys.value?.keys ?? [], 1)[0] ?? "");
   const answer = useAnswer(
-    of !== "" && chosen.length > 0 ? `${of} ${statistic.value} ${atStep.value} ${question}` : null,
+    of !== "" && chosen.length > 0 ? `${of} ${statistic.value} ${atStep.value} ${floor.value} ${question}` : null,
     () =>
       source.compare({
         groups: chosen,
         key: of,
         statistic: ["mean", "median"].includes(statistic.value) ? (statistic.value as "mean" | "median") : "iqm",
         ...(atStep.value === "" ? {} : { at: Number(atStep.value) }),
+        ...(floor.value === "" ? {} : { floor: Number(floor.value) }),
       }),
   );
   const found = answer.value;
@@ -96,6 +98,7 @@ export function Compare() {
           }
         </Menu>
         {found && <AtStep found={found} />}
+        {found && <Crashed found={found} />}
         <span class="grow" />
         <GroupsOrSweep now="compare" />
         <a class="btn" href={addressOf("runs", shownWords())}>
@@ -153,6 +156,34 @@ function AtStep({ found }: { found: CompareAnswer }) {
           </label>
           <button class="btn" type="submit">
             Compare there
+          </button>
+        </form>
+      )}
+    </Menu>
+  );
+}
+
+/** What runs that did not finish are worth, where there are some. */
+function Crashed({ found }: { found: CompareAnswer }) {
+  if (floor.value === "" && !found.groups.some(({ missing }) => missing.some(({ why }) => why === "did not finish")))
+    return null;
+  return (
+    <Menu what="unfinished" label={<b>{floor.value === "" ? "left out" : `as ${floor.value}`}</b>}>
+      {(close) => (
+        <form
+          class="words"
+          onSubmit={(event) => {
+            event.preventDefault();
+            say({ floor: new FormData(event.currentTarget).get("floor")?.toString() ?? "" });
+            close();
+          }}
+        >
+          <p class="soft">Runs that did not finish are left out, unless you say what such a run is worth.</p>
+          <label>
+            worth <input name="floor" type="number" step="any" placeholder="left out" defaultValue={floor.value} />
+          </label>
+          <button class="btn" type="submit">
+            Compare so
           </button>
         </form>
       )}

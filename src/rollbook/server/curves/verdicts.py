@@ -299,7 +299,7 @@ def compared(context: ServerContext, ask: CompareAsk) -> CompareAnswer:
         entries, metric=ask.key, by="group", how=ask.score, statistic=ask.statistic, floor=ask.floor,
         notes=mixed(labelled, _GROUP, None),
     )  # fmt: skip
-    made = [_group(group, groups[group.label], entries, names, ask.key) for group in comparison.groups]
+    made = [_group(group, groups[group.label], entries, names, ask) for group in comparison.groups]
     pairs = [_pair(pair) for pair in comparison.pairs]
     return CompareAnswer(
         key=ask.key,
@@ -329,9 +329,10 @@ def compared(context: ServerContext, ask: CompareAsk) -> CompareAnswer:
 
 
 def _group(
-    group: compare.Group, rows: list[RunRow], entries: list[compare.Entry], names: dict[str, RunRow], key: str
+    group: compare.Group, rows: list[RunRow], entries: list[compare.Entry], names: dict[str, RunRow], ask: CompareAsk
 ) -> CompareGroup:
-    interval = group.interval
+    interval, key = group.interval, ask.key
+    worth = {name: ask.floor for name in group.crashed if ask.floor is not None}
     why = dict.fromkeys(group.crashed, "did not finish")
     why.update(dict.fromkeys(group.running, "still running"))
     why.update(dict.fromkeys(group.without_score, "no finite value"))
@@ -340,14 +341,17 @@ def _group(
         name=plain(group.label),
         runs=[row.key for row in rows],
         n=len(group.seeds_R),
-        missing=[LeftOut(run=name, why=reason) for name, reason in why.items()],
+        missing=[LeftOut(run=name, why=reason) for name, reason in why.items() if name not in group.names],
         centre=_there(interval.estimate) if interval is not None else None,
         low=_there(interval.low) if interval is not None else None,
         high=_there(interval.high) if interval is not None else None,
         method=interval.method if interval is not None else "",
         claim=float(interval.claim) if interval is not None and interval.claim is not None else None,
         sentence=plain(interval.sentence(key)) if interval is not None else f"{key}: no finished run has a value.",
-        seeds=[SeedValue(run=e.name, seed=e.seed, value=_there(e.score), counted=e.name in group.names) for e in mine],
+        seeds=[
+            SeedValue(run=e.name, seed=e.seed, value=_there(worth.get(e.name, e.score)), counted=e.name in group.names)
+            for e in mine
+        ],
     )
 
 
