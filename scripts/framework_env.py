@@ -9,9 +9,9 @@
     python scripts/framework_env.py --test --allow-missing    name the environments that cannot be made, test the others
     python scripts/framework_env.py --test --minutes 12       begin no group after that; name those that were left out
 
-One environment cannot hold all frameworks: their pins contradict each other. torch goes in first, by plain pip, so that
-the wheel pip is told of (a local one, or `PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu`) is the one used.
-The rest is resolved by uv, because only uv has overrides for pins that are stricter than they need to be.
+One environment cannot hold all frameworks: their pins contradict each other. torch goes in first; pip fetches it, so
+that the wheel pip is told of (a local one, or `PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu`) is the one
+used. The rest is resolved by uv, because only uv has overrides for pins that are stricter than they need to be.
 
 A test file in tests/frameworks says which groups it runs in by a line `GROUPS = ("main",)`; it is run by the
 interpreter of each of them, with this checkout's `src` on the path. Standard library only: nothing has to be installed
@@ -326,6 +326,14 @@ def version_of(python: Path, package: str) -> str:
     return subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
 
 
+def torch_wheel(python: Path) -> Path:
+    """The wheel that pip finds, fetched once. From it uv links the files into each environment; pip copies them."""
+    folder = HOME / ".wheels" / f"{TORCH}-py{sys.version_info.major}{sys.version_info.minor}"
+    if not any(folder.glob("torch-*.whl")):
+        call(python, "-m", "pip", "download", "-q", "--no-deps", "-d", folder, TORCH)
+    return next(folder.glob("torch-*.whl"))
+
+
 def build(name: str) -> Path:
     """Make the environment unless it is there; return its interpreter."""
     group, python = GROUPS[name], interpreter(name)
@@ -340,7 +348,7 @@ def build(name: str) -> Path:
         call(sys.executable, "-m", "venv", HOME / name)
         overrides = list(group.overrides)
         if group.torch:
-            call(python, "-m", "pip", "install", "-q", TORCH)
+            call(find_uv(python), "pip", "install", "-q", "--python", python, torch_wheel(python))
             overrides.append(f"torch=={version_of(python, 'torch')}")
         install(python, [*group.packages, *OURS, *TOOLS], overrides)
         for requirement in group.bare:
