@@ -68,10 +68,14 @@ def test_the_python_on_a_page_is_python(page: Path) -> None:
 
 
 def runs_of(pages: list[Path]) -> list[Any]:
-    """(page, how often it runs): the first page twice in `make test`, all pages twice in `make test-long`."""
+    """(page, how often it runs): the first page twice in `make test`, all pages twice in `make test-long`.
+
+    A slow one runs there alone.
+    """
     first, *others = pages
     repeated = [page for page in others if page.parent.name != "adapters"]  # a check after their blocks wants one run
-    once = [pytest.param(page, 1, id=page.name) for page in others]
+    marks = {"paper.md": [pytest.mark.long]}
+    once = [pytest.param(page, 1, id=page.name, marks=marks.get(page.name, [])) for page in others]
     twice = [pytest.param(page, 2, id=f"{page.name}-twice", marks=pytest.mark.long) for page in repeated]
     return [pytest.param(first, 2, id=first.name), *once, *twice]
 

@@ -70,6 +70,7 @@ def test_a_run_with_remote_is_shipped_when_it_has_finished(tmp_path, bucket):
     assert len(book.series("train/return", x="env_step").x) == 500
 
 
+@pytest.mark.long
 def test_plot_compare_and_report_answer_for_a_store_as_for_the_folder(tmp_path, bucket):
     from click.testing import CliRunner
 

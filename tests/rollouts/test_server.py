@@ -47,6 +47,7 @@ def test_rollouts_are_searched_filtered_sorted_and_windowed(client: TestClient, 
     assert client.post(f"{place}/rollouts", json={"limit": 10**9}).status_code == 413
 
 
+@pytest.mark.long
 def test_answers_are_the_same_from_tables_so_large_that_only_parts_are_read(
     client: TestClient, place: str, tuned: Callable[..., None]
 ) -> None:

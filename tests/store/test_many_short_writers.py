@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from fake_writer import GONE, FakeWriter, make_run
 
 from rollbook.book.book import Book
@@ -20,6 +21,7 @@ def _files(run: Path) -> int:
     return sum(path.is_file() for path in (run / "data").rglob("*") if "keeper" not in path.parts)
 
 
+@pytest.mark.long
 def test_files_stay_few_while_writers_come_and_go(tmp_path: Path) -> None:
     run = make_run(tmp_path)
     cursor: dict[str, dict[int, int]] = {}
