@@ -47,8 +47,10 @@ class Line:
 
     @property
     def ratio(self) -> float | None:
-        """Ours over theirs."""
-        return None if self.theirs is None else self.ours / self.theirs if self.theirs else float("inf")
+        """Ours over theirs; infinite if noise has made a cost of either negative, which says nothing."""
+        if self.theirs is None:
+            return None
+        return self.ours / self.theirs if self.theirs > 0 and self.ours >= 0 else float("inf")
 
     @property
     def met(self) -> bool | None:

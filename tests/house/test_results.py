@@ -7,6 +7,7 @@ import re
 import pytest
 from benchmarks.__main__ import TABLE
 from benchmarks.results import RESULTS, ROOMS, ROOT, changed_since, code_of, page, row_of, rows_in, wrongly_met
+from benchmarks.rows import Line
 
 LINES = rows_in(RESULTS.read_text("utf-8"))
 
@@ -18,6 +19,12 @@ def test_each_line_belongs_to_a_row_that_a_command_measures_and_names_its_commit
         assert len(cells) == 8, cells
         assert row_of(cells[0]) in TABLE, cells
         assert re.fullmatch(r"[0-9a-f]{7,12}\+?", cells[-1]), cells
+
+
+@pytest.mark.parametrize(("ours", "theirs"), [(3.0, -1.0), (-3.0, 1.0), (3.0, 0.0)])
+def test_a_cost_that_noise_made_negative_meets_no_goal(ours: float, theirs: float) -> None:
+    assert Line(4, "CPU a point", ours, "ns", "csv", theirs, 1 / 5).met is False
+    assert not [cells for cells in LINES if re.search(r" -\d", cells[3]) or cells[4].startswith("-")]
 
 
 def test_the_rooms_of_a_row_are_there() -> None:
