@@ -183,7 +183,7 @@ def row_30(context: Context) -> Iterator[Line]:
 
 def row_29(context: Context) -> Iterator[Line]:
     """The same with everything on that is on by default, and what the health rules add to it."""
-    steps = {"rollbook-defaults": 200_000, "rollbook": 200_000, "rollbook-no-rules": 200_000, "sb3-csv": 20_000}
+    steps = {"rollbook-defaults": 200_000, "rollbook": 200_000, "rollbook-no-rules": 200_000, "sb3-csv": 100_000}
     loggers = ["rollbook-defaults", "rollbook", "rollbook-no-rules", *context.has("sb3-csv")]
     cost = {name: _net_cpu(context, name, steps[name]) / (steps[name] * 20) * 1e9 for name in loggers}
     what, ours = "CPU of the tree per point, everything on", cost["rollbook-defaults"]
