@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -94,9 +95,12 @@ def test_each_answer_begins_with_the_row_that_matters_most(book: Any) -> None:
     assert [(row["version"], row["rollouts"], row["reward"]) for row in history] == [(0, 1, 1.0), (1, 1, 0.0)]
 
 
-@pytest.mark.parametrize("reported", [0, 1, 2])
-def test_the_worst_token_is_found_among_many_rollouts_and_uses(reported: int, tmp_path: Path) -> None:
-    """Whether the trainer reported the gap of no, each or every second rollout; a rollout may be used twice."""
+@pytest.mark.parametrize(("reported", "other"), [(0, None), (1, None), (2, None), (2, math.nan)])
+def test_the_worst_token_is_found_among_many_rollouts_and_uses(
+    reported: int, other: float | None, tmp_path: Path
+) -> None:
+    """Whether the trainer reported the gap of no, each or every second rollout (of the others nothing, or NaN); a
+    rollout may be used twice."""
     with rollbook.init("p", "r", dir=tmp_path, sinks=[], keeper="inline", rules=()) as run:
         talks = [
             [{"role": "assistant", "content": "a", "tokens": [n, 99], "logprobs": [-1.0, -1.0]}] for n in range(30)
@@ -105,7 +109,7 @@ def test_the_worst_token_is_found_among_many_rollouts_and_uses(reported: int, tm
         for step in (1, 2):
             gaps = [n / 10 if n + step != 8 else 5.0 + step for n in range(30)]
             lists = [[-1.0 - gap, -1.0] for gap in gaps]
-            more = {"gap_max": [gap if n % reported == 0 else None for n, gap in enumerate(gaps)]} if reported else {}
+            more = {"gap_max": [gap if n % reported == 0 else other for n, gap in enumerate(gaps)]} if reported else {}
             run.rollouts.trained(ids, gradient_step=step, trainer_logprobs=lists, **more)
         run.rollouts.trained(run.rollouts.log_many(prompts=["q"], completions=["a"]), gap_max=9.0, gradient_step=3)
     worst = rollbook.open(tmp_path).one().rollout_answer("tokens", limit=3).to_pylist()

@@ -71,9 +71,10 @@ _TOKENS = f"""{_CELLS.format(kept="materialized")}
     max_by(place, abs(gap)) as place
   from cells where not isnan(gap) group by 1 order by gap_max desc, token"""
 _HAS_TRAINER = "select 1 from tokens where trainer_logprobs is not null limit 1"
-_REPORTED = """select rollout_id from fates semi join (select rollout_id from tokens where turn is not null)
-    using (rollout_id) where gap_max is not null and not isnan(gap_max) group by 1 order by max(gap_max) desc, 1"""
-_UNREPORTED = """select rollout_id from tokens anti join (select rollout_id from fates where gap_max is not null)
+_KNOWN = "gap_max is not null and not isnan(gap_max)"
+_REPORTED = f"""select rollout_id from fates semi join (select rollout_id from tokens where turn is not null)
+    using (rollout_id) where {_KNOWN} group by 1 order by max(gap_max) desc, 1"""
+_UNREPORTED = f"""select rollout_id from tokens anti join (select rollout_id from fates where {_KNOWN})
     using (rollout_id) where turn is null group by 1"""
 _HAS_SAMPLER = "select 1 from tokens where sampler_logprobs is not null limit 1"
 _COMPUTED = f"""{_CELLS.format(kept="not materialized")} select rollout_id from cells where not isnan(gap) group by 1
@@ -120,6 +121,7 @@ def worst_tokens(
     Args:
       ask: the answer to a query.
       among: the same where the table tokens has only the rows that meet a condition.
+      limit: of the answer's rows; None: all.
     """
     query = _TOKENS if limit is None else f"{_TOKENS} limit {limit}"
     first, more = _MOST_UNUSUAL
@@ -131,7 +133,7 @@ def worst_tokens(
         return f"rollout_id in ({', '.join(map(literal, ids)) or 'null'})"
 
     chosen, unreported = names(ask(f"{_REPORTED} limit {first}")), names(ask(f"{_UNREPORTED} limit {_MOST_BY_NAME}"))
-    if unreported and ask(_HAS_SAMPLER).num_rows:  # a use without its gap may have a larger one
+    if unreported and ask(_HAS_SAMPLER).num_rows:  # they may have larger ones
         computed = f"{_COMPUTED} limit {first}"
         chosen += names(ask(computed) if len(unreported) == _MOST_BY_NAME else among(computed, of(unreported)))
     found = among(query, of(chosen))
