@@ -221,3 +221,23 @@ def test_differences_of_configuration_come_first(client: TestClient, runs: list[
     assert answer["groups"] == ["low", "high"]
     assert answer["rows"][0] == {"path": "lr", "values": [3e-4, 1e-3], "differs": True}
     assert answer["equal"] == 2
+
+
+@pytest.mark.parametrize("floor", [None, -1.0])
+@pytest.mark.parametrize("crashed", [False, True])
+def test_a_run_that_did_not_finish_counts_as_the_floor_or_is_named_as_left_out(
+    floor: float | None, crashed: bool, tmp_path: Path
+) -> None:
+    for seed in (0, 1):
+        run = rollbook.init("p", "ppo", seed=seed, dir=tmp_path, sinks=[], keeper="inline", rules=())
+        run.log({"train/return": 5.0}, env_step=1)
+        run.finish("crashed" if crashed and seed else "finished")
+    with client_of(tmp_path) as client:
+        names = [row["run"] for row in client.post("/api/runs", json={"sections": False}).json()["rows"]]
+        ask = {"groups": [{"name": "g", "runs": names}], "key": "train/return", "floor": floor}
+        (group,) = client.post("/api/compare", json=ask).json()["groups"]
+    is_left_out = crashed and floor is None
+    assert (group["n"], len(group["missing"])) == ((1, 1) if is_left_out else (2, 0))
+    seeds = {one["seed"]: (one["value"], one["counted"]) for one in group["seeds"]}
+    assert seeds[0] == (5.0, True)
+    assert seeds[1] == (floor if crashed and floor is not None else 5.0, not is_left_out)
