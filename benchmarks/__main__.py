@@ -3,7 +3,6 @@
 python -m benchmarks                 all rows; ends with 1 and names those that miss their goals
 python -m benchmarks --rows 1,2,7,E  some of them, printed
 python -m benchmarks --rows 2 --write    and put in the place of those that the page has
-python -m benchmarks --mark          measure nothing: mark rows whose rooms changed since they were measured
 python -m benchmarks --quick         fewer repetitions
 python -m benchmarks scale --help    a measurement that is no row of the table; --help without a name lists them
 """
@@ -34,7 +33,7 @@ from benchmarks import (
     sealing,
 )
 from benchmarks.loggers import MODULES
-from benchmarks.results import RESULTS, ROOMS, measured_at
+from benchmarks.results import RESULTS, measured_at
 from benchmarks.results import page as page_of_results
 from benchmarks.rows import ROWS, Context, Line
 
@@ -75,13 +74,9 @@ def main() -> None:
     )
     parser.add_argument("--rows", default="", help=f"some of {', '.join(TABLE)}, comma-separated")
     parser.add_argument("--write", action="store_true", help="with --rows: put these rows into the page")
-    parser.add_argument("--mark", action="store_true", help="measure nothing, mark the page's rows that are older")
     parser.add_argument("--quick", action="store_true", help="fewer repetitions")
     parser.add_argument("--root", default=None, help="where to write (default: a temporary folder)")
     given = parser.parse_args()
-    if given.mark:
-        RESULTS.write_text(page_of_results([], RESULTS.read_text(encoding="utf-8")), encoding="utf-8")
-        return
     wanted = given.rows.split(",") if given.rows else list(TABLE)
     if unknown := [name for name in wanted if name not in TABLE]:
         parser.error(f"there is no row {unknown[0]}; there are {', '.join(TABLE)}")
@@ -97,19 +92,16 @@ def main() -> None:
     try:
         context = Context(root=root, peers=peers, repeat=2 if given.quick else 5)
         for name in wanted:
-            start, commit = time.perf_counter(), measured_at(ROOMS[name])
+            start, commit = time.perf_counter(), measured_at()
             for line in TABLE[name](context):
                 lines.append(line)
                 cells.append([*line.cells(), commit])
                 print(line.text(), flush=True)
             print(f"  (row {name}: {time.perf_counter() - start:.0f} s)", flush=True)
+            if not given.rows or given.write:  # after each row, so that a run that is cut keeps what it measured
+                RESULTS.write_text(page_of_results(cells, RESULTS.read_text(encoding="utf-8")), encoding="utf-8")
     finally:
         shutil.rmtree(root, ignore_errors=True)
-    if not given.rows or given.write:
-        RESULTS.write_text(
-            page_of_results(cells, RESULTS.read_text(encoding="utf-8") if given.rows else ""), encoding="utf-8"
-        )
-        print(f"wrote {RESULTS.name}")
     print(f"{(time.perf_counter() - began) / 60:.0f} minutes")
     missed = [f"{line.number} {line.what}: {line.ours:,.4g} {line.unit}" for line in lines if line.met is False]
     if missed:
