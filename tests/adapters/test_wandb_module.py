@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 import os
 import re
@@ -471,6 +472,20 @@ def test_an_artifact_has_the_checksums_that_wandb_computes(root: Path, tmp_path:
         found = run.use_artifact("a:latest")
     assert (found.digest, found.state, found.id) == (whole, "COMMITTED", artifact.id)
     assert [entry.path for entry in found.manifest.get_entries_in_directory("e")] == ["e/y.txt"]
+
+
+def test_a_file_written_through_an_artifact_is_kept_and_its_temporary_folder_is_not(tmp_path: Path) -> None:
+    with wandb.init(project="p") as run:
+        artifact = wandb.Artifact("notes", type="text")
+        with artifact.new_file("d/n.txt") as file:
+            file.write("seen")
+            temporary = Path(file.name).parent
+        run.log_artifact(artifact)
+        assert Path(run.use_artifact("notes:latest").download(str(tmp_path)), "d", "n.txt").read_text() == "seen"
+    del artifact, run
+    wandb.teardown()
+    gc.collect()
+    assert not temporary.exists()
 
 
 def test_a_table_of_an_artifact_is_read_back_in_a_later_run(tmp_path: Path) -> None:

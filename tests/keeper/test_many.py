@@ -125,6 +125,28 @@ def test_a_hang_is_found_and_left_within_two_seconds() -> None:
     assert many_runs._PATIENCE_SECONDS + many_runs._WATCH_SECONDS <= 2.0
 
 
+@pytest.mark.parametrize("why_it_stays", ["", "recent", "an entry", "a keeper", "a file of others"])
+def test_a_keeper_removes_folders_of_other_environments_that_had_no_runs_for_a_week(
+    home: SharedKeeper, tmp_path: Path, why_it_stays: str
+) -> None:
+    other = SharedKeeper(str(Path(home.folder).with_name("other")))
+    entry = other.announce(str(tmp_path))
+    assert other.acquire()
+    if why_it_stays != "an entry":
+        os.unlink(entry)
+    if why_it_stays != "a keeper":
+        other.release()
+    if why_it_stays == "a file of others":
+        Path(other.folder, "theirs").touch()
+    if why_it_stays != "recent":
+        os.utime(os.path.join(other.folder, "runs"), (0, 0))
+    home.announce(str(tmp_path))
+    home.remove_old()
+    assert os.path.isdir(other.folder) == bool(why_it_stays)
+    assert os.path.isdir(home.folder)
+    other.release()
+
+
 def test_a_run_that_hangs_holds_up_no_other(
     home: SharedKeeper, make_run: Any, eventually: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -92,6 +92,7 @@ class ManyRuns:
         """Look after runs until there are none. False if another keeper already does."""
         if not self._shared_keeper.acquire():
             return False
+        self._shared_keeper.remove_old()
         self._listen()
         self._promote()
         while not self._ended.wait(_WATCH_SECONDS):

@@ -39,6 +39,7 @@ _DOES_NOT = frozenset({
     "ROLLBOOK_DIR", "ROLLBOOK_RUN_ID", "ROLLBOOK_RUN_PID", "ROLLBOOK_PROJECT", "ROLLBOOK_KEEPER_PATH", MODE_VARIABLE,
 })  # fmt: skip
 _STARTING_SECONDS = 3.0
+_OLD_SECONDS = 7 * 86_400.0
 
 
 def may_share(run_folder: str) -> bool:
@@ -239,6 +240,28 @@ class SharedKeeper:
         if fd >= 0:
             os.ftruncate(fd, 0)
             unlock(fd)
+            os.close(fd)
+
+    def remove_old(self) -> None:
+        """Remove the folders of other environments (a past job, a removed venv) that had no runs for a week."""
+        root = os.path.dirname(self.folder)
+        for name in os.listdir(root):
+            other = SharedKeeper(os.path.join(root, name))
+            try:
+                if time.time() - os.stat(other._entries).st_mtime > _OLD_SECONDS:
+                    other._remove()
+            except OSError:
+                continue  # in use, not a keeper's, or removed by another keeper
+
+    def _remove(self) -> None:
+        fd = os.open(self._lock_path, os.O_RDWR)
+        try:
+            if try_lock(fd):
+                os.rmdir(self._entries)  # fails if there is an entry
+                for name in {"keeper.lock", "starting", "log"}.intersection(os.listdir(self.folder)):
+                    os.unlink(os.path.join(self.folder, name))
+                os.rmdir(self.folder)
+        finally:
             os.close(fd)
 
     def entries(self) -> Iterator[tuple[str, tuple[int, int], str]]:

@@ -70,9 +70,13 @@ class Artifact:
 
     def new_file(self, name: str, mode: str = "w", **_options: object) -> Any:
         """An open file that is added when it is closed."""
+        import shutil
         import tempfile
+        import weakref
 
-        path = os.path.join(tempfile.mkdtemp(prefix="rollbook-artifact-"), os.path.basename(name))
+        folder = tempfile.mkdtemp(prefix="rollbook-artifact-")
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        path = os.path.join(folder, os.path.basename(name))
         self.files_added.append((path, name))
         return open(path, mode)
 
