@@ -76,11 +76,15 @@ class Page:
         tab.set_default_timeout(1000 * PATIENCE)  # of what it waits for
         self.errors: list[str] = []
         self._asked: set[Any] = set()
-        tab.on("request", lambda asked: "/api/" in asked.url and self._asked.add(asked))
+        tab.on("request", self._sees)
         tab.on("requestfinished", lambda asked: self._asked.discard(asked))
         tab.on("requestfailed", lambda asked: self._asked.discard(asked))
         tab.on("pageerror", lambda error: self.errors.append(str(error)))
         tab.on("console", lambda said: self._heard(said.type, said.text))
+
+    def _sees(self, asked: Any) -> None:
+        if "/api/" in asked.url or (asked.resource_type == "script" and ".worker-" not in asked.url):
+            self._asked.add(asked)  # a worker's own script is never said to have come
 
     def _heard(self, kind: str, text: str) -> None:
         if kind == "error" and "Failed to load resource" not in text:
@@ -91,11 +95,21 @@ class Page:
         self.tab.wait_for_selector("main[id=main] *", state="attached")  # a pane may be out of sight
         return self
 
+    def wait(self, ms: int) -> Page:
+        """By the page's own clock: what the page does in less time, it has done then, however slow the machine is."""
+        self.tab.evaluate("ms => new Promise(done => setTimeout(done, ms))", ms)
+        return self
+
     def settled(self, *others: Page) -> Page:
-        """Wait until it, and others, asked nothing for half a second (a worker keeps "networkidle" from coming)."""
+        """Wait until it, and others, asked nothing for half a second (a worker keeps "networkidle" from coming).
+
+        Longer than a click waits for a second one, a field for the next letter, and the address for the next change.
+        """
+        for page in (self, *others):
+            page.tab.wait_for_selector("main[id=main]:not([aria-busy=true])", state="attached")
         quiet, ticks = 0, 0
         while quiet < 5 and ticks < 10 * PATIENCE:
-            self.tab.wait_for_timeout(100)
+            self.wait(100)
             ticks += 1
             quiet = 0 if any(page._asked for page in (self, *others)) else quiet + 1
         assert quiet == 5, f"still asking: {[asked.url for page in (self, *others) for asked in page._asked]}"

@@ -89,11 +89,8 @@ def test_random_hands_break_nothing_and_the_address_restores_what_they_left(
                     act(page, dice)
                     run.log({"train/return": float(step)}, env_step=40 * part + step)
                     assert page.errors == [], did[-8:]
-                page.settled()
-                page.tab.wait_for_timeout(150)  # the address is written a moment after a change
-                before = page.tab.evaluate(SEEN)
+                page.tab.locator(".live:not(.off)").wait_for(state="attached")  # it has found the new server
+                before = page.settled().tab.evaluate(SEEN)
                 page.tab.reload()
-                page.settled()
-                page.tab.wait_for_timeout(150)
-                assert page.tab.evaluate(SEEN) == before
+                assert page.settled().tab.evaluate(SEEN) == before
                 assert page.errors == []

@@ -65,9 +65,7 @@ STATES: dict[str, tuple[str, Any]] = {
 
 
 def look(page: Any) -> Any:
-    page.settled()
-    page.tab.wait_for_timeout(150)  # the address is written a moment after a change
-    return page.tab.evaluate(STATE)
+    return page.settled().tab.evaluate(STATE)
 
 
 @pytest.mark.parametrize("state", STATES)
