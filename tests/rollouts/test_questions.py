@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import re
@@ -13,6 +14,7 @@ from click.testing import CliRunner
 
 import rollbook
 from rollbook.book import RolloutQueries
+from rollbook.capture import RolloutLog
 from rollbook.cli.app import app
 from rollbook.errors import BadInput, UnknownKey
 
@@ -95,26 +97,27 @@ def test_each_answer_begins_with_the_row_that_matters_most(book: Any) -> None:
     assert [(row["version"], row["rollouts"], row["reward"]) for row in history] == [(0, 1, 1.0), (1, 1, 0.0)]
 
 
-@pytest.mark.parametrize(("reported", "other"), [(0, None), (1, None), (2, None), (2, math.nan)])
-def test_the_worst_token_is_found_among_many_rollouts_and_uses(
-    reported: int, other: float | None, tmp_path: Path
-) -> None:
-    """Whether the trainer reported the gap of no, each or every second rollout (of the others nothing, or NaN); a
-    rollout may be used twice."""
+@pytest.mark.parametrize("others", [True, False], ids=["others reported", "others not reported"])
+def test_the_worst_tokens_are_found_whatever_was_reported_of_each_use(others: bool, tmp_path: Path) -> None:
+    """Each rollout is used twice: of each use the trainer reports the gap, nothing or NaN; one of them is larger."""
+    kinds: list[Any] = [lambda gap: gap, lambda gap: None, lambda gap: math.nan]
+    cases = list(itertools.product(kinds, kinds, (0, 1)))
     with rollbook.init("p", "r", dir=tmp_path, sinks=[], keeper="inline", rules=()) as run:
         talks = [
-            [{"role": "assistant", "content": "a", "tokens": [n, 99], "logprobs": [-1.0, -1.0]}] for n in range(30)
+            [{"role": "assistant", "content": "a", "tokens": [n, 99], "logprobs": [-1.0, -1.0]}] for n in range(50)
         ]
         ids = run.rollouts.log_many(talks, group="g")
-        for step in (1, 2):
-            gaps = [n / 10 if n + step != 8 else 5.0 + step for n in range(30)]
+        trainer = RolloutLog(run)  # as in another process, which lacks the lists of the sampler
+        for use in (0, 1):
+            gaps = [9 - n / 8 if n < len(cases) and cases[n][2] == use else 0.25 for n in range(50)]
+            said = [case[use](gap) for case, gap in zip(cases, gaps, strict=False)]
+            said += [gap if others else None for gap in gaps[len(cases) :]]
             lists = [[-1.0 - gap, -1.0] for gap in gaps]
-            more = {"gap_max": [gap if n % reported == 0 else other for n, gap in enumerate(gaps)]} if reported else {}
-            run.rollouts.trained(ids, gradient_step=step, trainer_logprobs=lists, **more)
-        run.rollouts.trained(run.rollouts.log_many(prompts=["q"], completions=["a"]), gap_max=9.0, gradient_step=3)
-    worst = rollbook.open(tmp_path).one().rollout_answer("tokens", limit=3).to_pylist()
+            trainer.trained(ids, gradient_step=use, gap_max=said, trainer_logprobs=lists)
+        trainer.trained(run.rollouts.log_many(prompts=["q"], completions=["a"]), gap_max=99.0, gradient_step=3)
+    worst = rollbook.open(tmp_path).one().rollout_answer("tokens", limit=len(cases)).to_pylist()
     found = [(row["token"], row["gap_max"], row["times"], row["rollout_id"]) for row in worst]
-    assert found == [(6, 7.0, 2, ids[6]), (7, 6.0, 2, ids[7]), (29, pytest.approx(2.9), 2, ids[29])]
+    assert found == [(n, 9 - n / 8, 2, ids[n]) for n in range(len(cases))]
 
 
 def test_words_of_hacked_answers_come_first(tmp_path: Path) -> None:

@@ -74,8 +74,10 @@ _HAS_TRAINER = "select 1 from tokens where trainer_logprobs is not null limit 1"
 _KNOWN = "gap_max is not null and not isnan(gap_max)"
 _REPORTED = f"""select rollout_id from fates semi join (select rollout_id from tokens where turn is not null)
     using (rollout_id) where {_KNOWN} group by 1 order by max(gap_max) desc, 1"""
-_UNREPORTED = f"""select rollout_id from tokens anti join (select rollout_id from fates where {_KNOWN})
-    using (rollout_id) where turn is null group by 1"""
+# Of a rollout that is used twice, one gap may be reported and the other not.
+_UNREPORTED = f"""select rollout_id from (select distinct rollout_id from tokens where turn is null) t
+  where rollout_id not in (select rollout_id from fates where {_KNOWN} and rollout_id is not null)
+    or rollout_id in (select rollout_id from fates where not ({_KNOWN}))"""
 _HAS_SAMPLER = "select 1 from tokens where sampler_logprobs is not null limit 1"
 _COMPUTED = f"""{_CELLS.format(kept="not materialized")} select rollout_id from cells where not isnan(gap) group by 1
   order by max(abs(gap)) desc, 1"""
