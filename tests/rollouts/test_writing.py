@@ -147,6 +147,45 @@ def test_what_a_block_raises_goes_on_and_the_rollout_has_a_row(raised: BaseExcep
     assert row["error"].startswith(type(raised).__name__)
 
 
+@pytest.mark.parametrize("kind", ["lists without numpy", "lists", "float16"])
+def test_gaps_that_the_trainer_did_not_report_are_computed_from_both_lists(
+    kind: str, run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Over the tokens that are trained on and have both numbers; None where this process cannot know the sampler's."""
+
+    def as_given(*cells: float) -> Any:
+        return np.array(cells, kind) if kind == "float16" else list(cells)
+
+    log, sampled = run.rollouts, as_given(-1.0, -2.0)
+    said = {"role": "assistant", "content": "a", "tokens": [5, 6], "logprobs": sampled}
+    tool = {"role": "tool", "content": "b", "tokens": 1}
+    (several,) = log.log_many([[said, tool, {**said, "mask": [0, 1]}]])
+    with log.begin() as one:
+        one.turn("assistant", "a", tokens=[5, 6], logprobs=sampled)
+        one.turn("assistant", "not trained on", tokens=1, logprobs=sampled[:1], trained=False)
+    sampled[:] = as_given(-9.0, -9.0)
+    odd, bare = log.log_many(completions=["a"] * 2, tokens=[[1, 2]] * 2, logprobs=[[-1.0, -2.0], None])
+    nan = float("nan")
+    for name, trainer, more in [
+        (several, (-1.5, -2.0, -7.0, -7.0, -2.25), {}),
+        (several, (-1.5, -2.0, -7.0, -7.0, -2.25), {"mask": [0, 1, 1, 1, 1]}),
+        (several, (-1.5, -2.0, -7.0, -7.0, -2.25), {"gap_max": 0.125}),
+        (one.id, (-1.0, nan, -9.0), {}),
+        (one.id, (nan, nan, -9.0), {}),
+        (one.id, (-1.0, -float("inf"), -9.0), {}),
+        (odd, (-1.0, -2.0, -3.0), {}),
+        (bare, (-1.0, -2.0), {}),
+        (bare, (-1.0, -2.0), {"sampler_logprobs": [as_given(-1.5, -2.25)]}),
+    ]:
+        with monkeypatch.context() as hidden:
+            if kind == "lists without numpy":
+                hidden.setitem(sys.modules, "numpy", None)
+            log.trained([name], trainer_logprobs=[as_given(*trainer)], **more)
+    gaps = [(row["gap_mean"], row["gap_max"]) for row in run.book.table("fates").to_pylist()]
+    nothing, endless = (None, None), (float("inf"),) * 2
+    assert gaps == [(0.25, 0.5), (0.125, 0.25), (None, 0.125), (0, 0), nothing, endless, nothing, nothing, (0.375, 0.5)]
+
+
 @pytest.mark.parametrize(("reason", "status"), [("eos", "completed"), ("length", "truncated"), (None, "completed")])
 def test_the_status_follows_from_the_reason_unless_it_is_given(reason: Any, status: str, run: Any) -> None:
     with run.rollouts.begin() as rollout:

@@ -139,6 +139,9 @@ class Turns:
                     sampled[row] = k * bool(trained[row]) if mask is None else sum(bool(cell) for cell in mask)
                     first += k
             self._put_tokens(owners, places, kept)
+            for row, first, cells in kept:
+                if "sampler_logprobs" in cells and trained[row]:
+                    self._rows.remember_sampled(owners[row], first, cells["sampler_logprobs"], cells.get("mask"))
         self._total("sampled_tokens", sampled)
         if "sampled_tokens" in self.totals:
             pairs = zip(self.tokens, sampled, strict=True)

@@ -249,8 +249,10 @@ class RolloutLog:
             as `staleness`.
           gradient_step: the clock of the update.
           columns: further columns of `fates` (`ratio_mean`, `ratio_max`, `clipped`, `gap_mean`, `gap_max`, `kl`,
-            `weight`, `epoch`, `in_queue`, …). Lists for each rollout (`trainer_logprobs`, `entropy`, `advantages`,
-            `mask`: one number per token of the whole rollout) go to `tokens`.
+            `weight`, `epoch`, `in_queue`, …). Lists for each rollout (`trainer_logprobs`, `sampler_logprobs`,
+            `entropy`, `advantages`, `mask`: one number per token of the whole rollout) go to `tokens`. Without
+            `gap_max`, the gaps are computed from the trainer's and the sampler's log-probabilities; the latter may
+            be given here or have been recorded by this process lately.
         """
         more = {"advantage": advantage, "trained_version": trained_version, "gradient_step": gradient_step}
         self._fate("trained", ids, {**columns, **more, "used": True})
@@ -277,11 +279,12 @@ class RolloutLog:
             cells, clocks = self._rows.columns("fates", {**by_name, "rollout_id": names})
             self._measure(verb, names, cells, clocks)
             self._compare(verb, names, {**cells, **clocks})
-            self._rows.write("fates", cells, clocks, len(names))
             some = [row for row in range(len(names)) if any(column[row] is not None for column in late.values())]
+            chosen = {name: [column[row] for row in some] for name, column in {**late, "rollout_id": names}.items()}
+            lists, _none = self._rows.columns("tokens", chosen) if some else ({}, {})
+            self._measure_gaps(some, lists, cells)
+            self._rows.write("fates", cells, clocks, len(names))
             if some:
-                chosen = {name: [column[row] for row in some] for name, column in {**late, "rollout_id": names}.items()}
-                lists, _none = self._rows.columns("tokens", chosen)
                 self._measure_lists(verb, chosen["rollout_id"], lists)
                 own = {name: [column[row] for row in some] for name, column in clocks.items()}
                 self._rows.write("tokens", lists, own, len(some))
@@ -304,6 +307,23 @@ class RolloutLog:
                     f"run.rollouts.{verb}(): rollout {name} has the staleness {age}: it was trained by an older "
                     "version than the one that generated it; both were kept as given",
                 )
+
+    def _measure_gaps(self, some: list[int], lists: Columns, cells: Columns) -> None:
+        """Compute `gap_mean` and `gap_max` of fates that came without, if the lists of sampler and trainer are known.
+
+        Args:
+          some: the rows that have lists.
+        """
+        names = cells["rollout_id"]
+        given = [lists.get(name) or [None] * len(some) for name in ("trainer_logprobs", "sampler_logprobs", "mask")]
+        reported = cells.get("gap_max") or [None] * len(names)
+        for row, trainer, sampler, mask in zip(some, *given, strict=True):
+            gaps = None
+            if trainer is not None and reported[row] is None:
+                gaps = self._rows.gap(names[row], trainer, sampler, mask)
+            for name, gap in zip(("gap_mean", "gap_max"), gaps or (), strict=False):
+                column = cells.setdefault(name, [None] * len(names))
+                column[row] = gap if column[row] is None else column[row]
 
     def _measure_lists(self, verb: str, names: list[str], lists: Columns) -> None:
         """Count lists of another length than the tokens of their rollout, if this process recorded it."""

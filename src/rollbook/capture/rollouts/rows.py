@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import math
 import os
+import sys
+from array import array
 
 from rollbook.capture.batch_columns import is_column, pieces
 from rollbook.capture.samples.items import Items
@@ -25,10 +29,14 @@ if TYPE_CHECKING:
 
     Columns: TypeAlias = dict[str, list[Any]]
     """Column -> one cell per row, None if missing."""
+    Sampled: TypeAlias = dict[str, list[tuple[int, Any, bytes | None]]]
+    """Rollout -> (place of its first token, log-probabilities of the sampler, mask) of each turn."""
 
 _INLINE_BYTES, _APART_BYTES = 256 * 1024, 64 * 1024 * 1024
 _MOST_TASKS = 20_000
 _MOST_LENGTHS = 10_000
+_MOST_SAMPLED = 16 << 20
+"""Bytes of the sampler's log-probabilities that are remembered, at least; at most twice as many."""
 _LONGEST_WORD = 10_000
 _EXACT = {"text": str, "integer": int, "number": float, "boolean": bool}
 _NONE = type(None)
@@ -51,6 +59,8 @@ class RolloutRows:
         self._tasks: set[str] = set()
         self._attempt = 0
         self._lengths: tuple[dict[str, int], dict[str, int]] = ({}, {})
+        self._sampled: tuple[Sampled, Sampled] = ({}, {})
+        self._sampled_bytes = 0
 
     # -- cells
 
@@ -197,6 +207,40 @@ class RolloutRows:
         newest, older = self._lengths
         return newest.get(rollout_id) or older.get(rollout_id)
 
+    # -- gaps
+
+    def remember_sampled(self, rollout_id: str, first: int, logprobs: Any, mask: Any) -> None:
+        """Remember the sampler's log-probabilities of a turn that is trained on, for the gap to the trainer's."""
+        own = logprobs.copy() if hasattr(logprobs, "dtype") else _doubles(logprobs)  # callers may change theirs
+        newest, _older = self._sampled
+        newest.setdefault(rollout_id, []).append((first, own, None if mask is None else bytes(map(bool, mask))))
+        self._sampled_bytes += len(own) * own.itemsize
+        if self._sampled_bytes >= _MOST_SAMPLED:
+            self._sampled, self._sampled_bytes = ({}, newest), 0
+
+    def gap(self, rollout_id: str, trainer: Any, sampler: Any, mask: Any) -> tuple[float, float] | None:
+        """(mean, maximum) of the absolute differences between trainer and sampler, over the tokens that are trained on.
+
+        Args:
+          trainer: one log-probability per token of the rollout.
+          sampler: the same of the sampler; None: as remembered, if `trainer` has a number for each token of the turns.
+          mask: of the tokens that are trained on; None: that of the turns.
+        Returns:
+          None if the sampler's are not known here, or of another length, or no token has both.
+        """
+        n = len(trainer)
+        if (sampler is None and n != self.length(rollout_id)) or (mask is not None and len(mask) != n):
+            return None
+        newest, older = self._sampled
+        parts = [*older.get(rollout_id, ()), *newest.get(rollout_id, ())]
+        if sampler is not None:
+            parts = (
+                [(0, sampler if hasattr(sampler, "dtype") else _doubles(sampler), None)] if len(sampler) == n else []
+            )
+        with tolerating(Exception):
+            return _gap(trainer, parts, mask) if parts else None
+        return None
+
     # -- frames
 
     def write(self, table: str, cells: Columns, clocks: Columns, n: int) -> None:
@@ -275,6 +319,32 @@ def numbers(value: Any) -> Any:
     cells = plain(list(value))
     good = isinstance(cells, list) and all(cell is None or isinstance(cell, (int, float)) for cell in cells)
     return cells if good else None
+
+
+def _doubles(values: list[Any]) -> array[float]:
+    """A list of numbers as 8 bytes each, None as NaN."""
+    return array("d", values if None not in values else [math.nan if cell is None else cell for cell in values])
+
+
+def _gap(trainer: Any, parts: Iterable[tuple[int, Any, bytes | None]], mask: Any) -> tuple[float, float] | None:
+    """(mean, maximum) of the absolute differences, without those that are NaN. Uses numpy only if it is loaded."""
+    numpy = sys.modules.get("numpy")
+    sampler: Any = [math.nan] * len(trainer) if numpy is None else numpy.full(len(trainer), math.nan)
+    for first, own, kept in parts:
+        cells = (
+            own if kept is None else [cell if is_kept else math.nan for cell, is_kept in zip(own, kept, strict=True)]
+        )
+        sampler[first : first + len(own)] = cells
+    if numpy is not None:
+        with numpy.errstate(all="ignore"):
+            gaps = abs(numpy.asarray(trainer, "f8") - sampler)
+        kept = gaps == gaps if mask is None else (gaps == gaps) & numpy.asarray(mask, bool)
+        some = gaps[kept]
+        return (float(some.mean()), float(some.max())) if len(some) else None
+    rows = zip(trainer, sampler, itertools.repeat(1) if mask is None else mask, strict=False)
+    gaps = [abs(a - b) for a, b, is_kept in rows if is_kept and a is not None]
+    known = [gap for gap in gaps if gap == gap]
+    return (float(sum(known) / len(known)), float(max(known))) if known else None
 
 
 def _kind(kinds: Mapping[str, str], name: str) -> str:
