@@ -8,6 +8,9 @@
 One process writes all runs, a row of eight keys a second each (--rate); the page shows ten of them. Once a minute:
 memory of the server (resident, and its share of what others map too), of the whole browser, the page's heap after a
 collection, and what each took of a core. What is judged is the second half: in the first, caches fill.
+
+No debugger is attached but for a moment once a minute: a browser keeps every answer (100 MB of them and more) for one
+that is, and Playwright's stays attached, by which the browser grew by 10 MiB a minute.
 """
 
 from __future__ import annotations
@@ -19,12 +22,13 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.page import DRAWN, EACH, Tab, cpu_of, our_server, tab_of, until
+from benchmarks.page import DRAWN, EACH, cpu_of, descendants, our_server, program_of_browser
 
 _WRITES = """
 import math, random, sys, time
@@ -57,26 +61,17 @@ def main() -> None:
         words = [sys.executable, "-c", _WRITES, root, str(given.runs), str(given.minutes * 60 + 30), str(given.rate)]
         writer = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
-            _wait_for(Path(root) / "live", given.runs)
-            with our_server(Path(root)) as (address, pid), tab_of() as tab:
+            until(lambda: len(list(Path(root).glob("live/*/run.json"))) >= given.runs, 120, "the runs")
+            with our_server(Path(root)) as (address, pid):
                 ids = sorted(path.parent.name.rpartition("-")[2] for path in (Path(root) / "live").glob("*/run.json"))[
                     : given.drawn
                 ]
-                tab.page.goto(address + EACH + "~".join(f"{one}.{place + 1}" for place, one in enumerate(ids)))
-                until(tab, DRAWN, 3, 60)
-                tab.stop_counting()
-                report(tab, pid, writer.pid, given.minutes, given.log)
+                view = address + EACH + "~".join(f"{one}.{place + 1}" for place, one in enumerate(ids))
+                with browser_at(view, Path(root) / "profile") as browser:
+                    report(browser, pid, writer.pid, given.minutes, given.log)
         finally:
             writer.kill()
             writer.wait()
-
-
-def _wait_for(folder: Path, many: int) -> None:
-    for _ in range(600):
-        with contextlib.suppress(OSError):
-            if len(list(folder.iterdir())) >= many:
-                return
-        time.sleep(0.2)
 
 
 def resident(pids: list[int]) -> float:
@@ -95,16 +90,66 @@ def _memory(pid: int) -> dict[str, float]:
     return found
 
 
-def heap(tab: Tab) -> float:
+class Browser:
+    """A browser that shows one page, with nobody attached.
+
+    Attributes:
+      pids: its processes.
+    """
+
+    def __init__(self, process: subprocess.Popen[bytes], profile: Path) -> None:
+        self._port = profile / "DevToolsActivePort"
+        until(self._port.exists, 60, "the browser")
+        self.pids = sorted({process.pid, *descendants(process.pid)})
+
+    def ask(self, question: Callable[[Any], Any]) -> Any:
+        """What a function of the page (Playwright's) returns; a debugger is attached for it and leaves."""
+        from playwright.sync_api import sync_playwright
+
+        with sync_playwright() as playwright:
+            port = self._port.read_text().split()[0]
+            attached = playwright.chromium.connect_over_cdp(f"http://127.0.0.1:{port}")
+            try:
+                return question(attached.contexts[0].pages[0])
+            finally:
+                attached.close()
+
+
+@contextlib.contextmanager
+def browser_at(view: str, profile: Path) -> Iterator[Browser]:
+    """A browser that shows a view, once it has drawn three charts."""
+    words = [str(program_of_browser()), "--headless=new", "--no-sandbox", "--remote-debugging-port=0"]
+    words += [f"--user-data-dir={profile}", "--window-size=1440,900", view]
+    process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        browser = Browser(process, profile)
+        browser.ask(lambda page: page.wait_for_function(DRAWN, arg=3, timeout=60_000).dispose())
+        browser.pids = sorted({process.pid, *descendants(process.pid)})
+        yield browser
+    finally:
+        process.kill()
+        process.wait()
+
+
+def until(ready: Callable[[], bool], seconds: float, what: str) -> None:
+    """Wait until something is there."""
+    end = time.monotonic() + seconds
+    while not ready():
+        if time.monotonic() > end:
+            raise SystemExit(f"{what}: not there after {seconds:g} s")
+        time.sleep(0.05)
+
+
+def heap(page: Any) -> float:
     """MiB that the page's objects take after a collection."""
-    wire: Any = tab.page.context.new_cdp_session(tab.page)
+    wire: Any = page.context.new_cdp_session(page)
     wire.send("HeapProfiler.collectGarbage")
     used = float(wire.send("Runtime.getHeapUsage")["usedSize"]) / 2**20
     wire.detach()
     return used
 
 
-def report(tab: Tab, server: int, writer: int, minutes: float, log: str | None = None) -> None:
+def report(browser: Browser, server: int, writer: int, minutes: float, log: str | None = None) -> None:
     """A line a minute, then the growth of the second half, an hour."""
 
     def say(words: str) -> None:
@@ -116,18 +161,18 @@ def report(tab: Tab, server: int, writer: int, minutes: float, log: str | None =
     rows: list[tuple[float, ...]] = []
     begun = before = time.monotonic()
     every = min(60.0, minutes * 60 / 10)
-    spent = (cpu_of([writer]), cpu_of([server]), tab.cpu())
+    spent = (cpu_of([writer]), cpu_of([server]), cpu_of(browser.pids))
     while (now := time.monotonic()) - begun < minutes * 60:
         at = (now - begun) / 60
         own = _memory(server)
-        rows.append((at / 60, own["Rss"], own["Pss"], resident(tab.pids), heap(tab)))
-        total = (cpu_of([writer]), cpu_of([server]), tab.cpu())
-        took = [100 * (new - old) / max(0.1, now - before) for new, old in zip(total, spent, strict=True)]
+        rows.append((at / 60, own["Rss"], own["Pss"], resident(browser.pids), browser.ask(heap)))
+        total = (cpu_of([writer]), cpu_of([server]), cpu_of(browser.pids))
+        took = [100 * (new - old) / max(1.0, now - before) for new, old in zip(total, spent, strict=True)]
         before, spent = now, total
         say(f"{at:5.1f} min   server {own['Rss']:6.1f} MiB (pss {own['Pss']:6.1f})   browser {rows[-1][3]:6.1f}   "
             f"page {rows[-1][4]:5.2f}   of a core: writer {took[0]:4.1f} %, server {took[1]:4.1f} %, "
             f"browser {took[2]:4.1f} %   load {os.getloadavg()[0]:.1f}")  # fmt: skip
-        tab.page.wait_for_timeout(every * 1e3)
+        time.sleep(every)
     second = np.array(rows[len(rows) // 2 :])
     note = "" if minutes >= 60 else f" (extrapolated from the last {minutes / 2:g} minutes)"
     for place, name in ((1, "server"), (2, "server, pss"), (3, "browser"), (4, "page")):
