@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from starlette.testclient import TestClient
 import rollbook
 from agent_rollouts import HOSTILE, SIZE, record_agents
 from page_server import client_of
+from rollbook.book import Retention
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +56,8 @@ def test_answers_are_the_same_from_tables_so_large_that_only_parts_are_read(
     asks: list[dict[str, Any]] = [
         {}, {"offset": 60, "limit": 10}, {"offset": 64}, {"sort": [{"column": "reward"}], "limit": 7},
         {"where": "not used"}, {"search": "nowhere at all"},
+        {"search": "day", "where": "gradient_step > 3 and not used"}, {"where": "contains(item, 'skip') and used"},
+        {"sort": [{"column": "prompt"}], "limit": 7},
     ]  # fmt: skip
 
     def answers() -> list[Any]:
@@ -64,8 +68,33 @@ def test_answers_are_the_same_from_tables_so_large_that_only_parts_are_read(
     small = answers()
     tuned(scan_rows=1)
     assert answers() == small
+    assert answers() == small  # kept
     ids = [row["id"] for row in small[0][1]]
     assert [row["id"] for row in small[1][1]] == ids[60:]
+
+
+def test_a_condition_on_the_update_bounds_the_search_and_the_counts_of_fates(client: TestClient, place: str) -> None:
+    bound = "gradient_step between 2 and 6"
+    found = asked(client, place, search="pytest.skip", where=f"used and {bound}")
+    rows = asked(client, place, where=f"{bound} and contains(item, 'pytest.skip')")["rows"]
+    assert found["fates"] == Counter(_fate(row["cells"]) for row in rows)
+    assert [row["id"] for row in found["rows"]] == [row["id"] for row in rows if row["cells"]["used"]]
+    assert 0 < found["matched"] < sum(found["fates"].values())
+
+
+def _fate(cells: dict[str, Any]) -> str:
+    return str(cells["reason"] or ("no fate yet" if cells["used"] is None else "used"))
+
+
+def test_kept_answers_are_made_anew_when_the_files_of_a_run_change(tmp_path: Path, tuned: Callable[..., None]) -> None:
+    tuned(scan_rows=1)
+    record_agents(tmp_path, updates=3)
+    with client_of(tmp_path) as client:
+        (row,) = client.post("/api/runs", json={"sections": False}).json()["rows"]
+        place = f"/api/runs/{row['run']}"
+        before = asked(client, place, search="day")["matched"]
+        Retention(rollbook.open(tmp_path).one()).trim(1)  # texts go
+        assert asked(client, place, search="day")["matched"] < before
 
 
 def test_the_page_of_sql_knows_the_views_of_rollouts(client: TestClient, place: str) -> None:

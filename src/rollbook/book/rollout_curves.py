@@ -12,13 +12,15 @@ from typing import ClassVar
 from rollbook.book.completions import completions
 from rollbook.book.late_facts import view
 from rollbook.book.rollout_questions import FATE, ROLLOUT_QUESTIONS, answer_query, worst_tokens
+from rollbook.book.sql import apart
 from rollbook.errors import BadInput
 from rollbook.ground.expressions import literal, quoted
 from rollbook.ground.tables import TABLES
 from rollbook.storage import IDENTITY
 
-_AXES = ("gradient_step", "policy_version")
 _WHEN = ("time", "writer", "seq", "index")
+_STEPS = ("gradient_step", "policy_version")
+_SHORT = {"rollout_id", "task_id", "group", "batch", "mode", "status", *_STEPS}
 _MIDDLE = "reward > (select (min(reward) + max(reward)) / 2 from {})"
 
 _ROLLOUTS = {
@@ -64,21 +66,24 @@ class RolloutQueries:
     Args:
       columns: of the tables rollouts and fates.
       in_one_pass: read each of the two tables once, into memory: for rows of the journal, which take long to decode.
+      now: a table with the rows of `slim`, which is read instead of joining the two.
     Attributes:
       SOLVED: default condition for a solved task: a reward above the middle of the run's lowest and highest.
       FATE: what became of a rollout, as an expression over `rollouts_now`.
       QUESTIONS: question -> what it asks.
       answer: the query for a question; `worst_tokens` asks that one of several queries.
+      apart: a condition as two: of what names none of some columns, and of what may.
     """
 
     FATE: ClassVar = FATE
     QUESTIONS: ClassVar = ROLLOUT_QUESTIONS
     answer = staticmethod(answer_query)
     worst_tokens = staticmethod(worst_tokens)
+    apart = staticmethod(apart)
     SOLVED: ClassVar = _MIDDLE.format("rollouts")
 
-    def __init__(self, columns: Mapping[str, Collection[str]], in_one_pass: bool = False) -> None:
-        self._columns, self.in_one_pass = columns, in_one_pass
+    def __init__(self, columns: Mapping[str, Collection[str]], in_one_pass: bool = False, now: str = "") -> None:
+        self._columns, self.in_one_pass, self._now = columns, in_one_pass, now
         self._rows, self._facts = ("own", "facts") if in_one_pass else ("rollouts", "fates")
 
     def now(self, of: str = "", sources: tuple[str, str] | None = None) -> str:
@@ -89,6 +94,19 @@ class RolloutQueries:
           sources: views to read instead of the tables rollouts and fates.
         """
         return view("rollouts_now", self._columns, of, sources)
+
+    def slim(self) -> str:
+        """The view `rollouts_now` without texts, errors and columns of the caller's: what questions over all need."""
+        of_row = {name for name, kind in TABLES["rollouts"].columns.items() if kind != "text"} | _SHORT
+        of_fate = {*TABLES["fates"].columns, *_STEPS, "epoch"}
+        needed = {
+            "rollouts": [
+                name for name in self._columns["rollouts"]
+                if name in of_row or name in _WHEN or name.startswith(("rewards/", "metrics/", "seconds/"))
+            ],
+            "fates": [name for name in self._columns["fates"] if name in of_fate or name in _WHEN],
+        }  # fmt: skip
+        return f"select * exclude (writer) from ({view('rollouts_now', needed)})"
 
     def completions(self) -> str:
         """The view `completions`; `columns` then include those of samples and tasks."""
@@ -105,8 +123,8 @@ class RolloutQueries:
         Raises:
           BadInput: another x.
         """
-        if x not in _AXES:
-            raise BadInput(f"rollout_curves(x={x!r}): pass {' or '.join(map(repr, _AXES))}")
+        if x not in _STEPS:
+            raise BadInput(f"rollout_curves(x={x!r}): pass {' or '.join(map(repr, _STEPS))}")
         known = self._columns["rollouts"]
         is_there, step = _in_mode(mode), self._step()
         rewards = [name for name in known if name.startswith("rewards/")]
@@ -136,8 +154,8 @@ class RolloutQueries:
         Raises:
           BadInput: another x.
         """
-        if x not in _AXES:
-            raise BadInput(f"rollout_prompts(x={x!r}): pass {' or '.join(map(repr, _AXES))}")
+        if x not in _STEPS:
+            raise BadInput(f"rollout_prompts(x={x!r}): pass {' or '.join(map(repr, _STEPS))}")
         same = [name for name in ("task_id", "group", "batch") if name in self._columns["rollouts"]]
         group = ", ".join(f"r.{quoted(name)}" for name in same)
         return f"""
@@ -186,6 +204,8 @@ class RolloutQueries:
 
         All rows of these columns are in memory at once.
         """
+        if self._now:
+            return f"now as not materialized (select * from {self._now})"
         read = {"rollout_id", "mode", "policy_version", "gradient_step", "group", "task_id", "batch", "used", "reason"}
         read |= {"reward", "sampled_tokens", "status", "turns", "tool_errors", "tool_calls", "time"}
         read |= {name for name in self._columns["rollouts"] if name.startswith(("rewards/", "seconds/"))}

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import hashlib
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -36,6 +39,8 @@ _AT_ONCE = 3
 """Processes that answer at the same time; further queries wait."""
 _START_SECONDS = 60.0
 _LONGEST = 20_000
+_MOST_KEPT = 256 << 20
+"""Bytes of kept answers."""
 _PROGRAM = "import sys; sys.path[:] = {path!r}; from rollbook.server.shared.sql_process import main; main()"
 
 
@@ -180,6 +185,45 @@ def warm() -> None:
     _processes.give_back(_processes.take(0.0), usable=True)
 
 
+class _Answers:
+    """Kept answers of queries, Parquet files in a temporary folder that ends with the server."""
+
+    def __init__(self) -> None:
+        self._folder = ""
+        self._lock = threading.Lock()
+
+    @property
+    def folder(self) -> str:
+        """The folder; made at first use, and again if somebody removed it."""
+        with self._lock:
+            if not os.path.isdir(self._folder):
+                self._folder = tempfile.mkdtemp(prefix="rollbook-answers-")
+                atexit.register(shutil.rmtree, self._folder, ignore_errors=True)
+            return self._folder
+
+    def holds(self, path: str) -> bool:
+        """Whether there is an answer, which then counts as new."""
+        with contextlib.suppress(OSError):
+            os.utime(path)
+            return True
+        return False
+
+    def trim(self) -> None:
+        """Remove the oldest beyond the limit."""
+        found = sorted(
+            ((each.stat().st_mtime_ns, each) for each in os.scandir(self._folder)), key=lambda pair: -pair[0]
+        )
+        size = 0
+        for n, (_time, each) in enumerate(found):
+            size += each.stat().st_size
+            if n and size > _MOST_KEPT:
+                with contextlib.suppress(OSError):
+                    os.remove(each.path)
+
+
+_answers = _Answers()
+
+
 class Locked:
     """A database for one request.
 
@@ -203,6 +247,8 @@ class Locked:
         self._seconds = limits.sql_seconds if seconds is None else seconds
         self.columns = {n: list(t.columns if isinstance(t, Scan) else t.column_names) for n, t in tables.items()}
         self._process: _Process | None = None
+        self._packed: dict[str, pa.Buffer] = {}
+        self._keeps = False
         self._usable = False
         self._until = 0.0
 
@@ -214,10 +260,12 @@ class Locked:
             shown.append({"name": name, "queries": queries, "columns": self.columns[name]})
             bodies.append(packed_table(table.rest if isinstance(table, Scan) else table))
         scanned = any(head["queries"] for head in shown)
+        self._packed = dict(zip(self._tables, bodies, strict=True))
         self._process = _processes.take(self._limits.sql_seconds)
         self._until = time.monotonic() + self._seconds
         megabytes = max(64, self._limits.sql_bytes >> 20)
-        folders = list(self._folders) if scanned else []
+        self._keeps = scanned
+        folders = [*self._folders, _answers.folder] if scanned else []
         try:
             self._ask({"verb": "open", "megabytes": megabytes, "folders": folders, "tables": shown}, bodies)
         except BaseException:
@@ -247,6 +295,41 @@ class Locked:
         """Create a view from one of our own queries."""
         self._ask({"verb": "view", "name": name, "query": query})
 
+    def keep(self, name: str, query: str, of: Sequence[str], *, make: bool = True) -> None:
+        """Create a view of the answer to one of our own queries, which is computed once while nothing in it changes.
+
+        Args:
+          of: what the query reads: tables, and other text that it depends on.
+          make: whether the answer is kept from now on; if not, it is only used if it is there.
+        """
+        if not self._keeps:  # few rows
+            self.view(name, query)
+            return
+        made_of = hashlib.blake2b(query.encode(), digest_size=16)
+        for each in of:
+            made_of.update(repr((each, self.columns.get(each))).encode())
+            table = self._tables.get(each)
+            if table is not None:
+                made_of.update(self._packed[each])
+            if isinstance(table, Scan):
+                made_of.update(repr([table.queries, [_stamp(part.path) for part in table.parts]]).encode())
+        path = os.path.join(_answers.folder, f"{made_of.hexdigest()}.parquet")
+        try:
+            if not _answers.holds(path):
+                if not make:
+                    self.view(name, query)
+                    return
+                part = f"{path}.{threading.get_ident()}"
+                self._ask({"verb": "copy", "query": query, "path": part})
+                os.replace(part, path)
+                _answers.trim()
+        except (Refused, FilesMoved, OSError) as err:
+            if isinstance(err, Refused) and err.code != "too_large":
+                raise
+            self.view(name, query)  # no space or memory; if files of the run moved, the next query says so
+            return
+        self.view(name, f"select * from read_parquet({literal(path)})")
+
     def table(self, query: str, values: Sequence[object] = ()) -> pa.Table:
         """The answer to one SELECT.
 
@@ -257,10 +340,16 @@ class Locked:
         """
         return self._table(query, values, None, self._limits.answer_bytes)[0]
 
+    def kept(self, query: str, of: Sequence[str]) -> pa.Table:
+        """The answer to one of our own queries, computed once while nothing in it changes; `of` as in `keep`."""
+        self.keep("kept", query, of)
+        return self.table("select * from kept")
+
     def among(self, name: str, query: str, condition: str) -> pa.Table:
-        """The answer to one of our own queries (`with …`), where a table has only the rows that meet a condition."""
+        """The answer to one of our own queries (`with …`), where a table has only the rows that meet a condition; it is
+        computed once while the table does not change."""
         own = self.only(name, condition)
-        return self.table(f"with {name} as (select * from {own}), {query.removeprefix('with ')}")
+        return self.kept(f"with {name} as (select * from {own}), {query.removeprefix('with ')}", [name, condition])
 
     def only(self, name: str, condition: str) -> str:
         """A view of the rows of a table that meet a condition; blocks without them are not read."""
@@ -327,6 +416,14 @@ class Locked:
             f"the query needs more than {self._limits.sql_bytes >> 20} MB of memory",
             "Narrow it, or ask in Python: book.sql(…)",
         )
+
+
+def _stamp(path: str) -> tuple[int, ...]:
+    """Different for each file that was there under a path; () if there is none."""
+    with contextlib.suppress(OSError):
+        found = os.stat(path)
+        return found.st_ino, found.st_size, found.st_mtime_ns
+    return ()
 
 
 def with_tables(

@@ -44,6 +44,7 @@ _BESIDE_DUCKDB = 192 << 20
 """Bytes of address space for what DuckDB does not count: stacks, Arrow, answers being sent."""
 _IDLE_SECONDS = 300.0
 _BATCH_ROWS = 2_048
+_GROUP_ROWS = 32_768
 
 Head = dict[str, Any]
 
@@ -134,6 +135,9 @@ def _answered(session: _Session, head: Head, bodies: list[bytes]) -> tuple[Head,
             if head["verb"] == "view":
                 session.view(head["name"], head["query"])
                 return {}, []
+            if head["verb"] == "copy":
+                session.copy(head["query"], head["path"])
+                return {}, []
             if head["verb"] == "table":
                 table, more = session.table(head["query"], head["values"], head["limit"], head["bytes"])
                 return {"more": more}, [packed_table(table)]
@@ -202,6 +206,12 @@ class _Session:
     def view(self, name: str, query: str) -> None:
         """Create a view from one of our own queries."""
         self._connection.execute(f"create or replace temp view {quoted(name)} as {query}")
+
+    def copy(self, query: str, path: str) -> None:
+        """Write the answer to one of our own queries to a Parquet file."""
+        self._connection.execute(
+            f"copy ({query}) to {literal(path)} (format parquet, compression lz4, row_group_size {_GROUP_ROWS})"
+        )
 
     def table(self, query: str, values: Sequence[object], limit: int | None, most_bytes: int) -> tuple[pa.Table, bool]:
         """The answer to one SELECT, and whether it was cut at `limit` rows."""

@@ -34,7 +34,7 @@ from rollbook.server.shared.shapes import (
 )
 from rollbook.server.shared.sql import Locked, order_by
 from rollbook.server.shared.state import ServerContext
-from rollbook.server.tables.rollouts import _CUT, ask_rollouts
+from rollbook.server.tables.rollouts import _CUT, ask_rollouts, slim
 from rollbook.server.tables.samples import (
     ask_samples,
     place_on_axis,
@@ -275,6 +275,7 @@ _QUESTIONS = f"""select task_id, any_value(left(
 
 _ANSWERS = {"staleness": 64, "tools": 50, "words": 20, "gaps": 20}
 """Question -> the rows that are shown."""
+_OF_ALL = ("rollouts", "fates", "turns", "tokens")
 _TOKENS = 20
 """The same for "tokens", which is several queries."""
 _CURVES = (
@@ -290,6 +291,7 @@ def fates(context: ServerContext, ask: FatesAsk) -> FatesAnswer:
         raise Refused("too_large", f"points={ask.points}: 1 to 1,000")
 
     def work(db: Locked) -> tuple[str, pa.Table, pa.Table, dict[str, list[Row]]]:
+        db.view("rollouts_now", f"select * from {slim(db)}")
         x = _axis(db)
         place = f"coalesce({x}, policy_version)"
         reasons = f"""with r as (select coalesce({place}, 0) as x, {RolloutQueries.FATE} as reason, sampled_tokens
@@ -297,14 +299,14 @@ def fates(context: ServerContext, ask: FatesAsk) -> FatesAnswer:
           e as (select min(x) as low, greatest(1, ceil((max(x) - min(x) + 1) / {ask.points}.0)) as width from r)
           select reason, e.low + floor((x - e.low) / e.width) * e.width as place, count(*) as n,
             sum(sampled_tokens) as tokens from r, e group by all order by all"""
-        curves = RolloutQueries(db.columns).curves(x)
+        curves = RolloutQueries(db.columns, now="slim").curves(x)
         answers = {
-            name: rows_of(db.table(f"{RolloutQueries.answer(name)} limit {most}"), _CUT)
+            name: rows_of(db.kept(f"{RolloutQueries.answer(name)} limit {most}", _OF_ALL), _CUT)
             for name, most in _ANSWERS.items()
         }
         among = partial(db.among, "tokens")
-        answers["tokens"] = rows_of(RolloutQueries.worst_tokens(db.table, among, _TOKENS), _CUT)
-        return x, db.table(reasons), db.table(curves), answers
+        answers["tokens"] = rows_of(RolloutQueries.worst_tokens(partial(db.kept, of=_OF_ALL), among, _TOKENS), _CUT)
+        return x, db.table(reasons), db.kept(curves, _OF_ALL), answers
 
     row = context.row(ask.run)
     x, reasons, curves, answers = ask_rollouts(context, row, ["turns", "tokens"], work)
@@ -374,8 +376,9 @@ def prompts(context: ServerContext, ask: PromptsAsk) -> PromptsAnswer:
     counts = ", ".join(f"count(*) filter ({condition}) as n_{name}" for name, condition in _SOLVED.items())
 
     def work(db: Locked) -> tuple[str, pa.Table, pa.Table]:
+        db.view("rollouts_now", f"select * from {slim(db)}")
         x = _axis(db)
-        found = db.table(f"""with p as materialized ({RolloutQueries(db.columns).prompts(x)}),
+        found = db.table(f"""with p as materialized ({RolloutQueries(db.columns, now="slim").prompts(x)}),
             c as (select count(*) as n_prompts, any_value(recent_from) as since, {counts} from p),
             w as (select * exclude (recent_from), row_number() over ({order}, task_id) as place from p{where}
               qualify place > {ask.offset} and place <= {ask.offset + ask.limit}),

@@ -39,7 +39,8 @@ class RolloutsAsk(OfRun, kw_only=True):
 
     Attributes:
       search: words that must all occur in the last answer or the prompt.
-      where: a condition in SQL over rollouts_now, such as reward > 1 and not used.
+      where: a condition in SQL over rollouts_now, such as reward > 1 and not used. Parts joined by `and` that name
+        gradient_step or policy_version alone also bound the search and the counts of fates.
       group: only those of the group of this rollout; task: only those of its task.
     """
 
@@ -170,6 +171,7 @@ _TOKENS = {
     "advantage": "advantages",
     "mask": "mask",
 }
+_STEPS = ("gradient_step", "policy_version")
 _PROMPTS = "select task_id, any_value(prompt) as prompt from tasks group by task_id"
 
 
@@ -183,6 +185,12 @@ def ask_rollouts(context: ServerContext, row: RunRow, names: Sequence[str], work
     return with_tables(context, row, ["rollouts", "fates", *names], "effective", joined)
 
 
+def slim(db: Locked, *, make: bool = True) -> str:
+    """All rollouts with their newest fates and without texts: a table, made once while the run does not change."""
+    db.keep("slim", RolloutQueries(db.columns).slim(), ["rollouts", "fates"], make=make)
+    return "slim"
+
+
 def rollouts(context: ServerContext, ask: RolloutsAsk) -> RolloutsAnswer:
     """A window of the rollouts, each with its prompt and newest fate."""
     if not 0 <= ask.limit <= context.limits.rows or ask.offset < 0:
@@ -190,36 +198,50 @@ def rollouts(context: ServerContext, ask: RolloutsAsk) -> RolloutsAnswer:
             "too_large", f"offset={ask.offset}, limit={ask.limit}: a window has 0 to {context.limits.rows:,} rows"
         )
 
+    words = (ask.search or "").lower().split()
+    if len(words) > _MOST_WORDS:
+        raise BadInput(f"{len(words)} words to search for; at most {_MOST_WORDS}")
+
     def work(db: Locked) -> tuple[int, int, pa.Table, pa.Table | None]:
         db.view("seen", f"select r.*, t.prompt from rollouts_now r left join ({_PROMPTS}) t using (task_id)")
-        names = db.table("select * from seen limit 0").column_names
-        conditions, values = _searched(ask.search)
+        conditions = []
         for identity, columns in ((ask.group, ("group", "task_id", "batch")), (ask.task, ("task_id",))):
-            if identity is not None:
-                more, cells = _alike(db, identity, columns)
-                conditions += more
-                values += cells
-        fates = None
+            conditions += [] if identity is None else _alike(db, identity, columns)
+        given = condition(ask.where).text if ask.where and ask.where.strip() else None
+        chooses = bool(conditions or given or words or ask.sort)
+        source = "rollouts"
+        if chooses or ask.offset == 0:
+            slim(db, make=chooses)
+            source = "slim" if chooses else source
+        names = db.table(f"select * from {source} limit 0").column_names
+        if given is not None:
+            wide = db.table("select * from seen limit 0").column_names
+            steps, given = RolloutQueries.apart(given, [name for name in wide if name not in _STEPS])
+            conditions += [] if steps is None else [steps]
+        if words:
+            conditions.append(f"rollout_id in (select rollout_id from {_found(db, words, conditions)})")
         among = f" where {' and '.join(conditions)}" if conditions else ""
+        fates = None
         if ask.offset == 0:
-            counted = f"select {RolloutQueries.FATE} as fate, count(*) as n from seen{among} group by 1"
-            fates = db.table(f"{counted} order by n desc, fate limit {_MOST_FATES}", values)
-        if ask.where and ask.where.strip():
-            conditions.append(f"({condition(ask.where).text})")
-        where = f" where {' and '.join(conditions)}" if conditions else ""
-        default = ", ".join(f'"{name}" desc' for name in ("time", "seq", "index") if name in names)
-        order = order_by(ask.sort, names) or (f" order by {default}" if default else "")
+            counted = f"select {RolloutQueries.FATE} as fate, count(*) as n from slim{among} group by 1"
+            fates = db.table(f"{counted} order by n desc, fate limit {_MOST_FATES}")
+        where = f" where {' and '.join([*conditions, given])}" if given else among
+        if (given and not _binds(db, given)) or any(sort.column not in names for sort in ask.sort):
+            source = "seen"
+            names = db.table("select * from seen limit 0").column_names
+        newest = [f'"{name}" desc' for name in ("time", "seq", "index") if name in names]  # also among equals
+        order = order_by(ask.sort, names)
+        order += f"{',' if order else ' order by'} {', '.join(newest)}" if newest else ""
         total = int(db.table("select count(*) as n from rollouts")["n"][0].as_py())
         if not where:
             matched = total
         elif fates is not None and where == among and fates.num_rows < _MOST_FATES:  # counted already
             matched = sum(fates["n"].to_pylist())
         else:
-            matched = int(db.table(f"select count(*) as n from seen{where}", values)["n"][0].as_py())
-        # Which ones, then all of these: the texts of the others are not read, nor their fates if none was asked for.
-        of_rows = not where and not ask.sort
+            matched = int(db.table(f"select count(*) as n from {source}{where}")["n"][0].as_py())
+        # Which ones, then all of these: the texts of the others are not read.
         window = f"{order} limit {ask.limit} offset {ask.offset}"
-        named = db.table(f"select rollout_id from {'rollouts' if of_rows else f'seen{where}'}{window}", values)
+        named = db.table(f"select rollout_id from {source}{where}{window}")
         ids = [str(name) for name in named["rollout_id"].to_pylist()] if named.num_rows else []
         own = f"rollout_id in ({', '.join(map(literal, ids)) or 'null'})"
         few = RolloutQueries(db.columns).now(sources=(db.only("rollouts", own), db.only("fates", own)))
@@ -230,7 +252,7 @@ def rollouts(context: ServerContext, ask: RolloutsAsk) -> RolloutsAnswer:
             there = [places[str(name)] for name in table["rollout_id"].to_pylist()]
             table = table.take(pa.array(sorted(range(len(there)), key=there.__getitem__), pa.int64()))
         else:  # several rows with one id
-            table = db.table(f"select * from seen{where}{window}", values)
+            table = db.table(f"select * from seen{where}{window}")
         return total, matched, table, fates
 
     total, matched, table, fates = ask_rollouts(context, context.row(ask.run), ["tasks"], work)
@@ -250,21 +272,42 @@ def rollouts(context: ServerContext, ask: RolloutsAsk) -> RolloutsAnswer:
     )
 
 
-def _alike(db: Locked, identity: str, columns: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Conditions, with their values, for the rollouts that share columns with one; only itself if it lacks them."""
+def _alike(db: Locked, identity: str, columns: Sequence[str]) -> list[str]:
+    """Conditions for the rollouts that share columns with one; only itself if it lacks them."""
     found = db.table("select * from rollouts where rollout_id = ? limit 1", [identity])
     (cells,) = cells_of(found) or ({},)
     shared = {name: cells[name] for name in columns if cells.get(name) is not None}
     if columns[0] not in shared:
         shared = {"rollout_id": identity}
-    return [f'"{name}" = ?' for name in shared], [str(value) for value in shared.values()]
+    return [f'"{name}" = {literal(str(value))}' for name, value in shared.items()]
 
 
-def _searched(search: str | None) -> tuple[list[str], list[str]]:
-    words = (search or "").split()
-    if len(words) > _MOST_WORDS:
-        raise BadInput(f"{len(words)} words to search for; at most {_MOST_WORDS}")
-    return ["contains(lower(concat_ws(' ', item, prompt)), ?)"] * len(words), [word.lower() for word in words]
+def _found(db: Locked, words: Sequence[str], conditions: Sequence[str]) -> str:
+    """A table of the rollouts with all of these words in the last answer or the prompt; texts of others are not read.
+
+    Args:
+      conditions: on columns of `slim`.
+    """
+    among = " and ".join(conditions)
+    own = db.only("rollouts", f"rollout_id in (select rollout_id from slim where {among})") if among else "rollouts"
+    each = " and ".join(
+        f"(contains(lower(item), {literal(word)}) or task_id in"
+        f" (select task_id from tasks where contains(lower(prompt), {literal(word)})))"
+        for word in words
+    )
+    db.keep("found", f"select rollout_id from {own} where {each}", ["rollouts", "fates", "tasks", among])
+    return "found"
+
+
+def _binds(db: Locked, given: str) -> bool:
+    """Whether a condition names only columns of `slim`."""
+    try:
+        db.table(f"select 1 from slim where {given} limit 0")
+    except Refused as err:
+        if err.code != "bad_input":
+            raise
+        return False
+    return True
 
 
 def one_rollout(context: ServerContext, ask: OneRolloutAsk) -> OneRolloutAnswer:
