@@ -286,18 +286,21 @@ def test_a_run_folder_that_was_removed_ends_its_keeper(make_run: Any, make_keepe
     assert not run.folder.exists()
 
 
-def test_sealing_begins_when_four_mebibytes_wait(make_run: Any, make_keeper: Any, eventually: Any) -> None:
+@pytest.mark.parametrize("rows", [2_000, 20_000])
+def test_sealing_begins_when_enough_has_waited_for_a_while_and_when_much_waits(
+    make_run: Any, make_keeper: Any, clock: Any, tuned: Any, eventually: Any, rows: int
+) -> None:
+    tuned(seal_bytes=30_000)
     run = make_run()
-    keeper, log = make_keeper(run, seal_command=record_seals(run)), run.log()
+    run.writer.first_segment_bytes = run.writer.largest_segment_bytes = 4096
+    keeper, log = make_keeper(run, seal_command=record_seals(run), clock=clock), run.log()
     keeper.step()
-    row = {f"k{i}": 1.0 for i in range(50)}
-    for _ in range(5000):
-        log(row)
-    assert keeper.step() == 1.0
-    assert not (run.folder / "seals").exists()
-    for _ in range(10000):
-        log(row)
-    assert keeper.step() < 1.0  # it looks more often while a child is at work
+    for i in range(rows):
+        log({"i": float(i)})
+    keeper.step()
+    assert keeper._sealing.busy == (rows == 20_000)
+    clock.now += 11
+    keeper.step()
     eventually(lambda: (run.folder / "seals").exists() and (run.folder / "seals").read_text() == ".")
 
 

@@ -52,6 +52,7 @@ class _Tuning:
         self.recall_end_seconds = 0.5  # the same after a run went back, when a process reads what they remember
 
         # Waits during a run.
+        self.seal_rest_seconds = 10.0  # seal_bytes wait for more: a child's start costs what sealing 16 MiB does
         self.first_cost_seconds = 1.0  # until a run first logs rollbook's own cost
         self.sync_looks = 10  # a round checks so often for a sync of the keeper that is late
         self.look_seconds = 10.0  # a rule that takes longer for one look is not asked again

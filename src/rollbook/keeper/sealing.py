@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from rollbook.keeper.warm_children import WarmChild, WarmChildren
 
 SEAL_SECONDS = 60.0
+_MUCH = 16
+"""So many times TUNING.seal_bytes are sealed without waiting for more."""
+
 _IMPOSSIBLE = (
     "recorded by rollbook-core, which does not seal: the rows stay in the journal, where every reader finds them. To "
     "seal them: rollbook repair, where rollbook is installed"
@@ -72,7 +75,8 @@ class Sealing(Child):
         found_at: float = 0.0,
         rules: Rules | None = None,
     ) -> None:
-        """Collect the child if it has ended; start one if 4 MiB wait, or something has waited for 60 s.
+        """Collect the child if it has ended; start one if 4 MiB have waited for 10 s, if 64 MiB wait, or if something
+        has waited for 60 s.
 
         Args:
           waiting: (path, bytes) of the journal files that can be sealed.
@@ -86,10 +90,10 @@ class Sealing(Child):
         if not waiting or not self.may_start():
             self.due_since = None
             return
-        oldest = min(self._first_seen.values())
+        waited, size = now - min(self._first_seen.values()), sum(size for _, size in waiting)
         if (
-            sum(size for _, size in waiting) >= TUNING.seal_bytes
-            or now - oldest >= SEAL_SECONDS
+            size >= TUNING.seal_bytes * (1 if waited >= TUNING.seal_rest_seconds else _MUCH)
+            or waited >= SEAL_SECONDS
             or self._ballast.tight()
         ):
             self.due_since = found_at if self.due_since is None else self.due_since

@@ -15,5 +15,6 @@ from rollbook.keeper.process import main  # noqa: E402
 from sealing_forks import forking  # noqa: E402
 
 child.start_child = forking(child.start_child)
-TUNING.seal_bytes = int(os.environ.get("SEAL_BYTES", TUNING.seal_bytes))
+if "SEAL_BYTES" in os.environ:
+    TUNING.seal_bytes, TUNING.seal_rest_seconds = int(os.environ["SEAL_BYTES"]), 0.0
 main()
