@@ -81,6 +81,7 @@ def main() -> None:
     if unknown := [name for name in wanted if name not in TABLE]:
         parser.error(f"there is no row {unknown[0]}; there are {', '.join(TABLE)}")
     harness.become_subreaper()
+    harness.compile_sources()
     peers = [name for name, module in MODULES.items() if find_spec(module) is not None]
     missing = sorted(set(MODULES) - set(peers))
     if missing:
