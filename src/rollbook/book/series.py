@@ -78,8 +78,9 @@ class Series:
 def raw_series(x: NDArray, values: NDArray, axis: str) -> Series:
     """Every row as a separate point."""
     finite = np.isfinite(values)
-    bad = (~finite).astype(np.int64)
-    return Series(x, values, values, values, finite.astype(np.int64), axis, int(bad.sum()), bad)
+    non_finite = len(finite) - int(np.count_nonzero(finite))
+    bad = (~finite).astype(np.int64) if non_finite else np.zeros(len(finite), dtype=np.int64)
+    return Series(x, values, values, values, finite.astype(np.int64), axis, non_finite, bad)
 
 
 def first_whole(readings: NDArray) -> NDArray:
