@@ -6,11 +6,13 @@ import functools
 import hashlib
 import json
 import math
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from rollbook.formats.importers.jsonl import JsonLines
+from rollbook.ground.foreign import ours
 from rollbook.protocols import ForeignRun, Row
 
 TABLES = ("tasks", "rollouts", "turns", "tokens", "fates")
@@ -97,22 +99,24 @@ def rows_of(found: Iterable[Mapping[str, Any]]) -> Iterator[Row]:
             yield Row(moment, later, {"rollout_id": name, **_plain(one["fate"])}, table="fates")
 
 
-def lines_of(data: bytes, run: ForeignRun) -> Iterator[dict[str, Any]]:
-    """The JSON objects of a file, one per line; other lines are counted."""
-    lines = data.splitlines(keepends=True)
-    for line in lines:
-        if not line.strip():
-            continue
-        try:
-            parsed = json.loads(line.decode("utf-8", "backslashreplace"))
-        except (ValueError, RecursionError):
-            parsed = None
-        if isinstance(parsed, dict):
-            yield parsed
-        elif line is lines[-1] and not line.endswith(b"\n"):
-            run.leave_out("lines that are half written")
-        else:
-            run.lose("lines that are no object")
+def records_of(file: Path, run: ForeignRun) -> Iterator[tuple[dict[str, Any], float]]:
+    """The JSON objects of a file, one per line, each with the time of the file; other lines are counted."""
+    try:
+        with open(file, "rb") as opened:
+            moment = os.fstat(opened.fileno()).st_mtime
+            for line in filter(bytes.strip, opened):
+                try:
+                    parsed = json.loads(line.decode("utf-8", "backslashreplace"))
+                except (ValueError, RecursionError):
+                    parsed = None
+                if isinstance(parsed, dict):
+                    yield parsed, moment
+                elif not line.endswith(b"\n"):
+                    run.leave_out("lines that are half written")
+                else:
+                    run.lose("lines that are no object")
+    except ours(OSError):
+        run.lose("files that cannot be read")
 
 
 def whole(value: object) -> int | None:

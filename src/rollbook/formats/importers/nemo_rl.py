@@ -8,14 +8,12 @@ list of one, because a line is a micro-batch of one sequence (NVIDIA-NeMo/RL at 
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from rollbook.formats.importers._rollouts import dump_run, floats, lines_of, trainings, whole, with_metrics
-from rollbook.ground.foreign import ours
+from rollbook.formats.importers._rollouts import dump_run, floats, records_of, trainings, whole, with_metrics
 from rollbook.protocols import ForeignRun
 
 _FILE = re.compile(r"train_data_step(\d+)\.jsonl")
@@ -46,12 +44,7 @@ class NemoRL:
 
 
 def _rollouts(step: int, file: Path, run: ForeignRun) -> Iterator[dict[str, Any]]:
-    try:
-        data, moment = file.read_bytes(), os.stat(file).st_mtime
-    except ours(OSError):
-        run.lose("files that cannot be read")
-        return
-    for number, line in enumerate(lines_of(data, run)):
+    for number, (line, moment) in enumerate(records_of(file, run)):
         sample = {name: cell[0] if isinstance(cell, list) and len(cell) == 1 else cell for name, cell in line.items()}
         if "content" not in sample:
             run.lose("lines without a content")

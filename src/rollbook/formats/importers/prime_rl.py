@@ -15,15 +15,13 @@ from __future__ import annotations
 import functools
 import hashlib
 import math
-import os
 import re
 from array import array
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from rollbook.formats.importers._rollouts import TABLES, floats, lines_of, rows_of, trainings, whole, with_metrics
-from rollbook.ground.foreign import ours
+from rollbook.formats.importers._rollouts import TABLES, floats, records_of, rows_of, trainings, whole, with_metrics
 from rollbook.protocols import ForeignRun, Row
 
 _STEP = re.compile(r"step_(\d+)")
@@ -321,14 +319,8 @@ def _print(ids: list[Any]) -> bytes:
 
 
 def _lines(file: Path, run: ForeignRun) -> Iterator[dict[str, Any]]:
-    if not os.path.exists(file):
-        return
-    try:
-        data = file.read_bytes()
-    except ours(OSError):
-        run.lose("files that cannot be read")
-        return
-    yield from lines_of(data, run)
+    if file.exists():
+        yield from (record for record, _moment in records_of(file, run))
 
 
 def _training_of(file: Path) -> Path:

@@ -10,12 +10,11 @@ tinker_cookbook/rl/rollout_logging.py, `serialize_rollout_summaries`). Schema ve
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from rollbook.formats.importers._rollouts import TABLES, lines_of, rows_of, trainings, with_metrics
+from rollbook.formats.importers._rollouts import TABLES, records_of, rows_of, trainings, with_metrics
 from rollbook.formats.importers._tinker_transcripts import conversation_of, transcripts
 from rollbook.protocols import ForeignRun, Row
 
@@ -56,13 +55,10 @@ class Tinker:
 
 
 def _rollouts(file: Path, run: ForeignRun) -> Iterator[dict[str, Any]]:
-    try:
-        data, moment = file.read_bytes(), os.stat(file).st_mtime
-    except OSError:
-        run.lose("files that cannot be read")
-        return
     summaries = []
-    for summary in lines_of(data, run):
+    found = list(records_of(file, run))
+    moment = found[0][1] if found else 0.0
+    for summary, _moment in found:
         steps, iteration = summary.get("steps"), summary.get("iteration")
         if not isinstance(steps, list) or not isinstance(iteration, int) or isinstance(iteration, bool):
             run.lose("lines that are no trajectory")

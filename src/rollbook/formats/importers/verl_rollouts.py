@@ -7,13 +7,12 @@ Each line has `input`, `output`, `gts`, `score`, `step` and further values of th
 from __future__ import annotations
 
 import functools
-import os
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from rollbook.formats.importers._rollouts import TABLES, lines_of, rows_of, with_metrics
+from rollbook.formats.importers._rollouts import TABLES, records_of, rows_of, with_metrics
 from rollbook.protocols import ForeignRun, Row
 
 _FILE = re.compile(r"(\d+)\.jsonl")
@@ -54,13 +53,8 @@ class VerlRollouts:
 
 
 def _rollouts(step: int, file: Path, run: ForeignRun, mode: str) -> Iterator[dict[str, Any]]:
-    try:
-        data, moment = file.read_bytes(), os.stat(file).st_mtime
-    except OSError:
-        run.lose("files that cannot be read")
-        return
     groups: dict[str, int] = {}
-    for number, record in enumerate(lines_of(data, run)):
+    for number, (record, moment) in enumerate(records_of(file, run)):
         if "output" not in record:
             run.lose("lines without an output")
             continue
