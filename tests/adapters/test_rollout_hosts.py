@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import enum
+import inspect
 import json
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, make_dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -172,15 +173,62 @@ def test_nemo_rl_logs_metrics_and_batches_with_their_fates(run: Any, tmp_path: P
         nemo_rl.join(object())
 
 
-class Multiplex:
-    """tinker_cookbook/utils/ml_log.py: MultiplexLogger."""
+HOSTS: dict[str, dict[str, list[str]]] = {
+    # tinker-cookbook 0.6.1, tinker_cookbook/utils/ml_log.py: Logger, which MultiplexLogger forwards to
+    "tinker Logger": {
+        "log_hparams": ["config"], "log_metrics": ["metrics", "step"], "enable_event_steps": [],
+        "log_metrics_event": ["metrics", "step", "step_metric", "metric_axes"], "log_summary": ["metrics"],
+        "log_long_text": ["key", "text"], "close": [], "sync": [], "get_logger_url": [],
+    },
+    # OpenRLHF 0.11.2, openrlhf/utils/logging_utils.py: WandbLogger, TensorboardLogger
+    "openrlhf WandbLogger": {
+        "log_train": ["global_step", "logs_dict"], "log_eval": ["global_step", "logs_dict"], "close": [],
+    },
+}  # fmt: skip
+"""Methods that the hosts call, with the names of their arguments."""
 
-    def __init__(self, loggers: list[Any]) -> None:
-        self.loggers = loggers
+
+@pytest.mark.parametrize(
+    ("host", "logger"), list(zip(HOSTS, (tinker.RollbookLogger, openrlhf.RollbookLogger), strict=True))
+)
+def test_a_logger_has_every_method_of_its_host_with_the_same_arguments(host: str, logger: type) -> None:
+    for name, arguments in HOSTS[host].items():
+        assert list(inspect.signature(getattr(logger, name)).parameters)[1:] == arguments, name
+
+
+# tinker-cookbook 0.6.1: the fields of tinker_cookbook/completers.py and tinker_cookbook/rl/types.py
+Said = make_dataclass("TokensWithLogprobs", [
+    "tokens", "maybe_logprobs", ("stop_reason", str, "stop"), ("sequence_id", Any, None),
+    ("prompt_cache_hit_tokens", int, 0),
+])  # fmt: skip
+Transition = make_dataclass("Transition", [
+    "ob", "ac", "reward", "episode_done", ("metrics", Any, field(default_factory=dict)),
+    ("logs", Any, field(default_factory=dict)),
+])  # fmt: skip
+Trajectory = make_dataclass("Trajectory", ["transitions", "final_ob", ("stop_reason", Any, None)], frozen=True)
+RolloutError = make_dataclass("RolloutError", ["error_type", "error_message"], frozen=True)
+
+
+@dataclass
+class TrajectoryGroup:
+    trajectories_G: list[Any]
+    final_rewards_G: list[float]
+    metrics_G: list[dict[str, Any]]
+    rollout_errors: list[Any] = field(default_factory=list)
+
+    def get_total_rewards(self) -> list[float]:
+        pairs = zip(self.trajectories_G, self.final_rewards_G, strict=True)
+        return [sum(step.reward for step in one.transitions) + final for one, final in pairs]
+
+
+class Limit(enum.Enum):
+    """tinker_cookbook/rl/types.py: StopReason."""
+
+    TOO_MANY = "max_tool_calls"
 
 
 def test_tinker_logs_metrics_and_groups(run: Any) -> None:
-    many = Multiplex([])
+    many = SimpleNamespace(loggers=[])  # a MultiplexLogger, which forwards each call
     own = tinker.join(many, run)
     for logger in many.loggers:
         logger.log_hparams(SimpleNamespace(learning_rate=0.1))
@@ -194,31 +242,38 @@ def test_tinker_logs_metrics_and_groups(run: Any) -> None:
         assert logger.store is None
     assert own.run is run
 
-    def observation(*ids: int) -> Any:
-        return SimpleNamespace(to_ints=lambda: list(ids))
+    def seen(*ids: int) -> Any:
+        return SimpleNamespace(to_ints=lambda: list(ids), length=len(ids))
 
-    def said(*ids: int) -> Any:
-        return SimpleNamespace(tokens=list(ids), maybe_logprobs=[-1.0] * len(ids), stop_reason="stop")
+    def said(*ids: int, stop: str = "stop") -> Any:
+        return Said(list(ids), [-1.0] * len(ids), stop)
 
     steps = [
-        SimpleNamespace(ob=observation(1, 2), ac=said(3), reward=0.0, episode_done=False, metrics={"ok": 1}, logs={}),
-        SimpleNamespace(ob=observation(1, 2, 3, 9), ac=said(4, 5), reward=0.5, episode_done=True, metrics={}, logs={}),
+        Transition(seen(1, 2), said(3), 0.0, False, {"ok": 1}, {"grade": "B"}),
+        Transition(seen(1, 2, 3, 9), said(4, 5, stop="length"), 0.5, True),
     ]
-    group = SimpleNamespace(
-        trajectories_G=[SimpleNamespace(transitions=steps)] * 2, final_rewards_G=[0.0, 1.0],
-        get_total_rewards=lambda: [0.5, 1.5],
-    )  # fmt: skip
+    tries = [Trajectory(steps, seen()), Trajectory(steps, seen(), Limit.TOO_MANY), Trajectory(steps[:1], seen())]
+    lost = RolloutError("BadRequestError", "too long")
+    group = TrajectoryGroup(tries, [0.0, 1.0, 0.0], [{"pass": 0}, {"pass": 1}, {}], [lost])
     (ids,) = tinker.log_groups(
         [group], iteration=3, decode=lambda ids: " ".join(map(str, ids)), policy_version=2, run=run
     )
-    run.rollouts.trained(ids, advantage=[-0.5, 0.5], gradient_step=3)
+    run.rollouts.trained(ids, advantage=[-0.5, 0.5, 0.0], gradient_step=3)
     row = run.book.rollout(ids[1])
-    wanted = {"reward": 1.5, "advantage": 0.5, "group": "train-3-0", "policy_version": 2, "item": "4 5",
-              "prompt_tokens": 2, "sampled_tokens": 3, "other_tokens": 1, "turns": 3}  # fmt: skip
+    wanted = {"reward": 1.5, "rewards/final": 1.0, "advantage": 0.5, "group": "train-3-0", "policy_version": 2,
+              "item": "4 5", "prompt_tokens": 2, "sampled_tokens": 3, "other_tokens": 1, "turns": 3,
+              "metrics/pass": 1.0}  # fmt: skip
     assert {name: row[name] for name in wanted} == wanted
-    assert [(turn["role"], turn["text"]) for turn in row.turns().to_pylist()] == [
-        ("assistant", "3"), ("user", "9"), ("assistant", "4 5"),
+    turns = row.turns().to_pylist()
+    assert [(turn["role"], turn["text"], turn["finish_reason"], turn["logs/grade"]) for turn in turns] == [
+        ("assistant", "3", "stop", "B"), ("user", "9", None, None), ("assistant", "4 5", "length", None),
     ]  # fmt: skip
+    rows = run.book.rollouts(order_by="rollout_id").to_pylist()
+    assert [(one["status"], one["stop_reason"], one["error"]) for one in rows] == [
+        ("truncated", "length", None), ("truncated", "max_tool_calls", None), ("completed", "stop", None),
+        ("failed", None, "BadRequestError: too long"),
+    ]  # fmt: skip
+    assert [one["group"] for one in rows] == ["train-3-0"] * 4
     assert row.task()["prompt"] == "1 2"
     assert run.book.latest()["optim/lr"][1]["gradient_step"] == 3
     assert run.config["learning_rate"] == 0.1

@@ -4,7 +4,7 @@
     rollbook.adapters.tinker.join(ml_logger)
 
 Written against tinker-cookbook 0.6.1 (tinker_cookbook/utils/ml_log.py: `Logger`, `MultiplexLogger`;
-tinker_cookbook/rl/types.py: `TrajectoryGroup`).
+tinker_cookbook/rl/types.py: `TrajectoryGroup`, with its `rollout_errors`).
 """
 
 from __future__ import annotations
@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from typing import Any
 
 __all__ = ["RollbookLogger", "join", "log_groups"]
+
+_LIMITS = frozenset(
+    ("length", "max_turns", "max_tokens", "max_sampled_tokens", "max_tool_calls", "context_overflow", "rollout_timeout")
+)
+"""Stop reasons of the sampler and of `StopReason` that cut a trajectory short."""
 
 
 class RollbookLogger:
@@ -131,18 +136,19 @@ def log_groups(
     mode: str = "train",
     run: Any = None,
 ) -> list[list[str]]:
-    """Log trajectory groups as rollouts: a turn for each action, and one for each observation after the first.
+    """Log trajectory groups as rollouts: a turn for each action, and one for each observation after the first. Each of
+    the group's `rollout_errors` is a failed rollout.
 
     Args:
-      groups: `TrajectoryGroup` objects: `trajectories_G` with `transitions` (`ob`, `ac`, `reward`, `metrics`), and
-        `get_total_rewards()`.
+      groups: `TrajectoryGroup` objects: `trajectories_G` with `transitions` (`ob`, `ac`, `reward`, `metrics`, `logs`),
+        and `get_total_rewards()`.
       iteration: the clock `gradient_step`.
       decode: makes a text of token ids, such as a tokenizer's `decode`; without it, only the tokens are kept.
       policy_version: of the sampling client; default: the iteration.
       mode: a word for the rollouts' column of that name, such as "train" or "eval".
       run: a run or a scope of a run; None: the current one.
     Returns:
-      The ids of the rollouts, a list for each group, for `run.rollouts.trained` and `dropped`.
+      The ids of the trajectories, a list for each group, for `run.rollouts.trained` and `dropped`.
     """
     joined = JoinedRun("log_groups", run, "tinker", "train", {})
     found: list[list[str]] = [[] for _group in groups]
@@ -160,7 +166,7 @@ def _group(
     import numpy as np
 
     talks, rewards, ends = [], list(group.get_total_rewards()), []
-    prompts = []
+    prompts, stops = [], []
     for trajectory in group.trajectories_G:
         turns: list[dict[str, Any]] = []
         seen: list[int] = []
@@ -177,16 +183,35 @@ def _group(
             turns.append({
                 "role": "assistant", "content": decode(acts) if decode else None, "tokens": np.asarray(acts, np.int32),
                 "logprobs": None if logprobs is None else np.asarray(logprobs, np.float32), "reward": step.reward,
+                "finish_reason": _word(getattr(step.ac, "stop_reason", None)),
                 **{f"metrics/{key}": value for key, value in (step.metrics or {}).items()},
+                **{f"logs/{key}": value for key, value in (getattr(step, "logs", None) or {}).items()},
             })  # fmt: skip
             seen = observed + acts
         prompts.append(decode(prompt) if decode and prompt is not None else None)
         talks.append(turns)
         ends.append(len(prompt or ()))
+        stops.append(_word(getattr(trajectory, "stop_reason", None)) or (turns[-1]["finish_reason"] if turns else None))
+    more: dict[str, list[Any]] = {"rewards/final": list(group.final_rewards_G)}
+    for place, metrics in enumerate(getattr(group, "metrics_G", None) or ()):
+        for key, value in metrics.items():
+            more.setdefault(f"metrics/{key}", [None] * len(talks))[place] = value
     ids += joined.run.run.rollouts.log_many(
         prompts=prompts, completions=talks, reward=rewards, group=name, policy_version=version, mode=mode,
-        prompt_tokens=ends, gradient_step=iteration,
+        prompt_tokens=ends, gradient_step=iteration, stop_reason=stops,
+        status=["truncated" if stop in _LIMITS else "completed" for stop in stops], **more,
     )  # fmt: skip
+    errors = [f"{error.error_type}: {error.error_message}" for error in getattr(group, "rollout_errors", None) or ()]
+    if errors:
+        joined.run.run.rollouts.log_many(
+            completions=[[] for _error in errors], group=name, policy_version=version, mode=mode, status="failed",
+            error=errors, gradient_step=iteration,
+        )  # fmt: skip
+
+
+def _word(value: Any) -> str | None:
+    """A reason as text; the cookbook's are texts or members of an enum of texts."""
+    return None if value is None else str(getattr(value, "value", value))
 
 
 def _ids(observation: Any) -> list[int]:

@@ -19,6 +19,9 @@ from rollbook.formats.importers._tinker_transcripts import conversation_of, tran
 from rollbook.protocols import ForeignRun, Row
 
 _NAME = "*_rollout_summaries.jsonl"
+_LIMITS = ("length", "max_turns", "max_tokens", "max_sampled_tokens", "max_tool_calls", "context_overflow",
+           "rollout_timeout")  # fmt: skip
+"""Stop reasons that cut a trajectory short (tinker_cookbook/rl/types.py of 0.6.1: `StopReason`)."""
 
 
 class Tinker:
@@ -83,11 +86,7 @@ def _rollouts(file: Path, run: ForeignRun) -> Iterator[dict[str, Any]]:
             "reward": summary.get("total_reward"),
             "rewards/final": summary.get("final_reward"),
             "stop_reason": stop,
-            "status": "failed"
-            if summary.get("status") == "error"
-            else "truncated"
-            if stop == "length"
-            else "completed",
+            "status": "failed" if summary.get("status") == "error" else "truncated" if stop in _LIMITS else "completed",
             "error": ": ".join(str(summary[name]) for name in ("error_type", "error_message") if summary.get(name))
             or None,
             "item": next((turn["text"] for turn in reversed(turns) if turn.get("text") is not None), None),
