@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import gc
-import inspect
 import os
-import re
+import runpy
 import subprocess
 import sys
 import types
@@ -350,32 +350,40 @@ def test_films_of_each_gymnasium_are_kept_and_an_unknown_one_stops_no_training(
     assert (films, "wandb_not_kept" in kept) == (([], True) if generation == "unknown" else ([b"film"], False))
 
 
-PAGE = Path(__file__).with_name("wandb_names.md")
-
-
-def named(heading: str) -> dict[str, list[str]]:
-    """A table of the page, by its first column: what stands in backticks in the second."""
-    rows = PAGE.read_text(encoding="utf-8").partition(heading)[2].partition("\n\n")[0].splitlines()[1:]
-    cells = [[cell.strip(" `") for cell in row.strip("|").split("|", 1)] for row in rows if row.startswith("|")]
-    return {first: re.findall(r"[\w.]+", names) for first, names in cells if not first.startswith("---")}
-
-
 def test_every_name_and_keyword_that_programs_use_is_there(root: Path) -> None:
-    """`wandb_names.md` lists what 40 code bases use."""
-    run = wandb.init(project="p")
-    names = [name for row in named("| code bases | names |").values() for name in row]
-    assert len(names) >= 50
-    for name in names:
-        found: Any = wandb
-        for part in name.split("."):
-            found = getattr(found, part)
-    for call, keywords in named("| call | keywords that they pass |").items():
-        found = wandb
-        for part in call.split("."):
-            found = getattr(found, part)
-        inspect.signature(found).bind_partial(**dict.fromkeys(keywords))
-    assert run.get_url() is None
-    wandb.finish()
+    """`scripts/wandb_names.jsonl` lists what code bases use, by name and commit; the page has the result."""
+    script = runpy.run_path(str(Path(__file__).parents[2] / "scripts" / "wandb_names.py"))
+    of = script["objects"]()
+    users = [line for line in script["listed"]() if line["names"]]
+    assert len(users) >= 39
+    assert {line["code_base"]: gone for line in users if (gone := script["missing"](line, of))} == {}
+    assert script["PAGE"].read_text(encoding="utf-8") == script["page"](), "run python scripts/wandb_names.py"
+
+
+def test_names_of_wandb_are_counted_by_what_stands_behind_a_word() -> None:
+    script = runpy.run_path(str(Path(__file__).parents[2] / "scripts" / "wandb_names.py"))
+    text = """
+import wandb as w
+from wandb.util import generate_id
+
+class Logger:
+    def open(self, config):
+        self.run = w.init(project="p", id=generate_id())
+        self.run.config.update(config)
+        rate = self.run.config.lr
+        with w.init() as run:
+            run.log({"a": config.log})
+
+class Other:
+    def open(self):
+        self.run = SummaryWriter()
+        self.run.add_scalar("a", 1.0, 1)
+"""
+    uses = script["Uses"](ast.parse(text))
+    assert uses.names == {
+        "init": 2, "util.generate_id": 2, "run.config.update": 1, "run.config": 1, "run.log": 1,
+    }  # fmt: skip
+    assert uses.keywords["init"] == {"project", "id"}
 
 
 def test_what_does_nothing_here_says_so_once(root: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import os
+from types import SimpleNamespace
 
 from rollbook.adapters.wandb._artifacts import files_of, find, kept_in
 
@@ -78,6 +79,11 @@ class Api:
         given = dict(overrides or {})
         self._root = os.fspath(given.get("dir") or os.environ.get("ROLLBOOK_DIR", "runs"))
         self.default_entity = str(given.get("entity", ""))
+
+    @property
+    def viewer(self) -> SimpleNamespace:
+        """Who is logged in: nobody, in no team, because there is no server."""
+        return SimpleNamespace(username="", name="", email="", entity=self.default_entity, teams=[], admin=False)
 
     def runs(
         self, path: str | None = None, filters: Mapping[str, Any] | None = None, order: str = "+created_at",
