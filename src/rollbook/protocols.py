@@ -194,6 +194,8 @@ class ForeignRun:
       tables: the tables that its rows name, in writing order; `rows` is called once for each.
       columns: yields the same rows in the same order, many at once where they are single numbers; for large files.
       made_by: what wrote it, for people, where that is more than the format says.
+      beside: sets what costs a look into further files, such as `config` and `seed`; called by `look_beside`, so that
+        folders of thousands of runs are listed without it.
     """
 
     name: str
@@ -214,6 +216,14 @@ class ForeignRun:
     tables: tuple[str, ...] = ()
     columns: Callable[[], Iterable[Row | Scalars]] | None = None
     made_by: str = ""
+    beside: Callable[[], None] | None = None
+
+    def look_beside(self) -> ForeignRun:
+        """The run, with all that its tool stored about it; called before its rows are read."""
+        if self.beside is not None:
+            self.beside()
+            self.beside = None
+        return self
 
     def give(self, parts: Mapping[str, Callable[[], Iterable[Row]]]) -> None:
         """Set the rows as separate parts; see `parts`."""

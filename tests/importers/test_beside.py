@@ -19,7 +19,7 @@ BESIDE = Path(__file__).parent / "samples" / "beside"
 
 
 def runs_of(name: str, format: str = "tensorboard") -> dict[str, ForeignRun]:
-    return {run.name: run for run in importers.make(format).runs(BESIDE / name)}
+    return {run.name: run.look_beside() for run in importers.make(format).runs(BESIDE / name)}
 
 
 def test_cleanrls_table_is_the_configuration_and_its_seeds_are_one_group() -> None:
@@ -85,7 +85,7 @@ def test_versions_of_lightnings_loggers_are_called_like_the_folder_above_with_th
             (folder / name).write_bytes(content)
             (folder / "config.yaml").write_text(f"seed: {40 + n}\n")
             (run,) = importers.make(format).runs(folder)
-            assert (run.name, run.seed) == (called, 40 + n)
+            assert (run.name, run.look_beside().seed) == (called, 40 + n)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     assert sorted((book.name, book.seed) for book in rollbook.open(tmp_path / "logs")) == [
         (f"walk_{format}{end}", seed)

@@ -8,6 +8,9 @@ import shutil
 import zlib
 from pathlib import Path
 
+import pytest
+
+import rollbook
 from rollbook.formats.importers import import_runs
 from rollbook.formats.importers.wandb import Wandb
 from rollbook.ground.values import Histogram
@@ -18,7 +21,7 @@ SAMPLE = Path(__file__).parent / "samples" / "run-k3v9x2ab.wandb"
 
 def read(path: Path) -> tuple[ForeignRun, list[Row]]:
     (run,) = Wandb().runs(path)
-    return run, list(run.rows())
+    return run.look_beside(), list(run.rows())
 
 
 def test_what_a_run_is_comes_with_its_rows() -> None:
@@ -102,6 +105,19 @@ def test_a_record_of_several_blocks_is_one_and_a_wrong_checksum_costs_its_block_
     run, rows = read(file)
     assert [row.values for row in rows] == [{"a": 1}, {"a": 3}]
     assert run.left_out == {"blocks of 32 KiB with a wrong checksum": 1}
+
+
+def test_a_record_that_another_version_wrote_differently_costs_itself_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "wandb").mkdir()
+    setting = field(5, field(1, field(1, b"lr") + field(16, b"{")))
+    (tmp_path / "wandb" / "run-abc.wandb").write_bytes(log([field(17, b"\xff"), setting, history(0, a="1")]))
+    runs = rollbook.open(tmp_path / "wandb")
+    assert [book.series("a").mean.tolist() for book in runs] == [[1.0]]
+    (problem,) = runs.problems
+    assert "2 records that cannot be read" in problem
 
 
 def history(step: int, **items: str) -> bytes:

@@ -250,7 +250,7 @@ class _Folder:
             for path in [self._base] if whole else [Path(folder) for folder in folders]:
                 try:
                     runs = list(importer.runs(path))
-                except (RollbookError, OSError) as err:
+                except (RollbookError, OSError, ValueError) as err:
                     self._problems.append(f"{path}: {err}")
                     continue
                 for run in runs:
@@ -302,7 +302,7 @@ class _Folder:
                     raise
                 _remove(known)  # the file was written anew
                 done = import_one(run, format_name, path, root, project, as_name(run.name), {})
-        except (RollbookError, OSError) as err:
+        except (RollbookError, OSError, ValueError) as err:
             self._problems.append(f"{path}: {err}")
             return {"files": [], "folder": ""}
         problem = _problem_of(run, path, done.left_out)

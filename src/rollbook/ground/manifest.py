@@ -103,7 +103,8 @@ def read(folder: str | os.PathLike[str], *, to_continue: bool = False) -> RunJso
 
 def holds_a_run(folder: str | os.PathLike[str]) -> bool:
     """Whether rollbook wrote the other files of a folder: a damaged run.json is then rollbook's own."""
-    return any(lexists(os.path.join(folder, "data", *names)) for names in _TRACES)
+    data = os.path.join(folder, "data")
+    return lexists(data) and any(lexists(os.path.join(data, *names)) for names in _TRACES)
 
 
 def _unreadable(folder: str | os.PathLike[str], err: Exception) -> NotARun:

@@ -102,6 +102,7 @@ def import_one(
         before = manifest.look(there).get("imported")
         if isinstance(before, dict) and before.get("files") == stamp:
             return Imported(Path(there), 0, {str(what): int(n) for what, n in before.get("left_out", {}).items()})
+    foreign.look_beside()
     if foreign.files:
         foreign.config = {**hydra_of(foreign.files[0].parent), **foreign.config}
     complete(foreign)

@@ -70,11 +70,9 @@ class TensorBoard:
         folders: dict[Path, list[Path]] = {}
         for file in sorted(_files(path)):
             folders.setdefault(file.parent, []).append(file)
-        heads = {file: _Head(file) for files in folders.values() for file in files}
         parts: dict[Path, dict[Path, str]] = {}  # of sub-writers: their files belong to the run above
         for folder in [folder for folder in folders if folder.parent in folders]:
-            heads_of_run = [heads[file] for file in folders[folder]]
-            part = "" if _SUB_WRITER.fullmatch(folder.name) else _part_of(folder.name, heads_of_run)
+            part = "" if _SUB_WRITER.fullmatch(folder.name) else _part_of(folder.name, folders[folder])
             if part is not None:
                 parts.setdefault(folder.parent, {}).update(dict.fromkeys(folders[folder], part))
         parted = {file for files in parts.values() for file in files}
@@ -87,11 +85,7 @@ class TensorBoard:
             below = "-".join(parts_below if called == folder.name else (*parts_below[:-2], called))
             under = {**dict.fromkeys(files, ""), **parts.get(folder, {})}
             run = ForeignRun(below or base.resolve().name or "run", clocks=(self._clock,), files=tuple(under))
-            config: dict[str, Any] = {}
-            for file in under:
-                config.update(heads[file].config)
-                run.group = run.group or heads[file].group or None
-            describe(run, folder, config)
+            run.beside = lambda run=run, folder=folder: _describe(run, folder)
             run.rows = lambda run=run, under=under: one_by_one(self._columns(run, under))  # type: ignore[misc]
             run.columns = lambda run=run, under=under: self._columns(run, under)
             yield run
@@ -308,9 +302,18 @@ class _Head:
             self.config.update((of_table(text) if isinstance(text, str) else None) or {})
 
 
-def _part_of(name: str, heads: list[_Head]) -> str | None:
+def _describe(run: ForeignRun, folder: Path) -> None:
+    """Set what the beginnings of the files say about a run, and what lies beside them."""
+    config: dict[str, Any] = {}
+    for head in map(_Head, run.files):
+        config.update(head.config)
+        run.group = run.group or head.group or None
+    describe(run, folder, config)
+
+
+def _part_of(name: str, files: list[Path]) -> str | None:
     """Which part of a tag the folder of a sub-writer is for (`add_scalars` makes them); None for other folders."""
-    tags = set().union(*(head.tags for head in heads))
+    tags = set().union(*(_Head(file).tags for file in files))
     if len(tags) != 1:
         return None
     stem = tags.pop().replace("/", "_") + "_"

@@ -6,6 +6,7 @@ wandb/proto/wandb_internal.proto of wandb 0.31. wandb itself has no reader for t
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 
@@ -71,18 +72,19 @@ class Wandb:
 
     def _run(self, run_id: str, files: list[Path]) -> ForeignRun:
         run = ForeignRun(run_id, clocks=(self._clock,), files=files)
-        config: dict[str, Any] = {}
+        settings: list[bytes] = []
         for file in files:  # a run's metadata is before its first row; later changes of the configuration count, too
             for number, data in _records(file, lambda _what: None, until=_HISTORY):
                 if number == _RUN:
-                    self._describe(run, data, config)
+                    with contextlib.suppress(BadMessage):  # counted when the rows are read
+                        self._describe(run, data, settings)
                 elif number == _CONFIG:
-                    _update(config, data)
-        describe(run, files[0].parent, config)
+                    settings.append(data)
+        run.beside = lambda: describe(run, files[0].parent, _config_of(settings))
         run.rows = lambda: self._rows(run)
         return run
 
-    def _describe(self, run: ForeignRun, data: bytes, config: dict[str, Any]) -> None:
+    def _describe(self, run: ForeignRun, data: bytes, settings: list[bytes]) -> None:
         by_number = {number: value for number, value in fields(data) if isinstance(value, bytes)}
         text = {number: value.decode("utf-8", "backslashreplace") for number, value in by_number.items()}
         run.name = text.get(8) or run.name
@@ -93,7 +95,7 @@ class Wandb:
         tags = [value for number, value in fields(data) if number == 10 and isinstance(value, bytes)]
         run.tags = tuple(tag.decode("utf-8", "backslashreplace") for tag in tags)
         if 4 in by_number:
-            _update(config, by_number[4])
+            settings.append(by_number[4])
 
     def _rows(self, run: ForeignRun) -> Iterator[Row]:
         run.left_out.clear()
@@ -110,6 +112,9 @@ class Wandb:
                         yield from _system(data)
                     elif number == _RUN:
                         start = moment(first(data, 17))
+                        _settings(first(data, 4))
+                    elif number == _CONFIG:
+                        _settings(data)
                     elif number == _EXIT:
                         run.status = "finished" if signed(first(data, 1)) == 0 else "crashed"
                     elif number in _SKIPPED:
@@ -234,14 +239,21 @@ def _histogram(value: dict[str, Any]) -> Histogram | None:
         return None
 
 
-def _update(config: dict[str, Any], data: bytes) -> None:
-    """Apply one record of the configuration to it."""
-    for number, value in fields(data):
-        if number != 1 or not isinstance(value, bytes):
-            continue
-        names, content = _item(value)
-        if names and names[0] != "_wandb":
-            _put(config, names, content)
+def _config_of(updates: list[bytes]) -> dict[str, Any]:
+    """The configuration after its records, in their order."""
+    config: dict[str, Any] = {}
+    for data in updates:
+        with contextlib.suppress(BadMessage):  # counted when the rows are read
+            for names, content in _settings(data):
+                _put(config, names, content)
+    return config
+
+
+def _settings(data: int | bytes | None) -> list[tuple[list[str], Any]]:
+    """(names, value) of each setting in a record of the configuration, without wandb's own."""
+    updates = [value for number, value in fields(data) if number == 1] if isinstance(data, bytes) else []
+    items = [_item(value) for value in updates if isinstance(value, bytes)]
+    return [(names, value) for names, value in items if names and names[0] != "_wandb"]
 
 
 def _system(data: bytes) -> Iterator[Row]:
