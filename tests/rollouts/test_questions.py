@@ -19,6 +19,7 @@ from rollbook.cli.app import app
 from rollbook.errors import BadInput, UnknownKey
 
 DOCS = Path(__file__).parents[2] / "docs" / "rollouts.md"
+PAGE = Path(__file__).parents[2] / "dashboard" / "src" / "pages" / "rollouts"
 
 
 @pytest.fixture(scope="module")
@@ -166,7 +167,9 @@ def test_the_table_of_the_docs_names_every_question_once_with_its_command_and_pl
         r"^\|[^|]+\| `rollbook rollouts last(?:` or `…)? (\w+)[^|]*\| `([^|]+)` \| (.+) \|$", DOCS.read_text(), re.M
     )
     assert [question for question, _python, _place in table] == list(RolloutQueries.QUESTIONS)
+    page = "".join(file.read_text("utf-8") for file in PAGE.glob("*.tsx"))
     own = {"history": "book.rollout(id).history()", "prompts": "book.rollout_prompts()"}
     for question, python, place in table:
         assert python == own.get(question, f'book.rollout_answer("{question}")')
-        assert place
+        heading = place.partition(":")[2].partition(";")[0].strip() or place
+        assert re.search(rf"\b{re.escape(heading)}\b", page), place

@@ -13,7 +13,7 @@ _EMPTY = {
     "prompts": "no rollout was logged with its prompt",
     "groups": "of each group with a fate, at least one rollout was trained on with an advantage other than 0",
     "staleness": "no fate was reported with its staleness: trained(…, trained_version=…)",
-    "gaps": "no fate was reported with gap_max: trained(…, gap_max=…)",
+    "gaps": "no fate has its gap: trained(…, trainer_logprobs=…) of turns with logprobs, or trained(…, gap_max=…)",
     "tokens": "no tokens have log-probabilities of both: turn(…, logprobs=…), trained(…, trainer_logprobs=…)",
     "tools": "no turn has the role tool",
     "time": "no rollout was logged with its seconds: in the model, in tools, for the reward, in a queue",
