@@ -72,12 +72,18 @@ _TOKENS = f"""{_CELLS.format(kept="materialized")}
   from cells where not isnan(gap) group by 1 order by gap_max desc, token"""
 _HAS_TRAINER = "select 1 from tokens where trainer_logprobs is not null limit 1"
 _KNOWN = "gap_max is not null and not isnan(gap_max)"
-_REPORTED = f"""select rollout_id from fates semi join (select rollout_id from tokens where turn is not null)
-    using (rollout_id) where {_KNOWN} group by 1 order by max(gap_max) desc, 1"""
 # Of a rollout that is used twice, one gap may be reported and the other not.
-_UNREPORTED = f"""select rollout_id from (select distinct rollout_id from tokens where turn is null) t
-  where rollout_id not in (select rollout_id from fates where {_KNOWN} and rollout_id is not null)
-    or rollout_id in (select rollout_id from fates where not ({_KNOWN}))"""
+_RANKED = f"""with t as materialized (select rollout_id, bool_or(turn is not null) as has_turns,
+    bool_or(turn is null) as has_late from tokens group by 1),
+  f as (select rollout_id, max(gap_max) filter ({_KNOWN}) as most, bool_or(not ({_KNOWN})) as lacks_one
+    from fates semi join t using (rollout_id) group by 1),
+  r as (select rollout_id, case when has_turns then most end as most,
+      has_late and (f.most is null or lacks_one) as is_unreported,
+      row_number() over (order by case when has_turns then most end desc nulls last, rollout_id) as place
+    from t left join f using (rollout_id))
+  select rollout_id, most is not null and place <= $first as is_first, is_unreported from r
+  where is_unreported or (most is not null and place <= $first)
+  order by is_first desc, place limit $first + {_MOST_BY_NAME}"""
 _HAS_SAMPLER = "select 1 from tokens where sampler_logprobs is not null limit 1"
 _COMPUTED = f"""{_CELLS.format(kept="not materialized")} select rollout_id from cells where not isnan(gap) group by 1
   order by max(abs(gap)) desc, 1"""
@@ -128,19 +134,25 @@ def worst_tokens(
     query = _TOKENS if limit is None else f"{_TOKENS} limit {limit}"
     first, more = _MOST_UNUSUAL
 
-    def names(ranking: pa.Table) -> list[str]:
-        return [str(name) for name in ranking["rollout_id"].to_pylist()]
+    def names(ranking: pa.Table, which: str = "") -> list[str]:
+        rows = ranking.to_pylist()
+        return [str(row["rollout_id"]) for row in rows if not which or row[which]]
 
     def of(ids: list[str]) -> str:
         return f"rollout_id in ({', '.join(map(literal, ids)) or 'null'})"
 
-    chosen, unreported = names(ask(f"{_REPORTED} limit {first}")), names(ask(f"{_UNREPORTED} limit {_MOST_BY_NAME}"))
+    def ranked(most: int) -> pa.Table:
+        return ask(_RANKED.replace("$first", str(most)))
+
+    ranking = ranked(first)
+    chosen, unreported = names(ranking, "is_first"), names(ranking, "is_unreported")
     if unreported and ask(_HAS_SAMPLER).num_rows:  # they may have larger ones
         computed = f"{_COMPUTED} limit {first}"
-        chosen += names(ask(computed) if len(unreported) == _MOST_BY_NAME else among(computed, of(unreported)))
+        are_all = ranking.num_rows < first + _MOST_BY_NAME
+        chosen += names(among(computed, of(unreported)) if are_all else ask(computed))
     found = among(query, of(chosen))
     if not found.num_rows and ask(_HAS_TRAINER).num_rows:
-        found = among(query, of(names(ask(f"{_REPORTED} limit {more}"))))
+        found = among(query, of(names(ranked(more), "is_first")))
         found = found if found.num_rows else among(query, of(names(ask(f"{_COMPUTED} limit {first}"))))
     return found
 
