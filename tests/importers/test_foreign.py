@@ -170,6 +170,15 @@ def test_ls_reads_as_many_runs_of_other_tools_as_it_lists_and_compare_all(study:
     assert rollbook.open(study, newest=0).unread == 0
 
 
+@pytest.mark.long
+def test_the_last_of_many_runs_is_shown_before_all_are_read(study: Path) -> None:
+    for n in range(104):
+        os.utime(add_events(study / "many" / f"run_{n}", 3), (1.8e9 + n, 1.8e9 + n))
+    shown = CliRunner().invoke(app, ["show", "last", "--dir", str(study)])
+    assert shown.exit_code == 0, shown.output
+    assert rollbook.open(study, newest=0).unread == 7
+
+
 def test_a_run_of_another_tool_is_never_seen_half_read(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = Path(str(follow(study, waits=True)))
     seen = []

@@ -123,7 +123,7 @@ def _meant(
     """The runs that a word names; for "last", all candidates."""
     from rollbook.errors import RunNotFound
 
-    runs = _looked_up(word, root, newest)
+    runs = _looked_up(word, root, _MOST_TRIED if word == "last" and not where else newest)
     if not len(runs) and not may_be_none:
         raise RunNotFound(add_what_is_there(f"there is no run below {word or root}", runs))
     chosen = runs.where(where) if where and len(runs) else runs
@@ -143,7 +143,7 @@ def _looked_up(word: str, root: str, newest: int | None) -> RunSet:
         return open_runs(word, newest=newest)
     if is_folder and not os.path.isdir(root):
         return open_runs(word, newest=newest)
-    runs = _below(root, None if word else newest)
+    runs = _below(root, newest if word in ("", "last") else None)
     if not word or (word == "last" and not any(map(_is_called_last, runs.rows()))):
         return runs
     try:
