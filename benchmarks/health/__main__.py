@@ -8,6 +8,8 @@ python -m benchmarks.health --score FOLDER --after     each after five healthy t
 python -m benchmarks.health --score FOLDER --write docs  both, in health-matrix.md and between the marks of health.md;
                                                        their scores are kept in benchmarks/health/scores.jsonl.gz
 python -m benchmarks.health --kept --write docs        the same from these scores; no rule is asked
+python -m benchmarks.health --ceiling FOLDER           what an oracle could name that knows the healthy returns of each
+                                                       task, beside what the rules name (of the kept scores)
 python -m benchmarks.health --ship FOLDER              the healthy trainings of rollbook.testing.measure_rule
 python -m benchmarks.health --runs FOLDER --to RUNS    run folders of the trainings in FOLDER, of project "health"
 python -m benchmarks.health --peers FOLDER             other monitors on the held-out part (needs ray and SB3)
@@ -40,6 +42,7 @@ def main() -> None:
     parser.add_argument("--make", type=Path, metavar="FOLDER")
     parser.add_argument("--score", type=Path, metavar="FOLDER")
     parser.add_argument("--kept", action="store_true", help="write from the scores that are kept")
+    parser.add_argument("--ceiling", type=Path, metavar="FOLDER", help="what an oracle of the returns could name")
     parser.add_argument("--ship", type=Path, metavar="FOLDER", help="write rollbook's healthy trainings for tests")
     parser.add_argument("--runs", type=Path, metavar="FOLDER", help="make run folders of its trainings")
     parser.add_argument("--to", type=Path, metavar="RUNS", default=Path("runs"), help="where --runs makes them")
@@ -68,6 +71,12 @@ def main() -> None:
         from benchmarks.health.peers import table
 
         print(table(given.peers))
+    if given.ceiling:
+        from benchmarks.health.ceiling import ceiling
+
+        for part, (hold_out, without, after) in PARTS.items():
+            if hold_out is given.hold_out and after and not without:
+                print(f"{part}:\n\n{ceiling(given.ceiling, kept(_KEPT)[part])}")
     if given.ship:
         from rollbook.testing.healthy import PATH
 
@@ -91,8 +100,9 @@ def main() -> None:
         for run in runs if given.verbose else ():
             if run.said if run.fault == "healthy" else run.is_harmful and not run.named():
                 print(f"{run.name} ({run.config['outcome']}): {'; '.join(run.messages) or 'nothing said'}")
-    if not (given.make or given.score or given.runs or given.peers or given.ship or (given.kept and given.write)):
-        parser.error("--make FOLDER, --score FOLDER, --runs FOLDER, --peers FOLDER, --ship FOLDER, --kept --write DOCS")
+    asked = (given.make, given.score, given.runs, given.peers, given.ceiling, given.ship, given.kept and given.write)
+    if not any(asked):
+        parser.error("--make, --score, --runs, --peers, --ceiling, --ship with a FOLDER, or --kept --write DOCS")
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ class Group:
     def name(self) -> str:
         """What its files are called; chance comes from it, too."""
         words = (self.training.algorithm, self.training.task.lower(), self.fault, self.strength)
-        return "-".join(filter(None, (*words, "held-out-6" if self.is_held_out else "")))  # the first five were scored
+        return "-".join(filter(None, (*words, "held-out-7" if self.is_held_out else "")))  # the first six were scored
 
 
 def plan(held_out: bool = False, cut: bool = False) -> Iterator[Group]:

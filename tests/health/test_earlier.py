@@ -78,13 +78,23 @@ def five(project: Path, **more: Any) -> None:
 def test_returns_far_below_the_lowest_of_five_are_reported_with_all_that_was_compared(tmp_path: Path) -> None:
     five(tmp_path)
     (alert,) = heard(tmp_path, [float(i % 2) for i in range(100)])
-    # The mean stays 0.5. The lowest has m - 10.5 after m returns; gain 80, width 4: room 42. Below from m = 55 on.
-    assert (alert.level, alert.clocks) == ("warn", {"env_step": 10 * 59})
-    assert alert.evidence["earlier"] == {f"id{n}": 49.5 + n for n in (0, 1, 2, 3, 4)}
-    assert (alert.evidence["gain"], alert.evidence["limit"], alert.evidence["now"]) == (80.0, 7.5, 0.5)
-    assert "at env_step 590, the last 20 returns are 0.5 on average; those of 5 earlier runs" in alert.message
-    assert "were 49.5 or more from there on" in alert.message
+    # The mean stays 0.5. The lowest has m - 10.5 after m returns; 35 % of its gain are 28, 65 % of their width are 2.6.
+    # Below from m = 40 on.
+    assert (alert.level, alert.clocks) == ("warn", {"env_step": 10 * 39})
+    assert alert.evidence["earlier"] == {f"id{n}": 29.5 + n for n in (0, 1, 2, 3, 4)}
+    assert [alert.evidence[name] for name in ("gain", "width", "limit", "now")] == [80.0, 4.0, 1.5, 0.5]
+    assert "at env_step 390, the last 20 returns are 0.5 on average; those of 5 earlier runs" in alert.message
+    assert "were 29.5 or more from there on" in alert.message
     assert all(f"id{n}" in alert.message for n in range(5))
+
+
+def test_returns_below_the_lowest_by_less_than_the_five_ever_differed_or_gained_are_not_reported(
+    tmp_path: Path,
+) -> None:
+    for n in range(5):
+        leave(tmp_path, n, [min(100.0, (1.0 + 0.2 * n) * i) for i in range(200)])
+    for end, alerts in ((75.0, 0), (60.0, 1)):  # 35 % of 83, which the last one gains, are 29
+        assert len(heard(tmp_path, [min(end, 2.0 * i) for i in range(200)])) == alerts
 
 
 def test_a_value_outside_all_that_five_had_near_this_step_is_reported_with_what_they_had(tmp_path: Path) -> None:

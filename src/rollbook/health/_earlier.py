@@ -67,35 +67,36 @@ class EarlierRun(Earlier):
 
     Attributes:
       gain: how far its mean return rose above the first one.
+      steps: the readings of the points of its curve.
       other: the reading at its first return that was not like those before; None if there was none.
     """
 
-    __slots__ = ("_least", "_means", "_steps", "gain", "other")
+    __slots__ = ("_least", "_means", "gain", "other", "steps")
     rule = "below_earlier"
 
     def __init__(self, run_id: str, memory: Mapping[str, Any]) -> None:
         """See `Earlier`."""
         super().__init__(run_id, memory)
         points = [*memory["points"], *([memory["newest"]] if memory["newest"] else [])][: _MOST_POINTS + 1]
-        self._steps = [_number(step) for step, _mean in points]
+        self.steps = [_number(step) for step, _mean in points]
         self._means = [_number(mean) for _step, mean in points]
         self._least = list(accumulate(reversed(self._means), min))[::-1]
-        if not points or self._steps != sorted(self._steps):
+        if not points or self.steps != sorted(self.steps):
             raise ValueError("no curve")
         self.gain = _number(memory["best"]) - _number(memory["start"])
         self.other = None if memory["other"] is None else _number(memory["other"])
 
     def at(self, step: float) -> float | None:
         """The mean return at a reading of the clock, between two points on the line; None before the first one."""
-        i = bisect_right(self._steps, step)
-        if not i or i == len(self._steps):
+        i = bisect_right(self.steps, step)
+        if not i or i == len(self.steps):
             return self._means[i - 1] if i else None
-        (first, last), (low, high) = self._steps[i - 1 : i + 1], self._means[i - 1 : i + 1]
+        (first, last), (low, high) = self.steps[i - 1 : i + 1], self._means[i - 1 : i + 1]
         return low + (high - low) * (step - first) / (last - first)
 
     def least_from(self, step: float) -> float:
         """The lowest mean return from a reading of the clock on."""
-        i = bisect_right(self._steps, step)
+        i = bisect_right(self.steps, step)
         return self._least[max(0, i - 1)]
 
 
@@ -150,6 +151,16 @@ def find(kind: type[Known], run: RunInfo, began: float, clock: str, given: Itera
         if other.id != run.id and other.ended < began and other.clock == clock:
             found.setdefault(other.id if other.seed is None else other.seed, other)
     return tuple(found.values())[:FEWEST] if len(found) >= FEWEST else ()
+
+
+def widest(runs: Sequence[EarlierRun]) -> float:
+    """The largest distance between the mean returns of runs at one reading of the clock that all of them reached."""
+    width = 0.0
+    for step in runs[0].steps if runs else ():
+        then = [value for run in runs if step <= run.steps[-1] and (value := run.at(step)) is not None]
+        if len(then) == len(runs):
+            width = max(width, max(then) - min(then))
+    return width
 
 
 def named(runs: Sequence[Earlier]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from rollbook.errors import BadInput
-from rollbook.health._earlier import FEWEST, EarlierRun, find, kin, named
+from rollbook.health._earlier import FEWEST, EarlierRun, find, kin, named, widest
 from rollbook.health._returns import BLOCK, ReturnRule
 
 TYPE_CHECKING = False
@@ -20,9 +20,9 @@ _EVERY, _MOST_POINTS = 5, 64
 """Returns are judged at each fifth, by the sums of the last four fives. So many points of the curve are left for later
 runs."""
 
-_ERRORS = 4.0
-"""Standard errors of the mean of the last returns by which it lies below in any case: where nothing is gained, the
-lowest of five runs is not far from the next one by chance."""
+_ERRORS, _OF_GAIN = 4.0, 0.35
+"""Standard errors of the mean of the last returns, and share of the gain of that earlier run which gained least, by
+which it lies below in any case."""
 
 
 class BelowEarlier(ReturnRule):
@@ -30,15 +30,15 @@ class BelowEarlier(ReturnRule):
 
     The mean of the last 20 returns is compared with that of the last five earlier runs of the project that have the
     same configuration (seed aside), length and name, finished, and had no alert above a note. "warn" when it is below
-    the lowest that any of the five had from this step on, by `share` of their gain (that of the one that gained least)
-    and `share` of the distance between the lowest and the highest at the step, in `rows` judgements in a row, one each
-    five returns; and by four standard errors. With fewer earlier runs it says nothing.
+    the lowest that any of the five had from this step on, by `share` of the largest distance that the five ever had at
+    one step, 35 % of their gain (that of the one that gained least) and four standard errors, in `rows` judgements in a
+    row, one each five returns. With fewer earlier runs it says nothing.
 
     A change that is meant to lower the return is reported, too, and each run after it: put the change into the
     configuration, or `rules=["-below_earlier"]`.
 
     Args:
-      share: of their gain, and of their width.
+      share: of the largest distance between the lowest and the highest earlier run.
       rows: how many judgements in a row.
     """
 
@@ -47,12 +47,13 @@ class BelowEarlier(ReturnRule):
     given: Sequence[EarlierRun] = ()
     """Earlier runs that are known beside those in the folder of the project."""
 
-    def __init__(self, share: float = 0.5, rows: int = 2) -> None:
+    def __init__(self, share: float = 0.65, rows: int = 1) -> None:
         if not share > 0 or rows < 1:
             raise BadInput(f"rule 'below_earlier': share={share!r} must be above 0, rows={rows!r} at least 1")
         super().__init__()
         self._share, self._rows = share, rows
         self._earlier: tuple[EarlierRun, ...] | None = None
+        self._width = 0.0
 
     def open(self, run: RunInfo) -> None:
         """A run begins, or continues after a rewind."""
@@ -132,6 +133,7 @@ class BelowEarlier(ReturnRule):
                 self._earlier = (
                     find(EarlierRun, self.run, memory["began"], memory["clock"], self.given) if memory["kin"] else ()
                 )
+                self._width = widest(self._earlier)
             if self._earlier:
                 some = window[end + back - BLOCK : end + back]
                 yield from self._compare(step, mean, some, column, end - before - 1)
@@ -154,8 +156,8 @@ class BelowEarlier(ReturnRule):
         if len(then) < FEWEST:
             return
         low = min(run.least_from(step) for run in earlier)
-        gain, width = max(0.0, min(run.gain for run in earlier)), max(then) - min(then)
-        limit = low - self._share * (gain + width)
+        gain = min(run.gain for run in earlier)
+        limit = low - max(self._share * self._width, _OF_GAIN * gain)
         is_low = mean < limit and low - mean > _ERRORS * max(_error(some, mean), 1e-12 * abs(low))
         memory["low"] = memory["low"] + 1 if is_low else 0
         if mean >= low:
@@ -169,6 +171,7 @@ class BelowEarlier(ReturnRule):
                 column.where(i),
                 earlier={run.id: value for run, value in zip(earlier, then, strict=True)},
                 gain=gain,
+                width=self._width,
                 block=BLOCK,
                 limit=limit,
             )
