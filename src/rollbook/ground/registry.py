@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+_TAKES_MORE = 0x04 | 0x08
+"""Flags of code that takes *args or **options."""
+
+
 class Registry:
     """The members of one family.
 
@@ -107,6 +111,11 @@ class Registry:
 
 def options_of(made: Any) -> list[str]:
     """The parameters of a class or another callable."""
-    import inspect
+    begin, make = getattr(made, "__init__", None), getattr(made, "__new__", None)
+    code = getattr(begin, "__code__", None)
+    is_plain = type(made) is type and make == object.__new__ and not hasattr(begin, "__wrapped__")
+    if is_plain and code is not None and not code.co_flags & _TAKES_MORE:
+        return list(code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount])
+    import inspect  # with what it imports, 1 MiB of each keeper
 
     return [option for option in inspect.signature(made).parameters if option != "self"]

@@ -272,27 +272,21 @@ def run_info(run_folder: str | os.PathLike[str], x: str = "") -> RunInfo:
 
 
 def _final_mark(status: str = "finished") -> Row:
-    from rollbook.protocols import Row
+    from rollbook.ground.records import Row
 
     return Row(time.time(), {}, {}, mark="final", keys=(status,))
 
 
 def _with_resumed(info: RunInfo, resumed: bool) -> RunInfo:
-    from dataclasses import replace
-
-    return replace(info, resumed=resumed or info.resumed)
+    return info.but(resumed=resumed or info.resumed)
 
 
 def _can_go_back(sink: object) -> TypeGuard[Truncatable]:
-    from rollbook.protocols import Truncatable  # not at the top: launching a keeper loads this module
-
-    return isinstance(sink, Truncatable)
+    return hasattr(sink, "position") and hasattr(sink, "truncate")  # to import `protocols` takes 1 MiB of each keeper
 
 
 def _has_memory(sink: object) -> TypeGuard[Stateful]:
-    from rollbook.protocols import Stateful
-
-    return isinstance(sink, Stateful)
+    return hasattr(sink, "state") and hasattr(sink, "set_state")
 
 
 def _names(kinds: frozenset[type]) -> set[str]:

@@ -7,7 +7,6 @@ closed after it, so nothing is held while a run is idle. If a folder was moved a
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 from rollbook.ground.foreign import tolerating
 
@@ -32,13 +31,13 @@ class FileSink:
     accepts: frozenset[type] = frozenset()
 
     def __init__(self) -> None:
-        self._folder = Path()
+        self._folder = ""
         self._lengths: dict[str, int] = {}
         self._ready = False
 
     def open(self, run: RunInfo) -> None:
         """Find the files that an earlier attempt left. Nothing is created before the first row."""
-        self._folder = Path(run.folder)
+        self._folder = run.path
         self._ready = False
         self._lengths = {path: size for path in self._owned() if (size := self._size(path))}
         self._opened(run)
@@ -72,7 +71,7 @@ class FileSink:
         for path, length in list(self._lengths.items()):
             target = max(0, min(length, int(position.get(path, 0))))
             if target < length:
-                os.truncate(self._folder / path, target)
+                os.truncate(self._at(path), target)
             if target:
                 self._lengths[path] = target
             else:
@@ -91,9 +90,9 @@ class FileSink:
         """What `rows` add to which files. Must depend only on the rows, not on how many came in one call."""
         raise TypeError(f"{type(self).__name__} does not say what it writes")
 
-    def _whole(self, path: Path, size: int) -> int:
+    def _whole(self, path: str, size: int) -> int:
         """How many bytes of a file without a position are complete. Here: up to its last line end."""
-        with path.open("rb") as file:
+        with open(path, "rb") as file:
             end = size
             while end:
                 start = max(0, end - 65536)
@@ -118,18 +117,21 @@ class FileSink:
         if self._ready:
             return
         for path, length in list(self._lengths.items()):  # not cut back before: a torn end would spoil the next row
-            whole = self._whole(self._folder / path, length)
+            whole = self._whole(self._at(path), length)
             if whole < length:
-                os.truncate(self._folder / path, whole)
+                os.truncate(self._at(path), whole)
                 self._lengths[path] = whole
             if not whole:
                 del self._lengths[path]
         self._ready = True
         self._reread()
 
+    def _at(self, path: str) -> str:
+        return os.path.join(self._folder, path)
+
     def _size(self, path: str) -> int:
         with tolerating(FileNotFoundError):
-            return os.stat(self._folder / path).st_size
+            return os.stat(self._at(path)).st_size
         return 0
 
     def _append(self, parts: Mapping[str, Sequence[bytes]]) -> None:
@@ -139,18 +141,18 @@ class FileSink:
                 self._append_one(path, b"".join(data), lengths)
         except BaseException:
             for path, length in lengths.items():
-                os.truncate(self._folder / path, length)
+                os.truncate(self._at(path), length)
             raise
         for path, length in lengths.items():
             self._lengths[path] = length + sum(map(len, parts[path]))
 
     def _append_one(self, path: str, data: bytes, lengths: dict[str, int]) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | _BINARY | getattr(os, "O_CLOEXEC", 0)
-        target = self._folder / path
+        target = self._at(path)
         with tolerating(FileNotFoundError) as missed:
             handle = os.open(target, flags, 0o666)
         if missed:
-            target.parent.mkdir(parents=True, exist_ok=True)
+            os.makedirs(os.path.dirname(target), exist_ok=True)
             handle = os.open(target, flags, 0o666)
         try:
             lengths[path] = os.fstat(handle).st_size

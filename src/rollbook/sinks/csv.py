@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+from pathlib import Path
 from typing import Any
 
 from rollbook.sinks._files import FileSink
@@ -59,7 +60,7 @@ class Csv(FileSink):
         self._clocks = run.clocks
 
     def _owned(self) -> Iterable[str]:
-        folder = self._folder / FOLDER
+        folder = Path(self._at(FOLDER))
         if not folder.is_dir():
             return []
         return sorted(f"{FOLDER}/{file.name}" for file in folder.iterdir() if _NAME.match(file.name))
@@ -74,7 +75,7 @@ class Csv(FileSink):
             if match["part"] == "long":
                 self._long.add(match["group"])
                 continue
-            with (self._folder / path).open(newline="", encoding="utf-8", errors="replace") as file:
+            with open(self._at(path), newline="", encoding="utf-8", errors="replace") as file:
                 try:
                     parts[int(match["part"] or 1)] = tuple(next(csv.reader(file), ()))
                 except csv.Error:  # not a table (any more): begin another part

@@ -88,7 +88,7 @@ class TensorBoard(FileSink):
         self._attempt, self._last_step = 0, -1
 
     def _owned(self) -> Iterable[str]:
-        folder = self._folder / FOLDER
+        folder = Path(self._folder, FOLDER)
         if not folder.is_dir():
             return []
         files = sorted(folder.glob("events.out.tfevents.*"))
@@ -97,7 +97,7 @@ class TensorBoard(FileSink):
     def _reread(self) -> None:
         self._path = min(self._lengths, default="")
 
-    def _whole(self, path: Path, size: int) -> int:
+    def _whole(self, path: str, size: int) -> int:
         return whole_records(path, size)
 
     def _remember(self) -> object:
@@ -142,7 +142,7 @@ class TensorBoard(FileSink):
         return None
 
     def _image(self, image: Image) -> bytes | None:
-        folder = self._folder.resolve()
+        folder = Path(self._folder).resolve()
         path = (folder / image.path).resolve()
         if not path.is_relative_to(folder):  # the path comes from the run's files: it must stay inside them
             return None

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import time
-from typing import Any
 
 from rollbook.errors import UnknownOption, did_you_mean
 from rollbook.sinks._files import FileSink
@@ -13,6 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import re
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from typing import Any
 
     from rollbook.protocols import Row
 
@@ -57,11 +58,12 @@ class Text(FileSink):
         self._components: set[str] = set()
 
     def _owned(self) -> Iterable[str]:
-        log = self._folder / "log"
-        if not log.is_dir():
+        log = self._at("log")
+        if not os.path.isdir(log):
             return []
-        paths = (_path(entry.name) for entry in log.iterdir() if entry.is_dir())
-        return sorted(path for path in paths if (self._folder / path).is_file())
+        with os.scandir(log) as entries:
+            paths = [_path(entry.name) for entry in entries if entry.is_dir()]
+        return sorted(path for path in paths if os.path.isfile(self._at(path)))
 
     def _reread(self) -> None:
         self._components = {path.split("/")[1] for path in self._lengths}

@@ -12,14 +12,10 @@ its memory if that call raises: the forwarder offers the same rows again, and th
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, ClassVar
-
-from rollbook.protocols import Truncatable
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any, ClassVar
 
     from rollbook.protocols import Row, RunInfo, Sink, Value
 
@@ -43,7 +39,7 @@ class Filter:
         self.options: dict[str, Any] = {k: v for k, v in options.items() if v is not None}
         """Its options; JSON data, so `make(name, to, **options)` builds the same filter elsewhere."""
         self.accepts: frozenset[type] = to.accepts
-        if isinstance(to, Truncatable):
+        if hasattr(to, "position") and hasattr(to, "truncate"):
             # Only a filter in front of a file sink may look like one, so these are attributes, not methods of the
             # class.
             self.position = to.position
@@ -139,9 +135,9 @@ def is_number(value: object) -> bool:
 
 def with_values(row: Row, values: Mapping[str, Value]) -> Row:
     """The same row with other values."""
-    return replace(row, values=values)
+    return row.but(values=values)
 
 
 def with_keys(row: Row, keys: tuple[str, ...]) -> Row:
     """The same mark with other keys."""
-    return replace(row, keys=keys)
+    return row.but(keys=keys)

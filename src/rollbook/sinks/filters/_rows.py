@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import fields
-from typing import Any
 
+from rollbook.ground.records import Row
 from rollbook.ground.values.known import KINDS
-from rollbook.protocols import Row
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
 
     from rollbook.protocols import Value
 
@@ -39,7 +38,7 @@ def value_from_json(data: object) -> Any:
 
 def row_to_json(row: Row) -> dict[str, object]:
     """A row as plain JSON data."""
-    data = {field.name: getattr(row, field.name) for field in fields(row)}
+    data = {name: getattr(row, name) for name in row.names}
     data["clocks"] = dict(row.clocks)
     data["values"] = {key: value_to_json(value) for key, value in row.values.items()}
     data["keys"] = list(row.keys)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
-
 from rollbook.errors import BadInput, UnknownOption, did_you_mean
-from rollbook.protocols import Row
+from rollbook.ground.records import Row
 from rollbook.sinks.filters._base import Filter, with_values
 from rollbook.sinks.filters._rows import row_from_json, row_to_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from typing import Any, Literal
 
     from rollbook.protocols import Sink
 
