@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from benchmarks.health.ceiling import oracle
 from benchmarks.health.faults import FAULTS, TRAININGS
 from benchmarks.health.runs import make_runs
 from benchmarks.health.scoring import PARTS, Scored, earned, keep, kept, late, matrix, poisson, report, score, wilson
@@ -55,6 +58,16 @@ def test_kept_scores_give_the_same_tables_and_parts_without_them_stay_as_they_st
     assert counts.startswith(f"{held_out}:\n\n- by hand\n\n{first}:\n\n- False pages: 0 in 1")
     assert f"## {held_out}\n\n| by hand |\n\n## {first}\n\n{matrix(again[first])}\n\n### What only" in page
     assert report(again, counts, page) == (counts, page)
+
+
+def test_an_oracle_of_healthy_returns_names_what_they_show_when_they_show_it_and_nothing_else() -> None:
+    steps = np.arange(10.0, 1010.0, 10.0)
+    healthy = [(steps, np.sin(steps / 10 + n), 1000) for n in range(8)]
+    later_lost = np.where(steps > 500, -9.0, np.sin(steps / 10 + 0.5))
+    faulty = {"lost": (steps, later_lost, 1000), "as healthy": (steps, np.sin(steps / 10 + 0.5), 1000)}
+    runs = [replace(scored("policy_sign", {}), name=name, shows=510) for name in faulty]
+    best = oracle(healthy, faulty, runs)[0]
+    assert (best.soon, best.at) == (1, {"lost": 510.0})
 
 
 @pytest.mark.long
