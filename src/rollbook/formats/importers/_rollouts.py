@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rollbook.formats.importers.jsonl import JsonLines
+from rollbook.formats.importers.jsonl import JsonLines, objects
 from rollbook.ground.foreign import ours
 from rollbook.protocols import ForeignRun, Row
 
@@ -102,19 +102,8 @@ def rows_of(found: Iterable[Mapping[str, Any]]) -> Iterator[Row]:
 def records_of(file: Path, run: ForeignRun) -> Iterator[tuple[dict[str, Any], float]]:
     """The JSON objects of a file, one per line, each with the time of the file; other lines are counted."""
     try:
-        with open(file, "rb") as opened:
-            moment = os.fstat(opened.fileno()).st_mtime
-            for line in filter(bytes.strip, opened):
-                try:
-                    parsed = json.loads(line.decode("utf-8", "backslashreplace"))
-                except (ValueError, RecursionError):
-                    parsed = None
-                if isinstance(parsed, dict):
-                    yield parsed, moment
-                elif not line.endswith(b"\n"):
-                    run.leave_out("lines that are half written")
-                else:
-                    run.lose("lines that are no object")
+        moment = os.stat(file).st_mtime
+        yield from ((record, moment) for record in objects(file, run))
     except ours(OSError):
         run.lose("files that cannot be read")
 

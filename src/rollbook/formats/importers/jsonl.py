@@ -63,7 +63,7 @@ class JsonLines:
 
     def _rows(self, file: Path, run: ForeignRun) -> Iterator[Row]:
         start: float | None = None
-        for record in _objects(file, run):
+        for record in objects(file, run):
             if file.name == "result.json":
                 record.pop("config", None)
             if set(record) == {"step", "data"} and isinstance(record["data"], dict):  # verl's file logger
@@ -92,24 +92,19 @@ def _files(path: Path) -> list[Path]:
     return [path / name for name in _NAMES if (path / name).is_file()]
 
 
-def _objects(file: Path, run: ForeignRun) -> Iterator[dict[str, Any]]:
+def objects(file: Path, run: ForeignRun) -> Iterator[dict[str, Any]]:
+    """The JSON objects of a file, one per line; other lines are counted. Up to a line that is still being written."""
     with open(file, "rb") as stream:
-        while True:
-            line = stream.readline(_LONGEST_LINE)
-            if not line:
-                return
-            if not line.endswith(b"\n") and len(line) < _LONGEST_LINE:
-                record = _parsed(line)
-                if isinstance(record, dict):
-                    yield record
-                elif line.strip():
-                    run.leave_out("lines that are half written")
-                return
+        while line := stream.readline(_LONGEST_LINE):
             record = _parsed(line)
+            is_half = not line.endswith(b"\n") and len(line) < _LONGEST_LINE
             if isinstance(record, dict):
                 yield record
             elif line.strip():
-                run.lose("lines that are no JSON object")
+                count, what = (run.leave_out, "half written") if is_half else (run.lose, "no JSON object")
+                count(f"lines that are {what}")
+            if is_half:
+                return
 
 
 def _parsed(line: bytes) -> object:
@@ -146,7 +141,7 @@ def _start_of(file: Path) -> float:
     """The start of a file without times: its modification time minus the elapsed time in its last line."""
     written = os.stat(file).st_mtime
     last = 0.0
-    for record in _objects(file, ForeignRun("")):
+    for record in objects(file, ForeignRun("")):
         values: dict[str, Any] = {}
         _flatten("", record, values, ForeignRun(""))
         passed = next((values[name] for name in _ELAPSED if isinstance(values.get(name), (int, float))), 0.0)
