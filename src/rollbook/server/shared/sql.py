@@ -194,11 +194,13 @@ class _Answers:
 
     @property
     def folder(self) -> str:
-        """The folder; made at first use, and again if somebody removed it."""
+        """The folder; made at first use, and again if somebody removed it. "" if none can be made."""
         with self._lock:
             if not os.path.isdir(self._folder):
-                self._folder = tempfile.mkdtemp(prefix="rollbook-answers-")
-                atexit.register(shutil.rmtree, self._folder, ignore_errors=True)
+                self._folder = ""
+                with contextlib.suppress(OSError):
+                    self._folder = tempfile.mkdtemp(prefix="rollbook-answers-")
+                    atexit.register(shutil.rmtree, self._folder, ignore_errors=True)
             return self._folder
 
     def holds(self, path: str) -> bool:
@@ -248,7 +250,7 @@ class Locked:
         self.columns = {n: list(t.columns if isinstance(t, Scan) else t.column_names) for n, t in tables.items()}
         self._process: _Process | None = None
         self._packed: dict[str, pa.Buffer] = {}
-        self._keeps = False
+        self._place = ""
         self._usable = False
         self._until = 0.0
 
@@ -264,8 +266,8 @@ class Locked:
         self._process = _processes.take(self._limits.sql_seconds)
         self._until = time.monotonic() + self._seconds
         megabytes = max(64, self._limits.sql_bytes >> 20)
-        self._keeps = scanned
-        folders = [*self._folders, _answers.folder] if scanned else []
+        self._place = _answers.folder if scanned else ""
+        folders = [*self._folders, *filter(None, [self._place])] if scanned else []
         try:
             self._ask({"verb": "open", "megabytes": megabytes, "folders": folders, "tables": shown}, bodies)
         except BaseException:
@@ -302,7 +304,7 @@ class Locked:
           of: what the query reads: tables, and other text that it depends on.
           make: whether the answer is kept from now on; if not, it is only used if it is there.
         """
-        if not self._keeps:  # few rows
+        if not self._place:  # few rows, or no place for files
             self.view(name, query)
             return
         made_of = hashlib.blake2b(query.encode(), digest_size=16)
@@ -313,7 +315,7 @@ class Locked:
                 made_of.update(self._packed[each])
             if isinstance(table, Scan):
                 made_of.update(repr([table.queries, [_stamp(part.path) for part in table.parts]]).encode())
-        path = os.path.join(_answers.folder, f"{made_of.hexdigest()}.parquet")
+        path = os.path.join(self._place, f"{made_of.hexdigest()}.parquet")
         try:
             if not _answers.holds(path):
                 if not make:
