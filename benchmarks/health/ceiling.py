@@ -57,6 +57,12 @@ def ceiling(folder: Path, scored: Sequence[Scored]) -> str:
       folder: the set, as `training.make` left it.
       scored: what the rules said of its trainings.
     """
+    scored = [run for run in scored if (folder / f"{run.name}.jsonl").is_file()]
+    if not any(run.fault == "healthy" for run in scored):
+        raise SystemExit(
+            f"{folder} has no healthy training of which scores are kept: make them with --make, the sixth part with "
+            "--make FOLDER --hold-out --part 6"
+        )
     faulty = {
         run.name: run
         for run in scored
@@ -72,6 +78,7 @@ def ceiling(folder: Path, scored: Sequence[Scored]) -> str:
     choices = {
         key: oracle([returns[name] for name in names], {run.name: returns[run.name] for run in runs}, runs)
         for key, (names, runs) in of.items()
+        if names
     }
     at = {name: step for key, n in _spend(choices, int(BUDGET * len(healthy))).items()
           for name, step in choices[key][n].at.items()}  # fmt: skip
