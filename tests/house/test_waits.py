@@ -21,6 +21,15 @@ RUNS = {"call", "check_call", "check_output", "run"}
 CONNECTS = {"create_connection": 1, "urlopen": 2, "HTTPConnection": 2, "HTTPSConnection": 2}
 """What talks to another machine, and the place of its timeout among the arguments."""
 
+NAMES = {
+    *WAITS, *RUNS, *CONNECTS, "flock", "get", "lockf", "map", "poll", "read", "readline", "select", "shutdown",
+    "wait_for", "waitid", "waitpid",
+}  # fmt: skip
+"""The methods that `waits` knows."""
+
+LEAVES = (ast.Name, ast.Constant, ast.expr_context, ast.operator, ast.cmpop, ast.alias, ast.arg)
+"""Two of three nodes, which hold no call; an argument's annotation holds none either."""
+
 CONTEXTS = {"_current", "_stack"}
 """Variables of a context: their `get()` waits for nothing."""
 
@@ -68,14 +77,17 @@ ALLOWED: dict[str, str] = {
 def waits_without_a_deadline(source: str) -> list[tuple[str, int, str]]:
     """(function, line, call) of each wait in a module that may last for ever."""
     found: list[tuple[str, int, str]] = []
+    lines = source.splitlines()
 
     def look(node: ast.AST, function: str) -> None:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             function = node.name
         if isinstance(node, ast.Call) and waits(node):
             found.append((function, node.lineno, ast.unparse(node.func)))
-        if isinstance(node, ast.While) and "sleep(" in (loop := ast.unparse(node)) and "monotonic()" not in loop:
-            found.append((function, node.lineno, f"while {ast.unparse(node.test)}: sleep"))
+        if isinstance(node, ast.While):
+            loop = "\n".join(lines[node.lineno - 1 : node.end_lineno])
+            if "sleep(" in loop and "monotonic()" not in loop:
+                found.append((function, node.lineno, f"while {ast.unparse(node.test)}: sleep"))
         if isinstance(node, ast.With):
             for item in node.items:
                 if (
@@ -91,7 +103,8 @@ def waits_without_a_deadline(source: str) -> list[tuple[str, int, str]]:
         if isinstance(node, ast.For) and ast.unparse(node.iter).endswith((".stdout", ".stderr")):
             found.append((function, node.lineno, f"for … in {ast.unparse(node.iter)}"))
         for child in ast.iter_child_nodes(node):
-            look(child, function)
+            if not isinstance(child, LEAVES):
+                look(child, function)
 
     look(tree_of(source), "")
     return found
@@ -122,7 +135,7 @@ def waits(call: ast.Call) -> bool:
         if call.func.id == "ThreadPoolExecutor":  # the end of the program joins its threads
             return True
         return call.func.id == "wait" and "timeout" not in named and len(call.args) < 2
-    if not isinstance(call.func, ast.Attribute):
+    if not isinstance(call.func, ast.Attribute) or call.func.attr not in NAMES:
         return False
     name, whose = call.func.attr, ast.unparse(call.func.value)
     if whose == "subprocess" and name in RUNS:

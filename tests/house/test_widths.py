@@ -132,9 +132,10 @@ class Widths:
             for alias in node.names:
                 if alias.name.split(".")[0] == "rollbook":
                     yield alias.name, "", typed
+        checked = node.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING" else []
         for child in ast.iter_child_nodes(node):
-            checked = isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING" and child in node.body
-            yield from self._imports(tree, child, typed=typed or checked)
+            if not isinstance(child, ast.expr):  # no import stands in one
+                yield from self._imports(tree, child, typed=typed or child in checked)
 
     def small_files(self) -> list[str]:
         """ "<file> <- <file>" for each small file that one other file imports, and no face and no registry."""
