@@ -15,17 +15,6 @@ if TYPE_CHECKING:
     from rollbook.book.series import Series as Series
     from rollbook.book.sql import Database as Database
 
-__all__ = [
-    "Book",
-    "Database",
-    "Retention",
-    "RolloutQueries",
-    "Scan",
-    "Series",
-    "export_table",
-    "write_results",
-]
-
 __getattr__, __dir__ = attach(
     __name__,
     {

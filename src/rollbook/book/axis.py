@@ -9,12 +9,11 @@ import pyarrow as pa
 
 from rollbook.book.hosts import Host
 from rollbook.book.metrics import pivot
-from rollbook.book.read_context import Timelines
+from rollbook.book.read_context import Context
 from rollbook.ground.array_types import NDArray
 from rollbook.ground.arrow import from_numpy, take_table, to_numpy
-from rollbook.ground.manifest import Attempts
 from rollbook.ground.run_files import value_name
-from rollbook.storage import IDENTITY, History, Piece, Pieces, identity
+from rollbook.storage import IDENTITY, Piece, Pieces, identity
 
 
 class OtherHosts:
@@ -65,22 +64,17 @@ def place(
     attempt: NDArray,
     x: str,
     pieces: Pieces,
-    clocks: tuple[str, ...],
-    history: History,
-    attempts: Attempts,
-    main_writers: set[str],
+    run: Context,
     *,
     exact: bool,
-    span: tuple[float, float] = (-np.inf, np.inf),
-    others: OtherHosts | None = None,
-    remembered: Timelines | None = None,
+    span: tuple[float, float],
+    others: OtherHosts | None,
 ) -> Placed:
     """Place the rows of a wide table on the axis `x`, a clock or a key.
 
     A row without `x` gets the last earlier reading of the writer that owns `x` in the same attempt: the main writer,
     else the writer with most rows. With `exact` such a row is not placed. `others` shows which rows are of other hosts.
     Inferred readings outside `span` (low included, high excluded) may differ from the true ones, also outside of it.
-    `remembered` caches readings of the axis for further keys of the same pieces.
     """
     n = table.num_rows
     if x in table.column_names:
@@ -97,11 +91,10 @@ def place(
         return Placed(cells, there, inferred)
     times = to_numpy(table["time"])[0]
     cells = cells.copy()
-    remembered = {} if remembered is None else remembered
     asked = (x, span, tuple(map(id, pieces)))
-    if asked not in remembered:
-        remembered[asked] = timelines(pieces, x, clocks, history, attempts, main_writers, span)
-    known = remembered[asked]
+    if asked not in run.timelines:
+        run.timelines[asked] = timelines(pieces, x, run, span)
+    known = run.timelines[asked]
     for number, (known_times, readings, owner) in known.items():
         rows = np.flatnonzero(~there & (attempt == number))
         moments = times[rows]
@@ -118,13 +111,7 @@ def place(
 
 
 def timelines(
-    pieces: Pieces,
-    x: str,
-    clocks: tuple[str, ...],
-    history: History,
-    attempts: Attempts,
-    main_writers: set[str],
-    span: tuple[float, float] = (-np.inf, np.inf),
+    pieces: Pieces, x: str, run: Context, span: tuple[float, float]
 ) -> dict[int, tuple[NDArray, NDArray, str]]:
     """For each attempt: times (unix ns, increasing) and readings of `x` as its owner logged them, and the owner.
 
@@ -144,13 +131,10 @@ def timelines(
                 inside.setdefault(whose, []).append((int(seen.min()), int(seen.max())))
 
     def take(piece: Piece, blocks: list[int] | None) -> None:
-        column = _column_of(piece, x, clocks)
+        column = _column_of(piece, x, run.clocks)
         meta = piece.meta
-        if (
-            not piece.is_long
-            and None not in (meta.get("attempt"), meta.get("writer"))
-            and history.chooses_all(attempts)
-        ):
+        is_named = not piece.is_long and None not in (meta.get("attempt"), meta.get("writer"))
+        if is_named and run.history.chooses_all(run.attempts):
             table = piece.read(["time", str(column)], blocks)  # the metadata name the rows' writer
             if column in table.column_names:
                 times, (cells, valid) = to_numpy(table["time"])[0], to_numpy(table[column])
@@ -161,8 +145,8 @@ def timelines(
                 if len(cells):
                     put((int(meta["attempt"]), str(meta["writer"])), times, _counted(cells))
             return
-        table = _readings(piece, x, clocks, blocks)
-        mask = None if table is None else history.chosen(table, attempts)
+        table = _readings(piece, x, run.clocks, blocks)
+        mask = None if table is None else run.history.chosen(table, run.attempts)
         if table is None:
             return
         if mask is not None:
@@ -180,10 +164,10 @@ def timelines(
 
     left: list[tuple[Piece, str, list[int]]] = []
     for piece in pieces:
-        column = _column_of(piece, x, clocks)
+        column = _column_of(piece, x, run.clocks)
         if column is None:
             continue
-        blocks = _blocks(piece, column, span, history, attempts)
+        blocks = _blocks(piece, column, span, run)
         take(piece, blocks)
         if blocks is not None and piece.part is not None:
             left.append((piece, column, sorted(set(range(len(piece.part.row_groups))) - set(blocks))))
@@ -206,7 +190,7 @@ def timelines(
     by_attempt = {}
     for number in {number for number, _ in by_writer}:
         writers_of = [writer for own, writer in by_writer if own == number]
-        owner = max((w in main_writers, rows_of[number, w], w) for w in writers_of)[2]
+        owner = max((w in run.main_writers, rows_of[number, w], w) for w in writers_of)[2]
         times = np.concatenate([t for t, _ in by_writer[number, owner]])
         readings = np.concatenate([c for _, c in by_writer[number, owner]])
         if not bool(np.all(times[1:] >= times[:-1])):
@@ -247,27 +231,24 @@ def _readings(piece: Piece, x: str, clocks: tuple[str, ...], blocks: list[int] |
     return table.rename_columns([x if name == column else name for name in table.column_names])
 
 
-def _blocks(
-    piece: Piece, column: str, span: tuple[float, float], history: History, attempts: Attempts
-) -> list[int] | None:
+def _blocks(piece: Piece, column: str, span: tuple[float, float], run: Context) -> list[int] | None:
     """The blocks of a piece that must be read to know its readings in a span; None for all blocks."""
     part = piece.part
     if part is None or not piece.is_whole or piece.meta.get("writer") is None or piece.meta.get("attempt") is None:
         return None
-    if not history.chooses_all(attempts) or part.column_range("time", 0) is None:
+    if not run.history.chooses_all(run.attempts) or part.column_range("time", 0) is None:
         return None
     return piece.blocks_within([(column, *span)])
 
 
-def chosen_rows(
-    piece: Piece, clocks: tuple[str, ...], history: History, attempts: Attempts, *, without_at: bool = False
-) -> pa.Table:
-    """Time, clocks and identity of the chosen rows of a piece. A long row gives all its lines."""
+def chosen_rows(piece: Piece, clocks: tuple[str, ...], run: Context) -> pa.Table:
+    """Time, clocks and identity of the chosen rows of a piece, without those at a checkpoint. A long row gives all its
+    lines."""
     table = identity(piece.read(["time", *clocks, *IDENTITY]), piece.meta)
-    if without_at and piece.meta.get("at") != "":
+    if piece.meta.get("at") != "":
         ats = to_numpy(table["at"])[0]
         table = take_table(table, np.flatnonzero(np.array([not at for at in ats], dtype=bool)))
-    mask = None if history.chooses_all(attempts) else history.chosen(table, attempts)
+    mask = None if run.history.chooses_all(run.attempts) else run.history.chosen(table, run.attempts)
     return table if mask is None else take_table(table, np.flatnonzero(mask))
 
 

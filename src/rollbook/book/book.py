@@ -36,7 +36,7 @@ from rollbook.book.media_files import film_of, waiting_pixels, with_files
 from rollbook.book.metrics import all_keys
 from rollbook.book.nearest import nearest_rows, read_near, values_at
 from rollbook.book.odd_lists import odd_lists
-from rollbook.book.read_context import Context
+from rollbook.book.read_context import AxisRange, Context
 from rollbook.book.results import all_marks, results_written, summary_of
 from rollbook.book.rollout import Rollout, find_rollout
 from rollbook.book.rollout_curves import RolloutQueries
@@ -271,7 +271,7 @@ class Book(RunFields):
           UnknownKey: no such key or axis.
           BadInput: points below 1.
         """
-        return self._along("series", key, envelope, attempts, x=x, points=points, start=start, stop=stop)
+        return self._along("series", key, envelope, attempts, AxisRange(x, points, start, stop))
 
     def batch(
         self,
@@ -294,18 +294,20 @@ class Book(RunFields):
           AmbiguousKey: a canonical name that matches several keys.
           BadInput: points below 1.
         """
-        return self._along("batch", keys, batch, attempts, x=x, points=points, start=start, stop=stop, raw=raw)
+        return self._along("batch", keys, batch, attempts, AxisRange(x, points, start, stop), raw)
 
-    def _along(self, verb: str, asked: object, work: Callable[..., T], attempts: Attempts, **axis: object) -> T:
-        """Apply `work` to metrics along an axis: x, points, start and stop as in `series`, and options of `work`."""
-        points = axis["points"]
+    def _along(
+        self, verb: str, asked: object, work: Callable[..., T], attempts: Attempts, axis: AxisRange, *more: object
+    ) -> T:
+        """Apply `work` to metrics along an axis, with `more` arguments of `work`."""
+        points = axis.points
         if points is not None and (not isinstance(points, (int, np.integer)) or points < 1):
             raise BadInput(
                 f"{verb}({asked!r:.80}, points={points!r:.80}): ask for at least 1 point, or None for every row"
             )
         return self.files.read(
             ["metrics"],
-            lambda tables: work(tables["metrics"], self.context(tables["metrics"], attempts), asked, **axis),
+            lambda tables: work(tables["metrics"], self.context(tables["metrics"], attempts), asked, axis, *more),
         )
 
     def latest(self, attempts: Attempts = "effective") -> Latest:
@@ -340,13 +342,11 @@ class Book(RunFields):
                 raise UnknownKey(self._no_table(name))
             run = self.context(pieces, attempts)
             if name == "metrics":
-                return read_metrics_rows(pieces, run.clocks, run.history, attempts)
+                return read_metrics_rows(pieces, run)
             if where is None:
-                return read_table(name, pieces, run.clocks, run.history, attempts)
+                return read_table(name, pieces, run)
             column, text = where
-            return read_table(
-                name, pieces, run.clocks, run.history, attempts, lambda piece: piece.rows_with(column, text)
-            )
+            return read_table(name, pieces, run, lambda piece: piece.rows_with(column, text))
 
         return in_microseconds(self.files.read([name], work))
 

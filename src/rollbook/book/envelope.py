@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from rollbook.book.metrics import all_keys
-from rollbook.book.read_context import Context, counts
+from rollbook.book.read_context import AxisRange, Context, counts
 from rollbook.book.select import resolve_keys, select_metrics
 from rollbook.book.series import Buckets, Series, first_whole, raw_series, reduce_points, starts_between, stretch_edges
 from rollbook.errors import Damaged
@@ -40,28 +40,20 @@ _EXACT_ROWS = 1 << 18
 _TIME = "time"
 
 
-def envelope(
-    pieces: Pieces,
-    run: Context,
-    key: str,
-    *,
-    x: str | None,
-    points: int | None,
-    start: float | None,
-    stop: float | None,
-) -> Series:
+def envelope(pieces: Pieces, run: Context, key: str, asked: AxisRange) -> Series:
     """See `Book.series`."""
+    points, start, stop = asked.points, asked.start, asked.stop
     labels = all_keys(pieces, run.clocks)
     (key,) = resolve_keys([key], labels, run.path)
     mine = [piece for piece in pieces if key in piece.meta["keys"]]
-    axis = x if x is not None else usual_axis(mine, run, key)
+    axis = asked.x if asked.x is not None else usual_axis(mine, run, key)
     if points is None or sum(piece.rows for piece in mine) <= max(points, 1):
-        rows = as_they_lie(mine, run, [key], axis, start, stop)
+        rows = as_they_lie(mine, run, [key], axis, asked)
         if rows is not None:
             return raw_series(rows[0], rows[1][key], axis)
-        return raw_series(*_raw(pieces, run, key, labels[key], axis, start, stop), axis)
+        return raw_series(*_raw(pieces, run, key, labels[key], axis, asked), axis)
     if axis not in (*run.clocks, _TIME) or not all(_knows(piece, axis, run, key) for piece in mine):
-        xs, values = _raw(pieces, run, key, labels[key], axis, start, stop)
+        xs, values = _raw(pieces, run, key, labels[key], axis, asked)
         if len(xs) <= points:
             return raw_series(xs, values, axis)
         return reduce_points(Buckets.of_rows(xs, values), points, axis, start, stop)
@@ -138,7 +130,7 @@ def _few_lines(piece: Piece, run: Context, key: str) -> Lines | None:
 
 
 def as_they_lie(
-    pieces: Pieces, run: Context, keys: Sequence[str], axis: str, start: float | None, stop: float | None
+    pieces: Pieces, run: Context, keys: Sequence[str], axis: str, asked: AxisRange
 ) -> tuple[NDArray, dict[str, NDArray]] | None:
     """(x, {key: values}) of every row if sealed parts hold them in order of a clock that all of them know, else None.
 
@@ -165,8 +157,8 @@ def as_they_lie(
     x = places[0] if len(places) == 1 else np.concatenate(places)
     if not bool(np.all(x[1:] > x[:-1])):
         return None  # rows of the same x are ordered by time
-    first = 0 if start is None else int(np.searchsorted(x, start))
-    last = len(x) if stop is None else max(first, int(np.searchsorted(x, stop)))
+    first = 0 if asked.start is None else int(np.searchsorted(x, asked.start))
+    last = len(x) if asked.stop is None else max(first, int(np.searchsorted(x, asked.stop)))
     whole = {key: own[0] if len(own) == 1 else np.concatenate(own) for key, own in parts.items()}
     return x[first:last], {key: values[first:last] for key, values in whole.items()}
 
@@ -212,15 +204,13 @@ def _lines_as_they_lie(piece: Piece, run: Context, keys: Sequence[str], axis: st
     return None if readings is None else (readings, of_keys)
 
 
-def _raw(
-    pieces: Pieces, run: Context, key: str, label: str, axis: str, start: float | None, stop: float | None
-) -> tuple[NDArray, NDArray]:
+def _raw(pieces: Pieces, run: Context, key: str, label: str, axis: str, asked: AxisRange) -> tuple[NDArray, NDArray]:
     """(x, value) of every row, in order of the axis."""
     if axis == _TIME:
-        table = select_metrics(pieces, run, [key], since=start, until=stop)
+        table = select_metrics(pieces, run, [key], since=asked.start, until=asked.stop)
         xs = to_numpy(table["time"])[0] / 1e9
     else:
-        table = select_metrics(pieces, run, [key], x=axis, start=start, stop=stop)
+        table = select_metrics(pieces, run, [key], x=axis, start=asked.start, stop=asked.stop)
         cells = to_numpy(table[_label(axis, table.column_names)])[0]
         xs = cells.astype(np.int64) if cells.dtype == bool else cells
     values, valid = to_numpy(table[label])

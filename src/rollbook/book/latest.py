@@ -67,7 +67,7 @@ def _of_rows(
     piece: Piece, run: Context, labels: dict[str, str]
 ) -> list[tuple[tuple[int, int], str, object, dict[str, int]]]:
     entries: list[tuple[tuple[int, int], str, object, dict[str, int]]] = []
-    for wide in wide_metrics([piece], None, run.clocks, run.history, run.attempts):
+    for wide in wide_metrics([piece], None, run):
         table = wide.table
         times = to_numpy(table["time"])[0]
         names = set(table.column_names)

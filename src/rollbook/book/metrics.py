@@ -9,6 +9,7 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from rollbook.book.read_context import Context
 from rollbook.ground.array_types import NDArray
 from rollbook.ground.arrow import (
     TIME,
@@ -20,9 +21,8 @@ from rollbook.ground.arrow import (
     to_numpy,
     without_dictionaries,
 )
-from rollbook.ground.manifest import Attempts
 from rollbook.ground.run_files import value_name
-from rollbook.storage import IDENTITY, History, Piece, Pieces, identity
+from rollbook.storage import IDENTITY, Piece, Pieces, identity
 
 Within: TypeAlias = Sequence[tuple[str, float, float]]
 """(column, low, high): only rows with low <= column < high are needed; times in unix ns."""
@@ -48,36 +48,26 @@ class Wide:
 def wide_metrics(
     pieces: Pieces,
     keys: Sequence[str] | None,
-    clocks: tuple[str, ...],
-    history: History,
-    attempts: Attempts,
+    run: Context,
     *,
     with_identity: bool = False,
     within: Within = (),
 ) -> list[Wide]:
-    """The chosen rows of each piece that has one of `keys`, as wide tables (not yet in order).
+    """The rows of each piece that the run counts and that have one of `keys`, as wide tables (not yet in order).
 
     Args:
       within: needed ranges of columns; blocks without such rows are not read. Other rows may be returned, too.
     """
     tables = []
     for piece in pieces:
-        wide = _wide(piece, keys, clocks, history, attempts, with_identity, within)
+        wide = _wide(piece, keys, run, with_identity, within)
         if wide is not None and wide.table.num_rows:
             tables.append(wide)
     return tables
 
 
-def _wide(
-    piece: Piece,
-    keys: Sequence[str] | None,
-    clocks: tuple[str, ...],
-    history: History,
-    attempts: Attempts,
-    with_identity: bool,
-    within: Within,
-) -> Wide | None:
-    meta = piece.meta
+def _wide(piece: Piece, keys: Sequence[str] | None, run: Context, with_identity: bool, within: Within) -> Wide | None:
+    meta, clocks = piece.meta, run.clocks
     asked = set(keys or ())
     own = meta["keys"] if keys is None else [key for key in meta["keys"] if key in asked]
     if not own:
@@ -85,7 +75,7 @@ def _wide(
     blocks = piece.blocks_within(within)
     if blocks == []:
         return None
-    everything = history.chooses_all(attempts)
+    everything = run.history.chooses_all(run.attempts)
     needs_identity = with_identity or not everything
     own_clocks = [clock for clock in clocks if clock in meta["clocks"]]
     shared = ["time", *own_clocks, *(IDENTITY if needs_identity or piece.is_long else ())]
@@ -97,7 +87,7 @@ def _wide(
     if needs_identity:
         table = identity(table, meta)
     if not everything:
-        mask = history.chosen(table, attempts)
+        mask = run.history.chosen(table, run.attempts)
         if mask is not None and not mask.all():
             table = take_table(table, np.flatnonzero(mask))
     if piece.is_long:

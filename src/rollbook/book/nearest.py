@@ -26,7 +26,7 @@ def read_near(table: str, pieces: Pieces, run: Context, clock: str, value: int, 
         sum(piece.rows for piece in pieces) < TUNING.near_rows
         and sum(piece.bytes for piece in pieces) < TUNING.near_bytes
     ):
-        return read_table(table, pieces, run.clocks, run.history, run.attempts)
+        return read_table(table, pieces, run)
     everything = run.history.chooses_all(run.attempts)
     best: list[tuple[float, int, int, int]] = []  # (distance, piece, block, row in block)
     blocks = [
@@ -61,7 +61,7 @@ def read_near(table: str, pieces: Pieces, run: Context, clock: str, value: int, 
         ]
         return join_tables(tables) if tables else None
 
-    return read_table(table, pieces, run.clocks, run.history, run.attempts, pick)
+    return read_table(table, pieces, run, pick)
 
 
 def _smallest(distances: NDArray, rows: int) -> NDArray:

@@ -41,6 +41,21 @@ class Context:
     timelines: Timelines = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class AxisRange:
+    """What is asked of an axis: `start` <= x < `stop`, in at most `points` points; see `Book.series`."""
+
+    x: str | None = None
+    points: int | None = None
+    start: float | None = None
+    stop: float | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether neither end is limited."""
+        return self.start is None and self.stop is None
+
+
 def counts(piece: Piece, run: Context) -> bool | None:
     """Whether all rows of a piece are chosen (True), none (False), or some (None)."""
     if run.history.chooses_all(run.attempts):

@@ -150,7 +150,7 @@ def _length(book: MeasuredRun) -> dict[str, object]:
         known = {n: counts(piece, run) for n, piece in enumerate(pieces)}
         some = [piece for n, piece in enumerate(pieces) if known[n] is None]
         rows = sum(piece.rows for n, piece in enumerate(pieces) if known[n])
-        return rows + (read_table("episodes", some, run.clocks, run.history, "effective").num_rows if some else 0)
+        return rows + (read_table("episodes", some, run).num_rows if some else 0)
 
     episodes = book.files.read(["episodes"], work)
     ended = [attempt for attempt in book.info.get("attempts", ()) if attempt.get("started") and attempt.get("ended")]
@@ -184,8 +184,7 @@ def all_marks(book: StoredRun) -> list[dict[str, Any]]:
     """See `Book.marks`."""
 
     def work(tables: dict[str, Pieces]) -> list[dict[str, Any]]:
-        run = book.context(tables["marks"], "all")
-        table = read_table("marks", tables["marks"], run.clocks, run.history, "all")
+        table = read_table("marks", tables["marks"], book.context(tables["marks"], "all"))
         return table.drop_columns(["time"]).to_pylist() if table.num_rows else []
 
     marks = book.files.read(["marks"], work)

@@ -55,7 +55,7 @@ def _extend(
     last = cut["time"]
     later: list[tuple[NDArray, NDArray, NDArray]] = []  # times, lanes and numbers of the rows of the writer that saved
     for piece in pieces:
-        rows = chosen_rows(piece, clocks, run.history, "effective", without_at=True)
+        rows = chosen_rows(piece, clocks, run)
         times, attempts = to_numpy(rows["time"])[0], to_numpy(rows["attempt"])[0]
         after = np.flatnonzero((attempts == attempt) & (times > cut["time"]))
         if not len(after):
@@ -89,7 +89,7 @@ def _find(book: StoredRun, tables: dict[str, Pieces], clock: str, value: int) ->
         if clock not in piece.meta["clocks"]:
             continue
         # A late row of a checkpoint's scope does not show where the run was when it was written.
-        rows = chosen_rows(piece, run.clocks, run.history, "effective", without_at=True)
+        rows = chosen_rows(piece, run.clocks, run)
         if clock not in rows.column_names or not rows.num_rows:
             continue
         readings, valid = to_numpy(rows[clock])
@@ -116,7 +116,7 @@ def _find(book: StoredRun, tables: dict[str, Pieces], clock: str, value: int) ->
     for piece in pieces:
         if piece.meta.get("writer") not in (None, writer):
             continue
-        rows = chosen_rows(piece, (), run.history, "effective", without_at=True)
+        rows = chosen_rows(piece, (), run)
         mine = np.array([str(w) == writer for w in to_numpy(rows["writer"])[0]], dtype=bool)
         mine &= to_numpy(rows["time"])[0] <= time_ns
         numbers, seqs = to_numpy(rows["lane"])[0][mine], to_numpy(rows["seq"])[0][mine]

@@ -73,8 +73,7 @@ class Stream:
                 found.append(0 if rows is None else rows.num_rows)
                 return rows
 
-            run = self._run
-            rows = read_table(self._table, self._parts(), run.clocks, run.history, run.attempts, pick)
+            rows = read_table(self._table, self._parts(), self._run, pick)
             if sum(found) != piece.rows:
                 raise
             return _without_zone(rows)
@@ -263,10 +262,7 @@ def _condition(piece: Piece, run: Context) -> str | None:
 
 
 def _rest(table: str, pieces: Pieces, run: Context) -> pa.Table:
-    if table == "metrics":
-        rows = read_metrics_rows(pieces, run.clocks, run.history, run.attempts)
-    else:
-        rows = read_table(table, pieces, run.clocks, run.history, run.attempts)
+    rows = read_metrics_rows(pieces, run) if table == "metrics" else read_table(table, pieces, run)
     return _without_zone(rows)
 
 

@@ -56,9 +56,7 @@ def select_metrics(
     asked_keys = None if keys is None else names
     hosts = {} if x is None or exact else run.hosts()
     several = len({host.clock for host in hosts.values()}) > 1
-    wides = wide_metrics(
-        pieces, asked_keys, run.clocks, run.history, run.attempts, within=within, with_identity=several
-    )
+    wides = wide_metrics(pieces, asked_keys, run, within=within, with_identity=several)
     table, attempt = joined(wides, columns if keys is not None else sorted(columns), run.clocks)
     writers = None
     if several:
@@ -73,20 +71,8 @@ def select_metrics(
     if x is None:
         return _as_asked(_without_unknown(in_order(_rows(table, mask), None), run.clocks, ""), aliases, plain)
     axis = labels[axis_key] if axis_key is not None else x
-    placed = place(
-        table,
-        attempt,
-        axis,
-        pieces,
-        run.clocks,
-        run.history,
-        run.attempts,
-        set(run.main_writers),
-        exact=bool(exact),
-        span=span,
-        others=None if writers is None else OtherHosts(writers, hosts, by_time=exact is False),
-        remembered=run.timelines,
-    )
+    others = None if writers is None else OtherHosts(writers, hosts, by_time=exact is False)
+    placed = place(table, attempt, axis, pieces, run, exact=bool(exact), span=span, others=others)
     mask &= placed.there
     if start is not None:
         mask &= placed.x >= start

@@ -13,7 +13,6 @@ from rollbook.book.read_context import Context
 from rollbook.ground.array_types import NDArray
 from rollbook.ground.arrow import TIME, any_column, join_tables, take_table, without_dictionaries
 from rollbook.ground.describe import histogram_of
-from rollbook.ground.manifest import Attempts
 from rollbook.ground.run_files import RESERVED
 from rollbook.ground.tables import table_of
 from rollbook.storage import IDENTITY, History, Piece, Pieces, identity
@@ -24,12 +23,7 @@ _KINDS = {"text": _TEXT, "number": _NUMBER, "integer": _INT, "boolean": _BOOL, "
 
 
 def read_table(
-    name: str,
-    pieces: Pieces,
-    clocks: tuple[str, ...],
-    history: History,
-    attempts: Attempts,
-    pick: Callable[[Piece], pa.Table | None] = Piece.read,
+    name: str, pieces: Pieces, run: Context, pick: Callable[[Piece], pa.Table | None] = Piece.read
 ) -> pa.Table:
     """All chosen rows of a table in time order: time, known clocks, the identity columns, then the logged values.
 
@@ -42,9 +36,9 @@ def read_table(
         if picked is None:
             continue
         table = identity(picked, piece.meta)
-        mask = None if history.chooses_all(attempts) else history.chosen(table, attempts)
-        if mask is not None and name == "checkpoints" and attempts == "effective":
-            mask = _of_checkpoints(table, mask, history)
+        mask = None if run.history.chooses_all(run.attempts) else run.history.chosen(table, run.attempts)
+        if mask is not None and name == "checkpoints" and run.attempts == "effective":
+            mask = _of_checkpoints(table, mask, run.history)
         if mask is not None and not mask.all():
             table = take_table(table, np.flatnonzero(mask))
         tables.append(table)
@@ -56,7 +50,7 @@ def read_table(
     for column, kind in fixed.items():
         if column not in table.column_names and f"value/{column}" not in table.column_names:
             table = table.append_column(column, pa.nulls(table.num_rows, kind))
-    return in_order(_tidy(table, clocks), None)
+    return in_order(_tidy(table, run.clocks), None)
 
 
 def count_rows(pieces: Pieces, run: Context) -> int:
@@ -87,11 +81,11 @@ def _of_checkpoints(table: pa.Table, mask: NDArray, history: History) -> NDArray
     return np.array([m if known[name] is None else known[name] for name, m in zip(ids, mask, strict=True)], dtype=bool)
 
 
-def read_metrics_rows(pieces: Pieces, clocks: tuple[str, ...], history: History, attempts: Attempts) -> pa.Table:
+def read_metrics_rows(pieces: Pieces, run: Context) -> pa.Table:
     """All chosen rows of metrics in time order, with the identity columns and one column per key."""
-    wides = wide_metrics(pieces, None, clocks, history, attempts, with_identity=True)
-    table, _ = joined(wides, [], clocks)
-    return in_order(_tidy(table, clocks), None)
+    wides = wide_metrics(pieces, None, run, with_identity=True)
+    table, _ = joined(wides, [], run.clocks)
+    return in_order(_tidy(table, run.clocks), None)
 
 
 def _tidy(table: pa.Table, clocks: tuple[str, ...]) -> pa.Table:

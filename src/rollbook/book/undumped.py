@@ -33,14 +33,14 @@ def read_windows(book: StoredRun) -> dict[tuple[str, str], dict[str, Window]]:
 
     def work(tables: dict[str, Pieces]) -> dict[tuple[str, str], dict[str, Window]]:
         run = book.context([piece for pieces in tables.values() for piece in pieces], "effective")
-        since = _since(_effective("marks", tables["marks"], run), run)
+        since = _since(read_table("marks", tables["marks"], run), run)
         if not since:
             return {}
         values: dict[tuple[str, str], dict[str, list[tuple[_Place, float | Histogram]]]] = {
             scope: {key: [] for key in keys} for scope, keys in since.items()
         }
         _add_numbers(values, since, tables["metrics"], run)
-        _add_arrays(values, since, _effective("histograms", tables["histograms"], run), run)
+        _add_arrays(values, since, read_table("histograms", tables["histograms"], run), run)
         return {
             scope: {key: [value for _, value in sorted(cells, key=lambda cell: cell[0])] for key, cells in keys.items()}
             for scope, keys in values.items()
@@ -50,10 +50,6 @@ def read_windows(book: StoredRun) -> dict[tuple[str, str], dict[str, Window]]:
 
 
 _Since: TypeAlias = dict[tuple[str, str], dict[str, _Place]]  # -> key -> its last dump mark
-
-
-def _effective(name: str, pieces: Pieces, run: Context) -> pa.Table:
-    return read_table(name, pieces, run.clocks, run.history, "effective")
 
 
 def _since(marks: pa.Table, run: Context) -> _Since:
@@ -79,7 +75,7 @@ def _since(marks: pa.Table, run: Context) -> _Since:
 
 def _add_numbers(values: dict[tuple[str, str], dict[str, Any]], since: _Since, pieces: Pieces, run: Context) -> None:
     keys = list(dict.fromkeys(key for scope in since.values() for key in scope))
-    wides = wide_metrics(pieces, keys, run.clocks, run.history, "effective", with_identity=True)
+    wides = wide_metrics(pieces, keys, run, with_identity=True)
     if not wides:
         return
     table, _ = joined(wides, [], run.clocks)

@@ -67,39 +67,20 @@ __all__ = [
 __getattr__, __dir__ = attach(
     __name__,
     {
-        "rollbook.compare.associations": (
-            "Association",
-            "association",
-        ),
+        "rollbook.compare.associations": ("Association", "association"),
         "rollbook.compare.comparing": ("centre", "compare"),
         "rollbook.compare.comparison": ("Comparison",),
         "rollbook.compare.curve_groups": ("Curves",),
-        "rollbook.compare.drawing_curves": (
-            "OPTIONS",
-            "curves",
-            "refined_curves",
-        ),
+        "rollbook.compare.drawing_curves": ("OPTIONS", "curves", "refined_curves"),
         "rollbook.compare.grid": ("shared_grid",),
-        "rollbook.compare.group_curve": (
-            "GroupCurve",
-            "Line",
-        ),
+        "rollbook.compare.group_curve": ("GroupCurve", "Line"),
         "rollbook.compare.paired": ("PairedSeeds",),
         "rollbook.compare.parting": ("Parted",),
         "rollbook.compare.plans": ("plan_data",),
         "rollbook.compare.published": ("published",),
         "rollbook.compare.reached": ("Reached",),
-        "rollbook.compare.scores": (
-            "Entry",
-            "Group",
-            "Pair",
-        ),
-        "rollbook.compare.sweeps": (
-            "Importance",
-            "Sweep",
-            "Tried",
-            "sweep",
-        ),
+        "rollbook.compare.scores": ("Entry", "Group", "Pair"),
+        "rollbook.compare.sweeps": ("Importance", "Sweep", "Tried", "sweep"),
         "rollbook.stats": ("Study",),
     },
 )

@@ -22,24 +22,6 @@ if TYPE_CHECKING:
     from rollbook.journal.writers import WriterInfo as WriterInfo
     from rollbook.journal.writers import list_writers as list_writers
 
-__all__ = [
-    "Channel",
-    "ColumnsRead",
-    "FrameFile",
-    "JournalReader",
-    "LeftSegment",
-    "Positions",
-    "Receipt",
-    "Segment",
-    "SegmentHeader",
-    "Turns",
-    "Writer",
-    "WriterInfo",
-    "column",
-    "decode",
-    "list_writers",
-]
-
 __getattr__, __dir__ = attach(
     __name__,
     {

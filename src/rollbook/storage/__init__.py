@@ -32,34 +32,6 @@ if TYPE_CHECKING:
     from rollbook.storage.sealing.trimming import Trimming as Trimming
     from rollbook.storage.sealing.writers_file import write_writers_file as write_writers_file
 
-__all__ = [
-    "IDENTITY",
-    "BadPiece",
-    "CheckpointRow",
-    "History",
-    "Lines",
-    "Moved",
-    "Part",
-    "Piece",
-    "Pieces",
-    "Pyramid",
-    "RunFiles",
-    "SealedRows",
-    "Trimming",
-    "bucket_rows",
-    "identity",
-    "keep_aside",
-    "merge",
-    "missing_parts",
-    "most_processes",
-    "rescue",
-    "seal",
-    "set_aside",
-    "settled",
-    "write_part",
-    "write_writers_file",
-]
-
 __getattr__, __dir__ = attach(
     __name__,
     {

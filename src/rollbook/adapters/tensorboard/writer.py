@@ -242,8 +242,7 @@ class SummaryWriter:
           sum, sum_squares: of the values, and of their squares.
           bucket_limits: the upper edges of the bins, ascending.
           bucket_counts: values in each bin, as many as `bucket_limits`.
-          global_step: as in `add_scalar`.
-          walltime: Unix seconds, for the event files. The book has the time of the call.
+          global_step, walltime: as in `add_histogram`.
         """
         global_step, walltime = self._place(global_step, walltime)
 
@@ -265,8 +264,7 @@ class SummaryWriter:
         Args:
           tag: the native key. "hyperparameters" is CleanRL's table.
           text_string: the text; Markdown for TensorBoard.
-          global_step: as in `add_scalar`.
-          walltime: Unix seconds, for the event files. The book has the time of the call.
+          global_step, walltime: as in `add_histogram`.
         """
         global_step, walltime = self._place(global_step, walltime)
         self._keep("add_text", lambda book: book.log_text(tag, str(text_string), **self._at(global_step)))
@@ -287,8 +285,7 @@ class SummaryWriter:
         Args:
           tag: the native key.
           img_tensor: uint8, or floats in [0, 1].
-          global_step: as in `add_scalar`.
-          walltime: Unix seconds, for the event files. The book has the time of the call.
+          global_step, walltime: as in `add_histogram`.
           dataformats: the order of its axes: CHW, HWC or HW.
         """
         self._image("add_image", tag, img_tensor, global_step, walltime, dataformats)
@@ -306,8 +303,7 @@ class SummaryWriter:
         Args:
           tag: the native key.
           img_tensor: uint8, or floats in [0, 1]; an array, or a list of images.
-          global_step: as in `add_scalar`.
-          walltime: Unix seconds, for the event files. The book has the time of the call.
+          global_step, walltime: as in `add_histogram`.
           dataformats: the order of the axes. For a list, it may lack its N.
         """
         if isinstance(img_tensor, (list, tuple)) and "N" not in dataformats.upper():
@@ -337,8 +333,7 @@ class SummaryWriter:
           tag: the native key.
           img_tensor: uint8, or floats in [0, 1].
           box_tensor: [n, 4], pixels: left, top, right, bottom.
-          global_step: as in `add_scalar`.
-          walltime: Unix seconds, for the event files. The book has the time of the call.
+          global_step, walltime: as in `add_histogram`.
           rescale: factor of the picture's size in the event files; the book keeps the image's own size.
           dataformats: the order of the image's axes: CHW, HWC or HW.
           labels: a text for each box. None: no texts.
@@ -376,8 +371,7 @@ class SummaryWriter:
         Args:
           tag: the native key; of several figures, followed by "/" and a number from 0.
           figure: the figure or figures.
-          global_step: as in `add_scalar`.
-          walltime: Unix seconds, for the event files. The book has the time of the call.
+          global_step, walltime: as in `add_histogram`.
           close: close them afterwards.
         """
         global_step, walltime = self._place(global_step, walltime)
@@ -406,8 +400,7 @@ class SummaryWriter:
         Args:
           tag: the native key.
           vid_tensor: [n, time, channels, height, width]; uint8, or floats in [0, 1].
-          global_step: as in `add_scalar`.
-          walltime: Unix seconds, for the event files. The book has the time of the call.
+          global_step, walltime: as in `add_histogram`.
           fps: frames per second.
           dataformats: the order of the axes: the letters of NTCHW.
         """
