@@ -138,6 +138,16 @@ def real_path(path: str | os.PathLike[str]) -> str:
     return os.path.abspath(path)
 
 
+def run_name_of(folder: str | os.PathLike[str]) -> str:
+    """What a run in that folder is called: as the folder; in Lightning's `<name>/version_<n>` as the one above, with n
+    from 1 on."""
+    above, name = os.path.split(os.path.abspath(folder))
+    version, number = name[: len("version_")], name[len("version_") :]
+    if version != "version_" or not number.isdecimal() or not os.path.basename(above):
+        return name
+    return os.path.basename(above) + ("" if number == "0" else f"-{name}")
+
+
 def names_in(folder: str | os.PathLike[str]) -> list[str]:
     """The names in a folder, sorted; empty if it cannot be read."""
     with tolerating(OSError):

@@ -7,12 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from rollbook.compare import Association, association
 from rollbook.errors import RollbookError
 from rollbook.ground import manifest
-from rollbook.ground.arrow import floats, integers, strings
+from rollbook.ground.arrow import floats, from_numpy, strings
 from rollbook.ground.brief import brief
 from rollbook.runs.fields import leaves
 from rollbook.runs.results import scores_of
@@ -76,7 +77,7 @@ class Diff(Sequence[Difference]):
             "name": strings([each.name for each, _, _ in lines]),
             "value": strings([value for _, value, _ in lines]),
             "runs": strings([", ".join(runs) for _, _, runs in lines]),
-            "n": integers([len(runs) for _, _, runs in lines]),
+            "n": from_numpy(np.array([len(runs) for _, _, runs in lines], dtype=np.int64)),
             "mean": floats(means),
             "explained": floats(shares),
         }

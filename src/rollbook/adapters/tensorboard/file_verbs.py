@@ -6,7 +6,6 @@ Also: reading the table of hyperparameters from those files.
 from __future__ import annotations
 
 import inspect
-import os
 import re
 from functools import wraps
 
@@ -54,7 +53,6 @@ def file_verb(name: str) -> Callable[..., None]:
     return verb
 
 
-_VERSION = re.compile(r"version_(?P<n>\d+)")
 _NAME = re.compile(r"(?P<env>.+)__(?P<exp>.+)__(?P<seed>\d{1,9})__(?P<time>\d{10})")
 
 
@@ -69,15 +67,6 @@ def read_table(text: str) -> dict[str, object]:
         if key.strip():
             parameters[key.strip()] = parsed(value.strip(), {"True": True, "False": False, "None": None})
     return parameters
-
-
-def folder_name(folder: str) -> str:
-    """The name of a writer's folder; in Lightning's `<name>/version_<n>` that of the one above, with n from 1 on."""
-    above, name = os.path.split(os.path.abspath(folder))
-    version = _VERSION.fullmatch(name)
-    if version is None or not os.path.basename(above):
-        return name
-    return os.path.basename(above) + ("" if version["n"] == "0" else f"-{name}")
 
 
 def split_name(name: str) -> tuple[str, int | None]:

@@ -8,8 +8,9 @@ from functools import partial
 
 from rollbook.adapters._run import Users, find_run, keep_config, options_of
 from rollbook.adapters.tensorboard import native
-from rollbook.adapters.tensorboard.file_verbs import FILE_VERBS, file_verb, folder_name, read_table, split_name
+from rollbook.adapters.tensorboard.file_verbs import FILE_VERBS, file_verb, read_table, split_name
 from rollbook.ground.bill import Bill
+from rollbook.ground.files import run_name_of
 from rollbook.ground.values import Histogram
 
 TYPE_CHECKING = False
@@ -549,7 +550,7 @@ class SummaryWriter:
     ) -> tuple[Run | None, bool]:
         from rollbook.run.arguments import program_name
 
-        name, seed = folder_name(self.log_dir), None
+        name, seed = run_name_of(self.log_dir), None
         if (options or {}).get("resume", "never") == "never":  # an earlier run is found by its name
             name, seed = split_name(name)
         options = options_of(project, options)

@@ -40,7 +40,7 @@ _DEEPEST = 5
 _SEEDS = ("seed", "random_seed", "rng_seed")
 _GROUPS = ("exp_name", "experiment_name", "run_group", "group", "experiment")
 _CLEANRL = re.compile(r"(?P<env_id>.+)__(?P<exp_name>.+)__(?P<seed>\d+)__\d{9,11}")
-_VERSION = re.compile(r"version_(?P<n>\d+)")
+_VERSION = re.compile(r"version_\d+")
 _SEEDED = re.compile(r"(?:(?P<group>.*?)[-_.,+]+)?s(?:eed)?[-_=]?(?P<seed>\d{1,10})", re.IGNORECASE)
 
 
@@ -64,16 +64,6 @@ def with_own_names(runs: Iterable[tuple[ForeignRun, str]]) -> list[ForeignRun]:
         if times[run.name] > 1:
             run.name = f"{run.name}-{mark}"
     return [run for run, _ in marked]
-
-
-def name_of(folder: Path) -> str:
-    """The name of a run in that folder; in Lightning's `<name>/version_<n>` that of the one above, with n from 1 on."""
-    place = os.path.abspath(folder)
-    version = _VERSION.fullmatch(os.path.basename(place))
-    above = os.path.basename(os.path.dirname(place))
-    if version is None or not above:
-        return os.path.basename(place)
-    return above if version["n"] == "0" else f"{above}-version_{version['n']}"
 
 
 def describe(run: ForeignRun, folder: Path, config: Mapping[str, Any] | None = None) -> None:

@@ -9,8 +9,9 @@ import os
 from pathlib import Path
 
 from rollbook.errors import BadInput
-from rollbook.formats.importers._beside import describe, name_of
+from rollbook.formats.importers._beside import describe
 from rollbook.ground.counters import SPELLINGS, clock_name, is_reading
+from rollbook.ground.files import run_name_of
 from rollbook.protocols import ForeignRun, Row
 
 TYPE_CHECKING = False
@@ -59,7 +60,7 @@ class Csv:
         files = _files(path) or ([path] if path.is_file() else [])
         base = path.resolve()
         run = ForeignRun(
-            base.stem if path.is_file() else name_of(base), files=files, clocks=tuple(self._clocks.values())
+            base.stem if path.is_file() else run_name_of(base), files=files, clocks=tuple(self._clocks.values())
         )
         describe(run, base.parent if path.is_file() else base)
         run.give({file.name: functools.partial(self._rows, file, run) for file in files})

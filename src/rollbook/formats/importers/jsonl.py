@@ -7,8 +7,9 @@ import json
 import os
 from pathlib import Path
 
-from rollbook.formats.importers._beside import describe, name_of
+from rollbook.formats.importers._beside import describe
 from rollbook.ground.counters import clocks_of
+from rollbook.ground.files import run_name_of
 from rollbook.protocols import ForeignRun, Row
 
 TYPE_CHECKING = False
@@ -52,7 +53,7 @@ class JsonLines:
         """One run: all files at `path`."""
         files = _files(path)
         base = path.resolve()
-        run = ForeignRun(base.stem if path.is_file() else name_of(base), files=files)
+        run = ForeignRun(base.stem if path.is_file() else run_name_of(base), files=files)
         run.clocks = (self._clock,) if self._clock else ()
         configs = (record for file in files if isinstance(record := (_first_object(file) or {}).get("config"), dict))
         describe(run, base.parent if path.is_file() else base, next(configs, None))

@@ -6,7 +6,7 @@ import re
 import struct
 from pathlib import Path
 
-from rollbook.formats.importers._beside import describe, files_below, name_of, of_table
+from rollbook.formats.importers._beside import describe, files_below, of_table
 from rollbook.formats.importers._events import (
     Tagged,
     histogram_of,
@@ -18,6 +18,7 @@ from rollbook.formats.importers._events import (
 )
 from rollbook.formats.importers._media import media_row
 from rollbook.formats.importers._wire import BadMessage, double, fields, signed
+from rollbook.ground.files import run_name_of
 from rollbook.ground.values import Histogram
 from rollbook.protocols import ForeignRun, Row, Scalars
 
@@ -81,7 +82,7 @@ class TensorBoard:
             if files[0] in parted:
                 continue
             parts_below = folder.relative_to(base).parts
-            called = folder.name if folder.parent in folders else name_of(folder)
+            called = folder.name if folder.parent in folders else run_name_of(folder)
             below = "-".join(parts_below if called == folder.name else (*parts_below[:-2], called))
             under = {**dict.fromkeys(files, ""), **parts.get(folder, {})}
             run = ForeignRun(below or base.resolve().name or "run", clocks=(self._clock,), files=tuple(under))
