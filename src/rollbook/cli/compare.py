@@ -48,22 +48,15 @@ def compare(
     root: str,
     metric: str | None,
     by: str | None,
-    score: str,
     axis: str | None,
     where: str | None,
-    statistic: str | None,
-    plan: str | None,
-    delta: float | None,
-    floor: float | None,
-    direction: str | None,
-    task: str | None,
-    normalise: str | None,
     folder: str | None,
     theme: str,
     paired: bool,
     latex: bool,
     as_json: bool,
     as_csv: bool,
+    **options: Any,
 ) -> None:
     """Say which group of runs is better, how sure that is, and what would decide it.
 
@@ -75,10 +68,7 @@ def compare(
     chosen = find_runs(runs, root, where)
     if metric is None or by is None:
         raise click.UsageError(_what_to_compare(chosen, metric, by))
-    answer = chosen.compare(
-        metric, by, score=score, x=axis, task=task, normalise=normalise, statistic=statistic, plan=plan, delta=delta,
-        floor=floor, direction=direction,
-    )  # fmt: skip
+    answer = chosen.compare(metric, by, x=axis, **options)
     pairs = answer.paired() if paired else []
     if as_json:
         sentences = [*answer.sentences(), *(pair.sentence() for pair in pairs)]
@@ -95,7 +85,7 @@ def compare(
         rows = answer.table()
         print_fitted(rows, list(rows[0]) if rows else [], width=width)
     if folder is not None:
-        for path in _figures(chosen, answer, axis, task, normalise, folder, theme):
+        for path in _figures(chosen, answer, axis, options, folder, theme):
             remark(f"wrote {clean(path)}")
 
 
@@ -114,13 +104,10 @@ def _what_to_compare(runs: RunSet, metric: str | None, by: str | None) -> str:
     return "\n".join(f"say {words}" for words in missing)
 
 
-def _figures(
-    chosen: Any, answer: Any, axis: str | None, task: str | None, normalise: str | None, folder: str, theme: str
-) -> list[str]:
+def _figures(chosen: Any, answer: Any, axis: str | None, options: dict[str, Any], folder: str, theme: str) -> list[str]:
     """Curves, intervals, profiles, improvement and sample efficiency: those possible for this comparison."""
-    curves = chosen.curves(
-        answer.metric, x=axis, by=answer.by, task=task, normalise=normalise, statistic=answer.statistic
-    )
+    of_tasks = {name: options[name] for name in ("task", "normalise")}
+    curves = chosen.curves(answer.metric, x=axis, by=answer.by, statistic=answer.statistic, **of_tasks)
     pictures = {"curves": curves.plot(theme=theme)}
     if len(answer.tasks) == 1:
         pictures["efficiency"] = curves.reached().plot(theme=theme)

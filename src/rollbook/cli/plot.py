@@ -53,21 +53,11 @@ def plot(
     chart: str,
     charts: bool,
     where: str | None,
-    statistic: str | None,
-    task: str | None,
-    panels: str | None,
-    normalise: str | None,
-    whole_curve: bool,
-    seeds: str | None,
-    limits: tuple[float, float] | None,
-    level: float | None,
-    resample: str | None,
-    window: float | None,
-    size: str | None,
     theme: str,
     output: str | None,
     text: bool,
     as_json: bool,
+    **options: Any,
 ) -> None:
     """Draw runs: curves with bands, intervals, stages and more.
 
@@ -87,12 +77,7 @@ def plot(
             about = {"run": "one run", "runs": "several runs", "both": "one or several runs"}[subject]
             click.echo(f"{name:<16} {says} ({about})")
         return
-    options: dict[str, Any] = {
-        "statistic": statistic, "limits": limits, "level": level, "task": task, "normalise": normalise, "seeds": seeds,
-        "whole_curve": whole_curve or None, "window": window, "size": size,
-        "panels": panels, "resample": resample,
-    }  # fmt: skip
-    options = {name: value for name, value in options.items() if value is not None}
+    options = {name: value for name, value in options.items() if value is not None and value is not False}
     picture = _picture(runs, root, where, list(keys), by, axis, chart, theme, options)
     drawn = None
     if text or output is None:

@@ -49,17 +49,17 @@ CHARTS: dict[str, Chart] = {
                         in_characters=_PANELS_OF_BARS),
     "profiles": Chart("rollbook.plots.profiles", "runs", "the share of scores above each threshold",
                       in_characters=_TEXT),
-    "efficiency": Chart("rollbook.plots.efficiency", "runs", "the share of seeds that reached a score, over training",
+    "efficiency": Chart("rollbook.plots.profiles", "runs", "the share of seeds that reached a score, over training",
                         in_characters=_TEXT),
     "improvement": Chart("rollbook.plots.improvement", "runs", "how often a seed of one group beats one of another",
                          in_characters=_BARS),
     "parallel": Chart("rollbook.plots.parallel", "runs", "settings of a sweep, coloured by the result"),
-    "stages": Chart("rollbook.plots.stages", "run", "time per stage, stacked along training"),
+    "stages": Chart("rollbook.plots.stacks", "run", "time per stage, stacked along training"),
     "timeline": Chart("rollbook.plots.timeline", "run", "stages as they followed each other"),
     "histograms": Chart("rollbook.plots.histograms", "run", "logged distributions along training"),
     "episodes": Chart("rollbook.plots.episodes", "run", "the return of every episode, and how it ended"),
-    "novelty": Chart("rollbook.plots.novelty", "run", "the share of samples never seen before", in_characters=_TEXT),
-    "rewards": Chart("rollbook.plots.rewards", "run", "what the return is made of, stacked"),
+    "novelty": Chart("rollbook.plots.profiles", "run", "the share of samples never seen before", in_characters=_TEXT),
+    "rewards": Chart("rollbook.plots.stacks", "run", "what the return is made of, stacked"),
 }  # fmt: skip
 """By name."""
 

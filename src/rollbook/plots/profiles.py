@@ -1,4 +1,4 @@
-"""Performance profiles: the share of scores above each threshold; higher everywhere is better everywhere."""
+"""Shares from 0 to 1: of scores above each threshold, of seeds that reached a score, of new samples."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def draw(figure: Figure, data: Panel, style: Style) -> None:
-    """Draw shares from 0 to 1 over the thresholds."""
+    """Draw shares from 0 to 1 over thresholds or along training; a band is exact for this number of seeds."""
     paint = Paint(figure.subplots(), style)
     paint_panel(paint, data)
     if data.lines:

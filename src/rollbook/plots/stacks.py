@@ -1,4 +1,4 @@
-"""Parts of a whole as stacked areas: positive parts upwards, negative ones downwards."""
+"""Parts of a whole along training as stacked areas, positive ones upwards: time per stage, components of the reward."""
 
 from __future__ import annotations
 
@@ -19,8 +19,12 @@ if TYPE_CHECKING:
 _MOST_PARTS = 12
 
 
-def draw_stack(figure: Figure, data: Stack, style: Style, *, share: bool = False) -> None:
-    """Draw a stack; with `share`, the parts of each point as shares of their sum."""
+def draw(figure: Figure, data: Stack, style: Style, *, share: bool = False) -> None:
+    """Draw the seconds of each stage without its nested stages, or the components of the return.
+
+    Args:
+      share: show shares of the sum of absolute values instead.
+    """
     paint = Paint(figure.subplots(), style)
     paint.labels(data.title, data.axis, "share" if share else data.unit)
     axes = paint.axes
