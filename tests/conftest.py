@@ -77,7 +77,7 @@ def _sealing_children_have_pyarrow_loaded(_no_process_is_left_behind: None) -> I
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _keepers_and_caches_of_tests_are_nobody_elses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def _tests_have_their_own_keepers_and_caches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Runs share a keeper; a test that ends or stops it has one of its own. What is cached is not the developer's, and
     does not lie in the home that a test has. Matplotlib keeps its list of fonts, which takes seconds to make."""
     fonts = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "matplotlib")

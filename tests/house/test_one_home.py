@@ -188,6 +188,16 @@ def test_names_of_tests_use_the_words_of_the_field() -> None:
     assert {name: file for name, file in named.items() if set(name.split("_")) & old} == {}
 
 
+def test_identifiers_of_tests_use_the_words_of_the_field() -> None:
+    """`told` and `said` (an alert, a line of output) are left; `test_names_of_tests_…` has them for names of tests."""
+    tests, old = Path(__file__).parents[1], WORDS - {"said", "told", "hands"}
+    files = {file: file.read_text(encoding="utf-8") for file in sorted(tests.rglob("*.py"))}
+    whole = re.compile(rf"(?<![a-z])(?:{'|'.join([*old, *map(str.title, old)])})(?![a-z])")
+    likely = {file: text for file, text in files.items() if whole.search(text)}
+    found = {file.name: words_of(tree_of(text)) & old for file, text in likely.items() if words_of(tree_of(text)) & old}
+    assert found == {}
+
+
 def test_each_file_on_a_scalars_way_is_there() -> None:
     """docs/internals.md names them, from `log` to the screen, and those that a new endpoint or field touches."""
     root = Path(__file__).parents[2]

@@ -123,7 +123,7 @@ class FromALocalCursor(Commits):
         return answer
 
 
-class NotCutAnew(Commits):
+class NotCutAgain(Commits):
     """What was to be shipped is found once; a beaten put is made again with it."""
 
     first = None
@@ -234,7 +234,7 @@ NAIVE = {
     "merging reuses a name": {"mergers": MergesUnderAnOldName},
     "merging puts without a condition": {"mergers": WithoutCondition},
     "what comes next from a local cursor": {"commits": FromALocalCursor},
-    "what overlaps after a beaten put is not cut anew": {"commits": NotCutAnew},
+    "what overlaps after a beaten put is not cut again": {"commits": NotCutAgain},
     "readers do not read a manifest again": {"read": does_not_read_again},
     "the first manifest names pieces": {"commits": NamesPiecesAtOnce},
     "every manifest begins at epoch 0": {"commits": BeginsAtZero},

@@ -25,11 +25,11 @@ import json, os, signal, sys
 import rollbook
 from rollbook.ground.values import Histogram
 
-root, life, mode = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+root, attempt, mode = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 run = rollbook.init("p", "n", dir=root, seed=3, config={"lr": 1e-3, "net": {"layers": [64, 64]}}, keeper=mode,
-                    sinks=["jsonl", "csv", "text"], resume="must" if life > 1 else "never")
+                    sinks=["jsonl", "csv", "text"], resume="must" if attempt > 1 else "never")
 start = 0
-if life == 2:
+if attempt == 2:
     restored = run.restore()
     start = restored.state["step"]
     assert run.clocks_now()["env_step"] == 29 and restored.state["weights"] == [1.0, 2.5], restored.state
@@ -45,7 +45,7 @@ rollout.turn("assistant", "text", tokens=3)
 rollout.reward(exact=1.0)
 rollout.stop("length")
 rollout.end()
-run.config["late"] = life
+run.config["late"] = attempt
 for step in range(start, start + 40):
     run.log({"train/loss": 1.0 / (step + 1), "note": f"at {step}", "done": step % 7 == 0}, env_step=step)
     run.store({"kl": step / 8})
@@ -58,9 +58,9 @@ for step in range(start, start + 40):
         run.summary["best"] = step
     if step == 29:
         run.save_checkpoint({"step": 30, "weights": [1.0, 2.5]}, score=3.0, env_step=step)
-if life == 1:
+if attempt == 1:
     os.kill(os.getpid(), signal.SIGKILL)
-if life == 2:
+if attempt == 2:
     run.rewind(env_step=60)
     run.log({"train/loss": 0.5}, env_step=61)
 run.finish()
@@ -72,8 +72,8 @@ OF_ITS_OWN = {"time", "writer", "lane", "seq", "path", "checkpoint_id", "positio
 """Columns that differ between two runs of one program."""
 
 
-def _train(root: Path, life: int, mode: str, environment: dict[str, str]) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", TRAINING, str(root), str(life), mode]
+def _train(root: Path, attempt: int, mode: str, environment: dict[str, str]) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", TRAINING, str(root), str(attempt), mode]
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -102,11 +102,11 @@ def trained(tmp_path_factory: pytest.TempPathFactory, environment: dict[str, str
     """(runs of rollbook-core, runs of rollbook, what the former reported): the same training, killed once, resumed."""
     alone, full = tmp_path_factory.mktemp("alone"), tmp_path_factory.mktemp("full")
     places = {alone: environment, full: dict(os.environ)}
-    for life, mode in ((1, "process"), (2, "inline")):
-        started = {root: _train(root, life, mode, variables) for root, variables in places.items()}
+    for attempt, mode in ((1, "process"), (2, "inline")):
+        started = {root: _train(root, attempt, mode, variables) for root, variables in places.items()}
         said = {root: process.communicate(timeout=PATIENCE) for root, process in started.items()}
         for root, process in started.items():
-            assert process.returncode == (-signal.SIGKILL if life == 1 else 0), said[root][1]
+            assert process.returncode == (-signal.SIGKILL if attempt == 1 else 0), said[root][1]
     return alone, full, json.loads(said[alone][0].splitlines()[-1])
 
 

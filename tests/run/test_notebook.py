@@ -69,7 +69,7 @@ def test_each_cell_does_what_is_asked_and_shows_it(kernel: tuple[Any, Any, Path]
         shown: list[str] = []
         is_loop = "while True" in code
 
-        def hear(message: dict[str, Any], shown: list[str] = shown) -> None:
+        def show(message: dict[str, Any], shown: list[str] = shown) -> None:
             if message["msg_type"] in ("display_data", "execute_result"):
                 shown.extend(message["content"]["data"])
 
@@ -79,7 +79,7 @@ def test_each_cell_does_what_is_asked_and_shows_it(kernel: tuple[Any, Any, Path]
             manager.interrupt_kernel()
             reply = client._recv_reply(asked, timeout=PATIENCE)
         else:
-            reply = client.execute_interactive(code, timeout=PATIENCE, output_hook=hear)
+            reply = client.execute_interactive(code, timeout=PATIENCE, output_hook=show)
         content = reply["content"]
         assert content["status"] == "ok" or (is_loop and content["ename"] == "KeyboardInterrupt"), (name, content)
         assert ("text/html" in shown) == (name in SHOWN), (name, shown)

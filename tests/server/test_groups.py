@@ -138,10 +138,10 @@ def test_a_member_without_the_key_is_named(client: TestClient, runs: list[str]) 
 
 
 def test_a_group_of_no_run_has_no_curve_and_spoils_nothing(client: TestClient, runs: list[str]) -> None:
-    nobody = {"name": "nobody", "runs": []}
-    ((entry, _),) = curves(client, groups=[nobody], keys=["train/return"])
+    empty = {"name": "nobody", "runs": []}
+    ((entry, _),) = curves(client, groups=[empty], keys=["train/return"])
     assert entry["kind"] == "none"
-    both = curves(client, groups=[nobody, groups_of(runs)[0]], keys=["train/return"], points=50)
+    both = curves(client, groups=[empty, groups_of(runs)[0]], keys=["train/return"], points=50)
     assert [(entry["group"], entry["kind"]) for entry, _ in both] == [("nobody", "none"), ("low", "curve")]
 
 
@@ -200,8 +200,8 @@ def test_a_sweep_shows_the_settings_that_vary_and_the_same_scores_as_a_compariso
 
 def test_a_sweep_of_another_project_or_of_no_run_says_so(client: TestClient) -> None:
     assert client.post("/api/sweep", json={"project": "nowhere"}).status_code == 400
-    nobody = client.post("/api/sweep", json={"filter": "config.lr > 5"}).json()
-    assert nobody["configurations"] == []
+    none = client.post("/api/sweep", json={"filter": "config.lr > 5"}).json()
+    assert none["configurations"] == []
 
 
 def test_a_comparison_at_a_step_uses_nothing_behind_it(client: TestClient, runs: list[str]) -> None:

@@ -122,10 +122,10 @@ def test_runs_are_sorted_by_an_extreme_that_no_window_has_shown(client: TestClie
     highest = max(shown, key=lambda row: row["cells"]["max:train/return"])
     lowest = min(shown, key=lambda row: row["cells"]["max:train/return"])
     for descending, first in ((True, highest), (False, lowest)):
-        with client_of(recorded) as anew:
-            table(anew, columns=["last:train/return"])  # what a run logged last is known, its extremes are not
+        with client_of(recorded) as later:
+            table(later, columns=["last:train/return"])  # what a run logged last is known, its extremes are not
             sort = [{"column": "max:train/return", "descending": descending}]
-            (row,) = table(anew, sort=sort, limit=1, sections=False)["rows"]
+            (row,) = table(later, sort=sort, limit=1, sections=False)["rows"]
         assert row["run"] == first["run"]
 
 

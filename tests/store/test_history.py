@@ -43,7 +43,7 @@ def values(run: Path, **options: Any) -> list[float]:
     return found
 
 
-def three_lives(root: Path) -> Path:
+def three_attempts(root: Path) -> Path:
     """Attempt 1 logs 0..9, 2 goes back to after 5, 3 goes back to after 102 of attempt 2."""
     run = make_run(root)
     first = FakeWriter(run, "w1", attempt=1, start=1000.0)
@@ -66,7 +66,7 @@ def three_lives(root: Path) -> Path:
 def test_the_effective_history_is_the_chain_of_parents_up_to_their_cuts(
     tmp_path: Path, after: Callable[[Path], None]
 ) -> None:
-    run = three_lives(tmp_path)
+    run = three_attempts(tmp_path)
     after(run)
     assert values(run) == [0, 1, 2, 3, 4, 5, 100, 101, 102, 200, 201, 202]
     assert values(run, x="env_step") == [0, 1, 2, 3, 4, 5, 100, 101, 102, 200, 201, 202]
@@ -82,7 +82,7 @@ def test_the_effective_history_is_the_chain_of_parents_up_to_their_cuts(
 def test_resuming_twice_from_the_same_checkpoint_leaves_one_history(
     tmp_path: Path, after: Callable[[Path], None]
 ) -> None:
-    run = three_lives(tmp_path)
+    run = three_attempts(tmp_path)
     cuts = [{"time": 0, "writers": {"w1": {"0": 6}}}, {"time": 0, "writers": {"w1": {"0": 2}}}]
     write_run(run, attempts=[attempt(1), attempt(2, 1, cuts[0]), attempt(3, 1, cuts[1])])
     after(run)
@@ -90,7 +90,7 @@ def test_resuming_twice_from_the_same_checkpoint_leaves_one_history(
 
 
 def test_an_attempt_without_a_parent_begins_again(tmp_path: Path, after: Callable[[Path], None]) -> None:
-    run = three_lives(tmp_path)
+    run = three_attempts(tmp_path)
     write_run(run, attempts=[attempt(1), attempt(2, 1), attempt(3)])
     after(run)
     assert values(run) == [200, 201, 202]
@@ -196,7 +196,7 @@ def test_times_are_never_joined_across_attempts(tmp_path: Path, after: Callable[
 
 
 def test_rewind_finds_the_place_that_a_clock_means(tmp_path: Path, after: Callable[[Path], None]) -> None:
-    run = three_lives(tmp_path)
+    run = three_attempts(tmp_path)
     after(run)
     number, cut, clocks = Book(run).place_at("env_step", 3)
     assert (number, clocks) == (1, {"env_step": 3})

@@ -1,4 +1,4 @@
-"""run.json: read whatever stands in it, replaced as a whole, its lives told apart."""
+"""run.json: read whatever stands in it, replaced as a whole, its attempts apart."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_opening_a_run_that_cannot_be_read_says_so(tmp_path: Path) -> None:
 
 
 def test_what_an_attempt_was_started_with_survives_any_number_of_later_ones() -> None:
-    lives: list[dict[str, Any]] = [
+    origins: list[dict[str, Any]] = [
         {"config": {"lr": 1, "a": 2}, "seed": 1, "packages": {"torch": "1", "numpy": "2"}},
         {"config": {"lr": 5}, "seed": 2, "packages": {"torch": "2", "numpy": "2"}},
         {"config": {"lr": 5}, "seed": 2, "packages": {"torch": "2", "numpy": "2"}, "git": {"commit": "c"}},
@@ -154,7 +154,7 @@ def test_what_an_attempt_was_started_with_survives_any_number_of_later_ones() ->
         {"config": {}, "seed": 4},
     ]
     fields: dict[str, Any] = {"attempts": []}
-    for n, attempt in enumerate(lives, 1):
+    for n, attempt in enumerate(origins, 1):
         manifest.close_origin(fields)
         for name in manifest.ORIGIN:
             fields.pop(name, None)
@@ -162,8 +162,8 @@ def test_what_an_attempt_was_started_with_survives_any_number_of_later_ones() ->
         fields["attempts"].append({"n": n})
         fields = json.loads(json.dumps(fields))
     fields["config"]["changed late"] = 1  # by the attempt that goes on: no other is touched
-    told = [manifest.origin(fields, n) for n in range(1, len(lives) + 1)]
-    assert told == [*lives[:-1], {"config": {"changed late": 1}, "seed": 4}]
+    told = [manifest.origin(fields, n) for n in range(1, len(origins) + 1)]
+    assert told == [*origins[:-1], {"config": {"changed late": 1}, "seed": 4}]
     assert "origin" not in manifest.attempts(fields)[0]
     assert len(json.dumps(fields["attempts"][2])) < 120  # differences only
 

@@ -115,18 +115,18 @@ class Child:
 
     def poll(self) -> int | None:
         """The status, or None while it works."""
-        return self._hear(socket.MSG_DONTWAIT)
+        return self._status(socket.MSG_DONTWAIT)
 
     def wait(self) -> int | None:
         """Wait for its end."""
-        return self._hear(0)
+        return self._status(0)
 
     def terminate(self) -> None:
         """Ask it to end."""
         if self.poll() is None:
             os.kill(self.pid, signal.SIGTERM)
 
-    def _hear(self, flags: int) -> int | None:
+    def _status(self, flags: int) -> int | None:
         if self.returncode is None:
             try:
                 said = self._answers.recv(64, flags)
