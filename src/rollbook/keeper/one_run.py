@@ -22,10 +22,9 @@ from rollbook.keeper.durable import Durable
 from rollbook.keeper.ending import Ending, mark_crashed, report_the_dead
 from rollbook.keeper.feeding import Feeding
 from rollbook.keeper.host_rows import HostRows
-from rollbook.keeper.own_files import Lock, keeper_folder, sweep
+from rollbook.keeper.own_files import Lock, Reports, keeper_folder, sweep
 from rollbook.keeper.pace import Pace
 from rollbook.keeper.plan import Plan
-from rollbook.keeper.reports import Reports
 from rollbook.keeper.rules import Rules
 from rollbook.keeper.sealing import Sealing
 from rollbook.keeper.shipping import Shipping
