@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import rollbook
+from agent_rollouts import record_agents
 from page_geometry import CONTROLS, COVERED
 
 AXE = Path(__file__).parents[2] / "dashboard" / "node_modules" / "axe-core" / "axe.min.js"
@@ -26,7 +27,7 @@ PLACES = [
     "sql?run={run}",
 ]
 PLACES += ["runs?show={run}.1&cause={run},env_step,20,train/return"]
-PLACES += ["rollouts?run={run}", "rollouts?run={run}&tab=tasks"]
+PLACES += ["rollouts?run={agents}", "rollouts?run={agents}&tab=tasks", "rollouts?run={agents}&tab=fates"]
 PLACES += ["run/{crashed}", "compare?q=nobody", "sweep?q=nobody", "runs?q=nobody"]
 SCREENS = {"light": ("light", 1440, 900), "dark": ("dark", 1440, 900), "phone": ("light", 390, 844)}
 
@@ -47,8 +48,8 @@ WIDTHS = (1440, 1100, 1024, 1000, 900, 780, 390)
 
 
 @pytest.fixture(scope="module")
-def looked_at(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, str]:
-    """Runs with something on every page, the id of one of them, and that of one that crashed."""
+def looked_at(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
+    """Runs with something on every page, and the ids of some of them."""
     folder = tmp_path_factory.mktemp("everyone") / "runs"
     with (
         contextlib.suppress(ZeroDivisionError),
@@ -75,28 +76,25 @@ def looked_at(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, str]
                 reward=[1.0, 0.0, 1.0, 0.0],
                 advantage=[1.0, -1.0, 1.0, -1.0],
             )
-            run.rollouts.log_many(
-                prompts=["a prompt"] * 2, completions=["an answer"] * 2, reward=[0.0, 1.0], policy_version=0
-            )
             run.log_episode(**{"return": 1.0, "length": 3, "terminated": True})
             with run.timer("collect"):
                 pass
             run.note("looked at it")
-    return folder, run.id, crashed.id
+    return folder, {"run": run.id, "crashed": crashed.id, "agents": record_agents(folder, 4)}
 
 
 @pytest.mark.parametrize("screen", SCREENS)
 def test_axe_finds_nothing_moderate_or_worse_by_any_of_its_rules(
-    tab_of: Any, serve: Any, looked_at: tuple[Path, str, str], screen: str
+    tab_of: Any, serve: Any, looked_at: tuple[Path, dict[str, str]], screen: str
 ) -> None:
-    folder, run, crashed = looked_at
+    folder, runs = looked_at
     theme, width, height = SCREENS[screen]
     page = tab_of(width, height)
     address = serve(folder)
     told: dict[str, list[tuple[str, str, str]]] = {}
     for place in PLACES:
         page.tab.goto("about:blank")  # the next place is loaded anew, not only its hash
-        page.open(f"{address}?theme={theme}", f"#/{place.format(run=run, crashed=crashed)}").settled()
+        page.open(f"{address}?theme={theme}", f"#/{place.format(**runs)}").settled()
         page.tab.evaluate(AXE.read_text())
         found = page.tab.evaluate(ASK_AXE)
         told[place] = [
@@ -105,22 +103,24 @@ def test_axe_finds_nothing_moderate_or_worse_by_any_of_its_rules(
     assert {place: wrong for place, wrong in told.items() if wrong} == {}
 
 
-def test_no_control_is_cut_or_covered_at_any_width(page: Any, serve: Any, looked_at: tuple[Path, str, str]) -> None:
-    folder, run, crashed = looked_at
+def test_no_control_is_cut_or_covered_at_any_width(
+    page: Any, serve: Any, looked_at: tuple[Path, dict[str, str]]
+) -> None:
+    folder, runs = looked_at
     address, hidden = serve(folder), []
     for place in PLACES:
-        page.open(address, f"#/{place.format(run=run, crashed=crashed)}").settled()
+        page.open(address, f"#/{place.format(**runs)}").settled()
         for width in (1920, 1600, 1366, 1280, *WIDTHS):
             page.tab.set_viewport_size({"width": width, "height": 800})
             hidden += [(place, width, one) for one in page.tab.evaluate(COVERED, CONTROLS)]
     assert hidden == []
 
 
-def test_no_page_is_wider_than_the_window(page: Any, serve: Any, looked_at: tuple[Path, str, str]) -> None:
-    folder, run, crashed = looked_at
+def test_no_page_is_wider_than_the_window(page: Any, serve: Any, looked_at: tuple[Path, dict[str, str]]) -> None:
+    folder, runs = looked_at
     address, wider = serve(folder), []
     for place in PLACES:
-        page.open(address, f"#/{place.format(run=run, crashed=crashed)}").settled()
+        page.open(address, f"#/{place.format(**runs)}").settled()
         for width in (1280, *WIDTHS):
             page.tab.set_viewport_size({"width": width, "height": 800})
             if page.tab.evaluate("document.documentElement.scrollWidth > innerWidth"):

@@ -51,6 +51,68 @@ def test_rollouts_are_read_by_keys_and_hostile_texts_stay_texts(
     assert page.errors == []
 
 
+MATCHED = "document.querySelector('.pane .foot b')?.innerText"
+
+
+def test_a_part_of_training_is_chosen_by_mouse_and_by_keys_and_each_fate_counts_in_it(
+    page: Any, serve: Callable[[Path], str], tmp_path: Path
+) -> None:
+    record_agents(tmp_path / "runs", 6)
+    tab = page.open(serve(tmp_path / "runs"), "#/rollouts").tab
+    brush = tab.locator("#brush")
+    brush.wait_for()
+    box = brush.bounding_box()
+    tab.mouse.move(box["x"] + box["width"] * 1.5 / 6, box["y"] + 9)  # from the second update
+    tab.mouse.down()
+    tab.mouse.move(box["x"] + box["width"] * 3.5 / 6, box["y"] + 9, steps=3)  # to the fourth
+    tab.mouse.up()
+    tab.wait_for_function(f"() => {MATCHED} === '24'")  # of 48
+    assert "gradient_step+between+2+and+4" in tab.evaluate("location.hash")
+    assert brush.get_attribute("aria-valuetext") in tab.inner_text(".overtraining")
+    fate = tab.locator(".bar.fates button").nth(1)
+    many = fate.locator("b").inner_text()
+    fate.click()
+    tab.wait_for_function(f"many => {MATCHED} === many", arg=many)
+    tab.keyboard.press("w")
+    tab.keyboard.press("Shift+ArrowLeft")
+    tab.keyboard.press("ArrowRight")
+    tab.wait_for_function("() => location.hash.includes('gradient_step+between+3+and+4+and+')")
+    tab.keyboard.press("Escape")
+    tab.wait_for_function(
+        "() => !location.hash.includes('between') && location.hash.includes('where=')"
+    )  # the fate stays
+    assert page.errors == []
+
+
+def test_one_goes_through_a_group_reads_tokens_and_sees_where_two_rollouts_part(
+    page: Any, serve: Callable[[Path], str], tmp_path: Path
+) -> None:
+    record_agents(tmp_path / "runs", 3)
+    tab = page.open(serve(tmp_path / "runs"), "#/rollouts").tab
+    place = tab.locator(".place-in")
+    place.wait_for()
+    first = int(place.inner_text().removesuffix(" of 4"))
+    tab.get_by_label("Next of the group").click()
+    tab.wait_for_function(
+        "text => document.querySelector('.place-in')?.innerText === text", arg=f"{first % 4 + 1} of 4"
+    )
+    tab.keyboard.press("t")
+    tokens = tab.locator(".heatstrip:focus")
+    tokens.wait_for()
+    tab.keyboard.press("Home")
+    tab.keyboard.press("ArrowRight")
+    tab.wait_for_function("() => document.activeElement.ariaValueNow === '1'")
+    said = tokens.get_attribute("aria-valuetext")
+    assert said.startswith("token 1, id ")
+    assert all(f"{number} " in said for number in ("sampler", "entropy"))
+    assert "token 1 of " in tab.locator(".readout").first.inner_text()
+    tab.keyboard.press("d")
+    tab.wait_for_selector(".turnsdiff")
+    assert f"{first % 4 + 1} against {(first + 1) % 4 + 1}" in tab.inner_text(".turnsdiff")
+    assert tab.locator(".turnsdiff script, .turnsdiff img").count() == 0
+    assert page.errors == []
+
+
 def test_two_runs_are_compared_on_the_prompts_that_both_have(
     page: Any, serve: Callable[[Path], str], tmp_path: Path
 ) -> None:

@@ -138,7 +138,27 @@ def test_every_rollout_stands_in_one_layer_of_the_fates(client: TestClient, plac
     assert all(len(cells) == len(fates["places"]) for cells in fates["curves"].values())
     assert len(client.get(f"{place}/fates?points=3").json()["places"]) <= 3
     assert {row["name"] for row in fates["tools"]} == {"read", "run_tests"}
-    assert fates["stale"]
+    known = asked(client, place, where="used and staleness is not null and clipped is not null")["matched"]
+    assert sum(sum(column["n"]) for column in fates["clipping"]) == known > 0
+    passes = fates["passes"]
+    assert sum(passes["n"]) == 64
+    for n, solved, low, high in zip(*(passes[name] for name in ("n", "solved", "low", "high")), strict=True):
+        assert low <= solved / n <= high
+    brief = client.get(f"{place}/fates?brief=true").json()
+    assert (brief["layers"], brief["passes"], brief["tools"]) == (fates["layers"], passes, [])
+
+
+def test_a_part_of_training_has_the_fates_that_the_layers_have_there(client: TestClient, place: str) -> None:
+    fates = client.get(f"{place}/fates").json()
+    for low, high in ((2, 3), (3, 7), (0, 99)):
+        inside = [i for i, at in enumerate(fates["places"]) if low <= at <= high]
+        counted = {layer["reason"]: sum(layer["n"][i] for i in inside) for layer in fates["layers"]}
+        counted.pop("no fate yet")  # of which no update is known but their own
+        found = asked(client, place, where=f"gradient_step between {low} and {high}")
+        assert {name: n for name, n in found["fates"].items() if name != "no fate yet"} == {
+            name: n for name, n in counted.items() if n
+        }
+        assert found["matched"] == sum(found["fates"].values())
 
 
 def test_late_numbers_of_the_trainer_stand_beside_the_turns_that_they_are_about(tmp_path: Path) -> None:

@@ -88,8 +88,8 @@ def test_twelve_groups_have_twelve_colours_and_a_chosen_one_stays(tmp_path: Path
 def test_where_nothing_can_be_written_colours_follow_from_the_ids(tmp_path: Path) -> None:
     names = ["a1", "b7", "3f2a91"]
     gone = rows_of(tmp_path / "no folder", names)
-    assert colours_of_groups(gone) == colours_of_groups(gone[::-1])[::-1] == [8, 3, 12]
-    assert colours_of_groups(rows_of(tmp_path, names), local=False) == [8, 3, 12]
+    assert colours_of_groups(gone) == colours_of_groups(gone[::-1])[::-1] == [2, 3, 6]
+    assert colours_of_groups(rows_of(tmp_path, names), local=False) == [2, 3, 6]
 
 
 def test_where_nothing_can_be_kept_twelve_groups_have_twelve_colours(tmp_path: Path) -> None:

@@ -133,6 +133,12 @@ export interface Checkpoints {
   after: { [name: string]: Cell } | null;
 }
 
+/** The used rollouts of one staleness; of the last one also those that are staler. */
+export interface Clipping {
+  staleness: number;
+  n: number[];
+}
+
 /** The colours of these runs as they are kept now: [alone, in a group]; 0: none yet. */
 export interface ColorsAnswer {
   took_ms: number;
@@ -423,10 +429,14 @@ export interface FatesAnswer {
   took_ms: number;
   x: string;
   places: (number | "-Infinity" | "Infinity" | "NaN" | null)[];
+  width: number | "-Infinity" | "Infinity" | "NaN" | null;
   total: number;
   layers: FatesLayer[];
+  passes: Passes;
   curves: { [name: string]: (number | "-Infinity" | "Infinity" | "NaN" | null)[] };
   stale: { [name: string]: Cell }[];
+  clipped_from: number[];
+  clipping: Clipping[];
   tools: { [name: string]: Cell }[];
   words: { [name: string]: Cell }[];
   gaps: { [name: string]: Cell }[];
@@ -773,6 +783,14 @@ export interface PartedPair {
   x: number | "-Infinity" | "Infinity" | "NaN" | null;
   last: number | "-Infinity" | "Infinity" | "NaN" | null;
   sentence: string;
+}
+
+/** How many rollouts solved their task in each stretch. */
+export interface Passes {
+  n: number[];
+  solved: number[];
+  low: (number | "-Infinity" | "Infinity" | "NaN" | null)[];
+  high: (number | "-Infinity" | "Infinity" | "NaN" | null)[];
 }
 
 /** One look of a plan at a pair; difference: of the means, a - b, with its repeated interval. */

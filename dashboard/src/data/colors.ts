@@ -1,6 +1,8 @@
 /** Which colour a run or a group has: given when it is first drawn, kept with the runs, and its own from then on. */
 
 export const COLORS = 12;
+/** Those that are drawn without dashes. */
+const PLAIN = 6;
 
 export interface Drawn {
   id: string;
@@ -15,13 +17,13 @@ export function nextColor(drawn: readonly number[], all: readonly number[] = [])
 }
 
 /**
- * A colour that follows from a name alone (FNV-1a), as the library computes it: where nothing can be kept, and nothing
- * else that is drawn has it.
+ * A colour without dashes that follows from a name alone (FNV-1a), as the library computes it: where nothing can be
+ * kept, and nothing else that is drawn has it.
  */
 export function colorOfName(name: string): number {
   let mixed = 0x811c9dc5;
   for (const byte of new TextEncoder().encode(name)) mixed = Math.imul(mixed ^ byte, 0x01000193) >>> 0;
-  return (mixed % COLORS) + 1;
+  return (mixed % PLAIN) + 1;
 }
 
 /** Something that is drawn in one colour: a run, or the runs of a group. */
@@ -131,5 +133,5 @@ export function colorsOfValues(values: Iterable<unknown>): Map<string, number> {
 
 /** From the seventh colour on dashes help to tell lines apart, and where two have the same one. */
 export function dashOf(color: number, same: number): number[] | undefined {
-  return same > 0 ? [2, 2] : color > 6 ? [5, 2] : undefined;
+  return same > 0 ? [2, 2] : color > PLAIN ? [5, 2] : undefined;
 }

@@ -195,7 +195,7 @@ describe("colours", () => {
     colors.take({ old: [4, 0] }, false);
     expect(colors.given([run("old")])[0]?.color).toBe(4);
     expect(colors.given([{ id: "g", runs: ["b7", "a1"] }])[0]?.color).toBe(colorOfName("a1"));
-    expect(["a1", "b7", "3f2a91", "ü"].map(colorOfName)).toEqual([8, 3, 12, 11]);
+    expect(["a1", "b7", "3f2a91", "ü"].map(colorOfName)).toEqual([2, 3, 6, 5]);
   });
 
   test("where nothing can be kept, what is drawn together has different colours", () => {

@@ -1,3 +1,4 @@
+import { unstamped } from "./log.ts";
 import { describe, expect, test } from "vitest";
 import { frames, lastMessages } from "./failure.ts";
 
@@ -42,4 +43,13 @@ describe("the last lines of stderr", () => {
     expect(lastMessages("", TRACE, 8)).toEqual([]);
     expect(lastMessages("x", "", 8)).toEqual(["x"]);
   });
+});
+
+test("the time of a line that is said beside it is not said again", () => {
+  const of = (text: string) => unstamped({ text, time: 1 });
+  expect(of("[2026-11-27 23:00:01][INFO] it begins")).toBe("it begins");
+  expect(of("[2026-11-27 23:00:01][WARNING] it ends")).toBe("[WARNING] it ends");
+  expect(of("2026-11-27T23:00:01.123Z - a step")).toBe("a step");
+  expect(of("read 2026-11-27 23:00:01")).toBe("read 2026-11-27 23:00:01");
+  expect(unstamped({ text: "2026-11-27 23:00:01 x", time: null })).toBe("2026-11-27 23:00:01 x");
 });

@@ -1,7 +1,8 @@
 import { chosenEpisodes } from "./episodes.ts";
 import { expect, test } from "vitest";
 import type { PromptRow } from "../api/names.ts";
-import { askedLast, callsOf, chosenPrompts, chosenRollouts } from "./rollouts.ts";
+import { askedLast, callsOf, chosenPrompts, chosenRollouts, conditionOf, fatesOf } from "./rollouts.ts";
+import { parted, placesIn, together, told, turnsApart } from "./rollouts.ts";
 
 const rows = [
   { id: "a", cells: { item: "four", prompt: "2 + 2?", group: "g", task_id: "t", reward: 1 } },
@@ -66,4 +67,58 @@ test("of a prompt with a system message the question is shown", () => {
   expect(askedLast("system: You are careful.\nuser: 2 + 2?")).toBe("2 + 2?");
   expect(askedLast("user: 2 + 2?")).toBe("2 + 2?");
   expect(askedLast("2 + 2?")).toBe("2 + 2?");
+});
+
+test("a copy finds the rollouts of a fate and of a part of training, and counts fates", () => {
+  const all = [
+    { id: "a", cells: { used: true, reason: null, gradient_step: 1 } },
+    { id: "b", cells: { used: true, reason: "it's odd", gradient_step: 2 } },
+    { id: "c", cells: { used: false, reason: null, gradient_step: 3 } },
+    { id: "d", cells: { used: null, reason: null, gradient_step: null } },
+    { id: "e", cells: { used: true, reason: null, gradient_step: 3 } },
+  ];
+  expect(fatesOf(all)).toEqual({ used: 2, "it's odd": 1, dropped: 1, "no fate yet": 1 });
+  for (const [fate, n] of Object.entries(fatesOf(all)))
+    expect(chosenRollouts(all, { where: conditionOf(fate) }).length).toBe(n);
+  const within = { by: "gradient_step", low: 2, high: 3 } as const;
+  expect(chosenRollouts(all, { where: together(within, "") }).map(({ id }) => id)).toEqual(["b", "c", "e"]);
+  expect(chosenRollouts(all, { where: together(within, conditionOf("used")) }).map(({ id }) => id)).toEqual(["e"]);
+});
+
+test("a part of training stands in the condition beside whatever else is asked", () => {
+  for (const rest of ["", "used is null", "reason = 'a) or (b'", "reward > 1 or turns > 3"])
+    for (const within of [null, { by: "policy_version", low: 3, high: 12 } as const])
+      expect(parted(together(within, rest))).toEqual({ within, rest });
+  expect(parted("reward between 1 and 2")).toEqual({ within: null, rest: "reward between 1 and 2" });
+  expect(placesIn({ places: [0, 10, 20, 30] }, { by: "gradient_step", low: 10, high: 29 })).toEqual([1, 3]);
+});
+
+test("a part of training is told by what taught something, and by what grew since before", () => {
+  const layers = [
+    { reason: "used", n: [9, 9, 5], total: 23, tokens: 0, first: 0 },
+    { reason: "stale", n: [1, 0, 4], total: 5, tokens: 0, first: 0 },
+    { reason: "error", n: [0, 1, 1], total: 2, tokens: 0, first: 1 },
+  ];
+  expect(told({ layers }, 2, 3)).toEqual({
+    n: 10,
+    used: 0.5,
+    before: 0.9,
+    grew: [
+      { fate: "stale", share: 0.4, was: 0.05 },
+      { fate: "error", share: 0.1, was: 0.05 },
+    ],
+  });
+  expect(told({ layers }, 0, 3)).toEqual({ n: 30, used: 23 / 30, before: null, grew: [] });
+});
+
+test("turns of two rollouts are the same up to where they part", () => {
+  expect(turnsApart(["a", "b", "c", "d"], ["a", "b", "x"])).toEqual([
+    { from: 0, to: 1, same: true },
+    { from: 2, to: 2, same: false },
+    { from: 3, to: 3, same: false },
+  ]);
+  expect(turnsApart(["", "a"], [""])).toEqual([
+    { from: 0, to: 0, same: true },
+    { from: 1, to: 1, same: false },
+  ]);
 });

@@ -1,6 +1,7 @@
 /** The rollouts and prompts that a question is about, where no server answers it. */
 
-import type { Cell, PromptRow, PromptsQuery, RolloutRow, RolloutsQuery } from "../api/names.ts";
+import type { Cell, Fates, PromptRow, PromptsQuery, RolloutRow, RolloutsQuery } from "../api/names.ts";
+import { shown } from "./diff.ts";
 
 const ALIKE = { group: ["group", "task_id", "batch"], task: ["task_id"] } as const;
 
@@ -16,6 +17,13 @@ export function chosenRollouts(rows: readonly RolloutRow[], query: RolloutsQuery
     if (query[kind] && !like) return [];
     if (like) found = found.filter(({ cells }) => ALIKE[kind].every((name) => cells[name] === like.cells[name]));
   }
+  const { within, rest } = parted(query.where ?? "");
+  if (within)
+    found = found.filter(({ cells }) => {
+      const at = cells[within.by];
+      return typeof at === "number" && at >= within.low && at <= within.high;
+    });
+  if (rest) found = found.filter(({ cells }) => conditionOf(fateIn(cells)) === rest);
   for (const { column, descending } of [...(query.sort ?? [])].reverse()) {
     found.sort((a, b) => byValue(a.cells[column], b.cells[column], descending ? -1 : 1));
   }
@@ -30,6 +38,88 @@ export function chosenPrompts(rows: readonly PromptRow[], query: PromptsQuery): 
     found.sort((a, b) => byValue(a[name], b[name], descending ? -1 : 1));
   }
   return found;
+}
+
+/** How many rollouts had each fate; most first. */
+export function fatesOf(rows: readonly RolloutRow[]): { [fate: string]: number } {
+  const found = new Map<string, number>();
+  for (const { cells } of rows) found.set(fateIn(cells), (found.get(fateIn(cells)) ?? 0) + 1);
+  return Object.fromEntries([...found].sort((a, b) => b[1] - a[1]));
+}
+
+/** What became of a rollout, in the word of the data. */
+export function fateIn(cells: { [name: string]: Cell }): string {
+  if (cells["used"] === null || cells["used"] === undefined) return "no fate yet";
+  const reason = cells["reason"];
+  return typeof reason === "string" ? reason : cells["used"] === true ? "used" : "dropped";
+}
+
+/** The same, to be shown. */
+export const fateOf = (cells: { [name: string]: Cell }): string => shown(fateIn(cells));
+
+/** A stretch of training, both ends with it. */
+export interface Stretch {
+  by: "gradient_step" | "policy_version";
+  low: number;
+  high: number;
+}
+
+const STRETCH = /^(gradient_step|policy_version) between (-?\d+) and (-?\d+)(?: and \((.*)\))?$/s;
+
+/** A condition as a stretch of training and what else is asked. */
+export function parted(where: string): { within: Stretch | null; rest: string } {
+  const [, by, low, high, rest] = STRETCH.exec(where.trim()) ?? [];
+  if (by === undefined) return { within: null, rest: where };
+  return { within: { by: by as Stretch["by"], low: Number(low), high: Number(high) }, rest: rest ?? "" };
+}
+
+/** The other way round: the condition as one reads and types it. */
+export function together(within: Stretch | null, rest: string): string {
+  if (!within) return rest;
+  return `${within.by} between ${within.low} and ${within.high}${rest === "" ? "" : ` and (${rest})`}`;
+}
+
+/** Places of stretches that lie in a part of training: the first, and the one behind the last. */
+export function placesIn({ places }: Pick<Fates, "places">, within: Stretch): [number, number] {
+  const from = places.findIndex((at) => Number(at) >= within.low);
+  const to = places.findIndex((at) => Number(at) > within.high);
+  return [from < 0 ? places.length : from, to < 0 ? places.length : to];
+}
+
+export interface Told {
+  n: number;
+  /** Share that taught something; before, null where nothing was before. */
+  used: number;
+  before: number | null;
+  /** Fates whose share grew by 5 points or more; the most first. */
+  grew: { fate: string; share: number; was: number }[];
+}
+
+const GREW = 0.05;
+
+/** What became of the rollouts between two places of training, and of those before. */
+export function told({ layers }: Pick<Fates, "layers">, from: number, to: number): Told {
+  const sum = (cells: readonly number[], a: number, b: number): number => cells.slice(a, b).reduce((s, n) => s + n, 0);
+  const all = (a: number, b: number): number => layers.reduce((s, { n }) => s + sum(n, a, b), 0);
+  const [n, were] = [all(from, to), all(0, from)];
+  const shares = layers.map((layer) => ({
+    fate: layer.reason,
+    share: sum(layer.n, from, to) / (n || 1),
+    was: sum(layer.n, 0, from) / (were || 1),
+  }));
+  const used = shares.find(({ fate }) => fate === "used");
+  return {
+    n,
+    used: used?.share ?? 0,
+    before: were === 0 ? null : (used?.was ?? 0),
+    grew:
+      were === 0
+        ? []
+        : shares
+            .filter(({ fate, share, was }) => fate !== "used" && share - was >= GREW)
+            .sort((a, b) => b.share - b.was - (a.share - a.was))
+            .slice(0, 2),
+  };
 }
 
 /** The condition that rollouts of a fate fulfil. */
@@ -79,4 +169,16 @@ export function solvedOf({ solved, rollouts }: PromptRow): "never" | "sometimes"
 export function byValue(a: Cell | undefined, b: Cell | undefined, sign: number): number {
   if (a == null || b == null) return Number(a == null) - Number(b == null);
   return sign * (typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b)));
+}
+
+/** Runs of equal turns, and each turn that differs, by its place in two rollouts. */
+export function turnsApart(a: readonly string[], b: readonly string[]): { from: number; to: number; same: boolean }[] {
+  const parts: { from: number; to: number; same: boolean }[] = [];
+  for (let i = 0; i < Math.max(a.length, b.length); i++) {
+    const same = i < a.length && i < b.length && a[i] === b[i];
+    const before = parts[parts.length - 1];
+    if (same && before?.same === true) before.to = i;
+    else parts.push({ from: i, to: i, same });
+  }
+  return parts;
 }

@@ -4,7 +4,7 @@ import type * as api from "../api/names.ts";
 import { FrameReader, type CurveEntry, type Frame, type SeriesEntry } from "../data/frames.ts";
 import { chosenEpisodes } from "../data/episodes.ts";
 import { rowOf, type SentRow } from "../data/rows.ts";
-import { chosenPrompts, chosenRollouts } from "../data/rollouts.ts";
+import { chosenPrompts, chosenRollouts, conditionOf, fatesOf, parted, together } from "../data/rollouts.ts";
 import { timelineOf } from "../data/timeline.ts";
 import { Refusal, type ScatterEntry, type Source, type Stream, type TraceEntry } from "./source.ts";
 
@@ -153,11 +153,14 @@ export class Copy implements Source {
   sampleGroup = () => notHere("The group of a sample");
   sampleHistory = () => notHere("The history of a sample");
   rollouts: Source["rollouts"] = async (run, query) => {
-    if (query.where) return notHere("A condition");
     const all = await this.of<api.RolloutsAnswer>(run, "rollouts");
+    const { within, rest } = parted(query.where ?? "");
+    if (rest && !Object.keys(fatesOf(all.rows)).some((fate) => conditionOf(fate) === rest))
+      return notHere("A condition other than a fate and a part of training");
+    const fates = fatesOf(chosenRollouts(all.rows, { ...query, where: together(within, "") }));
     const rows = chosenRollouts(all.rows, query);
     const offset = query.offset ?? 0;
-    return { ...all, matched: rows.length, offset, rows: rows.slice(offset, offset + (query.limit ?? 100)) };
+    return { ...all, fates, matched: rows.length, offset, rows: rows.slice(offset, offset + (query.limit ?? 100)) };
   };
   rollout: Source["rollout"] = (run, id) =>
     this.json(`runs/${part(run)}/rollouts/${part(id)}.json`, "A rollout that is not among the newest");

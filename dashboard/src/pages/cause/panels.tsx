@@ -2,6 +2,7 @@
 
 import type { ComponentType } from "preact";
 import type { Cause, Obj } from "../../api/names.ts";
+import { unstamped } from "../../data/log.ts";
 import { bytes, clock, count, percent, plain, seconds, value } from "../../data/numbers.ts";
 import { AlertLine } from "../../parts/AlertLine.tsx";
 import { Film } from "../../parts/Film.tsx";
@@ -274,7 +275,7 @@ function Log({ found }: PanelProps) {
             title={line.text}
           >
             {line.time !== null && <time>{clock(Number(line.time))}</time>}
-            {line.text}
+            {unstamped(line)}
           </div>
         ))}
       </div>

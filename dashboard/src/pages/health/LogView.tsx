@@ -1,5 +1,6 @@
 /** A text log: its end, older lines on demand, search, and following it as it grows. */
 
+import { unstamped } from "../../data/log.ts";
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import type { LogLine } from "../../api/names.ts";
@@ -15,8 +16,6 @@ import { refusal, type Refusal } from "../../state/source.ts";
 const chosen = word("log");
 const MOST = 5000;
 const LINES = 300;
-/** What a line begins with where its time is said beside it; a level other than INFO stays. */
-const STAMP = /^\[\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d\S*\](\[INFO\])? ?/;
 
 /** The log one looks for first: one that says something, the script's own before the keeper's. */
 function best<Log extends { name: string; bytes: number }>(logs: readonly Log[]): Log | undefined {
@@ -146,7 +145,7 @@ export function LogView({ run }: { run: string }) {
         {lines.value.map((line) => (
           <div key={line.offset} class={/\b(warn|error|traceback|exception)/i.test(line.text) ? "warn" : ""}>
             {typeof line.time === "number" && <time>{clock(line.time)}</time>}
-            {typeof line.time === "number" ? line.text.replace(STAMP, "") : line.text}
+            {unstamped(line)}
           </div>
         ))}
         {known.length === 0 && logs.value && (

@@ -11,8 +11,9 @@ import { addressOf } from "../../state/address.ts";
 import { useAnswer } from "../../state/answer.ts";
 import { source } from "../../state/here.ts";
 import { useNews } from "../../state/run.ts";
+import { Clipped } from "./Clipped.tsx";
 
-const COLORS = [1, 2, 5, 8, 7, 6, 4, 9, 3, 10];
+export const COLORS = [1, 2, 5, 8, 7, 6, 4, 9, 3, 10];
 const WORDS: { [name: string]: string } = {
   zero_std: "easier and harder prompts, or more samples a group",
   stale: "fewer rollouts in flight, or a larger limit of staleness",
@@ -85,7 +86,12 @@ function All({ run, found }: { run: string; found: Found }) {
               );
             if (column === "n") return count(layer.total);
             if (column === "share") return percent(layer.total / (found.total || 1));
-            if (column === "tokens") return count(Number(layer.tokens ?? 0));
+            if (column === "tokens")
+              return (
+                <>
+                  <Bar share={Number(layer.tokens ?? 0) / (tokens || 1)} /> {count(Number(layer.tokens ?? 0))}
+                </>
+              );
             return <span class="soft">{WORDS[layer.reason] ?? ""}</span>;
           }}
         />
@@ -101,17 +107,20 @@ function All({ run, found }: { run: string; found: Found }) {
           ))}
         </div>
       </section>
+      {found.clipping.length > 1 && <Clipped found={found} />}
       <Rows
         title="Staleness"
         soft="used rollouts; does it hurt?"
         rows={found.stale}
         columns={["staleness", "n", "clipped", "gap_mean", "gap_max"]}
+        bar="clipped"
       />
       <Rows
         title="Which tool breaks"
         soft="share of calls with an error"
         rows={found.tools}
         columns={["name", "calls", "failed", "share", "seconds", "slow", "error"]}
+        bar="share"
       />
       <Rows
         run={run}
@@ -119,6 +128,7 @@ function All({ run, found }: { run: string; found: Found }) {
         soft="log-probability per token, trainer minus sampler"
         rows={found.gaps}
         columns={["rollout_id", "gap_max", "gap_mean", "staleness", "clipped", "reward"]}
+        bar="gap_max"
       />
       <Rows
         run={run}
@@ -126,16 +136,25 @@ function All({ run, found }: { run: string; found: Found }) {
         soft="tokens of the 20 rollouts with the largest gaps; example: where the gap is largest"
         rows={found.tokens}
         columns={["token", "gap_max", "gap_mean", "times", "rollout_id", "turn", "place"]}
+        bar="gap_mean"
       />
       <Rows
         title="What high advantage says"
         soft="words in the last answers of the top and the bottom tenth; newest 20 000 used"
         rows={found.words}
         columns={["word", "high", "low"]}
+        bar="high"
       />
     </div>
   );
 }
+
+/** How large a number is beside the largest that could stand there. */
+const Bar = ({ share }: { share: number }) => (
+  <i class="inbar" aria-hidden="true">
+    <i style={{ width: `${Math.max(0, Math.min(1, share)) * 100}%` }} />
+  </i>
+);
 
 function Small({ name, cells }: { name: string; cells: readonly Num[] }) {
   const values = cells.map((cell) => (typeof cell === "number" ? cell : Number.NaN));
@@ -174,6 +193,7 @@ function Rows({
   soft,
   rows,
   columns,
+  bar,
 }: {
   /** Whose rollouts the column rollout_id links to. */
   run?: string;
@@ -181,9 +201,13 @@ function Rows({
   soft: string;
   rows: readonly { [name: string]: Cell }[];
   columns: readonly string[];
+  /** The column whose numbers are drawn, too. */
+  bar: string;
 }) {
   if (rows.length === 0) return null;
   const named = columns.filter((name) => rows.some((row) => row[name] !== null && row[name] !== undefined));
+  const most = (name: string): number =>
+    name === "share" ? 1 : Math.max(...rows.map((row) => (typeof row[name] === "number" ? row[name] : 0)));
   const text = (name: string, cell: Cell | undefined): string => {
     if (typeof cell !== "number") return shown(String(cell ?? "–"));
     if (name === "token") return String(cell); // an id, not an amount
@@ -210,6 +234,10 @@ function Rows({
             <a class="mono" href={addressOf("rollouts", { run, tab: "", row: String(row[column]) })}>
               {text(column, row[column])}
             </a>
+          ) : column === bar && typeof row[column] === "number" ? (
+            <>
+              <Bar share={row[column] / (most(column) || 1)} /> {text(column, row[column])}
+            </>
           ) : (
             text(column, row[column])
           )

@@ -1,15 +1,16 @@
 /** The rollouts that are judged against each other, and where the answers of two of them differ. */
 
-import { useState } from "preact/hooks";
-import type { RolloutRow } from "../../api/names.ts";
-import { diff, shown } from "../../data/diff.ts";
+import type { OneRollout as Found, RolloutRow } from "../../api/names.ts";
+import { shown } from "../../data/diff.ts";
 import { value } from "../../data/numbers.ts";
+import { fateOf } from "../../data/rollouts.ts";
 import { MiniTable } from "../../parts/MiniTable.tsx";
 import { say } from "../../state/address.ts";
 import { cellText } from "../samples/cells.ts";
-import { fateOf } from "./List.tsx";
+import { TurnsDiff } from "./TurnsDiff.tsx";
 
 const COLUMNS = [
+  { id: "place", head: "#", number: true },
   { id: "status", head: "status" },
   { id: "reward", head: "reward", number: true },
   { id: "advantage", head: "advantage", number: true },
@@ -19,11 +20,23 @@ const COLUMNS = [
   { id: "diff", head: "" },
 ];
 
-export function Group({ rows, id }: { rows: readonly RolloutRow[]; id: string }) {
-  const [other, setOther] = useState("");
+export function Group({
+  run,
+  rows,
+  own,
+  beside,
+  onBeside,
+}: {
+  run: string;
+  rows: readonly RolloutRow[];
+  own: Found;
+  /** The rollout that its own is compared with; "" for none. */
+  beside: string;
+  onBeside: (id: string) => void;
+}) {
+  const { id } = own;
   const sorted = [...rows].sort((a, b) => (a.id < b.id ? -1 : 1));
-  const own = sorted.find((row) => row.id === id);
-  const beside = sorted.find((row) => row.id === other && row.id !== id);
+  const place = (of: string): number => sorted.findIndex((row) => row.id === of) + 1;
   return (
     <section class="card">
       <header>
@@ -37,12 +50,13 @@ export function Group({ rows, id }: { rows: readonly RolloutRow[]; id: string })
         rowClass={(row) => (row.id === id ? "chosen" : "")}
         cell={(row, column) => {
           const cell = row.cells[column];
+          if (column === "place") return place(row.id);
           if (column === "fate") return fateOf(row.cells);
           if (column === "diff")
             return row.id === id ? (
               <span class="soft">this</span>
             ) : (
-              <button class="link" type="button" aria-pressed={other === row.id} onClick={() => setOther(row.id)}>
+              <button class="link" type="button" aria-pressed={beside === row.id} onClick={() => onBeside(row.id)}>
                 diff
               </button>
             );
@@ -55,23 +69,8 @@ export function Group({ rows, id }: { rows: readonly RolloutRow[]; id: string })
           return typeof cell === "number" ? value(cell) : shown(cellText(cell));
         }}
       />
-      {own && beside && (
-        <div class="in">
-          <p class="soft difftext">
-            <del>only in this</del> · <ins>only in the other</ins>
-          </p>
-          <p class="difftext">
-            {diff(shown(cellText(own.cells["item"])), shown(cellText(beside.cells["item"]))).map(({ kind, text }, i) =>
-              kind === "same" ? (
-                <span key={i}>{text}</span>
-              ) : kind === "only a" ? (
-                <del key={i}>{text}</del>
-              ) : (
-                <ins key={i}>{text}</ins>
-              ),
-            )}
-          </p>
-        </div>
+      {place(beside) > 0 && beside !== own.id && (
+        <TurnsDiff run={run} own={own} other={beside} names={`${place(own.id)} against ${place(beside)}`} />
       )}
     </section>
   );

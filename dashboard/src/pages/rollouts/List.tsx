@@ -2,10 +2,10 @@
 
 import type { Signal } from "@preact/signals";
 import { useMemo, useRef } from "preact/hooks";
-import type { Cell, RolloutRow } from "../../api/names.ts";
+import type { RolloutRow } from "../../api/names.ts";
 import { shown } from "../../data/diff.ts";
 import { count, value } from "../../data/numbers.ts";
-import { conditionOf } from "../../data/rollouts.ts";
+import { conditionOf, fateOf, parted, together } from "../../data/rollouts.ts";
 import { Field } from "../../parts/Field.tsx";
 import { AskedRows, NoneFits, sortOf, sorts, useAsked } from "../../parts/Asked.tsx";
 import type { Column } from "../../parts/Grid.tsx";
@@ -20,22 +20,16 @@ const where = word("where");
 const order = word("sort");
 const near = word("of");
 
-/** What became of a rollout, in a word. */
-export function fateOf(cells: { [name: string]: Cell }): string {
-  if (cells["used"] === null || cells["used"] === undefined) return "no fate yet";
-  const reason = cells["reason"];
-  if (typeof reason === "string") return shown(reason);
-  return cells["used"] === true ? "used" : "dropped";
-}
-
 /** Its columns; that of prompts only where rollouts name theirs. */
 const HEADS: [id: string, head: string, width: string, number: boolean, wide: boolean][] = [
   ["prompt", "prompt", "minmax(90px, 1.2fr)", false, true],
   ["item", "last answer", "minmax(120px, 2fr)", false, false],
+  ["status", "status", "78px", false, true],
   ["reward", "reward", "58px", true, false],
   ["fate", "fate", "minmax(72px, 1fr)", false, false],
   ["advantage", "advantage", "78px", true, true],
   ["turns", "turns", "48px", true, true],
+  ["sampled_tokens", "tokens", "64px", true, true],
   ["gradient_step", "update", "58px", true, true],
 ];
 
@@ -85,6 +79,11 @@ export function List({ run, row, first }: { run: string; row: string; first: Sig
             }
             if (name === "item" && cells["status"] === "failed")
               return <span class="bad">failed: {shown(cellText(cells["error"] ?? cell))}</span>;
+            if (name === "sampled_tokens" && typeof cell === "number") return <Tokens of={cells} sampled={cell} />;
+            if (name === "status")
+              return (
+                <span class={cell === "failed" || cell === "aborted" ? "bad" : "soft"}>{shown(cellText(cell))}</span>
+              );
             if (name === "fate") return <span class={cells["used"] === true ? "" : "soft"}>{fateOf(cells)}</span>;
             if (name === "item") return shown(cellText(cell ?? cells["error"]));
             return number && typeof cell === "number" && !Number.isInteger(cell) ? value(cell) : cellText(cell);
@@ -122,7 +121,7 @@ export function List({ run, row, first }: { run: string; row: string; first: Sig
           </button>
         )}
       </div>
-      {source.live && Object.keys(fates.current).length > 1 && <FateButtons fates={fates.current} />}
+      {Object.keys(fates.current).length > 1 && <FateButtons fates={fates.current} />}
       <AskedRows
         asked={asked}
         what="rollouts"
@@ -135,6 +134,14 @@ export function List({ run, row, first }: { run: string; row: string; first: Sig
       </AskedRows>
     </section>
   );
+}
+
+/** Sampled tokens, strong where the model was trained on them; with those of the prompt and of tools in the title. */
+function Tokens({ of, sampled }: { of: RolloutRow["cells"]; sampled: number }) {
+  const all = ["prompt_tokens", "sampled_tokens", "other_tokens"].reduce((sum, name) => sum + Number(of[name] ?? 0), 0);
+  const trained = fateOf(of) === "used";
+  const title = `${count(sampled)} sampled of ${count(all)}; ${trained ? "trained on" : "not trained on"}`;
+  return trained ? <b title={title}>{count(sampled)}</b> : <span title={title}>{count(sampled)}</span>;
 }
 
 /** The rollouts whose prompt is that of the row above. */
@@ -153,10 +160,11 @@ const MOST_FATES = 7;
 /** What became of these rollouts: each fate with its number; pressed, the condition asks for it. */
 function FateButtons({ fates }: { fates: { [fate: string]: number } }) {
   const all = Object.values(fates).reduce((sum, n) => sum + n, 0);
-  const now = where.value;
+  const { within, rest: now } = parted(where.value);
+  const ask = (condition: string): void => say({ where: together(within, condition) });
   return (
     <div class="bar fates">
-      <button class="chip" type="button" aria-pressed={now === ""} onClick={() => say({ where: "" })}>
+      <button class="chip" type="button" aria-pressed={now === ""} onClick={() => ask("")}>
         all <b>{count(all)}</b>
       </button>
       {Object.entries(fates)
@@ -169,7 +177,7 @@ function FateButtons({ fates }: { fates: { [fate: string]: number } }) {
               class="chip"
               type="button"
               aria-pressed={now === own}
-              onClick={() => say({ where: now === own ? "" : own })}
+              onClick={() => ask(now === own ? "" : own)}
             >
               {shown(fate)} <b>{count(n)}</b>
             </button>

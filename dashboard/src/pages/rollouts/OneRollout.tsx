@@ -4,12 +4,13 @@ import { useEffect, useState } from "preact/hooks";
 import type { Num, OneRollout as Found } from "../../api/names.ts";
 import { shown } from "../../data/diff.ts";
 import { count, percent, seconds, value } from "../../data/numbers.ts";
+import { fateOf } from "../../data/rollouts.ts";
+import { Icon } from "../../parts/Icon.tsx";
 import { Answered } from "../../parts/Say.tsx";
 import { say } from "../../state/address.ts";
 import { useAnswer } from "../../state/answer.ts";
 import { useHands } from "../../state/hands.ts";
 import { source } from "../../state/here.ts";
-import { fateOf } from "./List.tsx";
 import { Group } from "./Group.tsx";
 import { PassRate } from "./PassRate.tsx";
 import { Turn } from "./Turn.tsx";
@@ -32,10 +33,11 @@ function Whole({ run, found }: { run: string; found: Found }) {
   const [heat, setHeat] = useState(names[0] ?? "");
   const [unfolded, setUnfolded] = useState(false);
   const [at, setAt] = useState(-1);
+  const [beside, setBeside] = useState("");
   const group = useAnswer(`${run} ${found.id} group`, () => source.rollouts(run, { group: found.id, limit: 64 }));
   const step = (by: number): void => setAt((now) => Math.max(0, Math.min(found.turns.length - 1, now + by)));
+  const ids = group.value?.rows.map((row) => row.id).sort() ?? [];
   const sibling = (by: number): void => {
-    const ids = group.value?.rows.map((row) => row.id).sort() ?? [];
     const next = ids.at((ids.indexOf(found.id) + by) % ids.length); // the last is followed by the first
     if (next) say({ row: next });
   };
@@ -51,8 +53,14 @@ function Whole({ run, found }: { run: string; found: Found }) {
       what: "colour tokens by the next number",
       act: () => setHeat((now) => ["", ...names][(names.indexOf(now) + 2) % (names.length + 1)] ?? ""),
     },
+    { keys: ["t"], what: "to the tokens of the turn; ← → read them", act: () => tokensOf(at) },
     { keys: ["["], what: "previous of the group", act: () => sibling(-1) },
     { keys: ["]"], what: "next of the group", act: () => sibling(1) },
+    {
+      keys: ["d"],
+      what: "difference with the next of the group",
+      act: () => setBeside((now) => ids[(ids.indexOf(now === "" ? found.id : now) + 1) % ids.length] ?? ""),
+    },
   ]);
   return (
     <>
@@ -63,6 +71,21 @@ function Whole({ run, found }: { run: string; found: Found }) {
           <span class="tag hide-s">stop: {shown(found.cells["stop_reason"])}</span>
         )}
         <span class="grow" />
+        {ids.length > 1 && (
+          <span class="seg" role="group" aria-label="Through its group">
+            <button type="button" aria-label="Previous of the group ([)" onClick={() => sibling(-1)}>
+              <Icon name="left" />
+            </button>
+            <button type="button" aria-label="Next of the group (])" onClick={() => sibling(1)}>
+              <Icon name="right" />
+            </button>
+          </span>
+        )}
+        {ids.length > 1 && (
+          <span class="soft place-in">
+            {ids.indexOf(found.id) + 1} of {ids.length}
+          </span>
+        )}
         <button class="btn" type="button" onClick={() => say({ of: `task:${found.id}`, row: found.id })}>
           Its task
         </button>
@@ -103,11 +126,19 @@ function Whole({ run, found }: { run: string; found: Found }) {
         {found.turns_left_out > 0 && <p class="soft">{count(found.turns_left_out)} more turns are not shown here.</p>}
       </div>
       <div class="cols one">
-        {group.value && group.value.rows.length > 1 && <Group rows={group.value.rows} id={found.id} />}
+        {group.value && group.value.rows.length > 1 && (
+          <Group run={run} rows={group.value.rows} own={found} beside={beside} onBeside={setBeside} />
+        )}
         {found.history.length > 1 && <PassRate history={found.history} version={found.cells["policy_version"]} />}
       </div>
     </>
   );
+}
+
+/** Focuses the tokens of a turn, or of the first that has some. */
+function tokensOf(turn: number): void {
+  const within = document.getElementById(`turn-${turn}`) ?? document.querySelector(".talk");
+  (within?.querySelector<HTMLElement>(".heatstrip") ?? document.querySelector<HTMLElement>(".heatstrip"))?.focus();
 }
 
 function Fate({ found }: { found: Found }) {

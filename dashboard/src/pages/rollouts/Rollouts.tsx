@@ -10,6 +10,7 @@ import { useRun } from "../../state/run.ts";
 import { Fates } from "./Fates.tsx";
 import { List } from "./List.tsx";
 import { OneRollout } from "./OneRollout.tsx";
+import { OverTraining } from "./OverTraining.tsx";
 import { OnePrompt, Prompts } from "./Prompts.tsx";
 import { SharedPrompts } from "./SharedPrompts.tsx";
 import "./rollouts.css";
@@ -54,7 +55,7 @@ export function Rollouts() {
         </main>
       )}
       {run !== null && detail.value && (
-        <main id="main" class={!has ? "" : ({ "": "split", tasks: "split prompts" }[tab.value] ?? "")}>
+        <main id="main" class={!has ? "" : ({ "": "split over", tasks: "split prompts" }[tab.value] ?? "")}>
           {!has ? (
             <Empty title="This run has no rollouts" code="with run.rollouts.begin(task=prompt) as rollout: …">
               {(detail.value.tables["samples"] ?? 0) > 0 && (
@@ -75,6 +76,7 @@ export function Rollouts() {
             <SharedPrompts run={run} />
           ) : (
             <>
+              <OverTraining key={`${run} over`} run={run} />
               <List key={run} run={run} row={row.value} first={first} />
               <section class="pane" aria-label="One rollout">
                 <Chosen run={run} as={OneRollout} />

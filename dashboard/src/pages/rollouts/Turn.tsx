@@ -1,12 +1,10 @@
 /** One turn: who spoke, whether it was trained on, its text, its tool calls folded, its tokens coloured. */
 
-import type { RolloutTokens, RolloutTurn } from "../../api/names.ts";
+import type { RolloutTurn } from "../../api/names.ts";
 import { shown } from "../../data/diff.ts";
 import { count, seconds, value } from "../../data/numbers.ts";
 import { callsOf } from "../../data/rollouts.ts";
-
-const SHADES = ["n3", "n2", "n1", "", "p1", "p2", "p3"];
-const MOST = 2000;
+import { TokenStrip } from "./TokenStrip.tsx";
 
 export function Turn({
   turn,
@@ -63,7 +61,7 @@ export function Turn({
             <pre>{shown(pretty(turn.calls))}</pre>
           </details>
         )}
-        {heat !== "" && turn.tokens?.columns[heat] && <Heat tokens={turn.tokens} by={heat} />}
+        {heat !== "" && turn.tokens?.columns[heat] && <TokenStrip tokens={turn.tokens} by={heat} turn={turn.turn} />}
       </div>
     </div>
   );
@@ -75,32 +73,4 @@ function pretty(json: string): string {
   } catch {
     return json;
   }
-}
-
-function Heat({ tokens, by }: { tokens: RolloutTokens; by: string }) {
-  const values = (tokens.columns[by] ?? []).map((v) => (typeof v === "number" ? v : Number.NaN));
-  const finite = values.filter(Number.isFinite);
-  const signed = finite.some((v) => v < 0) && finite.some((v) => v > 0);
-  const middle = signed ? 0 : finite.reduce((sum, v) => sum + v, 0) / (finite.length || 1);
-  const most = finite.reduce((m, v) => Math.max(m, Math.abs(v - middle)), 0);
-  const mask = tokens.columns["mask"];
-  return (
-    <div class="heatstrip" role="img" aria-label={`${values.length} tokens coloured by ${by}`}>
-      {values.slice(0, MOST).map((v, i) => {
-        const share = Math.max(-1, Math.min(1, (v - middle) / (most || 1)));
-        const shade = SHADES[Math.round((share + 1) * 3)] ?? "";
-        const numbers = Object.entries(tokens.columns)
-          .map(([name, cells]) => `${name} ${value(Number(cells[i] ?? Number.NaN))}`)
-          .join("  ");
-        return (
-          <i
-            key={i}
-            class={mask?.[i] === 0 ? "off" : ""}
-            title={`token ${i}, id ${tokens.text[i] ?? ""}\n${numbers}`}
-            style={{ background: shade === "" || Number.isNaN(v) ? "transparent" : `var(--heat-${shade})` }}
-          />
-        );
-      })}
-    </div>
-  );
 }

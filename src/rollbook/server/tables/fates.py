@@ -121,9 +121,10 @@ def _fate(members: list[dict[str, object]], reward: str | None) -> str:
 
 
 class FatesAsk(OfRun, kw_only=True):
-    """What became of all rollouts, in so many stretches of training."""
+    """What became of all rollouts, in so many stretches of training; brief: without the tables."""
 
     points: int = 120
+    brief: bool = False
 
 
 class FatesLayer(msgspec.Struct, kw_only=True):
@@ -136,22 +137,51 @@ class FatesLayer(msgspec.Struct, kw_only=True):
     first: Num
 
 
+class Passes(msgspec.Struct, kw_only=True):
+    """How many rollouts solved their task in each stretch.
+
+    Attributes:
+      n: rollouts with a reward; solved: as in `RolloutVersion`; low, high: of their share, 95 % (Wilson).
+    """
+
+    n: list[int]
+    solved: list[int]
+    low: list[Num]
+    high: list[Num]
+
+
+class Clipping(msgspec.Struct, kw_only=True):
+    """The used rollouts of one staleness; of the last one also those that are staler.
+
+    Attributes:
+      n: how many have a share of clipped tokens from each of `clipped_from` on.
+    """
+
+    staleness: int
+    n: list[int]
+
+
 class FatesAnswer(Answer, kw_only=True):
     """What became of the rollouts over training.
 
     Attributes:
-      x: gradient_step or policy_version; places: where each stretch begins.
+      x: gradient_step or policy_version; places: where each stretch begins; width: of a stretch.
       curves: name -> a number for each stretch. stale: a row for each staleness. tools: a row for each tool.
+      clipping: a column for each staleness; clipped_from: where each of its rows begins, a share of tokens.
       words: those that grew most among high advantage. gaps: the rollouts with the largest; tokens: the tokens.
       trimmed: what retention has removed, in words; "" for nothing.
     """
 
     x: str
     places: list[Num]
+    width: Num
     total: int
     layers: list[FatesLayer]
+    passes: Passes
     curves: dict[str, list[Num]]
     stale: list[Row]
+    clipped_from: list[float]
+    clipping: list[Clipping]
     tools: list[Row]
     words: list[Row]
     gaps: list[Row]
@@ -275,9 +305,19 @@ _QUESTIONS = f"""select task_id, any_value(left(
 
 _ANSWERS = {"staleness": 64, "tools": 50, "words": 20, "gaps": 20}
 """Question -> the rows that are shown."""
-_OF_ALL = ("rollouts", "fates", "turns", "tokens")
 _TOKENS = 20
 """The same for "tokens", which is several queries."""
+_CLIPPED_FROM = (0.0, 0.01, 0.03, 0.06, 0.12, 0.25)
+_STALEST = 9
+_CLIPPING = f"""select least(staleness, {_STALEST}) as staleness,
+    {
+    ", ".join(
+        f"count(*) filter (clipped >= {low}{f' and clipped < {high}' if high else ''}) as n{place}"
+        for place, (low, high) in enumerate(zip(_CLIPPED_FROM, (*_CLIPPED_FROM[1:], None), strict=True))
+    )
+}
+  from rollouts_now where used and staleness >= 0 and clipped is not null and mode is distinct from 'eval'
+  group by 1 order by 1"""
 _CURVES = (
     "rollout/reward", "group/solved_all", "group/solved_none", "group/zero_std", "policy/staleness_mean",
     "policy/gap_mean", "policy/clipped", "rollout/truncated", "rollout/failed", "rollout/length",
@@ -290,27 +330,35 @@ def fates(context: ServerContext, ask: FatesAsk) -> FatesAnswer:
     if not 1 <= ask.points <= 1_000:
         raise Refused("too_large", f"points={ask.points}: 1 to 1,000")
 
-    def work(db: Locked) -> tuple[str, pa.Table, pa.Table, dict[str, list[Row]]]:
+    of = ("rollouts", "fates", *(() if ask.brief else ("turns", "tokens")))
+
+    def work(db: Locked) -> tuple[str, list[dict[str, Any]], pa.Table, dict[str, list[Row]], list[dict[str, Any]]]:
         db.view("rollouts_now", f"select * from {slim(db)}")
         x = _axis(db)
         place = f"coalesce({x}, policy_version)"
-        reasons = f"""with r as (select coalesce({place}, 0) as x, {RolloutQueries.FATE} as reason, sampled_tokens
-            from rollouts_now where mode is distinct from 'eval'),
-          e as (select min(x) as low, greatest(1, ceil((max(x) - min(x) + 1) / {ask.points}.0)) as width from r)
-          select reason, e.low + floor((x - e.low) / e.width) * e.width as place, count(*) as n,
-            sum(sampled_tokens) as tokens from r, e group by all order by all"""
+        reasons = f"""with r as (select coalesce({place}, 0) as x, {RolloutQueries.FATE} as reason, sampled_tokens,
+              {RolloutQueries.SOLVED} as is_solved from rollouts_now where mode is distinct from 'eval'),
+          e as (select min(x) as low, greatest(1, ceil((max(x) - min(x) + 1) / {ask.points}.0)) as width from r),
+          b as (select reason, e.low + floor((x - e.low) / e.width) * e.width as place, any_value(e.width) as width,
+              count(*) as n, sum(sampled_tokens) as tokens, count(is_solved) as k,
+              count(*) filter (is_solved) as solved from r, e group by 1, 2),
+          p as (select place, sum(k) as k, sum(solved) as solved from b group by 1)
+          select b.*, i.k_all, i.solved_all, i.low, i.high from b join (select place, k as k_all, solved as solved_all,
+            {RolloutQueries.interval("solved", "k")} from p) i using (place) order by reason, place"""
         curves = RolloutQueries(db.columns, now="slim").curves(x)
-        answers = {
-            name: rows_of(db.kept(f"{RolloutQueries.answer(name)} limit {most}", _OF_ALL), _CUT)
-            for name, most in _ANSWERS.items()
-        }
-        among = partial(db.among, "tokens")
-        answers["tokens"] = rows_of(RolloutQueries.worst_tokens(partial(db.kept, of=_OF_ALL), among, _TOKENS), _CUT)
-        return x, db.table(reasons), db.kept(curves, _OF_ALL), answers
+        answers: dict[str, list[Row]] = {}
+        clipping: list[dict[str, Any]] = []
+        if not ask.brief:
+            for name, most in _ANSWERS.items():
+                answers[name] = rows_of(db.kept(f"{RolloutQueries.answer(name)} limit {most}", of), _CUT)
+            among = partial(db.among, "tokens")
+            answers["tokens"] = rows_of(RolloutQueries.worst_tokens(partial(db.kept, of=of), among, _TOKENS), _CUT)
+            clipping = db.table(_CLIPPING).to_pylist()
+        return x, db.table(reasons).to_pylist(), db.kept(curves, of), answers, clipping
 
     row = context.row(ask.run)
-    x, reasons, curves, answers = ask_rollouts(context, row, ["turns", "tokens"], work)
-    counted = reasons.to_pylist()
+    x, counted, curves, answers, clipping = ask_rollouts(context, row, of[2:], work)
+    passed = {cells["place"]: cells for cells in counted}
     places = sorted({cells["place"] for cells in counted})
     layers: dict[str, FatesLayer] = {}
     for cells in counted:
@@ -325,14 +373,26 @@ def fates(context: ServerContext, ask: FatesAsk) -> FatesAnswer:
     return FatesAnswer(
         x=x,
         places=[num(place) for place in places],
+        width=num(counted[0]["width"]) if counted else 1.0,
         total=sum(layer.total for layer in order),
         layers=order,
+        passes=Passes(
+            n=[int(passed[place]["k_all"]) for place in places],
+            solved=[int(passed[place]["solved_all"]) for place in places],
+            low=[num(passed[place]["low"]) for place in places],
+            high=[num(passed[place]["high"]) for place in places],
+        ),
         curves=_binned(curves, x, places),
-        stale=answers["staleness"],
-        tools=answers["tools"],
-        words=answers["words"],
-        gaps=answers["gaps"],
-        tokens=answers["tokens"],
+        stale=answers.get("staleness", []),
+        clipped_from=list(_CLIPPED_FROM),
+        clipping=[
+            Clipping(staleness=cells["staleness"], n=[cells[f"n{place}"] for place in range(len(_CLIPPED_FROM))])
+            for cells in clipping
+        ],
+        tools=answers.get("tools", []),
+        words=answers.get("words", []),
+        gaps=answers.get("gaps", []),
+        tokens=answers.get("tokens", []),
         trimmed=plain(Retention.words(manifest.look(row.folder).get("retention") or {})),
     )
 
