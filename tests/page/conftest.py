@@ -95,7 +95,7 @@ class Page:
         self.tab.wait_for_selector("main[id=main] *", state="attached")  # a pane may be out of sight
         return self
 
-    def wait(self, ms: int) -> Page:
+    def let_pass(self, ms: int) -> Page:
         """By the page's own clock: what the page does in less time, it has done then, however slow the machine is."""
         self.tab.evaluate("ms => new Promise(done => setTimeout(done, ms))", ms)
         return self
@@ -109,7 +109,7 @@ class Page:
             page.tab.wait_for_selector("main[id=main]:not([aria-busy=true])", state="attached")
         quiet, ticks = 0, 0
         while quiet < 5 and ticks < 10 * PATIENCE:
-            self.wait(100)
+            self.let_pass(100)
             ticks += 1
             quiet = 0 if any(page._asked for page in (self, *others)) else quiet + 1
         assert quiet == 5, f"still asking: {[asked.url for page in (self, *others) for asked in page._asked]}"

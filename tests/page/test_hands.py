@@ -89,7 +89,7 @@ def test_a_hand_does_what_the_help_sheet_promises(page: Any, serve: Any, recorde
     zoomed(page, serve, recorded)
     do(page)
     page.tab.wait_for_function(f"() => {there}")
-    page.wait(500)  # longer than any click waits for a second one: nothing else follows
+    page.let_pass(500)  # longer than any click waits for a second one: nothing else follows
     assert page.tab.evaluate(f"() => {there}"), page.tab.evaluate(HASH)
     if "click" not in act or act.endswith("double click"):
         assert ("cause=" in page.tab.evaluate(HASH)) == (there == CAUSE)
@@ -116,7 +116,7 @@ def test_behind_an_open_menu_no_letter_acts(page: Any, serve: Any, recorded: Pat
     page.tab.locator(":popover-open :focus").wait_for()
     for letter in "lgocfjk0+T?":
         page.tab.keyboard.press(letter)
-    page.wait(300)  # the address is written a moment after a change
+    page.let_pass(300)  # the address is written a moment after a change
     assert page.tab.evaluate(HASH) == before
     assert page.tab.locator(":popover-open").count() == 1
     assert page.tab.locator("dialog[open]").count() == 0

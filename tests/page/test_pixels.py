@@ -93,7 +93,7 @@ def looked_at(page: Any, address: str, run: str, low: int, high: int) -> Drawn:
     said = None
     while (now := page.tab.evaluate(PIXELS)) != said:  # until a picture stays
         said = now
-        page.wait(100)
+        page.let_pass(100)
     numbers = [float(word) for word in said["drawn"].split()]
     ink = [[int(row) for row in column.split(",") if row] for column in said["ink"].split(";")[:-1]]
     return Drawn(tuple(numbers[:4]), tuple(numbers[4:]), ink)  # type: ignore[arg-type]
