@@ -476,7 +476,7 @@ class Book(RunFields):
         queries = self._rollout_queries()
         query = queries.curves(x, mode, queries.SOLVED if solved is None else one_condition(solved))
         folder = os.path.abspath(layout.data_folder(self._folder))
-        most_bytes = TUNING.curve_bytes // (2 if queries.in_one_pass else 1)  # rows of the journal are decoded beside
+        most_bytes = TUNING.curve_bytes // (4 if queries.in_one_pass else 1)  # rows of the journal are decoded beside
         # One thread: of 500,000 rollouts it takes less memory and less processor time than two.
         bounded, free = (
             Database(self._stream, folder, self.files.leave_out, threads=1, most_bytes=most)
