@@ -86,7 +86,7 @@ def _fate(cells: dict[str, Any]) -> str:
     return str(cells["reason"] or ("no fate yet" if cells["used"] is None else "used"))
 
 
-def test_kept_answers_are_made_anew_when_the_files_of_a_run_change(tmp_path: Path, tuned: Callable[..., None]) -> None:
+def test_kept_answers_are_computed_again_when_files_of_a_run_change(tmp_path: Path, tuned: Callable[..., None]) -> None:
     tuned(scan_rows=1)
     record_agents(tmp_path, updates=3)
     with client_of(tmp_path) as client:

@@ -21,10 +21,11 @@ from rollbook.ground.liveness import identity
 from rollbook.journal import format as layout
 from rollbook.journal.reader import JournalReader
 from rollbook.journal.writer import Writer
+from rollbook.storage.pieces import RunFiles
 from rollbook.storage.sealed_rows import SealedRows
 from rollbook.storage.sealing import folder as sealing
 from rollbook.storage.sealing.folder import SealReport
-from rollbook.storage.sealing.merge import Sizes
+from rollbook.storage.sealing.merge import SMALL_ROWS, Sizes
 from waiting import pause
 
 SOON = Sizes(at_once=3, first_tier=10)
@@ -116,6 +117,55 @@ def test_any_order_of_events_gives_every_row_once(
     check()
     assert sorted(int(r.values["v"]) for r in Book(run).tail(from_start=True, stop=lambda: True)) == sorted(written)
     reader.close()
+
+
+@pytest.mark.parametrize("moment", ["before parts are listed", "before parts are read"])
+@pytest.mark.parametrize("ends", [False, True])
+def test_rows_that_are_sealed_and_merged_during_a_read_are_not_seen_before_earlier_rows(
+    tmp_path: Path, ends: bool, moment: str
+) -> None:
+    """The earlier row is in a file that was read already, and is still being written; or the run ends meanwhile."""
+    run = make_run(tmp_path)
+    writer = FakeWriter(run, **identity())
+    lane = writer.lane()
+    stream = lane.stream("v", "a", size=1 << 16)
+
+    def log(end: bool = False) -> None:
+        lane.rare({"v": 0.0, "rare": 1})
+        for _ in range(SMALL_ROWS):
+            stream.log(0.0, 0.0)
+        stream.leave()
+        if end:
+            lane.rare({"v": 0.0, "rare": 1})
+            writer.lane().rare({"v": 0.0, "rare": 1})
+            writer.close()
+        assert seal(run, final=end).problems == []
+
+    log()
+    log()
+    during: list[int] = []
+
+    class Meanwhile(RunFiles):
+        def _later_rows(self, now: str) -> None:
+            if now == moment and not during:
+                log(ends)
+                during.append(len([*run.glob("data/metrics/wide/w1.*")]))
+
+        def _sealed_tops(self, *tables: Any) -> Any:
+            self._later_rows("before parts are listed")
+            return super()._sealed_tops(*tables)
+
+        def _of_table(self, *snapshot: Any) -> Any:
+            self._later_rows("before parts are read")
+            return super()._of_table(*snapshot)
+
+    def numbers(pieces: dict[str, Any]) -> list[int]:
+        return sorted({n for piece in pieces["metrics"] for n in piece.read(["seq"])["seq"].to_pylist()})
+
+    seen = Meanwhile(str(run)).read(["metrics"], numbers)
+    assert during == [1], "three were merged"
+    assert len(seen) >= 4
+    assert seen == list(range(seen[0], seen[0] + len(seen)))
 
 
 HIDDEN = st.lists(

@@ -264,8 +264,13 @@ class LiveJournal:
             _raise(snapshot.tops, segment.header.writer, segment.header.lane, segment.last_seq)
         for log in logs.values():
             _raise(snapshot.tops, *log.whose, log.last_seq)
+        seen_so_far = dict(snapshot.tops)
         for (writer, lane), last in sealed().items():
             _raise(snapshot.tops, writer, lane, last)
+        for path, log in logs.items():
+            if snapshot.tops[log.whose] > seen_so_far[log.whose]:  # earlier rows may have come to its frames meanwhile
+                with handled_by(self._note, path, kinds=(Damaged, NewerFormat, OSError)), tolerating(FileNotFoundError):
+                    logs[path] = self._scan(path, log.whose[1], log.info, tables)
         writing = [info for info in snapshot.writers if info.closed is None and snapshot.tops]
         if writing:
             time.sleep(Segment.SETTLE_SECONDS)
@@ -438,7 +443,7 @@ class _Log:
     """One frame file and the rows of its frames by table. Each frame is located once, and decoded when needed."""
 
     def __init__(self, path: str, inode: int, lane: int, info: WriterInfo) -> None:
-        self.path, self.inode, self._lane, self._info = path, inode, lane, info
+        self.path, self.inode, self._lane, self.info = path, inode, lane, info
         self.whose = (info.id, lane)
         self.last_seq = 0
         self._end = 0
@@ -470,7 +475,7 @@ class _Log:
           How many bytes of frames stay in memory.
         """
         wanted = {*tables, "fills", ""}
-        with FrameFile(self.path, self._info.time_offset) as file:
+        with FrameFile(self.path, self.info.time_offset) as file:
             size = file.size()
             for name in wanted:
                 if self._taken.setdefault(name, self._nothing()).count < len(self._frames.get(name, ())):
@@ -498,7 +503,7 @@ class _Log:
             taken.build(partial(self._load, name, taken.count) if many else None)
             kept += 0 if taken.tables is None else taken.bytes
         texts = [self._texts[begin] for begin in sorted(self._texts)]
-        if torn and self._info.closed is not None:
+        if torn and self.info.closed is not None:
             texts.append(f"{torn} bytes behind the last whole frame are torn")
         for taken in self._taken.values():
             texts += taken.problems
@@ -511,13 +516,13 @@ class _Log:
         built = [rows for taken in self._taken.values() for rows in taken.built or ()]
         if not self._pending:
             return built
-        late = FrameTables(self._info, self._lane, fills)
+        late = FrameTables(self.info, self._lane, fills)
         for seq, time_ns, payload in self._pending.values():
             late.add(seq, time_ns, payload)
         return built + [LiveFrames(meta, table, None) for meta, table in late.tables()]
 
     def _nothing(self) -> _Taken:
-        return _Taken(FrameTables(self._info, self._lane))
+        return _Taken(FrameTables(self.info, self._lane))
 
     def _catch_up(self, file: FrameFile, name: str) -> None:
         """Read all located frames of a table; from the first one if they were freed."""
@@ -547,8 +552,8 @@ class _Log:
 
     def _load(self, name: str, count: int) -> dict[str, pa.Table]:
         """{group: table} of the first frames of a table, read again."""
-        tables = FrameTables(self._info, self._lane)
-        with FrameFile(self.path, self._info.time_offset) as file:
+        tables = FrameTables(self.info, self._lane)
+        with FrameFile(self.path, self.info.time_offset) as file:
             if os.stat(self.path).st_ino != self.inode:
                 raise Moved(self.path)
             for seq, time_ns, begin, end in self._frames[name].between(0, count):

@@ -384,8 +384,10 @@ class RunFiles:
             limit = None
             for writer, lane, group, first, last in covers_of(part.meta):
                 ranges.setdefault((writer, lane, group), []).append((first, last))
-                if last > live.tops.get((writer, lane), 0) and "covers" not in part.meta:
-                    limit = live.tops.get((writer, lane), 0)  # sealed since: these rows are not in the snapshot
+                if last > live.tops.get((writer, lane), 0):  # sealed since: these rows are not in the snapshot
+                    if "covers" in part.meta:
+                        raise Moved(part.path)
+                    limit = live.tops.get((writer, lane), 0)
             if limit is None or limit >= part.meta["first_seq"]:
                 pieces.append(Piece(part.meta, part.rows, fills, part, None, None, limit))
         for segment in live.segments:

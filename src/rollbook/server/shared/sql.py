@@ -26,6 +26,7 @@ import pyarrow as pa
 from rollbook.book import Book, RolloutQueries, Scan
 from rollbook.errors import BadInput, Damaged, RollbookError, did_you_mean
 from rollbook.ground.expressions import literal, named_tables, quoted
+from rollbook.ground.files import replacing
 from rollbook.ground.tables import TABLES
 from rollbook.server.settings import LIMITS, Limits
 from rollbook.server.shared.catalogue import RunRow
@@ -321,9 +322,8 @@ class Locked:
                 if not make:
                     self.view(name, query)
                     return
-                part = f"{path}.{threading.get_ident()}"
-                self._ask({"verb": "copy", "query": query, "path": part})
-                os.replace(part, path)
+                with replacing(path) as part:
+                    self._ask({"verb": "copy", "query": query, "path": part})
                 _answers.trim()
         except (Refused, FilesMoved, OSError) as err:
             if isinstance(err, Refused) and err.code != "too_large":
