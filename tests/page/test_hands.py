@@ -96,6 +96,21 @@ def test_a_hand_does_what_the_help_sheet_promises(page: Any, serve: Any, recorde
     assert page.errors == []
 
 
+def test_a_drag_beside_the_curves_or_back_to_its_start_zooms_nowhere(page: Any, serve: Any, recorded: Path) -> None:
+    zoomed(page, serve, recorded)
+    box = page.tab.locator(".slot.big .plotarea").first.bounding_box()
+    left, right, y = box["x"], box["x"] + box["width"], box["y"] + box["height"] * 0.5
+    for places in [(right - 8, right - 2), (right - 2, right + 40), (left + 8, left + 1), (left + 200,) * 2]:
+        page.tab.mouse.move(places[0], y)
+        page.tab.mouse.down()
+        page.tab.mouse.move(places[0] + 30, y)
+        page.tab.mouse.move(places[1], y)
+        page.tab.mouse.up()
+    page.let_pass(500)
+    assert "z=200_900" in page.tab.evaluate(HASH)
+    assert page.errors == []
+
+
 ROW = ".grid-row:not(.project) .more"
 MENUS = {"#pick-x": "x", "#pick-y": "y", "#pick-s": "s", "#pick-board": "b"}
 MENUS |= dict.fromkeys(("#group-by", "#color-by", "#pick-columns", ROW), "")

@@ -66,7 +66,7 @@ def travel(page: Any, dice: random.Random) -> None:
 ACTS = [click] * 8 + [key] * 8 + [drag] * 2 + [wheel] * 2 + [resize, travel]
 
 
-@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long), pytest.param(3, marks=pytest.mark.long)])
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in (2, 3, 17))])
 def test_random_hands_break_nothing_and_the_address_restores_what_they_left(
     page: Any, tmp_path: Path, seed: int
 ) -> None:

@@ -17,6 +17,11 @@ export interface PlotEvents {
   read?: ((x: number | null, hovered: boolean) => void) | undefined;
 }
 
+const inside = (share: number): number => Math.max(0, Math.min(1, share));
+
+/** The part of the width between two places, the left one first; without width where both lie beside the curves. */
+const swept = (from: number, to: number): [number, number] => [inside(Math.min(from, to)), inside(Math.max(from, to))];
+
 /** What hands are laid on. */
 export interface Held extends Follower {
   readonly root: HTMLElement;
@@ -77,17 +82,14 @@ export function hold(plot: Held): () => void {
       } else {
         const { box } = plot.layout();
         const width = box.right - box.left;
-        const [a, b] = [Math.max(0, Math.min(start.share, share)), Math.min(1, Math.max(start.share, share))];
+        const [a, b] = swept(start.share, share);
         zone.hidden = false;
         zone.style.left = `${box.left + a * width}px`;
         zone.style.width = `${(b - a) * width}px`;
       }
     }
     const view = start?.pans === true ? null : hub.current(); // what lies under a hand that pans stays what it is
-    hub.point(
-      view && share >= -0.01 && share <= 1.01 ? hub.between(view, Math.max(0, Math.min(1, share))) : null,
-      plot,
-    );
+    hub.point(view && share >= -0.01 && share <= 1.01 ? hub.between(view, inside(share)) : null, plot);
   };
 
   const up = (event: PointerEvent): void => {
@@ -106,7 +108,7 @@ export function hold(plot: Held): () => void {
     start = null;
     if (moved && event.pointerType !== "touch") {
       if (pans) return;
-      const [a, b] = [Math.max(0, Math.min(from, share)), Math.min(1, Math.max(from, share))];
+      const [a, b] = swept(from, share);
       hub.jump({ x0: hub.between(view, a), x1: hub.between(view, b) });
     } else if (!moved) tap(event);
   };
@@ -145,11 +147,7 @@ export function hold(plot: Held): () => void {
   const wheel = (event: WheelEvent): void => {
     if (!event.ctrlKey) return;
     event.preventDefault();
-    hub.zoom(
-      Math.exp(Math.max(-60, Math.min(60, event.deltaY)) * 0.006),
-      Math.max(0, Math.min(1, plot.share(event.clientX))),
-      plot,
-    );
+    hub.zoom(Math.exp(Math.max(-60, Math.min(60, event.deltaY)) * 0.006), inside(plot.share(event.clientX)), plot);
   };
 
   const listeners: [string, (event: never) => void, AddEventListenerOptions?][] = [

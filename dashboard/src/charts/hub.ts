@@ -7,6 +7,11 @@ export interface View {
   x1: number;
 }
 
+/** Whether there is a part of x to show: with a width, and with ends. */
+export function isRange({ x0, x1 }: View): boolean {
+  return x1 > x0 && Number.isFinite(x1 - x0);
+}
+
 /** A chart as the hub sees it. */
 export interface Follower {
   /** Shows `view` quickly (`exact` false: its picture is stretched) or exactly. */
@@ -48,31 +53,46 @@ export class Hub {
     return this.now ?? this.view.peek() ?? this.whole();
   }
 
-  /** The union of what all charts have. */
+  /** The union of what all charts have; around a single point some width. */
   whole(): View | null {
+    const all = this.union();
+    if (!all || all.x1 > all.x0) return all;
+    const pad = Math.max(0.5, Math.abs(all.x0) * 1e-15);
+    return { x0: all.x0 - pad, x1: all.x1 + pad };
+  }
+
+  private union(): View | null {
     let all: View | null = null;
     for (const follower of this.followers) {
       const span = follower.span();
       if (!span) continue;
       all = all ? { x0: Math.min(all.x0, span.x0), x1: Math.max(all.x1, span.x1) } : span;
     }
-    return all && all.x1 > all.x0 ? all : all ? { x0: all.x0 - 0.5, x1: all.x1 + 0.5 } : null;
+    return all;
+  }
+
+  /** Whether a hand can go there: to a range, and where the charts have more than one x. */
+  private takes(view: View): boolean {
+    const all = this.union();
+    return isRange(view) && (!all || all.x1 > all.x0);
   }
 
   /** Moves all charts in the next frame; `by` is drawn exactly every few frames, the others when the hand rests. */
   move(view: View, by: Follower | null): void {
     const whole = this.whole();
     const least = Math.max(Math.abs(view.x0), Math.abs(view.x1)) * 1e-9;
-    if (!whole || !(view.x1 - view.x0 > least)) return;
-    this.now = clamp(view, whole);
+    const to = whole && clamp(view, whole);
+    if (!to || !this.takes(to) || to.x1 - to.x0 <= least) return;
+    this.now = to;
     this.moved = by;
     this.frame ||= requestAnimationFrame(() => this.step());
     clearTimeout(this.rest);
     this.rest = setTimeout(() => this.settle(), REST);
   }
 
-  /** Jumps: all exact at once. */
+  /** Jumps: all exact at once. To what is no range, or beside the only x there is, it does not. */
   jump(view: View | null): void {
+    if (view && !this.takes(view)) return;
     clearTimeout(this.rest);
     this.now = view;
     this.settle();

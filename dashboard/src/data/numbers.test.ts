@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { ago, bytes, count, plain, seconds, sentence, short, value } from "./numbers.ts";
+import { ago, bytes, count, ends, plain, rounded, seconds, sentence, short, value } from "./numbers.ts";
 
 describe("numbers are written in one way", () => {
   test("three figures, and whole numbers from a thousand on", () => {
@@ -7,6 +7,37 @@ describe("numbers are written in one way", () => {
   });
   test("what is no number says so", () => {
     expect([null, undefined, NaN, Infinity, -Infinity].map((x) => value(x))).toEqual(["–", "–", "NaN", "∞", "\u2212∞"]);
+  });
+  test("no number of figures throws, and what asks for too many, or for no number of them, keeps the value", () => {
+    for (const figures of [NaN, Infinity, -Infinity, -5, 0, 0.5, 1, 17, 101])
+      for (const x of [0, 0.1 + 0.2, -1e-300, 123.456, NaN, -Infinity]) {
+        value(x, figures);
+        if (!(figures < 17)) expect(rounded(x, figures)).toBe(x);
+        expect(rounded(x, figures)).toBe(rounded(x, !(figures < 17) ? 17 : Math.max(1, Math.floor(figures))));
+      }
+  });
+  const RANGES = [
+    [0, 0],
+    [5, 5],
+    [0, NaN],
+    [NaN, 1],
+    [0, Infinity],
+    [-Infinity, 3],
+    [-Infinity, Infinity],
+    [9, 2],
+    [1e-300, 2e-300],
+    [0, 5e-324],
+    [1e300, 1e300 + 1],
+    [1, 1 + Number.EPSILON],
+    [1e17, 1e17 + 16],
+    [1_700_000_000.25, 1_700_000_000.5],
+    [-1e308, 1e308],
+    [200, 900],
+  ] as const;
+  test.each(RANGES)("the ends of %d to %d are written, and stay apart where they are", (a, b) => {
+    const [left, right] = ends(a, b).map(Number) as [number, number];
+    expect([left < right, left > right]).toEqual([a < b, a > b]);
+    if (Number.isFinite(b - a) && a !== b) expect(Math.abs(left - a)).toBeLessThanOrEqual(Math.abs(b - a) * 1e-4);
   });
   test("a setting that differs inside a group is its values, or how many there are", () => {
     expect(plain({ distinct: 3, values: [0, 1, "a"] })).toBe("0, 1, a");

@@ -4,6 +4,21 @@
 const THIN = "\u202f";
 const MINUS = "\u2212";
 
+/** `n`, or the nearest that toFixed and its like allow, which throw beside it; the most where it is no number. */
+const held = (n: number, least: number, most: number): number => (n <= most ? Math.max(least, n) : most);
+
+/** `x` to `figures` significant figures, whatever they were computed from: 17 and more change nothing. */
+export function rounded(x: number, figures: number): number {
+  return Number(x.toPrecision(held(figures, 1, 17)));
+}
+
+/** The ends of a range for an address: with enough figures to tell them, and places between them, apart. */
+export function ends(a: number, b: number): [string, string] {
+  const size = Math.max(Math.abs(a), Math.abs(b), 1);
+  const figures = Math.max(6, Math.ceil(Math.log10(size / Math.abs(b - a))) + 7);
+  return [rounded(a, figures).toString(), rounded(b, figures).toString()];
+}
+
 function grouped(digits: string): string {
   return digits.replace(/\B(?=(\d{3})+(?!\d))/g, THIN);
 }
@@ -21,14 +36,13 @@ export function value(x: number | null | undefined, figures = 3): string {
     return (
       sign +
       size
-        .toExponential(Math.max(0, figures - 1))
+        .toExponential(held(figures - 1, 0, 16))
         .replace(/\.?0+e/, "e")
         .replace("e+", "e")
         .replace("e-", `e${MINUS}`)
     );
   if (size >= 1000) return sign + grouped(size.toFixed(0));
-  const digits = Math.max(0, figures - 1 - Math.floor(Math.log10(size)));
-  return sign + size.toFixed(Math.min(8, digits));
+  return sign + size.toFixed(held(figures - 1 - Math.floor(Math.log10(size)), 0, 8));
 }
 
 /** A count, exact. */
@@ -47,7 +61,7 @@ export function short(x: number): string {
   if (size >= 1e4) return trim(size / 1e3, "k");
   if (size === 0) return "0";
   if (size < 1e-3) return sign + size.toExponential(1).replace(/\.0e/, "e").replace("e-", `e${MINUS}`);
-  const digits = Number(size.toPrecision(4)).toString();
+  const digits = rounded(size, 4).toString();
   return sign + (size < 1000 ? digits : grouped(digits));
 }
 
@@ -116,7 +130,7 @@ function written(x: number): string {
 /** Any JSON value in one line, as a configuration shows it. */
 export function plain(x: unknown): string {
   if (x === null || x === undefined) return "–";
-  if (typeof x === "number") return Number.isInteger(x) ? x.toString() : written(Number(x.toPrecision(6)));
+  if (typeof x === "number") return Number.isInteger(x) ? x.toString() : written(rounded(x, 6));
   if (typeof x === "string") return x;
   if (typeof x === "boolean") return x ? "true" : "false";
   const { distinct, values } = x as { distinct?: unknown; values?: unknown }; // of a group whose runs differ

@@ -3,7 +3,7 @@
 import { signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import type { Cause as Found } from "../../api/names.ts";
-import { count, seconds, short, value } from "../../data/numbers.ts";
+import { count, rounded, seconds, short, value } from "../../data/numbers.ts";
 import { Icon } from "../../parts/Icon.tsx";
 import { Failure, Waiting } from "../../parts/Say.tsx";
 import { Status } from "../../parts/Status.tsx";
@@ -137,8 +137,7 @@ export function Cause() {
         <div class="foot">
           {found && (
             <button class="link" type="button" onClick={() => zoomTo(point.at, found.window * AROUND)}>
-              zoom to ±
-              {kindOf(point.x) === "number" ? short(Number((found.window * AROUND).toPrecision(3))) : "this moment"}
+              zoom to ±{kindOf(point.x) === "number" ? short(rounded(found.window * AROUND, 3)) : "this moment"}
             </button>
           )}
           {found && <span class="hide-m">read in {seconds(found.took_ms / 1000)}</span>}

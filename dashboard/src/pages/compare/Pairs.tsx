@@ -1,7 +1,7 @@
 /** Every pair of groups: the difference of the statistic and how likely a run of one beats one of the other. */
 
 import type { CompareAnswer } from "../../api/names.ts";
-import { value } from "../../data/numbers.ts";
+import { rounded, value } from "../../data/numbers.ts";
 import { pairOf } from "../../data/ranking.ts";
 import { Middle } from "../../parts/Middle.tsx";
 import { colorOfGroup, MOST_BESIDE } from "./groups.ts";
@@ -52,12 +52,10 @@ function Cell({ pair }: { pair: ReturnType<typeof pairOf> }) {
   const open = pair.verdict !== "better" && pair.verdict !== "worse";
   return (
     <td class={`num ${WORDS[pair.verdict] ?? ""}`} title={pair.verdict}>
-      {`${pair.difference > 0 ? "+" : ""}${value(round(pair.difference))}`}
+      {`${pair.difference > 0 ? "+" : ""}${value(rounded(pair.difference, 3))}`}
       {open && " ?"}
       <br />
       <span class="soft">{Number.isFinite(pair.better) ? value(pair.better, 2) : "–"}</span>
     </td>
   );
 }
-
-const round = (x: number): number => Number(x.toPrecision(3));

@@ -5,7 +5,7 @@ import { useMemo } from "preact/hooks";
 import type { EpisodesQuery, Obj } from "../../api/names.ts";
 import { Scatter } from "../../charts/Scatter.tsx";
 import { counts, doubles } from "../../data/frames.ts";
-import { count, plain, value } from "../../data/numbers.ts";
+import { count, plain, rounded, value } from "../../data/numbers.ts";
 import { bring, sortOf, sorts, useAsked } from "../../parts/Asked.tsx";
 import { Grid, type Column } from "../../parts/Grid.tsx";
 import { Failure } from "../../parts/Say.tsx";
@@ -199,7 +199,7 @@ export function EpisodeList({ run, axis, episode, shown }: EpisodeListProps) {
           colors={points.colors}
           xKind={kindOf(axis)}
           onPick={pick}
-          onBox={(b) => say({ box: b ? [b.x0, b.x1, b.y0, b.y1].map((v) => Number(v.toPrecision(8))).join("_") : "" })}
+          onBox={(b) => say({ box: b ? [b.x0, b.x1, b.y0, b.y1].map((v) => rounded(v, 8)).join("_") : "" })}
           height={170}
         />
       )}

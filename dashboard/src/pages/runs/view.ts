@@ -2,7 +2,8 @@
 
 import { computed } from "@preact/signals";
 import { joined, list, say, word } from "../../state/address.ts";
-import type { View } from "../../charts/hub.ts";
+import { isRange, type View } from "../../charts/hub.ts";
+import { ends } from "../../data/numbers.ts";
 
 export type Statistic = "iqm" | "mean" | "median" | "each";
 export const STATISTICS: Record<Statistic, string> = {
@@ -54,16 +55,12 @@ export const seen = word("see");
 export const board = word("board");
 
 export const zoom = computed<View | null>(() => {
-  const [a, b] = word("z").value.split("_").map(Number);
-  return a !== undefined && b !== undefined && b > a ? { x0: a, x1: b } : null;
+  const [x0 = NaN, x1 = NaN] = word("z").value.split("_").map(Number);
+  return isRange({ x0, x1 }) ? { x0, x1 } : null;
 });
 
 export function sayZoom(view: View | null): void {
-  const digits = view
-    ? Math.max(3, Math.ceil(Math.log10(Math.max(Math.abs(view.x0), Math.abs(view.x1), 1) / (view.x1 - view.x0))) + 4)
-    : 0;
-  const text = (v: number): string => Number(v.toPrecision(Math.min(17, digits + 3))).toString();
-  say({ z: view ? `${text(view.x0)}_${text(view.x1)}` : "" });
+  say({ z: view ? ends(view.x0, view.x1).join("_") : "" });
 }
 
 export const cause = computed(() => {

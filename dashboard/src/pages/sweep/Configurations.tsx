@@ -1,7 +1,7 @@
 /** The configurations, the best first: their settings, each seed, the mean, and whether they may be the best. */
 
 import type { Cell, SweepAnswer } from "../../api/names.ts";
-import { plain, value } from "../../data/numbers.ts";
+import { plain, rounded, value } from "../../data/numbers.ts";
 import { axisOf, quarter, shortSetting } from "../../data/sweep.ts";
 import { Middle } from "../../parts/Middle.tsx";
 import { MiniTable } from "../../parts/MiniTable.tsx";
@@ -62,8 +62,7 @@ export function Configurations({ found, kept }: { found: SweepAnswer; kept: read
   );
 }
 
-const setting = (v: Cell): string =>
-  v === null ? "–" : typeof v === "number" ? plain(Number(v.toPrecision(3))) : plain(v);
+const setting = (v: Cell): string => (v === null ? "–" : typeof v === "number" ? plain(rounded(v, 3)) : plain(v));
 
 function Mean({ of }: { of: Tried }) {
   if (of.seeds.length === 0)
