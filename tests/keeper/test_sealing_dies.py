@@ -14,6 +14,7 @@ import rollbook
 from rollbook.book.repair.doctor import repair, verify
 from rollbook.cli.app import app
 from rollbook.errors import RollbookWarning
+from rollbook.keeper.warm_children import WarmChildren
 from waiting import PATIENCE
 
 pytestmark = [
@@ -62,6 +63,17 @@ def test_a_sealing_child_that_dies_is_in_the_warning_the_bill_run_json_problems_
     repair(run.folder)
     (book,) = rollbook.open(tmp_path / "runs")
     assert book.problems() == verify(run.folder) == []
+
+
+@pytest.mark.parametrize("how", DEATHS)
+def test_a_sealing_child_of_the_shared_keeper_that_dies_while_it_starts_gives_its_reason(
+    how: str, tmp_path: Path
+) -> None:
+    program, reason = DEATHS[how]
+    log = tmp_path / "log"
+    child = WarmChildren([sys.executable, "-c", program]).take(["a run"], str(log))
+    assert child.wait(PATIENCE) in (-9, 1, 3)
+    assert reason in log.read_text() or child.wait(0) == -9
 
 
 def test_reading_with_a_package_that_does_not_load_says_what_was_asked_what_was_found_and_what_to_do(

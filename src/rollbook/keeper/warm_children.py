@@ -40,7 +40,7 @@ class WarmChildren:
 
         Args:
           words: the arguments, as `sys.argv[1:]` of a separate child.
-          log: the file for its stderr during this run.
+          log: the file for its stderr during this run, and while it starts for it.
         Raises:
           OSError: none can be started.
         """
@@ -48,16 +48,18 @@ class WarmChildren:
         asked = json.dumps([os.fsencode(word).decode("latin-1") for word in (log, *words)]).encode() + b"\n"
         while True:
             is_new = not self._idle
-            _, runs, process = (0.0, 0, self._start()) if is_new else self._idle.pop()
+            _, runs, process = (0.0, 0, self._start(log)) if is_new else self._idle.pop()
             try:
                 pipe: Any = process.stdin
                 pipe.write(asked)
                 pipe.flush()
-            except OSError as raised:  # it was killed while it was idle
-                self._end(process)
-                if is_new or is_foreign(raised):
+            except OSError as raised:
+                if is_foreign(raised):
+                    self._end(process)
                     raise
-                continue
+                if not is_new:  # it was killed while it was idle
+                    self._end(process)
+                    continue
             return WarmChild(self, process, runs + 1)
 
     def give_back(self, process: subprocess.Popen[bytes], runs: int) -> None:
@@ -75,9 +77,10 @@ class WarmChildren:
                 self._idle.remove(entry)
                 self._end(entry[2])
 
-    def _start(self) -> subprocess.Popen[bytes]:
-        pipe, null = subprocess.PIPE, subprocess.DEVNULL
-        return subprocess.Popen(self._command, stdin=pipe, stdout=pipe, stderr=null, cwd=os.sep, process_group=0)
+    def _start(self, log: str) -> subprocess.Popen[bytes]:
+        pipe = subprocess.PIPE
+        with open(log, "ab") as words:
+            return subprocess.Popen(self._command, stdin=pipe, stdout=pipe, stderr=words, cwd=os.sep, process_group=0)
 
     def _end(self, process: subprocess.Popen[bytes]) -> None:
         for pipe in (process.stdin, process.stdout):
