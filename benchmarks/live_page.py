@@ -6,11 +6,11 @@
     python -m benchmarks.live_page --log hour.txt     # the lines into a file, too
 
 One process writes all runs, a row of eight keys a second each (--rate); the page shows ten of them. Once a minute:
-memory of the server (resident, and its share of what others map too), of the whole browser, the page's heap after a
-collection, and what each took of a core. What is judged is the second half: in the first, caches fill.
+memory of the server (resident, and its share of what others map too), of the whole browser, and what each took of a
+core. What is judged is the second half: in the first, caches fill.
 
-No debugger is attached but for a moment once a minute: a browser keeps every answer (100 MB of them and more) for one
-that is, and Playwright's stays attached, by which the browser grew by 10 MiB a minute.
+A debugger is attached at the start, in the middle and at the end alone, to ask for the page's heap: a browser keeps
+every answer for one that stays (10 MiB a minute), and a page some 0.2 MiB of each that came and went.
 """
 
 from __future__ import annotations
@@ -158,24 +158,31 @@ def report(browser: Browser, server: int, writer: int, minutes: float, log: str 
             with open(log, "a") as file:
                 file.write(words + "\n")
 
+    def of_page() -> None:
+        say(f"heap of the page after a collection: {browser.ask(heap):.2f} MiB")
+
     rows: list[tuple[float, ...]] = []
+    of_page()
     begun = before = time.monotonic()
     every = min(60.0, minutes * 60 / 10)
     spent = (cpu_of([writer]), cpu_of([server]), cpu_of(browser.pids))
     while (now := time.monotonic()) - begun < minutes * 60:
         at = (now - begun) / 60
         own = _memory(server)
-        rows.append((at / 60, own["Rss"], own["Pss"], resident(browser.pids), browser.ask(heap)))
+        rows.append((at / 60, own["Rss"], own["Pss"], resident(browser.pids)))
         total = (cpu_of([writer]), cpu_of([server]), cpu_of(browser.pids))
         took = [100 * (new - old) / max(1.0, now - before) for new, old in zip(total, spent, strict=True)]
         before, spent = now, total
         say(f"{at:5.1f} min   server {own['Rss']:6.1f} MiB (pss {own['Pss']:6.1f})   browser {rows[-1][3]:6.1f}   "
-            f"page {rows[-1][4]:5.2f}   of a core: writer {took[0]:4.1f} %, server {took[1]:4.1f} %, "
-            f"browser {took[2]:4.1f} %   load {os.getloadavg()[0]:.1f}")  # fmt: skip
+            f"of a core: writer {took[0]:4.1f} %, server {took[1]:4.1f} %, browser {took[2]:4.1f} %   "
+            f"load {os.getloadavg()[0]:.1f}")  # fmt: skip
+        if at <= minutes / 2 < at + every / 60:
+            of_page()
         time.sleep(every)
+    of_page()
     second = np.array(rows[len(rows) // 2 :])
     note = "" if minutes >= 60 else f" (extrapolated from the last {minutes / 2:g} minutes)"
-    for place, name in ((1, "server"), (2, "server, pss"), (3, "browser"), (4, "page")):
+    for place, name in ((1, "server"), (2, "server, pss"), (3, "browser")):
         slope = float(np.polyfit(second[:, 0], second[:, place], 1)[0]) if len(second) > 2 else float("nan")
         low, high = second[:, place].min(), second[:, place].max()
         say(f"{name}: {slope:+.1f} MiB an hour{note}; {low:.1f} to {high:.1f} MiB in the second half")
