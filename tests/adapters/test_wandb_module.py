@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import gc
 import os
 import runpy
 import subprocess
@@ -482,18 +481,28 @@ def test_an_artifact_has_the_checksums_that_wandb_computes(root: Path, tmp_path:
     assert [entry.path for entry in found.manifest.get_entries_in_directory("e")] == ["e/y.txt"]
 
 
-def test_a_file_written_through_an_artifact_is_kept_and_its_temporary_folder_is_not(tmp_path: Path) -> None:
-    with wandb.init(project="p") as run:
-        artifact = wandb.Artifact("notes", type="text")
-        with artifact.new_file("d/n.txt") as file:
-            file.write("seen")
-            temporary = Path(file.name).parent
-        run.log_artifact(artifact)
-        assert Path(run.use_artifact("notes:latest").download(str(tmp_path)), "d", "n.txt").read_text() == "seen"
-    del artifact, run
-    wandb.teardown()
-    gc.collect()
-    assert not temporary.exists()
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="POSIX")
+def test_a_file_written_through_an_artifact_outlives_forked_processes_and_is_gone_at_the_end(tmp_path: Path) -> None:
+    program = """
+import os, sys
+import rollbook.wandb as wandb
+with wandb.init(project="p") as run:
+    artifact = wandb.Artifact("notes", type="text")
+    with artifact.new_file("d/n.txt") as file:
+        file.write("seen")
+    child = os.fork()
+    if not child:
+        sys.exit()
+    os.waitpid(child, 0)
+    run.log_artifact(artifact)
+    print(os.path.join(run.use_artifact("notes:latest").download("out"), "d", "n.txt"), file.name, sep="\\n")
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE
+    )
+    kept, temporary = done.stdout.splitlines()[-2:]
+    assert (tmp_path / kept).read_text() == "seen"
+    assert not Path(temporary).parent.exists()
 
 
 def test_a_table_of_an_artifact_is_read_back_in_a_later_run(tmp_path: Path) -> None:

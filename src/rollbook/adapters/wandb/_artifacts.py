@@ -6,6 +6,7 @@ files equal to the latest version makes no new one. Versions count within a run.
 
 from __future__ import annotations
 
+import atexit
 import os
 
 from rollbook.adapters.wandb._current import CommError
@@ -27,6 +28,14 @@ class ArtifactTTL:
     """Accepted: an artifact is a folder of files, which stays until you delete it."""
 
     INHERIT = None
+
+
+def _remove(folder: str, pid: int) -> None:
+    """Remove a temporary folder at the end of the process that made it, not of one forked from it."""
+    import shutil
+
+    if os.getpid() == pid:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 class Artifact:
@@ -70,12 +79,10 @@ class Artifact:
 
     def new_file(self, name: str, mode: str = "w", **_options: object) -> Any:
         """An open file that is added when it is closed."""
-        import shutil
         import tempfile
-        import weakref
 
         folder = tempfile.mkdtemp(prefix="rollbook-artifact-")
-        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        atexit.register(_remove, folder, os.getpid())
         path = os.path.join(folder, os.path.basename(name))
         self.files_added.append((path, name))
         return open(path, mode)
