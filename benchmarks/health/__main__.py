@@ -9,8 +9,7 @@ python -m benchmarks.health --score FOLDER --write docs  both, in health-matrix.
                                                        their scores are kept in benchmarks/health/scores.jsonl.gz
 python -m benchmarks.health --kept --write docs        the same from these scores; no rule is asked
 python -m benchmarks.health --ceiling FOLDER           what an oracle could name that knows the healthy returns of each
-                                                       task, beside what the rules name (of the kept scores; with
-                                                       --hold-out of the sixth part, made with --part 6)
+                                                       task, beside what the rules name (of the kept scores)
 python -m benchmarks.health --ship FOLDER              the healthy trainings of rollbook.testing.measure_rule
 python -m benchmarks.health --runs FOLDER --to RUNS    run folders of the trainings in FOLDER, of project "health"
 python -m benchmarks.health --peers FOLDER             other monitors on the held-out part (needs ray and SB3)
@@ -29,7 +28,7 @@ import argparse
 from pathlib import Path
 
 from benchmarks.health.scoring import PARTS, RARE, keep, kept, matrix, report, score
-from benchmarks.health.training import NEWEST, make, ship
+from benchmarks.health.training import make, ship
 
 _BEGIN = "<!-- made by python -m benchmarks.health -->\n"
 _KEPT = Path(__file__).with_name("scores.jsonl.gz")
@@ -52,7 +51,6 @@ def main() -> None:
     parser.add_argument("--sb3", action="store_true", help="healthy trainings of Stable-Baselines3")
     parser.add_argument("--only", default="", help="algorithms, tasks and faults, comma-separated")
     parser.add_argument("--hold-out", action="store_true", help="make or score what is held out; else the rest")
-    parser.add_argument("--part", type=int, choices=(6, NEWEST), default=NEWEST, help="which held-out part is made")
     parser.add_argument("--all", action="store_true", help="score all trainings")
     parser.add_argument("--after", action="store_true", help="each after five healthy ones of the same settings")
     parser.add_argument("--without-rare", action="store_true", help=f"as if nobody had logged {', '.join(RARE)}")
@@ -64,7 +62,7 @@ def main() -> None:
 
         make_healthy(given.make)
     elif given.make:
-        make(given.make, given.hold_out, given.cut, [word for word in given.only.split(",") if word], given.part)
+        make(given.make, given.hold_out, given.cut, [word for word in given.only.split(",") if word])
     if given.runs:
         from benchmarks.health.runs import make_runs
 

@@ -60,8 +60,8 @@ def ceiling(folder: Path, scored: Sequence[Scored]) -> str:
     scored = [run for run in scored if (folder / f"{run.name}.jsonl").is_file()]
     if not any(run.fault == "healthy" for run in scored):
         raise SystemExit(
-            f"{folder} has no healthy training of which scores are kept: make them with --make, the sixth part with "
-            "--make FOLDER --hold-out --part 6"
+            f"{folder} has no healthy training of which scores are kept: make them with --make, the held-out "
+            "ones with --make FOLDER --hold-out"
         )
     faulty = {
         run.name: run

@@ -32,11 +32,11 @@ SOON = 0.05
 
 _WITHOUT = "as if nobody had logged the norm of steps and the first ratio, which few programs do yet"
 _AFTER = "after five healthy trainings of the same settings in the same project"
-_SIXTH = "The sixth part, opened"
+_HELD_OUT = "The seventh part, held out"
 PARTS: dict[str, tuple[bool, tuple[str, ...], bool]] = {
-    f"{_SIXTH}, each training alone": (True, (), False),
-    f"{_SIXTH}, each training {_AFTER}": (True, (), True),
-    f"{_SIXTH}, each training alone, {_WITHOUT}": (True, RARE, False),
+    f"{_HELD_OUT}, each training alone": (True, (), False),
+    f"{_HELD_OUT}, each training {_AFTER}": (True, (), True),
+    f"{_HELD_OUT}, each training alone, {_WITHOUT}": (True, RARE, False),
     "The part on which rules were made, each training alone": (False, (), False),
     f"The part on which rules were made, each training {_AFTER}": (False, (), True),
     f"The part on which rules were made, each training alone, {_WITHOUT}": (False, RARE, False),

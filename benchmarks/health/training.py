@@ -29,7 +29,7 @@ run folders of them.
 _HELD_OUT_HEALTHY, _HELD_OUT_FAULTY = 99, 3
 
 NEWEST = 7
-"""The newest held-out part. The sixth has the same tasks and other seeds; those before had other tasks."""
+"""The number of the held-out part; its seeds follow from it. Those before it are opened: rules changed after them."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,6 @@ class Group:
       strength: "weak" or "strong"; "" for healthy.
       seeds: how many.
       is_held_out: whether they are kept for the end, when the rules are made.
-      part: the number of the held-out part; its seeds follow from it. All that were scored are opened.
     """
 
     training: Training
@@ -50,35 +49,33 @@ class Group:
     strength: str
     seeds: int
     is_held_out: bool
-    part: int = NEWEST
 
     @property
     def name(self) -> str:
         """What its files are called; chance comes from it, too."""
         words = (self.training.algorithm, self.training.task.lower(), self.fault, self.strength)
-        return "-".join(filter(None, (*words, f"held-out-{self.part}" if self.is_held_out else "")))
+        return "-".join(filter(None, (*words, f"held-out-{NEWEST}" if self.is_held_out else "")))
 
 
-def plan(held_out: bool = False, cut: bool = False, part: int = NEWEST) -> Iterator[Group]:
+def plan(held_out: bool = False, cut: bool = False) -> Iterator[Group]:
     """The trainings of one part of the set: healthy ones of each task, and each fault in one task of each algorithm,
     in turn.
 
     Args:
       held_out: the part for the end, else that on which rules are made.
       cut: two healthy seeds of each task and one seed of each fault.
-      part: see `Group`.
     """
     healthy_seeds, faulty_seeds = (_HELD_OUT_HEALTHY, _HELD_OUT_FAULTY) if held_out else (99, 5)
     if cut:
         healthy_seeds, faulty_seeds = 2, 1
     trainings = HELD_OUT if held_out else TRAININGS
     for training in trainings:
-        yield Group(training, "healthy", "", min(healthy_seeds, training.healthy), held_out, part)
+        yield Group(training, "healthy", "", min(healthy_seeds, training.healthy), held_out)
     for number, (name, fault) in enumerate(FAULTS.items()):
         for algorithm in fault.algorithms:
             own = [it for it in trainings if it.algorithm == algorithm and it.task in (fault.tasks or it.task)]
             for strength in ("weak", "strong"):
-                yield Group(own[number % len(own)], name, strength, faulty_seeds, held_out, part)
+                yield Group(own[number % len(own)], name, strength, faulty_seeds, held_out)
 
 
 def outcome(returns: Sequence[float], training: Training) -> str:
@@ -93,17 +90,17 @@ def outcome(returns: Sequence[float], training: Training) -> str:
     return "learned nothing" if last <= training.random + 0.1 * (training.good - training.random) else "harmed"
 
 
-def make(folder: Path, held_out: bool = False, cut: bool = False, only: Sequence[str] = (), part: int = NEWEST) -> None:
+def make(folder: Path, held_out: bool = False, cut: bool = False, only: Sequence[str] = ()) -> None:
     """Train what the folder lacks of a part of the set, one process, one thread.
 
     Args:
-      held_out, cut, part: see `plan`.
+      held_out, cut: see `plan`.
       only: algorithms, tasks and faults, for some of it.
     """
     os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "README.md").write_text(_README)
-    for group in plan(held_out, cut, part):
+    for group in plan(held_out, cut):
         of = {group.training.algorithm, group.training.task, group.fault}
         if not any(folder.glob(f"{group.name}-s*.jsonl")) and (not only or of & set(only)):
             told = _train(folder, group)
