@@ -6,7 +6,9 @@ import math
 import subprocess
 import sys
 import threading
+import tracemalloc
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -252,6 +254,54 @@ def test_newest_rows_gives_one_row_a_stream_but_every_text_and_mark(tmp_path: Pa
         r.values for r in rows
     ] == [{"a": 49}, {"rare": 49}, {"b": 7.0}, {"note": "x"}, {"note": "y"}, {}]
     assert newest_rows(tmp_path, cursor) == []
+
+
+@pytest.mark.parametrize("holes", [0.0, 0.1])
+@pytest.mark.parametrize("sum_timings", [False, True])
+def test_the_newest_rows_are_the_last_of_each_stream_whatever_lies_between_two_polls(
+    tmp_path: Path, holes: float, sum_timings: bool
+) -> None:
+    lane = FakeWriter(tmp_path).lane()
+    streams = [lane.stream("a"), lane.stream("b", size=2048), lane.stream("t", table="timings")]
+    rng = np.random.default_rng(7)
+    newest: dict[str, dict[int, int]] = {}
+    every: dict[str, dict[int, int]] = {}
+    with JournalReader(tmp_path) as glance, JournalReader(tmp_path) as reader:
+        for rows in (1, 3, 70, 400, 0, 65, 900):
+            stream = streams[int(rng.integers(0, 3))]
+            for i in range(rows):
+                if rng.random() < 0.05:  # mostly one stream for long, as in a training
+                    stream = streams[int(rng.integers(0, 3))]
+                if rng.random() < holes:
+                    stream.hole()
+                else:
+                    stream.log(float(i))
+            last: dict[tuple[str, ...], tuple[int, dict[str, Any]]] = {}
+            for row in reader.rows_since(every):
+                kind, values = tuple(row.values), dict(row.values)
+                if sum_timings and row.table == "timings" and kind in last:
+                    values = {key: value + last[kind][1][key] for key, value in values.items()}
+                last[kind] = (row.seq, values)
+            found = glance.newest_rows(newest, sum_timings=sum_timings)
+            assert [(row.seq, row.values) for row in found] == sorted(last.values(), key=lambda item: item[0])
+            assert newest == every
+
+
+def test_the_newest_rows_of_a_long_backlog_are_found_without_copying_it(tmp_path: Path) -> None:
+    stream = FakeWriter(tmp_path).lane().stream("a", size=2**20)
+    stream.log(0.0)
+    assert stream.path is not None
+    rows = [stream.row_bytes((float(seq),), {}, seq, seq * 1000) for seq in range(2, stream.capacity + 1)]
+    with open(stream.path, "r+b") as file:
+        file.seek(stream.header_size + stream.row.size)
+        file.write(b"".join(rows))
+    newest_rows(tmp_path, {})
+    tracemalloc.start()
+    (row,) = newest_rows(tmp_path, {})
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert row.seq == stream.capacity
+    assert most < 2**20 / 2
 
 
 def test_a_torn_frame_ends_the_file_until_it_is_whole(tmp_path: Path) -> None:

@@ -164,22 +164,24 @@ class Block:
     Attributes:
       words: the commit word of each.
       whole: all of them are committed, in order. True for almost every block.
+      left_out: number of committed rows before `start` that are not copied.
     """
 
-    __slots__ = ("data", "first_seq", "generation", "segment", "start", "whole", "words")
+    __slots__ = ("data", "first_seq", "generation", "left_out", "segment", "start", "whole", "words")
 
     def __init__(self, segment: SegmentState, data: bytes, look: Look, start: int) -> None:
         self.segment, self.data, self.start = segment, data, start
         self.generation, self.first_seq = look.generation, look.first_seq
         words = self.words = segment.file.commit_words(data)
         self.whole = segment.file.are_in_order(words, self.first_seq)
+        self.left_out = 0
 
     def count(self, after: int, up_to: int) -> int:
-        """Number of rows in (after, up_to]."""
+        """Number of rows in (after, up_to], with those left out."""
         if self.whole:
-            return max(0, bisect_right(self.words, up_to) - bisect_right(self.words, after))
+            return max(0, bisect_right(self.words, up_to) - bisect_right(self.words, after)) + self.left_out
         lowest = max(self.first_seq, after + 1)
-        return sum(1 for word in self.words if lowest <= word <= up_to)
+        return sum(1 for word in self.words if lowest <= word <= up_to) + self.left_out
 
     def rows_between(self, after: int, up_to: int) -> bytes:
         """The bytes of the rows in (after, up_to], without holes."""
@@ -242,6 +244,18 @@ class SegmentState:
             return None
         data = self.file.copy(look, start)
         return None if data is None else Block(self, data, look, start)
+
+    def last_row(self, after: int) -> Block | None:
+        """The last row that `top` saw, alone; None if that does not stand for all that it saw, or is no more there."""
+        look = self.seen
+        if look is None or not look.count or look.lowest_seq <= after:
+            return None
+        data = self.file.copy(look, look.upper - 1)
+        block = None if data is None else Block(self, data, look, look.upper - 1)
+        if block is None or block.words != [look.last_seq]:
+            return None
+        block.left_out = look.count - 1
+        return block
 
     def _start(self, generation: int, after: int) -> int:
         return self.hint[2] if self.hint[0] == generation and self.hint[1] <= after else 0

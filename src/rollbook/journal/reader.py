@@ -74,6 +74,8 @@ __all__ = [
 OWN_SCOPE = "rollbook"
 """The scope of rows that rollbook writes about itself."""
 
+_TIMINGS = frozenset(["timings"])
+
 HOLD_SECONDS = 3.0
 """How long a row waits for values still on a device. They are fetched within 2 s, or never."""
 
@@ -177,7 +179,7 @@ class JournalReader:
         With `sum_timings`, the value of a timing is the total time of its stage in all rows after `cursor`. Rows sealed
         since the last poll are left out unless their writer has closed: newer ones follow.
         """
-        windows = self._windows(cursor)
+        windows = self._windows(cursor, whole=_TIMINGS if sum_timings else frozenset())
         newest: dict[tuple[object, ...], tuple[int, Row]] = {}
         for window in windows:
             window.newest(newest, self._sealed, sum_timings)
@@ -253,12 +255,12 @@ class JournalReader:
             time.sleep(Segment.SETTLE_SECONDS)
         return windows
 
-    def _windows(self, cursor: Cursor) -> list[_Window]:
-        """What is new in each lane: two looks, one millisecond apart."""
+    def _windows(self, cursor: Cursor, whole: frozenset[str] | None = None) -> list[_Window]:
+        """What is new in each lane: two looks, one millisecond apart. `whole`: see `_Window.second_look`."""
         windows = self._looked_at_once(cursor)
         now = time.time_ns()
         for window in windows:
-            window.second_look(now)
+            window.second_look(now, whole)
         return [window for window in windows if window.up_to > window.after]
 
     def _new_live(self, cursor: Cursor) -> list[_Window]:
@@ -334,14 +336,22 @@ class _Window:
         lanes = cursor.setdefault(self.writer.info.id, {})
         lanes[self.lane] = max(seq, lanes.get(self.lane, 0))
 
-    def second_look(self, now_ns: int) -> None:
-        """Copy the rows found; if some are missing, list the folder again and read everything."""
-        self._take(thorough=False)
+    def second_look(self, now_ns: int, whole: frozenset[str] | None = None) -> None:
+        """Copy the rows found; if some are missing, list the folder again and read everything.
+
+        Args:
+          whole: the tables whose every row is needed. Of the others, the last row of each segment is copied, unless
+            rows wait for values. None: all tables.
+        """
+        self._take(whole)
         if self._count() < self.up_to - self.after:
             self.writer.refresh(force=True)
             self._take(thorough=True)
         pending = [(log, start) for log, starts in self._frames for start in log.pending.intersection(starts)]
         if pending or any(block.segment.file.header.deferred for block in self._blocks):
+            if any(block.left_out for block in self._blocks):
+                self.second_look(now_ns)  # the window may have to end before the last rows
+                return
             self._fills = self.writer.fills(self.lane, self.after + 1, self.up_to)
             if self.writer.info.closed is None:
                 self._hold(now_ns - int(HOLD_SECONDS * 1e9), pending)
@@ -430,14 +440,17 @@ class _Window:
 
     # -- where rows come from
 
-    def _take(self, *, thorough: bool) -> None:
+    def _take(self, whole: frozenset[str] | None = None, *, thorough: bool = False) -> None:
         self._blocks, self._frames = [], []
         for segment in self.writer.segments.get(self.lane, {}).values():
             seen = None if thorough else segment.seen  # rows may have arrived since: with too few, look again
             if seen is not None and seen.count and (seen.lowest_seq > self.up_to or seen.last_seq <= self.after):
                 continue
             with self.writer.noting(segment.file.path):
-                block = segment.block(self.after, thorough=thorough)
+                block = None
+                if whole is not None and not thorough and segment.file.header.table not in whole:
+                    block = segment.last_row(self.after)
+                block = block or segment.block(self.after, thorough=thorough)
                 if block is not None:
                     self._blocks.append(block)
         for log in self.writer.logs.get(self.lane, {}).values():

@@ -158,7 +158,8 @@ class Segment(JournalFile):
     def look(self, start: int = 0, *, thorough: bool = True) -> Look | None:
         """Which rows from index `start` on are committed. None while the writer recycles the segment.
 
-        With `thorough=False` the look ends at the first stretch of 64 KiB or more without a committed row.
+        With `thorough=False` the look ends at the first stretch of 64 KiB or more without a committed row. If the
+        numbers in the first 64 KiB and in the last slot are successive, it counts all slots without reading them.
         """
         head = self.head()
         if head.is_changing:
@@ -183,7 +184,19 @@ class Segment(JournalFile):
             elif not thorough:
                 break
             index += len(words)
+            if not thorough and index - start == len(words) and self._goes_on_to_its_end(look, index):
+                look.count, look.last_seq = capacity - start, look.last_seq + capacity - index
+                look.upper = capacity
+                break
         return look
+
+    def _goes_on_to_its_end(self, look: Look, index: int) -> bool:
+        """Whether the slots before `index` hold successive numbers, and the last one what follows from them."""
+        left = self.header.capacity - index
+        if left <= 0 or look.upper != index or look.last_seq - look.lowest_seq != index - look.start - 1:
+            return False
+        last = self.commit_words(pread(self._fd, self.width, self._at(self.header.capacity - 1)))
+        return last == [look.last_seq + left]
 
     def copy(self, look: Look, start: int | None = None) -> bytes | None:
         """A copy of the bytes of the rows [start, look.upper); None if the segment was recycled since the look."""
