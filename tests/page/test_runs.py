@@ -292,3 +292,18 @@ def test_a_damaged_run_is_marked_in_the_table_and_its_page_says_what_to_do(
     page.tab.locator("a.lost[aria-label*='cannot be read']").click()
     page.tab.get_by_text("Not everything can be read").wait_for()
     assert f"rollbook repair {folder}" in page.tab.locator(".damage pre").inner_text()
+
+
+def test_a_run_that_was_forked_leads_to_the_run_it_came_from(page: Any, serve: Any, tmp_path: Path) -> None:
+    more: dict[str, Any] = {"dir": tmp_path / "runs", "sinks": [], "keeper": "inline", "rules": ()}
+    with rollbook.init("p", "first", seed=3, **more) as first:
+        saved = first.save_checkpoint(write=lambda path: Path(path).write_bytes(b"state"), env_step=7)
+    with rollbook.init("p", "later", forked_from=saved, **more) as later:
+        later.log({"train/return": 1.0}, env_step=8)
+    page.open(serve(tmp_path / "runs"), f"#/run/{later.id}")
+    fact = page.tab.locator("dt", has_text="forked from").locator("+ dd")
+    assert saved.id in fact.inner_text()
+    fact.get_by_role("link", name="first, seed 3").click()
+    page.tab.wait_for_function("() => document.querySelector('h1').textContent === 'first, seed 3'")
+    assert first.id in page.tab.evaluate("location.hash")
+    assert page.errors == []

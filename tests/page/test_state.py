@@ -131,6 +131,49 @@ def test_a_new_run_is_announced_and_drawn_when_that_is_asked_for(page: Any, serv
     assert page.errors == []
 
 
+ANNOUNCED = """() => {
+    window.said = [];
+    new MutationObserver(() => {
+        const text = document.querySelector('.newborn')?.textContent ?? '';
+        if (text !== '' && text !== window.last) window.said.push(text);
+        window.last = text;
+    }).observe(document.body, {childList: true, subtree: true, characterData: true});
+}"""
+
+
+def test_each_new_run_announces_itself_once_whatever_follows(page: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "runs"
+    record(folder, "ppo", 1, 1e-3, rows=300)
+    line = page.tab.locator(".newborn")
+    with listen(Settings(roots=(str(folder),), port=0)) as server:
+        address = server.address
+        page.open(address).drawn(1).settled().tab.evaluate(ANNOUNCED)
+        runs = []
+        for name in ("shown", "closed"):
+            run = rollbook.init("newborn", name, seed=1, dir=folder, sinks=[], keeper="inline")
+            run.log({"train/return": 1.0}, env_step=1)
+            runs.append(run)
+            line.get_by_text(f"newborn/{name}, seed 1").wait_for()
+            line.get_by_role("button", name="show" if name == "shown" else "Close").click()
+            line.wait_for(state="detached")
+        for run in runs:
+            run.log({"train/return": 2.0}, env_step=2)
+        page.tab.locator("nav a", has_text="Health").click()
+        page.settled().tab.locator("nav a", has_text="Runs").click()
+        page.settled()
+    page.tab.wait_for_selector(".banner:has-text('does not answer')")
+    with listen(Settings(roots=(str(folder),), port=urlsplit(address).port)):
+        page.tab.evaluate("dispatchEvent(new Event('online'))")
+        page.tab.locator(".banner:has-text('does not answer')").wait_for(state="detached")
+        for run in runs:
+            run.log({"train/return": 3.0}, env_step=3)
+            run.finish()
+        page.tab.wait_for_function("() => !document.querySelector('.live').textContent.includes('running')")
+        said = page.settled().tab.evaluate("() => window.said")
+    assert said == [f"newborn/{name}, seed 1 started show" for name in ("shown", "closed")]
+    assert page.errors == []
+
+
 def test_colours_stay_over_reloads_filters_and_newer_runs(page: Any, serve: Any, tmp_path: Path) -> None:
     folder = tmp_path / "runs"
     for name in ("ppo", "dqn"):

@@ -64,6 +64,29 @@ def test_attempts_that_never_ended_are_not_shown_as_running_and_rows_are_counted
     assert 0 not in answer["tables"].values()
 
 
+def test_a_run_that_came_from_another_one_names_it_wherever_it_was_moved_to(tmp_path: Path) -> None:
+    quiet: dict[str, Any] = {"dir": tmp_path / "here", "sinks": [], "keeper": "inline", "rules": ()}
+    with rollbook.init("p", "first", seed=3, **quiet) as first:
+        saved = first.save_checkpoint(write=lambda path: Path(path).write_bytes(b"state"), env_step=7)
+    ids = []
+    for more in (
+        {"forked_from": saved},
+        {"forked_from": str(saved.path)},
+        {"forked_from": saved.id},
+        {"parent": first.id},
+    ):
+        with rollbook.init("p", "later", **quiet, **more) as run:
+            ids.append(run.id)
+    (tmp_path / "here").rename(tmp_path / "there")
+    with client_of(tmp_path / "there") as client:
+        whole, path, bare, child = (got(client, f"/api/runs/{run}") for run in ids)
+    named = {"run": first.id, "name": "first", "seed": 3}
+    assert whole["forked_run"] == path["forked_run"] == child["parent_run"] == named
+    assert saved.id in whole["forked_from"]
+    assert bare["forked_from"] == saved.id
+    assert (bare["forked_run"], bare["parent_run"], whole["parent_run"]) == (None, None, None)
+
+
 def test_a_click_on_a_spike_shows_what_went_on_there(rich: TestClient, run: str) -> None:
     answer = got(rich, f"/api/runs/{run}/cause", at=1200, key="train/reward", x="env_step")
     assert answer["value"] == {"key": "train/reward", "value": 26.2, "before": 1.19, "at": 1200.0}

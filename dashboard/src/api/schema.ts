@@ -775,6 +775,13 @@ export interface OneSampleAnswer {
   tokens: Tokens | null;
 }
 
+/** Another run shown here: its id in the API and its name. */
+export interface OtherRun {
+  run: string;
+  name: string;
+  seed: number | null;
+}
+
 /** From where on two groups stay apart at each point; x: null where they do not. */
 export interface PartedPair {
   a: string;
@@ -992,6 +999,8 @@ export interface RunAnswer {
   x: string;
   parent: string | null;
   forked_from: string | null;
+  parent_run: OtherRun | null;
+  forked_run: OtherRun | null;
   config: { [name: string]: Cell };
   summary: { [name: string]: Cell };
   drops: { [name: string]: number };

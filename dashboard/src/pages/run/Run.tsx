@@ -71,8 +71,6 @@ function About({ detail }: { detail: RunDetail }) {
     ["project", detail.project],
     ["id", detail.id],
     ...(detail.made_by === "" ? [] : [["made by", detail.made_by] as [string, string]]),
-    ...(detail.parent === null ? [] : [["started by", detail.parent] as [string, string]]),
-    ...(detail.forked_from === null ? [] : [["forked from", detail.forked_from] as [string, string]]),
     ["begun", `${clock(detail.created)}${detail.host === "" ? "" : ` on ${detail.host}`}`],
     ["took", seconds((detail.ended ?? detail.updated ?? 0) - (detail.created ?? 0))],
     [
@@ -104,6 +102,8 @@ function About({ detail }: { detail: RunDetail }) {
       </header>
       <div class="in">
         <dl class="facts">
+          <Origin name="started by" text={detail.parent} other={detail.parent_run} />
+          <Origin name="forked from" text={detail.forked_from} other={detail.forked_run} />
           {facts.map(([name, text]) => (
             <Fact key={name} name={name} text={text} />
           ))}
@@ -116,6 +116,21 @@ function About({ detail }: { detail: RunDetail }) {
         </dl>
       </div>
     </section>
+  );
+}
+
+/** The run or checkpoint it came from, with a way there. */
+function Origin({ name, text, other }: { name: string; text: string | null; other: RunDetail["forked_run"] }) {
+  if (text === null) return null;
+  return (
+    <>
+      <dt>{name}</dt>
+      <dd class="wraps">
+        {other && <a href={`#/run/${encodeURIComponent(other.run)}`}>{fullName(other)}</a>}
+        {other && ", "}
+        {text}
+      </dd>
+    </>
   );
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
+from pathlib import PurePath
 from typing import Any
 
 import msgspec
@@ -86,12 +87,21 @@ class Failure(msgspec.Struct, kw_only=True):
     stderr: str
 
 
+class OtherRun(msgspec.Struct, kw_only=True):
+    """Another run shown here: its id in the API and its name."""
+
+    run: str
+    name: str
+    seed: int | None
+
+
 class RunAnswer(Answer, kw_only=True):
     """Everything that a run says about itself.
 
     Attributes:
       made_by: what another tool's run is, and where its files lie; "" for a run of rollbook.
       parent: the id of the run that started it; forked_from: the checkpoint from which it started.
+      parent_run, forked_run: the runs of these two; None where they are not shown here.
       why: in a line, why it has the status that it has. failure: the whole of it; None where nothing was noted.
       tables: rows of each table that has some, as `rollbook show` counts them.
       problems: what cannot be read, and why.
@@ -127,6 +137,8 @@ class RunAnswer(Answer, kw_only=True):
     x: str
     parent: str | None
     forked_from: str | None
+    parent_run: OtherRun | None
+    forked_run: OtherRun | None
     config: dict[str, Any]
     summary: dict[str, Any]
     drops: dict[str, int]
@@ -149,7 +161,7 @@ def one_run(context: ServerContext, ask: RunAsk) -> RunAnswer:
         path=plain(row.folder),
         project=_text(info.get("project")),
         name=_text(info.get("name")),
-        seed=seed if (seed := info.get("seed")) is not None and abs(seed) < 2**53 else None,
+        seed=_seed(info),
         group=_text(info.get("group")) or None,
         job_type=_text(info.get("job_type")) or None,
         tags=[plain(str(tag)) for tag in info.get("tags") or ()],
@@ -173,6 +185,8 @@ def one_run(context: ServerContext, ask: RunAsk) -> RunAnswer:
         x=_text(info.get("x")) or axis_of(row, facts),
         parent=_text(info.get("parent")) or None,
         forked_from=_origin(info.get("forked_from")),
+        parent_run=_other(context, _text(info.get("parent"))),
+        forked_run=_other(context, _where(info.get("forked_from"))),
         config=_object(info.get("config")),
         summary=_object({**manifest.results(info), **_mapping(info.get("summary"))}),
         drops={plain(str(k)): v for k, v in _mapping(info.get("drops")).items() if type(v) is int},
@@ -189,6 +203,25 @@ def _origin(origin: object) -> str | None:
         return _text(origin) or None
     where = origin.get("path")
     return _text(f"{origin.get('checkpoint')}{f' ({where})' if where else ''}")
+
+
+def _seed(about: Mapping[str, object]) -> int | None:
+    """A seed that a browser can count to."""
+    seed = about.get("seed")
+    return seed if type(seed) is int and abs(seed) < 2**53 else None
+
+
+def _where(origin: object) -> str:
+    return _text(origin.get("path")) if isinstance(origin, dict) else _text(origin)
+
+
+def _other(context: ServerContext, where: str) -> OtherRun | None:
+    """The run with this id or, wherever it was moved to, the one in whose folder this checkpoint was saved."""
+    parts = PurePath(where.replace("\\", "/")).parts
+    for row in context.catalogue.snapshot().rows.values() if parts else ():
+        if row.about.get("id") == where or os.path.basename(row.folder) in parts:
+            return OtherRun(run=row.key, name=_text(row.about.get("name")), seed=_seed(row.about))
+    return None
 
 
 def attempts_of(book: Book) -> list[Attempt]:
