@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import sys
+from array import array
 
 from rollbook.errors import BadInput
 from rollbook.ground.records import Alert, RunInfo
@@ -120,7 +122,8 @@ class UnlikeEarlier(KeyedRule):
                 where = column.where(0)
                 self._about.update(began=where["time"], clock=next(iter(where["clocks"]), ""))
             if key in self.memory or len(self.memory) < _MOST_KEYS:
-                found += [(column.where(it[0])["time"], key, it) for it in self._take(key, column)]
+                is_finite = key not in columns.non_finite()
+                found += [(column.where(it[0])["time"], key, it) for it in self._take(key, column, is_finite)]
                 self._about["ended"] = now
         alerts: list[Alert] = []
         for _time, key, it in sorted(found) if found else ():
@@ -128,7 +131,7 @@ class UnlikeEarlier(KeyedRule):
             self._about["said"] = True
         return alerts
 
-    def _take(self, key: str, column: Column) -> Iterator[Found]:
+    def _take(self, key: str, column: Column, is_finite: bool) -> Iterator[Found]:
         """The new values of a key."""
         if key not in self.memory:
             self.memory[key] = {
@@ -139,8 +142,8 @@ class UnlikeEarlier(KeyedRule):
         n, seen = len(values), memory["seen"]
         memory["seen"] += n
         steps: Sequence[int] = column.clock(clock) if clock else range(seen + 1, seen + n + 1)
-        total, places = sum(values), range(n)
-        if total - total != 0 or min(steps) < 0:
+        places = range(n)
+        if not (is_finite and _are_known(steps)):
             places = [i for i in places if values[i] - values[i] == 0 and steps[i] >= 0]  # type: ignore[assignment]
             values, steps = [values[i] for i in places], [steps[i] for i in places]  # type: ignore[assignment]
         if not values:
@@ -240,3 +243,10 @@ class UnlikeEarlier(KeyedRule):
             {"value": value, "low": low, "high": high, "earlier": [run.id for run in self._known()], **where},
             self.source, key, where["clocks"],
         )  # fmt: skip
+
+
+def _are_known(steps: Sequence[int]) -> bool:
+    """Whether all readings are 0 or more. In an array, the last byte of a number below 0 is no ASCII."""
+    if isinstance(steps, array) and sys.byteorder == "little":
+        return steps.tobytes()[7::8].isascii()
+    return min(steps) >= 0

@@ -33,6 +33,7 @@ class BlockPiece(Piece):
         names = map(timing_key, header.keys) if header.table == "timings" else header.keys
         self.keys = self._places = {name: first + i for i, name in enumerate(names)}
         self._words: array[int] | None = None
+        self._clocks: dict[str, array[int]] = {}
 
     def part(self, key: str) -> Part:
         """See `Piece`."""
@@ -56,9 +57,12 @@ class BlockPiece(Piece):
 
     def clocks(self, name: str) -> array[int]:
         """See `Piece`."""
-        if name not in self._header.clocks:
-            return array("q", [UNKNOWN]) * self.n
-        return self._column(self._header.clocks.index(name))
+        if name not in self._clocks:  # several keys are asked for the same one
+            known = name in self._header.clocks
+            self._clocks[name] = (
+                self._column(self._header.clocks.index(name)) if known else array("q", [UNKNOWN]) * self.n
+            )
+        return self._clocks[name]
 
     def where(self, row: int) -> Where:
         """See `Piece`."""
