@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import rollbook
 from agent_rollouts import record_agents
 
 
@@ -125,4 +126,41 @@ def test_two_runs_are_compared_on_the_prompts_that_both_have(
     tab.locator('[aria-label="Prompts of both runs"] a').nth(1).focus()
     tab.keyboard.press("Enter")
     tab.wait_for_selector(".turn")
+    assert page.errors == []
+
+
+def test_a_prompt_over_training_is_a_strip_whose_parts_keys_and_hands_open(
+    page: Any, serve: Callable[[Path], str], tmp_path: Path
+) -> None:
+    with rollbook.init("sums", "grpo", dir=tmp_path / "runs", sinks=[], keeper="inline", rules=()) as run:
+        for step in range(60):  # more updates than a strip has parts
+            tried = ["hard", "late"] if step % 20 < 10 else ["hard"]
+            for prompt in tried:
+                reward = [0.0, float(prompt == "late" and step >= 40)]
+                run.rollouts.log_many(
+                    prompts=[prompt] * 2, completions=["a"] * 2, reward=reward, group=f"{step}", gradient_step=step
+                )
+    tab = page.open(serve(tmp_path / "runs"), "#/rollouts?tab=tasks").tab
+    strip = tab.locator("#strip")
+    strip.wait_for()
+    words = tab.locator(".solvedstrip[role=img]").get_attribute("aria-label")
+    assert words == (
+        "at first updates 0 to 2: 0 of 6 solved; first solved updates 39 to 41: 2 of 4 solved; "
+        "at last updates 48 to 50: 2 of 4 solved"
+    )
+    tab.keyboard.press("w")
+    tab.wait_for_function("() => document.activeElement.id === 'strip'")
+    assert strip.get_attribute("aria-valuetext") == "updates 57 to 59: 0 of 6 solved"
+    tab.keyboard.press("ArrowLeft")
+    tab.wait_for_function("() => document.querySelector('.pane .foot').innerText.includes('updates 54 to 56: 0 of 6')")
+    tab.keyboard.press("Enter")
+    tab.wait_for_function(f"() => {MATCHED} === '6'")
+    assert "gradient_step+between+54+and+56" in tab.evaluate("location.hash")
+    tab.go_back()
+    strip.wait_for()
+    late = tab.locator(".solvedstrip[role=img]")
+    box = late.bounding_box()
+    late.click(position={"x": box["width"] * 14.5 / 20, "y": 12})  # of twenty parts the fifteenth: updates 42 to 44
+    tab.wait_for_function(f"() => {MATCHED} === '6'")
+    assert "gradient_step+between+42+and+44" in tab.evaluate("location.hash")
     assert page.errors == []

@@ -82,7 +82,9 @@ PAGES: dict[str, tuple[str, str, dict[str, Act]]] = {
         "t": Act("document.activeElement.className", (), "heatstrip"),
         "w": Act("document.activeElement.id", (), "brush"),
     }),
-    "prompts": ("#/rollouts?run={agents}&tab=tasks", ".grid-row", {"j": Act(ROW), "k": Act(ROW, ("j", "j"))}),
+    "prompts": ("#/rollouts?run={agents}&tab=tasks", ".grid-row", {
+        "j": Act(ROW), "k": Act(ROW, ("j", "j")), "w": Act("document.activeElement.id", (), "strip"),
+    }),
     **{name: (f"#/{name}?run={{run}}", "main *", {}) for name in ("run", "health", "compare", "sweep", "sql")},
 }  # fmt: skip
 

@@ -851,6 +851,8 @@ export interface Prompt {
   recent_rate: number | "-Infinity" | "Infinity" | "NaN" | null;
   recent_low: number | "-Infinity" | "Infinity" | "NaN" | null;
   recent_high: number | "-Infinity" | "Infinity" | "NaN" | null;
+  tried: number[];
+  solved_in: number[];
   first: number | null;
   last: number | null;
   best: number | "-Infinity" | "Infinity" | "NaN" | null;
@@ -862,6 +864,8 @@ export interface PromptsAnswer {
   took_ms: number;
   x: string;
   recent_from: number | null;
+  begin: number | null;
+  width: number | null;
   above: number | "-Infinity" | "Infinity" | "NaN" | null;
   total: number;
   never: number;

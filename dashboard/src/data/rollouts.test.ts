@@ -2,7 +2,7 @@ import { chosenEpisodes } from "./episodes.ts";
 import { expect, test } from "vitest";
 import type { PromptRow } from "../api/names.ts";
 import { askedLast, callsOf, chosenPrompts, chosenRollouts, conditionOf, fatesOf } from "./rollouts.ts";
-import { parted, placesIn, together, told, turnsApart } from "./rollouts.ts";
+import { parted, placesIn, stretchWords, stripWords, together, told, turnsApart } from "./rollouts.ts";
 
 const rows = [
   { id: "a", cells: { item: "four", prompt: "2 + 2?", group: "g", task_id: "t", reward: 1 } },
@@ -121,4 +121,19 @@ test("turns of two rollouts are the same up to where they part", () => {
     { from: 0, to: 0, same: true },
     { from: 1, to: 1, same: false },
   ]);
+});
+
+test("a prompt over training is said in words: untried stretches are no failures", () => {
+  const [updates, versions] = [
+    { begin: 1, width: 500, x: "update" },
+    { begin: 0, width: 1, x: "version" },
+  ] as const;
+  const late = { tried: [8, 0, 4, 8], solved_in: [0, 0, 1, 8] };
+  expect(stretchWords(late, 1, updates)).toBe("updates 501 to 1\u202f000: not tried");
+  expect(stretchWords(late, 2, versions)).toBe("version 2: 1 of 4 solved");
+  expect(stripWords(late, versions)).toBe(
+    "at first version 0: 0 of 8 solved; first solved version 2: 1 of 4 solved; at last version 3: 8 of 8 solved",
+  );
+  expect(stripWords({ tried: [0, 4], solved_in: [0, 0] }, versions)).toBe("never solved, from version 1 on");
+  expect(stripWords({ tried: [], solved_in: [] }, versions)).toBe("not tried");
 });

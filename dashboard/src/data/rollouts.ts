@@ -2,6 +2,7 @@
 
 import type { Cell, Fates, PromptRow, PromptsQuery, RolloutRow, RolloutsQuery } from "../api/names.ts";
 import { shown } from "./diff.ts";
+import { count } from "./numbers.ts";
 
 const ALIKE = { group: ["group", "task_id", "batch"], task: ["task_id"] } as const;
 
@@ -181,4 +182,34 @@ export function turnsApart(a: readonly string[], b: readonly string[]): { from: 
     else parts.push({ from: i, to: i, same });
   }
   return parts;
+}
+
+/** A prompt over training: attempts in each stretch, and those that solved it. */
+export type Strip = Pick<PromptRow, "tried" | "solved_in">;
+
+/** Where the stretches lie, and what their readings are called. */
+export interface Stretches {
+  begin: number;
+  width: number;
+  x: "update" | "version";
+}
+
+/** A stretch of a prompt in words. */
+export function stretchWords({ tried, solved_in }: Strip, i: number, { begin, width, x }: Stretches): string {
+  const [low, n] = [begin + i * width, tried[i] ?? 0];
+  const where = width === 1 ? `${x} ${count(low)}` : `${x}s ${count(low)} to ${count(low + width - 1)}`;
+  return n === 0 ? `${where}: not tried` : `${where}: ${count(solved_in[i] ?? 0)} of ${count(n)} solved`;
+}
+
+/** The whole strip in words: where it was solved first, and how often at the beginning and at the end. */
+export function stripWords(strip: Strip, where: Stretches): string {
+  const places = strip.tried.flatMap((n, i) => (n > 0 ? [i] : []));
+  const [first, last] = [places[0], places[places.length - 1]];
+  if (first === undefined || last === undefined) return "not tried";
+  const solved = strip.solved_in.findIndex((n) => n > 0);
+  if (solved < 0) return `never solved, from ${where.x} ${count(where.begin + first * where.width)} on`;
+  const words = (i: number): string => stretchWords(strip, i, where);
+  return [`at first ${words(first)}`, solved > first ? `first solved ${words(solved)}` : "", `at last ${words(last)}`]
+    .filter((part) => part !== "")
+    .join("; ");
 }

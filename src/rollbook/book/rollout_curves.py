@@ -146,11 +146,13 @@ class RolloutQueries:
     select x as {quoted(x)}, a.* exclude (x), b.* exclude (x), c.* exclude (x)
     from a left join b using (x) full join c using (x) order by x"""
 
-    def prompts(self, x: str, mode: str | None = None, solved: str = SOLVED) -> str:
+    def prompts(self, x: str, mode: str | None = None, solved: str = SOLVED, stretches: int = 0) -> str:
         """One row per prompt (task): how often it was tried and solved, in all and in the last fifth of training.
 
         Args:
           x, mode, solved: as for `curves`. The last fifth is that of the readings of `x`.
+          stretches: at most so many equal parts of training, in `strip` as a list of {stretch, n, k}: k of n attempts
+            solved it. Those without an attempt are left out; `begin` and `width` say where they lie. 0: without these.
         Raises:
           BadInput: another x.
         """
@@ -158,24 +160,33 @@ class RolloutQueries:
             raise BadInput(f"rollout_prompts(x={x!r}): pass {' or '.join(map(repr, _STEPS))}")
         same = [name for name in ("task_id", "group", "batch") if name in self._columns["rollouts"]]
         group = ", ".join(f"r.{quoted(name)}" for name in same)
+        strips, with_strips = "", ""
+        if stretches:
+            strips = """, s as (select task_id, (x - first_x) // width as stretch, any_value(first_x) as first_x,
+        any_value(width) as width, count(*) as n, count(*) filter (is_solved) as k
+      from r, ends where task_id is not null and x is not null group by 1, 2),
+    strips as (select task_id, any_value(first_x) as begin, any_value(width) as width,
+        list({stretch: stretch, n: n, k: k} order by stretch) as strip from s group by 1)"""
+            with_strips = " left join strips using (task_id)"
         return f"""
     with {self._needed(solved.lower())},
     r as materialized (select r.x, r.is_solved, r.reward, r.rollout_id, r.time, {group}
       from ({self._placed(x, mode, solved)}) r),
-    ends as (select (floor(max(x) - (max(x) - min(x) + 1) / 5) + 1)::bigint as since from r),
+    ends as (select (floor(max(x) - (max(x) - min(x) + 1) / 5) + 1)::bigint as since, min(x)::bigint as first_x,
+        greatest(1, ceil((max(x) - min(x) + 1) / {stretches or 1}))::bigint as width from r),
     g as (select task_id, count(*) as groups
       from (select distinct {group} from r where "group" is not null) group by 1),
     p as (select task_id, count(*) as rollouts, count(*) filter (is_solved) as solved,
         any_value(since) as recent_from, count(*) filter (x >= since) as recent_rollouts,
         count(*) filter (x >= since and is_solved) as recent_solved,
         min(x) as first, max(x) as last, max(reward) as best, max_by(rollout_id, (time, rollout_id)) as rollout_id
-      from r, ends where task_id is not null group by 1)
+      from r, ends where task_id is not null group by 1){strips}
     select p.task_id, p.rollouts, coalesce(g.groups, 0) as groups, p.solved, p.solved / p.rollouts as rate,
       {self.interval("p.solved", "p.rollouts")}, p.recent_rollouts, p.recent_solved,
       p.recent_solved / nullif(p.recent_rollouts, 0) as recent_rate,
       {self.interval("p.recent_solved", "p.recent_rollouts", "recent_")},
-      p.recent_from, p.first, p.last, p.best, p.rollout_id
-    from p left join g using (task_id)"""
+      p.recent_from, p.first, p.last, p.best, p.rollout_id{", begin, width, strip" if stretches else ""}
+    from p left join g using (task_id){with_strips}"""
 
     @staticmethod
     def interval(k: str, n: str, prefix: str = "") -> str:

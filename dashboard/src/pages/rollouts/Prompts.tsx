@@ -1,23 +1,25 @@
 /** Which prompt is never solved? Each prompt with the share of its rollouts that solved it, and one over training. */
 
 import { signal, type Signal } from "@preact/signals";
-import { useEffect, useMemo } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Num, OneRollout as Found, PromptRow, PromptsQuery } from "../../api/names.ts";
 import { shown } from "../../data/diff.ts";
 import { count, percent, value } from "../../data/numbers.ts";
-import { solvedOf } from "../../data/rollouts.ts";
+import { solvedOf, type Stretches } from "../../data/rollouts.ts";
 import { AskedRows, sortOf, sorts, useAsked } from "../../parts/Asked.tsx";
 import type { Column } from "../../parts/Grid.tsx";
 import { MiniTable } from "../../parts/MiniTable.tsx";
 import { Answered, Empty } from "../../parts/Say.tsx";
 import { addressOf, say, word } from "../../state/address.ts";
 import { useAnswer } from "../../state/answer.ts";
+import { useHands } from "../../state/hands.ts";
 import { source } from "../../state/here.ts";
 import { useNews } from "../../state/run.ts";
 import { cellText } from "../samples/cells.ts";
 import { PassRate } from "./PassRate.tsx";
 import { PromptCell } from "./SharedPrompts.tsx";
 import { Task } from "./OneRollout.tsx";
+import { SolvedStrip } from "./SolvedStrip.tsx";
 
 const only = word("only");
 const order = word("by");
@@ -26,9 +28,11 @@ const task = signal("");
 const ONLY = ["never", "sometimes", "always"] as const;
 const number = (cell: Num): string => (typeof cell === "number" ? value(cell) : "–");
 
+const BOXES = "a box: a stretch of training, as full as it was solved; none: not tried";
 const HEADS: [id: string, head: string, width: string, wide: boolean][] = [
   ["prompt", "prompt", "minmax(120px, 3fr)", false],
-  ["rollouts", "attempts", "66px", false],
+  ["strip", "over training", "112px", false],
+  ["rollouts", "attempts", "66px", true],
   ["groups", "groups", "56px", true],
   ["rate", "solved (95 %)", "124px", false],
   ["recent_rate", "last fifth", "118px", true],
@@ -64,21 +68,29 @@ export function Prompts({ run, row, first }: { run: string; row: string; first: 
     },
   });
   const { answer } = asked;
+  const [read, setRead] = useState<string | null>(null);
   const top = asked.rows.row(0);
   first.value = top?.example ?? "";
   const x = answer?.x === "policy_version" ? "version" : "update";
   const since = answer?.recent_from ?? null;
+  const where: Stretches = { begin: answer?.begin ?? 0, width: answer?.width ?? 1, x };
+  const opened = row === "" ? top?.id : task.value;
+  useHands(() => [
+    { keys: ["w"], what: "go through its training", act: () => document.getElementById("strip")?.focus() },
+  ]);
   const columns = useMemo<Column<PromptRow>[]>(
     () =>
       HEADS.map(([id, head, width, wide]) => {
         return {
           id,
-          head: id === "first" ? `${x}s` : head,
+          head: id === "first" ? `${x}s` : id === "strip" ? <span title={BOXES}>{head}</span> : head,
           width,
           wide,
-          number: id !== "prompt",
-          ...(id === "prompt" ? {} : sorts(order.value, id, "by")),
+          number: id !== "prompt" && id !== "strip",
+          ...(id === "prompt" || id === "strip" ? {} : sorts(order.value, id, "by")),
           cell: (one) => {
+            if (id === "strip")
+              return <SolvedStrip row={one} where={where} run={run} chosen={one.id === opened} read={setRead} />;
             if (id === "prompt") return <PromptCell text={one.prompt ?? one.id} />;
             if (id === "rate")
               return (
@@ -99,7 +111,7 @@ export function Prompts({ run, row, first }: { run: string; row: string; first: 
           },
         };
       }),
-    [order.value, x],
+    [order.value, x, where.begin, where.width, opened],
   );
   return (
     <section class="pane" aria-label="Prompts">
@@ -121,10 +133,14 @@ export function Prompts({ run, row, first }: { run: string; row: string; first: 
         what="prompts"
         columns={columns}
         id={({ id }) => id}
-        chosen={row === "" ? top?.id : task.value}
+        chosen={opened}
         none={<Empty title={answer?.all === 0 ? "No rollout names its prompt" : `No prompt is ${only.value} solved`} />}
       >
-        <kbd>j</kbd> <kbd>k</kbd> prompt <kbd>?</kbd> all keys
+        {read ?? (
+          <>
+            <kbd>j</kbd> <kbd>k</kbd> prompt <kbd>w</kbd> over training <kbd>?</kbd> all keys
+          </>
+        )}
       </AskedRows>
     </section>
   );

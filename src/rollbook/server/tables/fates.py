@@ -211,6 +211,7 @@ class Prompt(msgspec.Struct, kw_only=True):
       rollouts: attempts; groups: of rollouts.
       solved: as in `RolloutVersion`; rate: solved / rollouts; low, high: of the rate, 95 % (Wilson).
       recent_rollouts: attempts in the last fifth of training, with their solved, rate, low and high; null without any.
+      tried, solved_in: attempts in each stretch of training, and those that solved it.
       first, last: step of its first and last attempt. best: its highest reward. example: its newest rollout.
     """
 
@@ -227,6 +228,8 @@ class Prompt(msgspec.Struct, kw_only=True):
     recent_rate: Num
     recent_low: Num
     recent_high: Num
+    tried: list[int]
+    solved_in: list[int]
     first: int | None
     last: int | None
     best: Num
@@ -238,12 +241,15 @@ class PromptsAnswer(Answer, kw_only=True):
 
     Attributes:
       x: gradient_step or policy_version; recent_from: where its last fifth begins.
+      begin, width: of the stretches of training; null without any.
       above: a rollout with a reward above this solved its prompt.
       total: all prompts; never, sometimes, always: how many of them are solved so; matched: those asked for.
     """
 
     x: str
     recent_from: int | None
+    begin: int | None
+    width: int | None
     above: Num
     total: int
     never: int
@@ -421,6 +427,9 @@ def _axis(db: Locked) -> str:
     return "gradient_step" if ends["n"][0].as_py() * 2 >= ends["total"][0].as_py() else "policy_version"
 
 
+_STRETCHES = 24
+"""At most so many parts has the strip of a prompt over training."""
+
 _SOLVED = {"never": "solved = 0", "sometimes": "solved > 0 and solved < rollouts", "always": "solved = rollouts"}
 
 
@@ -430,7 +439,9 @@ def prompts(context: ServerContext, ask: PromptsAsk) -> PromptsAnswer:
         raise Refused(
             "too_large", f"offset={ask.offset}, limit={ask.limit}: a window has 0 to {context.limits.rows:,} rows"
         )
-    columns = [name for name in Prompt.__struct_fields__ if name not in ("id", "prompt", "example")]
+    columns = [
+        name for name in Prompt.__struct_fields__ if name not in ("id", "prompt", "example", "tried", "solved_in")
+    ]
     order = order_by(ask.sort, columns) or " order by rate, rollouts desc"
     where = f" where {_SOLVED[ask.only]}" if ask.only else ""
     counts = ", ".join(f"count(*) filter ({condition}) as n_{name}" for name, condition in _SOLVED.items())
@@ -438,10 +449,12 @@ def prompts(context: ServerContext, ask: PromptsAsk) -> PromptsAnswer:
     def work(db: Locked) -> tuple[str, pa.Table, pa.Table]:
         db.view("rollouts_now", f"select * from {slim(db)}")
         x = _axis(db)
-        found = db.table(f"""with p as materialized ({RolloutQueries(db.columns, now="slim").prompts(x)}),
-            c as (select count(*) as n_prompts, any_value(recent_from) as since, {counts} from p),
-            w as (select * exclude (recent_from), row_number() over ({order}, task_id) as place from p{where}
-              qualify place > {ask.offset} and place <= {ask.offset + ask.limit}),
+        each = RolloutQueries(db.columns, now="slim").prompts(x, stretches=_STRETCHES)
+        found = db.table(f"""with p as materialized ({each}),
+            c as (select count(*) as n_prompts, any_value(recent_from) as since, min(begin) as begins,
+              any_value(width) as wide, max(last) as ends, {counts} from p),
+            w as (select * exclude (recent_from, begin, width), row_number() over ({order}, task_id) as place
+              from p{where} qualify place > {ask.offset} and place <= {ask.offset + ask.limit}),
             t as ({_QUESTIONS} where task_id in (select task_id from w) group by 1)
             select * from c left join (w left join t using (task_id)) on true order by place""")
         return x, found, db.table("select (min(reward) + max(reward)) / 2 as middle from rollouts")
@@ -452,6 +465,8 @@ def prompts(context: ServerContext, ask: PromptsAsk) -> PromptsAnswer:
     return PromptsAnswer(
         x=x,
         recent_from=rows[0]["since"],
+        begin=rows[0]["begins"],
+        width=rows[0]["wide"],
         above=num(ends["middle"][0].as_py()),
         total=rows[0]["n_prompts"],
         **counts_of,
@@ -462,13 +477,18 @@ def prompts(context: ServerContext, ask: PromptsAsk) -> PromptsAnswer:
 
 
 def _prompt(cells: Mapping[str, Any]) -> Prompt:
+    many = 0 if cells["wide"] is None else (cells["ends"] - cells["begins"]) // cells["wide"] + 1
+    tried, solved_in = [0] * many, [0] * many
+    for part in cells["strip"] or ():
+        tried[part["stretch"]], solved_in[part["stretch"]] = part["n"], part["k"]
     shares: dict[str, Any] = {
         f"{when}{name}": num(cells[f"{when}{name}"]) for when in ("", "recent_") for name in ("rate", "low", "high")
     }
     counted = ("rollouts", "groups", "solved", "recent_rollouts", "recent_solved", "first", "last")
     return Prompt(
         id=str(cells["task_id"]), prompt=plain(cells["prompt"]), best=num(cells["best"]),
-        example=str(cells["rollout_id"]), **{name: cells[name] for name in counted}, **shares,
+        example=str(cells["rollout_id"]), tried=tried, solved_in=solved_in,
+        **{name: cells[name] for name in counted}, **shares,
     )  # fmt: skip
 
 
