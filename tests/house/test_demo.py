@@ -140,6 +140,7 @@ def test_the_demo_solves_cartpole_and_says_what_to_do_next(command: Command, tmp
     assert len(evaluated) == 20 * len(checkpoints)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.name == "nt", reason="Windows sends Ctrl-C to whole consoles")
 def test_ctrl_c_leaves_a_killed_run_that_resume_finishes(command: Command, tmp_path: Path) -> None:
     first = command("demo", start_new_session=True)

@@ -68,16 +68,12 @@ def test_the_python_on_a_page_is_python(page: Path) -> None:
 
 
 def runs_of(pages: list[Path]) -> list[Any]:
-    """(page, how often it runs): the first page twice in `make test`, all pages twice in `make test-long`.
-
-    A slow one runs there alone.
-    """
-    first, *others = pages
-    repeated = [page for page in others if page.parent.name != "adapters"]  # a check after their blocks wants one run
-    marks = {"paper.md": [pytest.mark.long]}
-    once = [pytest.param(page, 1, id=page.name, marks=marks.get(page.name, [])) for page in others]
-    twice = [pytest.param(page, 2, id=f"{page.name}-twice", marks=pytest.mark.long) for page in repeated]
-    return [pytest.param(first, 2, id=first.name), *once, *twice]
+    """(page, how often it runs): the README twice and the first guide once in `make test`, all others in
+    `make test-long`: twice, but once where a check after their blocks wants one run."""
+    short = {ROOT / "README.md": 2, ROOT / "docs" / "start.md": 1}
+    long = {page: 1 if page.parent.name == "adapters" else 2 for page in pages if page not in short}
+    marked = [pytest.param(page, times, id=page.name, marks=pytest.mark.long) for page, times in long.items()]
+    return [pytest.param(page, times, id=page.name) for page, times in short.items()] + marked
 
 
 @pytest.mark.parametrize(("page", "times"), runs_of(OURS))

@@ -113,7 +113,8 @@ def children_of(pid: int) -> list[int]:
         return []
 
 
-@pytest.mark.parametrize("kills", [2, pytest.param(16, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("kills", [2, 16])
 def test_processes_that_are_killed_while_they_seal_neither_lose_nor_double_a_row(
     kills: int, make_run: Any, python: Any
 ) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from rollbook.remote.commit import LocalFile, Manifest, Named, plan
 from rollbook.remote.merging import SHARED_ROWS, SMALL_BYTES, groups_of
 from rollbook.remote.push import _MANY_SMALL, _MERGE_BYTES
@@ -46,6 +48,7 @@ def named(file: LocalFile) -> Named:
     return Named(file.path, file.size, file.sha256, file.covers, 0, "", file.size)
 
 
+@pytest.mark.long
 def test_a_week_at_a_thousand_rows_a_second_is_some_hundred_pieces_and_few_small_ones():
     manifest = Manifest(0, {}, {})
     streams: dict[str, list[tuple[int, int]]] = {f"long{n}": [] for n in range(LONG)}

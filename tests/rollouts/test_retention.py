@@ -14,7 +14,6 @@ from click.testing import CliRunner
 
 import rollbook
 from agent_rollouts import record_agents
-from cases import some_of
 from rollbook.book import Retention
 from rollbook.cli.app import app
 from rollbook.keeper import sealing_child
@@ -130,7 +129,8 @@ def test_the_limit_of_a_run_is_applied_when_its_keeper_seals(folder: Path) -> No
     assert Retention(book).trim_if_due() is None
 
 
-@pytest.mark.parametrize("parts", some_of([2, 0], 1))
+@pytest.mark.long
+@pytest.mark.parametrize("parts", [2, 0])
 def test_a_kill_in_the_middle_leaves_a_readable_run_that_the_next_call_finishes(folder: Path, parts: int) -> None:
     book = _book(folder)
     rows = book.sql("select count(*), sum(reward) from rollouts").fetchall()

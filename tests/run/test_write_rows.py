@@ -201,6 +201,7 @@ print("done", flush=True)
 """
 
 
+@pytest.mark.long
 def test_a_program_that_is_killed_again_and_again_brings_each_row_once(tmp_path: Path) -> None:
     for lines in (3, 100, 10_000):
         command = [sys.executable, "-c", PROGRAM, str(tmp_path), str(Path(__file__).parent)]

@@ -30,6 +30,7 @@ for shape in {SHAPES!r}:
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="the system limits no processor time")
 def test_a_condition_is_read_in_time_proportional_to_its_length() -> None:
     """Seven times the longest one, in every shape: quadratic work would take minutes for a single one of them."""

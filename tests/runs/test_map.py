@@ -107,6 +107,7 @@ def waits_for_the_end_of_another(marks: str, book: Any) -> int:
     return int(book.seed)
 
 
+@pytest.mark.long
 def test_a_process_that_dies_right_after_it_was_started_is_noticed(
     runs: RunSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

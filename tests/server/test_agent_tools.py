@@ -166,6 +166,7 @@ def test_asking_changes_no_file(root: Path) -> None:
     assert files() == before
 
 
+@pytest.mark.long
 def test_an_agent_gets_the_same_over_the_standard_streams_and_from_the_server_of_the_page(root: Path) -> None:
     mcp = pytest.importorskip("mcp", reason="the extra rollbook[mcp]")
     import anyio

@@ -97,6 +97,7 @@ def test_a_count_is_shown_as_it_stands_however_often_it_comes():
     assert (board.keys["lives"].shown, board.keys["lives"].is_mean) == (2.5, True)
 
 
+@pytest.mark.long
 def test_memory_is_bounded_whatever_arrives():
     board = Board()
     for i in range(30_000):

@@ -58,7 +58,7 @@ def small_blocks(tuned: Callable[..., None]) -> None:
 @pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize(
     ("seed", "back"),
-    some_of([(s, b) for s in range(4) for b in (False, True)], lambda case: case in ((1, False), (2, True))),
+    some_of([(s, b) for s in range(4) for b in (False, True)], lambda case: case == (2, True)),
 )
 def test_a_range_and_a_point_agree_with_reading_everything(tmp_path: Path, seed: int, back: bool) -> None:
     run = _run(tmp_path, seed, back=back)

@@ -94,7 +94,7 @@ def recorded(root: Path, width: int) -> Path:
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/io"), reason="the system does not count what a process reads")
-@pytest.mark.parametrize("cases", [QUESTIONS[:4], pytest.param(QUESTIONS[4:], marks=pytest.mark.long)])
+@pytest.mark.parametrize("cases", [QUESTIONS[:2], pytest.param(QUESTIONS[2:], marks=pytest.mark.long)])
 def test_a_question_about_wide_rows_costs_what_it_returns(wide: Path, cases: list[tuple[str, int, int]]) -> None:
     costs = asked_of(wide, [question for question, _, _ in cases])
     for (question, grows_mb, reads_mb), (grew, read) in zip(cases, costs, strict=True):
@@ -136,7 +136,7 @@ def journalled(root: Path, width: int) -> Path:
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/io"), reason="the system does not count what a process reads")
-@pytest.mark.parametrize("cases", [LIVE_QUESTIONS[:2], pytest.param(LIVE_QUESTIONS[2:], marks=pytest.mark.long)])
+@pytest.mark.parametrize("cases", [LIVE_QUESTIONS[:1], pytest.param(LIVE_QUESTIONS[1:], marks=pytest.mark.long)])
 def test_a_question_about_wide_live_rows_holds_a_few_files_of_them_at_a_time(
     live: Path, cases: list[tuple[str, int, int]]
 ) -> None:
@@ -146,6 +146,7 @@ def test_a_question_about_wide_live_rows_holds_a_few_files_of_them_at_a_time(
         assert read < reads_mb << 10, f"{read >> 10} MB read: {question}"
 
 
+@pytest.mark.long
 def test_live_rows_come_alike_whether_they_are_kept_or_read_again(tmp_path: Path, tuned: Callable[..., None]) -> None:
     """What is asked is the same at any width: here the limits are small, and not the rows large."""
     live, kept = journalled(tmp_path, 200), TUNING.kept_frame_bytes
