@@ -164,3 +164,33 @@ def test_a_prompt_over_training_is_a_strip_whose_parts_keys_and_hands_open(
     tab.wait_for_function(f"() => {MATCHED} === '6'")
     assert "gradient_step+between+42+and+44" in tab.evaluate("location.hash")
     assert page.errors == []
+
+
+def test_tokens_show_their_recorded_texts_and_where_there_are_none_what_would_give_them(
+    page: Any, serve: Callable[[Path], str], tmp_path: Path
+) -> None:
+    texts = ["It", " is", "\n<b>", "4", " \u202e!"]
+    numbers: dict[str, Any] = {"tokens": [5, 6, 7, 8, 9], "logprobs": [-0.1, -0.2, -3.0, -0.4, -0.5]}
+    with rollbook.init("sums", "grpo", dir=tmp_path / "runs", sinks=[], keeper="inline", rules=()) as run:
+        rows = []
+        for more in ({"token_texts": texts}, {}, {"token_texts": texts[:2]}):
+            with run.rollouts.begin(task="2 + 2?") as rollout:
+                rollout.turn("assistant", "".join(texts), **numbers, **more)
+            rows.append(rollout.id)
+    address = serve(tmp_path / "runs")
+    tab = page.open(address, f"#/rollouts?row={rows[0]}").tab
+    tab.wait_for_selector(".heatstrip")
+    assert tab.locator(".heatstrip i").all_text_contents() == ["It", " is", "⏎\n<b>", "4", " ⟨U+202E⟩!"]
+    assert tab.locator(".turn.trained pre").count() == 0, "the tokens say it already"
+    tab.keyboard.press("t")
+    tab.keyboard.press("Home")
+    tab.keyboard.press("ArrowRight")
+    tab.wait_for_function("() => document.querySelector('.heatstrip .at')?.textContent === ' is'")
+    assert tab.locator(".heatstrip").get_attribute("aria-valuetext").startswith("token 1, ␣is, id 6, sampler ")
+    assert tab.get_by_text("ids alone").count() == 0
+    for row in rows[1:]:  # without texts, or with another number of them
+        page.open(address, f"#/rollouts?row={row}")
+        tab.get_by_text("ids alone; turn(…, token_texts=[…]) gives their text").wait_for()
+        assert tab.locator(".turn.trained pre").count() == 1
+        assert "id 7" in tab.locator(".readout").inner_text()
+    assert page.errors == []

@@ -936,6 +936,7 @@ export interface RolloutsAsk {
 /** The tokens of a turn. */
 export interface RolloutTokens {
   text: string[];
+  texts: string[];
   columns: { [name: string]: (number | "-Infinity" | "Infinity" | "NaN" | null)[] };
 }
 

@@ -24,7 +24,7 @@ TABLES = ("tasks", "rollouts", "turns", "tokens", "fates")
 
 STEPS = {
     "tokens": ("tokens", ("ids", "sampler_logprobs", "trainer_logprobs", "entropy", "advantages", "mask")),
-    "text": ("turns", ("text", "calls", "item_raw")),
+    "text": ("turns", ("text", "calls", "item_raw", "token_texts")),
     "answers": ("rollouts", ("item", "item_raw")),
 }
 """What is trimmed, in this order: name -> (table, columns)."""

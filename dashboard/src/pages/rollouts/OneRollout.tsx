@@ -106,6 +106,11 @@ function Whole({ run, found }: { run: string; found: Found }) {
                 </button>
               ))}
             </span>
+            {heat !== "" && found.turns.every(({ tokens }) => !tokens || tokens.texts.length === 0) && (
+              <span class="soft hide-s">
+                ids alone; <code>turn(…, token_texts=[…])</code> gives their text
+              </span>
+            )}
           </>
         )}
         <span class="grow" />

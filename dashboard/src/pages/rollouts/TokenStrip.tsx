@@ -1,7 +1,8 @@
 /** The tokens of a turn, coloured by a number; those of the one under the cursor, which keys move, are read out. */
 
-import { useMemo, useState } from "preact/hooks";
+import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Num, RolloutTokens } from "../../api/names.ts";
+import { shown } from "../../data/diff.ts";
 import { value } from "../../data/numbers.ts";
 
 const SHADES = ["n3", "n2", "n1", "", "p1", "p2", "p3"];
@@ -11,22 +12,30 @@ const number = (cell: Num | undefined): number => (typeof cell === "number" ? ce
 export function TokenStrip({ tokens, by, turn }: { tokens: RolloutTokens; by: string; turn: number }) {
   const values = useMemo(() => (tokens.columns[by] ?? []).slice(0, MOST).map(number), [tokens, by]);
   const [read, setRead] = useState<number | null>(null);
-  const { cells, far } = useMemo(() => coloured(values, tokens.columns["mask"]), [values, tokens]);
+  const { cells, far } = useMemo(() => coloured(values, tokens), [values, tokens]);
   const now = Math.min(read ?? far, values.length - 1);
+  const strip = useRef<HTMLDivElement>(null);
+  useLayoutEffect(() => {
+    const cell = read === null ? undefined : strip.current?.children[now];
+    cell?.classList.add("at");
+    return () => cell?.classList.remove("at");
+  }, [read, now, cells]);
   const numbers = Object.entries(tokens.columns).map(([name, column]) => [name, value(number(column[now]))] as const);
   const id = tokens.text[now] ?? "";
-  const said = `token ${now}, id ${id}, ${numbers.map((pair) => pair.join(" ")).join(", ")}`;
+  const word = tokens.texts[now] === undefined ? "" : visible(tokens.texts[now]);
+  const said = [`token ${now}`, ...(word === "" ? [] : [word]), `id ${id}`, ...numbers.map((pair) => pair.join(" "))];
   return (
     <>
       <div
-        class="heatstrip"
+        ref={strip}
+        class={tokens.texts.length > 0 ? "heatstrip words" : "heatstrip"}
         role="slider"
         tabIndex={0}
         aria-label={`Tokens of turn ${turn} coloured by ${by}`}
         aria-valuemin={0}
         aria-valuemax={Math.max(0, values.length - 1)}
         aria-valuenow={now}
-        aria-valuetext={said}
+        aria-valuetext={said.join(", ")}
         onPointerOver={(event) => {
           const at = (event.target as HTMLElement).dataset["at"];
           if (at !== undefined) setRead(Number(at));
@@ -43,7 +52,9 @@ export function TokenStrip({ tokens, by, turn }: { tokens: RolloutTokens; by: st
         {cells}
       </div>
       <p class="readout" aria-hidden="true">
-        <b class="mono">id {id}</b>
+        <b class="mono">
+          {word} id {id}
+        </b>
         {numbers.map(([name, text]) => (
           <span key={name}>
             <span class="soft">{name}</span> <b>{text}</b>
@@ -57,8 +68,11 @@ export function TokenStrip({ tokens, by, turn }: { tokens: RolloutTokens; by: st
   );
 }
 
-/** A cell a token, and the place of the token whose number is farthest from the middle. */
-function coloured(values: readonly number[], mask: readonly Num[] | undefined) {
+/** The text of a token with what cannot be seen of it: its spaces and line ends. */
+const visible = (text: string): string => shown(text).replaceAll(" ", "␣").replaceAll("\n", "⏎");
+
+/** A cell a token, with its text where it is known; and the place of the one farthest from the middle. */
+function coloured(values: readonly number[], { texts, columns }: RolloutTokens) {
   const finite = values.filter(Number.isFinite);
   const signed = finite.some((v) => v < 0) && finite.some((v) => v > 0);
   const middle = signed ? 0 : finite.reduce((sum, v) => sum + v, 0) / (finite.length || 1);
@@ -71,9 +85,11 @@ function coloured(values: readonly number[], mask: readonly Num[] | undefined) {
       <i
         key={i}
         data-at={i}
-        class={mask?.[i] === 0 ? "off" : ""}
+        class={columns["mask"]?.[i] === 0 ? "off" : ""}
         style={{ background: shade === "" || Number.isNaN(v) ? "transparent" : `var(--heat-${shade})` }}
-      />
+      >
+        {texts[i] !== undefined && shown(texts[i]).replaceAll("\n", "⏎\n")}
+      </i>
     );
   });
   return { cells, far: Math.max(0, away.indexOf(most)) };

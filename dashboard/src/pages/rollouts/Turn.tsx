@@ -20,6 +20,8 @@ export function Turn({
   place: number;
 }) {
   const text = shown(turn.text ?? "");
+  const strip = heat === "" || !turn.tokens?.columns[heat] ? null : turn.tokens;
+  const isSaid = strip !== null && strip.texts.length > 0 && strip.texts.length === turn.n_tokens; // by its tokens
   const isTool = turn.role === "tool";
   const lines = text.split("\n").length;
   const folds = isTool && (lines > 3 || text.length > 300);
@@ -42,7 +44,7 @@ export function Turn({
         <b>{shown(turn.role)}</b> {turn.name !== null && <span class="mono">{shown(turn.name)}</span>}{" "}
         <span class="soft">{facts.join(" · ")}</span>
         {turn.error !== null && <div class="bad">{shown(turn.error)}</div>}
-        {folds && !open ? (
+        {isSaid ? null : folds && !open ? (
           <details open={turn.error !== null}>
             <summary>
               {text.slice(0, 120)} <span class="soft">{count(lines)} lines</span>
@@ -61,7 +63,7 @@ export function Turn({
             <pre>{shown(pretty(turn.calls))}</pre>
           </details>
         )}
-        {heat !== "" && turn.tokens?.columns[heat] && <TokenStrip tokens={turn.tokens} by={heat} turn={turn.turn} />}
+        {strip && <TokenStrip tokens={strip} by={heat} turn={turn.turn} />}
       </div>
     </div>
   );

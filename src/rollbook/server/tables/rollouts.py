@@ -87,9 +87,11 @@ class RolloutTokens(msgspec.Struct, kw_only=True):
 
     Attributes:
       text: ids, as texts; columns: a number for each (sampler, trainer, gap, entropy, advantage, mask).
+      texts: the text of each, where it was recorded (`token_texts=` of the turn); else empty.
     """
 
     text: list[str]
+    texts: list[str]
     columns: dict[str, list[Num]]
 
 
@@ -416,7 +418,7 @@ def _turn(cells: Mapping[str, Any], lists: Mapping[str, Any] | None) -> RolloutT
         error=_text(cells.get("error")),
         reward=num(cells.get("reward")),
         policy_version=cells.get("policy_version"),
-        tokens=_shown_tokens(lists or {}),
+        tokens=_shown_tokens(lists or {}, cells.get("token_texts")),
     )
 
 
@@ -424,7 +426,7 @@ def _text(value: object) -> str | None:
     return None if value is None else str(plain(str(value)[:_LONGEST]))
 
 
-def _shown_tokens(lists: Mapping[str, Any]) -> RolloutTokens | None:
+def _shown_tokens(lists: Mapping[str, Any], texts: object = None) -> RolloutTokens | None:
     columns = {
         name: [float(v) if isinstance(v, (int, float)) else math.nan for v in lists[column][:_MOST_TOKENS]]
         for name, column in _TOKENS.items()
@@ -438,7 +440,12 @@ def _shown_tokens(lists: Mapping[str, Any]) -> RolloutTokens | None:
         both = zip(columns["trainer"], columns["sampler"], strict=False)
         columns["gap"] = [trainer - sampler for trainer, sampler in both]
     text = [str(cell) for cell in ids[:_MOST_TOKENS]] if isinstance(ids, list) else ["·"] * min(n, _MOST_TOKENS)
-    return RolloutTokens(text=text, columns={name: [num(v) for v in cells] for name, cells in columns.items()})
+    fits = isinstance(texts, list) and len(texts) == n
+    return RolloutTokens(
+        text=text,
+        texts=[str(plain(str(one), _CUT)) for one in texts[:_MOST_TOKENS]] if fits and isinstance(texts, list) else [],
+        columns={name: [num(v) for v in cells] for name, cells in columns.items()},
+    )
 
 
 def _version(cells: Mapping[str, Any]) -> RolloutVersion:
