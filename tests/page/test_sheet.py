@@ -51,6 +51,7 @@ TIME = "document.querySelector('video').currentTime"
 ACTIVE, SHOWN, ZOOM = "document.querySelector('.grid-row.active')?.textContent", word("show"), word("z")
 PAGES: dict[str, tuple[str, str, dict[str, Act]]] = {
     "runs": ("#/runs?z=60_140", ".slot.big .plotarea", {
+        "ArrowRight": Act(word("open"), ("j", "j")), "ArrowLeft": Act(word("open"), ("ArrowRight",)),  # of a group
         "j": Act(ACTIVE), "k": Act(ACTIVE, ("j", "j")), " ": Act(SHOWN, ("j",)),
         "Enter": Act("location.hash + document.querySelectorAll('.grid-row').length", ("j",)), "g": Act(word("g")),
         "shift ArrowDown": Act(SHOWN, ("j",)), "shift ArrowUp": Act(SHOWN, ("j", "j", "j")),

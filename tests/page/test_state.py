@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -128,6 +129,53 @@ def test_a_new_run_is_announced_and_drawn_when_that_is_asked_for(page: Any, serv
         page.tab.locator(".newborn >> text=show").click()
         page.tab.wait_for_function("() => document.querySelectorAll('.square[aria-pressed=true]').length === 2")
         assert page.tab.locator(".newborn").count() == 0
+    assert page.errors == []
+
+
+SEEDS = """() => [...document.querySelectorAll('.grid-row.seed .runname, .grid-row.group .fold')].map(
+    one => one.title.split(' ')[0] || one.ariaExpanded)"""
+
+
+def test_groups_are_folded_by_hand_alone(page: Any, serve: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "runs"
+    for name in ("ppo", "dqn"):
+        for seed in range(2):
+            record(folder, name, seed, 1e-3, rows=200)
+    page.open(serve(folder)).drawn(1).settled()
+    tab = page.tab
+
+    def seen(*expected: str) -> None:
+        tab.wait_for_function(
+            f"seen => JSON.stringify(({SEEDS})()) === seen", arg=json.dumps(expected).replace(", ", ",")
+        )
+
+    ppo = ["cartpole/ppo"] * 2
+    seen("false", "false")
+    tab.locator(".grid-row.group", has_text="ppo").locator(".fold").click()
+    seen("false", "true", *ppo)
+    tab.locator(".grid-row.group", has_text="ppo").locator(".square").click()  # open, and not drawn
+    tab.keyboard.press("Escape")
+    tab.keyboard.press("j")  # dqn
+    tab.keyboard.press("ArrowRight")
+    dqn = ["cartpole/dqn"] * 2
+    seen("true", *dqn, "true", *ppo)
+    tab.keyboard.press("j")  # one of its seeds
+    tab.keyboard.press("ArrowLeft")
+    seen("false", "true", *ppo)
+    assert tab.locator(".grid-row.active").inner_text().startswith("dqn"), "where its group is now"
+    with rollbook.init("cartpole", "ppo", seed=3, config={"lr": 0.7}, dir=folder, sinks=[], keeper="inline") as run:
+        run.log({"train/return": 1.0}, env_step=1)
+        tab.wait_for_function("() => document.querySelector('.live').textContent.includes('1 running')")
+        tab.wait_for_function(f"() => ({SEEDS})().filter(one => one === 'cartpole/ppo').length === 2")
+        page.settled()
+        assert tab.evaluate(SEEDS).count("cartpole/ppo") == 2, "its group has another name now, and stays open"
+    tab.locator("nav a", has_text="Health").click()
+    page.settled()
+    tab.locator("nav a", has_text="Runs").click()
+    tab.wait_for_function(f"() => ({SEEDS})().filter(one => one === 'cartpole/ppo').length === 2")
+    page.settled().tab.reload()
+    tab.wait_for_function(f"() => ({SEEDS})().filter(one => one === 'cartpole/ppo').length === 2")
+    assert tab.evaluate(SEEDS).count("true") == 1
     assert page.errors == []
 
 

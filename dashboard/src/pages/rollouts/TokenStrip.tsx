@@ -28,7 +28,7 @@ export function TokenStrip({ tokens, by, turn }: { tokens: RolloutTokens; by: st
     <>
       <div
         ref={strip}
-        class={tokens.texts.length > 0 ? "heatstrip words" : "heatstrip"}
+        class={tokens.texts.length > 0 ? "heatstrip texts" : "heatstrip"}
         role="slider"
         tabIndex={0}
         aria-label={`Tokens of turn ${turn} coloured by ${by}`}

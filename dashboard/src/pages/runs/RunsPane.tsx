@@ -93,6 +93,18 @@ export function RunsPane({ away = false }: { away?: boolean }) {
       toggleDrawn(rowId(row));
   };
   const here = (): Row | undefined => rowAt(active.value);
+  /** The row of the group here, or of the run here, if a key can unfold or fold it; else -1. */
+  const groupToTurn = (unfolds: boolean): number => {
+    const row = here();
+    if (row?.kind === "group") return row.open === unfolds ? -1 : active.value;
+    let i = unfolds || row?.kind !== "run" || row.member_of === null ? -1 : active.value;
+    while (i >= 0 && rowAt(i)?.kind !== "group") i--;
+    return i;
+  };
+  const turn = (index: number): void => {
+    activate(index);
+    open(rowAt(index) as Row);
+  };
   useHands(() => [
     { keys: ["j"], what: "next run", act: () => move(1), when: () => !away },
     { keys: ["k"], what: "previous run", act: () => move(-1), when: () => !away },
@@ -108,12 +120,26 @@ export function RunsPane({ away = false }: { away?: boolean }) {
     },
     {
       keys: ["Enter"],
-      what: "open the run",
+      what: "open the run, or its group",
       act: () => {
         const row = here();
         if (row) open(row);
       },
       when: () => !away && here() !== undefined,
+    },
+    {
+      keys: ["ArrowRight"],
+      shown: "→",
+      what: "unfold the group",
+      act: () => turn(groupToTurn(true)),
+      when: () => !away && groupToTurn(true) >= 0,
+    },
+    {
+      keys: ["ArrowLeft"],
+      shown: "←",
+      what: "fold the group",
+      act: () => turn(groupToTurn(false)),
+      when: () => !away && groupToTurn(false) >= 0,
     },
     { keys: ["g"], what: "group seeds, or show each", act: () => say({ g: grouped ? "none" : "", open: "" }) },
     {
@@ -176,7 +202,7 @@ export function RunsPane({ away = false }: { away?: boolean }) {
           placeholder="status = 'running' and config.lr < 3e-4"
           bad={table.error.value?.code === "bad_input"}
           wait={400}
-          onSay={(f) => say({ f, open: "" })}
+          onSay={(f) => say({ f })}
         />
         {view.search.value !== "" && (
           <button

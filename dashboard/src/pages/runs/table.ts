@@ -155,21 +155,23 @@ export function rowAt(index: number): Row | undefined {
   return index < top.length ? top[index] : table.row(index - top.length);
 }
 
-/** A group that is drawn may get another id, when a run with another configuration comes: it stays drawn. */
+/** A group may get another id, when a run with another configuration comes: it stays drawn, and it stays open. */
 function follow(rows: readonly Row[]): void {
   const there = new Set(rows.map(rowId));
   const renamed = new Map<string, string>();
-  for (const { id } of drawn.peek()) {
+  const opened = view.opened.peek();
+  for (const id of new Set([...drawn.peek().map((one) => one.id), ...opened])) {
     const old = known.get(id);
     if (there.has(id) || old?.kind !== "group") continue;
     const now = rows.find((row) => row.kind === "group" && old.runs.some((run) => row.runs.includes(run)));
     if (now) renamed.set(id, rowId(now));
   }
   if (renamed.size === 0) return;
-  const next = drawn.peek().map(({ id, color }) => ({ id: renamed.get(id) ?? id, color }));
-  if (view.drawn.peek().length > 0) view.sayDrawn(next);
-  else held.value = { ...held.peek(), rows: next };
-  const opened = view.opened.peek();
+  if (drawn.peek().some(({ id }) => renamed.has(id))) {
+    const next = drawn.peek().map(({ id, color }) => ({ id: renamed.get(id) ?? id, color }));
+    if (view.drawn.peek().length > 0) view.sayDrawn(next);
+    else held.value = { ...held.peek(), rows: next };
+  }
   if (opened.some((id) => renamed.has(id))) say({ open: joined(opened.map((id) => renamed.get(id) ?? id)) });
 }
 
