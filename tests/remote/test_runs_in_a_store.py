@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import rollbook
+import waiting
+from page_server import client_of
 from rollbook.remote import views
 from rollbook.remote.push import push
 from stores import await_shipped
@@ -100,3 +102,55 @@ def test_plot_compare_and_report_answer_for_a_store_as_for_the_folder(tmp_path, 
     text = page.read_text(encoding="utf-8")
     assert "ppo" in text
     assert "<svg" in text
+
+
+FILTERS = [
+    "config.lr < 1e-3", "config.net.width = 64 and seed >= 1", "name = 'dqn'", "name like 'p%' or seed = 2",
+    "tags has 'paper'", "status = 'finished'", "status != 'finished'", "project = 'cartpole'",
+    'last("train/0") > 36', 'max("train/0") > 36 and min("train/0") < 1', 'summary."train/0" is null',
+    'last("no/such") > 1', "config.nothing = 1", "created > 0", "group = 'a'",
+]  # fmt: skip
+WRONG = ["config.lr <", "config.l < 1", "nonsense(1)", "last(train/0) > 1"]
+
+
+@pytest.mark.parametrize("place", ["s3", *(pytest.param(one, marks=pytest.mark.long) for one in ("folder", "memory"))])
+def test_what_one_types_and_sorts_on_the_page_answers_for_a_store_as_for_the_folder(place, tmp_path, request):
+    if place == "memory":
+        pytest.importorskip("obstore")
+    where = {"folder": f"file://{tmp_path}/store", "memory": f"memory://page-{tmp_path.name}"}.get(place)
+    where = where or request.getfixturevalue("bucket")
+    for name, lr, rows in (("ppo", 1e-2, 100), ("ppo", 1e-4, 90), ("dqn", 1e-4, 120)):
+        for seed in range(2):
+            config = {"lr": lr, "net": {"width": 64}, "seed": seed}
+            more = {
+                "seed": seed,
+                "config": config,
+                "tags": ["paper"] if seed else [],
+                "group": "a" if rows == 90 else None,
+            }
+            push(recorded(tmp_path, rows=rows + seed, name=name, rules=(), **more), where)
+    with client_of(tmp_path / "runs") as here, client_of(where, writable=False) as there:
+
+        def answered(client, **ask):
+            answer = waiting.until(lambda: _whole(client, ask))
+            told = answer.json()
+            if "error" in told:
+                return told["error"]
+            rows = [tuple(row.get(of) for of in ("name", "seed", "run_count", "cells")) for row in told["rows"]]
+            return told["matched"], told["total"], told["did_you_mean"], rows
+
+        columns = ["config.lr", "last:train/0", "max:train/1"]
+        for text in FILTERS + WRONG:
+            ask = {"filter": text, "sections": False, "columns": columns, "sort": [{"column": "last:train/0"}]}
+            assert answered(there, **ask) == answered(here, **ask), text
+        assert answered(there, filter=FILTERS[0], sections=False)[0] == 4
+        assert "config.lr" in str(answered(there, filter="config.l < 1", sections=False))
+        for more in ({"search": "dqn"}, {"group_by": ["auto"]}, {"group_by": ["config.lr"], "filter": "seed = 0"}):
+            ask = {"sections": False, "columns": columns, **more}
+            assert answered(there, **ask) == answered(here, **ask), more
+
+
+def _whole(client, ask):
+    """The answer, once no number of it is still read."""
+    answer = client.post("/api/runs", json=ask)
+    return None if answer.status_code == 200 and answer.json()["pending"] else answer
