@@ -111,6 +111,25 @@ def test_a_drag_beside_the_curves_or_back_to_its_start_zooms_nowhere(page: Any, 
     assert page.errors == []
 
 
+def test_a_shift_drag_past_the_end_of_the_curves_leaves_the_window_as_wide_as_it_was(
+    page: Any, serve: Any, recorded: Path
+) -> None:
+    zoomed(page, serve, recorded)  # 200 to 900 of 0 to 1 499
+    x, y = middle(page)
+    page.tab.keyboard.down("Shift")
+    for by, window in ((-480, "799_1499"), (480, "0_700")):
+        for _ in range(2):
+            page.tab.mouse.move(x - by / 2, y)
+            page.tab.mouse.down()
+            page.tab.mouse.move(x + by / 2, y, steps=4)
+            page.tab.mouse.up()
+        page.tab.wait_for_function(f"() => {after('z', window)}")
+    page.tab.keyboard.up("Shift")
+    page.let_pass(500)
+    assert "z=0_700" in page.tab.evaluate(HASH)
+    assert page.errors == []
+
+
 ROW = ".grid-row:not(.project) .more"
 MENUS = {"#pick-x": "x", "#pick-y": "y", "#pick-s": "s", "#pick-board": "b"}
 MENUS |= dict.fromkeys(("#group-by", "#color-by", "#pick-columns", ROW), "")

@@ -75,11 +75,8 @@ export function hold(plot: Held): () => void {
     }
     const share = plot.share(event.clientX);
     if (start && event.pointerType !== "touch" && Math.abs(event.clientX - start.x) > STILL) {
-      if (start.pans) {
-        const moved = start.share - share;
-        const width = start.view.x1 - start.view.x0;
-        hub.move({ x0: start.view.x0 + moved * width, x1: start.view.x1 + moved * width }, plot);
-      } else {
+      if (start.pans) hub.pan(start.share - share, plot, start.view);
+      else {
         const { box } = plot.layout();
         const width = box.right - box.left;
         const [a, b] = swept(start.share, share);

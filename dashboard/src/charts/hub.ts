@@ -109,19 +109,10 @@ export class Hub {
     } else this.move({ x0: at - (at - view.x0) * factor, x1: at + (view.x1 - at) * factor }, by);
   }
 
-  /** Moves the window by a share of its width. */
-  pan(share: number, by: Follower | null): void {
-    const view = this.current();
+  /** Moves the window by a share of its width, from `view` or from where it is; at an end it stops, no narrower. */
+  pan(share: number, by: Follower | null, view = this.current()): void {
     const whole = this.whole();
-    if (!view || !whole) return;
-    if (this.log() && view.x0 > 0) {
-      const k = Math.exp(share * Math.log(view.x1 / view.x0));
-      this.move({ x0: view.x0 * k, x1: view.x1 * k }, by);
-      return;
-    }
-    const width = view.x1 - view.x0;
-    const by0 = Math.max(Math.min(share * width, whole.x1 - view.x1), whole.x0 - view.x0);
-    this.move({ x0: view.x0 + by0, x1: view.x1 + by0 }, by);
+    if (view && whole) this.move(shifted(view, share, whole, this.log()), by);
   }
 
   between(view: View, share: number): number {
@@ -169,6 +160,19 @@ export class Hub {
     const shown = next ?? whole;
     if (shown) for (const follower of this.followers) if (follower.visible()) follower.show(shown, true);
   }
+}
+
+/** A window moved by a share of its width (on a log axis: of its ratio) within the whole, and no narrower for that. */
+export function shifted(view: View, share: number, whole: View, log: boolean): View {
+  const isLog = log && view.x0 > 0;
+  const [to, from] = isLog ? [Math.log, Math.exp] : [(x: number) => x, (x: number) => x];
+  const [x0, x1] = [to(view.x0), to(view.x1)];
+  const least = (isLog && whole.x0 <= 0 ? -Infinity : to(whole.x0)) - x0;
+  const most = to(whole.x1) - x1;
+  if (!(least <= most)) return view; // wider than the whole: there is nowhere to go
+  const by = Math.max(least, Math.min(most, share * (x1 - x0)));
+  // An end that is reached is that of the curves, digit by digit.
+  return { x0: by === least ? whole.x0 : from(x0 + by), x1: by === most ? whole.x1 : from(x1 + by) };
 }
 
 function clamp(view: View, whole: View): View {
