@@ -39,7 +39,7 @@ def test_everything_a_notebook_shows_is_escaped_and_small(tmp_path: Path) -> Non
         assert len(text) < 20_000, name
         assert "<script" not in text, name
     assert "&lt;img" in curves._repr_html_()
-    assert "1 rows NaN or infinite" in shown["series"]._repr_html_()
+    assert "1 row NaN or infinite" in shown["series"]._repr_html_()
 
 
 def test_a_set_of_runs_shows_the_best_of_the_first_canonical_score_that_some_have(tmp_path: Path) -> None:

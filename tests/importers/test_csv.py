@@ -86,7 +86,7 @@ def test_the_command_imports_says_where_and_what_not_and_names_what_it_can_read(
     assert done.exit_code == 0, done.output
     assert "runs/old/progress-" in done.output
     assert "2 rows" in done.output
-    assert "left out: 1 lines of progress.csv that do not fit its header" in done.output
+    assert "left out, 1 x: lines of progress.csv that do not fit its header" in done.output
     again = CliRunner().invoke(app, ["import", str(path), "--dir", str(tmp_path / "runs"), "--project", "old"])
     assert "nothing new" in again.output
     formats = CliRunner().invoke(app, ["import", str(path), "--formats"]).output

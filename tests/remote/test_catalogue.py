@@ -106,7 +106,7 @@ def test_one_command_makes_it_again_from_the_runs(tmp_path):
         place.delete(entry.key)
     place.put(f"{PAGES}cartpole/ghost-1.json", b"{}")
     answer = CliRunner().invoke(app, ["catalogue", url, "--rebuild"])
-    assert re.match(r"1 runs, as of \d+ s ago", answer.output), answer.output
+    assert re.match(r"1 run, as of \d+ s ago", answer.output), answer.output
     assert [row["id"] for row in rollbook.open(url).rows()] == [run.id]
     assert set(rebuild(place).runs) == {f"cartpole/{run.folder.name}"}
 

@@ -66,7 +66,7 @@ def test_a_run_that_crashed_before_its_first_row_counts_at_the_floor() -> None:
 def test_a_run_without_the_key_is_named() -> None:
     found = align({"a": ([0, 1], [7, 8]), "b": ([], [])}, points=2)
     assert found.left_out == {"b": "has no row with this key"}
-    with pytest.raises(BadInput, match="None of the 1 runs"):
+    with pytest.raises(BadInput, match="None of 1 run"):
         align({"b": ([], [])})
 
 

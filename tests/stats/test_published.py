@@ -116,7 +116,7 @@ def test_equal_seeds_are_compared_with_each_other() -> None:
     (pair,) = compare(entries, metric="m", by="g", how="last").paired()
     assert pair.differences_N.tolist() == pytest.approx([0.5, 1.0, 1.0, 1.0, 1.0])
     assert (pair.better_in, pair.alone, pair.seeds) == (5, 1, (0, 1, 2, 3, 4))
-    assert "a is better in 5 of 5. 1 runs have no partner" in pair.sentence()
+    assert "a is better in 5 of 5. Left out, without a partner: 1 run." in pair.sentence()
 
 
 def test_the_picture_of_some_pairs_reports_nothing_of_others() -> None:

@@ -51,7 +51,7 @@ from rollbook.book.tables import binned, count_rows, read_metrics_rows, read_tab
 from rollbook.errors import BadInput, UnknownKey, did_you_mean, suggesting
 from rollbook.ground import run_files as layout
 from rollbook.ground import source, status
-from rollbook.ground.arrow import arrays, in_microseconds, in_utc, take_table, to_numpy
+from rollbook.ground.arrow import arrays, in_microseconds, take_table, to_numpy
 from rollbook.ground.checkpoint_rows import CheckpointHistory, SavedCheckpoint
 from rollbook.ground.expressions import literal
 from rollbook.ground.manifest import Attempts
@@ -483,11 +483,11 @@ class Book(RunFields):
             for most in (most_bytes, None)
         )
         try:
-            return in_utc(bounded.arrow(query, self._tables()))
+            return bounded.arrow(query, self._tables())
         except BadInput as err:  # a condition of the caller's may need all rows in memory, as a median does
             if "Out of Memory" not in str(err):
                 raise
-        return in_utc(free.arrow(query, self._tables()))
+        return free.arrow(query, self._tables())
 
     @suggesting
     def rollout_prompts(
@@ -509,7 +509,7 @@ class Book(RunFields):
         named = f"""select task_id, t.prompt, p.* exclude (task_id) from ({query}) p
             left join (select task_id, any_value(prompt) as prompt from tasks group by 1) t using (task_id)
             order by rate, rollouts desc, task_id"""
-        return in_utc(self._database.arrow(named, self._tables()))
+        return self._database.arrow(named, self._tables())
 
     def _rollout_queries(self) -> RolloutQueries:
         scans = {name: self._stream(name) for name in ("rollouts", "fates")}
@@ -537,7 +537,7 @@ class Book(RunFields):
         if question == "tokens":
             return worst_tokens(ask, lambda query, which: ask(query, among={"tokens": which}), limit)
         most = "" if limit is None else f" limit {int(limit)}"
-        answer = in_utc(ask(f"{answer_query(question, rollout_id)}{most}"))
+        answer = ask(f"{answer_query(question, rollout_id)}{most}")
         if question == "history" and not answer.num_rows:
             self.rollout(str(rollout_id))
         return answer
@@ -580,7 +580,7 @@ class Book(RunFields):
             seqs = sorted(set(database.arrow(asked, self._tables())["seq"].to_pylist()))
             among = f"seq in ({', '.join(map(str, seqs)) or 'null'})"
             condition = f" where {among}" + (f" and {one_condition(where)}" if where is not None else "")
-        return in_utc(database.arrow(f"select * from {rows}{condition} order by {order}{most}", self._tables()))
+        return database.arrow(f"select * from {rows}{condition} order by {order}{most}", self._tables())
 
     def timings(self, name: str | None = None, attempts: Attempts = "effective") -> pa.Table:
         """Durations of stages: name (a/b if nested) and seconds.
@@ -726,7 +726,7 @@ class Book(RunFields):
             lambda name, tries: self._stream(name, tries, attempts), folder, self.files.leave_out, self._database
         )
         query = f"select {cells} from {rows}{condition} order by {order}{most}"
-        return in_utc(database.arrow(query, tables, of))
+        return database.arrow(query, tables, of)
 
     def scan(self, table: str, tries: int = 0, attempts: Attempts = "effective", *, streamed: bool = False) -> Scan:
         """A table for SQL, after files moved during `tries` earlier attempts to read it. Internal.

@@ -18,6 +18,7 @@ from rollbook.book.sql import Database
 from rollbook.book.table_protocols import StoredTables
 from rollbook.ground import manifest
 from rollbook.ground.run_files import data_folder
+from rollbook.ground.texts import amount
 from rollbook.storage import Trimming
 
 TABLES = ("tasks", "rollouts", "turns", "tokens", "fates")
@@ -99,7 +100,7 @@ class Retention:
     def words(entry: dict[str, Any]) -> str:
         """What was trimmed from the rollouts of a run, in a sentence; "" if nothing was."""
         parts = [
-            f"{entry[name]:,} rollouts {words}"
+            f"{amount(entry[name], 'rollout')} {words}"
             for name, words in (
                 ("tokens", "without token lists"),
                 ("text", "without texts"),

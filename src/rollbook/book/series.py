@@ -8,6 +8,7 @@ import numpy as np
 
 from rollbook.ground.array_types import NDArray
 from rollbook.ground.brief import brief
+from rollbook.ground.texts import amount
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class Series:
         from rollbook.plots.cards import card, spark
 
         about = f"{len(self):,} points along {self.axis}"
-        about += f", {self.non_finite:,} rows NaN or infinite" if self.non_finite else ""
+        about += f", {amount(self.non_finite, 'row')} NaN or infinite" if self.non_finite else ""
         return card(
             "Series", about, spark([(self.x, self.mean)], [(self.x, self.min, self.max)], width=420, height=110)
         )

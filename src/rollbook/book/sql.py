@@ -22,6 +22,7 @@ from rollbook.book.completions import COMPLETIONS, COMPLETIONS_OF, asks_for_comp
 from rollbook.book.late_facts import VIEWS, view
 from rollbook.book.scan import Scan, is_utf8
 from rollbook.errors import BadInput, Damaged, did_you_mean
+from rollbook.ground.arrow import from_numpy, to_numpy
 from rollbook.ground.expressions import literal, named_tables, quoted
 from rollbook.ground.foreign import tolerating
 from rollbook.ground.optional import need
@@ -229,10 +230,10 @@ class Database:
     def arrow(
         self, query: str, tables: Iterable[str], of: str | pa.Table = "", among: Mapping[str, str] | None = None
     ) -> pa.Table:
-        """The result as an Arrow table."""
+        """The result as an Arrow table, its times in UTC."""
         relation = self.sql(query, tables, of=of, among=among)
         with _plain_errors(need("duckdb", extra="sql", why="sql()")):
-            return _as_arrow(relation)
+            return _in_utc(_as_arrow(relation))
 
     def _without_damage(self, scans: Iterable[Scan]) -> bool:
         """Whether parts of these tables cannot be read; they are left out from now on."""
@@ -312,6 +313,16 @@ def _create(connection: Any, name: str, table: str, scan: Scan, condition: str =
     columns = ", ".join(map(quoted, scan.columns))
     together = " union all by name ".join(sources)
     connection.execute(f"create or replace temp view {quoted(name)} as select {columns} from ({together})")
+
+
+def _in_utc(table: pa.Table) -> pa.Table:
+    """The table with its times, which have no time zone, as times in UTC."""
+    for place, field in enumerate(table.schema):
+        if pa.types.is_timestamp(field.type) and field.type.tz is None:
+            values, valid = to_numpy(table.column(place))
+            kind = pa.timestamp(field.type.unit, tz="UTC")
+            table = table.set_column(place, field.name, from_numpy(values, valid, kind))
+    return table
 
 
 def _as_arrow(relation: Any) -> pa.Table:

@@ -8,6 +8,7 @@ import click
 
 from rollbook.cli.find import dir_option, find_runs, format_options
 from rollbook.cli.output import print_finding, print_rows, remark
+from rollbook.ground.texts import amount
 
 _LEVELS = {"never": (), "warn": ("warn", "fail"), "fail": ("fail",)}
 
@@ -58,6 +59,6 @@ def check(runs: str, root: str, where: str | None, rules: str, fail_on: str, as_
             print_finding(row)
         odd = len({row["run"] for row in rows if row["level"] != "note"})
         looked = len(found)
-        remark(f"{looked:,} run{'s' if looked != 1 else ''} looked at; rules found fault with {odd:,}")
+        remark(f"{amount(looked, 'run')} looked at; rules found fault with {odd:,}")
     if any(row["level"] in _LEVELS[fail_on] for row in rows):
         raise SystemExit(1)

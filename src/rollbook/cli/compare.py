@@ -10,6 +10,7 @@ import click
 from rollbook.cli.find import dir_option, find_runs, format_options
 from rollbook.cli.fitted_table import print_fitted, terminal_width
 from rollbook.cli.output import clean, print_arrow, print_json, print_rows, remark
+from rollbook.ground.texts import amount
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -152,8 +153,7 @@ def diff(
         print_arrow(differences.table(), as_json=as_json, as_csv=as_csv)
         return
     if not len(differences):
-        many = f"{differences.runs} run{'' if differences.runs == 1 else 's'}"
-        click.echo(f"{many}: nothing differs in configuration, code, packages or machine.")
+        click.echo(f"{amount(differences.runs, 'run')}: nothing differs in configuration, code, packages or machine.")
         return
     rows = differences.table().to_pylist()
     if metric is None:

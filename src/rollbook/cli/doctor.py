@@ -6,6 +6,7 @@ import click
 
 from rollbook.cli.find import dir_option, find_folder
 from rollbook.cli.output import clean, json_option, print_json, remark
+from rollbook.ground.texts import amount
 
 
 @click.command()
@@ -33,7 +34,7 @@ def verify(runs: tuple[str, ...], root: str, as_json: bool) -> None:
         print_json(problems_of)
     else:
         for run, problems in problems_of.items():
-            click.echo(f"{clean(run)}: {'sound' if not problems else f'{len(problems)} problems'}")
+            click.echo(f"{clean(run)}: {'sound' if not problems else amount(len(problems), 'problem')}")
             for problem in problems:
                 click.echo(f"  {clean(problem)}")
     raise SystemExit(1 if any(problems_of.values()) else 0)

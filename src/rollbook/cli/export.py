@@ -9,6 +9,7 @@ import click
 from rollbook.cli.find import dir_option, find_book, find_runs, run_argument_or_last
 from rollbook.cli.forward import option_of
 from rollbook.cli.output import clean, json_option, print_json, remark
+from rollbook.ground.texts import amount
 
 
 @click.command()
@@ -101,5 +102,5 @@ def _table(
     export_table(data, sys.stdout.buffer if out == "-" else out, chosen)
     for problem in book.files.damage.values():
         remark(f"left out: {problem}")
-    remark(f"{data.num_rows:,} rows of {table} as {chosen}" + ("" if out == "-" else f" in {out}"))
+    remark(f"{amount(data.num_rows, 'row')} of {table} as {chosen}" + ("" if out == "-" else f" in {out}"))
     return int(data.num_rows)

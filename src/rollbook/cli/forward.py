@@ -8,6 +8,7 @@ import click
 
 from rollbook.cli.find import dir_option, find_folder, run_argument
 from rollbook.cli.output import json_option, print_json, remark
+from rollbook.ground.texts import amount
 
 
 @click.command()
@@ -29,7 +30,7 @@ def forward(run: str, root: str, sink: str, options: tuple[str, ...], as_json: b
     from rollbook.keeper.replaying import replay
 
     rows = replay(find_folder(run, root), sink, dict(option_of(text) for text in options))
-    remark(f"{rows:,} rows to {sink}")
+    remark(f"{amount(rows, 'row')} to {sink}")
     if as_json:
         print_json({"sink": sink, "rows": rows})
 

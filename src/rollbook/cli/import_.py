@@ -7,6 +7,7 @@ import click
 from rollbook.cli.find import dir_option
 from rollbook.cli.forward import option_of
 from rollbook.cli.output import clean, json_option, print_json, remark
+from rollbook.ground.texts import amount
 
 
 @click.command("import")
@@ -56,6 +57,6 @@ def import_(
         return
     for run in runs:
         click.echo(clean(run.folder))
-        remark(f"{run.rows:,} rows" if run.rows else "nothing new")
+        remark(amount(run.rows, "row") if run.rows else "nothing new")
         for what, n in run.left_out.items():
-            remark(f"left out: {n:,} {clean(what)}")
+            remark(f"left out, {n:,} x: {clean(what)}")

@@ -6,6 +6,7 @@ import click
 
 from rollbook.cli.find import dir_option, find_folder
 from rollbook.cli.output import clean, json_option, print_json, remark
+from rollbook.ground.texts import amount
 
 
 @click.command()
@@ -29,6 +30,6 @@ def join(part: str, run: str, root: str, force: bool, as_json: bool) -> None:
     if as_json:
         print_json(vars(done))
     else:
-        click.echo(f"{done.files} files ({done.bytes:,} bytes) joined, {done.known} were there")
+        click.echo(f"joined {amount(done.files, 'file')} ({done.bytes:,} bytes); there already: {done.known:,}")
     for name in done.clashes:
         remark(f"left in the part, for the run has another file of that name: {clean(name)}")

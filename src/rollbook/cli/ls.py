@@ -10,6 +10,7 @@ from rollbook.cli.find import add_what_is_there, dir_option, find_runs, format_o
 from rollbook.cli.fitted_table import print_fitted, terminal_width
 from rollbook.cli.output import ago, clean, print_arrow, print_rows, remark, seconds
 from rollbook.ground.aliases import SCORES
+from rollbook.ground.texts import amount
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def ls(
     if where:
         everything, chosen = chosen, chosen.where(where)
         if not chosen:
-            remark(f"none of the {len(everything):,} runs matches")
+            remark(f"none of {amount(len(everything), 'run')} matches")
     if columns or metrics or sort:
         _chosen(chosen, columns, metrics, sort, limit, as_json=as_json, as_csv=as_csv)
         return

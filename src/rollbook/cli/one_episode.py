@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import click
 
 from rollbook.cli.output import cell, clean, number, print_json
+from rollbook.ground.texts import amount
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,7 +72,8 @@ def show_episode(book: Book, which: str, *, as_json: bool = False) -> None:
         names = [n for n in steps.column_names if n not in _NOT_OF_STEPS and not n.startswith("shape/")]
         names = [n for n in names if steps[n].null_count < steps.num_rows and n not in book.clocks]
         click.echo(
-            f"steps       {steps.num_rows:,} rows ({clean(', '.join(names))}), kept for: {row.get('steps_kept') or '-'}"
+            f"steps       {amount(steps.num_rows, 'row')} ({clean(', '.join(names))}), "
+            f"kept for: {row.get('steps_kept') or '-'}"
         )
     for key, path in files.items():
         click.echo(f"media       {clean(key)}: {clean(path)}")

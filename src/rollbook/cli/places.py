@@ -6,6 +6,7 @@ import click
 
 from rollbook.cli.find import dir_option, find_folder
 from rollbook.cli.output import clean, json_option, print_json, remark
+from rollbook.ground.texts import amount
 
 
 @click.command()
@@ -138,6 +139,6 @@ def catalogue(url: str, rebuild: bool, as_json: bool) -> None:
         problems = [str(problem) for problem in known.problems]
         print_json({"runs": len(known.runs), "seconds_old": age, "problems": problems})
     else:
-        click.echo(f"{len(known.runs):,} runs, as of {age:.0f} s ago")
+        click.echo(f"{amount(len(known.runs), 'run')}, as of {age:.0f} s ago")
     for problem in known.problems:
         remark(clean(problem))

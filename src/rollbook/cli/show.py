@@ -12,6 +12,7 @@ from rollbook.cli.fitted_table import print_fitted, terminal_width
 from rollbook.cli.output import ago, cell, clean, number, print_json, print_wrapped, remark, seconds
 from rollbook.ground.files import read_json
 from rollbook.ground.run_files import RunFile
+from rollbook.ground.texts import amount
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -182,7 +183,7 @@ def print_summary(book: Book, *, everything: bool = False, as_json: bool = False
     writers = dict(about["writers"])
     if writers["all"] > 1:
         hosts = writers.pop("hosts")
-        total = f"{writers.pop('all'):,} on {hosts:,} host{'' if hosts == 1 else 's'}"
+        total = f"{writers.pop('all'):,} on {amount(hosts, 'host')}"
         words = {
             "closed": "closed",
             "writing": "still writing",
@@ -210,7 +211,7 @@ def print_summary(book: Book, *, everything: bool = False, as_json: bool = False
         click.echo()
         shown = about["alerts"] if everything else about["alerts"][-_MOST_LINES:]
         if len(shown) < len(about["alerts"]):
-            click.echo(f"{len(about['alerts']) - len(shown):,} alerts before these: --all shows them")
+            click.echo(f"{amount(len(about['alerts']) - len(shown), 'alert')} before these: --all shows them")
         for alert in shown:
             line = f"alert    {clean(alert['level'])}, {clean(alert['rule'])}: {clean(alert['message'])}"
             print_wrapped(line, subsequent_indent=" " * 9)
@@ -219,7 +220,7 @@ def print_summary(book: Book, *, everything: bool = False, as_json: bool = False
         state = "all is there" if place.get("done") else "nothing has gone yet"
         if place.get("waiting_files"):
             since = f", since {ago(place.get('since'))}" if place.get("since") else ""
-            state = f"{place['waiting_files']:,} files ({place['waiting_bytes']:,} bytes) wait here{since}"
+            state = f"waiting here: {amount(place['waiting_files'], 'file')} ({place['waiting_bytes']:,} bytes){since}"
         remark(f"remote: {clean(place['url'])}: {state}" + (f": {clean(place['words'])}" if place.get("words") else ""))
     for cause, n in about["drops"].items():
         remark(f"{cause}: {n:,}")

@@ -16,6 +16,7 @@ from rollbook.compare.scales import no_common_point, scale_of
 from rollbook.compare.scores import Entry, Group, Pair
 from rollbook.errors import BadInput, UnknownOption
 from rollbook.ground.aliases import lower_is_better
+from rollbook.ground.texts import amount
 from rollbook.stats import Plan, Study, Verdict
 
 _PROFILE_POINTS = 201
@@ -69,7 +70,7 @@ def compare(
     tasks = tuple(dict.fromkeys(entry.task for entry in entries))
     labels = tuple(dict.fromkeys(entry.group for entry in entries))
     if not any(entry.score is not None for entry in entries):
-        raise BadInput(f"compare({metric!r}): none of the {len(entries)} runs has a finite value of it")
+        raise BadInput(f"compare({metric!r}): none of {amount(len(entries), 'run')} has a finite value of it")
     planned = planned or study is not None
     statistic = statistic or ("mean" if planned else "iqm")
     if planned and (statistic not in ("mean", "iqm") or (statistic == "iqm" and len(tasks) > 1)):
@@ -265,7 +266,7 @@ def _are(names: Sequence[str]) -> str:
 
 
 def _runs(names: Sequence[str]) -> str:
-    return f"{len(names)} run{'s' if len(names) > 1 else ''} ({', '.join(names[:3])}{', …' if len(names) > 3 else ''})"
+    return f"{amount(len(names), 'run')} ({', '.join(names[:3])}{', …' if len(names) > 3 else ''})"
 
 
 def _looked(

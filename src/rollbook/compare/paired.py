@@ -10,6 +10,7 @@ from rollbook import stats
 from rollbook.compare.group_curve import Floats
 from rollbook.compare.scores import Group
 from rollbook.ground.brief import brief
+from rollbook.ground.texts import amount
 from rollbook.stats import Interval
 
 
@@ -46,7 +47,7 @@ class PairedSeeds:
             if of.low is None or of.high is None
             else f"95 % interval {of.low:.4g} to {of.high:.4g} ({of.method}, nominal)"
         )
-        alone = f" {self.alone} runs have no partner and are left out." if self.alone else ""
+        alone = f" Left out, without a partner: {amount(self.alone, 'run')}." if self.alone else ""
         return (
             f"{self.a} minus {self.b} within a seed: {of.estimate:.4g} on average, n = {n}, {sure}; "
             f"{self.a} is better in {self.better_in} of {n}.{alone}"

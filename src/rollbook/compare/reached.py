@@ -13,6 +13,7 @@ from rollbook import stats
 from rollbook.compare.group_curve import Floats, GroupCurve
 from rollbook.errors import BadInput
 from rollbook.ground.brief import brief
+from rollbook.ground.texts import amount
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class Reached:
 
         def words(place: int) -> str:
             label, n, share = self.labels[place], self.n[place], self.share_GP[place]
-            title = f"{label}: share of {n} seed{'' if n == 1 else 's'}"
+            title = f"{label}: share of {amount(n, 'seed')}"
             if n < 3:
                 return f"{title}, no band below 3"
             if not crowded:

@@ -13,6 +13,7 @@ from rollbook import stats
 from rollbook.compare.group_curve import Floats
 from rollbook.compare.scores import Entry
 from rollbook.ground.brief import brief
+from rollbook.ground.texts import amount
 from rollbook.stats.variance_shares import variance_shares
 
 _LEVEL = 0.95
@@ -279,9 +280,7 @@ def _sentence(scored: Sequence[Tried], importances: Sequence[Importance], chance
                 f"and chance alone reaches {100 * chance:.0f} %."
             )
     n = len(best.scores_R)
-    lines.append(
-        f"The best so far is {_settings_of(best, scored)}: mean {best.mean:.4g} of {n} seed{'' if n == 1 else 's'}."
-    )
+    lines.append(f"The best so far is {_settings_of(best, scored)}: mean {best.mean:.4g} of {amount(n, 'seed')}.")
     if n < 2:
         lines.append("One seed cannot say which is best.")
     elif not others:
@@ -314,23 +313,19 @@ def _todo(scored: Sequence[Tried]) -> str:
     return f"More seeds of {few}, {one_of} may be the best{left}."
 
 
-def _many(n: int, what: str) -> str:
-    return f"{n} {what}{'' if n == 1 else 's'}"
-
-
 def _notes(tried: Sequence[Tried], again: int) -> list[str]:
     crashed, running = sum(len(each.crashed) for each in tried), sum(len(each.running) for each in tried)
     notes = []
     if crashed:
         where = sum(bool(each.crashed) for each in tried)
         notes.append(
-            f"{_many(crashed, 'crashed run')} of {_many(where, 'configuration')} left out, which flatters "
+            f"{amount(crashed, 'crashed run')} of {amount(where, 'configuration')} left out, which flatters "
             f"{'it' if where == 1 else 'those'}."
         )
     if running:
-        notes.append(f"{_many(running, 'run')} still going on: not counted yet.")
+        notes.append(f"{amount(running, 'run')} still going on: not counted yet.")
     if again:
-        notes.append(f"{_many(again, 'run')} left out: the same configuration, seed and code as another one.")
+        notes.append(f"{amount(again, 'run')} left out: the same configuration, seed and code as another one.")
     if tried and max(len(each.scores_R) for each in tried) > 1:
         single = sum(len(each.scores_R) == 1 for each in tried)
         if single:

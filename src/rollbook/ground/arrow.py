@@ -252,16 +252,6 @@ def in_microseconds(table: pa.Table) -> pa.Table:
     return table.set_column(place, "time", from_numpy(values // 1000, valid, pa.timestamp("us", tz="UTC")))
 
 
-def in_utc(table: pa.Table) -> pa.Table:
-    """The table with its times, which have no time zone, as times in UTC."""
-    for place, field in enumerate(table.schema):
-        if pa.types.is_timestamp(field.type) and field.type.tz is None:
-            values, valid = to_numpy(table.column(place))
-            kind = pa.timestamp(field.type.unit, tz="UTC")
-            table = table.set_column(place, field.name, from_numpy(values, valid, kind))
-    return table
-
-
 def arrays(table: pa.Table) -> dict[str, NDArray]:
     """The columns of a table from `in_microseconds`, as numpy arrays by name.
 

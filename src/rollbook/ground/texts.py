@@ -14,6 +14,11 @@ def printable(text: object) -> str:
     return words if words.isprintable() else "".join(c if c.isprintable() else _spelled(c) for c in words)
 
 
+def amount(n: int, what: str) -> str:
+    """A number of things: "1 file", "2,000 files"."""
+    return f"{n:,} {what}{'' if n == 1 else 's'}"
+
+
 def csv_cell(text: str) -> str:
     """A text that neither a spreadsheet takes for a formula nor a terminal for a command.
 

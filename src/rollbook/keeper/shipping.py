@@ -8,6 +8,7 @@ import os
 from rollbook.ground.addresses import origin_of
 from rollbook.ground.files import read_json
 from rollbook.ground.run_files import RunFile
+from rollbook.ground.texts import amount
 from rollbook.keeper.child import Child
 from rollbook.keeper.own_files import keeper_folder
 
@@ -78,9 +79,9 @@ class Shipping(Child):
         shipped = read_json(os.path.join(keeper_folder(self._run_folder), RunFile.SHIPPED))
         words = str(shipped.get("words") or self.reason)
         files, size = shipped.get("waiting_files") or 0, shipped.get("waiting_bytes") or 0
-        until = "until that is mended" if self._was_definite else "and are shipped later"
+        later = "once that is mended" if self._was_definite else "later"
         return {
-            "words": f"{words}. {files} files ({size:,} bytes) wait here {until}",
+            "words": f"{words}. To be shipped {later}: {amount(files, 'file')} ({size:,} bytes)",
             "failures": self.failures,
             "is_definite": self._was_definite,
         }

@@ -13,6 +13,7 @@ from rollbook.ground.addresses import is_copy, origin_of
 from rollbook.ground.files import pasted, write_json
 from rollbook.ground.run_files import RunFile
 from rollbook.ground.status import derived
+from rollbook.ground.texts import amount
 from rollbook.remote import Remote, perform
 from rollbook.remote.commit import Manifest, NotShipped
 from rollbook.remote.row_ranges import are_inside, held_by
@@ -32,7 +33,7 @@ class Pulled:
         self.files = self.bytes = self.there = 0
 
     def __str__(self) -> str:
-        return f"{self.files} files came ({self.bytes:,} bytes), {self.there} were here"
+        return f"fetched {amount(self.files, 'file')} ({self.bytes:,} bytes); here already: {self.there:,}"
 
 
 def pull(remote: Remote, run: str, root: str | os.PathLike[str]) -> Pulled:

@@ -18,6 +18,7 @@ from rollbook.ground import manifest
 from rollbook.ground.addresses import Origin, begin, check_remote, is_copy, origin_of, pulled_from, run_and_base
 from rollbook.ground.files import pasted, read_json, try_lock, unlock, write_json
 from rollbook.ground.run_files import MANIFEST_FILE, RunFile, heartbeat_path
+from rollbook.ground.texts import amount
 from rollbook.remote import Remote, claim, open_remote, perform
 from rollbook.remote.catalogue import mark_pushed, note_run
 from rollbook.remote.commit import Commits, Gone, Local, Manifest, NotShipped, plan
@@ -53,9 +54,8 @@ class Report:
     def __str__(self) -> str:
         swept = f", deleted {self.swept} that nothing names" if self.swept else ""
         remark = f". {self.remark}" if self.remark else ""
-        return (
-            f"shipped {self.pieces} pieces ({self.bytes:,} bytes){swept}; {self.files} files are in the store{remark}"
-        )
+        shipped = f"shipped {amount(self.pieces, 'piece')} ({self.bytes:,} bytes){swept}"
+        return f"{shipped}; in the store: {amount(self.files, 'file')}{remark}"
 
 
 def push(

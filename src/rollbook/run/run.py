@@ -16,6 +16,7 @@ from rollbook.ground import manifest
 from rollbook.ground.addresses import backlog
 from rollbook.ground.clocks import UNKNOWN, as_clock
 from rollbook.ground.foreign import handled_by, tolerating
+from rollbook.ground.texts import amount
 from rollbook.journal import Turns
 from rollbook.run.process_state import Parts
 from rollbook.run.scope import Scope
@@ -312,7 +313,7 @@ class Run(Scope):
                 self.count(
                     "nothing_to_restore",
                     message=f"restore({which!r}): run {self.id} has no such checkpoint to go back to; it has "
-                    f"{len(rows)} checkpoints in its history" + (". It begins anew" if not rows else ""),
+                    f"{amount(len(rows), 'checkpoint')} in its history" + (". It begins anew" if not rows else ""),
                 )
             if not rows:
                 self._start_again()

@@ -13,6 +13,7 @@ from rollbook.ground.files import exists, is_folder, is_loose, names_in, pasted
 from rollbook.ground.foreign import handled_by, tolerating
 from rollbook.ground.liveness import identity
 from rollbook.ground.run_files import RunFile, journal_folder
+from rollbook.ground.texts import amount
 from rollbook.ground.tuning import TUNING
 from rollbook.run import ending
 from rollbook.run.current import opened
@@ -153,7 +154,9 @@ def _report_what_waits(run: Run) -> None:
     if state is None or (state.get("done") and state.get("final")):
         return
     files, size = state.get("waiting_files"), state.get("waiting_bytes")
-    waits = f"{files} files ({size:,} bytes) wait" if files and isinstance(size, int) else "not everything has gone yet"
+    waits = "not everything has gone yet"
+    if isinstance(files, int) and files and isinstance(size, int):
+        waits += f": {amount(files, 'file')} left ({size:,} bytes)"
     why = f": {state['words']}" if state.get("words") else ""
     run.count(
         "remote",

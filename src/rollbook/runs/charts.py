@@ -10,6 +10,7 @@ import numpy as np
 
 from rollbook import compare
 from rollbook.errors import BadInput, UnknownOption, did_you_mean
+from rollbook.ground.texts import amount
 from rollbook.plots import CHARTS, Line, Panel, Picture, Threads, draw
 from rollbook.plots._registry import chart_named, options_of
 from rollbook.runs.fields import check_field, leaves, value_at
@@ -143,7 +144,7 @@ def _parallel(asked: _Asked, theme: str, options: dict[str, Any]) -> Picture:
         tuple(tuple(_cell(each.get(name)) for each in settings) for name in columns),
         np.array([np.nan if result is None else result for result in results], dtype=np.float64),
         f"{key} ({score})",
-        (f"{len(asked.rows)} runs.", *(_go_along(names) for names in alike.values() if len(names) > 1)),
+        (f"{amount(len(asked.rows), 'run')}.", *(_go_along(names) for names in alike.values() if len(names) > 1)),
     )
     return draw("parallel", threads, theme=theme, **options)
 

@@ -15,6 +15,7 @@ from rollbook.errors import RollbookError
 from rollbook.ground import manifest
 from rollbook.ground.arrow import floats, from_numpy, strings
 from rollbook.ground.brief import brief
+from rollbook.ground.texts import amount
 from rollbook.runs.fields import leaves
 from rollbook.runs.results import scores_of
 
@@ -58,13 +59,17 @@ class Diff(Sequence[Difference]):
         return self._differences[place]
 
     def __repr__(self) -> str:
-        return f"<Diff of {self.runs} runs: {', '.join(d.name for d in self._differences) or 'nothing differs'}>"
+        return (
+            f"<Diff of {amount(self.runs, 'run')}: {', '.join(d.name for d in self._differences) or 'nothing differs'}>"
+        )
 
     def _repr_html_(self) -> str:
         from rollbook.plots.cards import card, grid
 
         return card(
-            f"{len(self)} differences", f"between {self.runs} runs", grid(self.table().drop("runs").to_pylist())
+            amount(len(self), "difference"),
+            f"between {amount(self.runs, 'run')}",
+            grid(self.table().drop("runs").to_pylist()),
         )
 
     def table(self) -> pa.Table:

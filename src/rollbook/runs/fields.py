@@ -7,6 +7,7 @@ from typing import Any
 
 from rollbook.errors import BadInput, did_you_mean
 from rollbook.ground import manifest
+from rollbook.ground.texts import amount
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def check_field(name: str, rows: Sequence[Mapping[str, object]], asked: str) -> 
     inner = [full_name for full_name in known if full_name.partition(".")[2] == name]
     hint = f" Did you mean {inner[0]!r}?" if inner else did_you_mean(name, known)
     quoted = " Text stands in single quotes." if first == name and not inner else ""
-    raise BadInput(f"{asked}: none of the {len(rows)} runs has a field {name!r:.80}.{hint}{quoted}")
+    raise BadInput(f"{asked}: none of {amount(len(rows), 'run')} has a field {name!r:.80}.{hint}{quoted}")
 
 
 def _has(row: Mapping[str, object], name: str) -> bool:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from rollbook.errors import BadInput, MissingExtra
 from rollbook.ground.daemon_threads import DaemonThreads
 from rollbook.ground.foreign import ours
+from rollbook.ground.texts import amount
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ class Answers(Sequence[Answer]):
         return [answer for answer in self._answers if not answer.tries]
 
     def __repr__(self) -> str:
-        return f"<Answers of {len(self.values)} of {len(self)} runs, {len(self.failed)} failed>"
+        return f"<Answers of {len(self.values)} of {amount(len(self), 'run')}, {len(self.failed)} failed>"
 
 
 def map_runs(

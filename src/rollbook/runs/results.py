@@ -17,6 +17,7 @@ from rollbook.ground.aliases import lower_is_better
 from rollbook.ground.array_types import NDArray
 from rollbook.ground.arrow import constant, floats, join_tables
 from rollbook.ground.daemon_threads import DaemonThreads
+from rollbook.ground.texts import amount
 from rollbook.ground.tuning import TUNING
 from rollbook.runs.fields import check_field, column_of, field_names, values_at
 
@@ -220,7 +221,7 @@ def for_each_run(rows: Sequence[Row], work: Callable[[Row], T]) -> list[T]:
 
 
 def _unknown(key: str, rows: Sequence[Row], known: Mapping[str, object]) -> UnknownKey:
-    return UnknownKey(f"none of the {len(rows)} runs has a key {key!r}.{did_you_mean(key, list(known))}")
+    return UnknownKey(f"none of {amount(len(rows), 'run')} has a key {key!r}.{did_you_mean(key, list(known))}")
 
 
 def metrics_of(rows: Sequence[Row], keys: Sequence[str] | None, *, x: str | None = None, **more: Any) -> pa.Table:

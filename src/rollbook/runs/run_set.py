@@ -16,6 +16,7 @@ from typing import Any, overload
 
 from rollbook.errors import AmbiguousRun, BadInput, RunNotFound, did_you_mean, suggesting
 from rollbook.ground.aliases import SCORES
+from rollbook.ground.texts import amount
 from rollbook.runs.conditions import holds
 from rollbook.runs.fields import check_field, values_at
 
@@ -70,7 +71,7 @@ class RunSet(Sequence["Book"]):
         return (_book(row) for row in self._rows)
 
     def __repr__(self) -> str:
-        return f"<RunSet of {len(self._rows)} runs below {self.root}>"
+        return f"<RunSet of {amount(len(self._rows), 'run')} below {self.root}>"
 
     def __dir__(self) -> list[str]:
         return sorted(set(super().__dir__()) - {"count", "index"})  # from Sequence; not useful for runs
@@ -83,7 +84,7 @@ class RunSet(Sequence["Book"]):
         scores = (f"{key}.best" for key in SCORES if any(f"{key}.best" in summary for _, summary in shown))
         best = list(scores)[:1]  # the first canonical score that any of the runs has
         rows = [{name: row.get(name) for name in names} | {b: summary.get(b) for b in best} for row, summary in shown]
-        return card(f"{len(self)} runs", f"below {self.root}, newest first", grid(rows))
+        return card(amount(len(self), "run"), f"below {self.root}, newest first", grid(rows))
 
     def rows(self) -> list[dict[str, Any]]:
         """One dict per run; see the class. Cheap: only run.json was read."""

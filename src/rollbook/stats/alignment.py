@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 
 from rollbook.errors import BadInput
 from rollbook.ground.brief import brief
+from rollbook.ground.texts import amount
 from rollbook.stats._checked_input import Bools, Floats, Ints, choice, floats, vector
 
 _INTERPOLATIONS = ("previous", "linear", "none")
@@ -174,7 +175,7 @@ def align(
             usable[name] = series
     begun = [series for series in usable.values() if len(series.x)]
     if not begun:
-        raise BadInput(f"None of the {len(runs)} runs has a value of this key with a finite x; there is no curve.")
+        raise BadInput(f"None of {amount(len(runs), 'run')} has a value of this key with a finite x")
     if grid is not None:
         x_P = vector(grid, "grid")
         if (np.diff(x_P) <= 0).any():
@@ -427,8 +428,8 @@ def _sentences(aligned: Aligned) -> list[str]:
         sentences.append(f"Run {name} {why}.")
     superseded = sum(series.superseded for series in aligned.raw)
     if superseded:
-        sentences.append(f"{superseded:,} rows that a restart replaced were left out.")
+        sentences.append(f"Left out: {amount(superseded, 'row')} that a restart replaced.")
     dropped = sum(series.dropped for series in aligned.raw)
     if dropped:
-        sentences.append(f"{dropped:,} rows that were not finite were dropped on request.")
+        sentences.append(f"Dropped on request: {amount(dropped, 'row')} not finite.")
     return sentences

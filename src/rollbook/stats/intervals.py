@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike
 
 from rollbook.errors import BadInput
 from rollbook.ground.brief import brief
+from rollbook.ground.texts import amount
 from rollbook.stats._checked_input import Bools, Floats, choice, floats, level_of, seeds_by_tasks
 from rollbook.stats.aggregates import aggregate
 from rollbook.stats.bootstrap import bootstrap_t, expanded_percentile
@@ -200,7 +201,7 @@ class Interval:
         claim = "; nominal, a rare kind of seed that was not drawn is not in it"
         if self.claim is not None:
             claim = f"; at least {100 * self.claim:g} % in our tests"
-        left = f" {self.left_out} seeds that lack a task were left out." if self.left_out else ""
+        left = f" Left out for lack of a task: {amount(self.left_out, 'seed')}." if self.left_out else ""
         return (
             f"{name} {_number(self.estimate)}, {100 * self.level:g} % interval {_number(self.low)} to "
             f"{_number(self.high)} ({self.method}, n = {self.n}{claim}).{left}"

@@ -23,6 +23,7 @@ from rollbook.ground.arrow import empty_table, take_table, to_numpy
 from rollbook.ground.files import names_in
 from rollbook.ground.foreign import handled_by, raising, tolerating
 from rollbook.ground.run_files import journal_folder, parse_name
+from rollbook.ground.texts import amount
 from rollbook.ground.tuning import TUNING
 from rollbook.journal import FrameFile, Segment, WriterInfo, decode
 from rollbook.storage.durable import DurableMarks
@@ -129,7 +130,7 @@ class LiveSegment:
 
     def _take(self, data: bytes) -> None:
         self._words, odd = committed_words(self.header, data, self._first_seq, self._up_to)
-        self.problem = f"{self.path}: {odd} rows have impossible sequence numbers" if odd else ""
+        self.problem = f"{self.path}: impossible sequence numbers in {amount(odd, 'row')}" if odd else ""
         self._count()
 
     def _count(self) -> None:
@@ -504,7 +505,7 @@ class _Log:
             kept += 0 if taken.tables is None else taken.bytes
         texts = [self._texts[begin] for begin in sorted(self._texts)]
         if torn and self.info.closed is not None:
-            texts.append(f"{torn} bytes behind the last whole frame are torn")
+            texts.append(f"torn behind the last whole frame: {amount(torn, 'byte')}")
         for taken in self._taken.values():
             texts += taken.problems
         if texts:

@@ -18,6 +18,7 @@ from rollbook.ground.array_types import NDArray
 from rollbook.ground.arrow import take_table, to_numpy
 from rollbook.ground.files import own_files, read_json
 from rollbook.ground.run_files import PartName, RunFile, data_folder, journal_folder, parse_name, part_folder
+from rollbook.ground.texts import amount
 from rollbook.journal import FrameFile, Segment, SegmentHeader, WriterInfo, decode
 from rollbook.storage.encode import write_part
 from rollbook.storage.frame_tables import FrameTables
@@ -52,7 +53,7 @@ def rescue(run: str) -> list[str]:
             rows = 0
             done.append(f"{path} is beyond repair ({err})")
         os.replace(path, path + _DONE)
-        done.append(f"{path}: {rows:,} rows that the book lacked were whole in it; it is kept as {name}{_DONE}")
+        done.append(f"{path}: {amount(rows, 'row')} that the book lacked came from it; it is kept as {name}{_DONE}")
     return done
 
 

@@ -11,6 +11,7 @@ import os
 
 from rollbook.adapters.wandb._current import CommError
 from rollbook.adapters.wandb._data import Table, Value, copied
+from rollbook.ground.texts import amount
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -376,7 +377,7 @@ class File:
         return open(target)
 
     def __repr__(self) -> str:
-        return f"<File {self.name} ({self.size} bytes)>"
+        return f"<File {self.name} ({amount(self.size, 'byte')})>"
 
 
 def files_of(base: Path) -> list[File]:

@@ -26,6 +26,7 @@ from rollbook.ground.run_files import (
 )
 from rollbook.ground.spool.encode import SPOOL, encode_spooled, read_ledger
 from rollbook.ground.status import STALE_SECONDS, quiet_seconds, why_unsealed
+from rollbook.ground.texts import amount
 from rollbook.journal import FrameFile, Segment, WriterInfo, list_writers
 from rollbook.storage import Part, Pyramid, keep_aside, missing_parts, rescue, set_aside
 
@@ -106,7 +107,7 @@ def _segment(path: str) -> list[str]:
         for _ in segment.rows(data, look.first_seq):
             pass
         odd = segment.damaged_rows
-    return [f"{odd} rows have impossible sequence numbers"] if odd else []
+    return [f"impossible sequence numbers in {amount(odd, 'row')}"] if odd else []
 
 
 def _log(path: str, gone: bool) -> list[str]:
@@ -115,7 +116,7 @@ def _log(path: str, gone: bool) -> list[str]:
             pass
         torn = file.torn_bytes() if gone else 0
         problems = [text for _, text in file.problems]
-    return [*problems, *([f"{torn} bytes behind the last whole frame are torn"] if torn else [])]
+    return [*problems, *([f"torn behind the last whole frame: {amount(torn, 'byte')}"] if torn else [])]
 
 
 def _parts(folder: str) -> Iterator[tuple[str, str]]:
@@ -263,9 +264,9 @@ def _make_pictures(folder: str) -> Iterator[str]:
     after = encode_spooled(folder)
     made, failed = after["encoded"] - before["encoded"], after["failed"] - before["failed"]
     if made:
-        yield f"{made} pictures and films were made of their pixels"
+        yield f"pictures and films made of their pixels: {made:,}"
     if failed:
-        yield f"{failed} pictures and films could not be made: {after['errors'][-1]}"
+        yield f"pictures and films that could not be made: {failed:,}: {after['errors'][-1]}"
 
 
 def _refuse_if_live(folder: str, writers: list[WriterInfo], force: bool) -> None:

@@ -7,6 +7,7 @@ import time
 from rollbook.capture.rollouts.batch import Turns, step_back, version_of, write_rollouts
 from rollbook.capture.rollouts.rows import number, reported
 from rollbook.ground.foreign import handled_by
+from rollbook.ground.texts import amount
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class OpenRollout:
         self._started, self._began = time.time(), time.monotonic()
 
     def __repr__(self) -> str:
-        return f"<OpenRollout {self.id}: {self._turns} turns>"
+        return f"<OpenRollout {self.id}: {amount(self._turns, 'turn')}>"
 
     def __enter__(self) -> Self:
         return self

@@ -9,6 +9,7 @@ from typing import Any
 
 from rollbook.book import Book
 from rollbook.errors import BadInput, RollbookError
+from rollbook.ground.texts import amount
 from rollbook.runs.report.page import Page
 from rollbook.runs.run_set import RunSet
 
@@ -94,11 +95,13 @@ def _run(book: Book, keys: list[str], x: str | None) -> Page:
 
 def _group(runs: RunSet, keys: list[str], by: str | None, x: str | None, comparison: dict[str, Any]) -> Page:
     projects = ", ".join(dict.fromkeys(str(row["project"]) for row in runs.rows()))
-    page = Page(f"{projects}: {len(runs)} run{'s' if len(runs) > 1 else ''}")
+    page = Page(f"{projects}: {amount(len(runs), 'run')}")
     page.text(f"Written {_when()}.")
     keys = keys or [key for key in _CANONICAL[:2] if _some_has(runs, key)]
     if not keys:
-        raise BadInput(f"report: none of the {len(runs)} runs has a canonical score; say which metric, metric='…'")
+        raise BadInput(
+            f"report: none of {amount(len(runs), 'run')} has a canonical score; say which metric, metric='…'"
+        )
     for key in keys:
         page.text(key, "h2")
         if by is not None:

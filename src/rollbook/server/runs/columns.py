@@ -19,6 +19,7 @@ from rollbook import compare
 from rollbook.errors import BadInput, RollbookError, did_you_mean
 from rollbook.ground.aliases import canonical, resolve
 from rollbook.ground.source import is_view
+from rollbook.ground.texts import amount
 from rollbook.runs.conditions import holds
 from rollbook.server.settings import LIMITS, Limits
 from rollbook.server.shared.catalogue import RunRow
@@ -341,7 +342,7 @@ def field_hint(rows: list[RunRow], text: str) -> str | None:
             continue
         nearest = _nearest(path, have)
         missing = f"No run has {name}."
-        runs = f"{have[nearest]} run{'' if have[nearest] == 1 else 's'}" if nearest else ""
+        runs = amount(have[nearest], "run") if nearest else ""
         return f"{missing} Did you mean {part}.{nearest} ({runs})?" if nearest else missing
     return None
 

@@ -16,6 +16,7 @@ from rollbook.errors import RollbookError
 from rollbook.ground import manifest
 from rollbook.ground.aliases import SCORES
 from rollbook.ground.run_files import journal_folder, part_folders
+from rollbook.ground.texts import amount
 from rollbook.runs.checking import asked
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint
@@ -465,15 +466,15 @@ def health(context: ServerContext, ask: RunAsk) -> HealthAnswer:
     quiet = []
     if not bad and facts.latest:
         quiet.append(
-            QuietRule(rule="finite", label="The newest values are numbers", checked=f"{len(facts.latest)} keys")
+            QuietRule(rule="finite", label="The newest values are numbers", checked=amount(len(facts.latest), "key"))
         )
     episodes = held.tables.get("episodes", 0)
     if episodes and not any(alert.source == "auditor" for alert in alerts):
         quiet.append(
-            QuietRule(rule="audit", label="Return said equals return counted", checked=f"{episodes:,} episodes")
+            QuietRule(rule="audit", label="Return said equals return counted", checked=amount(episodes, "episode"))
         )
     rules, rows, promise = asked(row.folder)
-    looked = f"{rows:,} rows" if rows else "no row yet"
+    looked = amount(rows, "row") if rows else "no row yet"
     spoke = {alert.rule for alert in alerts}
     quiet += [
         QuietRule(rule=plain(name), label=plain(label), checked=looked)

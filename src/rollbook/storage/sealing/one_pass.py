@@ -14,6 +14,7 @@ from rollbook.errors import Damaged, NewerFormat
 from rollbook.ground.array_types import NDArray
 from rollbook.ground.files import names_in, read_json
 from rollbook.ground.run_files import PartName, data_folder, parse_name, part_folder, pyramid_path
+from rollbook.ground.texts import amount
 from rollbook.journal import FrameFile, WriterInfo, decode
 from rollbook.storage.durable import DurableMarks
 from rollbook.storage.encode import write_part
@@ -49,11 +50,12 @@ class SealReport:
             setattr(self, name, getattr(self, name) + value)
 
     def __str__(self) -> str:
-        text = f"sealed {self.rows:,} rows from {self.segments} segments and {self.frame_files} frame files"
+        sources = f"{amount(self.segments, 'segment')} and {amount(self.frame_files, 'frame file')}"
+        text = f"sealed {amount(self.rows, 'row')} from {sources}"
         if self.merged:
-            text += f", merged {self.merged} parts"
+            text += f", merged {amount(self.merged, 'part')}"
         if self.aside:
-            text += f", set {self.aside:,} rows aside that a power loss made doubtful"
+            text += f", set {amount(self.aside, 'row')} aside that a power loss made doubtful"
         return text + "".join(f"; {problem}" for problem in self.problems)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from rollbook.ground.array_types import NDArray
 from rollbook.ground.files import names_in
 from rollbook.ground.run_files import parse_name
+from rollbook.ground.texts import amount
 from rollbook.journal import LeftSegment, Segment, SegmentHeader, WriterInfo
 from rollbook.storage.encode import ROW_GROUP_BYTES
 from rollbook.storage.sealing.one_pass import PENDING_SECONDS, SealPass, inside, keep_aside
@@ -89,7 +90,7 @@ class SegmentSealing:
                 continue
             own, words, odd, generation = loaded
             if odd:
-                self._pass.report.problems.append(f"{left.path}: {odd} rows have impossible numbers and were left out")
+                self._pass.report.problems.append(f"{left.path}: impossible numbers in {amount(odd, 'row')}, left out")
                 keep_aside(self._pass.run, left.path, copy=True)
             if len(words) and words[:, -1].max() > self._pass.last_of(info.id, own.lane):
                 waits = True
