@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from array import array
+
 from rollbook.ground import aliases
 from rollbook.ground.records import Alert, RunInfo
 
@@ -209,6 +212,14 @@ def place(clocks: Mapping[str, int]) -> str:
     for clock, reading in clocks.items():
         return f" at {clock} {reading:,}"
     return ""
+
+
+def are_known(readings: Sequence[int]) -> bool:
+    """Whether no reading of a clock is below 0, as UNKNOWN is. In an array such a number ends in a byte that is no
+    ASCII."""
+    if isinstance(readings, array) and sys.byteorder == "little":
+        return readings.tobytes()[7::8].isascii()
+    return min(readings, default=0) >= 0
 
 
 def median(values: Sequence[float]) -> float:

@@ -8,7 +8,7 @@ from operator import sub
 
 from rollbook.ground.clocks import UNKNOWN
 from rollbook.ground.records import Alert, RunInfo
-from rollbook.health._keyed import meaning
+from rollbook.health._keyed import are_known, meaning
 
 COPIES = ("num_envs", "n_envs", "num_envs_per_worker")
 """How a configuration calls the number of environments, in lower case."""
@@ -90,7 +90,7 @@ class PaceRule(ABC):
             return ()
         came: Sequence[int] = it.clock(CLOCK) if it is not None else ()
         values: Sequence[float] = it.values if it is not None else ()
-        if UNKNOWN in came:
+        if not are_known(came):
             known = [i for i, step in enumerate(came) if step != UNKNOWN]
             came, values = [came[i] for i in known], [values[i] for i in known]
         at = other.clock(CLOCK) if other is not None else ()

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-import sys
-from array import array
 
 from rollbook.errors import BadInput
 from rollbook.ground.records import Alert, RunInfo
 from rollbook.health._earlier import EarlierRun, EarlierValues, find, kin, named
-from rollbook.health._keyed import KeyedRule, meaning, place
+from rollbook.health._keyed import KeyedRule, are_known, meaning, place
 from rollbook.health._returns import BLOCK, ReturnRule
 
 TYPE_CHECKING = False
@@ -143,7 +141,7 @@ class UnlikeEarlier(KeyedRule):
         memory["seen"] += n
         steps: Sequence[int] = column.clock(clock) if clock else range(seen + 1, seen + n + 1)
         places = range(n)
-        if not (is_finite and _are_known(steps)):
+        if not (is_finite and are_known(steps)):
             places = [i for i in places if values[i] - values[i] == 0 and steps[i] >= 0]  # type: ignore[assignment]
             values, steps = [values[i] for i in places], [steps[i] for i in places]  # type: ignore[assignment]
         if not values:
@@ -243,10 +241,3 @@ class UnlikeEarlier(KeyedRule):
             {"value": value, "low": low, "high": high, "earlier": [run.id for run in self._known()], **where},
             self.source, key, where["clocks"],
         )  # fmt: skip
-
-
-def _are_known(steps: Sequence[int]) -> bool:
-    """Whether all readings are 0 or more. In an array, the last byte of a number below 0 is no ASCII."""
-    if isinstance(steps, array) and sys.byteorder == "little":
-        return steps.tobytes()[7::8].isascii()
-    return min(steps) >= 0
