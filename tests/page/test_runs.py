@@ -307,3 +307,21 @@ def test_a_run_that_was_forked_leads_to_the_run_it_came_from(page: Any, serve: A
     page.tab.wait_for_function("() => document.querySelector('h1').textContent === 'first, seed 3'")
     assert first.id in page.tab.evaluate("location.hash")
     assert page.errors == []
+
+
+def test_compare_takes_what_the_page_of_runs_has_drawn_and_each_page_is_found_as_it_was_left(
+    page: Any, serve: Any, tmp_path: Path
+) -> None:
+    for name, lr in (("ppo", 1e-3), ("dqn", 1e-3), ("sac", 1e-3)):
+        record(tmp_path / "runs", name, 1, lr, rows=200)
+    with rollbook.init("alone", "newest", dir=tmp_path / "runs", sinks=[], keeper="inline") as run:
+        run.log({"train/return": 1.0}, env_step=1)
+    tab = page.open(serve(tmp_path / "runs"), "#/runs?f=project+%3D+'cartpole'+and+name+!%3D+'sac'").drawn(1).tab
+    page.settled()
+    tab.locator("nav a", has_text="Compare").click()
+    tab.locator(".ranking").wait_for()
+    assert sorted(tab.locator(".ranking b").all_inner_texts()) == ["dqn, seed 1", "ppo, seed 1"]
+    tab.locator("nav a", has_text="Runs").click()
+    page.drawn(1).settled()
+    assert tab.get_by_label("Filter runs by expression").input_value() == "project = 'cartpole' and name != 'sac'"
+    assert page.errors == []

@@ -49,8 +49,8 @@ def test_attempts_that_never_ended_are_not_shown_as_running_and_rows_are_counted
     tmp_path: Path,
 ) -> None:
     quiet: dict[str, Any] = {"dir": tmp_path, "sinks": [], "keeper": "inline", "rules": (), "run_id": "aaaaaaaa"}
-    for resume in ("never", "must"):
-        with rollbook.init("p", "twice", resume=resume, **quiet) as run:
+    for resume, lr in (("never", 0.1), ("must", 0.2)):
+        with rollbook.init("p", "twice", resume=resume, config={"lr": lr, "net": 64}, **quiet) as run:
             for step in range(20):
                 run.log({"train/return": 1.0}, env_step=step)
     manifest = next(tmp_path.rglob("run.json"))
@@ -60,6 +60,7 @@ def test_attempts_that_never_ended_are_not_shown_as_running_and_rows_are_counted
     with client_of(tmp_path) as client:
         answer = got(client, "/api/runs/aaaaaaaa")
     assert [attempt["status"] for attempt in answer["attempts"]] == ["crashed", "finished"]
+    assert answer["attempts"][1]["config_changes"] == [{"path": "lr", "before": 0.1, "after": 0.2}]
     assert answer["tables"] == Book(manifest.parent).table_rows()
     assert 0 not in answer["tables"].values()
 

@@ -19,7 +19,7 @@ test("evidence is said as values with units, its parts each for itself, and neve
     ["usual", "0.0100 nats"],
     ["rows seen", "12\u202f000"],
     ["silent", "4 m 33 s"],
-    ["clocks env step", "4\u202f096"],
+    ["at env step", "4\u202f096"],
   ]);
   expect(["update/approx_kl", "train/entropy_loss", "test/return"].map(unitOf)).toEqual(["nats", "nats", ""]);
 });

@@ -19,7 +19,8 @@ export function evidence(of: Record<string, unknown>, about = "", prefix = ""): 
   return Object.entries(of).flatMap(([name, v]): [string, string][] => {
     const called = `${prefix}${name.replaceAll("_", " ")}`;
     if (v === null || PLACES.includes(name)) return [];
-    if (typeof v === "object" && !Array.isArray(v)) return evidence(v as Record<string, unknown>, key, `${called} `);
+    if (typeof v === "object" && !Array.isArray(v))
+      return evidence(v as Record<string, unknown>, key, name === "clocks" ? "at " : `${called} `);
     if (Array.isArray(v)) return [[called, v.map((one) => written(name, one, key)).join(", ")]];
     return [[called.replace(/ (seconds|bytes)$/, ""), written(name, v, key)]];
   });

@@ -39,10 +39,14 @@ export const address = signal<Address>(parse(location.hash));
 const last = new Map<string, Address>();
 let pending = false;
 
-addEventListener("hashchange", () => {
-  const now = parse(location.hash);
-  if (write(now) !== write(address.peek())) address.value = now;
-});
+/** The browser went elsewhere, by a link or its buttons. */
+function arrive(): void {
+  const [now, left] = [parse(location.hash), address.peek()];
+  if (write(now) === write(left)) return;
+  last.set(left.page, left);
+  address.value = now;
+}
+addEventListener("hashchange", arrive);
 
 function set(next: Address, push: boolean): void {
   address.value = next;
@@ -63,9 +67,7 @@ function flush(): void {
   history.replaceState(null, "", write(address.peek()));
 }
 addEventListener("pagehide", flush);
-addEventListener("popstate", () => {
-  address.value = parse(location.hash);
-});
+addEventListener("popstate", arrive);
 
 /** Words of the address that pages about one run share. */
 const SHARED = ["run"];

@@ -2,7 +2,8 @@
 
 import { computed, effect } from "@preact/signals";
 import type { GroupOf } from "../../api/names.ts";
-import { drawFirst, drawn, entities, projects, startTable, table, type Project } from "../runs/table.ts";
+import { drawFirst, drawn, entities, projects, startTable, table, unchosen, type Project } from "../runs/table.ts";
+import { addressOf, joined, parse, say } from "../../state/address.ts";
 import * as view from "../runs/view.ts";
 
 export const groups = computed<GroupOf[]>(() =>
@@ -23,11 +24,21 @@ export const besides = (): string[] => drawnProjects().flatMap(({ ids }) => ids.
 export const nextProject = (): Project | undefined =>
   projects().find(({ ids }) => ids.length > 1 && !ids.some(isDrawn));
 
+/** What the page of runs has drawn, if that is several: chosen there, or the first rows of its filter. */
+function takeDrawn(): void {
+  if (view.drawn.peek().length > 0) return;
+  const left = parse(addressOf("runs")).words;
+  const first = unchosen().length < 2 ? [] : unchosen();
+  const show = left.get("show") ?? joined(first.map(({ id, color }) => `${id}.${color}`));
+  if (show !== "") say({ show, g: left.get("g") ?? "" });
+}
+
 /**
  * Asks for the runs. Where nobody chose and the newest project has one group, the newest with two is drawn instead:
  * when the page opens, and never later.
  */
 export function open(): () => void {
+  takeDrawn();
   const stop = startTable();
   const look = effect(() => {
     if (table.answer.value === null) return;

@@ -73,6 +73,8 @@ function OneRun() {
 const chosen = word("run");
 const everyRun = "#/health";
 const LEVELS: Record<string, string> = { fail: "bad", warn: "warn" };
+/** The worst first; what is alike stays in its order. */
+const rank = ({ level }: { level: string }): number => [...Object.keys(LEVELS), level].indexOf(level);
 
 function Alerts({ found, run, detail }: { found: Told; run: string; detail: RunDetail | null }) {
   return (
@@ -90,23 +92,25 @@ function Alerts({ found, run, detail }: { found: Told; run: string; detail: RunD
       {found.alerts.length === 0 && (
         <p class="in soft">What a rule, the auditor or your own code finds stands here, with the rows it rests on.</p>
       )}
-      {found.alerts.map((alert) => (
-        <div key={alert.id} class="finding">
-          <div class="grow">
-            <p>
-              <span class={`tag ${LEVELS[alert.level] ?? ""}`}>{alert.level}</span> <b>{sentence(alert.message)}</b>
-            </p>
-            <Evidence of={alert.evidence} about={/^\S+\/\S+/.exec(alert.message)?.[0] ?? ""} />
-            <p class="soft">
-              {alert.rule}, {clock(alert.time)}, attempt {alert.attempt}{" "}
-              {typeof alert.x === "number" && detail && (
-                <a href={causeOf(run, detail.x, alert.x, alert.key ?? "")}>Rows around {count(alert.x)}</a>
-              )}
-            </p>
+      {[...found.alerts]
+        .sort((a, b) => rank(a) - rank(b))
+        .map((alert) => (
+          <div key={alert.id} class="finding">
+            <div class="grow">
+              <p>
+                <span class={`tag ${LEVELS[alert.level] ?? ""}`}>{alert.level}</span> <b>{sentence(alert.message)}</b>
+              </p>
+              <Evidence of={alert.evidence} about={/^\S+\/\S+/.exec(alert.message)?.[0] ?? ""} />
+              <p class="soft">
+                {alert.rule}, {clock(alert.time)}, attempt {alert.attempt}{" "}
+                {typeof alert.x === "number" && detail && (
+                  <a href={causeOf(run, detail.x, alert.x, alert.key ?? "")}>Rows around {count(alert.x)}</a>
+                )}
+              </p>
+            </div>
+            {detail && <Moment at={{ run, key: alert.key ?? "", axis: detail.x, x: alert.x }} />}
           </div>
-          {detail && <Moment at={{ run, key: alert.key ?? "", axis: detail.x, x: alert.x }} />}
-        </div>
-      ))}
+        ))}
     </section>
   );
 }

@@ -89,7 +89,8 @@ function All({ run, found }: { run: string; found: Found }) {
             if (column === "tokens")
               return (
                 <>
-                  <Bar share={Number(layer.tokens ?? 0) / (tokens || 1)} /> {count(Number(layer.tokens ?? 0))}
+                  <Bar share={Number(layer.tokens ?? 0) / (tokens || 1)} />{" "}
+                  <span class="barnum">{count(Number(layer.tokens ?? 0))}</span>
                 </>
               );
             return <span class="soft">{WORDS[layer.reason] ?? ""}</span>;
@@ -236,7 +237,7 @@ function Rows({
             </a>
           ) : column === bar && typeof row[column] === "number" ? (
             <>
-              <Bar share={row[column] / (most(column) || 1)} /> {text(column, row[column])}
+              <Bar share={row[column] / (most(column) || 1)} /> <span class="barnum">{text(column, row[column])}</span>
             </>
           ) : (
             text(column, row[column])

@@ -183,6 +183,9 @@ const owner = (id: string): Owner => {
 /** What was drawn first for a question of the user's: it stays, whatever runs come later. */
 const held = signal<{ selects: string; rows: Drawn[] }>({ selects: "", rows: [] });
 
+/** What was drawn last where nobody chose. */
+export const unchosen = (): readonly Drawn[] => held.peek().rows;
+
 /** What is drawn when nobody chose: what were the first groups or runs of the table when it was asked for. */
 const firstRows = computed(() => {
   void table.changed.value;

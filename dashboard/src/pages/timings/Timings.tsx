@@ -186,7 +186,7 @@ function Speed({ found, live }: { found: Told; live: boolean }) {
     ],
     [found],
   );
-  const span = x.length > 1 ? { x0: x[0] as number, x1: x[x.length - 1] as number } : null;
+  const span = x.length > 0 ? { x0: x[0] as number, x1: x[x.length - 1] as number } : null;
   return (
     <section class="card c3">
       <header>

@@ -58,7 +58,7 @@ class Attempt(msgspec.Struct, kw_only=True):
     Attributes:
       status: of one that never ended although another began after it, "crashed"; of the last, that of the run.
       effective: whether (a part of) it counts.
-      config_changes: beside its parent.
+      config_changes: beside its parent; of one that began anew, beside the attempt before it.
     """
 
     n: int
@@ -239,7 +239,7 @@ def attempts_of(book: Book) -> list[Attempt]:
         status = _text(entry.get("status"))
         if status == "running":  # what it said last itself
             status = book.status if entry["n"] == last else "crashed"
-        before = by_number.get(entry.get("parent")) or {}
+        before = by_number.get(entry.get("parent")) or by_number.get(entry["n"] - 1) or {}  # one that began anew
         attempts.append(
             Attempt(
                 n=entry["n"],
