@@ -1,7 +1,7 @@
 /** One chart drawn with a pen: frame and ticks (`drawAxes`), curves and marks (`drawLines`). No DOM, no state. */
 
 import { cuts } from "../data/range.ts";
-import { short, value } from "../data/numbers.ts";
+import { short, shorts, value } from "../data/numbers.ts";
 import { valueAt } from "../data/lines.ts";
 import * as ticks from "../data/ticks.ts";
 import {
@@ -73,7 +73,7 @@ export function drawGrid(pen: Pen, axes: Axes, box: Box, look: Palette): void {
   pen.fillStyle = look.ink3;
   pen.textAlign = "right";
   pen.textBaseline = "middle";
-  for (const y of ys) pen.fillText(short(y), box.left - 5, at.py(y));
+  shorts(ys).forEach((text, i) => pen.fillText(text, box.left - 5, at.py(ys[i] as number)));
   pen.strokeStyle = look.axis;
   pen.lineWidth = 0.75;
   pen.beginPath();
@@ -91,10 +91,12 @@ export function drawXTexts(pen: Pen, axes: Axes, box: Box, look: Palette): void 
   pen.font = `${TICK}px ${look.font}`;
   pen.fillStyle = look.ink3;
   pen.textBaseline = "top";
-  for (const x of xTicks(axes, box.right - box.left)) {
+  const xs = xTicks(axes, box.right - box.left);
+  const texts = axes.xKind === "number" ? shorts(xs) : xs.map((x) => tickText(x, axes.xKind, span));
+  for (const [i, x] of xs.entries()) {
     const px = at.px(x);
     pen.textAlign = px > box.right - 12 ? "right" : px < box.left + 8 ? "left" : "center";
-    pen.fillText(tickText(x, axes.xKind, span), Math.min(px, box.right), box.bottom + 4);
+    pen.fillText(texts[i] as string, Math.min(px, box.right), box.bottom + 4);
   }
   pen.restore();
 }

@@ -21,6 +21,8 @@ test("evidence is said as values with units, its parts each for itself, and neve
     ["silent", "4 m 33 s"],
     ["at env step", "4\u202f096"],
   ]);
+  const began = (at: number) => evidence({ from: { env_step: at }, clocks: { env_step: 9 } }).map(([name]) => name);
+  expect([began(9), began(3)]).toEqual([["at env step"], ["from env step", "at env step"]]);
   expect(["update/approx_kl", "train/entropy_loss", "test/return"].map(unitOf)).toEqual(["nats", "nats", ""]);
 });
 

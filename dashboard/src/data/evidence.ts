@@ -19,6 +19,7 @@ export function evidence(of: Record<string, unknown>, about = "", prefix = ""): 
   return Object.entries(of).flatMap(([name, v]): [string, string][] => {
     const called = `${prefix}${name.replaceAll("_", " ")}`;
     if (v === null || PLACES.includes(name)) return [];
+    if (name === "from" && JSON.stringify(v) === JSON.stringify(of["clocks"])) return []; // it began where it is said
     if (typeof v === "object" && !Array.isArray(v))
       return evidence(v as Record<string, unknown>, key, name === "clocks" ? "at " : `${called} `);
     if (Array.isArray(v)) return [[called, v.map((one) => written(name, one, key)).join(", ")]];

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { ago, bytes, count, ends, plain, rounded, seconds, sentence, short, value } from "./numbers.ts";
+import { ago, bytes, count, ends, plain, rounded, seconds, sentence, short, value, shorts } from "./numbers.ts";
 
 describe("numbers are written in one way", () => {
   test("three figures, and whole numbers from a thousand on", () => {
@@ -78,4 +78,13 @@ describe("numbers are written in one way", () => {
   test("a setting is written as people write it", () => {
     expect([3e-4, 0.05, 10, true, null, "adam"].map(plain)).toEqual(["3e-4", "0.05", "10", "true", "–", "adam"]);
   });
+});
+
+test("ticks beside each other are never written alike, however close one looks", () => {
+  expect(shorts([10000, 20000])).toEqual(["10k", "20k"]);
+  expect(shorts([15359.5, 15360, 15360.5])).toEqual(["15\u202f359.5", "15\u202f360", "15\u202f360.5"]);
+  expect(shorts([-0.99991, -0.99992])).toEqual(["−0.99991", "−0.99992"]);
+  for (const size of [1e-7, 1, 5e3, 2e5, 3e9])
+    for (const step of [1e-3, 1e-5, 1e-7])
+      expect(new Set(shorts([1, 2, 3].map((i) => size * (1 + i * step)))).size).toBe(3);
 });

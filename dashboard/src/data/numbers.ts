@@ -65,6 +65,13 @@ export function short(x: number): string {
   return sign + (size < 1000 ? digits : grouped(digits));
 }
 
+/** Ticks beside each other, short; with all their digits where short ones would be alike. */
+export function shorts(all: readonly number[]): string[] {
+  const texts = all.map(short);
+  if (new Set(texts).size === texts.length) return texts;
+  return all.map((x) => (x < 0 ? MINUS : "") + rounded(Math.abs(x), 15).toString().replace(/^\d+/, grouped));
+}
+
 /** A sentence of the server's or of a rule's: its thousands, which Python parts with commas, and minus as everywhere
  * here. */
 export function sentence(text: string): string {

@@ -143,7 +143,7 @@ function Quiet({ found, detail }: { found: Told; detail: RunDetail | null }) {
             <>
               <Icon name="check" /> <b>{count(found.quiet.length)} rules are quiet.</b>{" "}
               <span class="soft">
-                They looked at {found.quiet.at(-1)?.checked}. {found.promise}
+                They looked at {sentence(found.quiet.at(-1)?.checked ?? "")}. {found.promise}
               </span>
             </>
           )}
@@ -151,7 +151,7 @@ function Quiet({ found, detail }: { found: Told; detail: RunDetail | null }) {
         <ul class="quiet">
           {found.quiet.map((one) => (
             <li key={one.rule}>
-              <Icon name="check" /> {one.label} <span class="soft">{one.checked}</span>
+              <Icon name="check" /> {one.label} <span class="soft">{sentence(one.checked)}</span>
             </li>
           ))}
         </ul>
