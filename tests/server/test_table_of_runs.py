@@ -68,15 +68,25 @@ def test_a_group_is_called_by_as_few_words_as_distinguish_it() -> None:
     assert telling_columns([{}], []) == []
 
 
-def test_a_group_keeps_its_id_when_runs_with_further_fields_come(tmp_path: Path) -> None:
+OTHERS = {
+    "a field that no other has": {"lr": 1e-3, "seed": 7, "net": {"width": 64}, "clip": 0.1},
+    "none of the fields": {"clip": 0.1},
+    "another value of a field that was one": {"lr": 1e-3, "seed": 7, "net": {"width": 32}},
+    "a seed": {"lr": 1e-3, "seed": 7, "net": {"width": 64}},
+}
+
+
+@pytest.mark.parametrize("config", OTHERS.values(), ids=OTHERS)
+def test_a_group_keeps_its_id_whatever_other_runs_come(tmp_path: Path, config: dict[str, Any]) -> None:
     for lr in (1e-3, 3e-4):
         for seed in range(2):
             record(tmp_path, "ppo", seed, lr, rows=3)
     with client_of(tmp_path) as client:
-        before = {row["id"] for row in table(client, group_by=["auto"])["rows"]}
-        rollbook.init("cartpole", "ppo", config={"clip": 0.1}, dir=tmp_path, sinks=[], keeper="inline").finish()
-        after = {row["id"] for row in table(client, group_by=["auto"])["rows"]}
-    assert before <= after
+        before = {row["id"]: set(row["runs"]) for row in table(client, group_by=["auto"])["rows"]}
+        rollbook.init("cartpole", "ppo", config=config, dir=tmp_path, sinks=[], keeper="inline").finish()
+        waiting.until(lambda: table(client)["total"] == 5, "the new run is noticed")
+        after = {row["id"]: set(row.get("runs", ())) for row in table(client, group_by=["auto"])["rows"]}
+    assert {name: members & after[name] for name, members in before.items()} == before
     assert all(len(group) < 60 for group in before)
 
 

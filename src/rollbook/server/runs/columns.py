@@ -457,23 +457,35 @@ def groups_of(rows: Sequence[RunRow], columns: Sequence[str]) -> list[RunGroup]:
     groups: dict[str, RunGroup] = {}
     for (project, name), members in by_name.items():
         chosen = auto_columns(members) if automatic else list(columns)
-        mine: dict[str, RunGroup] = {}
+        mine: dict[bytes, RunGroup] = {}
         for row in members:
             values = {column: plain(value_of(column, row, None), 200) for column in chosen}
-            identity = _identity(project, name, values)
-            mine.setdefault(identity, RunGroup(identity, "", project, values, [])).members.append(row)
+            alike = _encoded(values)
+            if alike not in mine:
+                identity = _identity(project, name, _configuration(row) if automatic else values)
+                mine[alike] = RunGroup(identity, "", project, values, [])
+            mine[alike].members.append(row)
         distinguishing = telling_columns([group.values for group in mine.values()], chosen) if automatic else chosen
         for group in mine.values():
             words = [name, *(_word(column, group.values[column]) for column in distinguishing)]
             group.name = " ".join(filter(None, words)) or project
-        groups |= mine
+            groups[group.id] = group
     return list(groups.values())
 
 
+def _configuration(row: RunRow) -> dict[str, object]:
+    """The whole configuration but seeds and names: all runs of an automatic group have it, whatever others have."""
+    fields = flat(row.about.get("config") or {})
+    return {path: plain(value, 200) for path, value in fields.items() if not names_one_run(path)}
+
+
 def _identity(project: str, name: str, values: dict[str, object]) -> str:
-    """A short name of a group for links. It stays when runs with further fields come."""
-    encoded = msgspec.json.encode({column: v for column, v in values.items() if v is not None}, order="sorted")
-    return f"{project}/{name}:{hashlib.blake2b(encoded, digest_size=5).hexdigest()}"
+    """A short name of a group for links. It stays when other runs come, also with further fields."""
+    return f"{project}/{name}:{hashlib.blake2b(_encoded(values), digest_size=5).hexdigest()}"
+
+
+def _encoded(values: dict[str, object]) -> bytes:
+    return msgspec.json.encode({column: v for column, v in values.items() if v is not None}, order="sorted")
 
 
 _KNOWN_BY = ("algo", "algorithm", "agent", "method", "env", "env_id", "task", "model", "lr", "learning_rate")
