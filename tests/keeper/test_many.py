@@ -396,9 +396,7 @@ def test_runs_that_wait_for_room_to_be_shipped_are_shipped_in_turn_and_promise_n
     assert Shipping.at_work == 0
 
 
-@pytest.mark.parametrize(
-    ("status", "words"), [(1, "wait here until that is mended"), (75, "wait here and are shipped")]
-)
+@pytest.mark.parametrize(("status", "words"), [(1, "To be shipped once that is mended"), (75, "To be shipped later")])
 def test_what_a_person_has_to_mend_is_not_promised_to_be_shipped_later(
     tmp_path: Path, clock: Any, eventually: Callable[..., Any], status: int, words: str
 ) -> None:
