@@ -100,7 +100,7 @@ def rows(context: Any) -> Iterator[Any]:
     reader = told["reader"][0]
     peer, note = "EventAccumulator", "lowest of the repetitions"
     yield Line("I", "100,000 scalars of event files opened, CPU", told["rows written"][0], "s", peer, reader, 1 / 4)
-    yield Line("I", "the same imported and sealed, CPU", told["imported"][0], "s", peer, reader, note=note)
+    yield Line("I", "the same imported and sealed, CPU", told["imported"][0], "s", peer, reader, 1 / 4, note=note)
     cpu, many = told["curves"][0], told["reader of many"][0]
     yield Line("I", "100 event files to first curves, CPU", cpu, "s", peer, many, note=note)
     yield Line("I", "100 event files to first curves", told["curves"][1], "s", goal=2.0, note=note)

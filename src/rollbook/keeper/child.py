@@ -56,6 +56,28 @@ def _folder_to_start_in() -> str | None:
     return os.path.abspath(os.sep)
 
 
+class Ended:
+    """Work that was done in this process, with the part of `subprocess.Popen` that `Child` needs."""
+
+    pid = -1
+
+    def __init__(self, status: int) -> None:
+        self._status = status
+
+    def poll(self) -> int:
+        """The status."""
+        return self._status
+
+    def wait(self, timeout: float) -> int:
+        """The status."""
+        return self._status
+
+    def terminate(self) -> None:
+        """Nothing is left to end."""
+
+    kill = terminate
+
+
 class Child(ABC):
     """Runs `python -m MODULE RUN [--final]`. A subclass decides when (`step`) and what an exit status means (`_ended`).
 
@@ -96,7 +118,7 @@ class Child(ABC):
     ) -> None:
         self._run_folder, self._clock, self._report = run_folder, clock, report
         self._command = list(command) if command is not None else command_of(self.module)
-        self._process: subprocess.Popen[bytes] | WarmChild | None = None
+        self._process: subprocess.Popen[bytes] | WarmChild | Ended | None = None
         self._fd = -1
         self._log_path = os.path.join(keeper_folder(run_folder), "log")
         self._log_size = 0  # when the last child was started
@@ -196,16 +218,17 @@ class Child(ABC):
         except ours(OSError) as err:
             self._failed(f"the {self.work} process cannot be started: {err}")
             return
-        with tolerating(OSError, AttributeError):  # an old kernel or another system: then polling is needed
-            self._fd = os.dup(process.fileno()) if isinstance(process, WarmChild) else os.pidfd_open(process.pid)
+        if not isinstance(process, Ended):
+            with tolerating(OSError, AttributeError):  # an old kernel or another system: then polling is needed
+                self._fd = os.dup(process.fileno()) if isinstance(process, WarmChild) else os.pidfd_open(process.pid)
         type(self).at_work += 1
         self.was_final, self.started_at = final, self._clock()
         self._effort, self._worked_at, self._seen_at = -1.0, self.started_at, self.started_at
-        if not final:  # another process may be waiting for the last one
-            _lower_priority(self._process.pid)
+        if not final and not isinstance(process, Ended):  # another process may be waiting for the last one
+            _lower_priority(process.pid)
 
-    def _begun(self, words: Sequence[str], log: BinaryIO, final: bool) -> subprocess.Popen[bytes] | WarmChild:
-        """Start a process with these arguments.
+    def _begun(self, words: Sequence[str], log: BinaryIO, final: bool) -> subprocess.Popen[bytes] | WarmChild | Ended:
+        """Start a process with these arguments, or do its work here.
 
         Raises:
           OSError: it cannot be started.

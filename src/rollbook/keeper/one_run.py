@@ -62,6 +62,7 @@ class OneRun:
       clock: seconds, monotonic.
       seal_command: run instead of the sealing module; gets the run's folder and perhaps --final as arguments.
       sinks_in_turn: feed services in the keeper's thread as well, one after the other.
+      seals_here: seal in this process, which then loads pyarrow.
     Attributes:
       phase: "running", "waiting" (its own writers are done; others elsewhere still write), "done", "taken" (another
         keeper is at work) or "gone" (the run's folder was moved or removed).
@@ -77,6 +78,7 @@ class OneRun:
         clock: Callable[[], float] = time.monotonic,
         seal_command: Sequence[str] | None = None,
         sinks_in_turn: bool = False,
+        seals_here: bool = False,
     ) -> None:
         self.folder = os.path.abspath(os.fspath(run_folder))
         self.phase = "running"
@@ -91,7 +93,7 @@ class OneRun:
         self._ballast = Ballast(self.folder)
         self.reports = Reports(self.folder)
         self._report = Bill(deliver=self.reports.note).report
-        self._sealing = Sealing(self.folder, self._ballast, clock, self._report, seal_command)
+        self._sealing = Sealing(self.folder, self._ballast, clock, self._report, seal_command, is_here=seals_here)
         self._shipping = Shipping(self.folder, clock, self._report)
         self._plan = Plan(self.folder)
         self._feeding = Feeding(self.folder, clock, self._report, in_turn=sinks_in_turn)
@@ -335,6 +337,8 @@ class OneRun:
             else:
                 if self._sealing.begin(final=not others):
                     self._ending.sealed_alerts = self._rules.alerts
+                    if self._sealing.is_here:
+                        return 0.0
                 return self._pace.temporary(self._sealing, _QUICK_SECONDS)
         if not self._is_shipped(now):
             return self._pace.temporary(self._shipping, _QUICK_SECONDS if self._shipping.busy else _FAILING_SECONDS)

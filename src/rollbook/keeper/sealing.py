@@ -1,10 +1,14 @@
-"""The child that seals. It starts when enough is waiting, so that the keeper never loads pyarrow."""
+"""The child that seals. It starts when enough is waiting, so that the keeper never loads pyarrow.
+
+A program that imports runs has loaded it anyway and seals them itself: starting a child costs three times the work.
+"""
 
 from __future__ import annotations
 
+from rollbook.ground.foreign import ours
 from rollbook.ground.optional import is_core_alone
 from rollbook.ground.tuning import TUNING
-from rollbook.keeper.child import Child
+from rollbook.keeper.child import Child, Ended
 from rollbook.keeper.rules import rules_path
 
 TYPE_CHECKING = False
@@ -33,6 +37,7 @@ class Sealing(Child):
     Args:
       ballast: given up when the disk is full, so that sealing can free the rest.
       run_folder, clock, say, command: see `Child`.
+      is_here: seal in this process, at once, without a child.
     Attributes:
       successes: how many children have succeeded.
       warm: if given, one of these does the last sealing of a run.
@@ -51,8 +56,11 @@ class Sealing(Child):
         clock: Callable[[], float],
         report: Callable[[str, str], None],
         command: Sequence[str] | None = None,
+        *,
+        is_here: bool = False,
     ) -> None:
         super().__init__(run_folder, clock, report, command)
+        self.is_here = is_here
         self._has_own_command = command is not None
         self.is_possible = self._has_own_command or not is_core_alone()
         self._ballast = ballast
@@ -111,7 +119,9 @@ class Sealing(Child):
         super()._start(final=final)
         self.options = type(self).options
 
-    def _begun(self, words: Sequence[str], log: BinaryIO, final: bool) -> subprocess.Popen[bytes] | WarmChild:
+    def _begun(self, words: Sequence[str], log: BinaryIO, final: bool) -> subprocess.Popen[bytes] | WarmChild | Ended:
+        if self.is_here:
+            return Ended(_sealed_here(words, log))
         # A child that seals during a run has a low priority and cannot raise it again.
         if self.warm is None or not final or self._has_own_command:
             return super()._begun(words, log, final)
@@ -126,3 +136,20 @@ class Sealing(Child):
             "mended, or by rollbook repair"
         )
         return False
+
+
+def _sealed_here(words: Sequence[str], log: BinaryIO) -> int:
+    """The status of the sealing child's work, done in this process."""
+    import io
+    import traceback
+
+    from rollbook.keeper import sealing_child
+
+    text = io.StringIO()
+    try:
+        return sealing_child.main(words, text)
+    except ours(Exception):
+        traceback.print_exc(file=text)
+        return 1
+    finally:
+        log.write(text.getvalue().encode("utf-8", "backslashreplace"))

@@ -10,14 +10,21 @@ import argparse
 import json
 import os
 import sys
+from collections.abc import Sequence
+from typing import TextIO
 
 from rollbook.ground import manifest
 from rollbook.ground.foreign import handled_by
 from rollbook.storage import most_processes, seal
 
 
-def main(arguments: list[str]) -> int:
-    """Seal a run; 0 if that was done. The results can be computed later, so a failure there is only reported."""
+def main(arguments: Sequence[str], report_to: TextIO | None = None) -> int:
+    """Seal a run; 0 if that was done. The results can be computed later, so a failure there is only reported.
+
+    Args:
+      report_to: gets what could not be done, a line each. None: stderr.
+    """
+    log = report_to or sys.stderr
     parser = argparse.ArgumentParser(
         prog="python -m rollbook.keeper.sealing_child", description=(__doc__ or "").split("\n")[0]
     )
@@ -31,29 +38,25 @@ def main(arguments: list[str]) -> int:
     try:
         report = seal(options.run, final=options.final, processes=most_processes(options.at_once), up_to=options.up_to)
     except OSError as err:
-        sys.stderr.write(f"rollbook: sealing {options.run} stopped: {err}\n")
+        log.write(f"rollbook: sealing {options.run} stopped: {err}\n")
         return 1
     for problem in report.problems:
-        sys.stderr.write(f"rollbook: {problem}\n")
+        log.write(f"rollbook: {problem}\n")
     if manifest.look(options.run).get("retention"):
         from rollbook.book import Book, Retention
 
-        with handled_by(_not_trimmed):
+        with handled_by(_note, log, "rollouts were not trimmed to their limit"):
             Retention(Book(options.run)).trim_if_due()
     if options.final:
         from rollbook.book import Book, write_results
 
-        with handled_by(_without_results):
+        with handled_by(_note, log, "what the run came to is not in run.json yet"):
             write_results(Book(options.run))
     return 0
 
 
-def _not_trimmed(err: BaseException) -> None:
-    sys.stderr.write(f"rollbook: rollouts were not trimmed to their limit: {err}\n")
-
-
-def _without_results(err: BaseException) -> None:
-    sys.stderr.write(f"rollbook: what the run came to is not in run.json yet: {err}\n")
+def _note(log: TextIO, what: str, err: BaseException) -> None:
+    log.write(f"rollbook: {what}: {err}\n")
 
 
 def serve() -> None:

@@ -29,7 +29,7 @@ class Parts:
     Attributes:
       alert_calls: sends alerts to their receivers.
       pid: the process that owns these threads, this keeper and these sinks; a forked child has none of them.
-      keeper: "process", "thread", "inline", or "" for a writer without a keeper.
+      keeper: "process", "thread", "inline", "import", or "" for a writer without a keeper.
       keeper_watch: restarts the keeper process after it has died or hung.
       keeper_thread: the Keeper that runs in a thread of this process.
       inline_sinks: the sinks that finish() feeds if there is no other keeper.

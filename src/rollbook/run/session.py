@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = ["attach", "init"]
 
-_KEEPERS = ("process", "thread", "inline")
+_KEEPERS = ("process", "thread", "inline", "import")
 
 
 @suggesting
@@ -92,7 +92,8 @@ def init(
         continues it even while another process writes it.
       run_id: id of the run to create or to continue.
       keeper: what seals, forwards and watches: a separate "process", a "thread" of this process, or "inline" at
-        finish().
+        finish(); "import" is "inline" for `write_rows` of finished runs: finish() seals without starting another
+        process, and where this program comes from is not stored.
       strict: raise at once instead of counting and warning; for tests.
       private: only this user may read the run's folder (mode 0700). Default: $ROLLBOOK_PRIVATE, else the umask.
       rules: the health rules that the keeper checks during training: names ("non_finite", "silent", …) and dicts

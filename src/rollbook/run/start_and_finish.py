@@ -55,7 +55,7 @@ def start(
         os.environ["ROLLBOOK_RUN_PID"] = str(os.getpid())
         if keeper == "process":
             local = _local_sinks(run, orders.local)
-        run._parts.inline_sinks = orders.local if keeper == "inline" else []
+        run._parts.inline_sinks = orders.local if keeper in ("inline", "import") else []
     run._parts.keeper, run._parts.native_config, run._parts.must = keeper, native_config, must
     if keeper == "process":
         then = "; the journal is safe, and finish() or `rollbook repair` seals it. Or use keeper='thread'"
@@ -74,7 +74,8 @@ def start(
 
         run._parts.keeper_thread = Keeper(folder, sinks=orders.local if orders else [])
         run._parts.keeper_thread.start_thread()
-    late = (lambda: _provenance(run),) if orders is not None and not is_loose() else ()
+    is_own = orders is not None and keeper != "import" and not is_loose()
+    late = (lambda: _provenance(run),) if is_own else ()
     ticker = Ticker(run, local, late)
     run._parts.ticker = ticker
     ticker.start()
@@ -172,7 +173,7 @@ def _let_keeper_finish(run: Run) -> None:
     if mode == "thread" and run._parts.keeper_thread is not None:
         if run._parts.pid == os.getpid():
             run._parts.keeper_thread.finish(TUNING.finish_seconds)
-    elif mode == "inline":
+    elif mode in ("inline", "import"):
         if run._writer.main and not is_loose():  # a cache needs no sealing, which starts a process per run
             _keep_here(run)
     elif mode == "process":
@@ -191,7 +192,8 @@ def _keep_here(run: Run) -> None:
     from rollbook.keeper.main import Keeper
 
     for _ in range(3):
-        keeper = Keeper(str(run.folder), sinks=run._parts.inline_sinks)
+        is_import = run._parts.keeper == "import"
+        keeper = Keeper(str(run.folder), sinks=run._parts.inline_sinks, seals_here=is_import)
         keeper.run_to_end()
         if undone := keeper.left_undone():
             run.count(

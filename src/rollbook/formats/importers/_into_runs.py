@@ -121,7 +121,7 @@ def import_one(
         rules=(),
         resume="allow" if there is not None else "never",
         run_id=identity,
-        keeper="inline",
+        keeper="import",
     )
     span = _Passing(run.folder)
     status = "crashed"
