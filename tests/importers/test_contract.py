@@ -13,6 +13,7 @@ from foreign_samples import SAMPLES
 from rollbook import testing
 from rollbook.formats import importers
 from rollbook.formats.importers import _registry as importers_registry
+from rollbook.formats.importers._into_runs import EARLY, as_name, early_fields
 
 
 @pytest.mark.parametrize("check", testing.IMPORTER_CHECKS.values(), ids=testing.IMPORTER_CHECKS)
@@ -41,6 +42,17 @@ def test_hydras_configuration_next_to_the_files_is_the_runs_where_the_tool_has_n
         assert book.config["robot"] == {"name": "ant", "mass": 0.5}
         assert {name: book.config[name] for name in run.config} == run.config
         assert book.seed == (11 if run.seed is None else run.seed)
+
+
+@pytest.mark.parametrize("name", importers.names())
+def test_what_is_known_of_a_run_before_its_rows_are_read_is_in_its_listing_too(name: str, tmp_path: Path) -> None:
+    sample = SAMPLES[name](tmp_path)
+    known = [early_fields(run, "", as_name(run.project or sample.stem)) for run in importers.make(name).runs(sample)]
+    for before, imported in zip(known, importers.import_runs(sample, format=name, dir=tmp_path / "runs"), strict=True):
+        (after,) = rollbook.open(imported.folder).rows()
+        assert {field: before[field] for field in EARLY if field != "id"} == {
+            field: after[field] for field in EARLY if field != "id"
+        }
 
 
 @pytest.mark.parametrize("name", importers.names())

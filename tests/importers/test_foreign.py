@@ -222,3 +222,42 @@ def test_ls_lists_them_all(study: Path) -> None:
         assert any(name in line and what in line for line in done.output.splitlines()), done.output
     shown = CliRunner().invoke(app, ["show", str(rollbook.open(study).one("study/ppo-7").path)])
     assert f"W&B offline run, read from {study}" in shown.output, shown.output
+
+
+def test_a_condition_on_settings_reads_only_the_runs_that_match(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    for seed in range(6):
+        folder = tmp_path / "logs" / f"dqn_{seed}"
+        add_events(folder, 5)
+        (folder / "config.yaml").write_text(f"lr: {seed / 10}\nseed: {seed}\n")
+    for where, matching, read in (
+        ("config.lr > 0.35 and seed != 5", {"dqn_4"}, 1),
+        ("config.lr > 7", set(), 1),
+        ("name = 'dqn_1' or config.lr = 0.4", {"dqn_1", "dqn_4"}, 2),
+        ("status = 'finished' and config.lr < 0.1", {"dqn_0"}, 6),  # how a run ended stands behind its rows
+    ):
+        runs = rollbook.open(tmp_path / "logs", where=where)
+        assert {run.name for run in runs} == matching
+        assert runs.unread == 6 - read
+    listed = CliRunner().invoke(app, ["ls", str(tmp_path / "logs"), "--where", "config.lr > 7"])
+    assert "none of 6 runs matches" in listed.output
+    with pytest.raises(rollbook.errors.BadInput, match=r"none of 6 runs has a field 'config.momentum'"):
+        rollbook.open(tmp_path / "logs", where="config.momentum > 0.1")
+
+
+def test_a_setting_that_is_a_text_in_one_run_is_compared_as_text_whatever_was_read_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for seed, lr in enumerate(("9", "10", "schedule")):
+        folder = tmp_path / "logs" / f"dqn_{seed}"
+        add_events(folder, 5)
+        (folder / "config.yaml").write_text(f"lr: {lr}\n")
+    found_by = []
+    for n, before in enumerate(("", "lr = 'schedule'", "lr = '9'")):
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / f"cache_{n}"))
+        if before:
+            assert len(rollbook.open(tmp_path / "logs", where=f"config.{before}")) == 1
+        found_by.append({run.name for run in rollbook.open(tmp_path / "logs", where="config.lr > '5'")})
+    assert found_by == [{"dqn_0", "dqn_2"}] * 3

@@ -123,34 +123,38 @@ def _meant(
     """The runs that a word names; for "last", all candidates."""
     from rollbook.errors import RunNotFound
 
-    runs = _looked_up(word, root, _MOST_TRIED if word == "last" and not where else newest)
-    if not len(runs) and not may_be_none:
+    chosen = _looked_up(word, root, _MOST_TRIED if word == "last" and not where else newest, where)
+    if len(chosen) or may_be_none:
+        return chosen
+    runs = _looked_up(word, root, 0) if where else chosen
+    if not len(runs) + runs.unread:
         raise RunNotFound(add_what_is_there(f"there is no run below {word or root}", runs))
-    chosen = runs.where(where) if where and len(runs) else runs
-    if len(runs) and not len(chosen):
+    if where:
         raise RunNotFound(
             f"there are no runs for which {where} below {word or root}. List what is available with: rollbook ls"
         )
     return chosen
 
 
-def _looked_up(word: str, root: str, newest: int | None) -> RunSet:
+def _looked_up(word: str, root: str, newest: int | None, where: str | None = None) -> RunSet:
     from rollbook.errors import RunNotFound, did_you_mean
     from rollbook.formats.opening import open as open_runs
 
     is_folder = not is_address(word) and os.path.isdir(word)
     if is_address(word) or (is_folder and (os.sep in word or word in (os.curdir, os.pardir))):
-        return open_runs(word, newest=newest)
+        return open_runs(word, newest=newest, where=where)
     if is_folder and not os.path.isdir(root):
-        return open_runs(word, newest=newest)
-    runs = _below(root, newest if word in ("", "last") else None)
-    if not word or (word == "last" and not any(map(_is_called_last, runs.rows()))):
+        return open_runs(word, newest=newest, where=where)
+    runs = _below(root, newest if word in ("", "last") else None, None if word else where)
+    if not word:
         return runs
     try:
-        return runs.named(word)
+        is_last = word == "last" and not any(map(_is_called_last, runs.rows()))
+        named = runs if is_last else runs.named(word)
+        return named.where(where) if where and len(named) else named
     except RunNotFound:
         if is_folder:
-            return open_runs(word, newest=newest)
+            return open_runs(word, newest=newest, where=where)
         if not len(runs):
             raise RunNotFound(add_what_is_there(f"there is no run below {root}", runs)) from None
         rows = runs.rows()
@@ -160,13 +164,13 @@ def _looked_up(word: str, root: str, newest: int | None) -> RunSet:
         ) from None
 
 
-def _below(root: str, newest: int | None) -> RunSet:
+def _below(root: str, newest: int | None, where: str | None) -> RunSet:
     from rollbook.errors import RunNotFound
     from rollbook.formats.opening import open as open_runs
 
     if not is_address(root) and not os.path.isdir(root):
         raise RunNotFound(add_what_is_there(f"there is no folder {root!r} here", looks_here=not os.path.isabs(root)))
-    return open_runs(root, newest=newest)
+    return open_runs(root, newest=newest, where=where)
 
 
 def _is_last(word: str, runs: RunSet) -> bool:

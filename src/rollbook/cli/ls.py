@@ -54,15 +54,14 @@ def ls(
       rollbook ls --json | jq '.[].path'
     """
     needs_all = where or columns or metrics or sort
-    chosen = find_runs(runs, root, may_be_none=True, newest=None if needs_all else limit)
-    problems, unread = chosen.problems, chosen.unread
-    if not chosen and not (as_json or as_csv):
+    chosen = find_runs(runs, root, where, may_be_none=True, newest=None if needs_all else limit)
+    problems, unread = chosen.problems, 0 if needs_all else chosen.unread
+    everything = find_runs(runs, root, may_be_none=True, newest=0) if where and not chosen else chosen
+    if not len(everything) + everything.unread and not (as_json or as_csv):
         remark(add_what_is_there(f"there is no run below {clean(runs or root)}", chosen))
         return
-    if where:
-        everything, chosen = chosen, chosen.where(where)
-        if not chosen:
-            remark(f"none of {amount(len(everything), 'run')} matches")
+    if where and not chosen:
+        remark(f"none of {amount(len(everything) + everything.unread, 'run')} matches")
     if columns or metrics or sort:
         _chosen(chosen, columns, metrics, sort, limit, as_json=as_json, as_csv=as_csv)
         return

@@ -85,6 +85,7 @@ def laid_out(
     newest: int | None = None,
     *,
     report: bool = True,
+    asked: Asked | None = None,
 ) -> tuple[str | None, int]:
     """(folder, n): the folder in the user's cache that holds the runs of other tools below `root`, None if there are
     none; and how many of them are not read yet.
@@ -100,6 +101,7 @@ def laid_out(
       newest: beyond this many runs, those whose files changed last, none is read that never was; and none at all while
         another process reads there. None: all.
       report: print to a terminal how far it is, if it takes long.
+      asked: runs that do not meet its condition are not read; they are put there.
     """
     base = os.path.abspath(os.fspath(root))
     sources = found(base, own)
@@ -118,7 +120,7 @@ def laid_out(
         try:
             with loosely():
                 folder = _Folder(Path(base), home, own, [] if problems is None else problems)
-                unread = folder.bring_up_to_date(sources, newest, _Progress() if report else None)
+                unread = folder.bring_up_to_date(sources, newest, _Progress() if report else None, asked)
         finally:
             unlock(lock.fileno())
     return os.path.join(home, "runs"), unread
@@ -162,6 +164,35 @@ def follow(root: str | os.PathLike[str], *, seconds: float = 2.0, waits: bool = 
 
     threading.Thread(target=look, name="rollbook-foreign", daemon=True).start()
     return folder
+
+
+class Asked:
+    """A condition on runs, for which those of other tools are not read if what lies beside their rows decides it.
+
+    Args:
+      where: as `RunSet.where` takes it.
+    Attributes:
+      unread: what is known of the runs that do not meet it and were not read, as rows of a listing.
+    """
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+        self.unread: list[dict[str, object]] = []
+
+    def unmet(self, new: dict[str, dict[str, object]], others: list[dict[str, object]]) -> set[str]:
+        """Which of the runs, by identity, do not meet it; none if their rows are needed to say so.
+
+        Args:
+          new: identity -> what is known of each run that was never read.
+          others: the rows of all other runs there: a field that is a text in one of them is compared as text.
+        """
+        from rollbook.formats.importers._into_runs import EARLY
+        from rollbook.runs.conditions import answered_by
+
+        answers = answered_by(EARLY, self._where, [*new.values(), *others])
+        unmet = {identity for identity, answer in zip(new, answers or (), strict=False) if not answer}
+        self.unread = [new[identity] for identity in unmet]
+        return unmet
 
 
 class _Progress:
@@ -216,7 +247,9 @@ class _Folder:
         self._judged: dict[str, bool] = {}
         self._own_digest = hashlib.blake2b("\0".join(self._own).encode("utf-8", "surrogateescape")).hexdigest()
 
-    def bring_up_to_date(self, sources: dict[str, list[str]], newest: int | None, report: _Progress | None) -> int:
+    def bring_up_to_date(
+        self, sources: dict[str, list[str]], newest: int | None, report: _Progress | None, asked: Asked | None = None
+    ) -> int:
         """Read what is new in those folders, by format, newest files first. Returns how many runs are not read."""
         shutil.rmtree(os.path.join(self._home, _MAKING), ignore_errors=True)
         index = os.path.join(self._home, "index.json")
@@ -225,6 +258,8 @@ class _Folder:
         every = sorted(self._runs(sources), key=lambda one: one.changed, reverse=True)
         later = [] if newest is None else every[newest:]
         unread = {one.identity for one in later if one.identity not in known}
+        if asked is not None:
+            unread |= self._unmet(asked, every, known)
         due = time.monotonic() + _SAVED
         for n, one in enumerate(every):
             if one.identity not in unread:
@@ -239,6 +274,24 @@ class _Folder:
         if now != known:
             write_json(index, {"runs": now})
         return len(unread)
+
+    def _unmet(self, asked: Asked, every: list[_Found], known: dict[str, Any]) -> set[str]:
+        """The runs that were never read and need not be, for they do not meet a condition."""
+        from rollbook.formats.importers._into_runs import early_fields, identity_of
+
+        new: dict[str, dict[str, object]] = {}
+        for one in every:
+            if one.identity not in known:
+                with contextlib.suppress(RollbookError, OSError, ValueError):  # said when it is read
+                    identity = identity_of(one.run, one.format_name, one.path)
+                    new[one.identity] = early_fields(one.run, identity, self._project_of(one.run))
+        read = [manifest.look(entry["folder"]) for entry in known.values() if entry["folder"] and not entry["twin"]]
+        return asked.unmet(new, [manifest.listed(about) for about in (*self._own.values(), *read)]) if new else set()
+
+    def _project_of(self, run: ForeignRun) -> str:
+        from rollbook.formats.importers._into_runs import as_name
+
+        return as_name(run.project or self._base.name or "foreign")
 
     def _runs(self, sources: dict[str, list[str]]) -> Iterator[_Found]:
         """The runs of all formats, without those that another format or rollbook has."""
@@ -290,7 +343,7 @@ class _Folder:
             _remove(known)
             twin = None
         root = os.path.join(self._home, "twins" if twin else "runs")
-        project = as_name(run.project or self._base.name or "foreign")
+        project = self._project_of(run)
         laid = self._laid(root, project)
         if identity_of(run, format_name, path) not in laid:
             root = os.path.join(self._home, _MAKING)  # it appears among the others once it is whole

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
-from rollbook.formats.foreign import laid_out
+from rollbook.formats.foreign import Asked, laid_out
 from rollbook.ground.addresses import is_address
 from rollbook.runs.catalog import open as open_own
+from rollbook.runs.conditions import holds
 from rollbook.runs.run_set import RunSet
 
 
-def open(path: str | os.PathLike[str] = "runs", *, foreign: bool = True, newest: int | None = None) -> RunSet:
+def open(
+    path: str | os.PathLike[str] = "runs", *, foreign: bool = True, newest: int | None = None, where: str | None = None
+) -> RunSet:
     """All runs below a folder (or the one run that the folder is), as they are now.
 
     Runs that other tools wrote there are read, too (offline runs of Weights & Biases, event files, progress.csv …; see
@@ -22,19 +26,34 @@ def open(path: str | os.PathLike[str] = "runs", *, foreign: bool = True, newest:
       foreign: False reads runs of rollbook alone.
       newest: of the runs of other tools, read only this many, those whose files changed last, and what was read before;
         `unread` of the result is the number of the others. None: all.
+      where: only the runs that match, as in `RunSet.where`. Runs of other tools that cannot match, by their name, seed,
+        group, tags or configuration, are not read, and `unread` counts them, too.
     Raises:
       RunNotFound: there is no such folder. A folder without runs gives an empty set.
       NotARun, NewerFormat: the folder is one run, and its run.json cannot be read. Among several runs, such a run is
         left out and reported in `problems`.
+      BadInput: `where` is invalid, or names a field that no run has.
     """
     own = open_own(path)
     if not foreign or is_address(path) or (len(own) == 1 and own.rows()[0]["path"] == own.root):
-        return own
+        return _matching(own, where)
     problems = list(own.problems)
-    folder, unread = laid_out(path, problems, {str(row["path"]) for row in own.rows()}, newest=newest)
+    asked = Asked(where) if where else None
+    folder, unread = laid_out(path, problems, {str(row["path"]) for row in own.rows()}, newest=newest, asked=asked)
     if folder is None or not os.path.isdir(folder):
-        return own
+        return _matching(own, where)
     others = open_own(folder)
     runs = RunSet([*own.rows(), *others.rows()], own.root, [*problems, *others.problems])
     runs.unread = unread
-    return runs
+    return _matching(runs, where, asked.unread if asked is not None else ())
+
+
+def _matching(runs: RunSet, where: str | None, unread: Sequence[dict[str, object]] = ()) -> RunSet:
+    """The runs that match; those that were not read say, too, which fields there are and of what type."""
+    if not where or not (len(runs) or unread):
+        return runs
+    rows = runs.rows()
+    answers = holds(where, [*rows, *unread])
+    chosen = RunSet([row for row, answer in zip(rows, answers, strict=False) if answer], runs.root, runs.problems)
+    chosen.unread = runs.unread
+    return chosen

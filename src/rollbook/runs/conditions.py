@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from rollbook.errors import BadInput
@@ -46,6 +46,16 @@ def holds(
         message = str(err).strip().partition("\n")[0]
         odd = f" Runs disagree about what {', '.join(mixed)} is, so it is compared as text." if mixed else ""
         raise BadInput(f"{asked} cannot be answered: {message}.{odd}") from None
+
+
+def answered_by(fields: Collection[str], text: str, rows: Sequence[Mapping[str, object]]) -> list[bool] | None:
+    """`holds` for runs of which only these fields are known; None if the condition names others, or is invalid."""
+    try:
+        if any(path[0] not in fields for path in condition(text).columns):
+            return None
+        return holds(text, rows)
+    except BadInput:
+        return None
 
 
 def _evaluated(query: str, table: pa.Table) -> list[bool | None]:

@@ -18,6 +18,7 @@ from rollbook.ground.clocks import STANDARD
 from rollbook.ground.texts import printable
 from rollbook.protocols import ForeignRun, Row
 from rollbook.run.arguments import check_name
+from rollbook.run.origin.config import plain
 from rollbook.run.resuming import find_to_resume
 from rollbook.run.session import init
 
@@ -102,10 +103,7 @@ def import_one(
         before = manifest.look(there).get("imported")
         if isinstance(before, dict) and before.get("files") == stamp:
             return Imported(Path(there), 0, {str(what): int(n) for what, n in before.get("left_out", {}).items()})
-    foreign.look_beside()
-    if foreign.files:
-        foreign.config = {**hydra_of(foreign.files[0].parent), **foreign.config}
-    complete(foreign)
+    _look_beside(foreign)
     run = init(
         project,
         name,
@@ -151,6 +149,36 @@ def identity_of(foreign: ForeignRun, chosen: str, path: Path, options: Mapping[s
     """The id of the run that `import_one` makes of those."""
     identifying = f"{chosen}\0{path.resolve()}\0{foreign.name}\0{sorted((options or {}).items())!r}"
     return hashlib.sha256(identifying.encode("utf-8", "backslashreplace")).hexdigest()[:8]
+
+
+EARLY = ("id", "name", "project", "seed", "group", "job_type", "tags", "notes", "config")
+"""The fields of a run that are known before its rows are read."""
+
+
+def early_fields(foreign: ForeignRun, identity: str, project: str) -> dict[str, object]:
+    """Those fields, as they will be in the listing of the run that is made of it; the others are None."""
+    _look_beside(foreign)
+    return manifest.listed(
+        {
+            "id": identity,
+            "name": as_name(foreign.name),
+            "project": project,
+            "seed": foreign.seed,
+            "group": foreign.group,
+            "job_type": foreign.job_type,
+            "tags": list(foreign.tags),
+            "notes": foreign.notes or None,
+            "config": plain(dict(foreign.config))[0],
+        }
+    )
+
+
+def _look_beside(foreign: ForeignRun) -> None:
+    """Complete what is known of a run before its rows are read; further calls change nothing."""
+    foreign.look_beside()
+    if foreign.files:
+        foreign.config = {**hydra_of(foreign.files[0].parent), **foreign.config}
+    complete(foreign)
 
 
 class _Passing:
