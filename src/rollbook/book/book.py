@@ -514,7 +514,8 @@ class Book(RunFields):
     def _rollout_queries(self) -> RolloutQueries:
         scans = {name: self._stream(name) for name in ("rollouts", "fates")}
         from_journal = any(scan.stream is not None for scan in scans.values())
-        return RolloutQueries({name: scan.columns for name, scan in scans.items()}, from_journal)
+        columns = {name: scan.columns for name, scan in scans.items()}
+        return RolloutQueries(columns, from_journal, empty={name: scan.empty for name, scan in scans.items()})
 
     @suggesting
     def rollout_answer(self, question: str, *, rollout_id: str | None = None, limit: int | None = None) -> pa.Table:

@@ -19,9 +19,14 @@ _OF_THE_UPDATE = ("gradient_step", "epoch")
 """Clocks taken from the late fact, if it has them."""
 
 
+SEVERAL = '"several facts"'
+"""Column: whether all late facts of a row must be read: it has several, or shows values of its own beside."""
+
+
 def view(
-    name: str, columns: Mapping[str, Collection[str]], of: str = "", sources: tuple[str, str] | None = None
-) -> str:
+    name: str, columns: Mapping[str, Collection[str]], of: str = "", sources: tuple[str, str] | None = None,
+    marked: bool = False,
+) -> str:  # fmt: skip
     """The query of a view.
 
     It has every column of the rows and of their newest late fact. If both have a column, the late fact's value is used
@@ -32,6 +37,7 @@ def view(
       columns: of the two tables, as they are now.
       of: a condition on the rows alone; late facts of other rows are not read.
       sources: views to read instead of the two tables.
+      marked: with the column SEVERAL. The late facts are read twice, which is faster for many that lie in files.
     """
     table, late, key = VIEWS[name]
     known, more = columns[table], columns[late]
@@ -59,6 +65,16 @@ def view(
         facts = f"""(with own as materialized (select {quoted(key)} from {quoted(table)} where {of})
             select * from {quoted(late)} where {quoted(key)} in (select {quoted(key)} from own))"""
     newest = f"select * from {facts} qualify row_number() over (partition by {by} order by {order}) = 1"
+    if marked:  # few rows have several: only theirs are sorted
+        newest = f"""with several as materialized (select {by} from {facts} group by {by} having count(*) > 1)
+            select *, false as is_of_several from {facts} anti join several using ({by}) union all
+            select *, true as is_of_several from (select * from {facts} semi join several using ({by}))
+            qualify row_number() over (partition by {by} order by {order}) = 1"""
+        own_step = "r.gradient_step" if "gradient_step" in known else "null"
+        step = "f.gradient_step" if "gradient_step" in more else "null"
+        mixed = any(column in known for column in (*of_late, "staleness"))  # then a row's own value may be shown
+        is_apart = f"f.is_of_several or ({step} is null and {own_step} is not null)"
+        cells.append(f"{'true' if mixed else f'coalesce({is_apart}, false)'} as {SEVERAL}")
     return f"select {', '.join(cells)} from {rows} r left join ({newest}) f on {same}"
 
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from typing import ClassVar
 
 from rollbook.book.completions import completions
-from rollbook.book.late_facts import view
+from rollbook.book.late_facts import SEVERAL, view
 from rollbook.book.rollout_questions import FATE, ROLLOUT_QUESTIONS, answer_query, worst_tokens
 from rollbook.book.sql import apart
 from rollbook.errors import BadInput
@@ -18,6 +18,14 @@ from rollbook.ground.expressions import literal, quoted
 from rollbook.ground.tables import TABLES
 from rollbook.storage import IDENTITY
 
+_KINDS = {"text": "varchar", "number": "double", "integer": "bigint", "boolean": "boolean"}
+_TYPES = {
+    name: _KINDS[kind]
+    for table in ("rollouts", "fates")
+    for name, kind in TABLES[table].columns.items()
+    if name not in ("rollout_id", "trained_version", "staleness")
+}
+"""Columns of the two tables that need not be read -> their types in SQL."""
 _WHEN = ("time", "writer", "seq", "index")
 _STEPS = ("gradient_step", "policy_version")
 _SHORT = {"rollout_id", "task_id", "group", "batch", "mode", "status", *_STEPS}
@@ -56,6 +64,7 @@ _FATES = {
     "policy/ratio_max": "max(ratio_max)",
     "policy/kl": "avg(kl)",
 }
+_OF_USE = ("gap_mean", "gap_max", "clipped", "ratio_max", "kl")
 CURVES = (*_ROLLOUTS, *_GROUPS, *_FATES)
 """The columns that always exist; `rollout/<part>` of each part of the reward follows `rollout/reward`."""
 
@@ -67,6 +76,7 @@ class RolloutQueries:
       columns: of the tables rollouts and fates.
       in_one_pass: read each of the two tables once, into memory: for rows of the journal, which take long to decode.
       now: a table with the rows of `slim`, which is read instead of joining the two.
+      empty: columns of the two tables that have no value; they are not read.
     Attributes:
       SOLVED: default condition for a solved task: a reward above the middle of the run's lowest and highest.
       FATE: what became of a rollout, as an expression over `rollouts_now`.
@@ -82,8 +92,11 @@ class RolloutQueries:
     apart = staticmethod(apart)
     SOLVED: ClassVar = _MIDDLE.format("rollouts")
 
-    def __init__(self, columns: Mapping[str, Collection[str]], in_one_pass: bool = False, now: str = "") -> None:
-        self._columns, self.in_one_pass, self._now = columns, in_one_pass, now
+    def __init__(
+        self, columns: Mapping[str, Collection[str]], in_one_pass: bool = False, now: str = "",
+        empty: Mapping[str, Collection[str]] | None = None,
+    ) -> None:  # fmt: skip
+        self._columns, self.in_one_pass, self._now, self._empty = columns, in_one_pass, now, empty or {}
         self._rows, self._facts = ("own", "facts") if in_one_pass else ("rollouts", "fates")
 
     def now(self, of: str = "", sources: tuple[str, str] | None = None) -> str:
@@ -95,8 +108,12 @@ class RolloutQueries:
         """
         return view("rollouts_now", self._columns, of, sources)
 
-    def slim(self) -> str:
-        """The view `rollouts_now` without texts, errors and columns of the caller's: what questions over all need."""
+    def slim(self) -> tuple[str, str]:
+        """The view `rollouts_now` without texts, errors and columns of the caller's: what questions over all need.
+
+        Returns:
+          A query without the columns that have no value, and what selects all columns from its answer.
+        """
         of_row = {name for name, kind in TABLES["rollouts"].columns.items() if kind != "text"} | _SHORT
         of_fate = {*TABLES["fates"].columns, *_STEPS, "epoch"}
         needed = {
@@ -106,7 +123,7 @@ class RolloutQueries:
             ],
             "fates": [name for name in self._columns["fates"] if name in of_fate or name in _WHEN],
         }  # fmt: skip
-        return f"select * exclude (writer) from ({view('rollouts_now', needed)})"
+        return self._filled(needed, ["writer"], marked=True)
 
     def completions(self) -> str:
         """The view `completions`; `columns` then include those of samples and tasks."""
@@ -126,11 +143,9 @@ class RolloutQueries:
         if x not in _STEPS:
             raise BadInput(f"rollout_curves(x={x!r}): pass {' or '.join(map(repr, _STEPS))}")
         known = self._columns["rollouts"]
-        is_there, step = _in_mode(mode), self._step()
         rewards = [name for name in known if name.startswith("rewards/")]
         parts = {f"rollout/{name[8:]}": f"avg({quoted(name)})" for name in sorted(rewards)}
         rows = [*list(_ROLLOUTS.items())[:2], *parts.items(), *list(_ROLLOUTS.items())[2:]]
-        place_of_use = step if x == "gradient_step" else "r.policy_version"
         same = ["x", '"group"', *(name for name in ("task_id", "batch") if name in known)]
         return f"""
     with {self._needed(solved.lower())}, r as ({self._placed(x, mode, solved)}),
@@ -139,9 +154,7 @@ class RolloutQueries:
         max(reward) as high, coalesce(bool_or(used and reason is null), false) as any_used
       from r where x is not null and "group" is not null group by {", ".join(same)}),
     b as (select x, {_listed(_GROUPS)} from g group by x),
-    f as (select {place_of_use} as x, f.* exclude (staleness),
-        coalesce(f.staleness, f.trained_version - r.policy_version) as staleness
-      from ({self._uses()}) f join ({self._versions()}) r using (rollout_id) where f.used and {is_there}),
+    f as ({self._used(x, mode)}),
     c as (select x, {_listed(_FATES)} from f where x is not null group by x)
     select x as {quoted(x)}, a.* exclude (x), b.* exclude (x), c.* exclude (x)
     from a left join b using (x) full join c using (x) order by x"""
@@ -204,11 +217,26 @@ class RolloutQueries:
             f"case when {n} = 0 then null when {k} = {n} then 1.0 else {middle} + {half} end as {prefix}high"
         )
 
-    def _versions(self) -> str:
-        version = (
-            "policy_version" if "policy_version" in self._columns["rollouts"] else "null::bigint as policy_version"
-        )
-        return f"select rollout_id, mode, {version} from {self._rows}"
+    def _used(self, x: str, mode: str | None) -> str:
+        """The uses, each with its reading of `x`; of rollouts with one fate from `now`."""
+        known, place, is_there = self._columns["rollouts"], self._step(), _in_mode(mode)
+        if x == "policy_version":
+            place = "r.policy_version"
+        version = "policy_version" if "policy_version" in known else "null::bigint as policy_version"
+        of_facts = f"""select {place} as x, {", ".join(f"f.{name}" for name in _OF_USE)},
+        coalesce(f.staleness, f.trained_version - r.policy_version) as staleness
+      from ({self._uses()}) f join (select rollout_id, mode, {version} from {self._rows}) r using (rollout_id)
+      where f.used and {is_there}"""
+        if self.in_one_pass:
+            return of_facts
+        return f"""select {x} as x, {", ".join(_OF_USE)}, staleness
+      from now r where used and not {SEVERAL} and {is_there} union all {of_facts}"""
+
+    def _facts_of_several(self) -> str:
+        """The fates that `now` does not have. Read in one pass: all."""
+        if self.in_one_pass:
+            return self._facts
+        return f"(select * from {self._facts} where rollout_id in (select rollout_id from now where {SEVERAL}))"
 
     def _needed(self, solved: str) -> str:
         """`now`: the view `rollouts_now` with the columns that a curve reads; and both tables, if read in one pass.
@@ -227,14 +255,32 @@ class RolloutQueries:
         }
         of_late = [name for name in needed["fates"] if name not in IDENTITY]
         shown = dict.fromkeys([*needed["rollouts"], *of_late, "staleness", "fate_time"])
+        read |= set() if self.in_one_pass else {"staleness", *_OF_USE}
         unread = [name for name in shown if name not in read and name.lower() not in solved]
         own = [
             f"{name} as materialized (select {', '.join(map(quoted, needed[table]))} from {table}), "
             for name, table in ((self._rows, "rollouts"), (self._facts, "fates"))
             if self.in_one_pass
         ]
-        return f"""{"".join(own)}now as not materialized (select * exclude ({", ".join(map(quoted, unread))})
-      from ({view("rollouts_now", needed, sources=(self._rows, self._facts))}))"""
+        made, shown_of = self._filled(needed, unread, (self._rows, self._facts), marked=not self.in_one_pass)
+        kept = "not materialized" if self.in_one_pass else "materialized"
+        return f"""{"".join(own)}filled as {kept} ({made}), now as not materialized (select {shown_of} from filled)"""
+
+    def _filled(
+        self, needed: Mapping[str, Collection[str]], unread: Collection[str],
+        sources: tuple[str, str] | None = None, *, marked: bool,
+    ) -> tuple[str, str]:  # fmt: skip
+        """The view `rollouts_now` of some columns: a query of those with values, and the list that selects all."""
+        filled = {name for table, names in needed.items() for name in names if name not in self._empty.get(table, ())}
+        lacking = {
+            name: _TYPES[name] for names in needed.values() for name in names if name in _TYPES and name not in filled
+        }
+        of_both = {table: [name for name in names if name not in lacking] for table, names in needed.items()}
+        made = view("rollouts_now", of_both, sources=sources, marked=marked)
+        late = [name for name in lacking if name in TABLES["fates"].columns]  # the view has them in any case
+        left_out = [*(name for name in unread if name not in lacking), *late]
+        shown = [f"null::{kind} as {quoted(name)}" for name, kind in lacking.items() if name not in unread]
+        return f"select * exclude ({', '.join(map(quoted, left_out))}) from ({made})", ", ".join(["*", *shown])
 
     def _step(self) -> str:
         return "f.gradient_step" if "gradient_step" in self._columns["fates"] else "null::bigint"
@@ -245,7 +291,7 @@ class RolloutQueries:
         solved = _MIDDLE.format(self._rows) if solved == self.SOLVED else solved
         # Of one use, rollouts_now has the update.
         several = "group by rollout_id having count(*) > 1"
-        first = f"select rollout_id, min({self._step()}) as first_step from {self._facts} f {several}"
+        first = f"select rollout_id, min({self._step()}) as first_step from {self._facts_of_several()} f {several}"
         return f"""select {place} as x, r.*, coalesce(({solved}), false) as is_solved
       from now r left join ({first}) u using (rollout_id) where {_in_mode(mode)}"""
 
@@ -253,11 +299,11 @@ class RolloutQueries:
         """The fates without those of a use that was reported again: the newest counts."""
         known = self._columns["fates"]
         if "gradient_step" not in known:
-            return f"select * from {self._facts}"
+            return f"select * from {self._facts_of_several()}"
         by = ", ".join(quoted(name) for name in ("rollout_id", "gradient_step", "epoch", "run") if name in known)
         order = ", ".join(f"{quoted(name)} desc" for name in _WHEN if name in known)
         newest = f"row_number() over (partition by {by} order by {order}) = 1"
-        return f"select * from {self._facts} qualify gradient_step is null or {newest}"
+        return f"select * from {self._facts_of_several()} qualify gradient_step is null or {newest}"
 
 
 def _in_mode(mode: str | None) -> str:

@@ -110,6 +110,7 @@ class Scan:
       parts: those of `queries`.
       stream: many rows of the journal, combined with the others by column name and read during the query.
       numbered: as `queries`, with `file_row_number`; empty if a column has that name.
+      empty: columns without any value, as far as that is known.
     """
 
     TRIES: ClassVar = 12
@@ -120,6 +121,7 @@ class Scan:
     parts: tuple[Part, ...] = ()
     stream: Stream | None = None
     numbered: list[str] = dataclasses.field(default_factory=list)
+    empty: frozenset[str] = frozenset()
 
     def only(self, condition: str) -> list[str]:
         """`queries` with the rows that meet a condition alone; DuckDB passes over the pages that have none of them.
@@ -216,7 +218,11 @@ def scan_of(
     names = [*shared, *(name for name in kinds if name not in shared)] if queries else rest.column_names
     numbered = [] if _ROW_NUMBER in names else numbered
     parts_of = tuple(piece.part for _, piece in scanned if piece.part is not None)
-    return Scan(queries, rest, names, parts_of, stream, numbered)
+    filled = {name for number, piece in parts.items() for name in (*piece.meta["clocks"], *columns[number])}
+    filled |= {"time", *IDENTITY, *(stream.schema.names if stream is not None else ())}
+    filled |= {name for name in rest.column_names if rest.column(name).null_count < rest.num_rows}
+    empty = frozenset(names) - filled if queries else frozenset()
+    return Scan(queries, rest, names, parts_of, stream, numbered, empty)
 
 
 def _is_large(pieces: Collection[Piece]) -> bool:

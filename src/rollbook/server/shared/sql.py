@@ -236,7 +236,7 @@ class Locked:
       folders: the folders of the scanned parts.
       seconds: how long its queries may take together; None: as in `limits`.
     Attributes:
-      columns: of each table.
+      columns: of each table; empty: those without any value, where that is known.
     """
 
     def __init__(
@@ -249,6 +249,7 @@ class Locked:
         self._limits, self._tables, self._folders = limits, tables, folders
         self._seconds = limits.sql_seconds if seconds is None else seconds
         self.columns = {n: list(t.columns if isinstance(t, Scan) else t.column_names) for n, t in tables.items()}
+        self.empty = {n: t.empty for n, t in tables.items() if isinstance(t, Scan)}
         self._process: _Process | None = None
         self._packed: dict[str, pa.Buffer] = {}
         self._place = ""

@@ -189,7 +189,9 @@ def ask_rollouts(context: ServerContext, row: RunRow, names: Sequence[str], work
 
 def slim(db: Locked, *, make: bool = True) -> str:
     """All rollouts with their newest fates and without texts: a table, made once while the run does not change."""
-    db.keep("slim", RolloutQueries(db.columns).slim(), ["rollouts", "fates"], make=make)
+    query, columns = RolloutQueries(db.columns, empty=db.empty).slim()
+    db.keep("filled", query, ["rollouts", "fates"], make=make)
+    db.view("slim", f"select {columns} from filled")
     return "slim"
 
 
