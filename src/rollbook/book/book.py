@@ -40,7 +40,7 @@ from rollbook.book.read_context import AxisRange, Context
 from rollbook.book.results import all_marks, results_written, summary_of
 from rollbook.book.rollout import Rollout, find_rollout
 from rollbook.book.rollout_curves import RolloutQueries
-from rollbook.book.rollout_questions import answer_query, worst_tokens
+from rollbook.book.rollout_questions import answer_query, words_of_high_advantage, worst_tokens
 from rollbook.book.row_groups import RowGroups
 from rollbook.book.run_fields import RunFields
 from rollbook.book.scan import Scan, scan_of
@@ -537,6 +537,8 @@ class Book(RunFields):
         ask = partial(self._database.arrow, tables=self._tables())
         if question == "tokens":
             return worst_tokens(ask, lambda query, which: ask(query, among={"tokens": which}), limit)
+        if question == "words":
+            return words_of_high_advantage(ask, lambda query, which: ask(query, among={"rollouts": which}), limit)
         most = "" if limit is None else f" limit {int(limit)}"
         answer = ask(f"{answer_query(question, rollout_id)}{most}")
         if question == "history" and not answer.num_rows:

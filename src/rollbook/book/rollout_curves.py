@@ -11,7 +11,13 @@ from typing import ClassVar
 
 from rollbook.book.completions import completions
 from rollbook.book.late_facts import SEVERAL, view
-from rollbook.book.rollout_questions import FATE, ROLLOUT_QUESTIONS, answer_query, worst_tokens
+from rollbook.book.rollout_questions import (
+    FATE,
+    ROLLOUT_QUESTIONS,
+    answer_query,
+    words_of_high_advantage,
+    worst_tokens,
+)
 from rollbook.book.sql import apart
 from rollbook.errors import BadInput
 from rollbook.ground.expressions import literal, quoted
@@ -81,7 +87,7 @@ class RolloutQueries:
       SOLVED: default condition for a solved task: a reward above the middle of the run's lowest and highest.
       FATE: what became of a rollout, as an expression over `rollouts_now`.
       QUESTIONS: question -> what it asks.
-      answer: the query for a question; `worst_tokens` asks that one of several queries.
+      answer: the query for a question; `worst_tokens` and `words` ask those of several queries.
       apart: a condition as two: of what names none of some columns, and of what may.
     """
 
@@ -89,6 +95,7 @@ class RolloutQueries:
     QUESTIONS: ClassVar = ROLLOUT_QUESTIONS
     answer = staticmethod(answer_query)
     worst_tokens = staticmethod(worst_tokens)
+    words = staticmethod(words_of_high_advantage)
     apart = staticmethod(apart)
     SOLVED: ClassVar = _MIDDLE.format("rollouts")
 

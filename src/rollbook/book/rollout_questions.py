@@ -6,7 +6,7 @@ questions, too; they have their own methods.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import pyarrow as pa
 
@@ -97,17 +97,16 @@ _TIME = f"""select part, seconds, seconds / sum(seconds) over () as share from (
     select unnest([{", ".join(f"'{part}'" for part in _PARTS)}]) as part,
       unnest([{", ".join(f'sum("seconds/{part}")' for part in _PARTS)}]) as seconds from rollouts)
   where seconds is not null order by seconds desc"""
-# The texts are read last, of a fifth of the newest rollouts.
-_WORDS = """with newest as (select rollout_id, advantage, time from rollouts_now
-    where used and advantage is not null order by time desc limit 20000),
-  ranked as (select rollout_id, ntile(10) over (order by advantage) as tenth from newest),
-  words as (select tenth, unnest(list_distinct(
+_TENTHS = """with newest as (select rollout_id, advantage, time from rollouts_now
+    where used and advantage is not null order by time desc, rollout_id limit 20000),
+  ranked as (select rollout_id, ntile(10) over (order by advantage, rollout_id) as tenth from newest)
+  select rollout_id, tenth, (select epoch_us(min(time)) from newest) as since from ranked where tenth in (1, 10)"""
+_WORDS = """with words as (select rollout_id in ($high) as is_high, unnest(list_distinct(
       regexp_extract_all(lower(left(item, 4000)), '[[:alnum:]_.]{3,40}'))) as word
-    from rollouts join (select * from ranked where tenth in (1, 10)) using (rollout_id)
-    where rollouts.time >= (select min(time) from newest) and item is not null)
-  select word, count(*) filter (tenth = 10) as high, count(*) filter (tenth = 1) as low from words group by 1
-  having count(*) filter (tenth = 10) >= 3 and count(*) filter (tenth = 10) > 2 * count(*) filter (tenth = 1)
-  order by (count(*) filter (tenth = 10) + 1) / (count(*) filter (tenth = 1) + 1) desc, high desc, word"""
+    from rollouts where rollout_id in ($both) and item is not null)
+  select word, count(*) filter (is_high) as high, count(*) filter (not is_high) as low from words group by 1
+  having count(*) filter (is_high) >= 3 and count(*) filter (is_high) > 2 * count(*) filter (not is_high)
+  order by (count(*) filter (is_high) + 1) / (count(*) filter (not is_high) + 1) desc, high desc, word"""
 _LOST = """select coalesce(status, '-') as status, count(*) as rollouts, min(time) as first, max(time) as last,
     max_by(rollout_id, time) as rollout_id
   from rollouts anti join fates using (rollout_id) where mode is distinct from 'eval' group by 1 order by 2 desc, 1"""
@@ -117,7 +116,7 @@ _HISTORY = """select coalesce(policy_version, gradient_step) as version, count(*
   group by 1 order by 1 nulls first"""
 _QUERIES = {
     "fates": _FATES, "history": _HISTORY, "groups": _GROUPS, "staleness": _STALENESS, "gaps": _GAPS, "tokens": _TOKENS,
-    "tools": _TOOLS, "time": _TIME, "words": _WORDS, "lost": _LOST,
+    "tools": _TOOLS, "time": _TIME, "lost": _LOST,
 }  # fmt: skip
 
 
@@ -139,7 +138,7 @@ def worst_tokens(
         return [str(row["rollout_id"]) for row in rows if not which or row[which]]
 
     def of(ids: list[str]) -> str:
-        return f"rollout_id in ({', '.join(map(literal, ids)) or 'null'})"
+        return f"rollout_id in ({_listed(ids)})"
 
     def ranked(most: int) -> pa.Table:
         return ask(_RANKED.replace("$first", str(most)))
@@ -155,6 +154,29 @@ def worst_tokens(
         found = among(query, of(names(ranked(more), "is_first")))
         found = found if found.num_rows else among(query, of(names(ask(f"{_COMPUTED} limit {first}"))))
     return found
+
+
+def words_of_high_advantage(
+    ask: Callable[[str], pa.Table], among: Callable[[str, str], pa.Table], limit: int | None = None
+) -> pa.Table:
+    """The answer to `words`: of the 20,000 newest used rollouts, the tenths with most and with least advantage. Only
+    their texts are read.
+
+    Args:
+      ask: the answer to a query.
+      among: the same where the table rollouts has only the rows that meet a condition.
+      limit: of the answer's rows; None: all.
+    """
+    tenths = ask(_TENTHS).to_pylist()
+    high = _listed(str(row["rollout_id"]) for row in tenths if row["tenth"] == 10)
+    both = _listed(str(row["rollout_id"]) for row in tenths)
+    most = "" if limit is None else f" limit {int(limit)}"
+    since = tenths[0]["since"] if tenths else 0
+    return among(f"{_WORDS.replace('$high', high).replace('$both', both)}{most}", f"time >= make_timestamp({since})")
+
+
+def _listed(ids: Iterable[str]) -> str:
+    return ", ".join(map(literal, ids)) or "null"
 
 
 def answer_query(question: str, rollout_id: str | None = None) -> str:

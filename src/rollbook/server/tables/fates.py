@@ -309,10 +309,10 @@ _QUESTIONS = f"""select task_id, any_value(left(
 """Of a conversation the user's last message: prompts often begin with the same instructions."""
 
 
-_ANSWERS = {"staleness": 64, "tools": 50, "words": 20, "gaps": 20}
+_ANSWERS = {"staleness": 64, "tools": 50, "gaps": 20}
 """Question -> the rows that are shown."""
-_TOKENS = 20
-"""The same for "tokens", which is several queries."""
+_SEVERAL = 20
+"""The same for "tokens" and "words", which are several queries each."""
 _CLIPPED_FROM = (0.0, 0.01, 0.03, 0.06, 0.12, 0.25)
 _STALEST = 9
 _CLIPPING = f"""select least(staleness, {_STALEST}) as staleness,
@@ -357,8 +357,9 @@ def fates(context: ServerContext, ask: FatesAsk) -> FatesAnswer:
         if not ask.brief:
             for name, most in _ANSWERS.items():
                 answers[name] = rows_of(db.kept(f"{RolloutQueries.answer(name)} limit {most}", of), _CUT)
-            among = partial(db.among, "tokens")
-            answers["tokens"] = rows_of(RolloutQueries.worst_tokens(partial(db.kept, of=of), among, _TOKENS), _CUT)
+            kept = partial(db.kept, of=of)
+            answers["tokens"] = rows_of(RolloutQueries.worst_tokens(kept, partial(db.among, "tokens"), _SEVERAL), _CUT)
+            answers["words"] = rows_of(RolloutQueries.words(kept, partial(db.among, "rollouts"), _SEVERAL), _CUT)
             clipping = db.table(_CLIPPING).to_pylist()
         return x, db.table(reasons).to_pylist(), db.kept(curves, of), answers, clipping
 
