@@ -56,7 +56,7 @@ def test_their_pixels_can_be_read_meanwhile(book: Any) -> None:
 def test_the_next_keeper_makes_files_of_them(book: Any, who: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ROLLBOOK_RUN_ID", raising=False)
     if who == "repair":
-        assert "6 pictures and films were made of their pixels" in repair(book.path)
+        assert "pictures and films made of their pixels: 6" in repair(book.path)
     elif who == "keeper":
         Keeper(book.path).run_to_end()
     else:
