@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -242,6 +244,16 @@ def test_curves_are_the_same_with_little_memory(book: Any, tuned: Callable[..., 
     enough = book.rollout_curves()
     tuned(curve_bytes=1024 * 1024, scan_rows=1)
     assert book.rollout_curves().equals(enough)
+
+
+def test_a_book_that_was_asked_is_freed_with_its_last_reference(book: Any, tuned: Callable[..., None]) -> None:
+    tuned(scan_rows=1)
+    other = rollbook.open(book.path).one()
+    assert other.sql("select count(*) as n from fates").filter("n > 0").fetchall()
+    alive = weakref.ref(other)
+    del other
+    gc.collect()
+    assert alive() is None
 
 
 def test_prompts_are_counted_in_all_and_in_the_last_fifth_of_training(book: Any) -> None:

@@ -223,6 +223,9 @@ class Database:
                 ):
                     raise
                 continue
+            finally:  # DuckDB would hold the stream, and it the book, in a ring that Python does not see
+                for name in named:
+                    connection.unregister(f"stream of {name}")
             if all(scan.is_current() for scan in scans):
                 return answer
         raise Damaged(f"{self._folder}: the query found its files gone or damaged {Scan.TRIES} times: {why}")
