@@ -240,9 +240,10 @@ def test_curves_have_a_row_for_each_update_no_matter_who_reported_its_facts(book
         book.rollout_curves("episode")
 
 
-def test_curves_are_the_same_with_little_memory(book: Any, tuned: Callable[..., None]) -> None:
+@pytest.mark.parametrize("kilobytes", [0, 1024, 8192])
+def test_curves_are_the_same_with_little_memory(book: Any, tuned: Callable[..., None], kilobytes: int) -> None:
     enough = book.rollout_curves()
-    tuned(curve_bytes=1024 * 1024, scan_rows=1)
+    tuned(curve_bytes=kilobytes << 10, scan_rows=1)
     assert book.rollout_curves().equals(enough)
 
 

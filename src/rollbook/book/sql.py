@@ -199,18 +199,17 @@ class Database:
             try:
                 shown = {name: self._scanned(connection, name, tries) for name in named}
                 scans += shown.values()
-                for name in named if _is_all(of) else plain:
-                    _create(connection, name, name, shown[name], (among or {}).get(name, ""))
-                for name in views:
-                    columns = {table: shown[table].columns for table in VIEWS[name][:2]}
-                    with _plain_errors(duckdb, [*known, *VIEWS]):
-                        sources = None if _is_all(of) else _own(connection, name, shown, of)
-                    made = view(name, columns, sources=sources)
-                    connection.execute(f"create or replace temp view {quoted(name)} as {made}")
-                if united:
-                    made = completions({table: shown[table].columns for table in COMPLETIONS_OF})
-                    connection.execute(f"create or replace temp view {COMPLETIONS} as {made}")
                 with _plain_errors(duckdb, [*known, *VIEWS, COMPLETIONS]):
+                    for name in named if _is_all(of) else plain:
+                        _create(connection, name, name, shown[name], (among or {}).get(name, ""))
+                    for name in views:
+                        columns = {table: shown[table].columns for table in VIEWS[name][:2]}
+                        sources = None if _is_all(of) else _own(connection, name, shown, of)
+                        made = view(name, columns, sources=sources)
+                        connection.execute(f"create or replace temp view {quoted(name)} as {made}")
+                    if united:
+                        made = completions({table: shown[table].columns for table in COMPLETIONS_OF})
+                        connection.execute(f"create or replace temp view {COMPLETIONS} as {made}")
                     relation = connection.sql(query)
                     answer = None if relation is None else _kept(relation)
             except duckdb.IOException as err:
@@ -281,7 +280,7 @@ def _bounded(most_bytes: int | None) -> dict[str, str]:
         folder = tempfile.gettempdir()
         if shutil.disk_usage(folder).free > _SPACE * most_bytes:
             where = os.path.join(folder, f"rollbook-{uuid.uuid4().hex}")
-            return {"memory_limit": f"{most_bytes >> 20}MiB", "temp_directory": where}
+            return {"memory_limit": f"{most_bytes >> 10}KiB", "temp_directory": where}
     return {}
 
 
