@@ -207,6 +207,19 @@ GROUPS: dict[str, Group] = {
         packages=("pufferlib-core==3.0.23", "gymnasium[classic-control]>=1.2,<1.3", "wandb>=0.21,<0.22"),
         modules=("pufferlib.pufferl", "gymnasium"),
     ),
+    # CleanRL is a repository of single files; they want a gymnasium of before, and that a numpy of before.
+    "cleanrl": Group(
+        packages=(
+            "gymnasium[classic-control]==0.29.1",
+            "tyro",
+            "tensorboard>=2.20",
+            "wandb>=0.31,<0.32",
+            "numpy<2",
+            "pyarrow<22",
+        ),
+        modules=("gymnasium", "tyro", "tensorboard", "wandb"),
+        checkout="cleanrl",
+    ),
     # Stoix is on no registry. Its own list names six repositories; these are the packages that its DQN needs.
     "stoix": Group(
         packages=(

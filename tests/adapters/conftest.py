@@ -49,14 +49,14 @@ def leave(run: Run) -> None:
 
 @pytest.fixture
 def run(tmp_path: Path) -> Iterator[Run]:
-    run = rollbook.init("tests", "adapter", dir=tmp_path / "runs", sinks=(), keeper="inline")
+    run = rollbook.init("tests", "adapter", dir=tmp_path / "runs", sinks=(), keeper="import")
     yield run
     leave(run)
 
 
 @pytest.fixture
 def strict_run(tmp_path: Path) -> Iterator[Run]:
-    run = rollbook.init("tests", "strict", dir=tmp_path / "runs", sinks=(), keeper="inline", strict=True)
+    run = rollbook.init("tests", "strict", dir=tmp_path / "runs", sinks=(), keeper="import", strict=True)
     yield run
     leave(run)
 

@@ -21,7 +21,7 @@ class ToldRun:
     """
 
     def __init__(self, root: Path, strict: bool = False) -> None:
-        self.run = rollbook.init("p", "r", dir=root, sinks=[], keeper="inline", rules=(), strict=strict)
+        self.run = rollbook.init("p", "r", dir=root, sinks=[], keeper="import", rules=(), strict=strict)
         self.folder = Path(self.run.folder)
         self.rows: list[tuple[str, dict[str, Any], dict[str, int]]] = []
         self.messages: list[str] = []

@@ -98,7 +98,7 @@ def new_run(tmp_path: Path) -> Iterator[Callable[..., Any]]:
     runs: list[Any] = []
 
     def make(name: str = "run", **more: Any) -> Any:
-        run = rollbook.init("project", name, dir=tmp_path / "runs", sinks=[], keeper="inline", strict=True, **more)
+        run = rollbook.init("project", name, dir=tmp_path / "runs", sinks=[], keeper="import", strict=True, **more)
         runs.append(run)
         return run
 

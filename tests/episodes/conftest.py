@@ -16,7 +16,7 @@ class Notebook:
     """A run of which one can ask what it was told, and what stands in its book. Its verbs are the run's own."""
 
     def __init__(self, root: Path) -> None:
-        self.run = rollbook.init("p", "r", dir=root, sinks=[], keeper="inline", rules=())
+        self.run = rollbook.init("p", "r", dir=root, sinks=[], keeper="import", rules=())
         self.messages: dict[str, str] = {}
         self.run.internals.writer.bill._deliver = self.messages.setdefault
         self.logged: list[dict[str, Any]] = []

@@ -41,7 +41,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("exports") / "runs"
     for algo in ("ppo", "dqn"):
         for seed in range(3):
-            run = rollbook.init("study", algo, config={"algo": algo}, seed=seed, dir=root, sinks=[], keeper="inline")
+            run = rollbook.init("study", algo, config={"algo": algo}, seed=seed, dir=root, sinks=[], keeper="import")
             for n in range(4):
                 returns = [10.0 * n + seed, 10.0 * n + seed + 4.0]
                 for number, value in enumerate(returns):
@@ -51,7 +51,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
                     {"test/return": sum(returns) / 2 + (5.0 if algo == "ppo" else 0.0) * (n == 3)}, env_step=100 * n
                 )
             run.finish()
-    run = rollbook.init("arm", "reach", seed=7, config={"lr": 0.1}, dir=root, sinks=[], keeper="inline")
+    run = rollbook.init("arm", "reach", seed=7, config={"lr": 0.1}, dir=root, sinks=[], keeper="import")
     env = RecordEpisodes(Camera(), run.scope("train"), steps=True)
     for episode in range(2):
         env.reset(seed=episode)

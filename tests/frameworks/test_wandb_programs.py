@@ -16,11 +16,25 @@ import rollbook
 from rollbook.ground.clocks import STANDARD
 from wandb_files import history
 
-GROUPS = ("loops", "puffer", "trl", "loggers")
+GROUPS = ("loops", "puffer", "trl", "loggers", "cleanrl")
 
 HERE = Path(__file__).resolve().parent
 GROUP = os.environ.get("ROLLBOOK_FRAMEWORK_GROUP", "")
 PROGRAMS = {"loops": ("skrl", "rl_games"), "puffer": ("pufferlib",), "trl": ("trl",), "loggers": ("lightning",)}
+CLEANRL = Path(os.environ.get("ROLLBOOK_UPSTREAM", "")) / "cleanrl"
+DISCRETE = "--total-timesteps 2000 --learning-starts 200 --buffer-size 2000"
+CONTINUOUS = "--env-id Pendulum-v1 --total-timesteps 1200 --learning-starts 300"
+FILES = {
+    "ppo": "--total-timesteps 4096",
+    "ppo_continuous_action": "--env-id Pendulum-v1 --total-timesteps 4096",
+    "rpo_continuous_action": "--env-id Pendulum-v1 --total-timesteps 4096",
+    "dqn": DISCRETE,
+    "c51": DISCRETE,
+    "ddpg_continuous_action": CONTINUOUS,
+    "td3_continuous_action": CONTINUOUS,
+    "sac_continuous_action": CONTINUOUS,
+}
+"""Single files of CleanRL, and what makes their trainings short."""
 MEASURED = (
     "performance/",
     "profiling/",
@@ -74,15 +88,31 @@ def single(number: float) -> str:
 @pytest.mark.core
 @pytest.mark.parametrize("name", PROGRAMS.get(GROUP, ()))
 def test_every_number_of_wandbs_own_file_is_in_the_book(name: str, own_place: Path) -> None:
-    env = {**os.environ, "WANDB_MODE": "offline", "WANDB_SILENT": "true", "ROLLBOOK_DIR": str(own_place / "books")}
+    assert_equal(name, [str(HERE / "wandb_programs.py"), name], own_place)
+
+
+@pytest.mark.core
+@pytest.mark.parametrize("name", FILES if GROUP == "cleanrl" else ())
+def test_every_number_that_a_file_of_cleanrl_gives_wandb_is_in_the_book(
+    name: str, own_place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(CLEANRL), os.environ.get("PYTHONPATH", "")]))
+    assert_equal(name, [str(CLEANRL / "cleanrl" / f"{name}.py"), "--track", *FILES[name].split()], own_place)
+
+
+def assert_equal(name: str, program: list[str], place: Path) -> None:
+    """Run a program with wandb, then with rollbook in its place, and compare every number."""
+    env = {**os.environ, "WANDB_MODE": "offline", "WANDB_SILENT": "true", "ROLLBOOK_DIR": str(place / "books")}
     env["TORCH_COMPILE_DISABLE"] = "1"
-    program = [str(HERE / "wandb_programs.py"), name]
-    for place, command in (("theirs", program), ("ours", ["-m", "rollbook", "run", *program, "--wandb", "replace"])):
-        (own_place / place).mkdir()
-        subprocess.run([sys.executable, *command], cwd=own_place / place, env=env, check=True, timeout=400)
-    assert not (own_place / "ours" / "wandb").exists()
-    (book,) = rollbook.open(own_place / "books")
-    assert compared(name, own_place / "theirs", book) >= 20
+    ours = ["-m", "rollbook", "run", "--wandb", "replace", *program]
+    for folder, command in (("theirs", program), ("ours", ours)):
+        (place / folder).mkdir()
+        subprocess.run([sys.executable, *command], cwd=place / folder, env=env, check=True, timeout=400)
+    assert not (place / "ours" / "wandb").exists()
+    (book,) = rollbook.open(place / "books")
+    count = compared(name, place / "theirs", book)
+    print(f"{name}: {count} numbers equal")
+    assert count >= 20
     assert book.status == "finished"
     assert book.problems() == []
 

@@ -26,16 +26,16 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("words") / "runs"
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("ROLLBOOK_RUN_ID", raising=False)
-        with rollbook.init("p", "old", dir=root, sinks=[], keeper="inline", run_id="aaaaaaaa", config={"lr": 1}) as run:
+        with rollbook.init("p", "old", dir=root, sinks=[], keeper="import", run_id="aaaaaaaa", config={"lr": 1}) as run:
             for step in range(3):
                 with run.timer("collect"):
                     run.log({"train/return": float(step)}, env_step=step)
             run.log_episode(return_=3.0, length=3, env_step=2)
             run.log_samples(["a", "b"], reward=[0.2, 0.9])
             run.save_checkpoint({"w": 1}, score=1.0)
-        with rollbook.init("p", "new", dir=root, sinks=[], keeper="inline", run_id="bbbbbbbb", config={"lr": 2}) as run:
+        with rollbook.init("p", "new", dir=root, sinks=[], keeper="import", run_id="bbbbbbbb", config={"lr": 2}) as run:
             run.log({"loss": 1.0}, env_step=1)
-        rollbook.init("q", "bare", dir=root, sinks=[], keeper="inline", run_id="cccccccc").finish()
+        rollbook.init("q", "bare", dir=root, sinks=[], keeper="import", run_id="cccccccc").finish()
     return root
 
 
@@ -167,7 +167,7 @@ def test_the_page_of_a_folder_shows_runs_that_begin_later_however_the_folder_is_
 
     monkeypatch.chdir(tmp_path)
     for project in ("a", "b"):
-        rollbook.init(project, "ppo", dir=tmp_path / "elsewhere", sinks=[], keeper="inline").finish()
+        rollbook.init(project, "ppo", dir=tmp_path / "elsewhere", sinks=[], keeper="import").finish()
     for word in ("elsewhere", "./elsewhere", str(tmp_path / "elsewhere")):
         assert _places_of(word, "runs") == [str(tmp_path / "elsewhere")], word
 
@@ -195,7 +195,7 @@ def test_a_word_of_no_run_is_an_error_that_names_the_nearest(here: Path) -> None
 def test_a_run_that_its_owner_called_last_is_that_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ROLLBOOK_RUN_ID", raising=False)
     for name in ("last", "newer"):
-        rollbook.init("p", name, dir=tmp_path, sinks=[], keeper="inline").finish()
+        rollbook.init("p", name, dir=tmp_path, sinks=[], keeper="import").finish()
     from rollbook.cli.find import find_book, find_runs
 
     assert find_book("last", str(tmp_path)).name == "last"
@@ -286,7 +286,7 @@ def test_an_option_for_metrics_is_answered_with_the_one_that_the_command_has() -
 
 def test_runs_of_several_names_are_not_drawn_as_seeds_of_one(tmp_path: Path) -> None:
     for project, name in (("p", "ppo"), ("p", "dqn"), ("q", "dqn")):
-        with rollbook.init(project, name, dir=tmp_path, sinks=[], keeper="inline") as run:
+        with rollbook.init(project, name, dir=tmp_path, sinks=[], keeper="import") as run:
             run.log({"train/return": 1.0}, env_step=1)
     drawn = {
         runs: call("plot", runs, "--dir", str(tmp_path), "--key", "train/return").stdout for runs in ("p", "p/dqn")

@@ -29,7 +29,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("ROLLBOOK_RUN_ID", raising=False)
         for seed, status in enumerate(("finished", "killed", "finished")):
-            run = rollbook.init("p", "n", seed=seed, dir=root, sinks=[], keeper="inline", config={"lr": 0.1 * seed})
+            run = rollbook.init("p", "n", seed=seed, dir=root, sinks=[], keeper="import", config={"lr": 0.1 * seed})
             for i in range(30):
                 run.log({"train/return": float(i), "evil\x1b[2J": 1.0}, env_step=i)
                 with run.timer("update"):
@@ -96,7 +96,7 @@ def test_tail_prints_the_last_rows(rb: Any) -> None:
 
 def test_tail_f_goes_on_until_the_run_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ROLLBOOK_RUN_ID", raising=False)
-    run = rollbook.init("p", "live", dir=tmp_path, sinks=[], keeper="inline")
+    run = rollbook.init("p", "live", dir=tmp_path, sinks=[], keeper="import")
     for i in range(5):
         run.log({"x": float(i)}, env_step=i)
     arguments = [sys.executable, "-m", "rollbook", "tail", "-f", "last", "-n", "2", "--keys", "^x$", "--json"]
@@ -253,7 +253,7 @@ def test_show_fits_the_terminal_and_says_where_it_cuts(
 ) -> None:
     config = {f"a_setting_with_a_name_{i}": "word " * i for i in range(30)}
     with rollbook.init(
-        "p", "wide", dir=tmp_path, sinks=[], keeper="inline", config={**config, "net": {"deep": 3}}
+        "p", "wide", dir=tmp_path, sinks=[], keeper="import", config={**config, "net": {"deep": 3}}
     ) as run:
         run.log({"train/return": 1.0}, env_step=1)
         for stage in ("collect", "update"):

@@ -54,7 +54,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-@pytest.fixture(scope="module", params=["live", "sealed", "merged"])
+@pytest.fixture(scope="module", params=["live", pytest.param("sealed", marks=pytest.mark.long), "merged"])
 def runs(request: pytest.FixtureRequest, killed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp(request.param)
     shutil.copytree(killed, root, dirs_exist_ok=True)

@@ -14,7 +14,7 @@ from unkept import nothing_is_kept
 
 @pytest.fixture
 def run(tmp_path: Path) -> Iterator[Any]:
-    run = rollbook.init("p", "r", dir=tmp_path, sinks=[], keeper="inline", rules=())
+    run = rollbook.init("p", "r", dir=tmp_path, sinks=[], keeper="import", rules=())
     yield run
     with nothing_is_kept():
         run.finish()

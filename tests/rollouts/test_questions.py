@@ -26,7 +26,7 @@ PAGE = Path(__file__).parents[2] / "dashboard" / "src" / "pages" / "rollouts"
 def book(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """Four rollouts of two prompts: one is hacked, one fails by its tool, one is dropped, one is lost."""
     folder = tmp_path_factory.mktemp("runs")
-    with rollbook.init("p", "r", dir=folder, sinks=[], keeper="inline", rules=()) as run:
+    with rollbook.init("p", "r", dir=folder, sinks=[], keeper="import", rules=()) as run:
         ids = []
         for task, reward, version in (("easy", 1.0, 0), ("easy", 0.0, 1), ("hard", 0.0, 1), ("hard", 0.0, 1)):
             with run.rollouts.begin(task=task, group=f"{task}-{version}", policy_version=version) as rollout:
@@ -49,7 +49,7 @@ def _first(book: Any, question: str, **more: Any) -> dict[str, Any]:
 
 def test_a_group_taught_nothing_if_no_rollout_of_it_moved_the_policy(tmp_path: Path) -> None:
     """One of a group that was dropped says nothing about the others; and names may return with another task."""
-    with rollbook.init("p", "r", dir=tmp_path, sinks=[], keeper="inline", rules=()) as run:
+    with rollbook.init("p", "r", dir=tmp_path, sinks=[], keeper="import", rules=()) as run:
         ids = {}
         for name, task in (("taught", "t"), ("equal", "t"), ("dropped", "t"), ("in flight", "t"), ("taught", "u")):
             ids[name, task] = run.rollouts.log_many(
@@ -103,7 +103,7 @@ def test_the_worst_tokens_are_found_whatever_was_reported_of_each_use(others: bo
     """Each rollout is used twice: of each use the trainer reports the gap, nothing or NaN; one of them is larger."""
     kinds: list[Any] = [lambda gap: gap, lambda gap: None, lambda gap: math.nan]
     cases = list(itertools.product(kinds, kinds, (0, 1)))
-    with rollbook.init("p", "r", dir=tmp_path, sinks=[], keeper="inline", rules=()) as run:
+    with rollbook.init("p", "r", dir=tmp_path, sinks=[], keeper="import", rules=()) as run:
         talks = [
             [{"role": "assistant", "content": "a", "tokens": [n, 99], "logprobs": [-1.0, -1.0]}] for n in range(50)
         ]
@@ -122,7 +122,7 @@ def test_the_worst_tokens_are_found_whatever_was_reported_of_each_use(others: bo
 
 
 def test_words_of_hacked_answers_come_first(tmp_path: Path) -> None:
-    with rollbook.init("p", "r", dir=tmp_path, sinks=[], keeper="inline", rules=()) as run:
+    with rollbook.init("p", "r", dir=tmp_path, sinks=[], keeper="import", rules=()) as run:
         texts = [f"answer {n} " + ("pytest.skip" if n >= 36 else "fixed") for n in range(40)]
         ids = run.rollouts.log_many(prompts=["q"] * 40, completions=texts, reward=[float(n) for n in range(40)])
         run.rollouts.trained(ids, advantage=[float(n) for n in range(40)], gradient_step=1)
@@ -152,7 +152,7 @@ def test_an_unknown_question_and_a_history_of_nothing_say_what_there_is(book: An
 
 @pytest.mark.parametrize("question", RolloutQueries.QUESTIONS)
 def test_an_empty_answer_says_why_and_every_answer_fits_the_terminal(question: str, book: Any, tmp_path: Path) -> None:
-    with rollbook.init("p", "bare", dir=tmp_path, sinks=[], keeper="inline", rules=()) as run:
+    with rollbook.init("p", "bare", dir=tmp_path, sinks=[], keeper="import", rules=()) as run:
         ids = run.rollouts.log_many(prompts=["a long question " * 20] * 2, completions=["4", "5"], reward=[1.0, 0.0])
         run.rollouts.trained(ids, advantage=[1.0, -1.0], gradient_step=1)
     for path, one in ((book.path, book.rollouts()["rollout_id"][0].as_py()), (run.folder, ids[0])):

@@ -26,7 +26,7 @@ ZERO, USED, LATE, FAILED = "zero std", "used", "late", "failed"
 def book(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """Three groups of two of one task over three versions, one of another task; an agent whose tool breaks."""
     root = tmp_path_factory.mktemp("rollouts")
-    run = rollbook.init("p", "r", dir=root, sinks=[], keeper="inline", rules=(), strict=True)
+    run = rollbook.init("p", "r", dir=root, sinks=[], keeper="import", rules=(), strict=True)
     for version, (rewards, words) in enumerate([((0, 0), "no no"), ((0, 1), "no yes"), ((1, 1), "yes yes")]):
         ids = run.rollouts.log_many(
             prompts=["2 + 2?"] * 2,
@@ -84,7 +84,7 @@ def test_rollouts_are_chosen_ordered_and_counted_by_what_became_of_them(book: An
 
 
 def test_lists_of_the_trainer_of_another_length_are_problems_of_the_book(tmp_path: Path) -> None:
-    with rollbook.init("p", "r", dir=tmp_path, sinks=[], keeper="inline", rules=()) as run:
+    with rollbook.init("p", "r", dir=tmp_path, sinks=[], keeper="import", rules=()) as run:
         ids = run.rollouts.log_many(prompts=["p"] * 3, completions=["a b"] * 3, tokens=[[5, 6]] * 3, rewards=[0, 1, 1])
         assert run.book.problems() == []
         lists = [np.array([-1.0] * k, np.float32) for k in (2, 3, 5)]
@@ -98,7 +98,7 @@ def test_lists_of_the_trainer_of_another_length_are_problems_of_the_book(tmp_pat
 
 
 def test_samples_and_rollouts_are_read_together(book: Any, tmp_path: Path) -> None:
-    with rollbook.init("p", "both", dir=tmp_path, sinks=[], keeper="inline", rules=()) as run:
+    with rollbook.init("p", "both", dir=tmp_path, sinks=[], keeper="import", rules=()) as run:
         run.log_samples(["C", "CC"], rewards={"valid": [0.5, 1.0]}, group=[0, 0], source="live", policy_version=1)
         run.rollouts.log_many(prompts=["2?"], completions=["two"], rewards={"valid": [0.75]}, policy_version=2)
         live = run.book.completions(order_by="reward desc").to_pylist()
@@ -283,7 +283,7 @@ def test_many_runs_answer_together_and_no_fate_goes_to_another_run(book: Any) ->
 
 
 def test_a_run_without_rollouts_has_none_and_every_column(tmp_path: Path) -> None:
-    run = rollbook.init("p", "r", dir=tmp_path, sinks=[], keeper="inline", rules=())
+    run = rollbook.init("p", "r", dir=tmp_path, sinks=[], keeper="import", rules=())
     assert run.book.rollouts().num_rows == 0
     assert {"rollout_id", "reward", "used", "reason", "staleness", "gradient_step", "policy_version"} <= set(
         run.book.rollouts("staleness > 4 and used", "advantage").column_names
@@ -298,7 +298,7 @@ def test_a_run_without_rollouts_has_none_and_every_column(tmp_path: Path) -> Non
 
 
 def test_fates_that_a_rewind_abandoned_do_not_count(tmp_path: Path) -> None:
-    run = rollbook.init("p", "r", dir=tmp_path, sinks=[], keeper="inline", rules=())
+    run = rollbook.init("p", "r", dir=tmp_path, sinks=[], keeper="import", rules=())
     run.log({"loss": 1.0}, env_step=1)
     (name,) = run.rollouts.log_many(completions=["a"])
     run.log({"loss": 1.0}, env_step=2)
@@ -312,7 +312,7 @@ def test_fates_that_a_rewind_abandoned_do_not_count(tmp_path: Path) -> None:
 
 def test_what_is_known_at_once_stands_beside_what_is_known_later(tmp_path: Path) -> None:
     """A column of a fate that the rollout brought itself is shown until a fate has another value."""
-    run = rollbook.init("p", "r", dir=tmp_path, sinks=[], keeper="inline", rules=())
+    run = rollbook.init("p", "r", dir=tmp_path, sinks=[], keeper="import", rules=())
     ids = run.rollouts.log_many(completions=["a", "b"], advantage=[0.5, 0.25], staleness=[2, 3])
     run.rollouts.trained(ids[:1], advantage=[1.0])
     table = run.book.rollouts()
@@ -323,7 +323,7 @@ def test_what_is_known_at_once_stands_beside_what_is_known_later(tmp_path: Path)
 
 def test_a_use_that_two_processes_report_counts_once(tmp_path: Path) -> None:
     """A trainer that was killed reports again what it may have reported; every row stays in the table."""
-    run = rollbook.init("p", "r", dir=tmp_path, sinks=[], keeper="inline", rules=())
+    run = rollbook.init("p", "r", dir=tmp_path, sinks=[], keeper="import", rules=())
     ids = run.rollouts.log_many(completions=["a", "b"], reward=[0.0, 1.0], group="g", policy_version=0)
     run.rollouts.trained(ids, clipped=[0.5, 1.0], gradient_step=1, epoch=0)
     again = type(run.rollouts)(run.run)  # what another process has

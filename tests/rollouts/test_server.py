@@ -165,7 +165,7 @@ def test_late_numbers_of_the_trainer_stand_beside_the_turns_that_they_are_about(
     import rollbook
     import rollbook.errors
 
-    with rollbook.init("p", "r", dir=tmp_path, sinks=[], keeper="inline", rules=()) as run:
+    with rollbook.init("p", "r", dir=tmp_path, sinks=[], keeper="import", rules=()) as run:
         talk = [
             {"role": "user", "content": "?"},
             {"role": "assistant", "content": "a b", "tokens": [1, 2], "logprobs": [-1.0, -2.0]},
@@ -190,7 +190,7 @@ def test_late_numbers_of_the_trainer_stand_beside_the_turns_that_they_are_about(
 
 
 def test_prompts_are_listed_by_how_often_they_are_solved(tmp_path: Path) -> None:
-    with rollbook.init("p", "r", dir=tmp_path, sinks=[], keeper="inline", rules=()) as run:
+    with rollbook.init("p", "r", dir=tmp_path, sinks=[], keeper="import", rules=()) as run:
         for step in range(10):
             long = f"system: {'Be careful. ' * 99}\nuser: late"
             named = {"prompts": [HOSTILE, HOSTILE, long, "easy"], "completions": ["a"] * 4, "gradient_step": step}
@@ -222,7 +222,7 @@ def test_prompts_are_listed_by_how_often_they_are_solved(tmp_path: Path) -> None
 def test_two_runs_are_compared_on_the_prompts_that_both_have(tmp_path: Path) -> None:
     ids = []
     for rewards in ([0.0, 1.0, 0.0, 0.0], [1.0, 1.0, 0.0, 0.0]):
-        with rollbook.init("p", "r", dir=tmp_path, sinks=[], keeper="inline", rules=()) as run:
+        with rollbook.init("p", "r", dir=tmp_path, sinks=[], keeper="import", rules=()) as run:
             more = ["alone"] if not ids else []
             prompts = [HOSTILE, HOSTILE, "same", "same", *more]
             run.rollouts.log_many(

@@ -21,7 +21,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for algo in ("ppo", "dqn", "sac"):
         for seed in (1, 2):
             with rollbook.init(
-                "cartpole", algo, seed=seed, config={"algo": algo}, dir=folder, sinks=[], keeper="inline"
+                "cartpole", algo, seed=seed, config={"algo": algo}, dir=folder, sinks=[], keeper="import"
             ) as run:
                 for step in range(20):
                     run.log({"train/return": float(step * seed)}, env_step=step)

@@ -130,7 +130,7 @@ def test_evidence_is_fair_for_arms_of_any_shape_that_win_as_often_as_they_lose()
 
 def run(root: Path, algo: str, seed: int | None, value: float, project: str = "study", **config: Any) -> str:
     asked = {"algo": algo, **config}
-    with rollbook.init(project, algo, dir=root, seed=seed, config=asked, sinks=[], keeper="inline") as opened:
+    with rollbook.init(project, algo, dir=root, seed=seed, config=asked, sinks=[], keeper="import") as opened:
         opened.log_many({"test/return": np.array([0.0, value])}, env_step=[0, 100])
     return opened.folder
 

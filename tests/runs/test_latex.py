@@ -37,7 +37,7 @@ def test_a_name_cannot_become_a_command() -> None:
 
 def test_the_command_prints_it_alone(tmp_path: Path) -> None:
     for seed in range(5):
-        with rollbook.init("p", "a", seed=seed, dir=tmp_path, sinks=[], keeper="inline") as run:
+        with rollbook.init("p", "a", seed=seed, dir=tmp_path, sinks=[], keeper="import") as run:
             run.log({"test/return": float(seed)}, env_step=1)
     done = CliRunner().invoke(app, ["compare", "--dir", str(tmp_path), "-m", "test/return", "--by", "name", "--latex"])
     assert done.exit_code == 0, done.output

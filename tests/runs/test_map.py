@@ -23,7 +23,7 @@ from waiting import PATIENCE, pause, until
 def runs(tmp_path_factory: pytest.TempPathFactory) -> RunSet:
     root = tmp_path_factory.mktemp("runs")
     for seed in range(4):
-        with rollbook.init("p", "n", seed=seed, dir=root, sinks=[], keeper="inline") as run:
+        with rollbook.init("p", "n", seed=seed, dir=root, sinks=[], keeper="import") as run:
             run.log({"loss": float(seed)}, env_step=1)
     return rollbook.open(root)  # type: ignore[return-value]
 
@@ -65,6 +65,7 @@ def test_a_run_whose_function_raises_is_tried_again_and_named(runs: RunSet) -> N
     assert repr(answers) == "<Answers of 3 of 4 runs, 1 failed>"
 
 
+@pytest.mark.long
 def test_a_process_that_dies_costs_one_more_try_and_no_other_run_its_answer(runs: RunSet, tmp_path: Path) -> None:
     answers = runs.map(functools.partial(dies, str(tmp_path)), on="processes", workers=2, retries=1)
     assert sorted(answers.values) == [0, 1, 3]

@@ -26,7 +26,7 @@ def learn(
     """A run whose return rises to 10 (+ better), with noise that depends on the seed."""
     rng = np.random.default_rng([seed, len(algorithm)])
     with rollbook.init("study", algorithm, dir=root, seed=seed, config={"algo": algorithm, "lr": 0.1 * (1 + seed % 2)},
-                       sinks=[], keeper="inline", tags=["paper"]) as run:  # fmt: skip
+                       sinks=[], keeper="import", tags=["paper"]) as run:  # fmt: skip
         for n in range(steps):
             value = 10 * n / STEPS + better + rng.normal()
             run.log({"test/return": value, "loss": 1 / (n + 1)}, env_step=100 * n)
@@ -214,7 +214,7 @@ def test_curves_are_the_same_bytes_on_any_number_of_threads(
 
 def test_a_batch_is_what_each_key_alone_is(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
-    with rollbook.init("study", "many", dir=tmp_path, sinks=[], keeper="inline") as run:
+    with rollbook.init("study", "many", dir=tmp_path, sinks=[], keeper="import") as run:
         odd = rng.normal(size=500)
         odd[7] = np.inf
         run.log_many({"a": rng.normal(size=500), "b": odd, "c": np.arange(500)}, env_step=np.arange(500) * 3)
@@ -235,7 +235,7 @@ def test_a_batch_is_what_each_key_alone_is(tmp_path: Path) -> None:
 
 
 def test_a_series_of_sealed_rows_is_what_its_table_says(tmp_path: Path) -> None:
-    with rollbook.init("study", "steps", dir=tmp_path, sinks=[], keeper="inline") as run:
+    with rollbook.init("study", "steps", dir=tmp_path, sinks=[], keeper="import") as run:
         run.log_many({"loss": np.arange(100.0)}, env_step=np.arange(100) * 10)
         run.log_many({"loss": [7.0, 8.0]}, env_step=[990, 1000])  # 990 twice: the later row stands behind
         run.log_many({"other": [1.0]}, gradient_step=[3])
@@ -255,7 +255,7 @@ def several_tasks(root: Path, seeds: int) -> rollbook.RunSet:
         for seed in range(seeds):
             noise = np.random.default_rng([seed, scale]).normal(size=30) / 9
             with rollbook.init(
-                "tasks", "ppo", dir=root, seed=seed, config={"env": task}, sinks=[], keeper="inline"
+                "tasks", "ppo", dir=root, seed=seed, config={"env": task}, sinks=[], keeper="import"
             ) as run:
                 run.log_many({"test/return": scale * (np.arange(30) / 30 + noise)}, env_step=np.arange(30))
     return rollbook.open(root)
@@ -419,7 +419,7 @@ def test_a_field_that_only_one_run_nests_deeper_is_a_field() -> None:
 
 
 def written(folder: Path, name: str, x: list[int], values: list[float], **more: object) -> None:
-    with rollbook.init("scores", name, dir=folder, sinks=[], keeper="inline", rules=(), **more) as run:  # type: ignore[arg-type]
+    with rollbook.init("scores", name, dir=folder, sinks=[], keeper="import", rules=(), **more) as run:  # type: ignore[arg-type]
         for step, value in zip(x, values, strict=True):
             run.log({"test/return": value, "loss": -value}, env_step=step)
 

@@ -40,7 +40,7 @@ def test_of_runs_the_spread_of_their_seeds_is_taken(tmp_path: Path) -> None:
     for algo, values in scores.items():
         for seed, value in enumerate(values):
             with rollbook.init(
-                "p", algo, seed=seed, config={"algo": algo}, dir=tmp_path, sinks=[], keeper="inline"
+                "p", algo, seed=seed, config={"algo": algo}, dir=tmp_path, sinks=[], keeper="import"
             ) as r:
                 r.log({"test/return": value}, env_step=1)
     found = asked("--dir", str(tmp_path), "--metric", "test/return", "--by", "config.algo", "--difference", "2")

@@ -29,7 +29,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
         patch.delenv("ROLLBOOK_RUN_ID", raising=False)
         for algo in ("ppo", "dqn"):
             for seed in range(3):
-                with rollbook.init("cartpole", f"{algo}-{seed}", dir=root, sinks=[], keeper="inline", seed=seed,
+                with rollbook.init("cartpole", f"{algo}-{seed}", dir=root, sinks=[], keeper="import", seed=seed,
                                    config={"algo": algo, "lr": 0.1}) as run:  # fmt: skip
                     for step in range(200):
                         peak = 1000.0 if step == 77 else 0.0
@@ -37,7 +37,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
                     run.log_episode(return_=3.0, length=3, env_step=10)
                     row = {"rule": "kl", "level": "warn", "message": algo, "evidence": "{}", "source": "", "key": ""}
                     run.record("alerts", row, env_step=5)
-        with rollbook.init("odd", HOSTILE[:80], dir=root, sinks=[], keeper="inline", notes=HOSTILE,
+        with rollbook.init("odd", HOSTILE[:80], dir=root, sinks=[], keeper="import", notes=HOSTILE,
                            config={"text": HOSTILE, "nested": {"a": [HOSTILE] * 50}}) as run:  # fmt: skip
             for n in range(60):
                 run.log({f"key{n}/{HOSTILE[:100]}": float("nan")}, env_step=n)
@@ -145,7 +145,7 @@ def test_what_cannot_be_answered_is_an_error_in_words(name: str, arguments: dict
 
 
 def test_a_wait_ends_with_the_time_that_a_server_gives_it(tmp_path: Path) -> None:
-    with rollbook.init("p", "live", dir=tmp_path, sinks=[], keeper="inline"):
+    with rollbook.init("p", "live", dir=tmp_path, sinks=[], keeper="import"):
         waited = strict(AgentTools(tmp_path, longest_wait=0.0).wait("live", "seed = 9", timeout=300.0))
     assert (waited["outcome"], waited["status"]) == ("timeout", "running")
 

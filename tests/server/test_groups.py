@@ -78,7 +78,7 @@ def test_the_rows_of_a_group_are_read_once_and_again_of_the_run_that_has_more(
         assert len(asked) == 3
         folder = tmp_path / "cartpole" / asked[0][0]
         with rollbook.init("cartpole", "ppo", dir=tmp_path, run_id=folder.name.rpartition("-")[2], resume="must",
-                           sinks=[], keeper="inline") as run:  # fmt: skip
+                           sinks=[], keeper="import") as run:  # fmt: skip
             run.log({"train/return": 1e6}, env_step=60)
         (_, arrays), _ = curves(client, **ask)
     assert np.nanmax(arrays["max"]) > 9e5
@@ -229,7 +229,7 @@ def test_a_run_that_did_not_finish_counts_as_the_floor_or_is_named_as_left_out(
     floor: float | None, crashed: bool, tmp_path: Path
 ) -> None:
     for seed in (0, 1):
-        run = rollbook.init("p", "ppo", seed=seed, dir=tmp_path, sinks=[], keeper="inline", rules=())
+        run = rollbook.init("p", "ppo", seed=seed, dir=tmp_path, sinks=[], keeper="import", rules=())
         run.log({"train/return": 5.0}, env_step=1)
         run.finish("crashed" if crashed and seed else "finished")
     with client_of(tmp_path) as client:

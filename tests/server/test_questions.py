@@ -37,7 +37,7 @@ def tools(tmp_path_factory: pytest.TempPathFactory) -> AgentTools:
                 except RuntimeError:
                     pass
         with rollbook.init(
-            "sums", "grpo", dir=root, sinks=[], keeper="inline", config={"model": "tiny", "lr": 1e-6}
+            "sums", "grpo", dir=root, sinks=[], keeper="import", config={"model": "tiny", "lr": 1e-6}
         ) as run:
             for step in range(4):
                 run.log_samples(
@@ -50,7 +50,7 @@ def tools(tmp_path_factory: pytest.TempPathFactory) -> AgentTools:
 def cartpole(root: Path, algo: str, seed: int, slope: float) -> None:
     config = {"algo": algo, "lr": 3e-4 if algo == "ppo" else 1e-3, "env": "CartPole-v1"}
     with rollbook.init(
-        "cartpole", algo, seed=seed, dir=root, sinks=[], keeper="inline", config=config, rules=()
+        "cartpole", algo, seed=seed, dir=root, sinks=[], keeper="import", config=config, rules=()
     ) as run:
         for step in range(0, 1000, 10):
             with run.timer("collect" if step % 20 else "update"):

@@ -111,11 +111,11 @@ def test_what_runs_have_in_common_travels_once() -> None:
 
 def test_what_a_rewind_abandoned_is_a_ghost(tmp_path: Path) -> None:
 
-    with rollbook.init("p", "r", dir=tmp_path, sinks=[], keeper="inline") as run:
+    with rollbook.init("p", "r", dir=tmp_path, sinks=[], keeper="import") as run:
         for step in range(100):
             run.log({"v": step}, env_step=step)
         identity = run.id
-    with rollbook.init("p", "r", dir=tmp_path, sinks=[], keeper="inline", run_id=identity, resume="must") as run:
+    with rollbook.init("p", "r", dir=tmp_path, sinks=[], keeper="import", run_id=identity, resume="must") as run:
         run.rewind(env_step=59)
         for step in range(60, 80):
             run.log({"v": -step}, env_step=step)

@@ -52,7 +52,7 @@ def test_seeds_of_one_configuration_fold_into_one_row(client: TestClient) -> Non
 
 def test_runs_of_a_group_that_they_were_given_fold_whatever_their_names_are(tmp_path: Path) -> None:
     for name, group in (("brisk-sun-1", "old"), ("calm-sea-2", "old"), ("new", None), ("new", None)):
-        rollbook.init("study", name, group=group, dir=tmp_path, sinks=[], keeper="inline").finish()
+        rollbook.init("study", name, group=group, dir=tmp_path, sinks=[], keeper="import").finish()
     with client_of(tmp_path) as client:
         rows = table(client, group_by=["auto"])["rows"]
     assert {row["name"]: len(row["runs"]) for row in rows} == {"old": 2, "new": 2}
@@ -83,7 +83,7 @@ def test_a_group_keeps_its_id_whatever_other_runs_come(tmp_path: Path, config: d
             record(tmp_path, "ppo", seed, lr, rows=3)
     with client_of(tmp_path) as client:
         before = {row["id"]: set(row["runs"]) for row in table(client, group_by=["auto"])["rows"]}
-        rollbook.init("cartpole", "ppo", config=config, dir=tmp_path, sinks=[], keeper="inline").finish()
+        rollbook.init("cartpole", "ppo", config=config, dir=tmp_path, sinks=[], keeper="import").finish()
         waiting.until(lambda: table(client)["total"] == 5, "the new run is noticed")
         after = {row["id"]: set(row.get("runs", ())) for row in table(client, group_by=["auto"])["rows"]}
     assert {name: members & after[name] for name, members in before.items()} == before
@@ -255,12 +255,12 @@ def test_a_run_with_damaged_parts_says_so_in_its_row_and_in_its_groups(tmp_path:
 
 def test_a_page_finds_the_newest_run_that_has_something_to_show_however_old(tmp_path: Path) -> None:
     for number in range(12):
-        with rollbook.init("p", f"n{number}", dir=tmp_path, sinks=[], keeper="inline") as run:
+        with rollbook.init("p", f"n{number}", dir=tmp_path, sinks=[], keeper="import") as run:
             run.log({"train/return": 1.0}, env_step=1)
             if number in (0, 1):
                 run.log_samples(["what?"], ["that"], reward=[1.0])
     with (
-        rollbook.init("p", "live", dir=tmp_path, sinks=[], keeper="inline") as live,
+        rollbook.init("p", "live", dir=tmp_path, sinks=[], keeper="import") as live,
         client_of(tmp_path) as client,
     ):
 

@@ -74,7 +74,7 @@ def test_live_rows_and_sealed_rows_of_odd_names_are_the_same(keys: list[str], fi
 
 
 def test_a_key_and_its_namesake_under_value_are_read_while_the_run_is_alive(tmp_path: Path) -> None:
-    with rollbook.init("p", "r", dir=str(tmp_path), sinks=[], keeper="inline") as run:
+    with rollbook.init("p", "r", dir=str(tmp_path), sinks=[], keeper="import") as run:
         for step in range(50):
             run.log({"loss": 1.0, "value/loss": 2.0}, env_step=step)
         table = Book(run.folder).metrics()
@@ -85,7 +85,7 @@ def test_a_key_and_its_namesake_under_value_are_read_while_the_run_is_alive(tmp_
 
 
 def test_a_key_with_a_lone_surrogate_does_not_keep_other_keys_from_being_read(tmp_path: Path) -> None:
-    with rollbook.init("p", "r", dir=str(tmp_path), sinks=[], keeper="inline") as run:
+    with rollbook.init("p", "r", dir=str(tmp_path), sinks=[], keeper="import") as run:
         for _ in range(20):
             run.log({"ok": 1.0, "bad\ud800": 2.0})
         book = Book(run.folder)
@@ -97,7 +97,7 @@ def test_a_key_with_a_lone_surrogate_does_not_keep_other_keys_from_being_read(tm
 
 @pytest.mark.parametrize("key", ["value/epoch", "value/time"])
 def test_a_key_is_found_under_the_name_it_was_logged_with(tmp_path: Path, key: str) -> None:
-    with rollbook.init("p", "r", dir=str(tmp_path), sinks=[], keeper="inline") as run:
+    with rollbook.init("p", "r", dir=str(tmp_path), sinks=[], keeper="import") as run:
         for _ in range(20):
             run.log({key: 3.0})
     assert set(Book(run.folder).metrics([key])[key].to_pylist()) == {3.0}

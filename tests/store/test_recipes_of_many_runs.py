@@ -27,7 +27,7 @@ RECIPES = dict(
 
 
 def many_rows(root: Path) -> Path:
-    with rollbook.init("p", "many", dir=root, sinks=[], keeper="inline") as run:
+    with rollbook.init("p", "many", dir=root, sinks=[], keeper="import") as run:
         steps = np.arange(10_000)
         run.log_many({KEY: np.sqrt(steps), "other": steps * 2.0}, env_step=steps)
         for step in range(10_000, 10_020):
@@ -37,7 +37,7 @@ def many_rows(root: Path) -> Path:
 
 def odd_names(root: Path) -> Path:
     with rollbook.init(
-        "p", "odd", dir=root, sinks=[], keeper="inline", clocks=["tokens"], seed=7, config={"lr": 3e-4}
+        "p", "odd", dir=root, sinks=[], keeper="import", clocks=["tokens"], seed=7, config={"lr": 3e-4}
     ) as run:
         for step in range(1500):
             run.log({KEY: step, "time": 1.0, "run": True}, env_step=step, tokens=step)

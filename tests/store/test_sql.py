@@ -195,9 +195,9 @@ def test_a_query_over_a_damaged_part_is_answered_from_the_others_and_names_it(
     tmp_path: Path, tuned: Callable[..., None]
 ) -> None:
     scan_always(tuned)
-    with rollbook.init("p", "r", dir=tmp_path, sinks=[], rules=[], keeper="inline") as run:
+    with rollbook.init("p", "r", dir=tmp_path, sinks=[], rules=[], keeper="import") as run:
         run.record("mine", {"x": [0.5, 1.5]}, n=2, env_step=1)
-    with rollbook.init("p", "r", dir=tmp_path, sinks=[], rules=[], keeper="inline", run_id=run.id, resume="must") as on:
+    with rollbook.init("p", "r", dir=tmp_path, sinks=[], rules=[], keeper="import", run_id=run.id, resume="must") as on:
         on.record("mine", {"x": [7.0]}, n=1, env_step=2)
         (part,) = Path(run.folder).glob("data/mine/*.parquet")
         group = pq.read_metadata(part).row_group(0)

@@ -17,7 +17,7 @@ SIZE = 4
 def record_agents(folder: Path, updates: int = 8, tasks: int = 2) -> Any:
     """A finished run: in each update some groups of four rollouts; returns its id."""
     rng = np.random.default_rng(7)
-    with rollbook.init("agents", "grpo", seed=1, dir=folder, sinks=[], keeper="inline", rules=()) as run:
+    with rollbook.init("agents", "grpo", seed=1, dir=folder, sinks=[], keeper="import", rules=()) as run:
         for step in range(1, updates + 1):
             for n in range(tasks):
                 _group(run, rng, step, n, TASKS[(step + n) % len(TASKS)], step / updates)

@@ -27,7 +27,7 @@ def record(folder: Path, name: str, seed: int, lr: float, rows: int = ROWS, **mo
         config=config,
         dir=folder,
         sinks=[],
-        keeper="inline",
+        keeper="import",
         total={"env_step": rows},
         **more,
     ) as run:
@@ -48,7 +48,7 @@ def record_rich(folder: Path) -> str:
         config={"lr": 1e-6},
         dir=folder,
         sinks=["text"],
-        keeper="inline",
+        keeper="import",
         rules=(),  # its alerts are said below
     ) as run:
         noise = random.Random(1)
