@@ -483,6 +483,22 @@ def test_one_value_beyond_all_measure_is_reported_at_once(name: str, key: str) -
     assert told(name, key, [0.01, 0.9 * rule._asked_gross, 0.01, 0.01]) == []
 
 
+def test_the_second_update_may_take_as_long_as_the_first_did() -> None:
+    """CleanRL's ppo_continuous_action for 4,096 steps updates twice, each time after 2,048."""
+
+    def rows(*updates: int) -> list[dict[str, float]]:
+        return [
+            {"charts/episodic_return": 1.0 + i % 3, **({"losses/value_loss": 1.0} if i in updates else {})}
+            for i in range(10_000)
+        ]
+
+    for updates in ((2_048,), (2_048, 4_096), (2_048, 4_096, 6_144, 8_192)):
+        end = updates[-1] + 2_048
+        assert heard("never_updated", {"lr": 0.1, "num_steps": 2_048}, rows(*updates)[:end], total=end) == []
+    (alert,) = heard("never_updated", {"lr": 0.1}, rows(500), total=4_000)
+    assert alert.clocks["env_step"] == 1_501  # a quarter of the run, and twice the time to the first
+
+
 def test_updates_that_stay_away_for_three_percent_of_the_run_are_reported() -> None:
     def rows(last: int) -> list[dict[str, float]]:
         return [

@@ -28,7 +28,8 @@ _REPLAY = ("buffer_size", "replay_size", "replay_capacity", "memory_size")
 class NeverUpdated(PaceRule):
     """Episodes that go on while no update is logged: "warn".
 
-    After twice the longest gap between two updates so far and 3 % of the run. If none was ever logged and the
+    After twice the longest gap between two updates so far and 3 % of the run; after the first update, a quarter of the
+    run and twice the time that it took. If none was ever logged and the
     configuration has a learning rate (so the run should learn): 3 % of the run after the configured warm-up
     (`learning_starts`), or after the first rollout (`n_steps` times `n_envs`) and at least one more. If the
     configuration has neither: after a quarter of the run. Not while the run logs keys of unknown meaning: a loop of
@@ -67,7 +68,10 @@ class NeverUpdated(PaceRule):
     def _limit(self) -> float | None:
         if not self.memory["n"] and self._first is not None and self._total:
             return self._first
-        return super()._limit()
+        limit, last = super()._limit(), self.memory["last"]
+        if limit is not None and last > 0 and not self.memory["gap"]:  # one update so far: the next may take as long
+            limit = max(limit, last + self.times * last)
+        return limit
 
     def is_it(self, name: str) -> bool:
         """See `PaceRule`."""
