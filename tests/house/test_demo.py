@@ -132,7 +132,7 @@ def test_the_demo_solves_cartpole_and_says_what_to_do_next(command: Command, tmp
     assert last["test/return"] >= 475
     assert last["env_step"] >= CONFIG["env_steps"]
     assert "solved" in out
-    assert re.search(r"What to try next:(\n +\S*rollbook \w.*){3}", out)
+    assert re.search(r"What to try next:(\n +.*\brollbook'? \w.*){3}", out)
     assert {"collect", "update", "evaluate", "checkpoint"} <= set(book.timings().column("name").to_pylist())
     checkpoints = {row["checkpoint_id"]: row for row in book.checkpoints().to_pylist()}
     assert max(row["score"] for row in checkpoints.values()) == 500
@@ -163,7 +163,7 @@ def test_ctrl_c_leaves_a_killed_run_that_resume_finishes(command: Command, tmp_p
     assert steps == sorted(set(steps)), "the curve goes back"
     assert steps[0] == 1024
     assert steps[-1] >= reached + 2_048
-    assert re.search(r"What to try next:(\n +\S*rollbook \w.*){3}", out)
+    assert re.search(r"What to try next:(\n +.*\brollbook'? \w.*){3}", out)
     assert {"collect", "update", "evaluate", "checkpoint"} <= set(book.timings().column("name").to_pylist())
 
 
