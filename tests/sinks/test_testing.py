@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rollbook import testing
+from rollbook import health, testing
+from rollbook.formats import importers
 from rollbook.sinks import Jsonl
 from rollbook.sinks.filters import Filter
 from rollbook.testing import FILTER_CHECKS, SINK_CHECKS
@@ -164,3 +165,32 @@ def test_what_other_threads_read_and_write_is_no_work_of_the_sink(tmp_path: Path
 
     _, moved = testing.count_operations(besides)
     assert moved < 1 << 19
+
+
+SAMPLE = Path(__file__).parents[1] / "importers" / "samples" / "acme"
+CHECKS = {
+    "sink": lambda place: testing.check_sink(Jsonl, place),
+    "filter": lambda place: testing.check_filter(Filter, place),
+    "rule": lambda place: testing.check_rule(lambda: health.make("kl"), place),
+    "importer": lambda place: testing.check_importer(lambda: importers.make("acme"), SAMPLE, place),
+}
+
+
+@pytest.mark.parametrize("kind", CHECKS)
+def test_a_file_in_place_of_the_folder_is_named(kind: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ValueError, match="is a file: pass an empty folder"):
+        CHECKS[kind](tmp_path / "file")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", CHECKS)
+def test_a_missing_folder_is_made_and_one_that_was_used_is_named(kind: str, tmp_path: Path) -> None:
+    CHECKS[kind](tmp_path / "missing" / "place")
+    with pytest.raises(ValueError, match="of an earlier check: pass an empty folder"):
+        CHECKS[kind](tmp_path / "missing" / "place")
+
+
+def test_an_importer_without_its_sample_is_reported(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"there is no sample .*nowhere"):
+        testing.check_importer(lambda: importers.make("csv"), tmp_path / "nowhere", tmp_path)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from rollbook.protocols import Row, RunInfo, Sink
-from rollbook.testing.rows import fill, final, saved, some_run, training_rows
+from rollbook.testing.rows import fill, final, folder_of_check, saved, some_run, training_rows
 
 MakeFilter: TypeAlias = Callable[[Sink], Sink]
 
@@ -18,14 +18,13 @@ def check_filter(make_filter: MakeFilter, tmp_path: Path) -> None:
 
     Args:
       make_filter: makes the filter in front of the sink that it is given.
-      tmp_path: an empty folder; each check gets one below it.
+      tmp_path: an empty folder, or none yet; each check gets one below it.
     Raises:
       AssertionError: a check failed; the message says which rule and with which rows.
+      ValueError: `tmp_path` is a file, or holds an earlier check.
     """
     for name, check in FILTER_CHECKS.items():
-        folder = tmp_path / name
-        folder.mkdir()
-        check(make_filter, folder)
+        check(make_filter, folder_of_check(tmp_path, name))
 
 
 def passes_marks_in_order(make_filter: MakeFilter, folder: Path) -> None:

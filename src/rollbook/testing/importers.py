@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from rollbook.ground.spool.picture_files import PNG_SIGNATURE
 from rollbook.protocols import ForeignRun, Importer, Row, Scalars
+from rollbook.testing.rows import folder_of_check
 
 MakeImporter: TypeAlias = Callable[[], Importer]
 
@@ -19,12 +20,15 @@ def check_importer(make_importer: MakeImporter, sample: Path, tmp_path: Path) ->
     Args:
       make_importer: makes a new importer.
       sample: a source that it reads, with at least three rows in one file.
-      tmp_path: an empty folder.
+      tmp_path: an empty folder, or none yet.
+    Raises:
+      AssertionError: a check failed; the message says which rule.
+      ValueError: there is no sample, or `tmp_path` is no empty folder.
     """
+    if not Path(sample).exists():
+        raise ValueError(f"there is no sample {sample}: pass a file or folder that the importer reads")
     for name, check in IMPORTER_CHECKS.items():
-        folder = tmp_path / name
-        folder.mkdir()
-        check(make_importer, sample, folder)
+        check(make_importer, sample, folder_of_check(tmp_path, name))
 
 
 def finds_its_own_and_nothing_else(make_importer: MakeImporter, sample: Path, folder: Path) -> None:

@@ -56,6 +56,24 @@ EXTREMES: tuple[Value, ...] = (
 )
 
 
+def folder_of_check(place: Path, check: str) -> Path:
+    """A new folder for one check.
+
+    Raises:
+      ValueError: `place` is a file, or holds a check that ran earlier.
+    """
+    folder = Path(place) / check
+    try:
+        folder.mkdir(parents=True)
+    except FileExistsError:
+        raise ValueError(
+            f"{place} holds {check} of an earlier check: pass an empty folder, such as pytest's tmp_path"
+        ) from None
+    except NotADirectoryError:
+        raise ValueError(f"{place} is a file: pass an empty folder, such as pytest's tmp_path") from None
+    return folder
+
+
 def some_run(folder: Path, *, attempt: int = 1, clocks: Sequence[str] = CLOCKS) -> RunInfo:
     """A run to open a sink for, with all fields set.
 

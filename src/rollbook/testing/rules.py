@@ -11,7 +11,7 @@ from typing import TypeAlias
 from rollbook.ground.columns import columns_of
 from rollbook.protocols import Alert, Row, Rule, RunInfo, Stateful
 from rollbook.testing.healthy import measure_rule
-from rollbook.testing.rows import EXTREMES, HOSTILE, KINDS, START, some_run, training_rows
+from rollbook.testing.rows import EXTREMES, HOSTILE, KINDS, START, folder_of_check, some_run, training_rows
 
 _MOST_LINES_A_ROW, _MOST_LINES_A_LOOK = 8.0, 200.0
 """The most lines of Python of a rule (`RuleMeasure`). Of rollbook's own, half need less than 1 and 20, the dearest 6
@@ -25,13 +25,11 @@ def check_rule(make_rule: MakeRule, tmp_path: Path, trouble: Sequence[Row] = ())
 
     Args:
       make_rule: makes a new rule.
-      tmp_path: an empty folder.
+      tmp_path: an empty folder, or none yet.
       trouble: rows at which the rule must raise an alert; with them the alert's content is checked, too.
     """
     for name, check in RULE_CHECKS.items():
-        folder = tmp_path / name
-        folder.mkdir()
-        check(make_rule, folder, trouble)
+        check(make_rule, folder_of_check(tmp_path, name), trouble)
 
 
 def says_what_it_is(make_rule: MakeRule, folder: Path, trouble: Sequence[Row]) -> None:

@@ -8,7 +8,19 @@ from typing import TypeAlias
 
 from rollbook.protocols import Row, Sink
 from rollbook.testing.counting import count_operations
-from rollbook.testing.rows import EXTREMES, HOSTILE, KINDS, START, fill, final, row, saved, some_run, training_rows
+from rollbook.testing.rows import (
+    EXTREMES,
+    HOSTILE,
+    KINDS,
+    START,
+    fill,
+    final,
+    folder_of_check,
+    row,
+    saved,
+    some_run,
+    training_rows,
+)
 
 MakeSink: TypeAlias = Callable[[], Sink]
 
@@ -18,14 +30,13 @@ def check_sink(make_sink: MakeSink, tmp_path: Path) -> None:
 
     Args:
       make_sink: makes a new sink at each call.
-      tmp_path: an empty folder.
+      tmp_path: an empty folder, or none yet.
     Raises:
       AssertionError: a check failed; the message says which rule and with which rows.
+      ValueError: `tmp_path` is a file, or holds an earlier check.
     """
     for name, check in SINK_CHECKS.items():
-        folder = tmp_path / name
-        folder.mkdir()
-        check(make_sink, folder)
+        check(make_sink, folder_of_check(tmp_path, name))
 
 
 def closes_twice(make_sink: MakeSink, folder: Path) -> None:
