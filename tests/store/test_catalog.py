@@ -59,13 +59,16 @@ def ids(runs: rollbook.RunSet) -> list[str]:
     return sorted(row["id"] for row in runs.rows())
 
 
-def test_open_finds_all_runs_a_projects_runs_or_the_one_run(root: Path) -> None:
+def test_open_finds_all_runs_a_projects_runs_or_the_one_run(root: Path, tmp_path: Path) -> None:
     assert ids(rollbook.open(root)) == ["d0", "p0", "p1", "p2", "s0"]
     assert ids(rollbook.open(root / "ant")) == ["s0"]
     assert ids(rollbook.open(root / "ant" / "sac-s0")) == ["s0"]
     assert len(rollbook.open(root / "notes")) == 0
     with pytest.raises(RunNotFound, match="no such folder"):
         rollbook.open(root / "nowhere")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RunNotFound, match=r"this is a file\. Pass a folder of runs"):
+        rollbook.open(tmp_path / "file")
 
 
 def test_what_a_listing_keeps_for_the_next_one_is_for_the_eyes_of_its_user_alone(

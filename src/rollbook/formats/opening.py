@@ -29,7 +29,7 @@ def open(
       where: only the runs that match, as in `RunSet.where`. Runs of other tools that cannot match, by their name, seed,
         group, tags or configuration, are not read, and `unread` counts them, too.
     Raises:
-      RunNotFound: there is no such folder. A folder without runs gives an empty set.
+      RunNotFound: there is no such folder, or it is a file. A folder without runs gives an empty set.
       NotARun, NewerFormat: the folder is one run, and its run.json cannot be read. Among several runs, such a run is
         left out and reported in `problems`.
       BadInput: `where` is invalid, or names a field that no run has.

@@ -38,7 +38,7 @@ def open(path: str | os.PathLike[str] = "runs") -> RunSet:
       path: a folder of projects, a project, or a run; or the address of one in a remote, such as "s3://bucket/prefix",
         or its path if the remote is a folder.
     Raises:
-      RunNotFound: there is no such folder. A folder without runs gives an empty set.
+      RunNotFound: there is no such folder, or it is a file. A folder without runs gives an empty set.
       NotARun, NewerFormat: the folder is one run, and its run.json cannot be read. Among many runs such a run is left
         out and reported in `problems`.
     """
@@ -48,7 +48,8 @@ def open(path: str | os.PathLike[str] = "runs") -> RunSet:
         return open_address(str(path))
     root = os.path.abspath(os.path.expanduser(os.fspath(path)))
     if not os.path.isdir(root):
-        raise RunNotFound(f"open({os.fspath(path)!r}): there is no such folder. Runs are in 'runs' or in dir=")
+        found = "this is a file" if os.path.exists(root) else "there is no such folder"
+        raise RunNotFound(f"open({os.fspath(path)!r}): {found}. Pass a folder of runs, 'runs' or that of dir=")
     if os.path.lexists(manifest.path_of(root)):
         try:
             manifest.read(root)  # the caller named this run: raise if it cannot be read
