@@ -146,6 +146,9 @@ def test_every_rollout_stands_in_one_layer_of_the_fates(client: TestClient, plac
         assert low <= solved / n <= high
     brief = client.get(f"{place}/fates?brief=true").json()
     assert (brief["layers"], brief["passes"], brief["tools"]) == (fates["layers"], passes, [])
+    assert brief["curves"] == fates["curves"]
+    counts = client.get(f"{place}/fates?counts=true").json()
+    assert counts == {**brief, "curves": {}, "took_ms": counts["took_ms"]}
 
 
 def test_a_part_of_training_has_the_fates_that_the_layers_have_there(client: TestClient, place: str) -> None:

@@ -50,8 +50,8 @@ export interface Source {
   unused(run: string, at: number | null): Promise<api.Unused>;
   rollouts(run: string, query: api.RolloutsQuery, signal?: AbortSignal): Promise<api.RolloutsAnswer>;
   rollout(run: string, id: string): Promise<api.OneRollout>;
-  /** What became of all rollouts; `brief` without the tables. */
-  fates(run: string, brief?: boolean): Promise<api.Fates>;
+  /** What became of all rollouts; `brief` without the tables, `counts` also without the curves. */
+  fates(run: string, only?: "brief" | "counts"): Promise<api.Fates>;
   prompts(run: string, query: api.PromptsQuery, signal?: AbortSignal): Promise<api.PromptsAnswer>;
   sharedPrompts(run: string, other: string): Promise<api.SharedPrompts>;
   timings(run: string, x: string | null): Promise<api.Timings>;

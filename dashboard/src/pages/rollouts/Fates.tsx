@@ -6,7 +6,7 @@ import { shown } from "../../data/diff.ts";
 import { conditionOf } from "../../data/rollouts.ts";
 import { count, percent, seconds, value } from "../../data/numbers.ts";
 import { MiniTable } from "../../parts/MiniTable.tsx";
-import { Answered } from "../../parts/Say.tsx";
+import { Answered, Waiting } from "../../parts/Say.tsx";
 import { addressOf } from "../../state/address.ts";
 import { useAnswer } from "../../state/answer.ts";
 import { source } from "../../state/here.ts";
@@ -25,17 +25,23 @@ const WORDS: { [name: string]: string } = {
 
 export function Fates({ run }: { run: string }) {
   const news = useNews(run, ["fates"], 10_000);
-  const fates = useAnswer(`${run} fates ${news}`, () => source.fates(run));
+  const counted = useAnswer(run, () => source.fates(run, "counts")); // of many rollouts long before the rest
+  const isFirst = counted.value === null && counted.error === null;
+  const all = useAnswer(isFirst ? null : `${run} fates ${news}`, () => source.fates(run));
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label="What became of the rollouts">
-      <Answered of={fates} what="what became of the rollouts">
-        {(found) => <All run={run} found={found} />}
+      <Answered
+        of={isFirst ? counted : { ...all, value: all.value ?? counted.value }}
+        what="what became of the rollouts"
+      >
+        {(found) => <All run={run} found={found} more={all.value === null && all.error === null} />}
       </Answered>
     </div>
   );
 }
 
-function All({ run, found }: { run: string; found: Found }) {
+/** `more`: the curves and the tables are on their way. */
+function All({ run, found, more }: { run: string; found: Found; more: boolean }) {
   const used = found.layers.find(({ reason }) => reason === "used")?.total ?? 0;
   const tokens = found.layers.reduce((sum, layer) => sum + Number(layer.tokens ?? 0), 0);
   const wasted = found.layers
@@ -102,6 +108,7 @@ function All({ run, found }: { run: string; found: Found }) {
           <h2>Over training</h2>
           <span class="soft">by {found.x}; the last value beside the name</span>
         </header>
+        {more && <Waiting what="curves, staleness, tools, gaps and words" />}
         <div class="in smalls">
           {Object.entries(found.curves).map(([name, cells]) => (
             <Small key={name} name={name} cells={cells} />

@@ -18,7 +18,7 @@ const finite = (cell: Num | undefined): number => (typeof cell === "number" ? ce
 
 export function OverTraining({ run }: { run: string }) {
   const news = useNews(run, ["rollouts", "fates"], 10_000);
-  const fates = useAnswer(`${run} brief fates ${news}`, () => source.fates(run, true));
+  const fates = useAnswer(`${run} brief fates ${news}`, () => source.fates(run, "brief"));
   return fates.value && fates.value.places.length > 1 ? <Pictures found={fates.value} /> : null;
 }
 

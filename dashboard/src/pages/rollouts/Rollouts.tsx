@@ -64,7 +64,7 @@ export function Rollouts() {
               <p>What a language model or an agent said and did, and whether it was trained on, stands here:</p>
             </Empty>
           ) : tab.value === "fates" ? (
-            <Fates run={run} />
+            <Fates key={run} run={run} />
           ) : tab.value === "tasks" ? (
             <>
               <Prompts key={run} run={run} row={row.value} first={first} />

@@ -121,10 +121,15 @@ def _fate(members: list[dict[str, object]], reward: str | None) -> str:
 
 
 class FatesAsk(OfRun, kw_only=True):
-    """What became of all rollouts, in so many stretches of training; brief: without the tables."""
+    """What became of all rollouts, in so many stretches of training.
+
+    Attributes:
+      brief: without the tables. counts: without the curves, too: layers and passes, the fastest to make.
+    """
 
     points: int = 120
     brief: bool = False
+    counts: bool = False
 
 
 class FatesLayer(msgspec.Struct, kw_only=True):
@@ -324,6 +329,22 @@ _CLIPPING = f"""select least(staleness, {_STALEST}) as staleness,
 }
   from rollouts_now where used and staleness >= 0 and clipped is not null and mode is distinct from 'eval'
   group by 1 order by 1"""
+_BY_UPDATE = "count(gradient_step) * 2 >= count(*)"
+"""Rollouts stand at their update, if at least half of them have one."""
+_COUNTED = f"""with own as materialized (
+    select gradient_step, policy_version, used, reason, sampled_tokens, reward, mode from rollouts_now),
+  a as (select {_BY_UPDATE} as by_update from own),
+  r as (select coalesce(case when by_update then gradient_step end, policy_version, 0) as x, by_update,
+      {RolloutQueries.FATE} as reason, sampled_tokens, {RolloutQueries.SOLVED} as is_solved
+    from own, a where mode is distinct from 'eval'),
+  e as (select min(x) as low, greatest(1, ceil((max(x) - min(x) + 1) / {{points}}.0)) as width from r),
+  b as (select reason, e.low + floor((x - e.low) / e.width) * e.width as place, any_value(e.width) as width,
+      any_value(by_update) as by_update, count(*) as n, sum(sampled_tokens) as tokens, count(is_solved) as k,
+      count(*) filter (is_solved) as solved from r, e group by 1, 2),
+  p as (select place, sum(k) as k, sum(solved) as solved from b group by 1)
+  select b.*, i.k_all, i.solved_all, i.low, i.high from b join (select place, k as k_all, solved as solved_all,
+    {RolloutQueries.interval("solved", "k")} from p) i using (place) order by reason, place"""
+"""The rollouts by fate and stretch of training."""
 _CURVES = (
     "rollout/reward", "group/solved_all", "group/solved_none", "group/zero_std", "policy/staleness_mean",
     "policy/gap_mean", "policy/clipped", "rollout/truncated", "rollout/failed", "rollout/length",
@@ -336,24 +357,16 @@ def fates(context: ServerContext, ask: FatesAsk) -> FatesAnswer:
     if not 1 <= ask.points <= 1_000:
         raise Refused("too_large", f"points={ask.points}: 1 to 1,000")
 
-    of = ("rollouts", "fates", *(() if ask.brief else ("turns", "tokens")))
+    of = ("rollouts", "fates", *(() if ask.brief or ask.counts else ("turns", "tokens")))
 
-    def work(db: Locked) -> tuple[str, list[dict[str, Any]], pa.Table, dict[str, list[Row]], list[dict[str, Any]]]:
-        db.view("rollouts_now", f"select * from {slim(db)}")
-        x = _axis(db)
-        place = f"coalesce({x}, policy_version)"
-        reasons = f"""with r as (select coalesce({place}, 0) as x, {RolloutQueries.FATE} as reason, sampled_tokens,
-              {RolloutQueries.SOLVED} as is_solved from rollouts_now where mode is distinct from 'eval'),
-          e as (select min(x) as low, greatest(1, ceil((max(x) - min(x) + 1) / {ask.points}.0)) as width from r),
-          b as (select reason, e.low + floor((x - e.low) / e.width) * e.width as place, any_value(e.width) as width,
-              count(*) as n, sum(sampled_tokens) as tokens, count(is_solved) as k,
-              count(*) filter (is_solved) as solved from r, e group by 1, 2),
-          p as (select place, sum(k) as k, sum(solved) as solved from b group by 1)
-          select b.*, i.k_all, i.solved_all, i.low, i.high from b join (select place, k as k_all, solved as solved_all,
-            {RolloutQueries.interval("solved", "k")} from p) i using (place) order by reason, place"""
-        curves = RolloutQueries(db.columns, now="slim").curves(x)
+    def work(db: Locked) -> tuple[list[dict[str, Any]], pa.Table | None, dict[str, list[Row]], list[dict[str, Any]]]:
+        db.view("rollouts_now", f"select * from {slim(db, make=not ask.counts)}")
+        counted = db.table(_COUNTED.format(points=ask.points)).to_pylist()
         answers: dict[str, list[Row]] = {}
         clipping: list[dict[str, Any]] = []
+        if ask.counts:
+            return counted, None, answers, clipping
+        curves = db.kept(RolloutQueries(db.columns, now="slim").curves(_axis_of(counted)), of[:2])
         if not ask.brief:
             for name, most in _ANSWERS.items():
                 answers[name] = rows_of(db.kept(f"{RolloutQueries.answer(name)} limit {most}", of), _CUT)
@@ -361,10 +374,11 @@ def fates(context: ServerContext, ask: FatesAsk) -> FatesAnswer:
             answers["tokens"] = rows_of(RolloutQueries.worst_tokens(kept, partial(db.among, "tokens"), _SEVERAL), _CUT)
             answers["words"] = rows_of(RolloutQueries.words(kept, partial(db.among, "rollouts"), _SEVERAL), _CUT)
             clipping = db.table(_CLIPPING).to_pylist()
-        return x, db.table(reasons).to_pylist(), db.kept(curves, of), answers, clipping
+        return counted, curves, answers, clipping
 
     row = context.row(ask.run)
-    x, counted, curves, answers, clipping = ask_rollouts(context, row, of[2:], work)
+    counted, curves, answers, clipping = ask_rollouts(context, row, of[2:], work)
+    x = _axis_of(counted)
     passed = {cells["place"]: cells for cells in counted}
     places = sorted({cells["place"] for cells in counted})
     layers: dict[str, FatesLayer] = {}
@@ -389,7 +403,7 @@ def fates(context: ServerContext, ask: FatesAsk) -> FatesAnswer:
             low=[num(passed[place]["low"]) for place in places],
             high=[num(passed[place]["high"]) for place in places],
         ),
-        curves=_binned(curves, x, places),
+        curves={} if curves is None else _binned(curves, x, places),
         stale=answers.get("staleness", []),
         clipped_from=list(_CLIPPED_FROM),
         clipping=[
@@ -423,9 +437,12 @@ def _binned(curves: pa.Table, x: str, places: Sequence[float]) -> dict[str, list
 
 
 def _axis(db: Locked) -> str:
-    """Where in training rollouts stand: at their update, if at least half of them have one."""
-    ends = db.table("select count(gradient_step) as n, count(*) as total from rollouts_now")
-    return "gradient_step" if ends["n"][0].as_py() * 2 >= ends["total"][0].as_py() else "policy_version"
+    return _axis_of(db.table(f"select {_BY_UPDATE} as by_update from rollouts_now").to_pylist())
+
+
+def _axis_of(counted: Sequence[Mapping[str, Any]]) -> str:
+    """Where in training rollouts stand."""
+    return "gradient_step" if not counted or counted[0]["by_update"] else "policy_version"
 
 
 _STRETCHES = 24
