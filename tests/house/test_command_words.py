@@ -65,6 +65,7 @@ WAYS: dict[str, list[str]] = {  # what is meant, the newest first
     "p/old": [OLD],
     "old": [OLD],
     f"old-{OLD}": [OLD],
+    f"p/old-{OLD}": [OLD],
     OLD: [OLD],
     f"runs/p/old-{OLD}": [OLD],
     f"runs/p/old-{OLD}/": [OLD],
@@ -85,11 +86,9 @@ ONE: dict[str, tuple[list[str], tuple[str, ...]]] = {  # command -> its other wo
     "timings": (["--json"], (OLD,)),
     "export": (["--table", "episodes", "--to", "jsonl"], (OLD,)),
     "sql": (["select 1 as one", "--json"], (OLD, NEW, BARE)),
-    "verify": (["--json"], (OLD, NEW, BARE)),
     "seal": ([], (OLD, NEW, BARE)),
     "trim": (["--keep", "1GB"], (OLD, NEW, BARE)),
     "forward": (["--to", "memory"], (OLD, NEW, BARE)),
-    "repair": (["--json"], (OLD, NEW, BARE)),
     "play": (["--no-open"], ()),
     "push": ([], ()),
     "sync": ([], ()),
@@ -103,6 +102,8 @@ SEVERAL: dict[str, list[str]] = {
     "seeds": ["--metric", "train/return", "--by", "name", "--json"],
     "alerts": ["--json"],
     "check": ["--json"],
+    "verify": ["--json"],
+    "repair": ["--json"],
     "report": ["-o", "report.html"],
     "ui": [],
 }
@@ -127,7 +128,7 @@ def test_a_command_about_one_run_takes_the_newest_that_has_something_to_show(
 
     monkeypatch.setattr(find, "_newest", newest)
     for command, (more, having) in ONE.items():
-        if command in ("push", "sync", "join", "play", "forward", "seal", "trim", "repair"):
+        if command in ("push", "sync", "join", "play", "forward", "seal", "trim"):
             continue  # they find it by the same function as those above, and do more than look
         taken.clear()
         done = call(command, word, *more)
@@ -158,6 +159,7 @@ def test_a_command_about_several_runs_takes_all_that_are_meant(way: str, here: P
         assert call("report", word, "-o", str(tmp_path / "report.html")).exit_code == 0
     if len(meant) > 1:
         assert call("diff", word, "--json").exit_code == 0
+        assert {run[-8:] for run in json.loads(call("verify", word, "--json").stdout)} == set(meant)
 
 
 def test_the_page_of_a_folder_shows_runs_that_begin_later_however_the_folder_is_written(
@@ -172,15 +174,35 @@ def test_the_page_of_a_folder_shows_runs_that_begin_later_however_the_folder_is_
         assert _places_of(word, "runs") == [str(tmp_path / "elsewhere")], word
 
 
+def test_verify_and_repair_of_many_runs_pass_none_over(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The newest run is whole; one beside it is damaged, and one has lost its run.json."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(root, tmp_path / "runs")
+    damaged, lost = tmp_path / "runs" / "p" / f"old-{OLD}", tmp_path / "runs" / "q" / f"bare-{BARE}"
+    (part, *_) = damaged.glob("data/timings/*.parquet")
+    part.write_bytes(part.read_bytes()[:-20])
+    (lost / "run.json").unlink()
+    for words in (["runs"], ["p", "q"], ["runs/p", "runs/q"], ["."]):
+        answer = call("verify", *words, "--json")
+        assert answer.exit_code == 1
+        wrong = {run for run, problems in json.loads(answer.stdout).items() if problems}
+        assert {run[-8:] for run in wrong} == {OLD, BARE} or wrong == {f"runs/p/old-{OLD}", words[-1]}, words
+    done = call("repair", "runs")
+    assert (done.exit_code, f"runs/p/old-{OLD}: " in done.stdout) == (0, True)
+    assert call("verify", "runs").exit_code == 0
+
+
 def test_every_command_is_one_of_these() -> None:
     assert {*ONE, *SEVERAL, *NONE} == set(app.list_commands(Context(app)))
 
 
 def test_commands_that_only_read_take_the_last_run_if_none_is_named(here: Path) -> None:
-    for command in ("show", "tail", "episodes", "samples", "checkpoints", "timings", "export"):
+    for command in ("show", "tail", "episodes", "samples", "rollouts", "checkpoints", "timings", "export", "verify"):
         assert call(command).exit_code == 0, command
     assert json.loads(call("sql", "select count(*) as n from metrics", "--json").stdout)[0]["n"] == 0
-    for command in ("seal", "repair", "forward", "push", "sync", "verify"):
+    for command in ("seal", "repair", "forward", "push", "sync"):
         assert call(command).exit_code == 2, command
 
 

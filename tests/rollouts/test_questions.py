@@ -162,6 +162,13 @@ def test_an_empty_answer_says_why_and_every_answer_fits_the_terminal(question: s
         assert done.stdout or re.search(r"nothing to list: \w+", done.stderr), question
 
 
+def test_every_question_about_a_run_without_rollouts_answers_that_it_has_none(tmp_path: Path) -> None:
+    rollbook.init("p", "none", dir=tmp_path, sinks=[], keeper="import").finish()
+    for question in RolloutQueries.QUESTIONS.keys() - {"history"}:
+        done = CliRunner().invoke(app, ["rollouts", "none", question, "--dir", str(tmp_path)])
+        assert (done.exit_code, "the run has no rollouts" in done.stderr) == (0, True), question
+
+
 def test_the_table_of_the_docs_names_every_question_once_with_its_command_and_place() -> None:
     table = re.findall(
         r"^\|[^|]+\| `rollbook rollouts last(?:` or `…)? (\w+)[^|]*\| `([^|]+)` \| (.+) \|$", DOCS.read_text(), re.M

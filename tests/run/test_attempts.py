@@ -124,6 +124,7 @@ def test_a_resume_with_other_values_keeps_both_and_says_once_which_differ(start:
     for phrase in ("config.lr (1, now 5)", "config.a (2, not given now)", "seed (1, now 2)"):
         assert phrase in said
     assert "config.net" not in said
+    assert "another name" not in said, "the run was named by its id"
     again.restore()
     book = again.book
     assert (book.config, book.seed) == ({"lr": 5, "net": {"sizes": [64, 64]}}, 2)
@@ -150,7 +151,7 @@ def test_both_configuration_files_of_an_earlier_attempt_are_kept_beside_the_new_
 
     run = start(config={"lr": 1, "sizes": (1, 2)})
     run.finish()
-    with pytest.warns(RollbookWarning, match=r"config\.lr"):
+    with pytest.warns(RollbookWarning, match=r"config\.lr.*If another run is meant"):
         start(config={"lr": 5, "sizes": (1, 2)}, resume="must").finish()
     start(resume="must").finish()
     assert settings("total_config.py") == {"lr": 5, "sizes": [1, 2]} or settings("total_config.py")["lr"] == 5

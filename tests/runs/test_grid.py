@@ -94,3 +94,12 @@ def test_another_group_never_moves_the_ends_and_extremes_of_a_group(
     (drawn,) = (line for line in every.panel(seeds="never").lines if line.label.startswith("mine"))
     shown = np.isfinite(drawn.y)
     assert drawn.x[shown][-1] == max(map(max, own)), "the line ends where the last run ends"
+
+
+def test_the_reason_for_no_band_stands_once_however_many_groups_have_none() -> None:
+    seeds = {"two": 2, "three": 3, "four, one ended early": 4}
+    groups = {name: lines([[0.0, 5.0]] * (n - 1) + [[0.0, 2.0]]) for name, n in seeds.items()}
+    remarks = [remark for remark in compare.curves(groups, key="r", axis="x").panel().remarks if "No band" in remark]
+    (said,) = remarks
+    reasons = said.removeprefix("No band: ").split("; ")
+    assert len(reasons) == len(set(reasons)) >= 2

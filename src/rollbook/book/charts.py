@@ -62,7 +62,7 @@ def _small_multiples(
 
 def _series(book: ChartTables, keys: list[str], x: str | None, points: int) -> dict[str, Series]:
     if not keys:
-        raise BadInput(f"plot(): say which key.{did_you_mean('', book.keys())}")
+        raise BadInput(f"plot(): say which key, key=… or --key.{did_you_mean('', book.keys())}")
     series = book.batch(keys, x=x, points=points)
     for key in keys:
         if key not in series:

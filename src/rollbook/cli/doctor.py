@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+
 import click
 
-from rollbook.cli.find import dir_option, find_folder
+from rollbook.cli.find import dir_option, find_folder, find_folders
 from rollbook.cli.output import clean, json_option, print_json, remark
 from rollbook.ground.texts import amount
 
 
 @click.command()
-@click.argument("runs", nargs=-1, required=True)
+@click.argument("runs", nargs=-1)
 @dir_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def verify(runs: tuple[str, ...], root: str, as_json: bool) -> None:
@@ -19,15 +22,16 @@ def verify(runs: tuple[str, ...], root: str, as_json: bool) -> None:
     \b
     Examples:
       rollbook verify last
+      rollbook verify cartpole
       rollbook verify runs/cartpole/*
     """
     from rollbook.book.repair import verify as verify_run
     from rollbook.errors import ForeignManifest
 
     problems_of: dict[str, list[str]] = {}
-    for run in runs:
+    for run, folder in _meant(runs or ("last",), root):
         try:
-            problems_of[run] = [str(problem) for problem in verify_run(find_folder(run, root))]
+            problems_of[run] = [str(problem) for problem in verify_run(folder)]
         except ForeignManifest as err:  # another program's run.json: not checked
             remark(f"passed over: {clean(err)}")
     if as_json:
@@ -57,16 +61,26 @@ def repair(runs: tuple[str, ...], root: str, force: bool, as_json: bool) -> None
     from rollbook.errors import ForeignManifest
 
     done: dict[str, list[str]] = {}
-    for run in runs:
+    meant = list(_meant(runs, root))
+    for run, folder in meant:
         try:
-            done[run] = repair_run(find_folder(run, root), force=force)
+            done[run] = repair_run(folder, force=force)
         except ForeignManifest as err:
             remark(f"passed over: {clean(err)}")
             continue
         for line in () if as_json else done[run]:
-            click.echo(clean(line))
+            click.echo(clean(line if len(meant) == 1 else f"{run}: {line}"))
     if as_json:
         print_json(done)
+
+
+def _meant(words: tuple[str, ...], root: str) -> Iterator[tuple[str, str]]:
+    """(how it is called, folder) of each run: by its word if that names one run, else by its folder."""
+    for word in words:
+        folders = find_folders(word, root)
+        for folder in folders:
+            near = os.path.relpath(folder)
+            yield word if len(folders) == 1 else folder if near.startswith(os.pardir) else near, folder
 
 
 @click.command()

@@ -1,9 +1,9 @@
 """Finds the runs that a command line names: one rule for all commands, and their shared options.
 
-A word is the address of a store, the folder of a run, a folder of runs, an id, a name (also project/name and name-id),
-a project, or "last". A word with a separator is a path if that path exists. Any other word is first searched among the
-runs below --dir, and then taken as a folder. A command about several runs takes all matches; one about a single run
-takes the newest match that has something to show for it.
+A word is the address of a store, the folder of a run, a folder of runs, an id, a name (also project/name, name-id and
+project/name-id), a project, or "last". A word with a separator is a path if that path exists. Any other word is first
+searched among the runs below --dir, and then taken as a folder. A command about several runs takes all matches; one
+about a single run takes the newest match that has something to show for it.
 """
 
 from __future__ import annotations
@@ -117,6 +117,32 @@ def find_folder(word: str, root: str) -> str:
         raise
 
 
+def find_folders(word: str, root: str) -> list[str]:
+    """The folders of all runs that a word names, also of those whose run.json is damaged or lost.
+
+    Raises:
+      RunNotFound: nothing of that name. ForeignManifest: the run.json belongs to another tool.
+    """
+    from rollbook.errors import RunNotFound
+
+    if word == "last" or _is_run(word) or os.path.lexists(manifest.path_of(word)):
+        return [find_folder(word, root)]
+    nothing = None
+    found: list[str] = []
+    try:
+        found = [str(row["path"]) for row in find_runs(word, root).rows()]
+    except RunNotFound as err:
+        nothing = err
+    below = os.path.join(os.path.abspath(word), "")
+    if os.path.isdir(word) and all(path.startswith(below) for path in found):
+        lost = list(_written_below(word))
+    else:
+        lost = list(_lost_runs(word, root))
+    if nothing is not None and not lost:
+        raise nothing
+    return list(dict.fromkeys([*found, *lost]))
+
+
 def _meant(
     word: str, root: str, where: str | None = None, may_be_none: bool = False, newest: int | None = None
 ) -> RunSet:
@@ -212,18 +238,30 @@ def _words(book: Book) -> str:
 
 
 def _lost_runs(word: str, root: str) -> Iterator[str]:
-    """Folders of that name below `root` that hold a run without a readable run.json."""
-    if is_address(root) or not os.path.isdir(root):
+    """Folders of that name or project below `root` that rollbook wrote, with or without a readable run.json."""
+    if is_address(root):
         return
     parts = word.split("/")
-    for project in sorted(os.listdir(root)):
-        place = os.path.join(root, project)
-        if not os.path.isdir(place) or (len(parts) == 2 and parts[0] != project):
+    for folder in _written_below(root):
+        project, name = os.path.basename(os.path.dirname(folder)), os.path.basename(folder)
+        begin, _, identity = name.rpartition("-")
+        if word == project or (parts[-1] in (name, begin, identity) and parts[:-1] in ([], [project])):
+            yield folder
+
+
+def _written_below(folder: str, depth: int = _DEEPEST) -> Iterator[str]:
+    """Folders of runs that rollbook wrote, with or without a readable run.json."""
+    try:
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError:
+        return
+    for entry in entries:
+        if not entry.is_dir(follow_symlinks=False):
             continue
-        for name in sorted(os.listdir(place)):
-            begin, _, identity = name.rpartition("-")
-            if parts[-1] in (name, begin, identity) and manifest.holds_a_run(os.path.join(place, name)):
-                yield os.path.abspath(os.path.join(place, name))
+        if manifest.holds_a_run(entry.path):
+            yield os.path.abspath(entry.path)
+        elif depth > 1:
+            yield from _written_below(entry.path, depth - 1)
 
 
 # -- what to do where there are no runs

@@ -62,7 +62,9 @@ def rollouts(
         if shown.num_rows or question not in _EMPTY:
             wide = _WIDE.get(question, "")
             print_fitted(in_microseconds(shown).to_pylist(), shown.column_names, wide=wide, width=terminal_width())
-        else:
+        elif book.row_count("rollouts"):
             remark(f"nothing to list: {_EMPTY[question]}")
+        else:
+            remark("nothing to list: the run has no rollouts. `run.rollouts` records them")
     if answer.num_rows > limit:
         remark(f"only the first {limit:,} rows; --limit shows more")

@@ -168,10 +168,9 @@ class Curves:
         if seeds not in ("auto", "always", "never"):
             raise UnknownOption(f'seeds={seeds!r}: it has to be "auto", "always" or "never"')
         remarks = self.sentences()
-        reasons = dict.fromkeys(
-            group.band.reason for group in self.groups if group.band.reason and not np.isfinite(group.band.low_P).any()
-        )
-        remarks += [f"No band: {reason}." for reason in reasons]
+        without = [group.band.reason for group in self.groups if not np.isfinite(group.band.low_P).any()]
+        reasons = dict.fromkeys(part for reason in without if reason for part in reason.split("; "))
+        remarks += [f"No band: {'; '.join(reasons)}."] if reasons else []
         for group in self.groups:
             band = group.band
             if (

@@ -130,9 +130,10 @@ class ShortSighted(KeyedRule):
         yield Alert(
             self.name,
             "warn",
-            f"{key} is {value:.3g}{place(where['clocks'])} and has been about the reward of one step ({reward:.3g}) "
-            f"for {memory['rows']} rows, while episodes have {length:.3g} steps: values do not look ahead; usually "
-            "gamma is 0 in the target, or the target network is never updated",
+            f"{key} is {value:.3g}{place(where['clocks'])} and for {memory['rows']} rows has not been beyond {_MOST:g} "
+            f"times the reward of one step ({reward:.3g}), while episodes have {length:.3g} steps: values do not look "
+            "ahead; usually gamma is 0 in the target, the target network is never updated, or the learning rate is too "
+            "small",
             {"value": value, "reward_of_a_step": reward, "length": length, "rows": memory["rows"], **where},
             self.source,
             key,

@@ -179,7 +179,7 @@ def init(
     begun: list[Writer] = []
     try:
         writer, about, differs = open_attempt(wanted, former, bill, begun)
-        _report_what_differs(about, differs)
+        _report_what_differs(about, differs, by_id=run_id is not None)
         run = start(writer.run_folder, about, writer, orders, keeper, config, how == "must")
         if receiver is not None:
             run.on_alert(receiver[0], level=receiver[1])
@@ -201,8 +201,8 @@ def _receiver(alerts: object) -> tuple[Any, str] | None:
     return asked_receiver(alerts)
 
 
-def _report_what_differs(about: RunJson, phrases: list[str]) -> None:
-    """Warn once, also with strict=True: nothing is wrong, both versions are stored."""
+def _report_what_differs(about: RunJson, phrases: list[str], *, by_id: bool) -> None:
+    """Warn once, also with strict=True: both versions are stored. Without an id another run may have been meant."""
     if not phrases:
         return
     attempt = about["attempts"][-1]["n"]
@@ -210,6 +210,11 @@ def _report_what_differs(about: RunJson, phrases: list[str]) -> None:
     warn_caller(
         f"run {about['id']} goes on with other values than before: {', '.join(phrases[:_MOST_NAMED])}{more}. Both are "
         f"kept: book.attempts has what each of its {attempt} attempts was started with"
+        + (
+            ""
+            if by_id
+            else ". If another run is meant, give it another name or a run_id: resume= goes by name and seed"
+        )
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rollbook import compare
+from rollbook.book import Book
 from rollbook.errors import BadInput, UnknownOption, did_you_mean
 from rollbook.ground.texts import amount
 from rollbook.plots import CHARTS, Line, Panel, Picture, Threads, draw
@@ -57,7 +58,8 @@ def picture_of(
     keys = [key] if isinstance(key, str) else [str(each) for each in key]
     keys = [each for each in keys if each]
     if not keys:
-        raise BadInput(f"plot(chart={chart!r}): say which metric, such as key='test/return'")
+        offered = Book(str(rows[-1]["path"])).keys() if rows else []
+        raise BadInput(f"plot(chart={chart!r}): say which key, key=… or --key.{did_you_mean('', offered)}")
     if len(keys) > 1 and chart != "small_multiples":
         raise BadInput(f"{keys!r:.80}: this chart shows one key; several go with chart='small_multiples'")
     of_chart = options_of(chart) | {"size"}

@@ -97,7 +97,8 @@ def check_field(name: str, rows: Sequence[Mapping[str, object]], asked: str) -> 
     inner = [full_name for full_name in known if full_name.partition(".")[2] == name]
     hint = f" Did you mean {inner[0]!r}?" if inner else did_you_mean(name, known)
     quoted = " Text stands in single quotes." if first == name and not inner else ""
-    raise BadInput(f"{asked}: none of {amount(len(rows), 'run')} has a field {name!r:.80}.{hint}{quoted}")
+    absent = "the run has no" if len(rows) == 1 else f"none of {amount(len(rows), 'run')} has a"
+    raise BadInput(f"{asked}: {absent} field {name!r:.80}.{hint}{quoted}")
 
 
 def _has(row: Mapping[str, object], name: str) -> bool:

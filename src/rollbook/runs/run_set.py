@@ -150,8 +150,8 @@ class RunSet(Sequence["Book"]):
         """The only run that matches; with `newest`, the newest that matches.
 
         Args:
-          name: an id, a name, project/name, name-id, a project, or "last" for the run that started last. The command
-            line accepts the same names.
+          name: an id, a name, project/name, name-id, project/name-id, a project, or "last" for the run that started
+            last. The command line accepts the same names.
           newest: return the newest run if several match.
           fields: fields that must be equal: seed=3, status="finished", or a dict for nested ones, config={"lr": 1e-3}.
         Raises:
@@ -178,10 +178,10 @@ class RunSet(Sequence["Book"]):
         )
 
     def named(self, name: str) -> RunSet:
-        """All runs with this name: an id, a name, project/name, name-id, a project, or "last".
+        """All runs with this name: an id, a name, project/name, name-id, project/name-id, a project, or "last".
 
         Args:
-          name: an id, a name, project/name, name-id, a project, or "last".
+          name: an id, a name, project/name, name-id, project/name-id, a project, or "last".
         Raises:
           RunNotFound: no run has this name; suggests similar names.
         """
@@ -503,7 +503,8 @@ def _created(row: Mapping[str, object]) -> float:
 
 
 def _is_named(row: Mapping[str, object], name: str) -> bool:
-    return name in (row["id"], row["name"], f"{row['project']}/{row['name']}", f"{row['name']}-{row['id']}")
+    project, own = row["project"], f"{row['name']}-{row['id']}"
+    return name in (row["id"], row["name"], f"{project}/{row['name']}", own, f"{project}/{own}")
 
 
 def _fits(held: object, wanted: object) -> bool:
