@@ -119,6 +119,51 @@ def test_curves_decode_an_unsealed_frame_of_rollouts_twice_and_hold_one_file_at_
     assert asked[0]["rollouts"] == FILES * GROUP
 
 
+def test_rows_with_one_text_are_the_same_whether_frames_are_kept_or_read_again(
+    tmp_path: Path, tuned: Callable[..., None]
+) -> None:
+    run = make_run(tmp_path)
+    lane = FakeWriter(run, **identity()).lane()
+    mixed = (1, "1", None, "zz\u00e4", 2.5, [1], "z")
+    for number in range(28):
+        cells = [mixed[(number + n) % len(mixed)] for n in range(3)]
+        names = [f"r{(number + n) % 5}\u00e4"[: 2 + n % 2] for n in range(3)]
+        columns = {"rollout_id": names, "turn": [number % 4, 1, 2], "text": [str(cell) for cell in cells]}
+        columns |= {"odd": cells} if 7 <= number < 14 else {"more": [number % 2] * 3}
+        lane.chunk("turns", columns, 3, scope="a" if number == 18 else "", gradient_step=number)
+        if number == 3:
+            log = next(run.rglob("*.log"))
+            half = log.stat().st_size
+        elif number % 7 == 6:
+            lane.roll_log()
+        elif number == 7:  # the first half of the first file is sealed
+            whole = log.read_bytes()
+            log.write_bytes(whole[:half])
+            seal(run)
+            assert not log.exists()
+            log.write_bytes(whole)
+    asked = {
+        "rollout_id": ["r1", "r3\u00e4", "r9"], "turn": ["3", "1"], "text": ["None", "z", "[1]"], "odd": ["z", "1"],
+        "more": ["0"], "scope": ["a"],
+    }  # fmt: skip
+    kept = {(name, text): Book(run).table("turns", where=(name, text)) for name in asked for text in asked[name]}
+    tuned(kept_frame_bytes=0)
+    for (name, text), rows in kept.items():
+        assert Book(run).table("turns", where=(name, text)).to_pylist() == rows.to_pylist()
+    assert kept["rollout_id", "r1"].num_rows == 11
+    assert kept["rollout_id", "r9"].num_rows == 0
+
+
+def test_a_rollout_is_read_from_the_frames_that_have_its_id(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tuned: Callable[..., None]
+) -> None:
+    tuned(kept_frame_bytes=0)
+    book = Book(_rollouts(tmp_path))
+    decoded = _count_decoded(monkeypatch)
+    assert book.table("rollouts", where=("rollout_id", "r3-1"))["item"].to_pylist() == ["x"]
+    assert len(decoded) == FILES + 1
+
+
 def test_rows_that_are_sealed_and_merged_while_they_are_read_are_read_where_they_are_now(
     tmp_path: Path, tuned: Callable[..., None]
 ) -> None:

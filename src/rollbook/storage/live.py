@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from rollbook.errors import Damaged, NewerFormat
-from rollbook.ground.arrow import empty_table, take_table, to_numpy
+from rollbook.ground.arrow import empty_table, join_tables, take_table, to_numpy
 from rollbook.ground.files import names_in
 from rollbook.ground.foreign import handled_by, raising, tolerating
 from rollbook.ground.run_files import journal_folder, parse_name
@@ -141,6 +141,10 @@ class LiveSegment:
         self.meta.update(first_seq=self.lowest_seq, last_seq=self.last_seq, rows=self.rows)
 
 
+def _seqs(table: pa.Table) -> NDArray:
+    return to_numpy(table["seq"])[0]
+
+
 class LiveFrames:
     """The rows of one group of frames of one frame file, in memory or read again on request.
 
@@ -152,11 +156,11 @@ class LiveFrames:
       empty: their table without rows.
     """
 
-    def __init__(self, meta: Meta, table: pa.Table, load: Callable[[], pa.Table] | None) -> None:
+    def __init__(self, meta: Meta, table: pa.Table, load: _Load | None) -> None:
         self.meta, self.rows, self.size = meta, table.num_rows, int(table.nbytes)
         self.names: list[str] = table.column_names
         self.empty = empty_table(table.schema)
-        self._seqs: NDArray = to_numpy(table["seq"])[0].copy()
+        self._seqs: NDArray = _seqs(table).copy()
         self._table = table if load is None else None
         self._load = load
         self._kept: NDArray | None = None
@@ -172,8 +176,26 @@ class LiveFrames:
         Raises:
           Moved, FileNotFoundError: they were not kept, and the file was sealed since.
         """
-        table = self._table if self._load is None else self._load()
+        table = self._table if self._load is None else self._load(b"")
+        if table is None:
+            raise Moved(str(self.meta["table"]))
         return table if self._kept is None else take_table(table, self._kept)
+
+    def with_word(self, column: str, word: str) -> pa.Table:
+        """At least the rows that have `word` in a column. Frames without it are not made into rows again.
+
+        Raises:
+          Moved, FileNotFoundError: as `table`.
+        """
+        constant = self.meta["scope"] is not None and self.meta["at"] is not None
+        if self._load is None or self.meta["fields"] or not constant or not word.isascii() or not self._is_text(column):
+            return self.table()
+        table = join_tables([self.empty, self._load(word.encode()) or self.empty])
+        return table if self._kept is None else take_table(table, np.flatnonzero(np.isin(_seqs(table), self.seqs)))
+
+    def _is_text(self, column: str) -> bool:
+        kind = self.empty.schema.field(column).type if column in self.names else pa.null()
+        return bool(pa.types.is_string(kind.value_type if pa.types.is_dictionary(kind) else kind))
 
     def read(self, columns: Sequence[str] | None) -> pa.Table:
         """Columns of the rows; missing ones are left out."""
@@ -551,20 +573,25 @@ class _Log:
         elif taken.tables is not None:
             taken.tables.add(seq, time_ns, payload)
 
-    def _load(self, name: str, count: int) -> dict[str, pa.Table]:
-        """{group: table} of the first frames of a table, read again."""
+    def _load(self, name: str, count: int, word: bytes) -> dict[str, pa.Table]:
+        """{group: table} of the first frames of a table that contain these bytes, read again."""
         tables = FrameTables(self.info, self._lane)
         with FrameFile(self.path, self.info.time_offset) as file:
             if os.stat(self.path).st_ino != self.inode:
                 raise Moved(self.path)
             for seq, time_ns, begin, end in self._frames[name].between(0, count):
+                data = file.payload(begin, end)
+                if word not in data:
+                    continue
                 with tolerating(Damaged):  # it was reported when it was found
-                    payload = decode(file.payload(begin, end))
+                    payload = decode(data)
                     if not isinstance(payload.get("deferred"), list):
                         tables.add(seq, time_ns, payload)
         return {f"{meta['table']}\0{meta['group']}": table for meta, table in tables.tables()}
 
 
+_Load = Callable[[bytes], "pa.Table | None"]
+"""Returns the rows of the frames that contain these bytes; None for none."""
 _Frame = tuple[int, int, int, int]
 """seq, unix ns, start, end offset"""
 _BESIDE_A_FRAME = 600
@@ -591,23 +618,14 @@ class _Taken:
         """About how many bytes of its rows are in memory."""
         return 0 if self.tables is None else self.bytes + _BESIDE_A_FRAME * self.count
 
-    def build(self, load: Callable[[], dict[str, pa.Table]] | None) -> None:
+    def build(self, load: Callable[[bytes], dict[str, pa.Table]] | None) -> None:
         """Build the rows; with `load`, free them and use it to read them on request."""
         if self.tables is None or (self.built is not None and load is None):
             return
 
-        def of_group(meta: Meta) -> Callable[[], pa.Table] | None:
-            if load is None:
-                return None
+        def of_group(meta: Meta) -> _Load | None:
             group = f"{meta['table']}\0{meta['group']}"
-
-            def read() -> pa.Table:
-                table = load().get(group)
-                if table is None:
-                    raise Moved(group)
-                return table
-
-            return read
+            return None if load is None else lambda word: load(word).get(group)
 
         self.built = [LiveFrames(meta, table, of_group(meta)) for meta, table in self.tables.tables()]
         self.problems = self.tables.problems

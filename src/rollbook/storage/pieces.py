@@ -189,7 +189,7 @@ class Piece:
                 raise BadPiece(self.part.path, str(err)) from None
         matching = []
         for block in blocks:  # one at a time: pictures take several times their size while decoding
-            rows = self.read(None, block)
+            rows = self.read(None, block) if self._frames is None else self._frames.with_word(column, word)
             if column in rows.column_names:
                 matching.append(take_table(rows, rows_equal(rows[column], word)))
         table = pa.concat_tables(matching) if matching else None

@@ -333,15 +333,16 @@ def one_rollout(context: ServerContext, ask: OneRolloutAsk) -> OneRolloutAnswer:
         return (
             row,
             db.table("select * from tasks where task_id = ? limit 1", [task]),
-            db.table(f"select * from turns {own} order by turn, time limit {_MOST_TURNS + 1}", [ask.id]),
-            db.table(f"select * from tokens {own} order by turn nulls last, time", [ask.id]),
             db.table(f"select * from fates {own} order by time", [ask.id]),
             db.table(history, [row["mode"][0].as_py()]),
         )
 
-    row, task, turns, tokens, fates, history = ask_rollouts(
-        context, context.row(ask.run), ["tasks", "turns", "tokens"], work
-    )
+    run = context.row(ask.run)
+    row, task, fates, history = ask_rollouts(context, run, ["tasks"], work)
+    with context.book(run) as book:  # not in SQL: it would get all that the journal has of these
+        turns, tokens = (book.table(name, where=("rollout_id", ask.id)) for name in ("turns", "tokens"))
+    turns = turns.sort_by([("turn", "ascending"), ("time", "ascending")]).slice(0, _MOST_TURNS + 1)
+    tokens = tokens.sort_by([("turn", "ascending"), ("time", "ascending")])
     (cells,) = rows_of(row.select([name for name in row.column_names if name not in IDENTITY]), _LONGEST)
     task_cells = next(iter(cells_of(task)), {})
     lists: dict[int | None, dict[str, Any]] = {}
