@@ -1,5 +1,6 @@
 // Holds the house of the page, part of `npm run check`: a file of a component has at most 300 lines, a line at most 120
-// characters, no type is `any`, sentences of the server are shown by `sentence`, `rounded` alone calls toPrecision, and no file imports itself in a circle,
+// characters, no type is `any`, sentences of the server are shown by `sentence`, `rounded` alone calls toPrecision, "1 runs" cannot
+// be (amount writes a number and what it counts), and no file imports itself in a circle,
 // by types or later imports neither.
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
@@ -7,6 +8,9 @@ import { fileURLToPath } from "node:url";
 
 const LONGEST = 300;
 const WIDEST = 120;
+/** A computed number before a plural: no constant, whose capitals say it. Not an attribute of an element, and not a word after a chosen one: {x} groups= */
+const COUNTED =
+  /(?<![A-Z])\} (more )?(alerts|attempts|charts|checkpoints|completions|configurations|curves|episodes|files|frames|groups|images|keys|lines|messages|problems|prompts|rollouts|rows|rules|runs|samples|seeds|steps|tokens|turns|values|versions)\b(?!=)/;
 const root = fileURLToPath(new URL("../src/", import.meta.url));
 const files = readdirSync(root, { recursive: true, encoding: "utf8" }).filter(
   (name) => /\.tsx?$/.test(name) && !name.includes(".test."),
@@ -30,6 +34,8 @@ for (const name of files) {
       wrong.push(
         `${name}:${i + 1}: toPrecision throws beside 1 to 100 figures; rounded(…) of data/numbers.ts does not`,
       );
+    if (!line.includes("useAnswer(") && COUNTED.test(line))
+      wrong.push(`${name}:${i + 1}: a number and a plural; amount(…) of data/numbers.ts knows "1 run"`);
     if (name.endsWith(".tsx") && /(?<!\$)\{(\w+[.?!]+)*sentence\}/.test(code))
       wrong.push(
         `${name}:${i + 1}: a sentence of the server's has thousands with commas; sentence(…) writes them as here`,

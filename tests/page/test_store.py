@@ -56,5 +56,5 @@ def test_a_run_that_is_shipped_grows_on_the_page_and_what_is_chosen_stays(
                 arg=found,
             )
         page.tab.get_by_label("Filter runs by expression").fill("config.nothing = 1")
-        page.tab.get_by_text("None of 2 runs fit").wait_for()
+        page.tab.get_by_text("No run of 2 fits").wait_for()
     assert page.errors == []

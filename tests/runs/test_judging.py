@@ -326,3 +326,13 @@ def test_a_score_is_reached_from_the_side_that_is_worse(key: str, share: float) 
     assert curves.reached(4.0).share_GP[0, -1] == share
     assert curves.reached().level in (24.0, 5.0), "a round level that is reached"
     assert curves.reached(20.0, "lower").share_GP[0, 0] == 1.0
+
+
+def test_groups_without_the_metric_are_named_once() -> None:
+    """A study beside which nine others lie: one sentence, not one of each."""
+    others = [compare.Entry(f"other {n}", f"{n}", n, "", None) for n in (0, 1, 1, 2, 3, 4, 5, 6)]
+    found = compare.compare([*entries({"a": [1.0, 2.0]}), *others], metric="test/return", by="config.algo", how="last")
+    assert [note for note in found.notes if "not compared" in note] == [
+        "No finite value, so not compared: other 0 (1 run), other 1 (2 runs), other 2 (1 run), other 3 (1 run), "
+        "other 4 (1 run), other 5 (1 run) and 1 more group."
+    ]

@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
-import { value } from "../data/numbers.ts";
+import { amount, value } from "../data/numbers.ts";
 import { valueAt } from "../data/lines.ts";
 import { shortNames } from "../data/names.ts";
 import { halves } from "../parts/Middle.tsx";
@@ -201,6 +201,6 @@ function sentence({ title, scope = "", xName, lines }: ChartProps): string {
   const each = curves.slice(0, 6).map((line) => {
     return `${line.name} ends at ${value(lastOf(line))}`;
   });
-  const many = `${curves.length} ${curves.length === 1 ? "curve" : "curves"}`;
+  const many = amount(curves.length, "curve");
   return `${scope}${title} over ${xName}, ${many}. ${each.join("; ")}`;
 }

@@ -1,7 +1,7 @@
 /** Many numbers of one kind over steps, a row of colours each: blue below the middle, orange above. */
 
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
-import { value } from "../data/numbers.ts";
+import { amount, value } from "../data/numbers.ts";
 import { valueAt } from "../data/lines.ts";
 import { ground } from "../state/theme.ts";
 import { drawXTexts } from "./draw.ts";
@@ -70,7 +70,7 @@ export function HeatRows({ title, lines, hub }: { title: string; lines: readonly
         class="plotarea heatrows"
         role="img"
         tabIndex={0}
-        aria-label={`${title}: ${lines.length} rows of colours over steps`}
+        aria-label={`${title}: ${amount(lines.length, "row")} of colours over steps`}
         style={{ height: `${shown.length * ROW + AXIS}px` }}
         onPointerMove={move}
         onPointerLeave={() => hub.point(null, null)}

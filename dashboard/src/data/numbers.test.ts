@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { ago, bytes, count, ends, plain, rounded, seconds, sentence, short, value, shorts } from "./numbers.ts";
+import { ago, amount, bytes, count, ends, plain, rounded, seconds, sentence, short, value, shorts } from "./numbers.ts";
 
 describe("numbers are written in one way", () => {
   test("three figures, and whole numbers from a thousand on", () => {
@@ -43,6 +43,9 @@ describe("numbers are written in one way", () => {
     expect(plain({ distinct: 3, values: [0, 1, "a"] })).toBe("0, 1, a");
     expect(plain({ distinct: 40, values: [0, 1, 2, 3, 4] })).toBe("40 values");
     expect(plain({ values: [1] })).toBe('{"values":[1]}');
+  });
+  test("what is counted stands in the singular once", () => {
+    expect([0, 1, 2, 1000].map((n) => amount(n, "run"))).toEqual(["0 runs", "1 run", "2 runs", "1\u202f000 runs"]);
   });
   test("a count is exact, with thin spaces and a true minus", () => {
     expect([1234567, -1000, 999].map(count)).toEqual(["1\u202f234\u202f567", "\u22121\u202f000", "999"]);

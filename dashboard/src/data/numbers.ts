@@ -50,6 +50,11 @@ export function count(n: number): string {
   return (n < 0 ? MINUS : "") + grouped(Math.abs(Math.round(n)).toString());
 }
 
+/** A count and what is counted: "1 run", "12 runs". */
+export function amount(n: number, what: string): string {
+  return `${count(n)} ${what}${n === 1 ? "" : "s"}`;
+}
+
 /** A tick or a step, short: 250k, 1.5M. */
 export function short(x: number): string {
   const size = Math.abs(x);
@@ -142,5 +147,5 @@ export function plain(x: unknown): string {
   if (typeof x === "boolean") return x ? "true" : "false";
   const { distinct, values } = x as { distinct?: unknown; values?: unknown }; // of a group whose runs differ
   if (typeof distinct !== "number" || !Array.isArray(values)) return JSON.stringify(x);
-  return distinct === values.length && distinct <= 5 ? values.map(plain).join(", ") : `${count(distinct)} values`;
+  return distinct === values.length && distinct <= 5 ? values.map(plain).join(", ") : amount(distinct, "value");
 }

@@ -1,5 +1,6 @@
 /** The ranking of compared groups in one line, and what to run next: words about numbers that the server gave. */
 
+import { amount } from "./numbers.ts";
 import type { CompareAnswer, Num } from "../api/names.ts";
 
 type Pairs = CompareAnswer["pairs"];
@@ -72,8 +73,8 @@ export function runNext(found: Pick<CompareAnswer, "plan" | "pairs">): string {
     for (const { group, n } of few) by.set(FEWEST - n, [...(by.get(FEWEST - n) ?? []), group]);
     const [[all, groups] = []] = by;
     if (groups?.length === found.plan.length && groups.length > 2)
-      return `${all} more seeds of each: below ${FEWEST} seeds next to nothing can be decided.`;
-    const told = [...by].map(([more, groups]) => `${more} more seed${more === 1 ? "" : "s"} of ${listed(groups)}`);
+      return `${amount(all ?? 0, "more seed")} of each: below ${FEWEST} seeds next to nothing can be decided.`;
+    const told = [...by].map(([more, groups]) => `${amount(more, "more seed")} of ${listed(groups)}`);
     return `${told.join("; ")}: below ${FEWEST} seeds next to nothing can be decided.`;
   }
   const open = found.pairs.filter(({ verdict }) => verdict !== "better" && verdict !== "worse");

@@ -4,7 +4,7 @@ import { signal } from "@preact/signals";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { found, type Thing } from "../data/finding.ts";
 import { pinnedFirst } from "../data/keys.ts";
-import { count } from "../data/numbers.ts";
+import { amount } from "../data/numbers.ts";
 import { addressOf, go, say } from "../state/address.ts";
 import { useAnswer } from "../state/answer.ts";
 import { hands } from "../state/hands.ts";
@@ -71,7 +71,7 @@ function Panel({ pages, onRuns, close }: PaletteProps & { close: () => void }) {
     ...keys.map(({ key, runs: n }) => ({
       kind: "Keys",
       name: key,
-      soft: `${count(n)} ${n === 1 ? "run" : "runs"} · chart`,
+      soft: `${amount(n, "run")} · chart`,
       act: () => (onRuns ? say({ see: key, full: "" }, true) : go(addressOf("runs", { see: key, full: "" }))),
     })),
     ...[...sure, ...others].flatMap((row) =>

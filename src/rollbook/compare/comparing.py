@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -79,10 +80,11 @@ def compare(
             'statistic="mean", or compare without a plan'
         )
     known = {entry.group for entry in entries if entry.crashed or entry.running or entry.score is not None}
-    for label in labels:
-        if label not in known:  # of another metric: not part of this comparison
-            missing = [entry.name for entry in entries if entry.group == label]
-            notes = [*notes, f"{label}: {_runs(missing)} without a finite value; not compared."]
+    others = Counter(entry.group for entry in entries if entry.group not in known)  # of another metric
+    if others:
+        of_each = [f"{label} ({amount(n, 'run')})" for label, n in others.items()]
+        rest = f" and {amount(len(of_each) - 6, 'more group')}" if len(of_each) > 6 else ""
+        notes = [*notes, f"No finite value, so not compared: {', '.join(of_each[:6])}{rest}."]
     labels = tuple(label for label in labels if label in known)
     entries = [entry for entry in entries if entry.group in known]
     tasks = tuple(dict.fromkeys(entry.task for entry in entries))

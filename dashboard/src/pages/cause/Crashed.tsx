@@ -2,7 +2,7 @@
 
 import type { RunDetail } from "../../api/names.ts";
 import { frames, lastMessages } from "../../data/failure.ts";
-import { count, plain } from "../../data/numbers.ts";
+import { amount, count, plain } from "../../data/numbers.ts";
 import { Copy } from "../../parts/CopyLink.tsx";
 import { useAnswer } from "../../state/answer.ts";
 import { source } from "../../state/here.ts";
@@ -43,7 +43,7 @@ function Traceback({ failure }: { failure: NonNullable<RunDetail["failure"]> }) 
         {frames(failure.traceback).map((frame, i) =>
           frame.folded > 0 ? (
             <p key={i} class="soft">
-              … {frame.folded} {frame.folded === 1 ? "frame" : "frames"} of {frame.place}
+              … {amount(frame.folded, "frame")} of {frame.place}
             </p>
           ) : frame.place === "" ? (
             <p key={i} class="lost">
@@ -67,7 +67,7 @@ function Messages({ failure }: { failure: NonNullable<RunDetail["failure"]> }) {
   return (
     <section>
       <h3>
-        stderr <span class="soft">its last {lines.length === 1 ? "line" : `${lines.length} lines`}</span>
+        stderr <span class="soft">its last {amount(lines.length, "line")}</span>
       </h3>
       <div class="log" tabIndex={0} role="region" aria-label="The last lines of stderr">
         {lines.map((line, i) => (

@@ -1,5 +1,5 @@
 import type { Cause } from "../../api/names.ts";
-import { count, value } from "../../data/numbers.ts";
+import { amount, value } from "../../data/numbers.ts";
 import { MiniTable } from "../../parts/MiniTable.tsx";
 
 /** How far a key left its usual range; what is no number left it altogether. */
@@ -19,7 +19,7 @@ export function Unusual({ found }: { found: Cause }) {
   return (
     <section>
       <h3>
-        What left its usual range <span class="soft">of {count(found.looked_at)} keys looked at</span>
+        What left its usual range <span class="soft">of {amount(found.looked_at, "key")} looked at</span>
       </h3>
       <MiniTable
         label="Keys that left their usual range"

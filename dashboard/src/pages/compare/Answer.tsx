@@ -1,7 +1,7 @@
 /** The answer on top: the ranking in one line, why, the plan and its state, what to run next. */
 
 import type { Cell, CompareAnswer, GroupOf, StoredPlan } from "../../api/names.ts";
-import { count, percent, sentence } from "../../data/numbers.ts";
+import { amount, count, percent, sentence } from "../../data/numbers.ts";
 import { decidedPairs, ranked, runNext, whyNone } from "../../data/ranking.ts";
 import { Copy } from "../../parts/CopyLink.tsx";
 import { Menu } from "../../parts/Menu.tsx";
@@ -103,14 +103,14 @@ function Made({ plan }: { plan: StoredPlan }) {
     <>
       <span class="tag good">plan {plan.name}</span>{" "}
       {plan.n_max <= MOST_SQUARES && (
-        <span class="squares" role="img" aria-label={`${looked} of at most ${plan.n_max} seeds of each`}>
+        <span class="squares" role="img" aria-label={`${looked} of at most ${amount(plan.n_max, "seed")} of each`}>
           {Array.from({ length: plan.n_max }, (_, i) => (
             <i key={i} class={i < looked ? "done" : ""} />
           ))}
         </span>
       )}
       <span>
-        {plan.n_min} to {plan.n_max} seeds of each,{" "}
+        {plan.n_min} to {amount(plan.n_max, "seed")} of each,{" "}
         {looked === 0 ? "no look yet" : `last looked at ${looked}; ${decided} of ${plan.verdicts.length} pairs decided`}
         {open &&
           `; its end decides ${plan.verdicts.length === 1 ? "" : `${open.a} and ${open.b} `}` +

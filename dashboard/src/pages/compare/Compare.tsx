@@ -1,5 +1,6 @@
 /** Which is better, and is that certain? The sentence first, then what it rests on. Every number is the server's. */
 
+import { amount } from "../../data/numbers.ts";
 import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import type { CompareAnswer, GroupOf } from "../../api/names.ts";
@@ -69,7 +70,7 @@ export function Compare() {
                 <Choice
                   key={one.key}
                   chosen={one.key === of}
-                  soft={`${one.runs} runs`}
+                  soft={amount(one.runs, "run")}
                   onChoose={() => {
                     say({ key: one.key });
                     close();

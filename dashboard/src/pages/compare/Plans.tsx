@@ -1,7 +1,7 @@
 /** Comparisons that were planned beforehand, kept beside the runs: what may be said now, and every look so far. */
 
 import type { CompareAnswer, Num, StoredPlan } from "../../api/names.ts";
-import { count, value, sentence } from "../../data/numbers.ts";
+import { amount, count, sentence, value } from "../../data/numbers.ts";
 import { MiniTable } from "../../parts/MiniTable.tsx";
 import { say } from "../../state/address.ts";
 
@@ -33,7 +33,7 @@ function Plan({ plan, shown }: { plan: StoredPlan; shown: boolean }) {
         <h2>Plan {plan.name}</h2>
         <span class="soft">
           {`${plan.metric} by ${plan.by} (${plan.arms.join(", ")}), ${plan.score}; `}
-          {plan.n_min} to {plan.n_max} seeds of each, {value(100 * plan.alpha)} % over all looks
+          {plan.n_min} to {amount(plan.n_max, "seed")} of each, {value(100 * plan.alpha)} % over all looks
         </span>
         <span class="grow" />
         {!shown && (

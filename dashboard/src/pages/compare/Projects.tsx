@@ -1,6 +1,6 @@
 /** Whose groups are compared, and what else can be where there is nothing to compare. */
 
-import { count } from "../../data/numbers.ts";
+import { amount } from "../../data/numbers.ts";
 import { Choice, Menu } from "../../parts/Menu.tsx";
 import { drawFirst, projects, rowName, toggleDrawn } from "../runs/table.ts";
 import { besides, drawnProjects, nextProject } from "./groups.ts";
@@ -20,7 +20,7 @@ export function ProjectMenu() {
             <Choice
               key={name}
               chosen={now.length === 1 && now[0]?.name === name}
-              soft={ids.length === 1 ? "one group" : `${count(ids.length)} groups`}
+              soft={amount(ids.length, "group")}
               onChoose={() => {
                 drawFirst(ids);
                 close();

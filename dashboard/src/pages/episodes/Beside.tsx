@@ -4,7 +4,7 @@ import { computed, useSignal } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
 import type { Media, Obj } from "../../api/names.ts";
 import type { Hub } from "../../charts/hub.ts";
-import { count, value } from "../../data/numbers.ts";
+import { amount, value } from "../../data/numbers.ts";
 import { Film } from "../../parts/Film.tsx";
 import { Icon } from "../../parts/Icon.tsx";
 import { Choice, Menu } from "../../parts/Menu.tsx";
@@ -111,7 +111,7 @@ export function Shot(at: { run: string; row: Obj; media: Media; steps: number; d
       </figcaption>
       <Film media={media} {...deck.film(word, steps)} />
       <p class="soft">
-        return <b>{value(Number(row["return"]))}</b> · {over ? ending(row) : `${count(steps)} steps`}
+        return <b>{value(Number(row["return"]))}</b> · {over ? ending(row) : amount(steps, "step")}
       </p>
     </figure>
   );

@@ -5,7 +5,7 @@ import { useMemo } from "preact/hooks";
 import type { EpisodesQuery, Obj } from "../../api/names.ts";
 import { Scatter } from "../../charts/Scatter.tsx";
 import { counts, doubles } from "../../data/frames.ts";
-import { count, plain, rounded, value } from "../../data/numbers.ts";
+import { amount, count, plain, rounded, value } from "../../data/numbers.ts";
 import { bring, sortOf, sorts, useAsked } from "../../parts/Asked.tsx";
 import { Grid, type Column } from "../../parts/Grid.tsx";
 import { Failure } from "../../parts/Say.tsx";
@@ -162,7 +162,7 @@ export function EpisodeList({ run, axis, episode, shown }: EpisodeListProps) {
   return (
     <section class="pane" aria-label="Episodes">
       <div class="bar">
-        <h2>{answer ? `${count(answer.all)} episodes` : "…"}</h2>
+        <h2>{answer ? amount(answer.all, "episode") : "…"}</h2>
         <span class="grow" />
         {both && (
           <span class="seg" role="group" aria-label="Of which scope">
@@ -193,7 +193,7 @@ export function EpisodeList({ run, axis, episode, shown }: EpisodeListProps) {
       )}
       {points && (
         <Scatter
-          label={`Return of ${count(points.of)} episodes over ${axis}${points.thinned ? ", thinned" : ""}`}
+          label={`Return of ${amount(points.of, "episode")} over ${axis}${points.thinned ? ", thinned" : ""}`}
           x={points.x}
           y={points.y}
           colors={points.colors}

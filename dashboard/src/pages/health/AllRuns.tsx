@@ -2,7 +2,7 @@
 
 import { useEffect, useState } from "preact/hooks";
 import type { AlertsAnswer, Finding } from "../../api/names.ts";
-import { clock, count, sentence } from "../../data/numbers.ts";
+import { amount, clock, count, sentence } from "../../data/numbers.ts";
 import { Context } from "../../parts/Context.tsx";
 import { CopyLink } from "../../parts/CopyLink.tsx";
 import { Icon } from "../../parts/Icon.tsx";
@@ -74,9 +74,7 @@ function List({ found }: { found: AlertsAnswer }) {
       {findings.length > 0 && (
         <section class="card c12 worst">
           <header>
-            <h2>
-              {count(findings.length)} {findings.length === 1 ? "finding" : "findings"}, the worst first
-            </h2>
+            <h2>{amount(findings.length, "finding")}, the worst first</h2>
             <span class="soft">each once, however many runs have it</span>
             {fresh > 0 && (
               <button class="link" type="button" onClick={() => setPlaces(every.map(keyOf))}>
@@ -107,7 +105,7 @@ function List({ found }: { found: AlertsAnswer }) {
         <p class="in quietline">
           {quiet > 0 && <Icon name="check" />}{" "}
           <b>
-            {quiet === all ? `All ${count(all)} runs are quiet.` : `${count(quiet)} of ${count(all)} runs are quiet.`}
+            {quiet === all ? `All is quiet: ${amount(all, "run")}.` : `${count(quiet)} of ${amount(all, "run")} quiet.`}
           </b>{" "}
           <span class="soft">
             They ended as they should, or go on, and no rule warned. A run's own page has its rules.
@@ -132,7 +130,7 @@ function One({ finding }: { finding: Finding }) {
           <span class="soft">
             {[
               finding.rule === "ended" ? "" : `rule ${finding.rule}`,
-              finding.many > 1 ? `${count(finding.many)} runs, the newest first` : "",
+              finding.many > 1 ? `${amount(finding.many, "run")}, the newest first` : "",
             ]
               .filter((one) => one !== "")
               .map((one) => `· ${one}`)

@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import type { Obj } from "../../api/names.ts";
-import { bytes, clock, plain, value } from "../../data/numbers.ts";
+import { amount, bytes, clock, plain, value } from "../../data/numbers.ts";
 import { Middle } from "../../parts/Middle.tsx";
 import { MiniTable } from "../../parts/MiniTable.tsx";
 import { Answered } from "../../parts/Say.tsx";
@@ -72,7 +72,7 @@ export function Files({ run, wide = false }: { run: string; wide?: boolean }) {
               {hidden > 0 && (
                 <p class="pad">
                   <button class="link" type="button" onClick={() => setAll(!all)}>
-                    {all ? "Fold" : "Show"} {hidden} files of tables
+                    {all ? "Fold" : "Show"} {amount(hidden, "file")} of tables
                   </button>
                 </p>
               )}

@@ -3,7 +3,7 @@
 import { useMemo } from "preact/hooks";
 import type { Cell, Health as Told, RunDetail } from "../../api/names.ts";
 import { evidence } from "../../data/evidence.ts";
-import { clock, count, plain, sentence } from "../../data/numbers.ts";
+import { amount, clock, count, plain, sentence } from "../../data/numbers.ts";
 import { Context } from "../../parts/Context.tsx";
 import { CopyLink } from "../../parts/CopyLink.tsx";
 import { Icon } from "../../parts/Icon.tsx";
@@ -38,7 +38,7 @@ function OneRun() {
         </a>
         <RunPicker detail={detail.value} />
         <span class="grow" />
-        <span class="soft hide-s">{health.value ? `${health.value.rules} rules watch` : ""}</span>
+        <span class="soft hide-s">{health.value ? `watched by ${amount(health.value.rules, "rule")}` : ""}</span>
         <CopyLink />
       </Context>
       {detail.error && (
@@ -80,11 +80,7 @@ function Alerts({ found, run, detail }: { found: Told; run: string; detail: RunD
   return (
     <section class="card c12">
       <header>
-        <h2>
-          {found.alerts.length === 0
-            ? "No alerts"
-            : `${count(found.alerts.length)} ${found.alerts.length === 1 ? "alert" : "alerts"}`}
-        </h2>
+        <h2>{found.alerts.length === 0 ? "No alerts" : amount(found.alerts.length, "alert")}</h2>
         <span class="soft">
           {found.alerts.length === 0 ? "nothing that a rule knows went wrong" : "each opens the rows it rests on"}
         </span>
@@ -141,7 +137,7 @@ function Quiet({ found, detail }: { found: Told; detail: RunDetail | null }) {
             <span class="soft">No rule has looked at this run.</span>
           ) : (
             <>
-              <Icon name="check" /> <b>{count(found.quiet.length)} rules are quiet.</b>{" "}
+              <Icon name="check" /> <b>{amount(found.quiet.length, "quiet rule")}.</b>{" "}
               <span class="soft">
                 They looked at {sentence(found.quiet.at(-1)?.checked ?? "")}. {found.promise}
               </span>

@@ -1,7 +1,7 @@
 /** Do stale rollouts get clipped? Each staleness with its rollouts by the share of their tokens that was clipped. */
 
 import type { Fates as Found } from "../../api/names.ts";
-import { count, percent } from "../../data/numbers.ts";
+import { amount, count, percent } from "../../data/numbers.ts";
 
 export function Clipped({ found }: { found: Found }) {
   const { clipping, clipped_from: from } = found;
@@ -43,7 +43,7 @@ export function Clipped({ found }: { found: Found }) {
                       <td
                         key={staleness}
                         class="num"
-                        title={`${count(n[i] ?? 0)} of ${count(sum(n))} rollouts`}
+                        title={`${count(n[i] ?? 0)} of ${amount(sum(n), "rollout")}`}
                         style={shade === "" ? {} : { background: `var(--heat-${shade})` }}
                       >
                         {share === 0 ? "" : percent(share)}

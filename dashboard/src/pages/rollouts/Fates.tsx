@@ -4,7 +4,7 @@ import type { Cell, Fates as Found, Num } from "../../api/names.ts";
 import { StackedArea } from "../../charts/StackedArea.tsx";
 import { shown } from "../../data/diff.ts";
 import { conditionOf } from "../../data/rollouts.ts";
-import { count, percent, seconds, value } from "../../data/numbers.ts";
+import { amount, count, percent, seconds, value } from "../../data/numbers.ts";
 import { MiniTable } from "../../parts/MiniTable.tsx";
 import { Answered, Waiting } from "../../parts/Say.tsx";
 import { addressOf } from "../../state/address.ts";
@@ -52,7 +52,7 @@ function All({ run, found, more }: { run: string; found: Found; more: boolean })
       <section class="card" style={{ gridColumn: "1 / -1" }}>
         <header>
           <h2>
-            {percent(used / (found.total || 1))} of {count(found.total)} rollouts taught something
+            {percent(used / (found.total || 1))} of {amount(found.total, "rollout")} taught something
           </h2>
           {tokens > 0 && <span class="soft">{percent(wasted / tokens)} of the sampled tokens taught nothing</span>}
         </header>
@@ -60,7 +60,7 @@ function All({ run, found, more }: { run: string; found: Found; more: boolean })
           <p class="in soft">Dropped by retention: {shown(found.trimmed)}. Rows and fates stay.</p>
         )}
         <StackedArea
-          label={`Fates of ${found.total} rollouts over training, as shares`}
+          label={`Fates of ${amount(found.total, "rollout")} over training, as shares`}
           x={found.places.map(Number)}
           layers={found.layers.map((layer, i) => ({
             name: shown(layer.reason),

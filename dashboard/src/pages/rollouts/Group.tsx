@@ -2,7 +2,7 @@
 
 import type { OneRollout as Found, RolloutRow } from "../../api/names.ts";
 import { shown } from "../../data/diff.ts";
-import { value } from "../../data/numbers.ts";
+import { amount, value } from "../../data/numbers.ts";
 import { fateOf } from "../../data/rollouts.ts";
 import { MiniTable } from "../../parts/MiniTable.tsx";
 import { say } from "../../state/address.ts";
@@ -41,7 +41,7 @@ export function Group({
     <section class="card">
       <header>
         <h2>Its group</h2>
-        <span class="soft">{rows.length} rollouts</span>
+        <span class="soft">{amount(rows.length, "rollout")}</span>
       </header>
       <MiniTable
         label="The group of this rollout"

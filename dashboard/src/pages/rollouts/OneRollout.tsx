@@ -3,7 +3,7 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Num, OneRollout as Found } from "../../api/names.ts";
 import { shown } from "../../data/diff.ts";
-import { count, percent, seconds, value } from "../../data/numbers.ts";
+import { amount, count, percent, seconds, value } from "../../data/numbers.ts";
 import { fateOf } from "../../data/rollouts.ts";
 import { Icon } from "../../parts/Icon.tsx";
 import { Answered } from "../../parts/Say.tsx";
@@ -128,7 +128,7 @@ function Whole({ run, found }: { run: string; found: Found }) {
         {found.turns.map((turn, i) => (
           <Turn key={turn.turn} turn={turn} heat={heat} open={unfolded} now={i === at} place={i} />
         ))}
-        {found.turns_left_out > 0 && <p class="soft">{count(found.turns_left_out)} more turns are not shown here.</p>}
+        {found.turns_left_out > 0 && <p class="soft">Not shown here: {amount(found.turns_left_out, "more turn")}.</p>}
       </div>
       <div class="cols one">
         {group.value && group.value.rows.length > 1 && (
@@ -153,9 +153,7 @@ function Fate({ found }: { found: Found }) {
   const parts = [
     number("reward") === null ? null : `reward ${value(number("reward"))}`,
     number("advantage") === null ? null : `advantage ${value(number("advantage"))}`,
-    number("staleness") === null
-      ? null
-      : `${count(number("staleness") ?? 0)} version${number("staleness") === 1 ? "" : "s"} stale`,
+    number("staleness") === null ? null : `${amount(number("staleness") ?? 0, "version")} stale`,
     number("clipped") === null ? null : `clipped ${percent(number("clipped") ?? 0)}`,
     number("gap_mean") === null ? null : `gap ${value(number("gap_mean"))}`,
     found.fates.length > 1 ? `${found.fates.length} uses` : null,

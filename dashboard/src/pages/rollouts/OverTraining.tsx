@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 import type { Fates as Found, Num } from "../../api/names.ts";
 import { shown } from "../../data/diff.ts";
-import { count, percent, value } from "../../data/numbers.ts";
+import { amount, count, percent, value } from "../../data/numbers.ts";
 import { parted, placesIn, together, told, type Stretch } from "../../data/rollouts.ts";
 import { say, word } from "../../state/address.ts";
 import { useAnswer } from "../../state/answer.ts";
@@ -125,7 +125,7 @@ function Sentence({ found, from, to, name }: { found: Found; from: number; to: n
   return (
     <span>
       {name !== "" && <b>{name}: </b>}
-      <b>{percent(used)}</b> of {count(n)} rollouts taught something
+      <b>{percent(used)}</b> of {amount(n, "rollout")} taught something
       {name !== "" && before !== null && `, ${percent(before)} before`}.
       {name !== "" && grew.length > 0 && (
         <>

@@ -2,7 +2,7 @@
 
 import { useRef } from "preact/hooks";
 import type { Cell, RolloutVersion } from "../../api/names.ts";
-import { count, percent } from "../../data/numbers.ts";
+import { amount, count, percent } from "../../data/numbers.ts";
 import { useWidth } from "../../parts/useWidth.ts";
 
 const [HEIGHT, LEFT, BOTTOM] = [150, 40, 18];
@@ -21,12 +21,12 @@ export function PassRate({ history, version }: { history: readonly RolloutVersio
       <header>
         <h2>This task over training</h2>
         <span class="soft">
-          {count(total)} rollouts at {count(history.length)} versions; share solved, bars: 95 % (Wilson)
+          {amount(total, "rollout")} at {amount(history.length, "version")}; share solved, bars: 95 % (Wilson)
         </span>
       </header>
       <div ref={box} class="in">
         <svg class="passrate" viewBox={`0 0 ${width} ${HEIGHT}`} height={HEIGHT} role="img">
-          <title>{`Share of rollouts that solved this task, at ${known.length} versions of the policy`}</title>
+          <title>{`Share that solved this task, at ${amount(known.length, "version")} of the policy`}</title>
           {[0, 0.5, 1].map((share) => (
             <g key={share}>
               <line class="grid" x1={LEFT} x2={width - 10} y1={y(share)} y2={y(share)} />

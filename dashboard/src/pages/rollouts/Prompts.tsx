@@ -4,7 +4,7 @@ import { signal, type Signal } from "@preact/signals";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Num, OneRollout as Found, PromptRow, PromptsQuery } from "../../api/names.ts";
 import { shown } from "../../data/diff.ts";
-import { count, percent, value } from "../../data/numbers.ts";
+import { amount, count, percent, value } from "../../data/numbers.ts";
 import { solvedOf, type Stretches } from "../../data/rollouts.ts";
 import { AskedRows, sortOf, sorts, useAsked } from "../../parts/Asked.tsx";
 import type { Column } from "../../parts/Grid.tsx";
@@ -175,8 +175,8 @@ function OverTraining({ run, found }: { run: string; found: Found }) {
       <div class="bar">
         <h2>
           {solved === 0
-            ? `Never solved in ${count(all)} attempts`
-            : `Solved in ${count(solved)} of ${count(all)} attempts`}
+            ? `Never solved in ${amount(all, "attempt")}`
+            : `Solved in ${count(solved)} of ${amount(all, "attempt")}`}
         </h2>
         <span class="grow" />
         <a class="btn" href={link(found.id)}>

@@ -4,7 +4,7 @@ import { useEffect } from "preact/hooks";
 import type { SharedPrompts as Found, Num, SharedPromptsRow } from "../../api/names.ts";
 import { shown } from "../../data/diff.ts";
 import { askedLast } from "../../data/rollouts.ts";
-import { count, percent, value } from "../../data/numbers.ts";
+import { amount, count, percent, value } from "../../data/numbers.ts";
 import { MiniTable } from "../../parts/MiniTable.tsx";
 import { fullName } from "../../parts/RunPicker.tsx";
 import { Answered, Empty } from "../../parts/Say.tsx";
@@ -75,11 +75,11 @@ function Table({ runs, found }: { runs: readonly [string, string]; found: Found 
       <section class="card" style={{ gridColumn: "1 / -1" }}>
         <header>
           <h2>
-            Better on {count(found.better)}, worse on {count(found.worse)} of {count(found.shared)} prompts
+            Better on {count(found.better)}, worse on {count(found.worse)} of {amount(found.shared, "prompt")}
           </h2>
           <span class="soft">
             mean reward {number(mean)} → {number(after)}; alone: {count(found.only[0] ?? 0)} and{" "}
-            {count(found.only[1] ?? 0)} prompts
+            {amount(found.only[1] ?? 0, "prompt")}
             {found.rows.length < found.shared && `; the ${count(found.rows.length)} with the largest differences`}
           </span>
         </header>

@@ -2,7 +2,7 @@
 
 import type { RolloutTurn } from "../../api/names.ts";
 import { shown } from "../../data/diff.ts";
-import { count, seconds, value } from "../../data/numbers.ts";
+import { amount, count, seconds, value } from "../../data/numbers.ts";
 import { callsOf } from "../../data/rollouts.ts";
 import { TokenStrip } from "./TokenStrip.tsx";
 
@@ -27,7 +27,7 @@ export function Turn({
   const folds = isTool && (lines > 3 || text.length > 300);
   const facts = [
     typeof turn.seconds === "number" ? seconds(turn.seconds) : null,
-    turn.n_tokens === null ? null : `${count(turn.n_tokens)} tokens`,
+    turn.n_tokens === null ? null : amount(turn.n_tokens, "token"),
     turn.trained === null ? null : turn.trained ? "trained" : "not trained",
     turn.policy_version === null ? null : `version ${count(turn.policy_version)}`,
     turn.parent === null ? null : `after turn ${turn.parent}`,
@@ -47,7 +47,7 @@ export function Turn({
         {isSaid ? null : folds && !open ? (
           <details open={turn.error !== null}>
             <summary>
-              {text.slice(0, 120)} <span class="soft">{count(lines)} lines</span>
+              {text.slice(0, 120)} <span class="soft">{amount(lines, "line")}</span>
             </summary>
             <pre>{text}</pre>
           </details>

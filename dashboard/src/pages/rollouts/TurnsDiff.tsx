@@ -1,5 +1,6 @@
 /** Where two rollouts part: all their turns, word by word; those that are the same in a line. */
 
+import { amount } from "../../data/numbers.ts";
 import type { OneRollout as Found, RolloutTurn } from "../../api/names.ts";
 import { diff, shown } from "../../data/diff.ts";
 import { callsOf, turnsApart } from "../../data/rollouts.ts";
@@ -57,7 +58,7 @@ function Both({ own, found, names }: { own: Found; found: Found; names: string }
           </div>
         ),
       )}
-      {apart.length > MOST && <p class="soft">{apart.length - MOST} more turns differ.</p>}
+      {apart.length > MOST && <p class="soft">{amount(apart.length - MOST, "more turn")} with a difference.</p>}
     </div>
   );
 }

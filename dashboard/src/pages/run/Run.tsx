@@ -1,7 +1,7 @@
 /** One run: what it is, how it was started, its attempts, configuration, pictures and files. */
 
 import type { RunDetail } from "../../api/names.ts";
-import { clock, count, plain, seconds } from "../../data/numbers.ts";
+import { amount, clock, count, plain, seconds } from "../../data/numbers.ts";
 import { Context } from "../../parts/Context.tsx";
 import { CopyLink } from "../../parts/CopyLink.tsx";
 import { MiniTable } from "../../parts/MiniTable.tsx";
@@ -157,9 +157,7 @@ function Damage({ detail: { problems, path } }: { detail: RunDetail }) {
     <section class="card c12">
       <header>
         <h2>Not everything can be read</h2>
-        <span class="tag bad">
-          {count(problems.length)} {problems.length === 1 ? "problem" : "problems"}
-        </span>
+        <span class="tag bad">{amount(problems.length, "problem")}</span>
       </header>
       <div class="in damage">
         {problems.slice(0, 8).map((problem) => (
@@ -202,7 +200,7 @@ function Attempts({ detail }: { detail: RunDetail }) {
   return (
     <section class="card">
       <header>
-        <h2>{detail.attempts.length === 1 ? "One attempt" : `${detail.attempts.length} attempts`}</h2>
+        <h2>{detail.attempts.length === 1 ? "One attempt" : amount(detail.attempts.length, "attempt")}</h2>
         <span class="soft">{detail.attempts.length > 1 ? "abandoned stretches are ghosts in the charts" : ""}</span>
       </header>
       <MiniTable

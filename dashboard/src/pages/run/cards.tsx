@@ -2,7 +2,7 @@
 
 import { useState } from "preact/hooks";
 import type { Cell, RunDetail } from "../../api/names.ts";
-import { count, plain } from "../../data/numbers.ts";
+import { amount, count, plain } from "../../data/numbers.ts";
 import { pattern } from "../../data/keys.ts";
 import { Film } from "../../parts/Film.tsx";
 import { useAnswer } from "../../state/answer.ts";
@@ -35,7 +35,7 @@ export function Config({ detail }: { detail: RunDetail }) {
     <section class="card c6">
       <header>
         <h2>Configuration</h2>
-        <span class="soft">{count(rows.length)} values</span>
+        <span class="soft">{amount(rows.length, "value")}</span>
         <span class="grow" />
         <label class="field">
           <input

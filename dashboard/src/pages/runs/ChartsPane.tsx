@@ -2,7 +2,7 @@
 
 import { useSignal } from "@preact/signals";
 import { useLayoutEffect, useRef } from "preact/hooks";
-import { bytes, count, seconds } from "../../data/numbers.ts";
+import { amount, bytes, count, seconds } from "../../data/numbers.ts";
 import { heroSpan } from "../../data/keys.ts";
 import { Field } from "../../parts/Field.tsx";
 import { Icon } from "../../parts/Icon.tsx";
@@ -83,8 +83,7 @@ export function ChartsPane() {
         <span class="grow" />
         {took.charts > 0 && (
           <span>
-            {took.charts} {took.charts === 1 ? "chart" : "charts"}, {bytes(took.bytes)}, read in{" "}
-            {seconds(took.ms / 1000)}
+            {amount(took.charts, "chart")}, {bytes(took.bytes)}, read in {seconds(took.ms / 1000)}
           </span>
         )}
       </div>
@@ -133,7 +132,7 @@ function Body() {
     return keys.value.keys.length === 0 ? (
       <Empty title="No metric was logged yet" code='run.log({"train/return": r}, env_step=step)' />
     ) : (
-      <Empty title={`None of ${count(keys.value.keys.length)} keys fit`}>
+      <Empty title={`No key of ${count(keys.value.keys.length)} fits`}>
         <button class="btn" type="button" onClick={() => say({ k: "" })}>
           Show all keys
         </button>
@@ -188,7 +187,7 @@ function pinnedWords(): string {
   const strip = entities.value.some((entity) => entity.runs.length > 1)
     ? "; strip on top: seeds behind each point"
     : "";
-  return `${n} of ${of} keys, none of them again below${strip}`;
+  return `${n} of ${amount(of, "key")}, none of them again below${strip}`;
 }
 
 interface Scope {
@@ -201,7 +200,7 @@ interface Scope {
 
 function ScopeSection({ scope, keys: infos, of, span, shut }: Scope) {
   const limit = useSignal(FIRST);
-  const many = infos.length === of ? `${of} ${of === 1 ? "key" : "keys"}` : `${infos.length} of ${of} keys`;
+  const many = infos.length === of ? amount(of, "key") : `${infos.length} of ${amount(of, "key")}`;
   return (
     <section class="section" style={{ "--span": span }}>
       <h2>

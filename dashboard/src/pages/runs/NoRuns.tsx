@@ -11,7 +11,7 @@ export function NoRuns() {
   const answer = table.answer.value;
   if (answer && answer.runs > 0) {
     return (
-      <Empty title={`None of ${count(answer.runs)} runs fit`}>
+      <Empty title={`No run of ${count(answer.runs)} fits`}>
         {answer.did_you_mean !== null && <p>{answer.did_you_mean}</p>}
         <button class="btn" type="button" onClick={() => say({ f: "", q: "" })}>
           Clear filter <kbd>Esc</kbd>

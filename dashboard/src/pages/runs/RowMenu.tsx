@@ -1,5 +1,6 @@
 /** What can be done with a row: colour, pin, rename, tags, notes, archive. */
 
+import { amount } from "../../data/numbers.ts";
 import { useState } from "preact/hooks";
 import type { EditQuery, Row } from "../../api/names.ts";
 import { COLORS } from "../../data/colors.ts";
@@ -75,7 +76,7 @@ function Panel({ row, close }: { row: Exclude<Row, { kind: "section" }>; close: 
             </Choice>
           )}
           {row.kind === "group" && (
-            <Choice onChoose={() => edit({ set: { archived: true } })}>Archive its {runs.length} runs</Choice>
+            <Choice onChoose={() => edit({ set: { archived: true } })}>Archive its {amount(runs.length, "run")}</Choice>
           )}
         </>
       )}

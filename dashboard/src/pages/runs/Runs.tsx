@@ -3,7 +3,7 @@
 import { signal, type Signal } from "@preact/signals";
 import type { ComponentType } from "preact";
 import { useEffect, useLayoutEffect } from "preact/hooks";
-import { count } from "../../data/numbers.ts";
+import { amount, count } from "../../data/numbers.ts";
 import { CopyLink } from "../../parts/CopyLink.tsx";
 import { Context } from "../../parts/Context.tsx";
 import { useHands } from "../../state/hands.ts";
@@ -79,7 +79,7 @@ export function Runs() {
         <Newborn />
         <span class="grow" />
         <span class="soft hide-s">
-          {count(runs)} of {count(table.answer.value?.runs ?? 0)} runs drawn
+          {count(runs)} of {amount(table.answer.value?.runs ?? 0, "run")} drawn
         </span>
         <Boards />
         <CopyLink />

@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 import type { ColumnsAnswer } from "../../api/names.ts";
 import { pattern } from "../../data/keys.ts";
-import { count, plain } from "../../data/numbers.ts";
+import { amount, count, plain } from "../../data/numbers.ts";
 import { Choice, Menu } from "../../parts/Menu.tsx";
 import { say } from "../../state/address.ts";
 import { known } from "./columns.tsx";
@@ -29,7 +29,7 @@ function words({ distinct, examples, varies }: Setting): string {
     const few = examples.slice(0, 3).sort((a, b) => (typeof a === "number" && typeof b === "number" ? a - b : 0));
     return few.map(plain).join(", ") + (distinct > 3 ? " …" : "");
   }
-  return `${distinct} values`;
+  return amount(distinct, "value");
 }
 
 function Find({ chosen, choose }: { chosen: (column: string) => boolean; choose: (column: string) => void }) {

@@ -2,7 +2,7 @@
 
 import { signal } from "@preact/signals";
 import type { Cell, ColumnsAnswer, GroupCell, GroupRow, Row, RunRow } from "../../api/names.ts";
-import { ago, clock, count, plain, seconds, sentence, short, value } from "../../data/numbers.ts";
+import { ago, amount, clock, count, plain, seconds, sentence, short, value } from "../../data/numbers.ts";
 import { telling } from "../../data/keys.ts";
 import type { Column } from "../../parts/Grid.tsx";
 import { Status } from "../../parts/Status.tsx";
@@ -69,11 +69,15 @@ export function offered(): { column: string; label: string; soft: string }[] {
     { column: "return", label: "return", soft: "test, else train" },
     ...FIXED.map((column) => ({ column, label: column, soft: "" })),
     ...(answer?.metrics ?? []).flatMap(({ key, runs }) => [
-      { column: `last:${key}`, label: key, soft: `last, ${runs} runs` },
-      { column: `max:${key}`, label: `max ${key}`, soft: `${runs} runs` },
-      { column: `min:${key}`, label: `min ${key}`, soft: `${runs} runs` },
+      { column: `last:${key}`, label: key, soft: `last, ${amount(runs, "run")}` },
+      { column: `max:${key}`, label: `max ${key}`, soft: amount(runs, "run") },
+      { column: `min:${key}`, label: `min ${key}`, soft: amount(runs, "run") },
     ]),
-    ...(answer?.config ?? []).map(({ column, distinct }) => ({ column, label: column, soft: `${distinct} values` })),
+    ...(answer?.config ?? []).map(({ column, distinct }) => ({
+      column,
+      label: column,
+      soft: amount(distinct, "value"),
+    })),
   ];
 }
 
@@ -189,7 +193,7 @@ function GroupContent({ cell, metric }: { cell: Cell | GroupCell | undefined; me
     if (group.distinct !== undefined)
       return (
         <span class="soft" title={(group.values ?? []).map(plain).join(", ")}>
-          {group.distinct} values
+          {amount(group.distinct, "value")}
         </span>
       );
     const [centre, low, high] = [Number(group.centre), group.low, group.high];

@@ -1,7 +1,7 @@
 /** What a row of the runs table looks like, and what opening it does. */
 
 import type { Row } from "../../api/names.ts";
-import { count } from "../../data/numbers.ts";
+import { amount, count } from "../../data/numbers.ts";
 import { Icon } from "../../parts/Icon.tsx";
 import { Middle } from "../../parts/Middle.tsx";
 import { addressOf, go, say } from "../../state/address.ts";
@@ -25,7 +25,7 @@ export function rowClass(row: Row): string {
 export const sectionRow = (row: Row) =>
   row.kind === "section" ? (
     <>
-      <b>{row.name}</b> {count(row.runs)} {row.runs === 1 ? "run" : "runs"}
+      <b>{row.name}</b> {amount(row.runs, "run")}
       {row.live > 0 && ` · ${row.live} running`}
       {row.total &&
         Object.entries(row.total)

@@ -4,7 +4,7 @@ import { useMemo } from "preact/hooks";
 import { Chart } from "../../charts/Chart.tsx";
 import { Hub } from "../../charts/hub.ts";
 import type { Line } from "../../charts/model.ts";
-import { count, percent } from "../../data/numbers.ts";
+import { amount, count, percent } from "../../data/numbers.ts";
 import { Answered, Empty } from "../../parts/Say.tsx";
 import { useAnswer } from "../../state/answer.ts";
 import { kindOf } from "../../state/desk.ts";
@@ -47,7 +47,7 @@ export function Novelty({ run }: { run: string }) {
                 <header>
                   <h2>
                     {total > 0
-                      ? `${percent(fresh / total)} of ${count(total)} samples were new`
+                      ? `${percent(fresh / total)} of ${amount(total, "sample")} were new`
                       : "New and repeated samples"}
                   </h2>
                   <span class="soft">the others had been seen before in this run</span>
@@ -73,9 +73,7 @@ export function Novelty({ run }: { run: string }) {
           <section class="card">
             <header>
               <h2>What was not trained on</h2>
-              <span class="soft">
-                of {count(unused.value.groups)} {unused.value.groups === 1 ? "group" : "groups"}
-              </span>
+              <span class="soft">of {amount(unused.value.groups, "group")}</span>
             </header>
             <div class="in">
               <div class="stack">

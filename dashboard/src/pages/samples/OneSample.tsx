@@ -3,7 +3,7 @@
 import { useMemo } from "preact/hooks";
 import type { SampleGroup, SampleHistory, SampleRow } from "../../api/names.ts";
 import { Scatter } from "../../charts/Scatter.tsx";
-import { count, plain, value } from "../../data/numbers.ts";
+import { amount, count, plain, value } from "../../data/numbers.ts";
 import { MiniTable } from "../../parts/MiniTable.tsx";
 import { Answered } from "../../parts/Say.tsx";
 import { say } from "../../state/address.ts";
@@ -163,7 +163,7 @@ function History({ history, id }: { history: SampleHistory; id: string }) {
       <header>
         <h2>This prompt over training</h2>
         <span class="soft">
-          {count(history.groups.length)} groups, {count(history.times_seen)} completions; reward of each
+          {amount(history.groups.length, "group")}, {amount(history.times_seen, "completion")}; reward of each
         </span>
         <span class="grow" />
         <span class="legend">
@@ -176,10 +176,10 @@ function History({ history, id }: { history: SampleHistory; id: string }) {
             below
           </span>
         </span>
-        {flat > 0 && <span class="tag warn">{flat} groups all equal: no gradient</span>}
+        {flat > 0 && <span class="tag warn">{amount(flat, "group")} all equal: no gradient</span>}
       </header>
       <Scatter
-        label={`Rewards of ${points.length} completions of this prompt over training`}
+        label={`Rewards of ${amount(points.length, "completion")} of this prompt over training`}
         x={x}
         y={y}
         colors={colors}

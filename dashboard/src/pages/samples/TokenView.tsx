@@ -2,7 +2,7 @@
 
 import { useState } from "preact/hooks";
 import type { Tokens } from "../../api/names.ts";
-import { value } from "../../data/numbers.ts";
+import { amount, value } from "../../data/numbers.ts";
 
 const HEATS = ["n3", "n2", "n1", "", "p1", "p2", "p3"];
 
@@ -26,7 +26,7 @@ export function TokenView({ tokens }: { tokens: Tokens }) {
     <section class="card">
       <header>
         <h2>Token by token</h2>
-        <span class="soft">{tokens.text.length} tokens</span>
+        <span class="soft">{amount(tokens.text.length, "token")}</span>
         <span class="grow" />
         <span class="seg" role="group" aria-label="Coloured by">
           {names.map((name) => (

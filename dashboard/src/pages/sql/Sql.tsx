@@ -3,7 +3,7 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import type { SqlAnswer } from "../../api/names.ts";
-import { count, plain, seconds, value } from "../../data/numbers.ts";
+import { amount, count, plain, seconds, value } from "../../data/numbers.ts";
 import { Context } from "../../parts/Context.tsx";
 import { CopyLink } from "../../parts/CopyLink.tsx";
 import { MiniTable } from "../../parts/MiniTable.tsx";
@@ -87,7 +87,8 @@ export function Sql() {
             <section class="card">
               <header>
                 <h2>
-                  {count(found.rows.length)} rows{found.more ? " and more" : ""}
+                  {amount(found.rows.length, "row")}
+                  {found.more ? " and more" : ""}
                 </h2>
                 <span class="soft">in {seconds(found.took_ms / 1000)}</span>
               </header>

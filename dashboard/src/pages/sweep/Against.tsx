@@ -3,7 +3,7 @@
 import { useMemo, useRef } from "preact/hooks";
 import type { SweepAnswer } from "../../api/names.ts";
 import { axisOf, quarter, type SettingAxis } from "../../data/sweep.ts";
-import { value } from "../../data/numbers.ts";
+import { amount, value } from "../../data/numbers.ts";
 import { useWidth } from "../../parts/useWidth.ts";
 import { hot } from "./hot.ts";
 
@@ -49,7 +49,7 @@ export function Against({
           width={width}
           height={HEIGHT}
           role="img"
-          aria-label={`${name} against ${found.key} of ${many} configurations; the table beside it has all values`}
+          aria-label={`${name} against ${found.key} of ${amount(many, "configuration")}; all are in the table`}
         >
           {scores.ticks.map((tick) => (
             <g key={tick.text}>
@@ -82,7 +82,7 @@ export function Against({
                 onPointerEnter={() => (hot.value = i)}
                 onPointerLeave={() => (hot.value = null)}
               >
-                <title>{`${one.name}: ${value(Number(one.mean))}, ${one.seeds.length} seeds`}</title>
+                <title>{`${one.name}: ${value(Number(one.mean))}, ${amount(one.seeds.length, "seed")}`}</title>
                 <line x1={x(at)} x2={x(at)} y1={y(Math.min(...seeds))} y2={y(Math.max(...seeds))} />
                 {seeds.map((seed, n) => (
                   <circle key={n} cx={x(at)} cy={y(seed)} r={1.8} />

@@ -1,7 +1,7 @@
 /** How much of the spread of the scores goes along with each setting, beside what seeds and chance do. */
 
 import type { Num, SweepAnswer, SweepSetting } from "../../api/names.ts";
-import { count } from "../../data/numbers.ts";
+import { amount } from "../../data/numbers.ts";
 import { shortSetting } from "../../data/sweep.ts";
 
 const share = (v: Num): number => (typeof v === "number" ? v : NaN);
@@ -30,7 +30,7 @@ export function Matters({
             type="button"
             class="matter"
             aria-pressed={i === chosen}
-            title={`${one.column}: ${count(one.levels)} values, or ranges of them`}
+            title={`${one.column}: ${amount(one.levels, "value")}, or ranges of them`}
             onClick={() => onChoose(one.column)}
           >
             <span class="rowname">{[one.column, ...one.together].map(shortSetting).join(" + ")}</span>

@@ -11,7 +11,7 @@ import {
   type Ranges,
   type SettingAxis,
 } from "../../data/sweep.ts";
-import { count, value } from "../../data/numbers.ts";
+import { amount, count, value } from "../../data/numbers.ts";
 import { useWidth } from "../../parts/useWidth.ts";
 import { hot } from "./hot.ts";
 
@@ -59,7 +59,7 @@ export function Parallel({
         <h2>Settings and score</h2>
         <span class="soft">
           {ranges.size > 0
-            ? `${count(shown)} of ${count(kept.length)} configurations lie in the ranges`
+            ? `${count(shown)} of ${amount(kept.length, "configuration")} lie in the ranges`
             : "a line a configuration; drag along an axis, or ↑ ↓ on its name, to keep a range"}
         </span>
         <span class="grow" />
@@ -97,7 +97,7 @@ export function Parallel({
           width={width}
           height={HEIGHT}
           role="img"
-          aria-label={`${count(kept.length)} configurations by setting and ${found.key}; a table has all values`}
+          aria-label={`${amount(kept.length, "configuration")} by setting and ${found.key}; a table has all values`}
         >
           {columns.map((column, i) => (
             <line key={column} class="axis" x1={x(i)} x2={x(i)} y1={y(1)} y2={y(0)} />

@@ -11,7 +11,7 @@ import {
   type Ranges,
   type SettingAxis,
 } from "../../data/sweep.ts";
-import { count, sentence } from "../../data/numbers.ts";
+import { amount, count, sentence } from "../../data/numbers.ts";
 import { Context } from "../../parts/Context.tsx";
 import { CopyLink } from "../../parts/CopyLink.tsx";
 import { Choice, Menu } from "../../parts/Menu.tsx";
@@ -53,7 +53,7 @@ export function Sweep() {
                   <Choice
                     key={one.project}
                     chosen={one.project === found.project}
-                    soft={`${count(one.configurations)} configurations, ${count(one.runs)} runs`}
+                    soft={`${amount(one.configurations, "configuration")}, ${amount(one.runs, "run")}`}
                     onChoose={() => {
                       say({ project: one.project, r: "", of: "" });
                       close();
@@ -157,7 +157,7 @@ function Shown({ found }: { found: SweepAnswer }) {
               {sentence(note)}
             </span>
           ))}
-          {found.left_out > 0 && <span class="tag warn">{count(found.left_out)} configurations are left out</span>}
+          {found.left_out > 0 && <span class="tag warn">{amount(found.left_out, "configuration")} left out</span>}
         </p>
       </section>
       {first === undefined ? null : (
