@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import errno
 import json
+import math
 import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -186,6 +188,43 @@ def test_a_folder_that_vanishes_costs_its_rows_and_nothing_else(
     run.summary["x"] = 1
     run.finish()
     assert not run.folder.exists(), "nothing brought it back"
+
+
+@pytest.mark.filterwarnings("ignore::rollbook.errors.RollbookWarning")
+def test_a_run_that_is_removed_just_before_a_folder_is_made_in_it_does_not_come_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever makes the folder: the training, its keeper, the sealing, a sink. Each of them in turn comes too late."""
+    monkeypatch.delenv("ROLLBOOK_RUN_ID", raising=False)
+    make, made, moved_at = os.mkdir, list[str](), 0
+    inside = str(tmp_path)
+
+    def comes_too_late(path: Any, *more: Any, **options: Any) -> None:
+        if os.fspath(path).startswith(inside) and not is_opening:
+            made.append(os.fspath(path).removeprefix(f"{run.folder}{os.sep}"))
+            if len(made) == moved_at:
+                os.rename(run.folder, f"{run.folder}-moved")
+        make(path, *more, **options)
+
+    monkeypatch.setattr(os, "mkdir", comes_too_late)
+    places: set[str] = set()
+    while not moved_at or len(made) >= moved_at:
+        moved_at, is_opening = moved_at + 1, True
+        made.clear()
+        run = rollbook.init("p", "n", dir=tmp_path, sinks=["csv"], keeper="import")
+        is_opening = False
+        for i in range(300):
+            run.log({"x": float(i)}, env_step=i)
+        run.log({"rare": math.nan})
+        run.log_text("words", "one")
+        run.log_samples(["y" * 5_000], reward=[1.0])
+        run.log_image("picture", [[0.0, 1.0]])
+        run.finish()
+        if len(made) >= moved_at:
+            places.add(made[moved_at - 1])
+            assert not run.folder.exists(), f"{made[moved_at - 1]} brought it back"
+    assert run.book.metrics(["x"]).num_rows == 300, "the last one came in time everywhere"
+    assert len(places) > 9, places
 
 
 @needs_mount

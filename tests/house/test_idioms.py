@@ -195,6 +195,27 @@ def _asks_an_entry(place: str) -> bool:
     return bool(re.search(r"\b(entry|e|project|forwarder)\.(is_dir|is_file)\(\)", _line_at(place)))
 
 
+FOLDERS_OF_THEIR_OWN = {
+    "capture/checkpoints/folder.py": "a model that was trained for days is kept, even if its run was removed",
+    "keeper/shared_keeper_files.py": "the keepers' own folder, outside of all runs",
+    "remote/local.py": "the place that runs are shipped to",
+    "remote/merging.py": "a temporary folder",
+    "remote/pull.py": "a new folder, into which a run is fetched",
+    "remote/views.py": "the cache of what was read from a place",
+    "run/local_part.py": "a part of a run on another host is a new folder",
+    "run/opening.py": "a new run",
+}
+
+
+def test_what_writes_into_a_run_never_makes_the_folder_of_a_run_that_was_removed() -> None:
+    rooms = ("capture", "journal", "keeper", "remote", "run", "sinks", "storage")
+    makes = r"\bmakedirs\(|mkdir\(.*parents=|\bmake_folders\((?!.*inside=)"
+    found = {
+        place.partition(":")[0] for place in places(makes) if place.startswith(tuple(f"{room}/" for room in rooms))
+    }
+    assert sorted(found) == sorted(FOLDERS_OF_THEIR_OWN)
+
+
 def test_numbers_of_errors_have_names() -> None:
     """EDQUOT is 122 on Linux and 69 on macOS."""
     raised = r"(OSError|BlockingIOError|PermissionError|FileNotFoundError)\(\d"

@@ -14,6 +14,7 @@ from rollbook.sinks import Terminal, _screen
 
 @pytest.fixture
 def run(tmp_path: Path) -> RunInfo:
+    (tmp_path / "run").mkdir()
     return testing.some_run(tmp_path / "run")
 
 

@@ -108,7 +108,6 @@ def test_a_row_that_stands_further_back_goes_without_a_step_and_nan_stays_out(ru
 
 
 def test_pictures_go_as_files_of_the_run_only(run):
-    run.folder.mkdir()
     (run.folder / "a.png").write_bytes(b"png")
     (run.folder.parent / "b.png").write_bytes(b"png")
     experiment = OldExperiment()

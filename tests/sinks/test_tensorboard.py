@@ -84,7 +84,6 @@ def test_histograms_text_and_images_arrive_whole(run):
 
 
 def test_an_image_outside_of_the_run_or_gone_is_left_out(run):
-    run.folder.mkdir()
     (run.folder.parent / "secret.png").write_bytes(PNG)
     sink = TensorBoard()
     sink.open(run)
@@ -182,6 +181,7 @@ def test_events_have_the_checksums_tensorboard_verifies(write):
 def test_every_row_is_sent_and_on_request_each_key_once_in_so_many_seconds(run, tmp_path):
     rows = [row(i / 10, {"a": float(i)} if i % 2 else {"b": float(i)}, env_step=i) for i in range(45)]
     for folder, options, expected in (("thin", {"every_seconds": 1.0}, 5), ("all", {}, 22)):
+        (tmp_path / folder).mkdir()
         sink = sinks.make("tensorboard", **options)
         sink.open(testing.some_run(tmp_path / folder))
         sink.write(rows)

@@ -162,7 +162,7 @@ def begin(folder: str | os.PathLike[str], url: str, *, home: bool, host: str = "
 
         name = "".join(c if c.isalnum() or c == "-" else "-" for c in (host or socket.gethostname()))[:40] or "host"
         id = f"{name}-{os.urandom(4).hex()}"
-    make_folders(own)
+    make_folders(own, inside=folder)
     if former is None or former.url != url:  # data about another remote does not apply to this one
         for name in (RunFile.SHIPPED, RunFile.SHIPPED_NAMES):
             try:

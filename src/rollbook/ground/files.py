@@ -164,11 +164,16 @@ def own_files(folder: str) -> list[str]:
     return []
 
 
-def make_folders(path: str | os.PathLike[str], mode: int = 0o777) -> None:
+def make_folders(
+    path: str | os.PathLike[str], mode: int = 0o777, *, inside: str | os.PathLike[str] | None = None
+) -> None:
     """Create a folder and its parents, unless it exists. Exceptions from outside rollbook pass through.
 
+    Args:
+      inside: a folder above `path` that must exist: the run's. A run that was removed does not come back in part,
+        however late a keeper, a sealing child or a sink still writes to it.
     Raises:
-      OSError: it cannot be created. FileExistsError: something else has this path.
+      OSError: it cannot be created. FileExistsError: something else has this path. FileNotFoundError: `inside` is gone.
     """
     try:
         os.mkdir(path, mode)
@@ -179,10 +184,10 @@ def make_folders(path: str | os.PathLike[str], mode: int = 0o777) -> None:
         return
     except FileNotFoundError as raised:
         above = os.path.dirname(os.path.abspath(path))
-        if is_foreign(raised) or above == os.path.abspath(path):
+        if is_foreign(raised) or above in (os.path.abspath(path), inside and os.path.abspath(inside)):
             raise
-    make_folders(above)
-    make_folders(path, mode)
+    make_folders(above, inside=inside)
+    make_folders(path, mode, inside=inside)
 
 
 def remove(path: str | os.PathLike[str]) -> None:

@@ -550,7 +550,7 @@ def write_summary(folder: str | os.PathLike[str], writer: str, words: Mapping[st
       OSError: it cannot be written.
     """
     place = os.path.join(folder, RunFile.KEEPER, RunFile.SUMMARY)
-    make_folders(place)
+    make_folders(place, inside=folder)
     files.write_json(os.path.join(place, f"{writer}.json"), words)
 
 

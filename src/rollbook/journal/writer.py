@@ -136,7 +136,7 @@ class Writer:
         if self.opened:
             return
         before = time.time_ns()
-        make_folders(self.folder)
+        make_folders(self.folder, inside=self.run_folder)
         # The file server set the folder's time by its own clock, so hosts that share the files can compare clocks.
         offset = (before + time.time_ns()) // 2 - os.stat(self.folder).st_mtime_ns
         self.mapped = mapping.is_mappable(self.folder) if self._mapped_wanted is None else self._mapped_wanted

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from rollbook.ground.files import is_folder, make_folders, read_json, write_json
+from rollbook.ground.files import make_folders, read_json, write_json
 from rollbook.ground.foreign import tolerating
 from rollbook.keeper.own_files import keeper_folder
 
@@ -63,9 +63,8 @@ class SavedCursor:
         with tolerating(FileNotFoundError):
             write_json(self.path, data)
             return
-        run_folder_is_there = is_folder(os.path.dirname(os.path.dirname(self.path)))
-        if run_folder_is_there:  # otherwise the run was removed: make no new one, and fail again
-            make_folders(os.path.dirname(self.path))
+        folder = os.path.dirname(self.path)
+        make_folders(folder, inside=os.path.dirname(folder))
         write_json(self.path, data)
 
 

@@ -51,7 +51,7 @@ def launch(run_folder: str | os.PathLike[str], python: str = sys.executable) -> 
       OSError: it cannot be started: no interpreter (a frozen program), no permission, no processes left.
     """
     folder = keeper_folder(os.fspath(run_folder))
-    make_folders(folder)
+    make_folders(folder, inside=run_folder)
     shared = shared_keeper() if may_share(os.fspath(run_folder)) else None
     if Lock(os.fspath(run_folder)).taken() and (shared is not None or not _leaves_for_one_of_its_own(run_folder)):
         return False

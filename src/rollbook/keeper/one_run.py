@@ -220,10 +220,10 @@ class OneRun:
             self.phase = "gone"
             return False
         with handled_by(lambda err: self._report("lock", f"the keeper's lock cannot be taken: {err}"), kinds=OSError):
-            make_folders(self._own_folder)
+            make_folders(self._own_folder, inside=self.folder)
             self._locked = self._lock.acquire()
         if not self._locked:
-            self.phase = "taken"
+            self.phase = "taken" if is_folder(self.folder) else "gone"
             return False
         sweep(self._own_folder)
         self._write_phase("running")

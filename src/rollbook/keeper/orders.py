@@ -27,7 +27,7 @@ class Orders:
 
     def write(self, run_folder: str, x: str) -> None:
         """Write them where the keeper reads them; `x` is the clock for sinks with one step axis."""
-        make_folders(keeper_folder(run_folder))
+        make_folders(keeper_folder(run_folder), inside=run_folder)
         asked: Plan = {"sinks": self.for_keeper, "x": x, "host_seconds": 10, "rules": self.rules}
         write_json(os.path.join(keeper_folder(run_folder), RunFile.PLAN), asked)
 

@@ -16,7 +16,7 @@ from typing import Any
 from rollbook.errors import Damaged, NotARun, RemoteError, RemoteUnreachable, RollbookError
 from rollbook.ground import manifest
 from rollbook.ground.addresses import Origin, begin, check_remote, is_copy, origin_of, pulled_from, run_and_base
-from rollbook.ground.files import pasted, read_json, try_lock, unlock, write_json
+from rollbook.ground.files import make_folders, pasted, read_json, try_lock, unlock, write_json
 from rollbook.ground.run_files import MANIFEST_FILE, RunFile, heartbeat_path
 from rollbook.ground.texts import amount
 from rollbook.remote import Remote, claim, open_remote, perform
@@ -84,7 +84,7 @@ def push(
     folder = os.path.abspath(os.fspath(run))
     origin = _origin_for(folder, url)
     own = os.path.join(folder, RunFile.KEEPER)
-    os.makedirs(own, exist_ok=True)
+    make_folders(own, inside=folder)
     fd = os.open(os.path.join(own, "ship.lock"), os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666)
     try:
         until = time.monotonic() + patience

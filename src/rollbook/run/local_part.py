@@ -116,7 +116,7 @@ def _make(folder: str, home: str, nonce: str, extract: Mapping[str, Any]) -> boo
         "host": liveness.host_name(),
         "part": {"of": home, "home": (extract.get("home") or {}).get("host", ""), "since": time.time()},
     }
-    make_folders(os.path.join(folder, RunFile.KEEPER))
+    make_folders(os.path.join(folder, RunFile.KEEPER), inside=folder)
     if extract.get("remote"):
         from rollbook.ground.addresses import begin
 

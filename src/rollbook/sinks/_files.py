@@ -1,13 +1,14 @@
 """Shared by all sinks that append to files: complete writes, positions, and cutting back.
 
 A sink decides which bytes go to the end of which file; this module decides when. Files are opened for each `write` and
-closed after it, so nothing is held while a run is idle. If a folder was moved away, it is made again.
+closed after it, so nothing is held while a run is idle. If a folder inside the run was moved away, it is made again.
 """
 
 from __future__ import annotations
 
 import os
 
+from rollbook.ground.files import make_folders
 from rollbook.ground.foreign import tolerating
 
 TYPE_CHECKING = False
@@ -152,7 +153,7 @@ class FileSink:
         with tolerating(FileNotFoundError) as missed:
             handle = os.open(target, flags, 0o666)
         if missed:
-            os.makedirs(os.path.dirname(target), exist_ok=True)
+            make_folders(os.path.dirname(target), inside=self._folder)
             handle = os.open(target, flags, 0o666)
         try:
             lengths[path] = os.fstat(handle).st_size

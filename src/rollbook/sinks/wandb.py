@@ -55,7 +55,6 @@ class Wandb:
         """Begin or resume the run with this id."""
         wandb = self._wandb = need("wandb", extra="wandb", why="the W&B sink")
         self._folder = Path(run.folder)
-        self._folder.mkdir(parents=True, exist_ok=True)
         asked: dict[str, object] = {
             "project": run.project,
             "name": run.name or None,

@@ -125,7 +125,7 @@ class PartWriter:
     """Writes one part, row group by row group, so that memory stays bounded. The file appears only at `finish`.
 
     Args:
-      path: the path of the part.
+      path: the path of the part; its folder exists.
       schema: of all tables to come.
       sample: rows by which the encodings are chosen.
       meta: the metadata of the part; its table and clocks are used here.
@@ -138,7 +138,6 @@ class PartWriter:
         self._most_rows, self._most_bytes = group_limits(meta["table"], len(schema))
         self._path, self._pyramid_path = path, pyramid
         self._pyramid: PyramidWriter | None = None
-        os.makedirs(os.path.dirname(path), exist_ok=True)
         self._temporary = f"{path}.{os.getpid()}.tmp"
         encodings, dictionaries = choose_encodings(sample)
         statistics = [name for name in schema.names if name in encodings and _is_axis(name, schema)]
@@ -250,7 +249,7 @@ class PartWriter:
 
 
 def write_part(path: str, meta: Meta, table: pa.Table, pyramid: str = "") -> None:
-    """Write a whole part at once; `pyramid` is the path of its pyramid, written if the part is large.
+    """Write a whole part into a folder that exists; `pyramid` is the path of its pyramid, written if the part is large.
 
     Raises:
       OSError: for example no space; no file is left behind.

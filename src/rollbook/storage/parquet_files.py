@@ -41,12 +41,11 @@ def write_whole(rows: pa.Table, path: str, **options: Any) -> None:
 
     Args:
       rows: the table.
-      path: the file; its folder is made.
+      path: the file, in a folder that exists.
       options: of `pyarrow.parquet.write_table`.
     Raises:
       OSError: it cannot be written.
     """
-    os.makedirs(os.path.dirname(path), exist_ok=True)
     temporary = f"{path}.{os.getpid()}.tmp"
     try:
         with open_to_write(temporary) as file:

@@ -26,7 +26,7 @@ import pyarrow as pa
 from rollbook.ground import source
 from rollbook.ground.array_types import NDArray
 from rollbook.ground.arrow import to_numpy
-from rollbook.ground.files import open_regular, pread, replace_file
+from rollbook.ground.files import make_folders, open_regular, pread, replace_file
 from rollbook.ground.foreign import raising
 
 MIN_ROWS = 1 << 16
@@ -56,12 +56,13 @@ class PyramidWriter:
     """Writes the levels of one part, block by block. The file appears only at `finish`.
 
     Args:
-      path: the path of the pyramid.
+      path: the path of the pyramid; the folder above its own exists.
       axes, keys: the columns of both kinds, by their names in the part.
     """
 
     def __init__(self, path: str, axes: Sequence[str], keys: Sequence[str]) -> None:
-        os.makedirs(os.path.dirname(path), exist_ok=True)
+        folder = os.path.dirname(path)
+        make_folders(folder, inside=os.path.dirname(folder))
         self._path, self._temporary = path, f"{path}.{os.getpid()}.tmp"
         self._axes, self._keys = list(axes), list(keys)
         self._blocks: list[tuple[int, int]] = []

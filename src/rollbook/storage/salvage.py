@@ -16,7 +16,7 @@ import pyarrow as pa
 from rollbook.errors import Damaged, NewerFormat
 from rollbook.ground.array_types import NDArray
 from rollbook.ground.arrow import take_table, to_numpy
-from rollbook.ground.files import own_files, read_json
+from rollbook.ground.files import make_folders, own_files, read_json
 from rollbook.ground.run_files import PartName, RunFile, data_folder, journal_folder, parse_name, part_folder
 from rollbook.ground.texts import amount
 from rollbook.journal import FrameFile, Segment, SegmentHeader, WriterInfo, decode
@@ -83,6 +83,7 @@ def _adopt(run: str, meta: Meta, table: pa.Table) -> int:
     kind = group.partition("+")[0] if group[0] == "S" else group[0]
     name = PartName(meta["writer"], meta["lane"], kind, first)
     folder = part_folder(run, meta["table"], group)
+    make_folders(folder, inside=run)
     path = os.path.join(folder, str(name))
     while os.path.lexists(path):  # never overwrite an existing part
         name.first += 1

@@ -74,6 +74,12 @@ def folder_of_check(place: Path, check: str) -> Path:
     return folder
 
 
+def made_run(folder: Path, *, attempt: int = 1) -> RunInfo:
+    """`some_run` with a folder that exists, as that of each run does: no sink makes it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    return some_run(folder, attempt=attempt)
+
+
 def some_run(folder: Path, *, attempt: int = 1, clocks: Sequence[str] = CLOCKS) -> RunInfo:
     """A run to open a sink for, with all fields set.
 
@@ -130,7 +136,7 @@ def training_rows(n: int, *, late_keys: int = 0) -> list[Row]:
 
 def fill(sink: Sink, folder: Path, batches: Sequence[Sequence[Row]]) -> None:
     """A sink's whole use: open, all batches, close."""
-    sink.open(some_run(folder / "run"))
+    sink.open(made_run(folder / "run"))
     for batch in batches:
         sink.write(batch)
     sink.close()

@@ -16,9 +16,9 @@ from rollbook.testing.rows import (
     fill,
     final,
     folder_of_check,
+    made_run,
     row,
     saved,
-    some_run,
     training_rows,
 )
 
@@ -42,7 +42,7 @@ def check_sink(make_sink: MakeSink, tmp_path: Path) -> None:
 def closes_twice(make_sink: MakeSink, folder: Path) -> None:
     """`close` may be called twice, even without a row before it."""
     sink = make_sink()
-    sink.open(some_run(folder / "run"))
+    sink.open(made_run(folder / "run"))
     sink.close()
     sink.close()
     sink = make_sink()
@@ -88,7 +88,6 @@ def takes_hostile_text(make_sink: MakeSink, folder: Path) -> None:
         rows.append(row(3 * i + 1, {text: 1.0, f"{text}/inner": 2.0}))
         rows.append(row(3 * i + 2, {f"{text}/note": text, "note": text}, text))
         rows.append(row(3 * i + 3, {f"train/{text}": 1}, "train"))
-    (folder / "run").mkdir()
     fill(make_sink(), folder, [rows, [final(999)]])
     beside = [path.name for path in folder.iterdir()]
     if beside != ["run"]:
@@ -131,7 +130,7 @@ def restarts_without_loss_or_repetition(make_sink: MakeSink, folder: Path) -> No
     for survived, died in ((0, 30), (1, 2), (90, 91), (100, 240), (240, 240)):
         place = folder / f"{survived}-{died}" / "run"
         first = make_sink()
-        first.open(some_run(place))
+        first.open(made_run(place))
         for i in range(0, survived, 7):
             first.write(rows[i : min(i + 7, survived)])
         position, state = saved(first)
@@ -145,7 +144,7 @@ def restarts_without_loss_or_repetition(make_sink: MakeSink, folder: Path) -> No
             with (place / path).open("ab") as file:
                 file.write(b"\x10half a row")
         second = make_sink()
-        second.open(some_run(place, attempt=1))
+        second.open(made_run(place, attempt=1))
         second.truncate(position)  # type: ignore[attr-defined]
         if state is not None:
             second.set_state(state)  # type: ignore[attr-defined]
@@ -165,7 +164,7 @@ def goes_on_without_a_position(make_sink: MakeSink, folder: Path) -> None:
     place = folder / "run"
     for attempt in (1, 2):
         sink = make_sink()
-        sink.open(some_run(place, attempt=attempt))
+        sink.open(made_run(place, attempt=attempt))
         sink.write([row(attempt, {"train/x": 1.0}, "train")])
         before = _files(place)
         sink.close()

@@ -11,6 +11,7 @@ import os
 
 from rollbook.adapters.wandb._current import CommError
 from rollbook.adapters.wandb._data import Table, Value, copied
+from rollbook.ground.files import make_folders
 from rollbook.ground.texts import amount
 
 TYPE_CHECKING = False
@@ -232,7 +233,7 @@ class Artifact:
 
     def _copy(self, run: Run, base: Path, step: int) -> None:
         self.folder = base / str(self.version)
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_folders(self.folder, inside=run.folder)
         for source, inside in self.files_added:
             copied(run, source, inside, f"artifacts/{self.collection}", step, self.folder)
         for name, value in self.objects.items():

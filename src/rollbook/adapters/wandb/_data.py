@@ -347,13 +347,15 @@ def copied(run: Run, source: str, name: str, key: str, step: int | None, base: P
     """Copy a file into a folder of the run, `files` or one in it, never outside of it, and log its path."""
     import shutil
 
+    from rollbook.ground.files import make_folders
+
     base = base or run.folder / "files"
     target = base / name
     if base.resolve() not in target.resolve().parents:
         run.count("wandb_not_kept", 1, f"{name!r} is no name inside of {base.name}; nothing was copied")
         return None
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
+        make_folders(target.parent, inside=run.folder)
         shutil.copyfile(source, target)
     except OSError as err:
         run.count("wandb_not_kept", 1, f"{source}: the file was not kept: {err}")

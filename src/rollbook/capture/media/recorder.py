@@ -220,7 +220,7 @@ class Media:
     def _spool(self, name: str, kind: str, suffix: str, pictures: Iterable[NDArray], fps: float) -> dict[str, Any]:
         """Write raw pixels and, last, the file that announces them to the keeper."""
         spool = os.path.join(self._folder, encode.SPOOL)
-        make_folders(spool)
+        make_folders(spool, inside=self._folder)
         room = self._free(spool)
         raw = os.path.join(spool, f"{name}.raw")
         frames, size, shape = 0, 0, (0, 0, 0)

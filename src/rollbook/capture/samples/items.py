@@ -123,7 +123,7 @@ class Items:
             kinds=OSError,
         ):
             if not exists(path):
-                make_folders(os.path.dirname(path))
+                make_folders(os.path.dirname(path), inside=self._run.folder)
                 with replacing(path) as temporary, open(temporary, "wb") as file:
                     file.write(data)
             return relative

@@ -38,7 +38,7 @@ class SeenFile:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._folder = os.path.join(folder, "data", "seen")
+        self._run, self._folder = folder, os.path.join(folder, "data", "seen")
         self._handle: int | None = None
         self._pid = 0
 
@@ -49,7 +49,7 @@ class SeenFile:
           OSError: it could not be written.
         """
         if self._handle is None or self._pid != os.getpid():
-            make_folders(self._folder)
+            make_folders(self._folder, inside=self._run)
             name = f"{attempt:04d}-{os.urandom(6).hex()}.bin"
             self._handle = os.open(
                 os.path.join(self._folder, name), os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)

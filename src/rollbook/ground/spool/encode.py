@@ -99,7 +99,7 @@ def encode_spooled(
 def write_bounds(run_folder: str | os.PathLike[str], bounds: Mapping[str, int]) -> None:
     """Store this run's limits of media files and bytes; the next encoding applies them."""
     spool = os.path.join(run_folder, SPOOL)
-    make_folders(spool)
+    make_folders(spool, inside=run_folder)
     write_json(os.path.join(spool, _BOUNDS), dict(bounds))
 
 

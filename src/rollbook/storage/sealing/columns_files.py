@@ -16,7 +16,7 @@ from rollbook.errors import Damaged
 from rollbook.ground import manifest
 from rollbook.ground.arrow import TIME, common_type
 from rollbook.ground.clocks import STANDARD
-from rollbook.ground.files import is_regular
+from rollbook.ground.files import is_regular, make_folders
 from rollbook.ground.run_files import COLUMNS_FILE, LONG, WIDE, table_folder, value_name
 from rollbook.storage.parquet_files import open_to_read, write_whole
 from rollbook.storage.parts import OpenParts, Part
@@ -60,8 +60,9 @@ def write_columns_files(run: str) -> None:
     wide = {name: common_type(types) if types else pa.float64() for name, types in kinds.items()}
     wide = {name: pa.float64() if pa.types.is_null(kind) else kind for name, kind in wide.items()}
     folder = table_folder(run, "metrics")
-    _write(os.path.join(folder, WIDE, COLUMNS_FILE), {**wide, **shared})
-    _write(os.path.join(folder, LONG, COLUMNS_FILE), {**shared, **_LONG})
+    for form, fields in ((WIDE, {**wide, **shared}), (LONG, {**shared, **_LONG})):
+        make_folders(os.path.join(folder, form), inside=run)
+        _write(os.path.join(folder, form, COLUMNS_FILE), fields)
 
 
 def _write(path: str, columns: dict[str, pa.DataType]) -> None:

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 
 from rollbook.errors import Damaged
 from rollbook.ground import manifest
-from rollbook.ground.files import names_in, own_files, read_json, unlock, write_json
+from rollbook.ground.files import make_folders, names_in, own_files, read_json, unlock, write_json
 from rollbook.ground.run_files import data_folder, irregular, part_folders
 from rollbook.journal import list_writers
 from rollbook.storage.sealing.helpers import seal_by_helpers
@@ -139,7 +139,7 @@ def only_one(run: str, wait: float) -> Iterator[int | None]:
     """The descriptor that holds the run's lock: one process at a time, per host. None if another process has it, -1 on
     systems without such locks."""
     folder = os.path.join(data_folder(run), "keeper")
-    os.makedirs(folder, exist_ok=True)
+    make_folders(folder, inside=run)
     try:
         import fcntl
     except ImportError:  # Windows: names are deterministic and parts appear whole, so two sealers do no harm

@@ -26,7 +26,7 @@ from rollbook.ground.arrow import (
     to_numpy,
     without_dictionaries,
 )
-from rollbook.ground.files import own_files, remove
+from rollbook.ground.files import make_folders, own_files, remove
 from rollbook.ground.run_files import (
     HIDDEN_TABLES,
     PartName,
@@ -260,7 +260,10 @@ def _merge_parts(parts: list[Part], fills: Fills | None) -> int:
     }
     if "last" in last:
         meta["last"], meta["last_clocks"] = last["last"], last["last_clocks"]
-    path = os.path.join(part_folder(_run_of(parts[0]), meta["table"], meta["group"]), os.path.basename(parts[0].path))
+    run = _run_of(parts[0])
+    folder = part_folder(run, meta["table"], meta["group"])
+    make_folders(folder, inside=run)
+    path = os.path.join(folder, os.path.basename(parts[0].path))
     _write(path, schema, samples, _aligned(parts, schema, constants, fills), meta, _levels_of(parts[0]))
     for part in parts:
         if part.path != path:
@@ -469,7 +472,9 @@ def _merge_small(run: str, table: str, parts: list[Part], former: list[Part], fi
         "covers": sorted(cover for part in everything for cover in covers_of(part.meta)),
     }
     meta["writers"] = _lanes(meta["covers"])
-    path = os.path.join(part_folder(run, table, meta["group"]), str(PartName("", -1, "merged", number)))
+    folder = part_folder(run, table, meta["group"])
+    make_folders(folder, inside=run)
+    path = os.path.join(folder, str(PartName("", -1, "merged", number)))
     _write(path, whole.schema, whole, iter([whole]), meta)
     for part in everything:
         os.unlink(part.path)

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from rollbook.errors import Damaged, NewerFormat
 from rollbook.ground.array_types import NDArray
-from rollbook.ground.files import names_in, read_json
+from rollbook.ground.files import make_folders, names_in, read_json
 from rollbook.ground.run_files import PartName, data_folder, parse_name, part_folder, pyramid_path
 from rollbook.ground.texts import amount
 from rollbook.journal import FrameFile, WriterInfo, decode
@@ -112,7 +112,9 @@ class SealPass:
         name = PartName(meta["writer"], meta["lane"], group if group[0] == "S" else group[0], meta["first_seq"])
         is_wide = meta["table"] == "metrics" and group != "R"
         levels = pyramid_path(self.run, meta["table"], str(name)) if is_wide else ""
-        write_part(os.path.join(part_folder(self.run, meta["table"], group), str(name)), meta, table, levels)
+        folder = part_folder(self.run, meta["table"], group)
+        make_folders(folder, inside=self.run)
+        write_part(os.path.join(folder, str(name)), meta, table, levels)
         self.sealed.add(meta)
 
 
@@ -204,7 +206,7 @@ def keep_aside(run: str, path: str, *, copy: bool = False) -> str:
       Its new path. The name begins with that of its former folder: its writer's, or its table's.
     """
     folder = os.path.join(data_folder(run), "aside")
-    os.makedirs(folder, exist_ok=True)
+    make_folders(folder, inside=run)
     target = os.path.join(folder, f"{os.path.basename(os.path.dirname(path))}.{os.path.basename(path)}")
     while os.path.lexists(target):
         target += "~"
