@@ -334,3 +334,24 @@ def test_a_use_that_two_processes_report_counts_once(tmp_path: Path) -> None:
     assert row["rollout/n"] == 2
     assert run.book.rollout(ids[0]).fates()["clipped"].to_pylist() == [0.5, 0.0, 0.0]
     run.finish()
+
+
+def test_fates_that_cannot_be_right_are_problems_whichever_process_reported_them(tmp_path: Path) -> None:
+    run = rollbook.init("p", "r", dir=tmp_path, sinks=[], keeper="import", rules=())
+    ids = run.rollouts.log_many(completions=["a"] * 4, reward=[0.0] * 4, group="g", policy_version=5)
+    trainer = type(run.rollouts)(run.run)  # what another process has
+    trainer.trained(ids, trained_version=6, gradient_step=1, epoch=0)
+    trainer.trained(ids, trained_version=6, gradient_step=1, epoch=1)
+    trainer.dropped(ids)
+    trainer.dropped(ids)  # of no update: not a use
+    assert run.book.problems() == []
+    run.rollouts.trained(ids[:2], trained_version=4, gradient_step=1, epoch=0)
+    trainer.trained(["nobody-1"], gradient_step=1)
+    problems = run.book.problems(deep=False)
+    assert [
+        sum(words in line for line in problems) for words in ("does not have: 1, such as of nobody-1", "epoch=")
+    ] == [1, 1]
+    assert any("fate: 2, such as of" in line for line in problems)
+    assert any("older version" in line and "generated them: 2, such as" in line for line in problems)
+    assert len(problems) == 3
+    run.finish()

@@ -246,6 +246,10 @@ ODD: list[tuple[str, Any, str]] = [
         o.begin(task="\ud800", group="\ud800", env="\ud800").end(),
         o.log_many([[{"role": "user", "content": "\ud800"}, {"role": "\ud800", "\ud800": 1}]])), ""),
     ("fates of an older version", lambda o, r: o.trained(r.id, trained_version=1, policy_version=3), "rollout_version"),
+    ("fates of an older version than the batch's", lambda o, r: o.trained(
+        o.log_many(completions=["a", "b"], policy_version=[1, 3]), trained_version=2), "rollout_version"),
+    ("a fate of an older version than the rollout's", lambda o, r: (
+        (begun := o.begin(policy_version=3)).end(), o.trained(begun.id, trained_version=2)), "rollout_version"),
 ]  # fmt: skip
 
 
@@ -272,8 +276,9 @@ def test_odd_input_is_counted_and_costs_nothing_else(call: Any, cause: str, run:
     assert (found["reward"], found["advantage"], found["staleness"], found["status"]) == (1.0, 0.5, 1, "completed")
     texts = found.turns()["text"].to_pylist()
     assert (texts[0], texts[-1]) == ("before", "after")
-    told = ["rollouts: the trainer"] if cause == "rollout_columns" else []
-    assert [problem[:21] for problem in run.book.problems()] in ([], told)
+    told = {"rollout_columns": "the trainer", "unknown_rollout": "fates of", "rollout_fates": "uses with",
+            "rollout_version": "trained by an older"}.get(cause, "-")  # fmt: skip
+    assert all(problem.startswith(f"rollouts: {told}") for problem in run.book.problems())
 
 
 @pytest.mark.parametrize("sealed", [False, True], ids=["live", "sealed"])

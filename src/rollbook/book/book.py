@@ -35,6 +35,7 @@ from rollbook.book.latest import Latest, latest_values, rows_of
 from rollbook.book.media_files import film_of, waiting_pixels, with_files
 from rollbook.book.metrics import all_keys
 from rollbook.book.nearest import nearest_rows, read_near, values_at
+from rollbook.book.odd_fates import odd_fates
 from rollbook.book.odd_lists import odd_lists
 from rollbook.book.read_context import AxisRange, Context
 from rollbook.book.results import all_marks, results_written, summary_of
@@ -48,12 +49,13 @@ from rollbook.book.select import canonical_keys, select_metrics
 from rollbook.book.series import Series
 from rollbook.book.sql import Database, apart, one_condition, one_order, unique_samples
 from rollbook.book.tables import binned, count_rows, read_metrics_rows, read_table
-from rollbook.errors import BadInput, UnknownKey, did_you_mean, suggesting
+from rollbook.errors import BadInput, Damaged, MissingExtra, UnknownKey, did_you_mean, suggesting
 from rollbook.ground import run_files as layout
 from rollbook.ground import source, status
 from rollbook.ground.arrow import arrays, in_microseconds, take_table, to_numpy
 from rollbook.ground.checkpoint_rows import CheckpointHistory, SavedCheckpoint
 from rollbook.ground.expressions import literal
+from rollbook.ground.foreign import tolerating
 from rollbook.ground.manifest import Attempts
 from rollbook.ground.tables import FORWARDED, TABLES
 from rollbook.ground.tuning import TUNING
@@ -166,7 +168,8 @@ class Book(RunFields):
         Args:
           deep: True reads every page of every sealed file, a few rows at a time. False reports what opening the files
             shows and what was found so far. For a run in a remote, True acts as False. The lengths of token lists of
-            rollouts are compared; with False only if the table `tokens` takes less than 16 MiB.
+            rollouts are compared; with False only if the table `tokens` takes less than 16 MiB. Fates are compared with
+            their rollouts (where DuckDB is installed); with False only below 50,000.
         """
         names = [*dict.fromkeys([*TABLES, *layout.table_names(self._folder)])]
         self.files.read(names, lambda tables: None)
@@ -177,6 +180,10 @@ class Book(RunFields):
         deep = deep and not source.is_view(self._folder)
         size = self.files.read(["tokens"], lambda tables: sum(piece.bytes for piece in tables["tokens"]))
         odd = odd_lists(self) if deep or size < TUNING.scan_bytes else []
+        fates = self.files.read(["fates"], lambda tables: sum(piece.rows for piece in tables["fates"]))
+        if fates and (deep or fates < TUNING.scan_rows):
+            with tolerating(MissingExtra, Damaged):
+                odd += odd_fates(partial(self._database.arrow, tables=self._tables()), self._stream("fates").columns)
         return sorted([*self.files.problems.values(), *self.files.missing(), *unsealed, *odd])
 
     # -- metrics

@@ -222,6 +222,7 @@ def write_rollouts(
                 f"run.rollouts: the policy_version of a rollout went back from {newer} to {older}; both were kept as "
                 "given",
             )
+    rows.remember_versions(columns["rollout_id"], firsts)
     cells, clocks = rows.columns("rollouts", {**columns, "policy_version": firsts, "policy_version_end": ends})
     rows.write("rollouts", cells | items, clocks, n)
 

@@ -290,7 +290,8 @@ class RolloutLog:
                 self._rows.write("tokens", lists, own, len(some))
 
     def _measure(self, verb: str, names: list[str], cells: Columns, clocks: Columns) -> None:
-        """Compute the staleness of fates with both versions given; readers join the others."""
+        """Compute the staleness of fates with both versions given; readers join the others. Count those below 0, also
+        if this process recorded the rollout lately."""
         versions, trained = clocks.get("policy_version"), cells.get("trained_version")
         ages = list(cells.get("staleness") or [None] * len(names))
         if versions is not None and trained is not None:
@@ -299,7 +300,9 @@ class RolloutLog:
                     ages[row] = later - version
         if ages.count(None) < len(ages):
             cells["staleness"] = ages
-        for name, age in zip(names, ages, strict=True):
+        for name, age, later in zip(names, ages, trained or [None] * len(names), strict=True):
+            if age is None and later is not None and (version := self._rows.version(name)) is not None:
+                age = later - version
             if age is not None and age < 0:
                 self._run.count(
                     "rollout_version",

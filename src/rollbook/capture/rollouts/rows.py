@@ -59,6 +59,7 @@ class RolloutRows:
         self._tasks: set[str] = set()
         self._attempt = 0
         self._lengths: tuple[dict[str, int], dict[str, int]] = ({}, {})
+        self._versions: tuple[dict[str, int | None], dict[str, int | None]] = ({}, {})
         self._sampled: tuple[Sampled, Sampled] = ({}, {})
         self._sampled_bytes = 0
 
@@ -193,7 +194,7 @@ class RolloutRows:
             self.write("tasks", {column: [cell] for column, cell in row.items() if cell is not None}, {}, 1)
         return name
 
-    # -- lengths
+    # -- lengths and versions
 
     def remember_length(self, rollout_id: str, tokens: int) -> None:
         """Remember how many tokens the turns of a rollout have, of the newest 10,000 at least (about 2 MB)."""
@@ -206,6 +207,18 @@ class RolloutRows:
         """The number of tokens of a rollout of this process; None if it is not known, or no longer."""
         newest, older = self._lengths
         return newest.get(rollout_id) or older.get(rollout_id)
+
+    def remember_versions(self, ids: Iterable[str], versions: Iterable[int | None]) -> None:
+        """Remember which version began each rollout, of the newest 10,000 at least."""
+        newest, _older = self._versions
+        newest.update(zip(ids, versions, strict=True))
+        if len(newest) >= _MOST_LENGTHS:
+            self._versions = ({}, newest)
+
+    def version(self, rollout_id: str) -> int | None:
+        """The version that began a rollout of this process; None if it is not known, or no longer."""
+        newest, older = self._versions
+        return newest.get(rollout_id, older.get(rollout_id))
 
     # -- gaps
 
