@@ -48,8 +48,9 @@ class _Tuning:
         self.drain_here_seconds = 10.0  # `run_to_end` offers rows to a failing sink; a later keeper goes on
         self.close_seconds = 5.0  # the end waits for sinks that close
         self.alert_end_seconds = 10.0  # the end waits for a call about an alert
-        self.rules_seconds = 0.5  # the end waits for health rules; later findings are forwarded when they come
-        self.recall_end_seconds = 0.5  # the same after a run went back, when a process reads what they remember
+        self.rules_end_seconds = 5.0  # the end waits for the rules' last look; later findings are forwarded then
+        self.rules_seconds = 0.5  # of it for a rule of others that does not come back
+        self.recall_end_seconds = 0.5  # the end waits for what the rules remember of a run that went back
 
         # Waits during a run.
         self.seal_rest_seconds = 10.0  # seal_bytes wait for more: a child's start costs what sealing 16 MiB does

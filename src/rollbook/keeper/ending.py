@@ -21,7 +21,7 @@ class Ending:
 
     Attributes:
       is_sealed: everything was sealed for the last time, or sealing was given up.
-      sealed_alerts: how many alerts there were when that sealing began.
+      sealed_alerts: how many alerts there were when that sealing began; -1 if it left what the rules had not seen.
       vanished: the main writer ended without closing.
     """
 

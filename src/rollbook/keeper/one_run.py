@@ -16,7 +16,6 @@ from rollbook.ground.foreign import handled_by
 from rollbook.ground.liveness import host_name, same_place
 from rollbook.ground.run_files import RunFile, heartbeat_path
 from rollbook.ground.tables import FORWARDED
-from rollbook.ground.tuning import TUNING
 from rollbook.keeper.ballast import Ballast
 from rollbook.keeper.durable import Durable
 from rollbook.keeper.ending import Ending, mark_crashed, report_the_dead
@@ -149,6 +148,10 @@ class OneRun:
         """What was given up because its process hung, in words; "" for nothing."""
         given_up = [child for child in (self._sealing, self._shipping) if child.gave_up]
         return " and ".join(f"the {child.work} process did nothing for {child.patience:g} s" for child in given_up)
+
+    def unjudged(self) -> str:
+        """Which rows no health rule has seen, in words; "" for none."""
+        return self._rules.unseen
 
     @property
     def is_idle(self) -> bool:
@@ -306,9 +309,10 @@ class OneRun:
             if not others:
                 self._guard("status", lambda: mark_crashed(self.folder, main.id))
         self._guard("media", lambda: self._encode_media(None))
-        if not self._rules.finish():  # their findings still have to be forwarded and sealed
-            patience = TUNING.recall_end_seconds if self._rules.has_recalled else TUNING.rules_seconds
-            if self._ending.is_sealed or self._ending.seconds(now) < patience:
+        is_hurried = self._ending.is_hurried
+        have_looked = self._rules.finish(is_hurried=is_hurried)
+        if not have_looked:  # their findings still have to be forwarded and sealed
+            if not self._rules.are_late() or (self._ending.is_sealed and not is_hurried):
                 return _QUICK_SECONDS
         elif self._ending.sealed_alerts != self._rules.alerts:
             self._ending.is_sealed = False
@@ -325,7 +329,8 @@ class OneRun:
             return _STEP_SECONDS
         if not self._ending.is_sealed:
             ended = self._sealing.poll()
-            if ended and self._sealing.was_final == (not others):
+            is_whole = not have_looked or self._ending.sealed_alerts == self._rules.alerts
+            if ended and is_whole and self._sealing.was_final == (not others):
                 self._ending.is_sealed = True
             elif not self._sealing.is_possible:
                 self._guard("troubles", self._write_troubles)
@@ -335,20 +340,18 @@ class OneRun:
                 self._report("unsealed", "what could not be sealed stays in the journal, where readers find it")
                 self._ending.is_sealed = True
             else:
-                if self._sealing.begin(final=not others):
-                    self._ending.sealed_alerts = self._rules.alerts
+                all_rows = have_looked or is_hurried
+                if self._sealing.begin_last(final=not others, all_rows=all_rows):
+                    self._ending.sealed_alerts = self._rules.alerts if all_rows else -1
                     if self._sealing.is_here:
                         return 0.0
                 return self._pace.temporary(self._sealing, _QUICK_SECONDS)
         if not self._is_shipped(now):
             return self._pace.temporary(self._shipping, _QUICK_SECONDS if self._shipping.busy else _FAILING_SECONDS)
         self.complete |= self._closed
-        if not self._rules.finish():  # do not wait for a slow rule
-            if not self._ending.is_hurried:
+        if not have_looked:  # do not wait for a slow rule
+            if not is_hurried:
                 self._write_phase("running")
-                return _QUICK_SECONDS
-            waited = self._ending.seconds(now)
-            if self._rules.has_recalled and waited < TUNING.recall_end_seconds:
                 return _QUICK_SECONDS
             self._rules.give_up()
         return None

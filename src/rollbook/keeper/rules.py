@@ -10,12 +10,13 @@ rows that were sealed anyway count as skipped.
 from __future__ import annotations
 
 import json
+import math
 import os
 import threading
 import time
 
 from rollbook.ground import manifest
-from rollbook.ground.files import is_folder, read_json, remove, write_json
+from rollbook.ground.files import is_folder, pasted, read_json, remove, write_json
 from rollbook.ground.foreign import tolerating
 from rollbook.ground.run_files import RunFile, journal_folder
 from rollbook.ground.tuning import TUNING
@@ -72,7 +73,7 @@ class Rules:
       failures: looks at which a rule raised, and rules that took too long.
       alerts: alerts raised.
       seconds: time that the thread spent on looking.
-      has_recalled: a process reads the history that a rewind left, or has read it.
+      unseen: what the rules have not seen at the end of the run, in words; "" for nothing.
     """
 
     def __init__(
@@ -104,7 +105,10 @@ class Rules:
         self._looker: _Looker | None = None
         self._dead: set[str] = set()
         self._finished = False
-        self.has_recalled = False
+        self.unseen = ""
+        self._ends_since: float | None = None
+        self._is_hurried = False
+        self._recalling_since: float | None = None
 
     def step(self, marks: Mapping[str, Mapping[str, int]]) -> None:
         """Wake the rules if rows have come or it is time; otherwise cheap.
@@ -147,17 +151,31 @@ class Rules:
             self._ask(last=False, save=True)
         return False
 
-    def finish(self) -> bool:
-        """The writers have gone: read what is left. True when that is done, or is impossible."""
+    def finish(self, *, is_hurried: bool = False) -> bool:
+        """The writers have gone: read what is left. True when that is done, or is impossible.
+
+        Args:
+          is_hurried: the training process waits. A rule of others that holds it up is left, and so is the reading of
+            the history after a rewind, so that all other rules still see the last rows.
+        """
         if not self._specs or self._finished:
             return True
+        self._is_hurried = is_hurried
+        self._ends_since = time.monotonic() if self._ends_since is None else self._ends_since
         looker = self._looker
         if looker is not None and looker.busy:
-            self._judge(looker)
+            if is_hurried and self._holds_up(looker):
+                self._leave(looker, "was still at work when the run ended, and was left")
+            else:
+                self._judge(looker)
             return False
         if looker is not None and looker.has_looked_last:
             self._finished = True
             self.close()
+            if self.skipped:
+                self._note_unseen(
+                    f"the health rules passed over {self.skipped:,} rows, more than they can read in time"
+                )
             return True
         self._ask(last=True)
         return False
@@ -167,15 +185,36 @@ class Rules:
         looker, self._looker = self._looker, None
         if looker is not None:
             self.failures += 1
-            name = looker.at_work[0]
-            words = f"rule {name} was still at work when the run ended, and was left"
-            self._report(f"late:{name}", words if name else "the run ended before the rules had seen its last rows")
             looker.abandon()
+            self._note_unseen("the run ended before the health rules had seen its last rows")
         self._finished = True
+
+    def _note_unseen(self, words: str) -> None:
+        self.unseen = f"{words}. To ask them now: rollbook check {pasted(self._folder)}"
+        self._report("unseen", self.unseen)
+
+    def are_late(self) -> bool:
+        """Whether the end of the run need not wait for the last look any longer."""
+        looker, now = self._looker, time.monotonic()
+        if self._recalling_since is not None:
+            return now - self._recalling_since > TUNING.recall_end_seconds
+        if looker is not None and looker.busy and self._holds_up(looker):
+            return True
+        return self._ends_since is not None and now - self._ends_since > TUNING.rules_end_seconds
+
+    def _holds_up(self, looker: _Looker) -> bool:
+        """Whether a rule of others (those of rollbook end) is at work and does not come back."""
+        name, since = looker.at_work
+        return ":" in name and time.monotonic() - since > TUNING.rules_seconds
+
+    def may_recall(self, began: float) -> bool:
+        """Whether to go on reading the history of a run: not for long once the training process waits."""
+        hurried = TUNING.recall_end_seconds if self._is_hurried else math.inf
+        return time.monotonic() - began < min(TUNING.recall_seconds, hurried)
 
     def again(self) -> None:
         """A writer has come after all."""
-        self._finished = False
+        self._finished, self._is_hurried, self._ends_since = False, False, None
 
     def numbers(self) -> dict[str, float]:
         """The rules' counts as metrics of the run; {} before they did anything."""
@@ -215,17 +254,30 @@ class Rules:
         """Abandon a rule that takes too long, and go on without it; without all rules if rows cannot be read."""
         name, since = looker.at_work
         if time.monotonic() - since > TUNING.look_seconds:
-            self.failures += 1
+            limit = f"over {TUNING.look_seconds:g} s for one look"
             if name:
-                self._dead.add(name)
-                words = f"rule {name} took over {TUNING.look_seconds:g} s for one look; it is asked no more"
+                self._leave(looker, f"took {limit}; it is asked no more")
             else:
                 self._specs = ()
-                words = f"reading rows took over {TUNING.look_seconds:g} s for one look; no rule is asked any more"
-            self._report(f"rule:{name}", words)
-            looker.abandon()
-            self._looker = None
-            self._seen, self._saved_at = None, -1e9
+                self._note_unseen(f"reading rows took {limit}; no health rule is asked any more")
+                self._leave(looker, "")
+
+    def _leave(self, looker: _Looker, why: str) -> None:
+        """Go on without the rule at work; the others look again."""
+        name = looker.at_work[0]
+        self.failures += 1
+        if name:
+            self._dead.add(name)
+            self._report(f"rule:{name}", f"rule {name} {why}")
+        looker.abandon()
+        self._looker = None
+        self._seen, self._saved_at = None, -1e9
+
+    def recalls(self, since: float | None) -> None:
+        """The thread reads the history since then; None: no longer. The end waits for it apart from the last look."""
+        self._recalling_since = since
+        if since is None and self._ends_since is not None:
+            self._ends_since = time.monotonic()
 
     def worked(self, seconds: float) -> None:
         """The thread has worked this long, and may rest now."""
@@ -244,6 +296,7 @@ class _Looker(threading.Thread):
         self.busy = self.has_looked_last = False
         self.at_work: tuple[str, float] = ("", 0.0)
         self._book: _RuleBook | None = None
+        self._failures = 0  # looks in a row
 
     def ask(self, last: bool, save: bool) -> None:
         """Look once. `last`: also at everything that is left. `save`: also save the progress."""
@@ -283,12 +336,16 @@ class _Looker(threading.Thread):
             if self._book is None:
                 self._book = _RuleBook(self._owner, self)
             self._book.look(last, save=self._asked_to_save)
+            self._failures = 0
         except Exception as err:
+            self._failures += 1
             self._owner.failures += 1
             self._owner._report("rules", f"the rules cannot look ({type(err).__name__}: {err}); tried again")
         if not self.abandoned:
             self._owner.worked(time.thread_time() - began)
-            self.has_looked_last = last
+            self.has_looked_last = last and self._failures in (0, _MOST_FAILURES)
+            if self.has_looked_last and self._failures:
+                self._owner._note_unseen("the health rules could not look at the last rows of the run")
             self.busy = False
 
     def close(self) -> None:
@@ -448,12 +505,12 @@ class _RuleBook:
 
         if is_core_alone():
             return None
-        owner, patience = self._owner, time.monotonic() + TUNING.recall_seconds
+        owner, began, has_turn = self._owner, time.monotonic(), False
 
         def may_go_on() -> bool:
-            return self._looker.between("") and time.monotonic() < patience
+            return self._looker.between("") and owner.may_recall(began)
 
-        owner.has_recalled, has_turn = True, False
+        owner.recalls(began)
         try:
             while not has_turn and may_go_on():  # a hundred runs that are resumed together do not read together
                 has_turn = _AT_ONCE.acquire(timeout=_RECALL_TICK)
@@ -462,6 +519,7 @@ class _RuleBook:
             owner._report("recall", "the rules keep what they remember of abandoned rows: no process can be started")
             return None
         finally:
+            owner.recalls(None)
             if has_turn:
                 _AT_ONCE.release()
 

@@ -113,6 +113,11 @@ class Sealing(Child):
             elif now - self.due_since >= TUNING.seal_delay_seconds:
                 self._start(final=False)
 
+    def begin_last(self, *, final: bool, all_rows: bool) -> bool:
+        """`begin` at the end of a run; without `all_rows`, what the health rules have not seen stays in the journal."""
+        self.options = type(self).options if all_rows else (*type(self).options, *self._up_to)
+        return self.begin(final=final)
+
     def _start(self, *, final: bool) -> None:
         self.due_since = None
         self._ballast.give_up_if_tight()

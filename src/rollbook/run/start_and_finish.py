@@ -201,6 +201,8 @@ def _keep_here(run: Run) -> None:
                 message=f"{undone} and was ended; the journal has every row, and readers find them there. Finish with: "
                 f"rollbook repair {pasted(run.folder)}",
             )
+        if unjudged := keeper.unjudged():
+            run._writer.bill.remark("unjudged", unjudged)
         if keeper.phase == "running":  # other processes still write, and have no keeper
             launch(run.folder)
         if keeper.phase != "taken":
