@@ -241,3 +241,14 @@ def test_a_run_that_did_not_finish_counts_as_the_floor_or_is_named_as_left_out(
     seeds = {one["seed"]: (one["value"], one["counted"]) for one in group["seeds"]}
     assert seeds[0] == (5.0, True)
     assert seeds[1] == (floor if crashed and floor is not None else 5.0, not is_left_out)
+
+
+def test_what_differs_for_every_run_names_it_and_is_no_setting(tmp_path: Path) -> None:
+    for n in range(7):
+        with rollbook.init(
+            "p", f"run {n}", config={"out": f"a{n}", "lr": n // 2}, dir=tmp_path, sinks=[], keeper="import"
+        ) as run:
+            run.log({"test/return": float(n)}, env_step=1)
+    with client_of(tmp_path) as client:
+        answer = client.post("/api/sweep", json={}).json()
+    assert [setting["column"] for setting in answer["settings"]] == ["config.lr"]

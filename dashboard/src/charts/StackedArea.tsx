@@ -84,33 +84,29 @@ export function StackedArea({
     setHover(part < 0 || part > 1 || x.length === 0 ? null : Math.round(part * (x.length - 1)));
   };
   return (
-    <>
-      <div
-        ref={root}
-        class="plotarea"
-        role="img"
-        tabIndex={0}
-        aria-label={label}
-        style={{ height: `${HEIGHT}px` }}
-        onPointerMove={move}
-        onPointerLeave={() => setHover(null)}
-      >
-        <canvas ref={canvas} />
-      </div>
-      <p class="legend reads" aria-hidden="true">
-        {hover === null
-          ? "\u00a0"
-          : [
-              <span key="x">{place(x[hover] as number, xKind)}</span>,
-              ...layers.map((layer) => (
-                <span key={layer.name}>
-                  <i class={`dot s${layer.color}`} />
-                  {layer.name}{" "}
-                  {share ? percent(at(layer, hover) / ((sums[hover] as number) || 1)) : seconds(at(layer, hover))}
-                </span>
-              )),
-            ]}
-      </p>
-    </>
+    <div
+      ref={root}
+      class="plotarea"
+      role="img"
+      tabIndex={0}
+      aria-label={label}
+      style={{ height: `${HEIGHT}px` }}
+      onPointerMove={move}
+      onPointerLeave={() => setHover(null)}
+    >
+      <canvas ref={canvas} />
+      {hover !== null && (
+        <p class="legend reads" aria-hidden="true">
+          <span>{place(x[hover] as number, xKind)}</span>
+          {layers.map((layer) => (
+            <span key={layer.name}>
+              <i class={`dot s${layer.color}`} />
+              {layer.name}{" "}
+              {share ? percent(at(layer, hover) / ((sums[hover] as number) || 1)) : seconds(at(layer, hover))}
+            </span>
+          ))}
+        </p>
+      )}
+    </div>
   );
 }

@@ -41,10 +41,10 @@ class Parted:
         if self.last is None:
             return f"{self.a} and {self.b}: no point of {self.axis} has 5 seeds of each."
         if self.x is None or self.ahead is None:
-            return f"{self.a} and {self.b} are not apart at {self.axis} {self.last:.6g}."
+            return f"{self.a} and {self.b} are not apart at {self.axis} {self.last:,.6g}."
         behind = self.b if self.ahead == self.a else self.a
         return (
-            f"{self.ahead} stays above {behind} from {self.axis} {self.x:.6g} to {self.last:.6g} "
+            f"{self.ahead} stays above {behind} from {self.axis} {self.x:,.6g} to {self.last:,.6g} "
             f"(nominally {100 * self.level:g} % at each point; no verdict)."
         )
 

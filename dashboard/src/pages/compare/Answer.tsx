@@ -48,7 +48,7 @@ export function Answer({ found, groups }: { found: CompareAnswer; groups: GroupO
         {sentence(plain(top?.sentence ?? found.groups[0]?.sentence ?? found.sentence))}{" "}
         {found.pairs.length > 1 && (
           <span class="soft">
-            {count(decided)} of {count(found.pairs.length)} pairs are decided. &gt; decided, ≈ not decided.
+            {count(decided)} of {amount(found.pairs.length, "pair")} decided. &gt; decided, ≈ not decided.
           </span>
         )}
       </p>
@@ -111,7 +111,9 @@ function Made({ plan }: { plan: StoredPlan }) {
       )}
       <span>
         {plan.n_min} to {amount(plan.n_max, "seed")} of each,{" "}
-        {looked === 0 ? "no look yet" : `last looked at ${looked}; ${decided} of ${plan.verdicts.length} pairs decided`}
+        {looked === 0
+          ? "no look yet"
+          : `last looked at ${looked}; ${decided} of ${amount(plan.verdicts.length, "pair")} decided`}
         {open &&
           `; its end decides ${plan.verdicts.length === 1 ? "" : `${open.a} and ${open.b} `}` +
             `with a chance of ${percent(Number(open.chance))}, if things go on as they are`}

@@ -1,6 +1,6 @@
 /** The curves of the compared groups, as the statistic that decides and its interval. */
 
-import { sentence } from "../../data/numbers.ts";
+import { amount, sentence } from "../../data/numbers.ts";
 import { signal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import type { CompareAnswer } from "../../api/names.ts";
@@ -58,7 +58,7 @@ export function Curves({
       {parted.length > 0 && (
         <details class="in said2 small" open={parted.length === 1}>
           <summary>
-            {parted.filter((pair) => pair.x !== null).length} of {parted.length} pairs stay apart
+            {parted.filter((pair) => pair.x !== null).length} of {amount(parted.length, "pair")} stay apart
           </summary>
           {parted.map((pair) => (
             <p key={`${pair.a} ${pair.b}`} class={pair.x === null ? "small soft" : "small"}>

@@ -9,7 +9,7 @@ import { colorOfGroup, MOST_BESIDE } from "./groups.ts";
 export function Pairs({ found }: { found: CompareAnswer }) {
   const names = found.groups.map(({ name }) => name);
   return (
-    <section class={`card ${names.length > MOST_BESIDE ? "c12" : "c6"} pairs`}>
+    <section class={`card pairs ${names.length > MOST_BESIDE ? "c12" : "c6"}`}>
       <header>
         <h2>Difference of the {found.statistic === "iqm" ? "IQM" : found.statistic}, pair by pair</h2>
         <span class="soft">filled: decided; below it P(a run of the row beats one of the column)</span>

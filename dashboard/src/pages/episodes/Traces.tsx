@@ -7,6 +7,7 @@ import { HeatRows } from "../../charts/HeatRows.tsx";
 import type { Hub } from "../../charts/hub.ts";
 import type { Line } from "../../charts/model.ts";
 import { doubles } from "../../data/frames.ts";
+import { amount } from "../../data/numbers.ts";
 import { Answered } from "../../parts/Say.tsx";
 import { useAnswer } from "../../state/answer.ts";
 import { source } from "../../state/here.ts";
@@ -74,7 +75,7 @@ export function Traces({ run, episode, found, hub }: { run: string; episode: str
                 title={title}
                 soft={
                   lines.length > 1
-                    ? `${lines.length} traces`
+                    ? amount(lines.length, "trace")
                     : kind === "info"
                       ? TITLES[kind]
                       : lines[0]?.name === title

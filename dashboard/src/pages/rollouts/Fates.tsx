@@ -76,8 +76,8 @@ function All({ run, found, more }: { run: string; found: Found; more: boolean })
             { id: "reason", head: "fate" },
             { id: "n", head: "rollouts", number: true },
             { id: "share", head: "share", number: true },
-            { id: "tokens", head: "sampled tokens", number: true },
-            { id: "what", head: "what one can do" },
+            ...(tokens > 0 ? [{ id: "tokens", head: "sampled tokens", number: true }] : []),
+            ...(found.layers.some(({ reason }) => WORDS[reason]) ? [{ id: "what", head: "what one can do" }] : []),
           ]}
           rows={found.layers}
           cell={(layer, column) => {

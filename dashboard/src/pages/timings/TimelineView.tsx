@@ -45,7 +45,7 @@ export function TimelineView({ run }: { run: string }) {
   const look = palette(ground.value);
   const shown = window.value ?? (found && { since: found.since, until: found.until });
   const rows = lanes(found?.spans ?? []);
-  const height = Math.max(3, rows.length) * ROW + AXIS;
+  const height = Math.max(1, rows.length) * ROW + AXIS;
   useLayoutEffect(() => {
     const width = root.current?.clientWidth ?? 0;
     if (!canvas.current || !shown || !found || width < LEFT + 40) return;
@@ -147,7 +147,7 @@ export function TimelineView({ run }: { run: string }) {
         role="img"
         tabIndex={0}
         aria-label={`Timeline of ${found?.spans.length ?? 0} spans`}
-        style={{ height: `${height}px` }}
+        style={{ height: `${height}px`, minHeight: 0 }}
         onPointerDown={(event) => {
           (event.currentTarget as HTMLElement).setPointerCapture(event.pointerId);
           if (shown) drag.current = { x: event.clientX, from: shown };

@@ -126,6 +126,8 @@ class SweepAnswer(Answer, kw_only=True):
     left_out: int
 
 
+_FEW = 6
+"""So many runs may each try a text of their own: algorithms, say."""
 _MOST_CONFIGURATIONS, _MOST_SETTINGS, _MOST_KEYS = 500, 40, 200
 
 
@@ -212,13 +214,22 @@ def _keys(context: ServerContext, rows: list[RunRow]) -> list[str]:
 
 
 def _settings(groups: list[RunGroup], rows: list[RunRow]) -> dict[str, dict[str, object]]:
-    """configuration -> setting -> value; with the run's name if the settings do not tell configurations apart."""
-    columns = auto_columns(rows)[:_MOST_SETTINGS]
+    """configuration -> setting -> value; with the run's name if the settings do not tell configurations apart.
+
+    A name, and a text of many runs, that differs for every run says which run it is: no setting.
+    """
+    columns = [c for c in auto_columns(rows) if not _is_label(rows, c)][:_MOST_SETTINGS]
     settings = {group.id: {c: value_of(c, group.members[0], None) for c in columns} for group in groups}
-    if len({repr(each) for each in settings.values()}) < len(settings):
+    names = {str(row.about.get("name")) for row in rows}
+    if len({repr(each) for each in settings.values()}) < len(settings) and len(names) < len(rows):
         for group in groups:
             settings[group.id]["name"] = group.members[0].about.get("name")
     return settings
+
+
+def _is_label(rows: list[RunRow], column: str) -> bool:
+    values = {value for row in rows if isinstance(value := value_of(column, row, None), str)}
+    return len(rows) > _FEW and len(values) == len(rows)
 
 
 def _entries(groups: list[RunGroup], scores: dict[str, float | None], spoilt: set[str]) -> list[compare.Entry]:
