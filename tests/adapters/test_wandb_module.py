@@ -549,6 +549,38 @@ def test_settings_of_a_trial_stay_as_the_sweep_set_them(capsys: pytest.CaptureFi
     assert "'lr' is set by the sweep" in capsys.readouterr().err
 
 
+def test_log_code_keeps_the_sources_below_a_folder_that_are_asked_for(root: Path, tmp_path: Path) -> None:
+    code = tmp_path / "code"
+    for name in ("train.py", "nets/mlp.py", "notes.txt", ".git/hook.py", "venv/pyvenv.cfg", "venv/lib.py"):
+        (code / name).parent.mkdir(parents=True, exist_ok=True)
+        (code / name).write_text("x = 1\n")
+    with wandb.init(project="p") as run:
+        kept = run.log_code(str(code))
+        assert (kept.type, sorted(kept.manifest.entries)) == ("code", ["nets/mlp.py", "train.py"])
+        texts = wandb.log_code(code, "texts", include_fn=lambda path, root: path.endswith(".txt"))
+        assert list(texts.manifest.entries) == ["notes.txt"]
+        assert run.log_code(str(code), exclude_fn=lambda path: True) is None
+        copies = {path.name for path in Path(run.rollbook.folder, "files", "artifacts").rglob("*.*") if path.is_file()}
+        assert {"train.py", "mlp.py", "notes.txt"} <= copies
+
+
+def test_pyplot_stands_for_its_current_figure(root: Path) -> None:
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    pyplot.switch_backend("agg")
+    pyplot.plot([1, 2])
+    with wandb.init(project="p") as run:
+        run.log({"chart": pyplot, "image": wandb.Image(pyplot)})
+        pyplot.close("all")
+    assert run.rollbook.book.media("figure").num_rows == 2
+
+
+def test_a_table_computes_columns_from_its_rows() -> None:
+    table = wandb.Table(columns=["a", "b"], data=[[1, 2], [3, 4]])
+    table.add_computed_columns(lambda index, row: {"sum": row["a"] + row["b"], "place": index})
+    assert (table.columns, table.data) == (["a", "b", "sum", "place"], [[1, 2, 3, 0], [3, 4, 7, 1]])
+    assert table.get_index() == [0, 1]
+
+
 def test_data_of_plots_are_tables() -> None:
     made = wandb.plot.confusion_matrix(y_true=[0, 0, 1], preds=[0, 1, 1], class_names=["cat", "dog"])
     assert made.data == [["cat", "cat", 1], ["cat", "dog", 1], ["dog", "dog", 1]]

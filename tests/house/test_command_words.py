@@ -139,6 +139,8 @@ def test_a_command_about_one_run_takes_the_newest_that_has_something_to_show(
         else:
             assert taken == [expected], command
             assert (f"{expected}, the newest run that has" in done.stderr) == (expected != meant[0]), command
+            names_it = word != "last" and len(meant) > 1 and expected == meant[0]
+            assert (f"{expected}, the newest\n" in done.stderr) == names_it, command
         assert find.find_folder(word, "runs").endswith(meant[0])
 
 

@@ -164,6 +164,27 @@ def test_export_errors_are_reported_and_not_traced(rb: Any, tmp_path: Path) -> N
         assert done.stderr.startswith("Error: "), arguments
 
 
+def test_an_export_along_a_clock_counts_the_rows_that_have_no_place_on_it(rb: Any, tmp_path: Path) -> None:
+    with rollbook.init("p", "late", dir=tmp_path, sinks=[], keeper="import") as run:
+        for step in (None, None, 5, 6):
+            run.log({"train/return": 1.0}, **({} if step is None else {"env_step": step}))
+    words = ("export", str(run.folder), "--keys", "train/return", "--to", "csv")
+    assert "left out: 2 rows" in rb(*words, "-x", "env_step").stderr
+    assert "left out" not in rb(*words).stderr
+
+
+def test_sql_lists_the_tables_that_it_can_be_asked_about(rb: Any) -> None:
+    names = [row["name"] for row in json.loads(rb("sql", "last", "show tables;", "--json").stdout)]
+    assert {"metrics", "episodes", "timings"} <= set(names)
+    for name in names:
+        assert rb("sql", "last", f"select count(*) from {name}").exit_code == 0, name
+
+
+def test_what_a_sink_raises_while_rows_are_forwarded_is_an_error_line(rb: Any) -> None:
+    done = rb("forward", "last", "--to", "memory", "-O", 'filters=[["gate", {"when": "builtins:len"}]]')
+    assert (done.exit_code, done.stderr.startswith("Error: memory did not take the rows: TypeError: ")) == (1, True)
+
+
 def test_verify_says_with_its_status_whether_something_is_wrong(rb: Any, runs: Path, tmp_path: Path) -> None:
     assert (rb("verify", "last").exit_code, json.loads(rb("verify", "last", "--json").stdout)) == (0, {"last": []})
     (part,) = Path(shutil.copytree(max((runs / "p").iterdir()), tmp_path / "n-12345678")).glob("data/text/*.parquet")

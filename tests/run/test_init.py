@@ -240,6 +240,27 @@ def test_without_a_run_module_verbs_warn_once_and_do_nothing(monkeypatch: pytest
     rollbook.log({"a": 1.0})
 
 
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="no file system here that has no place for folders")
+def test_a_place_without_room_for_folders_is_a_named_error() -> None:
+    with pytest.raises(RunError, match="Choose another with dir="):
+        rollbook.init("p", "n", dir="/proc/runs", sinks=[])
+
+
+def test_an_empty_folder_of_runs_in_the_environment_counts_as_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from click.testing import CliRunner
+
+    from rollbook.cli.app import app
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ROLLBOOK_DIR", "")
+    run = rollbook.init("p", "n", sinks=[], keeper="import")
+    run.finish()
+    assert run.folder.parent == tmp_path / "runs" / "p"
+    assert run.id in CliRunner().invoke(app, ["ls"]).stdout
+
+
 def test_never_makes_a_new_run_and_refuses_an_id_that_exists(start: Start) -> None:
     start("p", "n", run_id="mine").finish()
     with pytest.raises(RunExists, match="it exists"):

@@ -336,3 +336,14 @@ def test_groups_without_the_metric_are_named_once() -> None:
         "No finite value, so not compared: other 0 (1 run), other 1 (2 runs), other 2 (1 run), other 3 (1 run), "
         "other 4 (1 run), other 5 (1 run) and 1 more group."
     ]
+
+
+def test_a_group_that_alone_has_scores_is_not_taken_for_all_runs_of_one_setting() -> None:
+    alone = judged({"a": [1.0, 2.0, 3.0]})
+    beside = compare.compare(
+        [*entries({"a": [1.0, 2.0, 3.0]}), compare.Entry("b", "b 0", 0, "", None)],
+        metric="test/return", by="config.algo", how="last",
+    )  # fmt: skip
+    for comparison, same in ((alone, True), (beside, False)):
+        (note,) = (note for note in comparison.notes if "nothing to compare it with" in note)
+        assert ("All runs have the same config.algo" in note, "Only a has scores" in note) == (same, not same)

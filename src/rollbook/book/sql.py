@@ -189,6 +189,8 @@ class Database:
             with _plain_errors(duckdb):
                 _check_that_it_asks(duckdb, connection, query)
         known = list(tables)
+        if _SHOW_TABLES.fullmatch(query):  # DuckDB knows the tables that a query names, none before
+            query = f"select unnest([{', '.join(map(literal, known))}]) as name"
         views = named_tables(query, VIEWS)
         united = asks_for_completions(query, known)
         plain = [*dict.fromkeys([*named_tables(query, known), *(COMPLETIONS_OF if united else ())])]
@@ -331,6 +333,7 @@ def _as_arrow(relation: Any) -> pa.Table:
     return (getattr(relation, "to_arrow_table", None) or relation.fetch_arrow_table)()
 
 
+_SHOW_TABLES = re.compile(r"\s*show\s+(all\s+)?tables\s*;?\s*", re.IGNORECASE)
 _ASKING = ("SELECT", "MULTI")  # DuckDB sees a PIVOT as several statements
 _EXPLAIN = re.compile(r"\s*explain\s+(analyze\s+)?", re.IGNORECASE)
 

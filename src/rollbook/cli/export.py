@@ -100,6 +100,12 @@ def _table(
     else:
         data = book.table(table, attempts=attempts)
     export_table(data, sys.stdout.buffer if out == "-" else out, chosen)
+    if table == "metrics" and x is not None:
+        unplaced = book.metrics(keys.split(",") if keys else None, attempts=attempts).num_rows - data.num_rows
+        if unplaced > 0:
+            remark(
+                f"left out: {amount(unplaced, 'row')} without a place on {x}, such as those before its first reading"
+            )
     for problem in book.files.damage.values():
         remark(f"left out: {problem}")
     remark(f"{amount(data.num_rows, 'row')} of {table} as {chosen}" + ("" if out == "-" else f" in {out}"))

@@ -48,7 +48,7 @@ def dir_option(command: F) -> F:
     return click.option(
         "--dir",
         "root",
-        default=lambda: os.environ.get("ROLLBOOK_DIR", "runs"),
+        default=lambda: os.environ.get("ROLLBOOK_DIR") or "runs",
         show_default="$ROLLBOOK_DIR or runs",
         help="The folder that holds all runs.",
     )(command)
@@ -93,7 +93,11 @@ def find_book(word: str, root: str, having: Callable[[Book], bool] | None = None
 
     if not is_address(word) and _is_run(word):
         return Book(os.path.abspath(word))
-    return _newest(_meant(word, root), having, what)
+    runs = _meant(word, root)
+    book = _newest(runs, having, what)
+    if word != "last" and len(runs) > 1 and book.path == runs.last().path:
+        remark(f"{len(runs):,} runs fit {clean(word)}; this is {_words(book)}, the newest")
+    return book
 
 
 def find_folder(word: str, root: str) -> str:

@@ -27,9 +27,16 @@ def forward(run: str, root: str, sink: str, options: tuple[str, ...], as_json: b
       rollbook forward last --to tensorboard
       rollbook forward cartpole/ppo --to wandb -O project=mine -O mode=offline
     """
+    from rollbook.errors import RollbookError
     from rollbook.keeper.replaying import replay
 
-    rows = replay(find_folder(run, root), sink, dict(option_of(text) for text in options))
+    folder, asked = find_folder(run, root), dict(option_of(text) for text in options)
+    try:
+        rows = replay(folder, sink, asked)
+    except (RollbookError, OSError, ImportError):
+        raise
+    except Exception as err:  # a service's own, such as wandb's without a login
+        raise click.ClickException(f"{sink} did not take the rows: {type(err).__name__}: {err}") from None
     remark(f"{amount(rows, 'row')} to {sink}")
     if as_json:
         print_json({"sink": sink, "rows": rows})

@@ -85,6 +85,7 @@ def compare(
         of_each = [f"{label} ({amount(n, 'run')})" for label, n in others.items()]
         rest = f" and {amount(len(of_each) - 6, 'more group')}" if len(of_each) > 6 else ""
         notes = [*notes, f"No finite value, so not compared: {', '.join(of_each[:6])}{rest}."]
+    alone = len(labels) == 1
     labels = tuple(label for label in labels if label in known)
     entries = [entry for entry in entries if entry.group in known]
     tasks = tuple(dict.fromkeys(entry.task for entry in entries))
@@ -106,7 +107,8 @@ def compare(
         for a, b in itertools.combinations(groups, 2)
     )
     if len(groups) == 1:
-        notes.append(f"All runs have the same {by}: there is one group, and nothing to compare it with.")
+        why = f"All runs have the same {by}" if alone else f"Only {groups[0].label} has scores"
+        notes.append(f"{why}: there is one group, and nothing to compare it with.")
     pooled = np.concatenate([group.scores_RT[~np.isnan(group.scores_RT)] for group in groups])
     thresholds = _thresholds(pooled)
     better = -1.0 if lower else 1.0  # profiles: the share of scores better than a threshold

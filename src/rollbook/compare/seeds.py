@@ -62,7 +62,7 @@ class SeedPlan:
             if pair["seeds_needed"] is None:
                 lines.append(f"{words}. How many seeds would decide that can be told from {FEWEST} seeds a group on.")
             else:
-                lines.append(f"{words}; {range_} seeds a group would decide between them.")
+                lines.append(f"{words}; one t test finds that with {range_} seeds a group, at {self.power:.0%} power.")
         lines.append(f"The scores of seeds have a standard deviation of {self.std:.4g}.")
         return lines
 

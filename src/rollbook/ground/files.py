@@ -176,18 +176,22 @@ def make_folders(
       OSError: it cannot be created. FileExistsError: something else has this path. FileNotFoundError: `inside` is gone.
     """
     try:
-        os.mkdir(path, mode)
-        return
-    except FileExistsError as raised:
-        if is_foreign(raised) or not is_folder(path):
-            raise
+        _make_folder(path, mode)
         return
     except FileNotFoundError as raised:
         above = os.path.dirname(os.path.abspath(path))
         if is_foreign(raised) or above in (os.path.abspath(path), inside and os.path.abspath(inside)):
             raise
     make_folders(above, inside=inside)
-    make_folders(path, mode, inside=inside)
+    _make_folder(path, mode)  # /proc raises FileNotFoundError for a folder in it, although /proc is there
+
+
+def _make_folder(path: str | os.PathLike[str], mode: int) -> None:
+    try:
+        os.mkdir(path, mode)
+    except FileExistsError as raised:
+        if is_foreign(raised) or not is_folder(path):
+            raise
 
 
 def remove(path: str | os.PathLike[str]) -> None:

@@ -65,7 +65,7 @@ def attach(
 def _locate(id_or_path: str, dir: str | os.PathLike[str] | None) -> str:
     if is_file(os.path.join(id_or_path, MANIFEST_FILE)):
         return os.path.abspath(id_or_path)
-    root = os.path.abspath(os.fspath(dir) if dir is not None else os.environ.get("ROLLBOOK_DIR", "runs"))
+    root = os.path.abspath(os.fspath(dir) if dir is not None else os.environ.get("ROLLBOOK_DIR") or "runs")
     folders = []
     for project in os.scandir(root) if is_folder(root) else ():
         if project.is_dir():

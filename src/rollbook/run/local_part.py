@@ -81,7 +81,7 @@ def folder_here(folder: str, nonce: str, extract: Mapping[str, object]) -> tuple
 def _places(extract: Mapping[str, object]) -> Iterator[str]:
     """Possible folders of a part: below this host's root folder, else among temporary files."""
     name = f"{extract['name']}-{extract['id']}"
-    yield os.path.join(os.path.abspath(os.environ.get("ROLLBOOK_DIR", "runs")), str(extract["project"]), name)
+    yield os.path.join(os.path.abspath(os.environ.get("ROLLBOOK_DIR") or "runs"), str(extract["project"]), name)
     user = getattr(os, "getuid", lambda: "user")()
     yield os.path.join(tempfile.gettempdir(), f"rollbook-parts-{user}", str(extract["project"]), name)
 

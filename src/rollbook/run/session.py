@@ -136,7 +136,7 @@ def init(
     orders = orders_of(sinks, rules)
     receiver = _receiver(alerts)
     wanted_remote = requested_remote(remote)
-    root = os.path.abspath(os.fspath(dir) if dir is not None else os.environ.get("ROLLBOOK_DIR", "runs"))
+    root = os.path.abspath(os.fspath(dir) if dir is not None else os.environ.get("ROLLBOOK_DIR") or "runs")
 
     if how == "never" and run_id is None and parent is None and forked_from is None:
         older = elder(project, name, root)

@@ -133,8 +133,9 @@ def comparison_of(
         stored = files.read_json(path)
         if stored.get("asked") != asked:
             raise BadInput(
-                f"compare(plan={plan!r}): this plan was made for {stored.get('asked')}, and now {asked} is asked. A "
-                "plan says beforehand what is compared; take another name for another question"
+                f"compare(plan={plan!r}): this plan was made for {_in_words(stored.get('asked'))}, and now "
+                f"{_in_words(asked)} is asked. A plan says beforehand what is compared; take another name for another "
+                "question"
             )
         study = compare.Study.from_data(stored["study"])
         looked_at = stored.get("seeds")
@@ -163,6 +164,11 @@ def _who_never_got_there(entries: Sequence[compare.Entry], metric: str, how: str
     ]
 
 
+def _in_words(asked: object) -> str:
+    """The question of a plan: metric='test/return', by='config.algo', …"""
+    return ", ".join(f"{name}={value!r}" for name, value in asked.items() if value) if isinstance(asked, dict) else "?"
+
+
 def _refuse_missing_seeds(plan: str | None, before: object, now: Mapping[str, Sequence[str]]) -> None:
     """Raise if seeds of the last look are missing in this one; older plans recorded no seeds."""
     for arm, names in before.items() if isinstance(before, Mapping) else ():
@@ -170,8 +176,8 @@ def _refuse_missing_seeds(plan: str | None, before: object, now: Mapping[str, Se
         if gone:
             more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
             raise BadInput(
-                f"compare(plan={plan!r}): {gone[0]}{more} of {arm} had a score at the last look and is not among the "
-                "scores now. A plan keeps the runs that were looked at: choose them, too, or make a new plan for seeds "
+                f"compare(plan={plan!r}): of {arm}, {gone[0]}{more} had a score at the last look and none now. "
+                "A plan keeps the runs that were looked at: choose them, too, or make a new plan for seeds "
                 "that were not looked at"
             )
 

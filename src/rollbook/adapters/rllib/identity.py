@@ -73,7 +73,7 @@ class Settings:
         name: str | None = None,
         options: Mapping[str, object] | None = None,
     ) -> None:
-        self.dir = os.path.abspath(os.fspath(dir) if dir is not None else os.environ.get("ROLLBOOK_DIR", "runs"))
+        self.dir = os.path.abspath(os.fspath(dir) if dir is not None else os.environ.get("ROLLBOOK_DIR") or "runs")
         for what, value in (("project", project), ("name", name)):
             if value is not None and (not isinstance(value, str) or clean_name(value, "") != value):
                 raise BadInput(

@@ -77,7 +77,7 @@ class Api:
         self, overrides: Mapping[str, Any] | None = None, timeout: int | None = None, api_key: str | None = None
     ):
         given = dict(overrides or {})
-        self._root = os.fspath(given.get("dir") or os.environ.get("ROLLBOOK_DIR", "runs"))
+        self._root = os.fspath(given.get("dir") or os.environ.get("ROLLBOOK_DIR") or "runs")
         self.default_entity = str(given.get("entity", ""))
 
     @property

@@ -6,10 +6,11 @@ Each has `keep(run, key, step)`, which logs it with the methods of a run. Argume
 from __future__ import annotations
 
 import os
+from types import ModuleType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
     from typing import Any
 
@@ -126,6 +127,28 @@ class Table(Value):
         """Yield (index, row) of each row."""
         return enumerate(self.data)
 
+    def get_index(self) -> list[int]:
+        """The place of each row."""
+        return list(range(len(self.data)))
+
+    def add_computed_columns(self, fn: Callable[[int, dict[Any, Any]], Mapping[Any, Any]]) -> None:
+        """Add the columns that a function of (index, row as a dict) returns for each row."""
+        made: dict[Any, list[Any]] = {}
+        for place, row in self.iterrows():
+            for name, value in fn(place, dict(zip(self.columns, row, strict=False))).items():
+                made.setdefault(name, []).append(value)
+        for name, values in made.items():
+            self.add_column(name, values)
+
+    def cast(self, col_name: str, dtype: object, optional: bool = False) -> None:
+        """Does nothing: values keep their own types."""
+
+    def set_pk(self, col_name: str) -> None:
+        """Does nothing: tables here have no keys."""
+
+    def set_fk(self, col_name: str, table: object, table_col: str) -> None:
+        """Does nothing."""
+
     def keep(self, run: Run, key: str, step: int) -> None:
         """Log it under a key at a step."""
         if not self.data:
@@ -220,7 +243,9 @@ class Image(Value):
         file_type: str | None = None,
         normalize: bool = True,
     ) -> None:
-        self._data, self._caption, self._overlaid = data_or_path, caption, bool(boxes or masks)
+        is_pyplot = isinstance(data_or_path, ModuleType) and hasattr(data_or_path, "gcf")  # its current figure is meant
+        self._data = data_or_path.gcf() if is_pyplot else data_or_path
+        self._caption, self._overlaid = caption, bool(boxes or masks)
 
     def keep(self, run: Run, key: str, step: int) -> None:
         """Log it under a key at a step."""

@@ -620,9 +620,23 @@ class Run:
     upsert_artifact = finish_artifact = log_artifact
 
     def log_code(
-        self, root: str = ".", name: str | None = None, include_fn: object = None, exclude_fn: object = None
-    ) -> None:
-        """Does nothing: rollbook records the commit and the uncommitted changes of every run."""
+        self, root: str | None = ".", name: str | None = None, include_fn: Any = None, exclude_fn: Any = None
+    ) -> Artifact | None:
+        """Copy the source files below a folder, as an artifact of type code; None if there are none.
+
+        Without `include_fn` (of a path, or of a path and the root), files that end in ".py"; hidden folders, virtual
+        environments and the folder of runs are left out.
+        """
+        if self._recorder is None:
+            return None
+        artifact = Artifact(name or f"source-{self.project}", "code")
+        runs = os.path.realpath(self._recorder.folder.parent.parent)
+        base = os.path.realpath(root or os.curdir)
+        for path in _sources(base, runs):
+            is_in = path.endswith(".py") if include_fn is None else _of_path(include_fn, path, base)
+            if is_in and not (exclude_fn is not None and _of_path(exclude_fn, path, base)):
+                artifact.add_file(path, os.path.relpath(path, base))
+        return self.log_artifact(artifact) if artifact.files_added else None
 
     def restore(self, name: str, run_path: str | None = None, replace: bool = False, root: str | None = None) -> Any:
         """Open a file that this run saved, or the run `run_path` of this project; None if it does not exist."""
@@ -699,6 +713,24 @@ class Run:
             manifest.edit(self._recorder.folder, fields)
             about: Any = self._recorder.internals.about
             about.update(fields)
+
+
+def _sources(base: str, runs: str) -> Iterable[str]:
+    """Files below a folder, without hidden folders, virtual environments and the folder of runs."""
+    for folder, folders, files in os.walk(base):
+        if "pyvenv.cfg" in files:
+            folders.clear()
+            continue
+        folders[:] = [name for name in folders if name[0] != "." and os.path.join(folder, name) != runs]
+        yield from (os.path.join(folder, name) for name in sorted(files))
+
+
+def _of_path(function: Any, path: str, root: str) -> bool:
+    """A function of a path, or of a path and the root: wandb takes both."""
+    import inspect
+
+    takes = len(inspect.signature(function).parameters)
+    return bool(function(path, root) if takes > 1 else function(path))
 
 
 def _sort(key: str, value: Any, values: dict[str, Any], special: list[tuple[str, Any]]) -> None:

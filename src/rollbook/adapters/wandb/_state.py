@@ -44,7 +44,7 @@ class _BeforeInit:
             return self
         if name.startswith("__"):
             raise AttributeError(name)
-        raise Error(f"You must call wandb.init() before you use {name!r} of it, of wandb.config or of wandb.summary")
+        raise Error(f"You must call wandb.init() before {name!r} of wandb, wandb.config or wandb.summary")
 
     def __setattr__(self, name: str, value: object) -> None:
         raise Error("You must call wandb.init() before wandb.config and wandb.summary")
@@ -361,8 +361,9 @@ def link_model(path: Any, registered_model_name: str, name: str | None = None, *
     current_or_waiting().log_model(path, name or registered_model_name)
 
 
-def log_code(*_arguments: object, **_options: object) -> None:
-    """Does nothing: rollbook records the commit and the uncommitted changes of every run."""
+def log_code(*arguments: Any, **options: Any) -> Any:
+    """See `Run.log_code`. Arguments as in `wandb.log_code`."""
+    return current_or_waiting().log_code(*arguments, **options)
 
 
 def mark_preempting() -> None:

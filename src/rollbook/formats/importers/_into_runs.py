@@ -69,7 +69,7 @@ def import_runs(
     importer = make(chosen, **options)
     if not path.exists():
         choose(path)  # raises the error
-    root = os.path.abspath(os.fspath(dir) if dir is not None else os.environ.get("ROLLBOOK_DIR", "runs"))
+    root = os.path.abspath(os.fspath(dir) if dir is not None else os.environ.get("ROLLBOOK_DIR") or "runs")
     home = as_name(project or path.resolve().stem or "imported")
     done = []
     try:
