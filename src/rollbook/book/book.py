@@ -49,7 +49,7 @@ from rollbook.book.select import canonical_keys, select_metrics
 from rollbook.book.series import Series
 from rollbook.book.sql import Database, apart, one_condition, one_order, unique_samples
 from rollbook.book.tables import binned, count_rows, read_metrics_rows, read_table
-from rollbook.errors import BadInput, Damaged, MissingExtra, UnknownKey, did_you_mean, suggesting
+from rollbook.errors import BadInput, UnknownKey, did_you_mean, suggesting
 from rollbook.ground import run_files as layout
 from rollbook.ground import source, status
 from rollbook.ground.arrow import arrays, in_microseconds, take_table, to_numpy
@@ -169,7 +169,7 @@ class Book(RunFields):
           deep: True reads every page of every sealed file, a few rows at a time. False reports what opening the files
             shows and what was found so far. For a run in a remote, True acts as False. The lengths of token lists of
             rollouts are compared; with False only if the table `tokens` takes less than 16 MiB. Fates are compared with
-            their rollouts (where DuckDB is installed); with False only below 50,000.
+            their rollouts; with False only below 50,000.
         """
         names = [*dict.fromkeys([*TABLES, *layout.table_names(self._folder)])]
         self.files.read(names, lambda tables: None)
@@ -182,8 +182,8 @@ class Book(RunFields):
         odd = odd_lists(self) if deep or size < TUNING.scan_bytes else []
         fates = self.files.read(["fates"], lambda tables: sum(piece.rows for piece in tables["fates"]))
         if fates and (deep or fates < TUNING.scan_rows):
-            with tolerating(MissingExtra, Damaged):
-                odd += odd_fates(partial(self._database.arrow, tables=self._tables()), self._stream("fates").columns)
+            with tolerating(pa.ArrowException):  # columns of these names, but of other kinds
+                odd += odd_fates(self)
         return sorted([*self.files.problems.values(), *self.files.missing(), *unsealed, *odd])
 
     # -- metrics

@@ -5,29 +5,17 @@ The process that reports one counts it if it can know (`run.bill()`); over sever
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Sequence
 
+import numpy as np
 import pyarrow as pa
 
-
-def odd_fates(ask: Callable[[str], pa.Table], known: Collection[str]) -> list[str]:
-    """A sentence for each kind that there is, with what to do; [] if all are right.
-
-    Args:
-      ask: the answer to a query.
-      known: the columns of the table fates.
-    """
-    use = ", ".join(name for name in ("rollout_id", "gradient_step", "epoch") if name in known)
-    twice = f"select rollout_id from fates where gradient_step is not null group by {use} having count(*) > 1"
-    if "gradient_step" not in known:
-        twice = "select rollout_id from fates limit 0"
-    found = ask(f"""select 0 as kind, count(*) as n, min(rollout_id) as one, null::bigint as age
-        from fates anti join rollouts using (rollout_id)
-      union all select 1, count(*), min(rollout_id), null from ({twice})
-      union all select 2, count(*), min_by(rollout_id, staleness), min(staleness) from rollouts_now
-        where staleness < 0""")
-    return [_WORDS[row["kind"]].format(**row) for row in found.to_pylist() if row["n"]]
-
+from rollbook.book.row_groups import RowGroups
+from rollbook.book.table_protocols import RolloutTables
+from rollbook.ground.array_types import NDArray
+from rollbook.ground.arrow import empty_table, join_tables, plain_rows, take_table, to_numpy, without_dictionaries
+from rollbook.ground.clocks import UNKNOWN
+from rollbook.storage import IDENTITY
 
 _WORDS = (
     "rollouts: fates of rollouts that the run does not have: {n:,}, such as of {one:.80}; pass trained() and "
@@ -37,3 +25,55 @@ _WORDS = (
     "rollouts: trained by an older version than the one that generated them: {n:,}, such as {one:.80} (staleness "
     "{age}); take trained_version= and policy_version= from one counter",
 )
+_OF_USE = ("gradient_step", "epoch")
+
+
+def odd_fates(book: RolloutTables) -> list[str]:
+    """A sentence for each kind that there is, with what to do; [] if all are right. Reads no texts."""
+    import pyarrow.compute as pc
+
+    fates = _rows(book.row_groups("fates", "effective"), ["rollout_id", *_OF_USE, "trained_version", "staleness"])
+    rollouts = _rows(book.row_groups("rollouts", "effective"), ["rollout_id", "policy_version"])
+    place = pc.index_in(fates["rollout_id"], value_set=rollouts["rollout_id"].combine_chunks())
+    begun = pc.take(rollouts["policy_version"].combine_chunks(), place)
+    age = pc.coalesce(fates["staleness"], pc.subtract(fates["trained_version"], begun))
+    uses = fates.filter(pc.is_valid(fates["gradient_step"]))
+    owner = pa.chunked_array([uses["rollout_id"].combine_chunks().dictionary_encode().indices])
+    which = np.stack([_known(column, UNKNOWN) for column in (owner, *(uses[name] for name in _OF_USE))])
+    _, first, times = np.unique(which, axis=1, return_index=True, return_counts=True)
+    found = (
+        fates.filter(pc.is_null(place)),
+        take_table(uses, first[times > 1]),
+        take_table(fates.append_column("age", age), np.flatnonzero(_known(age, 0) < 0)),
+    )
+    sentences = []
+    for words, rows in zip(_WORDS, found, strict=True):
+        if rows.num_rows:
+            one = plain_rows(rows.slice(0, 1))[0]
+            sentences.append(words.format(n=rows.num_rows, one=str(one["rollout_id"]), age=one.get("age")))
+    return sentences
+
+
+def _known(column: pa.ChunkedArray, otherwise: int) -> NDArray:
+    """Its values; pyarrow's own function would load pandas."""
+    values, valid = to_numpy(column)
+    return values if valid is None else np.where(valid, values, otherwise)
+
+
+def _rows(groups: RowGroups, columns: Sequence[str]) -> pa.Table:
+    """Columns of all chosen rows: ids as text, all others as whole numbers, null where a row lacks one."""
+    schema = pa.schema([pa.field(name, pa.string() if name == "rollout_id" else pa.int64()) for name in columns])
+    found: list[pa.Table] = []
+
+    def start() -> Callable[..., None]:
+        found[:] = [empty_table(schema)]
+
+        def take(_place: object, rows: pa.Table, chosen: NDArray | None, *_more: object) -> None:
+            own = without_dictionaries(rows if chosen is None else take_table(rows, np.flatnonzero(chosen)))
+            own = own.select([name for name in columns if name in own.column_names])
+            found.append(join_tables([found[0], own]).select(columns).cast(schema, safe=False))
+
+        return take
+
+    groups.scan(["time", *IDENTITY, *columns], start)
+    return pa.concat_tables(found)
