@@ -252,3 +252,15 @@ def test_what_differs_for_every_run_names_it_and_is_no_setting(tmp_path: Path) -
     with client_of(tmp_path) as client:
         answer = client.post("/api/sweep", json={}).json()
     assert [setting["column"] for setting in answer["settings"]] == ["config.lr"]
+
+
+def test_the_notes_of_a_comparison_tell_runs_by_name_and_seed(tmp_path: Path) -> None:
+    runs = []
+    for seed, key in enumerate(["test/return", "test/return", "update/loss"]):
+        with rollbook.init("p", "ppo", seed=seed, dir=tmp_path, sinks=[], keeper="import") as run:
+            run.log({key: float(seed)}, env_step=1)
+            runs.append(run.id)
+    groups = [{"name": "a", "runs": runs[:1]}, {"name": "b", "runs": runs[1:]}]
+    with client_of(tmp_path) as client:
+        notes = client.post("/api/compare", json={"groups": groups, "key": "test/return"}).json()["notes"]
+    assert "b: 1 run (ppo seed 2) without a finite value; not among the scores." in notes

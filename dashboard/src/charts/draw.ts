@@ -1,6 +1,6 @@
 /** One chart drawn with a pen: frame and ticks (`drawAxes`), curves and marks (`drawLines`). No DOM, no state. */
 
-import { cuts } from "../data/range.ts";
+import { cuts, startBeside } from "../data/range.ts";
 import { short, shorts, value } from "../data/numbers.ts";
 import { valueAt } from "../data/lines.ts";
 import * as ticks from "../data/ticks.ts";
@@ -428,10 +428,8 @@ function triangle(pen: Pen, x: number, y: number, height: number, fill: string):
   pen.fill();
 }
 
-/** A short text beside a mark, on the side where there is room. */
+/** A short text, of 10 px, beside a mark. */
 function beside(pen: Pen, text: string, x: number, y: number, box: Box): void {
-  const wide = 7 + text.length * 5.5; // in the 10 px of these texts
-  const right = x - wide < box.left || (x < (box.left + box.right) / 2 && x + wide < box.right);
-  pen.textAlign = right ? "left" : "right";
-  pen.fillText(text, right ? x + 7 : x - 7, y);
+  pen.textAlign = "left";
+  pen.fillText(text, startBeside(x, text.length * 5.5, box.left, box.right), y);
 }

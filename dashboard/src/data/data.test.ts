@@ -5,7 +5,7 @@ import { counts, doubles, floats, FrameReader } from "./frames.ts";
 import { pattern, sections, telling, pinnedFirst } from "./keys.ts";
 import { bytes, count, plain, seconds, short, value } from "./numbers.ts";
 import { endOf } from "./lines.ts";
-import { apart, cuts, yRange } from "./range.ts";
+import { apart, cuts, startBeside, yRange } from "./range.ts";
 import { smooth } from "./smooth.ts";
 import * as ticks from "./ticks.ts";
 
@@ -209,6 +209,13 @@ describe("colours", () => {
     expect(apart([10, 12, 90], 12, 0, 100)).toEqual([10, 22, 90]);
     expect(apart([97, 98, 99], 12, 0, 100)).toEqual([76, 88, 100]);
     expect(apart([5, 5], 12, 0, 4)).toEqual([0, 12]);
+  });
+
+  test("a text beside a mark stays inside, at its side where there is room", () => {
+    expect(startBeside(20, 60, 0, 200)).toBe(27);
+    expect(startBeside(180, 60, 0, 200)).toBe(113);
+    expect(startBeside(60, 90, 0, 120)).toBe(30);
+    expect(startBeside(110, 90, 0, 120)).toBe(13);
   });
 });
 

@@ -119,6 +119,13 @@ export function cuts(line: Extent, range: Range, x0: number, x1: number, near: n
   return out;
 }
 
+/** Where a text of some width starts beside a mark at `x`: towards the middle if it fits, always inside. */
+export function startBeside(x: number, wide: number, left: number, right: number): number {
+  const [before, after] = [x - 7 - wide, x + 7];
+  const behind = before < left || (x < (left + right) / 2 && after + wide <= right);
+  return Math.max(left, Math.min(right - wide, behind ? after : before));
+}
+
 /** Places from top to bottom, moved as little as keeps them `gap` apart, and inside where there is room. */
 export function apart(places: readonly number[], gap: number, top: number, bottom: number): number[] {
   const out = places.map((place) => Math.max(top, Math.min(bottom, place)));

@@ -38,5 +38,8 @@ export function takeColors(hello: Hello | null): void {
   greeted();
 }
 
+/** The class of a run's colour where many runs are listed: grey for one that was never drawn, and has none yet. */
+export const toneOf = (run: string): string => `s${colors.ofRun(run) ?? 0}`;
+
 /** The colour of one run, on a page about it. */
 export const colorOfRun = (run: string): number => colors.ofRun(run) ?? 1;

@@ -11,7 +11,7 @@ import { Choice, Menu } from "../../parts/Menu.tsx";
 import { Answered, Empty } from "../../parts/Say.tsx";
 import { say, word } from "../../state/address.ts";
 import { useAnswer } from "../../state/answer.ts";
-import { colorOfRun } from "../../state/colors.ts";
+import { toneOf } from "../../state/colors.ts";
 import { source } from "../../state/here.ts";
 import { hear } from "../../state/live.ts";
 import { causeOf } from "./causeOf.ts";
@@ -164,7 +164,7 @@ function One({ finding }: { finding: Finding }) {
 function Where({ at, ended }: { at: Finding["runs"][number]; ended: boolean }) {
   return (
     <li>
-      <i class={`dot s${colorOfRun(at.run)}`} />{" "}
+      <i class={`dot ${toneOf(at.run)}`} />{" "}
       <a href={ended ? `#/run/${encodeURIComponent(at.run)}` : `#/health?run=${encodeURIComponent(at.run)}`}>
         {fullName(at)}
       </a>{" "}

@@ -5,7 +5,7 @@ import { doubles, floats } from "../../data/frames.ts";
 import { value } from "../../data/numbers.ts";
 import { sparkPath } from "../../data/spark.ts";
 import { useAnswer } from "../../state/answer.ts";
-import { colorOfRun } from "../../state/colors.ts";
+import { toneOf } from "../../state/colors.ts";
 import { source } from "../../state/here.ts";
 
 const [WIDTH, HEIGHT, POINTS] = [180, 36, 90];
@@ -45,7 +45,7 @@ export function Moment({ at }: { at: Pick<Finding["runs"][number], "run" | "key"
   return (
     <figure class="moment" title={said}>
       <svg
-        class={`spark s${colorOfRun(at.run)}`}
+        class={`spark ${toneOf(at.run)}`}
         width={WIDTH}
         height={HEIGHT}
         viewBox={`0 0 ${WIDTH} ${HEIGHT}`}

@@ -126,7 +126,15 @@ function Whole({ run, found }: { run: string; found: Found }) {
         ))}
         <Task found={found} open={unfolded} />
         {found.turns.map((turn, i) => (
-          <Turn key={turn.turn} turn={turn} heat={heat} open={unfolded} now={i === at} place={i} />
+          <Turn
+            key={turn.turn}
+            turn={turn}
+            dropped={found.cells["used"] === false}
+            heat={heat}
+            open={unfolded}
+            now={i === at}
+            place={i}
+          />
         ))}
         {found.turns_left_out > 0 && <p class="soft">Not shown here: {amount(found.turns_left_out, "more turn")}.</p>}
       </div>

@@ -8,12 +8,15 @@ import { TokenStrip } from "./TokenStrip.tsx";
 
 export function Turn({
   turn,
+  dropped,
   heat,
   open,
   now,
   place,
 }: {
   turn: RolloutTurn;
+  /** Whether the rollout was dropped: no turn of it was trained on then. */
+  dropped: boolean;
   heat: string;
   open: boolean;
   now: boolean;
@@ -22,23 +25,21 @@ export function Turn({
   const text = shown(turn.text ?? "");
   const strip = heat === "" || !turn.tokens?.columns[heat] ? null : turn.tokens;
   const isSaid = strip !== null && strip.texts.length > 0 && strip.texts.length === turn.n_tokens; // by its tokens
+  const trained = turn.trained === true && !dropped;
   const isTool = turn.role === "tool";
   const lines = text.split("\n").length;
   const folds = isTool && (lines > 3 || text.length > 300);
   const facts = [
     typeof turn.seconds === "number" ? seconds(turn.seconds) : null,
     turn.n_tokens === null ? null : amount(turn.n_tokens, "token"),
-    turn.trained === null ? null : turn.trained ? "trained" : "not trained",
+    turn.trained === null ? null : trained ? "trained" : "not trained",
     turn.policy_version === null ? null : `version ${count(turn.policy_version)}`,
     turn.parent === null ? null : `after turn ${turn.parent}`,
     typeof turn.reward === "number" ? `reward ${value(turn.reward)}` : null,
     turn.finish_reason === null ? null : shown(turn.finish_reason),
   ].filter((fact) => fact !== null);
   return (
-    <div
-      id={`turn-${place}`}
-      class={`turn${turn.trained === true ? " trained" : ""}${isTool ? " tool" : ""}${now ? " now" : ""}`}
-    >
+    <div id={`turn-${place}`} class={`turn${trained ? " trained" : ""}${isTool ? " tool" : ""}${now ? " now" : ""}`}>
       <span class="nr">{turn.turn}</span>
       <div>
         <b>{shown(turn.role)}</b> {turn.name !== null && <span class="mono">{shown(turn.name)}</span>}{" "}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -261,6 +262,19 @@ _GROUP = "\0group"
 _MOST_PLANS, _MOST_LOOKS = 20, 200
 
 
+def _readable(note: str, rows: dict[str, RunRow]) -> str:
+    """A note with the names and seeds of runs in place of their ids."""
+
+    def called(run: str) -> str:
+        about = rows[run].about if run in rows else {"name": run}
+        name = str(about.get("name") or run)
+        return name if about.get("seed") is None else f"{name} seed {about['seed']}"
+
+    return re.sub(
+        r"(?<=\d run \()[^()]+|(?<=\d runs \()[^()]+", lambda runs: ", ".join(map(called, runs[0].split(", "))), note
+    )
+
+
 def compared(context: ServerContext, ask: CompareAsk) -> CompareAnswer:
     """Groups of runs compared by one score."""
     groups = gathered(context, ask.groups)
@@ -310,7 +324,7 @@ def compared(context: ServerContext, ask: CompareAsk) -> CompareAnswer:
         statistic=comparison.statistic,
         level=0.95,
         sentence=plain(" ".join(pair.sentence for pair in pairs) if pairs else made[0].sentence),
-        notes=[plain(note) for note in comparison.notes],
+        notes=[plain(_readable(note, names)) for note in comparison.notes],
         groups=made,
         pairs=pairs,
         profile=Profile(
