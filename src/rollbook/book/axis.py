@@ -78,29 +78,22 @@ def place(
     """
     n = table.num_rows
     if x in table.column_names:
-        cells, valid = to_numpy(table[x])
-        there = np.ones(n, dtype=bool) if valid is None else valid.copy()
+        times, cells, there = _cells(table, x)
     else:
-        cells, there = np.zeros(n, dtype=np.float64), np.zeros(n, dtype=bool)
-    if cells.dtype == bool:
-        cells = cells.astype(np.int64)
-    if cells.dtype.kind == "f":
-        there &= ~np.isnan(cells)
+        times, cells, there = to_numpy(table["time"])[0], np.zeros(n), np.zeros(n, dtype=bool)
     inferred = np.zeros(n, dtype=bool)
     if exact or there.all():
         return Placed(cells, there, inferred)
-    times = to_numpy(table["time"])[0]
     cells = cells.copy()
     asked = (x, span, tuple(map(id, pieces)))
     if asked not in run.timelines:
         run.timelines[asked] = timelines(pieces, x, run, span)
-    known = run.timelines[asked]
-    for number, (known_times, readings, owner) in known.items():
+    for number, (known_times, readings, owner) in run.timelines[asked].items():
         rows = np.flatnonzero(~there & (attempt == number))
         moments = times[rows]
         if others is not None:
             rows, moments = others.placeable(rows, moments, owner)
-        if len(rows) and len(known_times):
+        if len(rows):
             before = np.searchsorted(known_times, moments, side="right") - 1
             rows, before = rows[before >= 0], before[before >= 0]
             if cells.dtype != readings.dtype:
@@ -118,94 +111,109 @@ def timelines(
     With a span, only those blocks of sealed parts are read that have readings in it, or that overlap in time with such
     blocks. Each other block gives one reading at its first time; like the whole block it is outside the span.
     """
-    by_writer: dict[tuple[int, str], list[tuple[NDArray, NDArray]]] = {}
-    rows_of: dict[tuple[int, str], int] = {}
-    inside: dict[tuple[int, str], list[tuple[int, int]]] = {}  # (begin, end) times where readings are in the span
-
-    def put(whose: tuple[int, str], times: NDArray, cells: NDArray) -> None:
-        by_writer.setdefault(whose, []).append((times, cells))
-        rows_of[whose] = rows_of.get(whose, 0) + len(times)
-        if span != _EVERYWHERE:
-            seen = times[(cells >= span[0]) & (cells < span[1])]
-            if len(seen):
-                inside.setdefault(whose, []).append((int(seen.min()), int(seen.max())))
-
-    def take(piece: Piece, blocks: list[int] | None) -> None:
-        column = _column_of(piece, x, run.clocks)
-        meta = piece.meta
-        is_named = not piece.is_long and None not in (meta.get("attempt"), meta.get("writer"))
-        if is_named and run.history.chooses_all(run.attempts):
-            table = piece.read(["time", str(column)], blocks)  # the metadata name the rows' writer
-            if column in table.column_names:
-                times, (cells, valid) = to_numpy(table["time"])[0], to_numpy(table[column])
-                if cells.dtype.kind == "f":
-                    valid = ~np.isnan(cells) if valid is None else valid & ~np.isnan(cells)
-                if valid is not None and not valid.all():
-                    times, cells = times[valid], cells[valid]
-                if len(cells):
-                    put((int(meta["attempt"]), str(meta["writer"])), times, _counted(cells))
-            return
-        table = _readings(piece, x, run.clocks, blocks)
-        mask = None if table is None else run.history.chosen(table, run.attempts)
-        if table is None:
-            return
-        if mask is not None:
-            table = take_table(table, np.flatnonzero(mask))
-        cells, valid = to_numpy(table[x])
-        taken = np.ones(len(cells), dtype=bool) if valid is None else valid.copy()
-        if cells.dtype.kind == "f":
-            taken &= ~np.isnan(cells)
-        times, cells = to_numpy(table["time"])[0], _counted(cells)
-        numbers, writers = to_numpy(table["attempt"])[0], to_numpy(table["writer"])[0]
-        for number in np.unique(numbers[taken]).tolist():
-            for writer in set(writers[taken & (numbers == number)].tolist()):
-                rows = taken & (numbers == number) & (writers == writer)
-                put((number, writer), times[rows], cells[rows])
-
-    left: list[tuple[Piece, str, list[int]]] = []
+    found = _Readings(x, run, span)
+    left: list[tuple[Piece, str, set[int]]] = []
     for piece in pieces:
         column = _column_of(piece, x, run.clocks)
         if column is None:
             continue
         blocks = _blocks(piece, column, span, run)
-        take(piece, blocks)
+        found.take(piece, column, blocks)
         if blocks is not None and piece.part is not None:
-            left.append((piece, column, sorted(set(range(len(piece.part.row_groups))) - set(blocks))))
-    for piece, column, blocks in left:
+            left.append((piece, column, set(range(len(piece.part.row_groups))) - set(blocks)))
+    for piece, column, others in left:
+        found.take_near(piece, column, sorted(others))
+    return found.by_attempt()
+
+
+class _Readings:
+    """Readings of `x` by attempt and writer; see `timelines`."""
+
+    def __init__(self, x: str, run: Context, span: tuple[float, float]) -> None:
+        self._x, self._run, self._span = x, run, span
+        self._all_rows = run.history.chooses_all(run.attempts)
+        self._chunks: dict[tuple[int, str], list[tuple[NDArray, NDArray]]] = {}
+        self._rows: dict[tuple[int, str], int] = {}
+        self._inside: dict[tuple[int, str], list[tuple[int, int]]] = {}  # (begin, end) of times with readings in span
+
+    def take(self, piece: Piece, column: str, blocks: list[int] | None) -> None:
+        """Read these blocks of a piece, None for all."""
+        attempt, writer = piece.meta.get("attempt"), piece.meta.get("writer")
+        if self._all_rows and not piece.is_long and attempt is not None and writer is not None:
+            table = piece.read(["time", column], blocks)
+            if column in table.column_names:
+                times, cells, there = _cells(table, column)
+                if not there.all():
+                    times, cells = times[there], cells[there]
+                self._put((int(attempt), str(writer)), times, cells)
+            return
+        table = _readings(piece, self._x, self._run.clocks, blocks)
+        if table is None:
+            return
+        mask = self._run.history.chosen(table, self._run.attempts)
+        if mask is not None:
+            table = take_table(table, np.flatnonzero(mask))
+        times, cells, there = _cells(table, self._x)
+        attempts, writers = to_numpy(table["attempt"])[0], to_numpy(table["writer"])[0]
+        for number in np.unique(attempts[there]).tolist():
+            for name in set(writers[there & (attempts == number)].tolist()):
+                rows = there & (attempts == number) & (writers == name)
+                self._put((number, name), times[rows], cells[rows])
+
+    def take_near(self, piece: Piece, column: str, blocks: list[int]) -> None:
+        """Read those of these blocks that overlap in time with readings in the span; of others one reading each."""
         whose, part = (int(piece.meta["attempt"]), str(piece.meta["writer"])), piece.part
         assert part is not None
-        ends = {block: (part.column_range("time", block), part.column_range(column, block)) for block in blocks}
-        near = [
-            block
-            for block, (moments, _) in ends.items()
-            if moments is None or any(moments[0] <= b and a <= moments[1] for a, b in inside.get(whose, ()))
-        ]
-        for block, (moments, known) in ends.items():
-            if block not in near and moments is not None and known is not None:
+        near = []
+        for block in blocks:
+            moments, known = part.column_range("time", block), part.column_range(column, block)
+            if moments is None or any(moments[0] <= b and a <= moments[1] for a, b in self._inside.get(whose, ())):
+                near.append(block)
+            elif known is not None:
                 point = np.array([moments[0]], dtype=np.int64), np.array([known[0]], dtype=np.int64)
-                by_writer.setdefault(whose, []).append(point)
-                rows_of[whose] = rows_of.get(whose, 0) + part.row_groups[block]
+                self._add(whose, *point, part.row_groups[block])
         if near:
-            take(piece, near)
-    by_attempt = {}
-    for number in {number for number, _ in by_writer}:
-        writers_of = [writer for own, writer in by_writer if own == number]
-        owner = max((w in run.main_writers, rows_of[number, w], w) for w in writers_of)[2]
-        times = np.concatenate([t for t, _ in by_writer[number, owner]])
-        readings = np.concatenate([c for _, c in by_writer[number, owner]])
-        if not bool(np.all(times[1:] >= times[:-1])):
-            order = np.argsort(times, kind="stable")
-            times, readings = times[order], readings[order]
-        by_attempt[number] = (times, readings, owner)
-    return by_attempt
+            self.take(piece, column, near)
+
+    def by_attempt(self) -> dict[int, tuple[NDArray, NDArray, str]]:
+        """What `timelines` returns."""
+        found = {}
+        for attempt in {attempt for attempt, _ in self._chunks}:
+            writers = [writer for own, writer in self._chunks if own == attempt]
+            owner = max((w in self._run.main_writers, self._rows[attempt, w], w) for w in writers)[2]
+            times, readings = map(np.concatenate, zip(*self._chunks[attempt, owner], strict=True))
+            if not bool(np.all(times[1:] >= times[:-1])):
+                order = np.argsort(times, kind="stable")
+                times, readings = times[order], readings[order]
+            found[attempt] = (times, readings, owner)
+        return found
+
+    def _put(self, whose: tuple[int, str], times: NDArray, cells: NDArray) -> None:
+        if not len(times):
+            return
+        self._add(whose, times, cells, len(times))
+        if self._span != _EVERYWHERE:
+            seen = times[(cells >= self._span[0]) & (cells < self._span[1])]
+            if len(seen):
+                self._inside.setdefault(whose, []).append((int(seen.min()), int(seen.max())))
+
+    def _add(self, whose: tuple[int, str], times: NDArray, cells: NDArray, rows: int) -> None:
+        self._chunks.setdefault(whose, []).append((times, cells))
+        self._rows[whose] = self._rows.get(whose, 0) + rows
 
 
 _EVERYWHERE = (-np.inf, np.inf)
 
 
-def _counted(cells: NDArray) -> NDArray:
-    """Readings as numbers."""
-    return cells.astype(np.int64) if cells.dtype == bool else cells
+def _cells(table: pa.Table, column: str) -> tuple[NDArray, NDArray, NDArray]:
+    """Times (unix ns), the readings in a column as numbers, and which of them are there."""
+    cells, valid = to_numpy(table[column])
+    there = np.ones(len(cells), dtype=bool) if valid is None else valid.copy()
+    if cells.dtype == bool:
+        cells = cells.astype(np.int64)
+    if cells.dtype.kind == "f":
+        there &= ~np.isnan(cells)
+    return to_numpy(table["time"])[0], cells, there
 
 
 def _column_of(piece: Piece, x: str, clocks: tuple[str, ...]) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import click
@@ -22,6 +22,7 @@ _PIPE_WIDTH = 100
 _MOST_LINES = 10
 _OURS = ("host/", "rollbook/")
 _LINES_OF_MESSAGE, _LINES_OF_TRACE = 4, 7
+_STATES = {"closed": "closed", "writing": "still writing", "died": "died", "unknown": "cannot be judged from here"}
 
 
 def summary(book: Book) -> dict[str, Any]:
@@ -80,7 +81,7 @@ def _writers(book: Book) -> dict[str, int]:
     """How many processes wrote, by their final state, and on how many hosts."""
     writers = book.writers
     states = [writer["state"] for writer in writers]
-    counted = {state: states.count(state) for state in ("closed", "writing", "died", "unknown") if state in states}
+    counted = {state: states.count(state) for state in _STATES if state in states}
     return {"all": len(writers), "hosts": len({writer["host"] for writer in writers}), **counted}
 
 
@@ -135,29 +136,33 @@ def show(run: str, root: str, everything: bool, as_json: bool) -> None:
       rollbook show cartpole/ppo --all
       rollbook show runs/cartpole/ppo-k3v9x2ab --json
     """
-    print_summary(find_book(run, root), everything=everything, as_json=as_json)
-
-
-def print_summary(book: Book, *, everything: bool = False, as_json: bool = False) -> None:
-    """Print what is in a book.
-
-    Args:
-      everything: do not truncate or leave out anything, however wide the lines become.
-      as_json: as data for programs.
-    """
-    from rollbook.book import Retention
-
+    book = find_book(run, root)
     about = summary(book)
     if as_json:
         print_json(about)
         return
     width = 10**9 if everything else terminal_width() or _PIPE_WIDTH
+    _print_identity(book, about, width, everything)
+    _print_settings(about["config"], width, everything)
+    _print_list("summary", (f"{clean(name)}={number(value)}" for name, value in about["summary"].items()), width)
+    _print_list("time", _stages_in_words(about["seconds"], everything), width)
+    _print_list("saved", _checkpoints_in_words(book, about["checkpoints"]), width)
+    _print_list("writers", _writers_in_words(about["writers"]), width)
+    _print_list("tables", (f"{name} {rows:,}" for name, rows in about["tables"].items()), width)
+    _print_keys(about["keys"], book.clocks, everything)
+    _print_alerts(about["alerts"], everything)
+    for line in _remarks(about):
+        remark(line)
+
+
+def _print_identity(book: Book, about: Mapping[str, Any], width: int, everything: bool) -> None:
+    """Which run it is, how it went, and where it came from."""
     began, ended = about["created"], about["ended"]
-    took = f", took {seconds(ended - began)}" if began and ended else ""
     attempts = f", {about['attempts']} attempts" if about["attempts"] > 1 else ""
     title = f"{clean(about['project'])}/{clean(about['name'])}"
     click.echo(f"{click.style(title, bold=True)}  {clean(about['id'])}  {clean(about['status'])}{attempts}")
     seed = "" if about["seed"] is None else f"seed {about['seed']}, "
+    took = f", took {seconds(ended - began)}" if began and ended else ""
     click.echo(f"{seed}begun {ago(began)}{took}")
     _print_failure(about["failure"], about["status"], width, everything)
     click.echo(clean(about["remote"].get("address") or about["path"]))
@@ -169,67 +174,6 @@ def print_summary(book: Book, *, everything: bool = False, as_json: bool = False
         number_of = f" #{job['num']}" if "num" in job else ""
         overrides = " ".join(str(word) for word in job.get("overrides", ()))
         click.echo(clean(f"Hydra job {job.get('job')}{number_of} in {job.get('run_dir')} {overrides}".rstrip()))
-    _print_settings(about["config"], width, everything)
-    _print_list("summary", (f"{clean(name)}={number(value)}" for name, value in about["summary"].items()), width)
-    whole = sum(took for name, took in about["seconds"].items() if "/" not in name)
-    outer = {name: took for name, took in about["seconds"].items() if everything or "/" not in name}
-    _print_list("time", (f"{clean(name)} {seconds(t)} ({t / whole:.0%})" for name, t in outer.items() if whole), width)
-    saved = dict(about["checkpoints"])
-    if saved:
-        saved_count = f"{saved.pop('kept'):,} kept"
-        if len(saved) == 2 and saved["best"]["id"] == saved["last"]["id"]:
-            saved = {"best and last": saved["best"]}
-        _print_list("saved", [saved_count, *(_checkpoint(book, which, row) for which, row in saved.items())], width)
-    writers = dict(about["writers"])
-    if writers["all"] > 1:
-        hosts = writers.pop("hosts")
-        total = f"{writers.pop('all'):,} on {amount(hosts, 'host')}"
-        words = {
-            "closed": "closed",
-            "writing": "still writing",
-            "died": "died",
-            "unknown": "cannot be judged from here",
-        }
-        _print_list("writers", [total, *(f"{n:,} {words[state]}" for state, n in writers.items())], width)
-    _print_list("tables", (f"{name} {rows:,}" for name, rows in about["tables"].items()), width)
-    if about["keys"]:
-        click.echo()
-        own = {key: row for key, row in about["keys"].items() if not key.startswith(_OURS)}
-        folded = [] if everything or not own else [key for key in about["keys"] if key not in own]
-        shown_keys = {key: row for key, row in about["keys"].items() if key not in folded}
-        clocks = [c for c in book.clocks if any(c in row for row in shown_keys.values())]
-        print_fitted(
-            [{"key": key, "last": row["value"], **{c: row.get(c) for c in clocks}} for key, row in shown_keys.items()],
-            ["key", "last", *clocks],
-            width=None if everything else terminal_width(),
-            hint="--all and --json show all columns",
-        )
-        counts = [f"{n} of {scope}" for scope in _OURS if (n := sum(key.startswith(scope) for key in folded))]
-        if counts:
-            click.echo(f"… and {' and '.join(counts)}: --all shows them")
-    if about["alerts"]:
-        click.echo()
-        shown = about["alerts"] if everything else about["alerts"][-_MOST_LINES:]
-        if len(shown) < len(about["alerts"]):
-            click.echo(f"{amount(len(about['alerts']) - len(shown), 'alert')} before these: --all shows them")
-        for alert in shown:
-            line = f"alert    {clean(alert['level'])}, {clean(alert['rule'])}: {clean(alert['message'])}"
-            print_wrapped(line, subsequent_indent=" " * 9)
-    place = about["remote"]
-    if place.get("url"):
-        state = "all is there" if place.get("done") else "nothing has gone yet"
-        if place.get("waiting_files"):
-            since = f", since {ago(place.get('since'))}" if place.get("since") else ""
-            state = f"waiting here: {amount(place['waiting_files'], 'file')} ({place['waiting_bytes']:,} bytes){since}"
-        remark(f"remote: {clean(place['url'])}: {state}" + (f": {clean(place['words'])}" if place.get("words") else ""))
-    for cause, n in about["drops"].items():
-        remark(f"{cause}: {n:,}")
-    for cause, n in about["remarks"].items():
-        remark(f"{cause}: {n:,}; nothing was lost")
-    if trimmed := Retention.words(about["retention"]):
-        remark(f"rollouts: {trimmed}")
-    for problem in about["problems"]:
-        remark(f"problem: {clean(problem)}")
 
 
 def _print_failure(failure: Mapping[str, str] | None, status: str, width: int, everything: bool) -> None:
@@ -257,12 +201,97 @@ def _lines(text: str, everything: bool, most: int, *, from_the_end: bool = False
     return [hint, *lines[1 - most :]] if from_the_end else [*lines[: most - 1], hint]
 
 
+def _stages_in_words(took: Mapping[str, float], everything: bool) -> Iterator[str]:
+    """The time of each stage and its share; without `everything` not the nested ones."""
+    whole = sum(spent for name, spent in took.items() if "/" not in name)
+    for name, spent in took.items() if whole else ():
+        if everything or "/" not in name:
+            yield f"{clean(name)} {seconds(spent)} ({spent / whole:.0%})"
+
+
+def _checkpoints_in_words(book: Book, saved: Mapping[str, Any]) -> Iterator[str]:
+    if not saved:
+        return
+    kept, *named = saved.items()
+    yield f"{kept[1]:,} kept"
+    if len(named) == 2 and saved["best"]["id"] == saved["last"]["id"]:
+        named = [("best and last", saved["best"])]
+    for which, row in named:
+        yield _checkpoint(book, which, row)
+
+
 def _checkpoint(book: Book, which: str, row: Mapping[str, object]) -> str:
     """A checkpoint in a few words: best ckpt/ckpt_best.pth.tar (score 500 at env_step 100,352)."""
     facts = [f"score {number(row['score'])}"] if row["score"] is not None else []
     facts += [f"{clock} {row[clock]:,}" for clock in book.clocks if clock in row][:1]
     inside = f"{book.path}/"
     return f"{which} {clean(row['path']).removeprefix(inside)}" + (f" ({', '.join(facts)})" if facts else "")
+
+
+def _writers_in_words(counts: Mapping[str, int]) -> Iterator[str]:
+    """How many writers there are and in which state; nothing if there is only one."""
+    if counts["all"] < 2:
+        return
+    yield f"{counts['all']:,} on {amount(counts['hosts'], 'host')}"
+    for state, words in _STATES.items():
+        if state in counts:
+            yield f"{counts[state]:,} {words}"
+
+
+def _print_keys(keys: Mapping[str, Mapping[str, object]], all_clocks: Sequence[str], everything: bool) -> None:
+    """A table of the last values; keys of the host and of rollbook are only counted if there are others."""
+    if not keys:
+        return
+    click.echo()
+    own = {key: row for key, row in keys.items() if not key.startswith(_OURS)}
+    shown = keys if everything or not own else own
+    clocks = [clock for clock in all_clocks if any(clock in row for row in shown.values())]
+    print_fitted(
+        [{"key": key, "last": row["value"], **{c: row.get(c) for c in clocks}} for key, row in shown.items()],
+        ["key", "last", *clocks],
+        width=None if everything else terminal_width(),
+        hint="--all and --json show all columns",
+    )
+    folded = keys.keys() - shown.keys()
+    if counts := [f"{n} of {scope}" for scope in _OURS if (n := sum(key.startswith(scope) for key in folded))]:
+        click.echo(f"… and {' and '.join(counts)}: --all shows them")
+
+
+def _print_alerts(alerts: Sequence[Mapping[str, object]], everything: bool) -> None:
+    if not alerts:
+        return
+    click.echo()
+    shown = alerts if everything else alerts[-_MOST_LINES:]
+    if len(shown) < len(alerts):
+        click.echo(f"{amount(len(alerts) - len(shown), 'alert')} before these: --all shows them")
+    for alert in shown:
+        line = f"alert    {clean(alert['level'])}, {clean(alert['rule'])}: {clean(alert['message'])}"
+        print_wrapped(line, subsequent_indent=" " * 9)
+
+
+def _remarks(about: Mapping[str, Any]) -> Iterator[str]:
+    """What is not in the run's remote yet, what was lost or left out, and what is damaged."""
+    from rollbook.book import Retention
+
+    remote = about["remote"]
+    if remote.get("url"):
+        words = f": {clean(remote['words'])}" if remote.get("words") else ""
+        yield f"remote: {clean(remote['url'])}: {_shipped_in_words(remote)}{words}"
+    for cause, n in about["drops"].items():
+        yield f"{cause}: {n:,}"
+    for cause, n in about["remarks"].items():
+        yield f"{cause}: {n:,}; nothing was lost"
+    if trimmed := Retention.words(about["retention"]):
+        yield f"rollouts: {trimmed}"
+    for problem in about["problems"]:
+        yield f"problem: {clean(problem)}"
+
+
+def _shipped_in_words(remote: Mapping[str, Any]) -> str:
+    if not remote.get("waiting_files"):
+        return "all is there" if remote.get("done") else "nothing has gone yet"
+    since = f", since {ago(remote.get('since'))}" if remote.get("since") else ""
+    return f"waiting here: {amount(remote['waiting_files'], 'file')} ({remote['waiting_bytes']:,} bytes){since}"
 
 
 def _print_list(title: str, parts: Iterable[str], width: int) -> None:
