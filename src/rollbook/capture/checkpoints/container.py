@@ -24,6 +24,7 @@ import struct
 import zlib
 from collections import OrderedDict, deque
 from collections.abc import Mapping
+from types import SimpleNamespace
 
 from rollbook.errors import BadInput, Damaged, MissingExtra, NewerFormat
 from rollbook.ground.foreign import raising, tolerating
@@ -153,18 +154,45 @@ def tree_of(state: Any, blobs: list[object], path: str = "state", above: tuple[i
     Raises:
       BadInput: see `write`.
     """
-    kind = type(state)
-    if state is None or kind is bool or kind is float:
+    if state is None or type(state) in (bool, float):
         return state
+    atom = _atom(state, blobs)
+    if atom is not None:
+        return atom
+    if id(state) in above:
+        raise BadInput(f"{path} contains itself, which a .ckpt file cannot hold. Save the part you need.")
+    above = (*above, id(state))
+    if hasattr(state, "dtype") and hasattr(state, "shape"):
+        return _array(state, blobs, path)
+    if isinstance(state, Mapping):
+        items: list[object] = ["o" if isinstance(state, OrderedDict) else "d"]
+        for key, value in state.items():
+            items.append(tree_of(key, blobs, f"a key of {path}", above))
+            items.append(tree_of(value, blobs, f"{path}[{key!r}]", above))
+        return items
+    if isinstance(state, (list, tuple, deque)):
+        inner = [tree_of(value, blobs, f"{path}[{i}]", above) for i, value in enumerate(state)]
+        if isinstance(state, deque):
+            return ["q", state.maxlen, *inner]
+        return ["l" if isinstance(state, list) else "t", *inner]
+    if isinstance(state, (set, frozenset)):
+        inner = [tree_of(value, blobs, f"an element of {path}", above) for value in state]
+        return ["s" if isinstance(state, set) else "f", *inner]
+    tag, content = _small_object(state, path)
+    inner_tree = tree_of(content, blobs, path, above)
+    return [tag, inner_tree] if tag else inner_tree
+
+
+def _atom(state: Any, blobs: list[object]) -> object:
+    """The tree of a value that contains no others; None if it is of no such kind."""
+    kind = type(state)
     if kind is int:
         return state if -(2**63) <= state < 2**63 else ["i", hex(state)]
     if isinstance(state, str):
         text = str.__str__(state)
         with tolerating(UnicodeEncodeError) as missed:
             text.encode()
-        if missed:
-            return ["u", text.encode("utf-8", "surrogatepass")]
-        return text
+        return ["u", text.encode("utf-8", "surrogatepass")] if missed else text
     if kind is bytes or kind is bytearray:
         tag = "b" if kind is bytes else "y"
         if len(state) < _INLINE:
@@ -173,36 +201,21 @@ def tree_of(state: Any, blobs: list[object], path: str = "state", above: tuple[i
         return [tag, len(blobs) - 1]
     if kind is complex:
         return ["c", state.real, state.imag]
-    if id(state) in above:
-        raise BadInput(f"{path} contains itself, which a .ckpt file cannot hold. Save the part you need.")
-    above = (*above, id(state))
-    if hasattr(state, "dtype") and hasattr(state, "shape"):
-        return _array(state, blobs, path)
-    if isinstance(state, Mapping):
-        tag = "o" if isinstance(state, OrderedDict) else "d"
-        items: list[object] = [tag]
-        for key, value in state.items():
-            items.append(tree_of(key, blobs, f"a key of {path}", above))
-            items.append(tree_of(value, blobs, f"{path}[{key!r}]", above))
-        return items
-    if isinstance(state, (list, tuple)):
-        inner = [tree_of(value, blobs, f"{path}[{i}]", above) for i, value in enumerate(state)]
-        return ["l" if isinstance(state, list) else "t", *inner]
-    if isinstance(state, (set, frozenset)):
-        inner = [tree_of(value, blobs, f"an element of {path}", above) for value in state]
-        return ["s" if isinstance(state, set) else "f", *inner]
-    if isinstance(state, deque):
-        inner = [tree_of(value, blobs, f"{path}[{i}]", above) for i, value in enumerate(state)]
-        return ["q", state.maxlen, *inner]
     if kind is range or kind is slice:
         return ["r" if kind is range else "k", state.start, state.stop, state.step]
+    return None
+
+
+def _small_object(state: Any, path: str) -> tuple[str, object]:
+    """The tag and the content of a path, a namespace, or a number of a subclass such as an integer enum ("" as tag)."""
+    kind = type(state)
     if hasattr(state, "__fspath__"):
-        return ["p", tree_of(os.fsdecode(state), blobs, path, above)]
+        return "p", os.fsdecode(state)
     if kind.__name__ in ("Namespace", "SimpleNamespace") and kind.__module__ in ("argparse", "types"):
-        return ["n" if kind.__name__ == "Namespace" else "m", tree_of(vars(state), blobs, path, above)]
-    for exact in (int, float):  # subclasses, for example integer enums
+        return "n" if kind.__name__ == "Namespace" else "m", vars(state)
+    for exact in (int, float):
         if isinstance(state, exact):
-            return tree_of(exact(state), blobs, path, above)
+            return "", exact(state)
     raise BadInput(
         f"{path} is a {kind.__module__}.{kind.__qualname__}, which cannot be written as plain values and arrays. Put "
         "its state into the checkpoint instead (its state_dict(), bit_generator.state, …), or use write= with a "
@@ -219,42 +232,64 @@ def tree_from(tree: object, blobs: object) -> Any:
     if type(tree) is not list:
         return tree
     tag, *rest = tree
-    if tag in _CONTAINERS:
-        return _CONTAINERS[tag](tree_from(item, blobs) for item in rest)
-    if tag in ("d", "o"):
-        parts = [tree_from(item, blobs) for item in rest]
-        pairs = zip(parts[::2], parts[1::2], strict=True)
-        return dict(pairs) if tag == "d" else OrderedDict(pairs)
+    if tag in _ATOMS:
+        return _ATOMS[tag](*rest)
+    if tag in _COMPOUNDS:
+        return _COMPOUNDS[tag]([tree_from(item, blobs) for item in rest])
     if tag == "a":
         return _array_from(rest, blobs)
-    if tag == "g":
-        return _scalar_from(rest)
     if tag in ("b", "y"):
         data = rest[0] if isinstance(rest[0], bytes) else _long_bytes(rest[0], blobs)
         return bytes(data) if tag == "b" else bytearray(data)
     if tag == "q":
         return deque((tree_from(item, blobs) for item in rest[1:]), maxlen=rest[0])
-    if tag == "i":
-        return int(rest[0], 16)
-    if tag == "c":
-        return complex(*rest)
-    if tag == "u":
-        return rest[0].decode("utf-8", "surrogatepass")
-    if tag in ("r", "k"):
-        return range(*rest) if tag == "r" else slice(*rest)
-    if tag == "p":
-        from pathlib import Path
-
-        return Path(tree_from(rest[0], blobs))
-    if tag in ("n", "m"):
-        from argparse import Namespace
-        from types import SimpleNamespace
-
-        return (Namespace if tag == "n" else SimpleNamespace)(**tree_from(rest[0], blobs))
     raise Damaged(f"a checkpoint holds a value of kind {tag!r}, which rollbook does not write")
 
 
-_CONTAINERS: dict[str, Callable[[Iterable[object]], object]] = {"l": list, "t": tuple, "s": set, "f": frozenset}
+def _scalar_from(spec: object, value: Any) -> object:
+    dtype = dtype_from(spec)
+    if not isinstance(value, bytes) or not value:
+        return dtype.type(value)
+    import numpy
+
+    return numpy.frombuffer(value, dtype)[0]
+
+
+def _pairs(parts: list[Any]) -> Iterable[tuple[Any, Any]]:
+    return zip(parts[::2], parts[1::2], strict=True)
+
+
+def _path(parts: list[Any]) -> object:
+    from pathlib import Path
+
+    return Path(parts[0])
+
+
+def _namespace(parts: list[Any]) -> object:
+    from argparse import Namespace
+
+    return Namespace(**parts[0])
+
+
+_ATOMS: dict[str, Callable[..., object]] = {
+    "i": lambda digits: int(digits, 16),
+    "c": complex,
+    "u": lambda data: data.decode("utf-8", "surrogatepass"),
+    "r": range,
+    "k": slice,
+    "g": _scalar_from,
+}
+_COMPOUNDS: dict[str, Callable[[list[Any]], object]] = {
+    "l": list,
+    "t": tuple,
+    "s": set,
+    "f": frozenset,
+    "d": lambda parts: dict(_pairs(parts)),
+    "o": lambda parts: OrderedDict(_pairs(parts)),
+    "p": _path,
+    "n": _namespace,
+    "m": lambda parts: SimpleNamespace(**parts[0]),
+}
 
 
 def too_deep(_err: object) -> BadInput:
@@ -369,15 +404,6 @@ def _array_from(rest: list[Any], blobs: Any) -> object:
     if size:
         blobs.into(rest[2], array.reshape(-1).view(numpy.uint8).data)
     return array
-
-
-def _scalar_from(rest: list[object]) -> object:
-    dtype = dtype_from(rest[0])
-    if not isinstance(rest[1], bytes) or not rest[1]:
-        return dtype.type(rest[1])
-    import numpy
-
-    return numpy.frombuffer(rest[1], dtype)[0]
 
 
 def _long_bytes(number: int, blobs: Any) -> bytearray:

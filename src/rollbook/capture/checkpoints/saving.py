@@ -176,19 +176,7 @@ class Checkpoints:
             files.refresh()
             stem = f"iteration_{_number(clocks, self._saved + len(files.entries))}"
 
-        suffix = ""
-        if path is not None:
-            kind, where = "external", Path(path)
-            suffix = ".pth.tar" if where.name.endswith(".pth.tar") else "" if is_folder(where) else where.suffix
-            if not exists(where):
-                raise FileNotFoundError(f"path={os.fspath(path)!r} does not exist. Register it once it is written")
-        elif write is not None:
-            kind, where = "custom", files.put_own(stem, write)
-            suffix = "".join(where.suffixes)
-        else:
-            kind, suffix, writer = _own_format(state)
-            where = files.put(stem, suffix, lambda target: writer(target, state))
-
+        kind, suffix, where = _written(files, stem, state, write, path)
         identity = f"{where.name.partition('.')[0][:40]}-{os.urandom(3).hex()}"
         row: dict[str, object] = {
             "checkpoint_id": identity,
@@ -349,6 +337,27 @@ class _books:
 
 
 _BOOKS_SECONDS = 30.0
+
+
+def _written(
+    files: CkptFolder,
+    stem: str,
+    state: object,
+    write: Callable[[Path], object] | None,
+    path: str | os.PathLike[str] | None,
+) -> tuple[str, str, Path]:
+    """(format, suffix, file) of a checkpoint, once its file is there."""
+    if path is not None:
+        where = Path(path)
+        if not exists(where):
+            raise FileNotFoundError(f"path={os.fspath(path)!r} does not exist. Register it once it is written")
+        suffix = "" if is_folder(where) else where.suffix
+        return "external", ".pth.tar" if where.name.endswith(".pth.tar") else suffix, where
+    if write is not None:
+        where = files.put_own(stem, write)
+        return "custom", "".join(where.suffixes), where
+    kind, suffix, writer = _own_format(state)
+    return kind, suffix, files.put(stem, suffix, lambda target: writer(target, state))
 
 
 def _own_format(state: object) -> tuple[str, str, Callable[[Path, Any], None]]:
