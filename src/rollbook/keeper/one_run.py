@@ -328,24 +328,9 @@ class OneRun:
             self._idle = True
             return _STEP_SECONDS
         if not self._ending.is_sealed:
-            ended = self._sealing.poll()
-            is_whole = not have_looked or self._ending.sealed_alerts == self._rules.alerts
-            if ended and is_whole and self._sealing.was_final == (not others):
-                self._ending.is_sealed = True
-            elif not self._sealing.is_possible:
-                self._guard("troubles", self._write_troubles)
-                self._ending.is_sealed = True
-            elif self._sealing.failures >= _MOST_SEAL_FAILURES or (self._ending.is_hurried and self._sealing.gave_up):
-                self._guard("troubles", self._write_troubles)
-                self._report("unsealed", "what could not be sealed stays in the journal, where readers find it")
-                self._ending.is_sealed = True
-            else:
-                all_rows = have_looked or is_hurried
-                if self._sealing.begin_last(final=not others, all_rows=all_rows):
-                    self._ending.sealed_alerts = self._rules.alerts if all_rows else -1
-                    if self._sealing.is_here:
-                        return 0.0
-                return self._pace.temporary(self._sealing, _QUICK_SECONDS)
+            pause = self._seal_the_rest(final=not others, have_looked=have_looked)
+            if pause is not None:
+                return pause
         if not self._is_shipped(now):
             return self._pace.temporary(self._shipping, _QUICK_SECONDS if self._shipping.busy else _FAILING_SECONDS)
         self.complete |= self._closed
@@ -354,6 +339,29 @@ class OneRun:
                 self._write_phase("running")
                 return _QUICK_SECONDS
             self._rules.give_up()
+        return None
+
+    def _seal_the_rest(self, *, final: bool, have_looked: bool) -> float | None:
+        """Seal what is in the journal, before the rules' last look only what they have seen. None when that is done, or
+        given up."""
+        ended = self._sealing.poll()
+        is_whole = not have_looked or self._ending.sealed_alerts == self._rules.alerts
+        if ended and is_whole and self._sealing.was_final == final:
+            self._ending.is_sealed = True
+        elif not self._sealing.is_possible:
+            self._guard("troubles", self._write_troubles)
+            self._ending.is_sealed = True
+        elif self._sealing.failures >= _MOST_SEAL_FAILURES or (self._ending.is_hurried and self._sealing.gave_up):
+            self._guard("troubles", self._write_troubles)
+            self._report("unsealed", "what could not be sealed stays in the journal, where readers find it")
+            self._ending.is_sealed = True
+        else:
+            all_rows = have_looked or self._ending.is_hurried
+            if self._sealing.begin_last(final=final, all_rows=all_rows):
+                self._ending.sealed_alerts = self._rules.alerts if all_rows else -1
+                if self._sealing.is_here:
+                    return 0.0
+            return self._pace.temporary(self._sealing, _QUICK_SECONDS)
         return None
 
     def _is_shipped(self, now: float) -> bool:

@@ -90,13 +90,8 @@ class Rules:
     ) -> None:
         self.look_seconds, self.last_look_seconds = look_seconds, last_look_seconds
         self.stretch_bytes = stretch_bytes
-        self._folder, self._specs, self._disregard, self._clock, self._report = (
-            run_folder,
-            specs,
-            disregard,
-            clock,
-            report,
-        )
+        self._folder, self._specs = run_folder, specs
+        self._disregard, self._clock, self._report = disregard, clock, report
         self.rows = self.skipped = self.failures = self.alerts = 0
         self.seconds = 0.0
         self._seen: object = None
