@@ -20,7 +20,7 @@ from rollbook.ground.run_files import value_name
 from rollbook.ground.values.scalars import as_float
 from rollbook.journal import WriterInfo, column
 from rollbook.storage.fills import Fills
-from rollbook.storage.tabulate import Meta, long_cells, seq_range, stored_names, type_codes
+from rollbook.storage.tabulate import Meta, clock_columns, long_cells, seq_range, stored_names, type_codes
 
 
 def group_of(payload: Mapping[str, Any]) -> tuple[str, str]:
@@ -146,38 +146,25 @@ class _Group:
     def build(self, table: str, kind: str, lane: int) -> tuple[Meta, pa.Table]:
         """(metadata, table)."""
         lengths = np.array(self._lengths, dtype=np.int64)
-        single = bool((lengths == 1).all())
-        seq = _spread(np.array(self._seqs, dtype=np.int64), lengths)
-        times = _spread(np.array(self._times, dtype=np.int64), lengths)
+        seq = np.repeat(np.array(self._seqs, dtype=np.int64), lengths)
+        times = np.repeat(np.array(self._times, dtype=np.int64), lengths)
         for start, cells in self._own_times:
             times[start : start + len(cells)] = cells
-        names, arrays = ["time"], [time_array(times)]
-        known: list[str] = []
-        last_clocks: dict[str, int] = {}
-        for name, readings in self._all_clocks(lengths):
-            valid = readings != UNKNOWN
-            if valid.any():
-                known.append(name)
-                names.append(name)
-                arrays.append(from_numpy(readings, None if valid.all() else valid))
-                if valid[-1]:
-                    last_clocks[name] = int(readings[-1])
+        clocks, last_clocks = clock_columns(self._all_clocks(lengths))
+        columns = [("time", time_array(times)), *clocks.items()]
         constants: Meta = {}
         for name, words in (("scope", self._scopes), ("at", self._ats)):
             constants[name] = words[0] if len(set(words)) == 1 else None
             if constants[name] is None:
-                names.append(name)
-                arrays.append(_dictionary(_spread(np.array(words, dtype=object), lengths).tolist()))
-        if single or kind == "R":  # the lines of a rare row are one row
+                cells = np.repeat(np.array(words, dtype=object), lengths)
+                columns.append((name, _dictionary(cells.tolist())))
+        if kind == "R" or (lengths == 1).all():  # the lines of a rare row are one row
             index = np.zeros(self.rows, dtype=np.int64)
         else:
-            index = np.arange(self.rows, dtype=np.int64) - _spread(np.cumsum(lengths) - lengths, lengths)
-        names += ["seq", "index"]
-        arrays += [from_numpy(seq), from_numpy(index)]
+            index = np.arange(self.rows, dtype=np.int64) - np.repeat(np.cumsum(lengths) - lengths, lengths)
         values = self._values(kind, lengths)
-        fields = {name: extra for name, _, extra in values if extra}
-        names += [name for name, _, _ in values]
-        arrays += [array for _, array, _ in values]
+        columns += [("seq", from_numpy(seq)), ("index", from_numpy(index))]
+        columns += [(name, array) for name, array, _ in values]
         keys = list(self._columns)
         meta: Meta = {
             "table": table,
@@ -189,8 +176,8 @@ class _Group:
             "keys": keys,
             "stored": stored_names(keys, self._info.clocks),
             "types": "".join(type_codes(array.type) for _, array, _ in values),
-            "clocks": known,
-            "fields": fields,
+            "clocks": list(clocks),
+            "fields": {name: extra for name, _, extra in values if extra},
             **seq_range(seq, times),
         }
         if kind == "R":
@@ -203,12 +190,12 @@ class _Group:
                 for key, (_, array, _) in zip(keys, values, strict=True)
                 if array[self.rows - 1].is_valid
             }
-        return meta, pa.Table.from_arrays(arrays, names=names)
+        return meta, pa.Table.from_arrays([array for _, array in columns], names=[name for name, _ in columns])
 
     def _all_clocks(self, lengths: NDArray) -> list[tuple[str, NDArray]]:
         """(clock, reading of each row)."""
         readings = np.array(self._clocks, dtype=np.int64).reshape(len(self._clocks), len(self._info.clocks))
-        columns = {name: _spread(readings[:, i], lengths) for i, name in enumerate(self._info.clocks)}
+        columns = {name: np.repeat(readings[:, i], lengths) for i, name in enumerate(self._info.clocks)}
         for name, pieces in self._own_clocks.items():
             cells = columns.setdefault(name, np.full(self.rows, UNKNOWN, dtype=np.int64))
             for start, own in pieces:
@@ -298,11 +285,6 @@ def _readings(given: object, n: int) -> list[int]:
 def _names(payload: Mapping[str, object]) -> Mapping[str, object]:
     own = payload.get("clock_columns")
     return own if isinstance(own, Mapping) else {}
-
-
-def _spread(cells: NDArray, lengths: NDArray) -> NDArray:
-    """Repeat each frame's value for each of its rows; a new array."""
-    return np.repeat(cells, lengths)
 
 
 def _cells(columns: Mapping[str, object], name: str, n: int) -> object:

@@ -235,6 +235,21 @@ class Snapshot:
         self.tops: dict[tuple[str, int], int] = {}
 
 
+class _Seen:
+    """What a snapshot has read so far.
+
+    Attributes:
+      generations: path -> the generation of a segment when it was read; 0 for frame files.
+      segments: by path and generation; a segment may be found in two generations.
+      logs: the frame files by path.
+    """
+
+    def __init__(self) -> None:
+        self.generations: dict[str, int] = {}
+        self.segments: dict[tuple[str, int], LiveSegment] = {}
+        self.logs: dict[str, _Log] = {}
+
+
 class LiveJournal:
     """Reads the journal of one run repeatedly, and caches what can no longer change.
 
@@ -278,46 +293,56 @@ class LiveJournal:
         self._kept_bytes = self._kept_frames = 0
         snapshot = Snapshot()
         snapshot.writers = self._list_writers()
-        seen: dict[str, int] = {}
-        segments: dict[tuple[str, int], LiveSegment] = {}
-        logs: dict[str, _Log] = {}
+        seen = _Seen()
         for info in snapshot.writers:
-            self._look_at(info, names_in(info.folder), seen, segments, logs, tables)
-        for segment in segments.values():
+            self._look_at(info, seen, tables)
+        for segment in seen.segments.values():
             _raise(snapshot.tops, segment.header.writer, segment.header.lane, segment.last_seq)
-        for log in logs.values():
+        for log in seen.logs.values():
             _raise(snapshot.tops, *log.whose, log.last_seq)
-        seen_so_far = dict(snapshot.tops)
-        for (writer, lane), last in sealed().items():
-            _raise(snapshot.tops, writer, lane, last)
-        for path, log in logs.items():
-            if snapshot.tops[log.whose] > seen_so_far[log.whose]:  # earlier rows may have come to its frames meanwhile
-                with handled_by(self._note, path, kinds=(Damaged, NewerFormat, OSError)), tolerating(FileNotFoundError):
-                    logs[path] = self._scan(path, log.whose[1], log.info, tables)
+        self._reach(sealed(), snapshot.tops, seen, tables)
         writing = [info for info in snapshot.writers if info.closed is None and snapshot.tops]
         if writing:
             time.sleep(Segment.SETTLE_SECONDS)
         for info in writing:
-            self._look_at(info, names_in(info.folder), seen, segments, logs, tables)
-        for segment in segments.values():
+            self._look_at(info, seen, tables)
+        for segment in seen.segments.values():
             top = snapshot.tops.setdefault((segment.header.writer, segment.header.lane), 0)
             if segment.settle(top) and segment.rows:
                 snapshot.segments.append(segment)
         self._judge(snapshot)
-        for log in logs.values():
+        for log in seen.logs.values():
             for payload in log.fill_payloads:
                 snapshot.fills.add_frame(*log.whose, payload)
-        for log in logs.values():
+        for log in seen.logs.values():
             snapshot.frames += log.rows(snapshot.fills)
-        self._logs = logs
-        left = {path: segment for (path, _), segment in segments.items() if segment.is_final}
+        self._keep(seen)
+        return snapshot
+
+    def _reach(
+        self,
+        sealed: dict[tuple[str, int], int],
+        tops: dict[tuple[str, int], int],
+        seen: _Seen,
+        tables: Collection[str],
+    ) -> None:
+        """Raise `tops` to what is sealed; frame files of those lanes are read on: earlier rows may have come there."""
+        before = dict(tops)
+        for (writer, lane), last in sealed.items():
+            _raise(tops, writer, lane, last)
+        for path, log in seen.logs.items():
+            if tops[log.whose] > before[log.whose]:
+                with handled_by(self._note, path, kinds=(Damaged, NewerFormat, OSError)), tolerating(FileNotFoundError):
+                    seen.logs[path] = self._scan(path, log.whose[1], log.info, tables)
+
+    def _keep(self, seen: _Seen) -> None:
+        """Keep what the next snapshot need not read again, and the problems of segments."""
+        self._logs = seen.logs
+        left = {path: segment for (path, _), segment in seen.segments.items() if segment.is_final}
         # Less than a keeper seals at once is read again each time: kept, it would be much over many live runs.
         self._left = left if sum(segment.size for segment in left.values()) > TUNING.seal_bytes else {}
-        for segment in segments.values():
-            if segment.problem:
-                self.problems[segment.path] = segment.problem
+        self.problems.update({segment.path: segment.problem for segment in seen.segments.values() if segment.problem})
         _share_memory(self)
-        return snapshot
 
     def _list_writers(self) -> list[WriterInfo]:
         folder = journal_folder(self._run)
@@ -334,38 +359,25 @@ class LiveJournal:
             known.look_closed()
         return [self._writers[name] for name in names if name in self._writers]
 
-    def _look_at(
-        self,
-        info: WriterInfo,
-        names: list[str],
-        seen: dict[str, int],
-        segments: dict[tuple[str, int], LiveSegment],
-        logs: dict[str, _Log],
-        tables: Collection[str],
-    ) -> None:
-        """Read new files, and segments that were recycled since.
-
-        Args:
-          seen: path -> the generation of a segment when it was read; 0 for frame files.
-          segments: by path and generation; a segment may be found in two generations.
-        """
-        for name in names:
+    def _look_at(self, info: WriterInfo, seen: _Seen, tables: Collection[str]) -> None:
+        """Read the writer's new files, and its segments that were recycled since."""
+        for name in names_in(info.folder):
             parsed = parse_name(name)
             if parsed is None:
                 continue
             path = os.path.join(info.folder, name)
-            if path in seen:
+            if path in seen.generations:
                 head = Segment.peek(path) if parsed[0] == "seg" else None
-                if parsed[0] == "log" or (head is not None and head.generation == seen[path]):
+                if parsed[0] == "log" or (head is not None and head.generation == seen.generations[path]):
                     continue
-            seen[path] = 0
+            seen.generations[path] = 0
             with handled_by(self._note, path, kinds=(Damaged, NewerFormat, OSError)), tolerating(FileNotFoundError):
                 if parsed[0] == "log":
-                    logs[path] = self._scan(path, parsed[1], info, tables)
+                    seen.logs[path] = self._scan(path, parsed[1], info, tables)
                     continue
-                segment, seen[path] = self._look(path)
+                segment, seen.generations[path] = self._look(path)
                 if segment is not None:
-                    segments[path, segment.generation] = segment
+                    seen.segments[path, segment.generation] = segment
 
     def _note(self, path: str, err: Exception) -> None:
         if not _just_begun(path):

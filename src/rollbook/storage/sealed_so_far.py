@@ -13,7 +13,7 @@ from itertools import groupby
 from rollbook.ground.files import read_json, write_json
 from rollbook.ground.foreign import tolerating
 from rollbook.ground.run_files import HIDDEN_TABLES, PartName, RunFile, data_folder, part_folders
-from rollbook.storage.parts import OpenParts, covers_of
+from rollbook.storage.parts import OpenParts, Part, covers_of
 
 Stream = tuple[str, str, int, str]
 """(table, writer, lane, group)"""
@@ -70,13 +70,7 @@ def missing_parts(run: str, open_parts: OpenParts | None = None) -> Iterator[str
       open_parts: its open parts, if there are any.
     """
     data = data_folder(run)
-    aside: dict[str, list[PartName]] = {}
-    with tolerating(OSError):
-        for name in os.listdir(os.path.join(data, "aside")):
-            place, _, rest = name.removesuffix(".searched").rstrip("~").partition(".")
-            part_name = PartName.parse(rest)
-            if part_name is not None:
-                aside.setdefault(place, []).append(part_name)
+    aside = _parts_aside(data)
     open_parts = open_parts or OpenParts(run)
     remembered = sorted(SealedSoFar(run).lasts.items())  # read before the parts: more may be sealed meanwhile
     streams = {table: list(those) for table, those in groupby(remembered, key=lambda entry: entry[0][0])}
@@ -94,26 +88,12 @@ def missing_parts(run: str, open_parts: OpenParts | None = None) -> Iterator[str
         gone = [name for place in part_folders(run, table) for name in aside.get(os.path.basename(place), ())]
         if any(name.kind == "merged" for name in gone):
             continue  # any range may have been in it
-        ranges: dict[tuple[str, int, str], list[tuple[int, int]]] = {}
-        ends = set()
+        ranges: _Ranges = {}
         for part in parts:
             for writer, lane, group, first, last in covers_of(part.meta):
                 ranges.setdefault((writer, lane, group), []).append((first, last))
-                ends.add((writer, lane, group, last))
         for part in parts:
-            meta = part.meta
-            after = meta.get("after", 0)
-            own = (meta["writer"], meta["lane"], meta["group"])
-            is_rescued = "+" in meta["group"]  # recovered from a part that was set aside
-            if not after or "covers" in meta or is_rescued or (*own, after) in ends:
-                continue
-            behind = max((last for _, last in ranges[own] if last < after), default=0)
-            is_here = any(first <= after <= last for first, last in ranges[own])
-            if not is_here and not _is_aside(gone, own, behind, after):
-                yield (
-                    f"{part.path}: the file with the rows before these, up to number {after} of writer "
-                    f"{meta['writer']}, is not here; put it back, and its rows are there again"
-                )
+            yield from _missing_before(part, ranges, gone)
         for (_, writer, lane, group), sealed in streams.get(table, ()):
             here = max((last for _, last in ranges.get((writer, lane, group), ())), default=0)
             if here < sealed and not _is_aside(gone, (writer, lane, group), here, sealed):
@@ -122,6 +102,39 @@ def missing_parts(run: str, open_parts: OpenParts | None = None) -> Iterator[str
                     f"{os.path.join(data, table)}: the file with the last rows of writer {writer}, lane {lane}, "
                     f"{group}, up to number {sealed}, is not here{rest}; put it back, and its rows are there again"
                 )
+
+
+_Ranges = dict[tuple[str, int, str], list[tuple[int, int]]]
+"""{(writer, lane, group): (first, last) of each part}"""
+
+
+def _parts_aside(data: str) -> dict[str, list[PartName]]:
+    """{folder of a table: the parts of it that were set aside}"""
+    aside: dict[str, list[PartName]] = {}
+    with tolerating(OSError):
+        for name in os.listdir(os.path.join(data, "aside")):
+            place, _, rest = name.removesuffix(".searched").rstrip("~").partition(".")
+            part_name = PartName.parse(rest)
+            if part_name is not None:
+                aside.setdefault(place, []).append(part_name)
+    return aside
+
+
+def _missing_before(part: Part, ranges: _Ranges, gone: list[PartName]) -> Iterator[str]:
+    """A sentence if the part was sealed behind another one that is neither here nor set aside."""
+    meta, after = part.meta, part.meta.get("after", 0)
+    is_rescued = "+" in meta["group"]  # recovered from a part that was set aside
+    if not after or "covers" in meta or is_rescued:
+        return
+    own = (meta["writer"], meta["lane"], meta["group"])
+    if any(first <= after <= last for first, last in ranges[own]):
+        return
+    behind = max((last for _, last in ranges[own] if last < after), default=0)
+    if not _is_aside(gone, own, behind, after):
+        yield (
+            f"{part.path}: the file with the rows before these, up to number {after} of writer "
+            f"{meta['writer']}, is not here; put it back, and its rows are there again"
+        )
 
 
 def _is_aside(gone: list[PartName], stream: tuple[str, int, str], behind: int, upto: int) -> bool:

@@ -6,7 +6,7 @@ table comes with its metadata (`Meta`), which a sealed part has in its Parquet m
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -71,54 +71,51 @@ def segment_table(
     n, n_clocks = len(words), len(header.clocks)
     seq = np.ascontiguousarray(words[:, -1])
     times = words[:, n_clocks] + header.time_offset
-    arrays: list[object] = [time_array(times)]
-    names = ["time"]
-    known = []
-    last_clocks: dict[str, int] = {}
-    for i, clock in enumerate(header.clocks):
-        readings = np.ascontiguousarray(words[:, i])
-        valid = readings != UNKNOWN
-        if valid.any():
-            known.append(clock)
-            names.append(clock)
-            arrays.append(from_numpy(readings, None if valid.all() else valid))
-            if valid[-1]:
-                last_clocks[clock] = int(readings[-1])
-    names.append("seq")
-    arrays.append(from_numpy(seq))
+    readings = ((clock, np.ascontiguousarray(words[:, i])) for i, clock in enumerate(header.clocks))
+    clocks, last_clocks = clock_columns(readings)
+    columns = [("time", time_array(times)), *clocks.items(), ("seq", from_numpy(seq))]
     wanted = None if keys is None else set(keys)
-    later = set(header.deferred)
     last: dict[str, object] = {}
-    timings = header.table == "timings"
-    for i, (name, kind) in enumerate(zip(header.keys, header.types, strict=True)):
-        if name in later:
+    for key, cells in _logged(header, words):
+        if header.table == "timings":
+            columns += [("name", constant(key, n)), ("seconds", from_numpy(cells.astype(np.float64)))]
             continue
-        key = sound_key(name)
-        cells = np.ascontiguousarray(words[:, n_clocks + 1 + i])
-        if kind == "d":
-            cells = cells.view(np.float64)
-        elif kind == "b":
-            cells = cells != 0
-        if n and not timings:
+        if n:
             last[key] = cells[-1].item()
-        if wanted is None or key in wanted or timings:
-            if timings:
-                names += ["name", "seconds"]
-                arrays += [constant(key, n), from_numpy(cells.astype(np.float64))]
-            else:
-                names.append(value_name(key, header.clocks))
-                arrays.append(from_numpy(cells))
+        if wanted is None or key in wanted:
+            columns.append((value_name(key, header.clocks), from_numpy(cells)))
     for key in map(sound_key, header.deferred):
         filled = _filled(fills, header, key, seq)
         if n and filled[n - 1].is_valid:
             last[key] = filled[n - 1].as_py()
         if wanted is None or key in wanted:
-            names.append(value_name(key, header.clocks))
-            arrays.append(filled)
-    meta = {**segment_meta(header), "clocks": known, **seq_range(seq, times)}
+            columns.append((value_name(key, header.clocks), filled))
+    meta = {**segment_meta(header), "clocks": list(clocks), **seq_range(seq, times)}
     if last:
         meta["last"], meta["last_clocks"] = last, last_clocks
-    return meta, pa.Table.from_arrays(arrays, names=names)
+    return meta, pa.Table.from_arrays([array for _, array in columns], names=[name for name, _ in columns])
+
+
+def clock_columns(readings: Iterable[tuple[str, NDArray]]) -> tuple[dict[str, pa.Array], dict[str, int]]:
+    """The columns of the clocks that some row knows, and what the last row knows of them."""
+    columns: dict[str, pa.Array] = {}
+    last: dict[str, int] = {}
+    for clock, cells in readings:
+        valid = cells != UNKNOWN
+        if valid.any():
+            columns[clock] = from_numpy(cells, None if valid.all() else valid)
+            if valid[-1]:
+                last[clock] = int(cells[-1])
+    return columns, last
+
+
+def _logged(header: SegmentHeader, words: NDArray) -> Iterator[tuple[str, NDArray]]:
+    """(key, its cells) of the values in the segment itself."""
+    later = set(header.deferred)
+    for i, (name, kind) in enumerate(zip(header.keys, header.types, strict=True)):
+        if name not in later:
+            cells = np.ascontiguousarray(words[:, len(header.clocks) + 1 + i])
+            yield sound_key(name), cells.view(np.float64) if kind == "d" else cells != 0 if kind == "b" else cells
 
 
 def segment_meta(header: SegmentHeader) -> Meta:
