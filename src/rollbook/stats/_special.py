@@ -5,60 +5,32 @@ Importing scipy.special takes twice as long as all of numpy, and a first chart m
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 
-def bdtr(k: object, n: object, p: object) -> Any:
-    """P(X <= k) of a binomial X of n trials with probability p."""
-    from scipy.special import bdtr as function
+def _of_scipy(name: str) -> Callable[..., Any]:
+    def call(*arguments: object) -> Any:
+        from scipy import special
 
-    return function(k, n, p)
+        return getattr(special, name)(*arguments)
 
-
-def betaincinv(a: object, b: object, y: object) -> Any:
-    """The quantile y of a beta distribution."""
-    from scipy.special import betaincinv as function
-
-    return function(a, b, y)
+    return call
 
 
-def chdtri(freedom: object, y: object) -> Any:
-    """What a chi-square with these degrees of freedom exceeds with probability y."""
-    from scipy.special import chdtri as function
-
-    return function(freedom, y)
-
-
-def gammaln(x: object) -> Any:
-    """The logarithm of the gamma function."""
-    from scipy.special import gammaln as function
-
-    return function(x)
-
-
-def ndtr(x: object) -> Any:
-    """P(X <= x) of a standard normal X."""
-    from scipy.special import ndtr as function
-
-    return function(x)
-
-
-def ndtri(y: object) -> Any:
-    """The quantile y of the standard normal distribution."""
-    from scipy.special import ndtri as function
-
-    return function(y)
-
-
-def stdtr(freedom: object, x: object) -> Any:
-    """P(X <= x) of Student's t with these degrees of freedom."""
-    from scipy.special import stdtr as function
-
-    return function(freedom, x)
-
-
-def stdtrit(freedom: object, y: object) -> Any:
-    """The quantile y of Student's t with these degrees of freedom."""
-    from scipy.special import stdtrit as function
-
-    return function(freedom, y)
+bdtr = _of_scipy("bdtr")
+"""bdtr(k, n, p): P(X <= k) of a binomial X of n trials with probability p."""
+betaincinv = _of_scipy("betaincinv")
+"""betaincinv(a, b, y): the quantile y of a beta distribution."""
+chdtri = _of_scipy("chdtri")
+"""chdtri(freedom, y): what a chi-square with these degrees of freedom exceeds with probability y."""
+gammaln = _of_scipy("gammaln")
+"""gammaln(x): the logarithm of the gamma function."""
+ndtr = _of_scipy("ndtr")
+"""ndtr(x): P(X <= x) of a standard normal X."""
+ndtri = _of_scipy("ndtri")
+"""ndtri(y): the quantile y of the standard normal distribution."""
+stdtr = _of_scipy("stdtr")
+"""stdtr(freedom, x): P(X <= x) of Student's t with these degrees of freedom."""
+stdtrit = _of_scipy("stdtrit")
+"""stdtrit(freedom, y): the quantile y of Student's t with these degrees of freedom."""

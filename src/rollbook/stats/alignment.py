@@ -232,52 +232,54 @@ def placed(
     unplaced = int((~usable).sum())
     if unplaced:
         xs, ys = xs[usable], ys[usable]
-    superseded = 0
-    if bool((xs[1:] > xs[:-1]).all()):
-        goes_back = has_ties = False
-    else:
-        goes_back, has_ties = bool((xs[1:] < xs[:-1]).any()), True
-    if goes_back:
-        if backwards == "refuse":
-            at = int(np.flatnonzero(np.diff(xs) < 0)[0])
-            raise BadInput(
-                f"Run {name}: x goes back from {xs[at]:g} to {xs[at + 1]:g}. "
-                'Choose backwards="restart" (later rows replace what they repeat) or backwards="sort".'
-            )
-        if backwards == "restart":
-            # A row is valid if every later row is beyond it; one at the same x is a tie, not a restart.
-            later = np.append(np.minimum.accumulate(xs[::-1])[::-1][1:], np.inf)
-            stands = (xs < later) | ((xs == later) & _runs_on(xs))
-            superseded = int((~stands).sum())
-            xs, ys = xs[stands], ys[stands]
-        else:
-            order = np.argsort(xs, kind="stable")
-            xs, ys = xs[order], ys[order]
-    bad = ~np.isfinite(ys)
-    dropped = 0
-    if bad.any():
-        if nan == "refuse":
-            at = int(np.flatnonzero(bad)[0])
-            raise BadInput(
-                f"Run {name} has {ys[at]} at {xs[at]:g}. It is neither dropped nor counted as zero; choose "
-                'nan="floor", nan="drop" or nan="keep".'
-            )
-        if nan == "drop":
-            dropped = int(bad.sum())
-            xs, ys = xs[~bad], ys[~bad]
-        elif nan == "floor":
-            ys = np.where(bad, np.nan if floor is None else floor, ys)
+    xs, ys, superseded = _in_order(xs, ys, name, backwards)
+    xs, ys, dropped = _without_bad(xs, ys, name, nan, floor)
     before = len(xs)
-    if has_ties and bool((xs[1:] == xs[:-1]).any()):
-        first = np.append(True, np.diff(xs) > 0)
+    if bool((xs[1:] == xs[:-1]).any()):
+        rises = np.diff(xs) > 0
         if ties == "mean":
-            begin = np.flatnonzero(first)
-            ys = np.add.reduceat(ys, begin) / np.diff(np.append(begin, before))
-            xs = xs[first]
+            begin = np.flatnonzero(np.append(True, rises))
+            xs, ys = xs[begin], np.add.reduceat(ys, begin) / np.diff(np.append(begin, before))
         else:
-            last = np.append(np.diff(xs) > 0, True)
+            last = np.append(rises, True)
             xs, ys = xs[last], ys[last]
     return Series(xs, ys, crashed, superseded, unplaced, before - len(xs), dropped)
+
+
+def _in_order(xs: Floats, ys: Floats, name: str, backwards: str) -> tuple[Floats, Floats, int]:
+    """The rows by x, and how many a restart replaced."""
+    back = xs[1:] < xs[:-1]
+    if not back.any():
+        return xs, ys, 0
+    if backwards == "refuse":
+        at = int(np.flatnonzero(back)[0])
+        raise BadInput(
+            f"Run {name}: x goes back from {xs[at]:g} to {xs[at + 1]:g}. "
+            'Choose backwards="restart" (later rows replace what they repeat) or backwards="sort".'
+        )
+    if backwards == "sort":
+        order = np.argsort(xs, kind="stable")
+        return xs[order], ys[order], 0
+    # A row is valid if every later row is beyond it; one at the same x is a tie, not a restart.
+    later = np.append(np.minimum.accumulate(xs[::-1])[::-1][1:], np.inf)
+    valid = (xs < later) | ((xs == later) & _runs_on(xs))
+    return xs[valid], ys[valid], int((~valid).sum())
+
+
+def _without_bad(xs: Floats, ys: Floats, name: str, nan: str, floor: float | None) -> tuple[Floats, Floats, int]:
+    """The rows with NaN and infinity handled as `nan` says, and how many were dropped."""
+    bad = ~np.isfinite(ys)
+    if not bad.any() or nan == "keep":
+        return xs, ys, 0
+    if nan == "refuse":
+        at = int(np.flatnonzero(bad)[0])
+        raise BadInput(
+            f"Run {name} has {ys[at]} at {xs[at]:g}. It is neither dropped nor counted as zero; choose "
+            'nan="floor", nan="drop" or nan="keep".'
+        )
+    if nan == "drop":
+        return xs[~bad], ys[~bad], int(bad.sum())
+    return xs, np.where(bad, np.nan if floor is None else floor, ys), 0
 
 
 def _runs_on(x: Floats) -> Bools:
