@@ -69,7 +69,6 @@ def compare(
         _same_question(study.plan, statistic, direction, delta, floor)
         floor, lower, statistic = study.plan.floor, study.plan.lower_is_better, study.plan.centre
     tasks = tuple(dict.fromkeys(entry.task for entry in entries))
-    labels = tuple(dict.fromkeys(entry.group for entry in entries))
     if not any(entry.score is not None for entry in entries):
         raise BadInput(f"compare({metric!r}): none of {amount(len(entries), 'run')} has a finite value of it")
     planned = planned or study is not None
@@ -85,8 +84,8 @@ def compare(
         of_each = [f"{label} ({amount(n, 'run')})" for label, n in others.items()]
         rest = f" and {amount(len(of_each) - 6, 'more group')}" if len(of_each) > 6 else ""
         notes = [*notes, f"No finite value, so not compared: {', '.join(of_each[:6])}{rest}."]
-    alone = len(labels) == 1
-    labels = tuple(label for label in labels if label in known)
+    alone = len({entry.group for entry in entries}) == 1
+    labels = tuple(dict.fromkeys(entry.group for entry in entries if entry.group in known))
     entries = [entry for entry in entries if entry.group in known]
     tasks = tuple(dict.fromkeys(entry.task for entry in entries))
     scale, of_scale = scale_of(tasks, normalise)
@@ -111,19 +110,23 @@ def compare(
         notes.append(f"{why}: there is one group, and nothing to compare it with.")
     pooled = np.concatenate([group.scores_RT[~np.isnan(group.scores_RT)] for group in groups])
     thresholds = _thresholds(pooled)
-    better = -1.0 if lower else 1.0  # profiles: the share of scores better than a threshold
-    profiles = np.array(
-        [
-            stats.performance_profile(better * (group.seeds_R if len(tasks) == 1 else complete), better * thresholds)
-            if len(complete := stats.complete_seeds(group.scores_RT)[0])
-            else np.full(len(thresholds), np.nan)
-            for group in groups
-        ]
-    )
+    profiles = _profiles(groups, len(tasks), thresholds, lower)
     return Comparison(
         metric, by, how, tasks, statistic, tuple(groups), pairs, thresholds, profiles, study, tuple(notes),
         lower_is_better=lower, normalised=normalise is not None,
     )  # fmt: skip
+
+
+def _profiles(groups: Sequence[Group], tasks: int, thresholds: Floats, lower: bool) -> Floats:
+    """[groups, thresholds]: the share of a group's scores that are better than a threshold; NaN without scores."""
+    better = -1.0 if lower else 1.0
+    profiles = np.full((len(groups), len(thresholds)), np.nan)
+    for row, group in enumerate(groups):
+        complete = stats.complete_seeds(group.scores_RT)[0]
+        if len(complete):
+            scores = group.seeds_R if tasks == 1 else complete
+            profiles[row] = stats.performance_profile(better * scores, better * thresholds)
+    return profiles
 
 
 def _same_question(

@@ -37,18 +37,7 @@ def draw(figure: Figure, data: Bars, style: Style, *, limits: tuple[float | None
     longest = min(36, max(map(len, data.labels)))
     for place, row in enumerate(rows):
         colour = style.accent if data.neutral else style.colour(data.looks[place] if data.looks else place)
-        scores = np.asarray(data.points[place], dtype=np.float64)
-        finite = scores[np.isfinite(scores)]
-        if len(finite):
-            axes.plot(finite, np.full(len(finite), row), "o", color=colour, alpha=0.5, markersize=5, markeredgewidth=0)
-        low, high = data.low[place], data.high[place]
-        if np.isfinite(low) and np.isfinite(high):
-            axes.plot([low, high], [row, row], color=colour, linewidth=7, alpha=0.3, solid_capstyle="butt")
-        elif np.isfinite(low) or np.isfinite(high):
-            axes.annotate("", (low if np.isfinite(low) else high, row), (data.values[place], row),
-                          arrowprops={"arrowstyle": "->", "color": colour})  # fmt: skip
-        if np.isfinite(data.values[place]):
-            axes.plot([data.values[place]] * 2, [row - 0.28, row + 0.28], color=colour, linewidth=2.2)
+        _estimate(axes, data, place, row, colour)
         words = short(data.words[place], int((figure.get_figwidth() - 0.3 - 0.08 * longest) * 20))
         axes.text(0.008, row + 0.32, words, fontsize=7, color=style.ink_3,
                   transform=axes.get_yaxis_transform(), va="bottom")  # fmt: skip
@@ -65,6 +54,22 @@ def draw(figure: Figure, data: Bars, style: Style, *, limits: tuple[float | None
     _mark_outside(axes, data, rows, style)
     axes.xaxis.set_major_formatter(lambda value, _place: measure(value, max(map(abs, axes.get_xlim()))))
     below(figure, [], data.remarks, style)
+
+
+def _estimate(axes: Axes, data: Bars, place: int, row: int, colour: str) -> None:
+    """One row: the scores as dots, the interval as a bar (an arrow if one end is infinite), the estimate as a line."""
+    scores = np.asarray(data.points[place], dtype=np.float64)
+    finite = scores[np.isfinite(scores)]
+    if len(finite):
+        axes.plot(finite, np.full(len(finite), row), "o", color=colour, alpha=0.5, markersize=5, markeredgewidth=0)
+    low, high, value = data.low[place], data.high[place], data.values[place]
+    if np.isfinite(low) and np.isfinite(high):
+        axes.plot([low, high], [row, row], color=colour, linewidth=7, alpha=0.3, solid_capstyle="butt")
+    elif np.isfinite(low) or np.isfinite(high):
+        end = low if np.isfinite(low) else high
+        axes.annotate("", (end, row), (value, row), arrowprops={"arrowstyle": "->", "color": colour})
+    if np.isfinite(value):
+        axes.plot([value] * 2, [row - 0.28, row + 0.28], color=colour, linewidth=2.2)
 
 
 def _mark_outside(axes: Axes, data: Bars, rows: NDArray, style: Style) -> None:

@@ -72,11 +72,19 @@ def lines_of(
             y_values,
             str(row["status"]) in _ENDED_BADLY,
             str(row["path"]),
-            "" if task is None else str(value_at(row, task)),
-            row.get("seed") if isinstance(row.get("seed"), int) else None,
+            _task_of(row, task),
+            _seed_of(row),
             unit,
         )
     return axis, groups
+
+
+def _seed_of(row: Row) -> int | None:
+    return row["seed"] if isinstance(row.get("seed"), int) else None
+
+
+def _task_of(row: Row, task: str | None) -> str:
+    return "" if task is None else str(value_at(row, task))
 
 
 def _points(series: Series) -> tuple[str, NDArray, NDArray]:
@@ -112,8 +120,8 @@ def comparison_of(
         compare.Entry(
             group=label_of(row, by),
             name=_name(row),
-            seed=row.get("seed") if isinstance(row.get("seed"), int) else None,
-            task="" if task is None else str(value_at(row, task)),
+            seed=_seed_of(row),
+            task=_task_of(row, task),
             score=result.score,
             span=result.span,
             unit=unit,
@@ -126,30 +134,33 @@ def comparison_of(
     how = score if isinstance(score, str) else getattr(score, "__name__", "a function")
     if direction is None and fewer_is_better(score):
         direction = "lower"
-    study, looked_at = None, None
     path = None if plan is None else plan_path(root, plan)
     asked = {"metric": metric, "by": by, "score": str(how), "task": task or ""}
-    if path is not None and os.path.exists(path):
-        stored = files.read_json(path)
-        if stored.get("asked") != asked:
-            raise BadInput(
-                f"compare(plan={plan!r}): this plan was made for {_in_words(stored.get('asked'))}, and now "
-                f"{_in_words(asked)} is asked. A plan says beforehand what is compared; take another name for another "
-                "question"
-            )
-        study = compare.Study.from_data(stored["study"])
-        looked_at = stored.get("seeds")
+    stored = {} if path is None or not os.path.exists(path) else _looks_so_far(path, plan, asked)
     comparison = compare.compare(
-        entries, metric=metric, by=by, how=str(how), normalise=normalise, statistic=statistic, study=study,
-        planned=plan is not None, delta=delta, floor=floor, direction=direction, seed=seed,
+        entries, metric=metric, by=by, how=str(how), normalise=normalise, statistic=statistic,
+        study=compare.Study.from_data(stored["study"]) if stored else None, planned=plan is not None, delta=delta,
+        floor=floor, direction=direction, seed=seed,
         notes=[*mixed(rows, by, task), *_who_never_got_there(entries, metric, str(how))],
     )  # fmt: skip
     if path is not None and comparison.study is not None:
         seeds = {group.label: list(group.names) for group in comparison.groups}
-        _refuse_missing_seeds(plan, looked_at, seeds)
+        _refuse_missing_seeds(plan, stored.get("seeds"), seeds)
         os.makedirs(os.path.dirname(path), exist_ok=True)
         files.write_json(path, {"asked": asked, "study": comparison.study.as_data(), "seeds": seeds})
     return replace(comparison, looks=looks_of(rows, root, by))
+
+
+def _looks_so_far(path: str, plan: str | None, asked: dict[str, str]) -> dict[str, Any]:
+    """What is stored of a plan."""
+    stored = files.read_json(path)
+    if stored.get("asked") != asked:
+        raise BadInput(
+            f"compare(plan={plan!r}): this plan was made for {_in_words(stored.get('asked'))}, and now "
+            f"{_in_words(asked)} is asked. A plan says beforehand what is compared; take another name for another "
+            "question"
+        )
+    return stored
 
 
 def _who_never_got_there(entries: Sequence[compare.Entry], metric: str, how: str) -> list[str]:

@@ -103,23 +103,7 @@ def _group(runs: RunSet, keys: list[str], by: str | None, x: str | None, compari
             f"report: none of {amount(len(runs), 'run')} has a canonical score; say which metric, metric=… or --metric"
         )
     for key in keys:
-        page.text(key, "h2")
-        if by is not None:
-            answer = runs.compare(key, by, x=x, **comparison)
-            for pair in answer.pairs:
-                page.text(pair.sentence(), "verdict")
-            page.sentences(answer.sentences()[len(answer.pairs) :])
-            page.table(answer.table())
-        of_tasks: dict[str, Any] = {name: comparison[name] for name in ("task", "normalise") if name in comparison}
-        if by is not None:
-            of_tasks["statistic"] = answer.statistic
-        curves = runs.curves(key, by=by, x=x, **of_tasks)
-        page.picture(curves.plot())
-        if by is not None:
-            for chart in ("intervals", "profiles", *(["improvement"] if answer.pairs else [])):
-                page.picture(answer.plot(chart))
-        if not of_tasks.get("task"):
-            page.picture(curves.reached().plot())
+        _metric(page, runs, key, by, x, comparison)
     page.text("runs", "h2")
     shown = runs.newest(_MOST_RUNS)
     columns = ["id", "name", "status", "seed", *_different(runs)]
@@ -136,6 +120,27 @@ def _group(runs: RunSet, keys: list[str], by: str | None, x: str | None, compari
     if not len(differences):
         page.text("Nothing differs in configuration, code, packages or machine.")
     return page
+
+
+def _metric(page: Page, runs: RunSet, key: str, by: str | None, x: str | None, comparison: dict[str, Any]) -> None:
+    """The verdicts about a metric, if groups are compared, and its charts."""
+    page.text(key, "h2")
+    options: dict[str, Any] = {name: comparison[name] for name in ("task", "normalise") if name in comparison}
+    if by is None:
+        curves = runs.curves(key, by=by, x=x, **options)
+        page.picture(curves.plot())
+    else:
+        answer = runs.compare(key, by, x=x, **comparison)
+        for pair in answer.pairs:
+            page.text(pair.sentence(), "verdict")
+        page.sentences(answer.sentences()[len(answer.pairs) :])
+        page.table(answer.table())
+        curves = runs.curves(key, by=by, x=x, statistic=answer.statistic, **options)
+        page.picture(curves.plot())
+        for chart in ("intervals", "profiles", *(["improvement"] if answer.pairs else [])):
+            page.picture(answer.plot(chart))
+    if not options.get("task"):
+        page.picture(curves.reached().plot())
 
 
 def _different(runs: RunSet) -> list[str]:
