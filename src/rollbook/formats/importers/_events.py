@@ -172,6 +172,13 @@ def tensor_of(data: bytes) -> Any:
         return texts
     if kind not in _NUMBERS:
         return None
+    return _array(kind, shape, content, listed)
+
+
+def _array(kind: int, shape: list[int], content: bytes, listed: list[Any]) -> Any:
+    """The numbers of a tensor, stored as bytes or one by one; None if they do not fit its shape."""
+    import numpy as np
+
     size = math.prod(shape)
     try:
         if content:

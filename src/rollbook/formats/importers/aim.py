@@ -119,29 +119,38 @@ class Aim:
                     series.setdefault(path[1:3], {}).setdefault("parts", {})[path[4]] = None
         except _Unreadable:
             run.lose("points of a damaged database")
-        points = []
-        for (context, name), columns in series.items():
-            key = _key(str(name), contexts.get(context))
-            run_of = {column: columns.get(column, {}) for column in ("step", "epoch", "time")}
-            others = columns.get("parts", {}).keys() | {
-                at for at, value in columns.get("val", {}).items() if type(value) not in _NUMBERS
-            }
-            if others:
-                run.leave_out("pictures, films, sounds, texts, figures and distributions", len(others))
-            for at, value in columns.get("val", {}).items():
-                moment, step = run_of["time"].get(at), run_of["step"].get(at, at)
-                if at in others:
-                    continue
-                if type(moment) is not float or type(step) is not int:
-                    run.lose("points without a time or a step")
-                    continue
-                points.append((moment, step, key, value, run_of["epoch"].get(at)))
-        points.sort(key=lambda point: point[:3])
+        points = sorted(
+            (
+                point
+                for (context, name), columns in series.items()
+                for point in _points(columns, _key(str(name), contexts.get(context)), run)
+            ),
+            key=lambda point: point[:3],
+        )
         for moment, step, key, value, epoch in points:
             clocks = {**clocks_of({key: value}), self._clock: step}
             if type(epoch) is int:
                 clocks["epoch"] = epoch
             yield Row(moment, clocks, {key: value})
+
+
+def _points(
+    columns: dict[Any, dict[Any, Any]], key: str, run: ForeignRun
+) -> Iterator[tuple[float, int, str, Any, object]]:
+    """(time, step, key, value, epoch) of the numbers of one metric."""
+    steps, epochs, times = (columns.get(column, {}) for column in ("step", "epoch", "time"))
+    values = columns.get("val", {})
+    others = columns.get("parts", {}).keys() | {at for at, value in values.items() if type(value) not in _NUMBERS}
+    if others:
+        run.leave_out("pictures, films, sounds, texts, figures and distributions", len(others))
+    for at, value in values.items():
+        moment, step = times.get(at), steps.get(at, at)
+        if at in others:
+            continue
+        if type(moment) is float and type(step) is int:
+            yield moment, step, key, value, epochs.get(at)
+        else:
+            run.lose("points without a time or a step")
 
 
 class _Unreadable(Exception):

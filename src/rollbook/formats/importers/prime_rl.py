@@ -122,26 +122,51 @@ def _rollouts(file: Path, files: list[Path], exports: _Exports, run: ForeignRun)
 def _of_trace(
     trace: dict[str, Any], episode: dict[str, Any], mode: str, step: int, later: list[dict[str, Any]], exports: _Exports
 ) -> dict[str, Any]:
-    nodes, calls = _dicts(trace.get("nodes")), _dicts(trace.get("calls"))
-    by_node = {call.get("node"): call for call in calls}
+    nodes = _dicts(trace.get("nodes"))
     first = next((n for n, node in enumerate(nodes) if node.get("sampled")), len(nodes))
-    base = sum(len(floats(node.get("token_ids")) or ()) for node in nodes[:first])
-    turns: list[dict[str, Any]] = []
-    tokens: list[dict[str, Any]] = []
-    at = 0
-    exported = _exported(nodes, exports)
+    tokens = _tokens(nodes, first, exports)
+    info = _merged([trace.get("info"), *(update.get("info") for update in later)])
+    own = _dict(info.get(mode))
+    trained = whole(own.get("trained_at_step"))
+    used = mode == "train" and bool(own.get("effective"))
+    policy = _dict(_dict(_dict(episode.get("run")).get("work")).get("policy"))
+    version = whole(policy.get("start"))
+    prompt = [_dict(node.get("message")) for node in nodes[:first]]
+    turns = _turns(nodes, first, _dicts(trace.get("calls")))
+    sampled = sum(sum(part["mask"] or ()) for part in tokens)
+    return {
+        **_identity(episode, mode, step, str(trace.get("id"))),
+        "time": _time(_dict(trace.get("timing")).get("start")),
+        "clocks": {"gradient_step": step, **({} if version is None else {"policy_version": version})},
+        "prompt": "\n\n".join(f"{part.get('role')}: {_text(part.get('content'))}" for part in prompt) or None,
+        "turns": turns,
+        "tokens": tokens,
+        "columns": {
+            **_shared(episode, mode, step),
+            **_outcome(trace, turns),
+            "policy_version_end": whole(policy.get("end")),
+            "prompt_tokens": sum(len(floats(node.get("token_ids")) or ()) for node in nodes[:first]) or None,
+            "sampled_tokens": sampled,
+            "other_tokens": sum(len(part["ids"] or ()) for part in tokens) - sampled,
+        },
+        "fate": {"used": True, "advantage": info.get("advantage"), "trained_version": trained} if used else None,
+        "fate_clocks": {"gradient_step": step if trained is None else trained},
+    }
+
+
+def _turns(nodes: list[dict[str, Any]], first: int, calls: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A turn for each node from the first sampled one on."""
+    by_node = {call.get("node"): call for call in calls}
+    turns = []
     for place, node in enumerate(nodes[first:], first):
-        ids, mask = floats(node.get("token_ids")) or [], floats(node.get("mask")) or []
-        message = _dict(node.get("message"))
-        call = by_node.get(place, {})
-        parent = whole(node.get("parent"))
+        message, call, parent = _dict(node.get("message")), by_node.get(place, {}), whole(node.get("parent"))
         turns.append(
             {
                 "role": message.get("role"),
                 "name": message.get("name"),
                 "text": _text(message.get("content")),
                 "calls": message.get("tool_calls") if isinstance(message.get("tool_calls"), list) else None,
-                "tokens": len(ids) or None,
+                "tokens": len(floats(node.get("token_ids")) or ()) or None,
                 "trained": bool(node.get("sampled")),
                 "parent_turn": None if parent is None or parent in (place - 1, first - 1) else max(0, parent - first),
                 "seconds": _span(call.get("time")),
@@ -149,6 +174,14 @@ def _of_trace(
                 "error": _error(call.get("error")),
             }
         )
+    return turns
+
+
+def _tokens(nodes: list[dict[str, Any]], first: int, exports: _Exports) -> list[dict[str, Any]]:
+    """The tokens of the same nodes; `first` of each is its place among the tokens behind the prompt."""
+    exported, tokens, at = _exported(nodes, exports), [], 0
+    for place, node in enumerate(nodes[first:], first):
+        ids, mask = floats(node.get("token_ids")) or [], floats(node.get("mask")) or []
         tokens.append(
             {
                 "turn": place - first,
@@ -161,53 +194,32 @@ def _of_trace(
             }
         )
         at += len(ids)
-    info = _merged([trace.get("info"), *(update.get("info") for update in later)])
-    own = _dict(info.get(mode))
-    trained = whole(own.get("trained_at_step"))
-    policy = _dict(_dict(_dict(episode.get("run")).get("work")).get("policy"))
-    timing = _dict(trace.get("timing"))
+    return tokens
+
+
+def _outcome(trace: dict[str, Any], turns: list[dict[str, Any]]) -> dict[str, Any]:
+    """How a trace ended: columns of its rollout."""
+    stop, timing = trace.get("stop_condition"), _dict(trace.get("timing"))
     agent = _dict(timing.get("agent"))
-    sampled = sum(cell for part in tokens for cell in part["mask"] or ())
-    stop = trace.get("stop_condition")
     cut = stop in _CUT_SHORT or (bool(turns) and turns[-1]["finish_reason"] == "length")
     error = next((_error(error) for error in reversed(_dicts(trace.get("errors")))), None)
     rewards = {name: cell for name, cell in _dict(trace.get("rewards")).items() if isinstance(cell, dict)}
     values = {name: cell.get("score", 0) * cell.get("weight", 1.0) for name, cell in rewards.items()}
-    version = whole(policy.get("start"))
-    used = mode == "train" and bool(own.get("effective"))
     return {
-        **_identity(episode, mode, step, str(trace.get("id"))),
-        "time": _time(timing.get("start")),
-        "clocks": {"gradient_step": step, **({} if version is None else {"policy_version": version})},
-        "prompt": "\n\n".join(
-            f"{_dict(node.get('message')).get('role')}: {_text(_dict(node.get('message')).get('content'))}"
-            for node in nodes[:first]
-        ) or None,
-        "turns": turns,
-        "tokens": tokens,
-        "columns": {
-            **_shared(episode, mode, step),
-            "agent": _dict(trace.get("agent")).get("name"),
-            "status": "failed" if error is not None else "truncated" if cut else "completed",
-            "stop_reason": stop,
-            "error": error,
-            "item": next((turn["text"] for turn in reversed(turns) if turn["role"] == "assistant"), None),
-            "policy_version_end": whole(policy.get("end")),
-            "reward": sum(values.values()) if values else None,
-            **{f"rewards/{name}": cell for name, cell in values.items()},
-            **{f"metrics/{name}": cell for name, cell in _dict(trace.get("metrics")).items()},
-            "prompt_tokens": base or None,
-            "sampled_tokens": sampled,
-            "other_tokens": at - sampled,
-            "tool_calls": sum(len(turn["calls"] or ()) for turn in turns) or None,
-            "seconds/model": _dict(agent.get("model")).get("duration"),
-            "seconds/tools": _dict(agent.get("harness")).get("duration"),
-            "seconds/reward": _span(timing.get("scoring")),
-            "started": timing.get("start"),
-        },
-        "fate": {"used": True, "advantage": info.get("advantage"), "trained_version": trained} if used else None,
-        "fate_clocks": {"gradient_step": step if trained is None else trained},
-    }  # fmt: skip
+        "agent": _dict(trace.get("agent")).get("name"),
+        "status": "failed" if error is not None else "truncated" if cut else "completed",
+        "stop_reason": stop,
+        "error": error,
+        "item": next((turn["text"] for turn in reversed(turns) if turn["role"] == "assistant"), None),
+        "reward": sum(values.values()) if values else None,
+        **{f"rewards/{name}": cell for name, cell in values.items()},
+        **{f"metrics/{name}": cell for name, cell in _dict(trace.get("metrics")).items()},
+        "tool_calls": sum(len(turn["calls"] or ()) for turn in turns) or None,
+        "seconds/model": _dict(agent.get("model")).get("duration"),
+        "seconds/tools": _dict(agent.get("harness")).get("duration"),
+        "seconds/reward": _span(timing.get("scoring")),
+        "started": timing.get("start"),
+    }
 
 
 def _exported(nodes: list[dict[str, Any]], exports: _Exports) -> dict[int, dict[str, Any]]:
