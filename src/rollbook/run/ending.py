@@ -108,7 +108,6 @@ def _at_exit() -> None:
 
 def _on_sigterm(number: int, _frame: FrameType | None) -> None:
     _signal.signal(number, _signal.SIG_DFL)
-    from rollbook.run.failure import by_signal
-
-    _finish_all("killed", by_signal("SIGTERM"))
+    failure = {"type": "SIGTERM", "message": "the process was ended by SIGTERM", "traceback": ""}
+    _finish_all("killed", failure)
     os.kill(os.getpid(), number)

@@ -52,11 +52,6 @@ def describe(error: BaseException | None) -> dict[str, Any] | None:
     return failure
 
 
-def by_signal(name: str) -> dict[str, Any]:
-    """A signal that ends the process, as data."""
-    return {"type": name, "message": f"the process was ended by {name}", "traceback": ""}
-
-
 def report_in_alerts(run: _Records, message: str, failure: dict[str, Any]) -> None:
     """Store as an alert what ended a thread or a further writer. The run itself may go on."""
     import json

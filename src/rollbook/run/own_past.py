@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     Place: TypeAlias = tuple[int, str, int, int]  # unix ns, writer, lane, seq
     Row: TypeAlias = Any  # protocols.Row
+    Scope: TypeAlias = tuple[str, str]  # scope, checkpoint
     Window: TypeAlias = list[float | Histogram]
 
 _NEVER = (0, "", 0, 0)
@@ -49,6 +50,7 @@ class OwnPast:
         self._folder = os.fspath(folder)
         self._about = manifest.look(self._folder)
         self._effective = effective_rows(self._folder, self._about)
+        self._own_writers = {str(entry.get("writer")) for entry in self._about.get("attempts") or ()}
 
     def checkpoint_history(self) -> CheckpointHistory:
         """See `Book.checkpoint_history`."""
@@ -87,34 +89,12 @@ class OwnPast:
 
     def undumped(self) -> dict[tuple[str, str], dict[str, Window]]:
         """See `Book.undumped`."""
-        stored: dict[tuple[str, str], dict[str, Place]] = {}
-        dumped: dict[tuple[str, str], dict[str, Place]] = {}
-        own = {str(entry.get("writer")) for entry in self._about.get("attempts") or ()}
-        arrays: list[tuple[Place, tuple[str, str], Mapping[str, Any]]] = []
-        for info, lane, seq, time_ns, frame in self._frames():
-            place = (time_ns, info.id, lane, seq)
-            scope = (str(frame.get("scope") or ""), str(frame.get("at") or ""))
-            if info.id not in own:
-                continue
-            if not self._effective.has(_attempt_of(frame, info), info.id, lane, seq, time_ns, scope[1]):
-                continue
-            if frame.get("mark") == "store":
-                stored.setdefault(scope, {}).update(dict.fromkeys(map(str, frame.get("keys") or ()), _NEVER))
-            elif frame.get("mark") == "dump":
-                dumped.setdefault(scope, {}).update(dict.fromkeys(map(str, frame.get("keys") or ()), place))
-            elif frame.get("table") == "histograms" and isinstance(frame.get("columns"), dict):
-                columns: Any = frame["columns"]
-                arrays.append((place, scope, columns))
-        if not stored:
-            return {}
-        since = {
-            at: {key: dumped.get(at, {}).get(key, never) for key, never in ks.items()} for at, ks in stored.items()
-        }
-        cells: dict[tuple[str, str], dict[str, list[tuple[Place, float | Histogram]]]]
+        since, arrays = self._since_dumps()
+        cells: dict[Scope, dict[str, list[tuple[Place, float | Histogram]]]]
         cells = {at: {key: [] for key in keys} for at, keys in since.items()}
-        for row in self._rows("metrics"):
+        for row in self._rows("metrics") if since else ():
             place, scope = (_ns(row), row.writer, row.lane, row.seq), (row.scope, row.at)
-            for key, value in row.values.items() if row.writer in own else ():
+            for key, value in row.values.items() if row.writer in self._own_writers else ():
                 mark = since.get(scope, {}).get(key)
                 if isinstance(value, (int, float)) and mark is not None and _is_behind(place, mark):
                     cells[scope][key].append((place, float(value)))
@@ -127,6 +107,28 @@ class OwnPast:
             scope: {key: [value for _, value in sorted(found, key=lambda cell: cell[0])] for key, found in keys.items()}
             for scope, keys in cells.items()
         }
+
+    def _since_dumps(self) -> tuple[dict[Scope, dict[str, Place]], list[tuple[Place, Scope, Mapping[str, Any]]]]:
+        """The keys that go through `store`, each with the place of its last dump; and all histograms."""
+        since: dict[Scope, dict[str, Place]] = {}
+        dumped: dict[Scope, dict[str, Place]] = {}
+        arrays: list[tuple[Place, Scope, Mapping[str, Any]]] = []
+        for info, lane, seq, time_ns, frame in self._frames():
+            scope = (str(frame.get("scope") or ""), str(frame.get("at") or ""))
+            if info.id not in self._own_writers:
+                continue
+            if not self._effective.has(_attempt_of(frame, info), info.id, lane, seq, time_ns, scope[1]):
+                continue
+            place, keys, columns = (time_ns, info.id, lane, seq), frame.get("keys") or (), frame.get("columns")
+            if frame.get("mark") == "store":
+                since.setdefault(scope, {}).update(dict.fromkeys(map(str, keys), _NEVER))
+            elif frame.get("mark") == "dump":
+                dumped.setdefault(scope, {}).update(dict.fromkeys(map(str, keys), place))
+            elif frame.get("table") == "histograms" and isinstance(columns, dict):
+                arrays.append((place, scope, columns))
+        for scope, places in since.items():
+            places.update({key: place for key, place in dumped.get(scope, {}).items() if key in places})
+        return since, arrays
 
     def marks(self) -> list[dict[str, Any]]:
         """See `Book.marks`."""

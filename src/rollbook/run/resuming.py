@@ -17,6 +17,7 @@ from rollbook.ground.run_files import MANIFEST_FILE, RunFile, heartbeat_path, jo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
     from rollbook.ground.shapes import RunJson
@@ -33,31 +34,27 @@ def find_to_resume(place: str, name: str, run_id: str | None, seed: int | None =
         with tolerating(NotARun):
             if manifest.read(usual, to_continue=True)["id"] == run_id:
                 return usual
-    best: tuple[bool, float, str] | None = None
-    with tolerating(OSError) as missed:
-        entries = os.listdir(place)
-    if missed:
-        return None
-    for entry in entries:
-        if not (entry.endswith(f"-{run_id}") if run_id else entry.rpartition("-")[0] == name):
-            continue
-        folder = os.path.join(place, entry)
-        try:
-            about = manifest.read(folder, to_continue=True)
-        except ours(NotARun) as raised:
-            if not isinstance(raised, ForeignManifest) and exists(os.path.join(folder, MANIFEST_FILE)):
-                raise  # it may be the requested run: a new run, or an older one, would be wrong
-            continue
-        if run_id and about["id"] != run_id:
-            continue
+    fitting: list[tuple[bool, float, str]] = []
+    for folder, about in _candidates(place, name, run_id):
         own = about.get("seed")
-        if not run_id and seed is not None and own is not None and own != seed:
-            continue
-        created = float(about.get("created") or 0)
-        found = (seed is not None and own == seed, created, folder)
-        if best is None or found[:2] > best[:2]:
-            best = found
-    return best[2] if best else None
+        if about["id"] == run_id if run_id else seed is None or own in (None, seed):
+            fitting.append((seed is not None and own == seed, float(about.get("created") or 0), folder))
+    return max(fitting, key=lambda found: found[:2])[2] if fitting else None
+
+
+def _candidates(place: str, name: str, run_id: str | None) -> Iterator[tuple[str, RunJson]]:
+    """The runs whose folders are named like the one to continue."""
+    entries: list[str] = []
+    with tolerating(OSError):
+        entries = os.listdir(place)
+    for entry in entries:
+        if entry.endswith(f"-{run_id}") if run_id else entry.rpartition("-")[0] == name:
+            folder = os.path.join(place, entry)
+            try:
+                yield folder, manifest.read(folder, to_continue=True)
+            except ours(NotARun) as raised:
+                if not isinstance(raised, ForeignManifest) and exists(os.path.join(folder, MANIFEST_FILE)):
+                    raise  # it may be the requested run: a new run, or an older one, would be wrong
 
 
 def living_writers(folder: str) -> list[dict[str, Any]]:
