@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 
     from rollbook.protocols import Recorder
 
-STAGES = ("raw", "shaped", "clipped", "normalised", "final")
-"""The usual stages, in the order in which a reward passes them. Other names are possible."""
-
 TOTAL = ""
 """The component that means the whole reward."""
 

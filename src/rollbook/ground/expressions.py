@@ -73,8 +73,11 @@ def condition(text: str, *, names: Iterable[str] = ()) -> Expression:
     if not text.strip():
         raise BadInput(f"where={text!r}: there is no condition. {_HINT}")
     sql = f"({_spelled(_named(text, names))}\n)"  # the new line ends a comment in the text
-    (tree,) = _expressions(f"select {sql}", text, "where", expected=1)
-    return Expression(sql, tree)
+    node = _select(f"select {sql}", text)
+    chosen = node.get("select_list") or []
+    if len(chosen) != 1 or node.get("modifiers"):
+        raise BadInput(f"where={text!r:.200} is more than one condition. {_HINT}")
+    return Expression(sql, tuple(_columns(chosen[0], text)))
 
 
 def _named(text: str, names: Iterable[str]) -> str:
@@ -125,26 +128,18 @@ def _dotted(pieces: list[str]) -> None:
             pieces[n + 2] = pieces[n + 2].lstrip()[1:]
 
 
-def _expressions(query: str, text: str, where: str, *, expected: int) -> list[tuple[tuple[str, ...], ...]]:
-    node = _select(query, text, where)
-    chosen = node.get("select_list") or []
-    if len(chosen) != expected or node.get("modifiers"):
-        raise BadInput(f"{where}={text!r:.200} is more than one condition. {_HINT}")
-    return [tuple(_columns(each, text, where)) for each in chosen]
-
-
 _HINT = "Write it like: config.lr < 3e-4 and status = 'finished' and tags has 'paper'"
 
 
-def _select(query: str, text: str, where: str) -> dict[str, Any]:
+def _select(query: str, text: str) -> dict[str, Any]:
     """The single statement of a query, as parsed by DuckDB: a plain select, or an error."""
     try:
         tree = json.loads(_parsed(query))
     except Exception as err:  # a text that the parser refuses, such as one with a NUL
-        raise BadInput(f"{where}={text!r:.200} cannot be read: {str(err)[:300]}. {_HINT}") from None
+        raise BadInput(f"where={text!r:.200} cannot be read: {str(err)[:300]}. {_HINT}") from None
     if tree.get("error"):
         message = str(tree.get("error_message") or "").partition("\n")[0][:300]
-        raise BadInput(f"{where}={text!r:.200} cannot be read: {message}. {_HINT}")
+        raise BadInput(f"where={text!r:.200} cannot be read: {message}. {_HINT}")
     statements = tree.get("statements") or []
     node: dict[str, Any] = statements[0].get("node") or {} if len(statements) == 1 else {}
     bare = (
@@ -155,7 +150,7 @@ def _select(query: str, text: str, where: str) -> dict[str, Any]:
         and not ((node.get("cte_map") or {}).get("map"))
     )
     if not bare:
-        raise BadInput(f"{where}={text!r:.200} is more than one expression. {_HINT}")
+        raise BadInput(f"where={text!r:.200} is more than one expression. {_HINT}")
     return node
 
 
@@ -166,16 +161,16 @@ def _parsed(query: str) -> str:
         return str(connection.execute("select json_serialize_sql(?)", [query]).fetchone()[0])
 
 
-def _columns(node: dict[str, object], text: str, where: str) -> list[tuple[str, ...]]:
+def _columns(node: dict[str, object], text: str) -> list[tuple[str, ...]]:
     names: dict[tuple[str, ...], None] = {}
     terms = 0
     if _levels(node) > _MOST_LEVELS:
-        raise BadInput(f"{where}={text!r:.80}… is nested too deeply. {_HINT}")
+        raise BadInput(f"where={text!r:.80}… is nested too deeply. {_HINT}")
     for each in nodes_of(node):
         refused = _REFUSED.get(str(each.get("class")))
         terms += each.get("class") in ("COLUMN_REF", "CONSTANT")
         if refused:
-            raise BadInput(f"{where}={text!r:.200} uses {refused}, which it may not. {_HINT}")
+            raise BadInput(f"where={text!r:.200} uses {refused}, which it may not. {_HINT}")
         if each.get("class") == "COLUMN_REF":
             names[tuple(str(part) for part in each["column_names"])] = None
     for many, most, what in (
@@ -183,7 +178,7 @@ def _columns(node: dict[str, object], text: str, where: str) -> list[tuple[str, 
         (len(names), MOST_COLUMNS, "different columns"),
     ):
         if many > most:
-            raise BadInput(f"{where}={text!r:.80}… names {many:,} {what}; a condition names {most:,} at most")
+            raise BadInput(f"where={text!r:.80}… names {many:,} {what}; a condition names {most:,} at most")
     return list(names)
 
 

@@ -37,10 +37,6 @@ Attempts = str | Sequence[int]
 FORMAT = 2
 """The version of the run folder that this rollbook writes, and the highest that it reads."""
 
-
-STATUSES = ("running", "finished", "killed", "crashed")
-"""The statuses in run.json. Readers derive `crashed` and `stale` from `running` by checking which processes live."""
-
 ORIGIN = ("config", "seed", "git", "packages", "command", "python", "executable", "platform", "environment")
 """Fields of an attempt rather than of the run: how it was started, with which code and packages."""
 

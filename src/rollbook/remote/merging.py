@@ -11,6 +11,7 @@ import os
 import tempfile
 from collections.abc import Collection
 from functools import partial
+from itertools import accumulate
 from typing import Any
 
 from rollbook.ground.run_files import PartName
@@ -112,37 +113,36 @@ def groups_of(manifest: Manifest, without: Collection[str] = (), at_once: int = 
       without: writers whose rows are left alone.
       at_once: the most bytes in a group.
     """
+    groups = (_as_fit(manifest, paths, at_once) for paths in _small_parts(manifest, without).values())
+    return [group for group in groups if len(group) >= _FEW]
+
+
+def _small_parts(manifest: Manifest, without: Collection[str]) -> dict[str, list[str]]:
+    """{table: its small parts}: those of several streams, then what can go together of each single stream."""
+    tables: dict[str, list[str]] = {}
     streams: dict[tuple[str, str, int, str], list[tuple[int, str]]] = {}
-    shared: dict[str, list[str]] = {}
     for path, file in sorted(manifest.files.items()):
         if any(cover[1] in without for cover in file.covers):
             continue
         if len(file.covers) > 1 and path.endswith(".parquet"):
             if file.stored < SMALL_BYTES:
-                shared.setdefault(file.covers[0][0], []).append(path)
+                tables.setdefault(file.covers[0][0], []).append(path)
         elif file.covers:
             streams.setdefault(file.covers[0][:4], []).append((file.covers[0][4], path))
-    tables = {table: list(paths) for table, paths in shared.items()}
     for (table, *_), parts in streams.items():
-        if table not in ("fills", "marks"):
-            stretch = _longest_run(manifest, [path for _, path in sorted(parts)])
-            if (
-                len(stretch) > 1
-                or sum(c[5] - c[4] + 1 for path in stretch for c in manifest.files[path].covers) < SHARED_ROWS
-            ):
-                tables.setdefault(table, []).extend(stretch)
-    groups: list[list[str]] = []
-    for paths in tables.values():
-        group: list[str] = []
-        size = 0
-        for path in paths:
-            size += manifest.files[path].size
-            if size > at_once:
-                break
-            group.append(path)
-        if len(group) >= _FEW:
-            groups.append(group)
-    return groups
+        if table in ("fills", "marks"):
+            continue
+        stretch = _longest_run(manifest, [path for _, path in sorted(parts)])
+        rows = sum(cover[5] - cover[4] + 1 for path in stretch for cover in manifest.files[path].covers)
+        if len(stretch) > 1 or rows < SHARED_ROWS:
+            tables.setdefault(table, []).extend(stretch)
+    return tables
+
+
+def _as_fit(manifest: Manifest, paths: list[str], at_once: int) -> list[str]:
+    """The first of these parts that have at most this many bytes together."""
+    sizes = accumulate(manifest.files[path].size for path in paths)
+    return [path for path, size in zip(paths, sizes, strict=True) if size <= at_once]
 
 
 def _longest_run(manifest: Manifest, paths: list[str]) -> list[str]:

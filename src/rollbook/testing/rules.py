@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
@@ -84,7 +84,7 @@ def leaves_columns_as_they_are(make_rule: MakeRule, folder: Path, trouble: Seque
     columns = columns_of(own)
     values = {(key, table): columns.column(key, table).values for table in rule.tables for key in columns.keys(table)}
     before = copy.deepcopy(values)
-    _list(rule.look(columns, START))
+    list(rule.look(columns, START))
     if repr(values) != repr(before):
         raise AssertionError("the values of a column were changed in place")
 
@@ -164,14 +164,10 @@ def _looked(rule: Rule, rows: Sequence[Row], size: int) -> list[Alert]:
     for first in range(0, len(rows), size):
         batch = [row for row in rows[first : first + size] if row.table in rule.tables]
         now = max((row.time for row in batch), default=START)
-        alerts += _list(rule.look(columns_of(batch), now))
+        alerts += rule.look(columns_of(batch), now)
         if size > 1:
-            alerts += _list(rule.look(columns_of(()), now))
+            alerts += rule.look(columns_of(()), now)
     return alerts
-
-
-def _list(alerts: Iterable[Alert]) -> list[Alert]:
-    return list(alerts)
 
 
 def _of_table(row: Row, table: str) -> Row:

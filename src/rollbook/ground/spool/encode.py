@@ -33,19 +33,16 @@ _STALE_SECONDS = 3600.0  # an unfinished file untouched for this long has lost i
 def encode_spooled(
     run_folder: str | os.PathLike[str],
     *,
-    keep_files: int | None = None,
-    keep_bytes: int | None = None,
     most: int | None = None,
 ) -> MediaLedger:
-    """Encode the waiting pixels in a run's spool, oldest first, then delete the oldest files beyond the limits.
+    """Encode the waiting pixels in a run's spool, oldest first, then delete the oldest files beyond the run's limits
+    (`Media.keep`).
 
     Files appear complete, under the names in their rows. (A video whose format cannot be written gets the suffix of the
     next best one; `locate` finds it.) Pixels that cannot be encoded are renamed to `.bad` and not tried again. Never
     raises for bad content. Two callers at once do the same work twice, without harm.
 
     Args:
-      keep_files, keep_bytes: keep at most this many of the files created here, the newest ones; None uses the run's
-        limits (`Media.keep`).
       most: stop after this many files; None encodes all.
     Returns:
       The ledger: files, bytes, encoded, evicted, evicted_bytes, failed, errors (the last ones), waiting, keep_files,
@@ -64,22 +61,12 @@ def encode_spooled(
         return read_ledger(folder)
     ledger = read_ledger(folder)
     bounds = read_bounds(folder)
-    keep_files = bounds.get("keep_files", KEEP_FILES) if keep_files is None else keep_files
-    keep_bytes = bounds.get("keep_bytes", KEEP_BYTES) if keep_bytes is None else keep_bytes
+    keep_files, keep_bytes = bounds.get("keep_files", KEEP_FILES), bounds.get("keep_bytes", KEEP_BYTES)
     done = 0
     for name in notes if most is None else notes[:most]:
         stem = os.path.join(spool, name[: -len(".json")])
         try:
-            note = _read_note(f"{stem}.json")
-            raw_size = note["width"] * note["height"] * note["channels"] * note["frames"]
-            if os.path.getsize(f"{stem}.raw") != raw_size:
-                raise ValueError(f"{os.path.getsize(f'{stem}.raw')} bytes of pixels where {raw_size} were announced")
-            problem = write_picture(f"{stem}.raw", os.path.join(folder, note["path"]), note)
-            ledger["encoded"] += 1
-            if problem:
-                _complain(ledger, name, problem)
-            remove(f"{stem}.json")
-            remove(f"{stem}.raw")
+            _encode(stem, folder, ledger)
         except ours(Exception) as err:  # a file is missing, or an invalid description or pixels, or an encoder's error
             is_missing = isinstance(err, FileNotFoundError)
             if is_missing and not exists(f"{stem}.json"):
@@ -94,6 +81,19 @@ def encode_spooled(
     ledger["keep_files"], ledger["keep_bytes"] = keep_files, keep_bytes
     write_json(os.path.join(spool, _LEDGER), ledger)
     return ledger
+
+
+def _encode(stem: str, folder: str, ledger: MediaLedger) -> None:
+    note = _read_note(f"{stem}.json")
+    raw_size = note["width"] * note["height"] * note["channels"] * note["frames"]
+    if os.path.getsize(f"{stem}.raw") != raw_size:
+        raise ValueError(f"{os.path.getsize(f'{stem}.raw')} bytes of pixels where {raw_size} were announced")
+    problem = write_picture(f"{stem}.raw", os.path.join(folder, note["path"]), note)
+    ledger["encoded"] += 1
+    if problem:
+        _complain(ledger, f"{os.path.basename(stem)}.json", problem)
+    remove(f"{stem}.json")
+    remove(f"{stem}.raw")
 
 
 def write_bounds(run_folder: str | os.PathLike[str], bounds: Mapping[str, int]) -> None:
