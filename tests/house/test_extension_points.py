@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from rollbook import health, sinks, testing
+from rollbook.book import charts as book_charts
 from rollbook.cli.app import app
 from rollbook.errors import UnknownOption
 from rollbook.formats import exporters, importers
@@ -21,6 +22,7 @@ from rollbook.health import _registry as rules_registry
 from rollbook.plots import CHARTS
 from rollbook.plots._registry import chart_named
 from rollbook.protocols import ForeignRun, Row
+from rollbook.runs import charts as runs_charts
 from rollbook.sinks import Memory, filters
 from rollbook.sinks import _registry as sinks_registry
 from rollbook.sinks.filters._base import Filter
@@ -139,6 +141,11 @@ def test_a_listed_chart_is_named_where_another_was_asked_for(monkeypatch: Any) -
     assert chart_named("mine") is CHARTS["curves"]
     with pytest.raises(UnknownOption, match="'mine'"):
         chart_named("mien")
+
+
+def test_every_listed_chart_has_data_to_draw() -> None:
+    for makers, of in ((book_charts._MAKERS, "run"), (runs_charts._MAKERS, "runs")):
+        assert set(makers) == {name for name, chart in CHARTS.items() if chart.of in (of, "both")}
 
 
 def test_outsiders_can_run_every_contract() -> None:
