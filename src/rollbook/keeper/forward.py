@@ -171,7 +171,7 @@ class Forwarder:
             return
         sink = self._ready_sink()
         self._info = self._info if self._info is not None else run_info(self._folder)
-        sink.open(_with_resumed(self._info, self._saved.is_old))
+        sink.open(self._info.but(resumed=self._saved.is_old or self._info.resumed))
         if _can_go_back(sink):
             sink.truncate(self._saved.position or {})
         if self._saved.state is not None and _has_memory(sink):
@@ -206,7 +206,8 @@ class Forwarder:
         elif cursor == saved.cursor:
             return
         if refused and not saved.refused and self._path is not None:  # a screen has no cursor
-            kinds = sorted({type(v).__name__ for row in rows for v in row.values.values()} - _names(sink.accepts))
+            taken = {kind.__name__ for kind in sink.accepts}
+            kinds = sorted({type(v).__name__ for row in rows for v in row.values.values()} - taken)
             words = f"sink {self.name} does not take values of kind {', '.join(kinds)}; they are left out there"
             self._report(f"refused:{self.name}", f"{words}, and are in the book")
         saved.cursor, saved.rows, saved.refused = cursor, saved.rows + len(sendable), saved.refused + refused
@@ -277,17 +278,9 @@ def _final_mark(status: str = "finished") -> Row:
     return Row(time.time(), {}, {}, mark="final", keys=(status,))
 
 
-def _with_resumed(info: RunInfo, resumed: bool) -> RunInfo:
-    return info.but(resumed=resumed or info.resumed)
-
-
 def _can_go_back(sink: object) -> TypeGuard[Truncatable]:
     return hasattr(sink, "position") and hasattr(sink, "truncate")  # to import `protocols` takes 1 MiB of each keeper
 
 
 def _has_memory(sink: object) -> TypeGuard[Stateful]:
     return hasattr(sink, "state") and hasattr(sink, "set_state")
-
-
-def _names(kinds: frozenset[type]) -> set[str]:
-    return {kind.__name__ for kind in kinds}

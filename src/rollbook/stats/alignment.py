@@ -260,9 +260,9 @@ def _in_order(xs: Floats, ys: Floats, name: str, backwards: str) -> tuple[Floats
     if backwards == "sort":
         order = np.argsort(xs, kind="stable")
         return xs[order], ys[order], 0
-    # A row is valid if every later row is beyond it; one at the same x is a tie, not a restart.
+    # A row is valid if every later row is beyond it; one that follows at the same x is a tie, not a restart.
     later = np.append(np.minimum.accumulate(xs[::-1])[::-1][1:], np.inf)
-    valid = (xs < later) | ((xs == later) & _runs_on(xs))
+    valid = (xs < later) | ((xs == later) & np.append(xs[1:] == xs[:-1], False))
     return xs[valid], ys[valid], int((~valid).sum())
 
 
@@ -280,11 +280,6 @@ def _without_bad(xs: Floats, ys: Floats, name: str, nan: str, floor: float | Non
     if nan == "drop":
         return xs[~bad], ys[~bad], int(bad.sum())
     return xs, np.where(bad, np.nan if floor is None else floor, ys), 0
-
-
-def _runs_on(x: Floats) -> Bools:
-    """Whether each row is followed, without a step back, by one at the same x."""
-    return np.append(x[1:] == x[:-1], False)
 
 
 def common_grid(

@@ -79,19 +79,7 @@ def keeps_what_it_does_not_own(make_filter: MakeFilter, folder: Path) -> None:
             marked[field.name] = f"some {field.name}" if isinstance(given, str) else given + 3
     rows = [replace(row, **marked) for row in [*training_rows(300), final(301)]]
     for split in (0, 150):
-        to = _Kept()
-        made = make_filter(to)
-        made.open(some_run(folder))
-        made.write(rows[:split])
-        if split:
-            _, state = saved(made)
-            made = make_filter(to)
-            made.open(some_run(folder, attempt=2))
-            if state is not None:
-                made.set_state(state)  # type: ignore[attr-defined]
-        made.write(rows[split:])
-        made.close()
-        for row in to.rows:
+        for row in _stopped_after(split, rows, make_filter, folder):
             for name, given in marked.items():
                 if getattr(row, name) != given:
                     raise AssertionError(f"row.{name} went in as {given!r}, came out as {getattr(row, name)!r}")
@@ -103,18 +91,24 @@ def goes_on_from_its_state(make_filter: MakeFilter, folder: Path) -> None:
     whole = _Kept()
     fill(make_filter(whole), folder, [rows])
     for split in range(0, len(rows), 11):
-        first, second = _Kept(), _Kept()
-        made = make_filter(first)
-        made.open(some_run(folder))
-        made.write(rows[:split])
-        _, state = saved(made)
-        made = make_filter(second)
-        made.open(some_run(folder, attempt=2))
-        if state is not None:
-            made.set_state(state)  # type: ignore[attr-defined]
-        made.write(rows[split:])
-        made.close()
-        _same(whole.rows, first.rows + second.rows, f"stopped after {split} rows and started from its state")
+        kept = _stopped_after(split, rows, make_filter, folder)
+        _same(whole.rows, kept, f"stopped after {split} rows and started from its state")
+
+
+def _stopped_after(split: int, rows: list[Row], make_filter: MakeFilter, folder: Path) -> list[Row]:
+    """What comes out if the filter stops after so many rows and another one goes on from its state."""
+    first, second = _Kept(), _Kept()
+    made = make_filter(first)
+    made.open(some_run(folder))
+    made.write(rows[:split])
+    _, state = saved(made)
+    made = make_filter(second)
+    made.open(some_run(folder, attempt=2))
+    if state is not None:
+        made.set_state(state)  # type: ignore[attr-defined]
+    made.write(rows[split:])
+    made.close()
+    return first.rows + second.rows
 
 
 def is_never_half_done(make_filter: MakeFilter, folder: Path) -> None:

@@ -24,6 +24,7 @@ import struct
 import zlib
 from collections import OrderedDict, deque
 from collections.abc import Mapping
+from pathlib import Path
 from types import SimpleNamespace
 
 from rollbook.errors import BadInput, Damaged, MissingExtra, NewerFormat
@@ -259,12 +260,6 @@ def _pairs(parts: list[Any]) -> Iterable[tuple[Any, Any]]:
     return zip(parts[::2], parts[1::2], strict=True)
 
 
-def _path(parts: list[Any]) -> object:
-    from pathlib import Path
-
-    return Path(parts[0])
-
-
 def _namespace(parts: list[Any]) -> object:
     from argparse import Namespace
 
@@ -286,7 +281,7 @@ _COMPOUNDS: dict[str, Callable[[list[Any]], object]] = {
     "f": frozenset,
     "d": lambda parts: dict(_pairs(parts)),
     "o": lambda parts: OrderedDict(_pairs(parts)),
-    "p": _path,
+    "p": lambda parts: Path(parts[0]),
     "n": _namespace,
     "m": lambda parts: SimpleNamespace(**parts[0]),
 }

@@ -120,6 +120,16 @@ def join_cells(first: Cells, second: Cells) -> Cells:
     return stacked([*first, *second]) if len(first) or len(second) else first
 
 
+def one_row(cell: object) -> Cells:
+    """A cell as a column of one row."""
+    return np.asarray(cell)[None] if isinstance(cell, (np.ndarray, np.generic)) else [cell]
+
+
+def plain_cell(cell: object) -> object:
+    """A cell without numpy."""
+    return cell.tolist() if isinstance(cell, (np.ndarray, np.generic)) else cell
+
+
 def leaves_of(columns: Mapping[str, object], prefix: str) -> dict[str, Any]:
     """The columns under `prefix`: the column itself under "", its parts under their paths."""
     return {path: columns[name] for path, name in _leaves_among(tuple(columns), prefix)}

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from rollbook.formats.datasets._cells import Cells
+from rollbook.formats.datasets._cells import Cells, one_row, plain_cell
 from rollbook.formats.datasets._source import Trajectory
 from rollbook.ground.spaces import describe
 from rollbook.protocols import Recorder
@@ -68,7 +68,7 @@ class Replay:
             cells = {name: column[start:stop] for name, column in trajectory.columns.items()}
             self._record(trajectory, trajectory.t[start:stop].tolist(), cells)
         if trajectory.last:
-            last = {name: _row(cell) for name, cell in trajectory.last.items()}
+            last = {name: one_row(cell) for name, cell in trajectory.last.items()}
             self._record(trajectory, [int(trajectory.t[-1]) + 1 if n else 0], last)
         self.steps += n
 
@@ -81,7 +81,7 @@ class Replay:
             if isinstance(column, np.ndarray) and column.ndim > 2:
                 columns[f"shape/{name}"] = [",".join(map(str, column.shape[1:]))] * n
                 column = np.ascontiguousarray(column).reshape(n, -1)
-            columns[name] = column if isinstance(column, np.ndarray) else [_plain(cell) for cell in column]
+            columns[name] = column if isinstance(column, np.ndarray) else [plain_cell(cell) for cell in column]
         self._recorder.record("steps", columns, n)
 
     def _close(self) -> None:
@@ -123,14 +123,6 @@ _SUMMED = ("reward", "terminated", "truncated")
 
 def _any(trajectory: Trajectory, name: str) -> bool:
     return bool(np.any(trajectory.column(name, False)))
-
-
-def _row(cell: object) -> Cells:
-    return np.asarray(cell)[None] if isinstance(cell, (np.ndarray, np.generic)) else [cell]
-
-
-def _plain(cell: object) -> object:
-    return cell.tolist() if isinstance(cell, (np.ndarray, np.generic)) else cell
 
 
 def flat_tree(prefix: str, tree: object, columns: dict[str, object]) -> None:

@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from rollbook.errors import BadInput, Damaged, RollbookWarning
-from rollbook.formats.datasets._cells import Cells, as_space, is_ragged, join_cells, leaves_of, tree_of
+from rollbook.formats.datasets._cells import Cells, as_space, is_ragged, join_cells, leaves_of, one_row, tree_of
 from rollbook.formats.datasets._groups import Group, Places, cut, joined, words_of
 from rollbook.ground.array_types import NDArray
 from rollbook.ground.arrow import to_numpy
@@ -139,12 +139,8 @@ class Trajectory:
 def _with_end(leaves: dict[str, Any], ends: dict[str, Any], n: int, space: object) -> dict[str, object]:
     """The n cells of each leaf and its last one. A leaf without a last one is left out, unless its parts may vary."""
     if space is None or not is_ragged(space):
-        return {path: join_cells(cells, _one(ends[path])) for path, cells in leaves.items() if path in ends}
+        return {path: join_cells(cells, one_row(ends[path])) for path, cells in leaves.items() if path in ends}
     return {path: [*leaves.get(path, [None] * n), ends.get(path)] for path in dict.fromkeys([*leaves, *ends])}
-
-
-def _one(cell: object) -> Cells:
-    return np.asarray(cell)[None] if isinstance(cell, (np.ndarray, np.generic)) else [cell]
 
 
 class StepSource:

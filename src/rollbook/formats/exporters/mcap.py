@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from rollbook.formats.datasets import StepSource
+from rollbook.formats.datasets._cells import plain_cell
 from rollbook.formats.datasets._png import png
 from rollbook.formats.exporters._steps import Signals, signals_of
 from rollbook.ground.optional import need
@@ -136,7 +137,7 @@ def _steps(topics: _Topics, prefix: str, episode: str, signals: Signals) -> None
                 level = message
                 for part in path[:-1]:
                     level = level.setdefault(part, {})
-                level[path[-1]] = _plain(column[place])
+                level[path[-1]] = plain_cell(column[place])
         topics.add(f"{prefix}/step", message, nanos)
 
 
@@ -156,10 +157,6 @@ def _pictures(topics: _Topics, prefix: str, episode: str, signals: Signals) -> i
             topics.add(f"{prefix}/{name}", message, nanos, _IMAGE)
             written += 1
     return written
-
-
-def _plain(cell: object) -> object:
-    return cell.tolist() if isinstance(cell, (np.ndarray, np.generic)) else cell
 
 
 def _schema(value: object) -> dict[str, Any]:
