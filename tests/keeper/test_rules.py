@@ -298,7 +298,7 @@ def test_rows_that_no_rule_has_seen_yet_are_not_sealed_at_the_end_and_are_judged
     assert not Path(run.writer.folder).exists(), "and then all is sealed"
 
 
-def test_what_no_rule_has_seen_when_the_run_ends_is_said_with_the_command_that_asks_them(
+def test_what_no_rule_has_seen_when_the_run_ends_is_reported_with_the_command_that_asks_them(
     tmp_path: Path, monkeypatch: Any, tuned: Any
 ) -> None:
     tuned(rules_end_seconds=0.0)
