@@ -35,12 +35,22 @@ export function OneSample({ run, id }: { run: string; id: string }) {
   );
 }
 
+/** Whether the item of a sample is its completion, which stands there by its own name. */
+const isAgain = (item: string, { cells }: SampleRow): boolean =>
+  Object.entries(cells).some(([name, cell]) => name !== "item" && cell === item);
+
 function Whole({ found }: { found: SampleRow }) {
   const texts = Object.entries(found.cells).filter(
-    ([, cell]) => typeof cell === "string" && (cell.length > 24 || cell.includes("\n")),
+    ([name, cell]) =>
+      typeof cell === "string" &&
+      (cell.length > 24 || cell.includes("\n")) &&
+      !(name === "item" && isAgain(cell, found)),
   );
   const facts = Object.entries(found.cells).filter(
-    ([name, cell]) => name !== "time" && !texts.some(([text]) => text === name) && cell !== null,
+    ([name, cell]) =>
+      name !== "time" &&
+      !texts.some(([text, same]) => text === name || (name === "item" && same === cell)) &&
+      cell !== null,
   );
   return (
     <section class="card">
