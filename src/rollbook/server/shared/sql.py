@@ -26,7 +26,8 @@ import pyarrow as pa
 from rollbook.book import Book, RolloutQueries, Scan
 from rollbook.errors import BadInput, Damaged, RollbookError, did_you_mean
 from rollbook.ground.expressions import literal, named_tables, quoted
-from rollbook.ground.files import replacing
+from rollbook.ground.files import is_link, names_in, replacing, try_lock
+from rollbook.ground.foreign import tolerating
 from rollbook.ground.tables import TABLES
 from rollbook.server.settings import LIMITS, Limits
 from rollbook.server.shared.catalogue import RunRow
@@ -42,6 +43,7 @@ _START_SECONDS = 60.0
 _LONGEST = 20_000
 _MOST_KEPT = 256 << 20
 """Bytes of kept answers."""
+_LOCK = "in-use"
 _PROGRAM = "import sys; sys.path[:] = {path!r}; from rollbook.server.shared.sql_process import main; main()"
 
 
@@ -186,11 +188,68 @@ def warm() -> None:
     _processes.give_back(_processes.take(0.0), usable=True)
 
 
+class TemporaryFolder:
+    """A new folder `rollbook-<kind>-…` in the system's folder for temporary files. A file in it is locked while its
+    process lives: whoever makes the next one first removes those that a SIGKILL left.
+
+    Args:
+      kind: what it is for.
+    Attributes:
+      path: the folder.
+    Raises:
+      OSError: it cannot be made.
+    """
+
+    def __init__(self, kind: str) -> None:
+        beginning = f"rollbook-{kind}-"
+        _remove_left(beginning)
+        self.path = tempfile.mkdtemp(prefix=beginning)
+        lock = os.path.join(self.path, _LOCK)
+        self._fd = os.open(f"{lock}.new", os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
+        try_lock(self._fd)
+        with tolerating(OSError):  # Windows renames no open file: there such a folder stays
+            os.rename(f"{lock}.new", lock)  # only now may others judge by it
+
+    def close(self) -> None:
+        """Remove it. Calling it twice is fine."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+            shutil.rmtree(self.path, ignore_errors=True)
+
+    def __enter__(self) -> str:
+        return self.path
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _remove_left(beginning: str) -> None:
+    place = tempfile.gettempdir()
+    for name in names_in(place):
+        folder = os.path.join(place, name)
+        if not name.startswith(beginning) or is_link(folder):
+            continue
+        with tolerating(OSError):  # being made, of another user, or just removed by another process
+            if hasattr(os, "geteuid") and os.lstat(folder).st_uid != os.geteuid():
+                continue
+            fd = os.open(os.path.join(folder, _LOCK), os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
+            try:
+                is_left = try_lock(fd) is True
+            finally:
+                os.close(fd)
+            if is_left:  # its name is never used again
+                shutil.rmtree(folder, ignore_errors=True)
+
+
 class _Answers:
     """Kept answers of queries, Parquet files in a temporary folder that ends with the server."""
 
     def __init__(self) -> None:
         self._folder = ""
+        self._made: TemporaryFolder | None = None
         self._lock = threading.Lock()
 
     @property
@@ -200,8 +259,9 @@ class _Answers:
             if not os.path.isdir(self._folder):
                 self._folder = ""
                 with contextlib.suppress(OSError):
-                    self._folder = tempfile.mkdtemp(prefix="rollbook-answers-")
-                    atexit.register(shutil.rmtree, self._folder, ignore_errors=True)
+                    self._made = TemporaryFolder("answers")
+                    self._folder = self._made.path
+                    atexit.register(self._made.close)
             return self._folder
 
     def holds(self, path: str) -> bool:
@@ -213,9 +273,8 @@ class _Answers:
 
     def trim(self) -> None:
         """Remove the oldest beyond the limit."""
-        found = sorted(
-            ((each.stat().st_mtime_ns, each) for each in os.scandir(self._folder)), key=lambda pair: -pair[0]
-        )
+        answers = (each for each in os.scandir(self._folder) if each.name.endswith(".parquet"))
+        found = sorted(((each.stat().st_mtime_ns, each) for each in answers), key=lambda pair: -pair[0])
         size = 0
         for n, (_time, each) in enumerate(found):
             size += each.stat().st_size
