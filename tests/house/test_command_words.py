@@ -196,6 +196,17 @@ def test_verify_and_repair_of_many_runs_pass_none_over(
     assert call("verify", "runs").exit_code == 0
 
 
+def test_verify_vouches_for_no_run_of_another_tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is damaged in their files, only opening them tells."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("one", "two"):
+        (tmp_path / "old" / name).mkdir(parents=True)
+        (tmp_path / "old" / name / "progress.csv").write_bytes(b"time/total_timesteps,train/loss\n2048,\xff\n")
+    answer = call("verify", "old", "--json")
+    assert json.loads(answer.stdout) == {}
+    assert "passed over: 2 runs of other tools" in answer.stderr
+
+
 def test_every_command_is_one_of_these() -> None:
     assert {*ONE, *SEVERAL, *NONE} == set(app.list_commands(Context(app)))
 

@@ -96,6 +96,11 @@ def test_the_command_imports_says_where_and_what_not_and_names_what_it_can_read(
     (tmp_path / "none").mkdir()
     wrong = CliRunner().invoke(app, ["import", str(tmp_path / "none"), "--dir", str(tmp_path / "runs")])
     assert "no importer reads what is there" in wrong.output
+    for seed in (0, 1):
+        (tmp_path / "many" / f"seed {seed}").mkdir(parents=True)
+        (tmp_path / "many" / f"seed {seed}" / "progress.csv").write_text("step,loss\n1,0.5\n")
+    many = CliRunner().invoke(app, ["import", str(tmp_path / "many")])
+    assert "csv reads folders in it, such as 'seed 0'" in many.output
 
 
 CELLS = st.one_of(

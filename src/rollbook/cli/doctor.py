@@ -80,7 +80,8 @@ def _meant(words: tuple[str, ...], root: str) -> Iterator[tuple[str, str]]:
         folders = find_folders(word, root)
         for folder in folders:
             near = os.path.relpath(folder)
-            yield word if len(folders) == 1 else folder if near.startswith(os.pardir) else near, folder
+            is_named = len(folders) == 1 and (not os.path.isdir(word) or os.path.samefile(word, folder))
+            yield word if is_named else folder if near.startswith(os.pardir) else near, folder
 
 
 @click.command()

@@ -18,6 +18,7 @@ import click
 from rollbook.cli.output import clean, remark
 from rollbook.ground import manifest
 from rollbook.ground.addresses import is_address
+from rollbook.ground.texts import amount
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -137,14 +138,20 @@ def find_folders(word: str, root: str) -> list[str]:
         found = [str(row["path"]) for row in find_runs(word, root).rows()]
     except RunNotFound as err:
         nothing = err
-    below = os.path.join(os.path.abspath(word), "")
-    if os.path.isdir(word) and all(path.startswith(below) for path in found):
+    if is_address(word) or is_address(root):
+        return found
+    places = tuple(os.path.join(os.path.abspath(place), "") for place in (word, root))
+    own = [path for path in found if path.startswith(places)]  # not the copies of what other tools wrote
+    if os.path.isdir(word) and all(path.startswith(places[0]) for path in own):
         lost = list(_written_below(word))
     else:
         lost = list(_lost_runs(word, root))
+    if len(own) < len(found):
+        what = amount(len(found) - len(own), "run")
+        remark(f"passed over: {what} of other tools. rollbook ls {shlex.quote(word)} names what is damaged in them")
     if nothing is not None and not lost:
         raise nothing
-    return list(dict.fromkeys([*found, *lost]))
+    return list(dict.fromkeys([*own, *lost]))
 
 
 def _meant(

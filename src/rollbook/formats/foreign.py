@@ -395,7 +395,7 @@ def _remove(entry: dict[str, Any]) -> None:
 
 def _problem_of(run: ForeignRun, path: Path, left_out: dict[str, int]) -> str:
     """What is damaged in a run's files, and what to do; "" for a sound one."""
-    lost = [f"{n:,} {what}" for what, n in left_out.items() if what in run.lost]
+    lost = [f"{what} ({n:,})" for what, n in left_out.items() if what in run.lost]
     if not lost:
         return ""
     place = run.files[0] if len(run.files) == 1 else path

@@ -91,7 +91,7 @@ def records(path: str | os.PathLike[str], run: ForeignRun, most: int = -1) -> It
                 length, expected = _HEAD.unpack(head)
                 crc = checksum(head[:8])
                 if ((crc >> 15 | crc << 17) + _MASK) & 0xFFFFFFFF != expected:
-                    run.lose("rests of files behind damage")
+                    run.lose("ends of files, from a damaged record on")
                     return
                 if len(sound) < _MOST_LENGTHS:
                     sound[head] = length
