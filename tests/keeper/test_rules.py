@@ -70,6 +70,33 @@ class Hangs(Watches):
         return [Alert("hangs", "warn", "too late")]
 
 
+class OpensLate(Watches):
+    """Keeps all rules waiting before they begin."""
+
+    name = "opens_late"
+
+    def open(self, run: Any) -> None:
+        HELD.wait(PATIENCE)
+
+
+class OpensSlowly(Watches):
+    """The same, for a moment that is longer than the end may wait for a rule."""
+
+    name = "opens_slowly"
+
+    def open(self, run: Any) -> None:
+        HELD.wait(0.2)
+
+
+class RemembersSlowly(Watches):
+    """Does not come back from the run's history."""
+
+    name = "remembers_slowly"
+
+    def look(self, columns: Any, now: float) -> Any:
+        return HELD.wait(PATIENCE) and () if "recalling" in sys.argv[0] else ()
+
+
 class Speaks(Watches):
     """Says something of each row."""
 
@@ -227,7 +254,12 @@ def test_no_rule_holds_up_the_end_of_a_run_and_what_it_finds_later_is_kept(
     assert [row["message"] for row in _book(run.folder)] == ["too late"]
 
 
-SLOW = ["the start of the rules", "a rule", "a history", "a look that fails"]
+SLOW = {
+    "the start of the rules": OpensSlowly,
+    "a rule": Hangs,
+    "a history": RemembersSlowly,
+    "a look that fails": Watches,
+}
 
 
 @pytest.mark.parametrize("slow", SLOW)
@@ -235,17 +267,7 @@ def test_a_nan_is_reported_when_the_run_ends_whatever_else_is_slow_or_fails(
     tmp_path: Path, monkeypatch: Any, tuned: Any, slow: str
 ) -> None:
     tuned(rules_seconds=0.0, rules_end_seconds=PATIENCE, recall_end_seconds=0.0)
-    asks, make, read = threading.Semaphore(0), step._RuleBook.__init__, JournalReader.columns
-    ask, failed = Rules.finish, list[int]()
-
-    def asked(self: Rules, **options: Any) -> bool:
-        asks.release()
-        return ask(self, **options)
-
-    def slowly_made(*arguments: Any) -> None:
-        for _ in range(20 if slow == "the start of the rules" else 0):  # the keeper asks in vain
-            asks.acquire(timeout=PATIENCE)
-        make(*arguments)
+    read, failed = JournalReader.columns, list[int]()
 
     def fails_first(*arguments: Any, **options: Any) -> Any:
         if slow == "a look that fails" and len(failed) < 2:
@@ -253,23 +275,14 @@ def test_a_nan_is_reported_when_the_run_ends_whatever_else_is_slow_or_fails(
             raise OSError("by design")
         return read(*arguments, **options)
 
-    def never_ends(command: Any, words: Any, log: Any) -> Any:
-        return subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE)
-
-    monkeypatch.setattr(Rules, "finish", asked)
-    monkeypatch.setattr(step._RuleBook, "__init__", slowly_made)
     monkeypatch.setattr(JournalReader, "columns", fails_first)
-    rules = [*([spec(Hangs)] if slow == "a rule" else []), *rollbook.health.DEFAULT]
+    rules = [spec(SLOW[slow]), *rollbook.health.DEFAULT]
     options: dict[str, Any] = {"dir": tmp_path, "sinks": [], "keeper": "inline", "rules": rules}
     with rollbook.init("p", "one", **options) as run:
         for n in range(30):
             run.log({"loss": 1.0 if n < 20 or slow == "a history" else math.nan}, env_step=n)
     if slow == "a history":
-        real = child.start_child
         with rollbook.init("p", "one", **options, resume=True) as run:
-            monkeypatch.setattr(
-                child, "start_child", lambda c, *more: (never_ends if "recalling" in c[-1] else real)(c, *more)
-            )
             run.rewind(env_step=15)
             for n in range(16, 30):
                 run.log({"loss": 1.0 if n < 20 else math.nan}, env_step=n)
@@ -277,11 +290,10 @@ def test_a_nan_is_reported_when_the_run_ends_whatever_else_is_slow_or_fails(
 
 
 def test_rows_that_no_rule_has_seen_yet_are_not_sealed_at_the_end_and_are_judged_later(
-    make_run: Any, make_keeper: Any, monkeypatch: Any, tuned: Any, eventually: Any
+    make_run: Any, make_keeper: Any, tuned: Any, eventually: Any
 ) -> None:
     tuned(rules_end_seconds=0.0)
-    run, held, make = make_run(rules=[{"name": "non_finite"}]), threading.Event(), step._RuleBook.__init__
-    monkeypatch.setattr(step._RuleBook, "__init__", lambda *given: (held.wait(PATIENCE), make(*given))[1])
+    run = make_run(rules=[spec(OpensLate), {"name": "non_finite"}])
     keeper = make_keeper(run, seal_command=None)
     for n in range(30):
         run.log()({"loss": 1.0 if n < 20 else math.nan}, env_step=n)
@@ -292,23 +304,21 @@ def test_rows_that_no_rule_has_seen_yet_are_not_sealed_at_the_end_and_are_judged
         return run.writer.id in run.state().get("complete", ())
 
     eventually(complete)
-    held.set()
+    HELD.set()
     eventually(lambda: keeper.step() is None)
     assert [row["rule"] for row in _book(run.folder)] == ["non_finite"]
     assert not Path(run.writer.folder).exists(), "and then all is sealed"
 
 
 def test_what_no_rule_has_seen_when_the_run_ends_is_reported_with_the_command_that_asks_them(
-    tmp_path: Path, monkeypatch: Any, tuned: Any
+    tmp_path: Path, tuned: Any
 ) -> None:
     tuned(rules_end_seconds=0.0)
-    held, make = threading.Event(), step._RuleBook.__init__
-    monkeypatch.setattr(step._RuleBook, "__init__", lambda *given: (held.wait(PATIENCE), make(*given))[1])
-    run = rollbook.init("p", "one", dir=tmp_path, sinks=[], keeper="inline")
+    run = rollbook.init("p", "one", dir=tmp_path, sinks=[], keeper="inline", rules=[spec(OpensLate)])
     run.log({"loss": 1.0}, env_step=3)
     with pytest.warns(RollbookWarning, match="ended before the health rules had seen its last rows.*rollbook check"):
         run.finish()
-    held.set()
+    HELD.set()
     assert run.bill()["remarks"] == {"unjudged": 1}
 
 
