@@ -85,7 +85,7 @@ class OpensSlowly(Watches):
     name = "opens_slowly"
 
     def open(self, run: Any) -> None:
-        HELD.wait(0.2)
+        HELD.wait(0.6)
 
 
 class RemembersSlowly(Watches):
