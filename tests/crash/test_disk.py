@@ -244,6 +244,39 @@ except RunError as err:
     assert "Choose another with dir=" in done.stdout
 
 
+@needs_mount
+def test_commands_read_a_run_on_a_disk_that_cannot_be_written_and_those_that_change_it_advise(tmp_path: Path) -> None:
+    """An archive, a snapshot, somebody else's folder: a run that was killed lies on it."""
+    program = """
+import io, os, subprocess, sys, rollbook
+from contextlib import redirect_stderr, redirect_stdout
+from rollbook.cli.app import app
+os.chdir(sys.argv[1])
+made = "import os, rollbook; run = rollbook.init('p', 'n', dir='.', sinks=[], keeper='inline'); "
+made += "run.log({'x': 1.0}, env_step=1); os.kill(os.getpid(), 9)"
+subprocess.run([sys.executable, "-c", made])
+subprocess.run(["mount", "-o", "remount,ro", sys.argv[1]], check=True)
+(run,) = os.listdir("p")
+for words in (["show"], ["verify"], ["check"], ["sql", "select x from metrics"], ["repair"], ["seal"], ["forward", "--to", "csv"]):
+    text = io.StringIO()
+    with redirect_stdout(text), redirect_stderr(text):
+        try:
+            app([words[0], f"p/{run}", *words[1:]], prog_name="rollbook")
+            code = 0
+        except SystemExit as end:
+            code = end.code
+    print(words[0], code, " ".join(text.getvalue().split()))
+assert rollbook.open(f"p/{run}").metrics(["x"]).num_rows == 1
+"""
+    done = on_a_small_disk(tmp_path, program, "16m")
+    assert done.returncode == 0, done.stderr
+    said = {line.split()[0]: line for line in done.stdout.splitlines()}
+    assert [said[name].split()[1] for name in ("show", "check", "sql")] == ["0", "0", "0"], done.stdout
+    for name in ("repair", "seal", "forward"):
+        assert "Read-only file system: " in said[name], said[name]
+        assert "copy its folder to another disk" in said[name], said[name]
+
+
 def test_an_init_for_which_the_disk_is_too_full_leaves_no_half_of_a_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

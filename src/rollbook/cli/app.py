@@ -116,7 +116,20 @@ class _Lazy(click.Group):
                 "pip install --upgrade rollbook"
             ) from None
         except OSError as err:
-            raise click.ClickException(str(err)) from None
+            raise click.ClickException(_of_the_system(err)) from None
+
+
+def _of_the_system(err: OSError) -> str:
+    """What the operating system refused, and what to do."""
+    import errno
+
+    advice = {
+        errno.EROFS: "Commands that only read work there. To change a run, copy its folder to another disk first",
+        errno.EACCES: "Ask its owner for the permission, or copy the folder to one of yours",
+        errno.EPERM: "Ask its owner for the permission, or copy the folder to one of yours",
+        errno.ENOSPC: "Nothing of the runs is lost by it. Make room, and give the command again",
+    }.get(err.errno or 0)
+    return f"{err.strerror}: {err.filename or 'no file is named'}. {advice}." if advice else str(err)
 
 
 @click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
