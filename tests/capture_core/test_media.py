@@ -362,11 +362,13 @@ def test_the_oldest_files_go_beyond_the_bounds_and_the_bill_says_so(media: Media
     stranger = recorder.folder / "media" / "mine.png"
     paths = [media.log_image(recorder, f"k{i}", RNG.integers(0, 256, (50, 50), np.uint8)) for i in range(6)]
     stranger.write_bytes(b"x" * 9000)
-    ledger = encode_spooled(recorder.folder, keep_files=4)
+    media.keep(files=4)
+    ledger = encode_spooled(recorder.folder)
     assert [os.path.exists(recorder.folder / path) for path in paths] == [False, False, True, True, True, True]
     assert (ledger["files"], ledger["evicted"], ledger["keep_files"]) == (4, 2, 4)
     size = (recorder.folder / paths[-1]).stat().st_size
-    ledger = encode_spooled(recorder.folder, keep_files=4, keep_bytes=int(size * 2.5))
+    media.keep(bytes=int(size * 2.5))
+    encode_spooled(recorder.folder)
     assert [os.path.exists(recorder.folder / path) for path in paths[2:]] == [False, False, True, True]
     assert stranger.exists()
     bill = media.bill()
