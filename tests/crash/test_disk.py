@@ -257,7 +257,8 @@ made += "run.log({'x': 1.0}, env_step=1); os.kill(os.getpid(), 9)"
 subprocess.run([sys.executable, "-c", made])
 subprocess.run(["mount", "-o", "remount,ro", sys.argv[1]], check=True)
 (run,) = os.listdir("p")
-for words in (["show"], ["verify"], ["check"], ["sql", "select x from metrics"], ["repair"], ["seal"], ["forward", "--to", "csv"]):
+reading = (["show"], ["verify"], ["check"], ["sql", "select x from metrics"])
+for words in (*reading, ["repair"], ["seal"], ["forward", "--to", "csv"]):
     text = io.StringIO()
     with redirect_stdout(text), redirect_stderr(text):
         try:

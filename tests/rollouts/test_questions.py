@@ -171,7 +171,9 @@ def test_every_question_about_a_run_without_rollouts_answers_that_it_has_none(tm
 
 def test_the_table_of_the_docs_names_every_question_once_with_its_command_and_place() -> None:
     table = re.findall(
-        r"^\|[^|]+\| `rollbook rollouts last(?:` or `…)? (\w+)[^|]*\| `([^|]+)` \| ([^|]+) \| \d+ \|$", DOCS.read_text(), re.M
+        r"^\|[^|]+\| `rollbook rollouts last(?:` or `…)? (\w+)[^|]*\| `([^|]+)` \| ([^|]+) \| \d+ \|$",
+        DOCS.read_text(),
+        re.M,
     )
     assert [question for question, _python, _place in table] == list(RolloutQueries.QUESTIONS)
     page = "".join(file.read_text("utf-8") for file in PAGE.glob("*.tsx"))
