@@ -204,9 +204,11 @@ def _lines(text: str, everything: bool, most: int, *, from_the_end: bool = False
 def _stages_in_words(took: Mapping[str, float], everything: bool) -> Iterator[str]:
     """The time of each stage and its share; without `everything` not the nested ones."""
     whole = sum(spent for name, spent in took.items() if "/" not in name)
+    of = " of what was measured"  # `rollbook watch` shows shares of all time, with the rest as "other"
     for name, spent in took.items() if whole else ():
         if everything or "/" not in name:
-            yield f"{clean(name)} {seconds(spent)} ({spent / whole:.0%})"
+            yield f"{clean(name)} {seconds(spent)} ({spent / whole:.0%}{of})"
+            of = ""
 
 
 def _checkpoints_in_words(book: Book, saved: Mapping[str, Any]) -> Iterator[str]:
