@@ -19,6 +19,7 @@ from rollbook.ground import manifest
 from rollbook.ground.files import is_folder, pasted, read_json, remove, write_json
 from rollbook.ground.foreign import tolerating
 from rollbook.ground.run_files import RunFile, journal_folder
+from rollbook.ground.texts import amount
 from rollbook.ground.tuning import TUNING
 from rollbook.keeper.cursors import as_cursor
 from rollbook.keeper.own_files import keeper_folder
@@ -168,9 +169,7 @@ class Rules:
             self._finished = True
             self.close()
             if self.skipped:
-                self._note_unseen(
-                    f"the health rules passed over {self.skipped:,} rows, more than they can read in time"
-                )
+                self._note_unseen(f"the health rules have not seen {amount(self.skipped, 'row')} of this run")
             return True
         self._ask(last=True)
         return False
