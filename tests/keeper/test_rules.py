@@ -254,6 +254,19 @@ def test_no_rule_holds_up_the_end_of_a_run_and_what_it_finds_later_is_kept(
     assert [row["message"] for row in _book(run.folder)] == ["too late"]
 
 
+def looks_fail(monkeypatch: Any, times: float) -> None:
+    """The first looks of the rules at rows fail."""
+    read, failed = JournalReader.columns, list[int]()
+
+    def columns(*arguments: Any, **options: Any) -> Any:
+        if len(failed) < times:
+            failed.append(1)
+            raise OSError("by design")
+        return read(*arguments, **options)
+
+    monkeypatch.setattr(JournalReader, "columns", columns)
+
+
 SLOW = {
     "the start of the rules": OpensSlowly,
     "a rule": Hangs,
@@ -267,15 +280,7 @@ def test_a_nan_is_reported_when_the_run_ends_whatever_else_is_slow_or_fails(
     tmp_path: Path, monkeypatch: Any, tuned: Any, slow: str
 ) -> None:
     tuned(rules_seconds=0.0, rules_end_seconds=PATIENCE, recall_end_seconds=0.0)
-    read, failed = JournalReader.columns, list[int]()
-
-    def fails_first(*arguments: Any, **options: Any) -> Any:
-        if slow == "a look that fails" and len(failed) < 2:
-            failed.append(1)
-            raise OSError("by design")
-        return read(*arguments, **options)
-
-    monkeypatch.setattr(JournalReader, "columns", fails_first)
+    looks_fail(monkeypatch, 2 if slow == "a look that fails" else 0)
     rules = [spec(SLOW[slow]), *rollbook.health.DEFAULT]
     options: dict[str, Any] = {"dir": tmp_path, "sinks": [], "keeper": "inline", "rules": rules}
     with rollbook.init("p", "one", **options) as run:
@@ -287,6 +292,28 @@ def test_a_nan_is_reported_when_the_run_ends_whatever_else_is_slow_or_fails(
             for n in range(16, 30):
                 run.log({"loss": 1.0 if n < 20 else math.nan}, env_step=n)
     assert [(row["rule"], row["env_step"]) for row in _book(run.folder)] == [("non_finite", 20)]
+
+
+@pytest.mark.parametrize("looks", [0, 5])
+def test_a_keeper_ends_although_no_look_of_the_rules_succeeds(
+    make_run: Any, make_keeper: Any, monkeypatch: Any, eventually: Any, looks: int
+) -> None:
+    """However often they have failed before the run ends."""
+    looks_fail(monkeypatch, math.inf)
+    run = make_run(rules=[{"name": "non_finite"}])
+    keeper = make_keeper(run, seal_command=None)
+    log = run.log()
+
+    def looked() -> bool:
+        log({"loss": 1.0})
+        keeper.step()
+        return keeper._rules.failures >= looks
+
+    eventually(looked)
+    run.writer.close()
+    eventually(lambda: keeper.step() is None)
+    assert "could not look at the last rows" in keeper._rules.unseen
+    assert not Path(run.writer.folder).exists(), "all is sealed"
 
 
 def test_rows_that_no_rule_has_seen_yet_are_not_sealed_at_the_end_and_are_judged_later(

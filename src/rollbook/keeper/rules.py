@@ -337,7 +337,7 @@ class _Looker(threading.Thread):
             self._owner._report("rules", f"the rules cannot look ({type(err).__name__}: {err}); tried again")
         if not self.abandoned:
             self._owner.worked(time.thread_time() - began)
-            self.has_looked_last = last and self._failures in (0, _MOST_FAILURES)
+            self.has_looked_last = last and not 0 < self._failures < _MOST_FAILURES
             if self.has_looked_last and self._failures:
                 self._owner._note_unseen("the health rules could not look at the last rows of the run")
             self.busy = False
