@@ -95,17 +95,18 @@ def _table(
 
     chosen = kind or (out.rpartition(".")[2] if out != "-" else "csv")
     book = find_book(run, root, lambda book: book.row_count(table) > 0, f"rows of {table}")
+    unplaced = 0
     if table == "metrics":
-        data = book.metrics(keys.split(",") if keys else None, x=x, attempts=attempts)
+        chosen_keys = keys.split(",") if keys else None
+        if x is not None:  # counted before, so that there is one table in memory at a time
+            unplaced = book.metrics(chosen_keys, attempts=attempts).num_rows
+        data = book.metrics(chosen_keys, x=x, attempts=attempts)
+        unplaced -= data.num_rows
     else:
         data = book.table(table, attempts=attempts)
     export_table(data, sys.stdout.buffer if out == "-" else out, chosen)
-    if table == "metrics" and x is not None:
-        unplaced = book.metrics(keys.split(",") if keys else None, attempts=attempts).num_rows - data.num_rows
-        if unplaced > 0:
-            remark(
-                f"left out: {amount(unplaced, 'row')} without a place on {x}, such as those before its first reading"
-            )
+    if unplaced > 0:
+        remark(f"left out: {amount(unplaced, 'row')} without a place on {x}, such as those before its first reading")
     for problem in book.files.damage.values():
         remark(f"left out: {problem}")
     remark(f"{amount(data.num_rows, 'row')} of {table} as {chosen}" + ("" if out == "-" else f" in {out}"))
