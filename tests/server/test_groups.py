@@ -254,13 +254,27 @@ def test_what_differs_for_every_run_names_it_and_is_no_setting(tmp_path: Path) -
     assert [setting["column"] for setting in answer["settings"]] == ["config.lr"]
 
 
-def test_the_notes_of_a_comparison_tell_runs_by_name_and_seed(tmp_path: Path) -> None:
+def test_the_notes_of_a_comparison_tell_runs_by_name_and_seed_and_by_id_where_two_are_called_the_same(
+    tmp_path: Path,
+) -> None:
     runs = []
-    for seed, key in enumerate(["test/return", "test/return", "update/loss"]):
-        with rollbook.init("p", "ppo", seed=seed, dir=tmp_path, sinks=[], keeper="import") as run:
+    good = [("ppo (lr=1, wd=2)", seed, "test/return") for seed in range(3)]
+    for name, seed, key in [*good, *[("dqn, new (2)", 1, "update/loss")] * 2]:
+        with rollbook.init("p", name, seed=seed, dir=tmp_path, sinks=[], keeper="import") as run:
             run.log({key: float(seed)}, env_step=1)
             runs.append(run.id)
-    groups = [{"name": "a", "runs": runs[:1]}, {"name": "b", "runs": runs[1:]}]
+    bad = runs[3:]
+    groups = [
+        {"name": name, "runs": runs}
+        for name, runs in zip("abc", ([runs[0]], [runs[1], bad[0]], [runs[2], *bad]), strict=True)
+    ]
     with client_of(tmp_path) as client:
-        notes = client.post("/api/compare", json={"groups": groups, "key": "test/return"}).json()["notes"]
-    assert "b: 1 run (ppo seed 2) without a finite value; not among the scores." in notes
+        answer = client.post("/api/compare", json={"groups": groups, "key": "test/return"}).json()
+        alone = client.post("/api/compare", json={"groups": groups[:2], "key": "test/return"}).json()
+    lacking = " without a finite value; not among the scores."
+    first, second = (f"dqn, new (2) seed 1 ({run})" for run in bad)
+    assert f"b: 1 run ({first}){lacking}" in answer["notes"]
+    assert f"c: 2 runs ({first}, {second}){lacking}" in answer["notes"]
+    assert f"b: 1 run (dqn, new (2) seed 1){lacking}" in alone["notes"]
+    assert [each["run"] for each in answer["groups"][2]["missing"]] == bad
+    assert [each["run"] for each in answer["groups"][2]["seeds"]] == [runs[2], *bad]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -262,17 +262,15 @@ _GROUP = "\0group"
 _MOST_PLANS, _MOST_LOOKS = 20, 200
 
 
-def _readable(note: str, rows: dict[str, RunRow]) -> str:
-    """A note with the names and seeds of runs in place of their ids."""
-
-    def called(run: str) -> str:
-        about = rows[run].about if run in rows else {"name": run}
-        name = str(about.get("name") or run)
-        return name if about.get("seed") is None else f"{name} seed {about['seed']}"
-
-    return re.sub(
-        r"(?<=\d run \()[^()]+|(?<=\d runs \()[^()]+", lambda runs: ", ".join(map(called, runs[0].split(", "))), note
-    )
+def _names(rows: Sequence[RunRow]) -> dict[str, str]:
+    """Run -> what it is called: its name and seed, and its id where another run is called the same."""
+    called: dict[str, str] = {}
+    for row in rows:
+        name = str(row.about.get("name") or row.key)
+        seed = row.about.get("seed")
+        called[row.key] = name if seed is None else f"{name} seed {seed}"
+    often = Counter(called.values())
+    return {run: name if often[name] == 1 else f"{name} ({run})" for run, name in called.items()}
 
 
 def compared(context: ServerContext, ask: CompareAsk) -> CompareAnswer:
@@ -286,8 +284,8 @@ def compared(context: ServerContext, ask: CompareAsk) -> CompareAnswer:
     lines, axis, spoilt = finite_lines(context, groups, ask.key, ask.x)
     at, at_why = place_of_scores(groups, lines, ask.at)
     entries: list[compare.Entry] = []
-    names: dict[str, RunRow] = {}
     every = [row for rows in groups.values() for row in rows]
+    names = _names(every)
     abouts = [{**row.about, "path": row.folder} for row in every]
     units = dict(zip((row.key for row in every), units_of(abouts), strict=True))
     label_of = {row.key: name for name, rows in groups.items() for row in rows}
@@ -295,11 +293,10 @@ def compared(context: ServerContext, ask: CompareAsk) -> CompareAnswer:
     for name, rows in groups.items():
         for row in sorted(rows, key=lambda row: row.about.get("created") or 0.0):
             seed = row.about.get("seed")
-            names[row.key] = row
             entries.append(
                 compare.Entry(
                     group=name,
-                    name=row.key,
+                    name=names[row.key],
                     seed=seed if isinstance(seed, int) else None,
                     task="",
                     score=score_up_to(lines.get(row.key), at, score),
@@ -313,7 +310,8 @@ def compared(context: ServerContext, ask: CompareAsk) -> CompareAnswer:
         entries, metric=ask.key, by="group", how=ask.score, statistic=ask.statistic, floor=ask.floor,
         notes=mixed(labelled, _GROUP, None),
     )  # fmt: skip
-    made = [_group(group, groups[group.label], entries, names, ask) for group in comparison.groups]
+    run_of = {name: run for run, name in names.items()}
+    made = [_group(group, groups[group.label], entries, run_of, ask) for group in comparison.groups]
     pairs = [_pair(pair) for pair in comparison.pairs]
     return CompareAnswer(
         key=ask.key,
@@ -324,7 +322,7 @@ def compared(context: ServerContext, ask: CompareAsk) -> CompareAnswer:
         statistic=comparison.statistic,
         level=0.95,
         sentence=plain(" ".join(pair.sentence for pair in pairs) if pairs else made[0].sentence),
-        notes=[plain(_readable(note, names)) for note in comparison.notes],
+        notes=[plain(note) for note in comparison.notes],
         groups=made,
         pairs=pairs,
         profile=Profile(
@@ -343,7 +341,7 @@ def compared(context: ServerContext, ask: CompareAsk) -> CompareAnswer:
 
 
 def _group(
-    group: compare.Group, rows: list[RunRow], entries: list[compare.Entry], names: dict[str, RunRow], ask: CompareAsk
+    group: compare.Group, rows: list[RunRow], entries: list[compare.Entry], run_of: dict[str, str], ask: CompareAsk
 ) -> CompareGroup:
     interval, key = group.interval, ask.key
     worth = {name: ask.floor for name in group.crashed if ask.floor is not None}
@@ -355,7 +353,7 @@ def _group(
         name=plain(group.label),
         runs=[row.key for row in rows],
         n=len(group.seeds_R),
-        missing=[LeftOut(run=name, why=reason) for name, reason in why.items() if name not in group.names],
+        missing=[LeftOut(run=run_of[name], why=reason) for name, reason in why.items() if name not in group.names],
         centre=_there(interval.estimate) if interval is not None else None,
         low=_there(interval.low) if interval is not None else None,
         high=_there(interval.high) if interval is not None else None,
@@ -363,7 +361,12 @@ def _group(
         claim=float(interval.claim) if interval is not None and interval.claim is not None else None,
         sentence=plain(interval.sentence(key)) if interval is not None else f"{key}: no finished run has a value.",
         seeds=[
-            SeedValue(run=e.name, seed=e.seed, value=_there(worth.get(e.name, e.score)), counted=e.name in group.names)
+            SeedValue(
+                run=run_of[e.name],
+                seed=e.seed,
+                value=_there(worth.get(e.name, e.score)),
+                counted=e.name in group.names,
+            )
             for e in mine
         ],
     )
