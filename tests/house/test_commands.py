@@ -183,6 +183,7 @@ def test_sql_lists_the_tables_that_it_can_be_asked_about(rb: Any) -> None:
 def test_what_a_sink_raises_while_rows_are_forwarded_is_an_error_line(rb: Any) -> None:
     done = rb("forward", "last", "--to", "memory", "-O", 'filters=[["gate", {"when": "builtins:len"}]]')
     assert (done.exit_code, done.stderr.startswith("Error: memory did not take the rows: TypeError: ")) == (1, True)
+    assert "the same command sends all rows" in done.stderr
 
 
 def test_verify_says_with_its_status_whether_something_is_wrong(rb: Any, runs: Path, tmp_path: Path) -> None:

@@ -36,7 +36,10 @@ def forward(run: str, root: str, sink: str, options: tuple[str, ...], as_json: b
     except (RollbookError, OSError, ImportError):
         raise
     except Exception as err:  # a service's own, such as wandb's without a login
-        raise click.ClickException(f"{sink} did not take the rows: {type(err).__name__}: {err}") from None
+        raise click.ClickException(
+            f"{sink} did not take the rows: {type(err).__name__}: {err}\n"
+            f"The run is unchanged. When {sink} works (login, network, options), the same command sends all rows."
+        ) from None
     remark(f"{amount(rows, 'row')} to {sink}")
     if as_json:
         print_json({"sink": sink, "rows": rows})
