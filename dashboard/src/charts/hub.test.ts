@@ -13,7 +13,13 @@ const NONE: [number, number][] = [
 
 function hubOf(span: View, at: View | null): Hub {
   const hub = new Hub();
-  hub.add({ span: () => span, visible: () => true, show: (view) => expect(isRange(view)).toBe(true), point: () => {} });
+  hub.add({
+    drawn: null,
+    span: () => span,
+    visible: () => true,
+    show: (view) => expect(isRange(view)).toBe(true),
+    point: () => {},
+  });
   hub.jump(at);
   return hub;
 }
@@ -73,4 +79,34 @@ test.each([0, 5, 1e-300, 1e17])("charts with one point, at x = %d, show it in wh
   for (const factor of [0, 0.5]) hub.zoom(factor, 0.2, null);
   vi.runAllTimers();
   expect(hub.view.value).toBe(null);
+});
+
+test("whichever chart gets its data first, in the end all show the same range; a zoom stays", () => {
+  const hub = new Hub();
+  const charts = [null, { x0: 10, x1: 40 }, { x0: 0, x1: 40 }, { x0: 0, x1: 41 }].map((span) => {
+    const chart = { drawn: null as View | null, own: span as View | null };
+    hub.add({
+      get drawn() {
+        return chart.drawn;
+      },
+      span: () => chart.own,
+      visible: () => true,
+      show: (view) => {
+        chart.drawn = view;
+      },
+      point: () => {},
+    });
+    return chart;
+  });
+  const [late, ...others] = charts as [(typeof charts)[0], ...typeof charts];
+  for (const chart of others) chart.drawn = chart.own;
+  hub.grown();
+  vi.runAllTimers();
+  expect(others.map((chart) => chart.drawn)).toEqual(others.map(() => ({ x0: 0, x1: 41 })));
+  expect(late.drawn).toBe(null);
+  hub.jump({ x0: 5, x1: 9 });
+  late.own = { x0: -3, x1: 50 };
+  hub.grown();
+  vi.runAllTimers();
+  expect(others.map((chart) => chart.drawn)).toEqual(others.map(() => ({ x0: 5, x1: 9 })));
 });

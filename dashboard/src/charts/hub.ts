@@ -21,6 +21,8 @@ export interface Follower {
   /** The whole range of its data. */
   span(): View | null;
   visible(): boolean;
+  /** What it shows exactly; null: nothing yet. */
+  readonly drawn: View | null;
 }
 
 const REST = 110;
@@ -45,7 +47,10 @@ export class Hub {
 
   add(follower: Follower): () => void {
     this.followers.add(follower);
-    return () => this.followers.delete(follower);
+    return () => {
+      this.followers.delete(follower);
+      this.grown();
+    };
   }
 
   /** What is shown in this frame. */
@@ -130,6 +135,17 @@ export class Hub {
     if (this.now === null) this.settle();
   }
 
+  /** One chart has other data: where the whole range is shown and became another one, the others follow. */
+  grown(): void {
+    if (this.now !== null || this.view.peek() !== null) return;
+    clearTimeout(this.rest);
+    this.rest = setTimeout(() => {
+      const whole = this.whole();
+      for (const one of this.followers)
+        if (whole && one.drawn && one.visible() && !same(one.drawn, whole)) one.show(whole, true);
+    }, REST);
+  }
+
   private step(): void {
     this.frame = 0;
     if (this.pointed) {
@@ -156,11 +172,13 @@ export class Hub {
     const isWhole = !view || (whole !== null && view.x0 <= whole.x0 && view.x1 >= whole.x1);
     const next = isWhole ? null : view;
     const old = this.view.peek();
-    if (next?.x0 !== old?.x0 || next?.x1 !== old?.x1) this.view.value = next;
+    if (!same(next, old)) this.view.value = next;
     const shown = next ?? whole;
     if (shown) for (const follower of this.followers) if (follower.visible()) follower.show(shown, true);
   }
 }
+
+export const same = (a: View | null, b: View | null): boolean => a?.x0 === b?.x0 && a?.x1 === b?.x1;
 
 /** A window moved by a share of its width (on a log axis: of its ratio) within the whole, and no narrower for that. */
 export function shifted(view: View, share: number, whole: View, log: boolean): View {

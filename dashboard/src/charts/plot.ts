@@ -5,7 +5,7 @@ import { endOf, valueAt } from "../data/lines.ts";
 import { copyOf, fit } from "./canvas.ts";
 import { drawAxes, drawGrid, drawLines, drawPin, drawXTexts } from "./draw.ts";
 import { hold, type Held, type PlotEvents } from "./gestures.ts";
-import type { Hub, View } from "./hub.ts";
+import { same, type Hub, type View } from "./hub.ts";
 import {
   isNamed,
   project,
@@ -59,7 +59,7 @@ export class Plot implements Held {
     ends: 0,
     pin: null,
   };
-  private drawn: View | null = null;
+  drawn: View | null = null;
   private size = { width: 0, height: 0 };
   private box: Box = { left: 36, top: 8, right: 0, bottom: 0 };
   /** Near the screen: worth drawing. In sight: worth moving with every frame of a hand. */
@@ -110,9 +110,11 @@ export class Plot implements Held {
   }
 
   set(data: PlotData, look: Palette): void {
+    const grown = !same(data.span, this.data.span);
     this.data = data;
     this.look = look;
     this.redraw();
+    if (grown) this.hub.grown();
   }
 
   span(): View | null {
@@ -200,7 +202,7 @@ export class Plot implements Held {
   private see(now: boolean): void {
     this.onScreen = now;
     this.root.classList.toggle("away", !now); // every canvas on the page costs in every frame, seen or not
-    if (now && this.stale) this.redraw();
+    if (now && (this.stale || (this.drawn && !same(this.drawn, this.hub.current())))) this.redraw();
   }
 
   private resize(): void {
