@@ -30,7 +30,7 @@ import rollbook
 from rollbook.server.serving import listen
 from rollbook.server.settings import Settings
 
-WIDE, PHONE = (1200, 750), (390, 844)
+SCREENS = {"light": ("light", (1200, 750)), "dark": ("dark", (1200, 750)), "phone": ("light", (390, 844))}
 BYTES = 110_000
 
 
@@ -54,7 +54,7 @@ class View(NamedTuple):
 
 
 VIEWS = {
-    "runs": View("sweep", "runs?g=config.learning_rate", "runs?g=config.learning_rate"),
+    "runs": View("sweep", "runs", "runs"),
     "cause": View("seeds", *["runs?cause={run},env_step,6000,train/return"] * 2, "name = 'ppo'"),
     "crash": View("seeds", *["runs?cause={run},env_step,8960,train/return"] * 2, "status = 'crashed'"),
     "compare": View("seeds", "compare", "compare"),
@@ -77,7 +77,7 @@ def main() -> None:
     parser.add_argument("studies", type=Path, help="a folder of folders of runs")
     parser.add_argument("names", nargs="*", help=f"some of {', '.join(VIEWS)}")
     parser.add_argument("--before", type=Path, help="an older checkout, its page built")
-    parser.add_argument("--all", type=Path, help="a folder: every study on every page, wide and phone, light and dark")
+    parser.add_argument("--all", type=Path, help="a folder: every study on every page")
     given = parser.parse_intermixed_args()
     chromium = chromium_here()
     if chromium is None:
@@ -91,28 +91,23 @@ def main() -> None:
                 continue
             study = given.studies / view.study
             with listen(Settings(roots=(str(study),), port=0)) as server:
-                now = [
-                    shot(browser, server.address, study, view, theme, size)
-                    for theme, size in (("light", WIDE), ("dark", WIDE), ("light", PHONE))
-                ]
+                now = [shot(browser, server.address, study, view, *screen) for screen in SCREENS.values()]
             then = None
             if given.before is not None and view.before:
                 with older(given.before, study) as address:
-                    then = shot(browser, address, study, view._replace(hash=view.before), "light", WIDE)
+                    then = shot(browser, address, study, view._replace(hash=view.before), *SCREENS["light"])
             save(sheet(*now, then), IMAGES / "pages" / f"{name}.webp")
         browser.close()
 
 
 def every(browser: Browser, studies: Path, name: str, view: View, out: Path) -> None:
-    """OUT/STUDY-NAME-THEME-SIZE.png of every study; of another study than the view's, the newest run."""
+    """OUT/STUDY-NAME-SCREEN.png of every study; of another study than the view's, the newest run."""
     out.mkdir(parents=True, exist_ok=True)
     for study in sorted(path for path in studies.iterdir() if path.is_dir()):
         own = view if study.name == view.study else view._replace(fits="")
         with listen(Settings(roots=(str(study),), port=0)) as server:
-            for theme in ("light", "dark"):
-                for word, size in (("wide", WIDE), ("phone", PHONE)):
-                    picture = shot(browser, server.address, study, own, theme, size)
-                    picture.save(out / f"{study.name}-{name}-{theme}-{word}.png")
+            for word, (theme, size) in SCREENS.items():
+                shot(browser, server.address, study, own, theme, size).save(out / f"{study.name}-{name}-{word}.png")
 
 
 def shot(browser: Browser, address: str, study: Path, view: View, theme: str, size: tuple[int, int]) -> Image.Image:
