@@ -2,7 +2,7 @@ import { chosenEpisodes } from "./episodes.ts";
 import { expect, test } from "vitest";
 import type { PromptRow } from "../api/names.ts";
 import { askedLast, callsOf, chosenPrompts, chosenRollouts, conditionOf, fatesOf } from "./rollouts.ts";
-import { parted, placesIn, stretchWords, stripWords, together, told, turnsApart } from "./rollouts.ts";
+import { colorOf, parted, placesIn, stretchWords, stripWords, together, told, turnsApart } from "./rollouts.ts";
 
 const rows = [
   { id: "a", cells: { item: "four", prompt: "2 + 2?", group: "g", task_id: "t", reward: 1 } },
@@ -76,13 +76,20 @@ test("a copy finds the rollouts of a fate and of a part of training, and counts 
     { id: "c", cells: { used: false, reason: null, gradient_step: 3 } },
     { id: "d", cells: { used: null, reason: null, gradient_step: null } },
     { id: "e", cells: { used: true, reason: null, gradient_step: 3 } },
+    { id: "f", cells: { used: null, reason: null, mode: "eval" } },
   ];
-  expect(fatesOf(all)).toEqual({ used: 2, "it's odd": 1, dropped: 1, "no fate yet": 1 });
+  expect(fatesOf(all)).toEqual({ used: 2, "it's odd": 1, dropped: 1, evaluation: 1, "no fate yet": 1 });
   for (const [fate, n] of Object.entries(fatesOf(all)))
     expect(chosenRollouts(all, { where: conditionOf(fate) }).length).toBe(n);
   const within = { by: "gradient_step", low: 2, high: 3 } as const;
   expect(chosenRollouts(all, { where: together(within, "") }).map(({ id }) => id)).toEqual(["b", "c", "e"]);
   expect(chosenRollouts(all, { where: together(within, conditionOf("used")) }).map(({ id }) => id)).toEqual(["e"]);
+});
+
+test("a fate has one colour, and reasons of one's own differ from each other", () => {
+  const own = ["no difference in the group", "bad format", "too easy"];
+  expect(new Set(own.map(colorOf)).size).toBe(own.length);
+  expect([...own, "used", "stale"].map(colorOf)).toEqual([...own, "used", "stale"].map(colorOf));
 });
 
 test("a part of training stands in the condition beside whatever else is asked", () => {

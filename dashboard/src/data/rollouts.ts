@@ -50,13 +50,35 @@ export function fatesOf(rows: readonly RolloutRow[]): { [fate: string]: number }
 
 /** What became of a rollout, in the word of the data. */
 export function fateIn(cells: { [name: string]: Cell }): string {
-  if (cells["used"] === null || cells["used"] === undefined) return "no fate yet";
+  if (cells["used"] === null || cells["used"] === undefined)
+    return cells["mode"] === "eval" ? "evaluation" : "no fate yet";
   const reason = cells["reason"];
   return typeof reason === "string" ? reason : cells["used"] === true ? "used" : "dropped";
 }
 
 /** The same, to be shown. */
 export const fateOf = (cells: { [name: string]: Cell }): string => shown(fateIn(cells));
+
+/** The colours of fates, the same wherever they are named. */
+const FATE_COLORS = new Map(
+  Object.entries({
+    ...{ used: 1, zero_std: 6, stale: 7, overlong: 2, error: 8, surplus: 9, cancelled: 3, unscorable: 4 },
+    ...{ evaluation: 5, "no fate yet": 10, dropped: 10 },
+  }),
+);
+const OTHERS = [5, 9, 3, 4, 6, 2, 7, 8];
+
+/** The series whose colour a fate has; reasons of one's own get one by their name, apart from those seen before. */
+export function colorOf(fate: string): number {
+  const known = FATE_COLORS.get(fate);
+  if (known !== undefined) return known;
+  const own = [...FATE_COLORS.keys()].slice(11).map((name) => FATE_COLORS.get(name));
+  const start = [...fate].reduce((sum, sign) => (sum * 31 + (sign.codePointAt(0) ?? 0)) % 9973, 7) % OTHERS.length;
+  const turned = [...OTHERS.slice(start), ...OTHERS.slice(0, start)];
+  const color = turned.find((one) => !own.includes(one)) ?? (turned[0] as number);
+  FATE_COLORS.set(fate, color);
+  return color;
+}
 
 /** A stretch of training, both ends with it. */
 export interface Stretch {
@@ -126,7 +148,8 @@ export function told({ layers }: Pick<Fates, "layers">, from: number, to: number
 /** The condition that rollouts of a fate fulfil. */
 export function conditionOf(fate: string): string {
   if (fate === "used") return "used and reason is null";
-  if (fate === "no fate yet") return "used is null";
+  if (fate === "no fate yet") return "used is null and mode is distinct from 'eval'";
+  if (fate === "evaluation") return "reason = 'evaluation' or used is null and mode = 'eval'";
   return fate === "dropped" ? "not used and reason is null" : `reason = '${fate.replaceAll("'", "''")}'`;
 }
 
@@ -160,6 +183,13 @@ export function callsOf(json: string): string {
   } catch {
     return json;
   }
+}
+
+/** The line that stands for a text: of tests their result, which is last; of all else the first. */
+export function headOf(text: string): string {
+  const lines = text.split("\n").filter((line) => line.trim() !== "");
+  const last = lines[lines.length - 1] ?? "";
+  return /\b\d+ (failed|passed|errors?)\b/i.test(last) ? last : (lines[0] ?? "");
 }
 
 export function solvedOf({ solved, rollouts }: PromptRow): "never" | "sometimes" | "always" {

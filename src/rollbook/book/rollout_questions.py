@@ -28,8 +28,8 @@ ROLLOUT_QUESTIONS: dict[str, str] = {
 }
 """Question -> what it asks."""
 
-FATE = """case when used is null then 'no fate yet' when not used then coalesce(reason, 'dropped')
-  when reason is not null then reason else 'used' end"""
+FATE = """case when used is null and mode = 'eval' then 'evaluation' when used is null then 'no fate yet'
+  when not used then coalesce(reason, 'dropped') when reason is not null then reason else 'used' end"""
 """What became of a rollout, in a word."""
 
 _MOST_UNUSUAL = (20, 200)

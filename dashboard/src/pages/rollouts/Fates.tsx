@@ -3,7 +3,7 @@
 import type { Cell, Fates as Found, Num } from "../../api/names.ts";
 import { StackedArea } from "../../charts/StackedArea.tsx";
 import { shown } from "../../data/diff.ts";
-import { conditionOf } from "../../data/rollouts.ts";
+import { colorOf, conditionOf } from "../../data/rollouts.ts";
 import { amount, count, percent, seconds, value } from "../../data/numbers.ts";
 import { MiniTable } from "../../parts/MiniTable.tsx";
 import { Answered, Waiting } from "../../parts/Say.tsx";
@@ -11,9 +11,9 @@ import { addressOf } from "../../state/address.ts";
 import { useAnswer } from "../../state/answer.ts";
 import { source } from "../../state/here.ts";
 import { useNews } from "../../state/run.ts";
+import { FateDot } from "./marks.tsx";
 import { Clipped } from "./Clipped.tsx";
 
-export const COLORS = [1, 2, 5, 8, 7, 6, 4, 9, 3, 10];
 const WORDS: { [name: string]: string } = {
   zero_std: "easier and harder prompts, or more samples a group",
   stale: "fewer rollouts in flight, or a larger limit of staleness",
@@ -62,9 +62,9 @@ function All({ run, found, more }: { run: string; found: Found; more: boolean })
         <StackedArea
           label={`Fates of ${amount(found.total, "rollout")} over training, as shares`}
           x={found.places.map(Number)}
-          layers={found.layers.map((layer, i) => ({
+          layers={found.layers.map((layer) => ({
             name: shown(layer.reason),
-            color: COLORS[i % COLORS.length] ?? 10,
+            color: colorOf(layer.reason),
             y: layer.n,
           }))}
           share
@@ -84,7 +84,7 @@ function All({ run, found, more }: { run: string; found: Found; more: boolean })
             if (column === "reason")
               return (
                 <span>
-                  <i class={`dot s${COLORS[found.layers.indexOf(layer) % COLORS.length]}`} />{" "}
+                  <FateDot fate={layer.reason} />{" "}
                   <a href={addressOf("rollouts", { run, tab: "", where: conditionOf(layer.reason) })}>
                     {shown(layer.reason)}
                   </a>

@@ -3,10 +3,10 @@
 import type { OneRollout as Found, RolloutRow } from "../../api/names.ts";
 import { shown } from "../../data/diff.ts";
 import { amount, value } from "../../data/numbers.ts";
-import { fateOf } from "../../data/rollouts.ts";
 import { MiniTable } from "../../parts/MiniTable.tsx";
-import { say } from "../../state/address.ts";
 import { cellText } from "../samples/cells.ts";
+import { Advantage, FateMark, StatusMark } from "./marks.tsx";
+import { openRollout } from "./opened.ts";
 import { TurnsDiff } from "./TurnsDiff.tsx";
 
 const COLUMNS = [
@@ -36,6 +36,7 @@ export function Group({
 }) {
   const { id } = own;
   const sorted = [...rows].sort((a, b) => (a.id < b.id ? -1 : 1));
+  const most = Math.max(...sorted.map(({ cells }) => Math.abs(Number(cells["advantage"] ?? 0))));
   const place = (of: string): number => sorted.findIndex((row) => row.id === of) + 1;
   return (
     <section class="card">
@@ -51,7 +52,9 @@ export function Group({
         cell={(row, column) => {
           const cell = row.cells[column];
           if (column === "place") return place(row.id);
-          if (column === "fate") return fateOf(row.cells);
+          if (column === "fate") return <FateMark cells={row.cells} />;
+          if (column === "status") return <StatusMark status={cellText(cell)} />;
+          if (column === "advantage") return <Advantage of={cell} most={most} />;
           if (column === "diff")
             return row.id === id ? (
               <span class="soft">this</span>
@@ -62,7 +65,7 @@ export function Group({
             );
           if (column === "item")
             return (
-              <button class="link full" type="button" onClick={() => say({ row: row.id })}>
+              <button class="link oneline" type="button" onClick={() => openRollout(row.id)}>
                 {shown(cellText(cell ?? row.cells["error"]))}
               </button>
             );

@@ -13,6 +13,8 @@ import { say, word } from "../../state/address.ts";
 import { source } from "../../state/here.ts";
 import { useNews } from "../../state/run.ts";
 import { cellText } from "../samples/cells.ts";
+import { Advantage, FateDot, FateMark, StatusMark } from "./marks.tsx";
+import { openRollout } from "./opened.ts";
 import { PromptCell } from "./SharedPrompts.tsx";
 
 const search = word("q");
@@ -24,10 +26,10 @@ const near = word("of");
 const HEADS: [id: string, head: string, width: string, number: boolean, wide: boolean][] = [
   ["prompt", "prompt", "minmax(90px, 1.2fr)", false, true],
   ["item", "last answer", "minmax(120px, 2fr)", false, false],
-  ["status", "status", "78px", false, true],
+  ["status", "status", "94px", false, true],
   ["reward", "reward", "58px", true, false],
   ["fate", "fate", "minmax(72px, 1fr)", false, false],
-  ["advantage", "advantage", "78px", true, true],
+  ["advantage", "advantage", "112px", true, true],
   ["turns", "turns", "48px", true, true],
   ["sampled_tokens", "tokens", "64px", true, true],
   ["gradient_step", "update", "58px", true, true],
@@ -47,7 +49,7 @@ export function List({ run, row, first }: { run: string; row: string; first: Sig
     },
     news,
     ask: (query, signal) => source.rollouts(run, query, signal),
-    open: ({ id: name }: RolloutRow) => say({ row: name }, row === ""),
+    open: ({ id: name }: RolloutRow) => openRollout(name, row === ""),
   });
   const { answer, rows } = asked;
   first.value = rows.row(0)?.id ?? "";
@@ -80,11 +82,9 @@ export function List({ run, row, first }: { run: string; row: string; first: Sig
             if (name === "item" && cells["status"] === "failed")
               return <span class="bad">failed: {shown(cellText(cells["error"] ?? cell))}</span>;
             if (name === "sampled_tokens" && typeof cell === "number") return <Tokens of={cells} sampled={cell} />;
-            if (name === "status")
-              return (
-                <span class={cell === "failed" || cell === "aborted" ? "bad" : "soft"}>{shown(cellText(cell))}</span>
-              );
-            if (name === "fate") return <span class={cells["used"] === true ? "" : "soft"}>{fateOf(cells)}</span>;
+            if (name === "status") return <StatusMark status={cellText(cell)} />;
+            if (name === "fate") return <FateMark cells={cells} />;
+            if (name === "advantage") return <Advantage of={cell} most={2} />;
             if (name === "item") return shown(cellText(cell ?? cells["error"]));
             return number && typeof cell === "number" && !Number.isInteger(cell) ? value(cell) : cellText(cell);
           },
@@ -179,7 +179,7 @@ function FateButtons({ fates }: { fates: { [fate: string]: number } }) {
               aria-pressed={now === own}
               onClick={() => ask(now === own ? "" : own)}
             >
-              {shown(fate)} <b>{count(n)}</b>
+              <FateDot fate={fate} /> {shown(fate)} <b>{count(n)}</b>
             </button>
           );
         })}

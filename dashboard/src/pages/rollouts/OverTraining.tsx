@@ -4,13 +4,12 @@ import { useState } from "preact/hooks";
 import type { Fates as Found, Num } from "../../api/names.ts";
 import { shown } from "../../data/diff.ts";
 import { amount, count, percent, value } from "../../data/numbers.ts";
-import { parted, placesIn, together, told, type Stretch } from "../../data/rollouts.ts";
+import { colorOf, parted, placesIn, together, told, type Stretch } from "../../data/rollouts.ts";
 import { say, word } from "../../state/address.ts";
 import { useAnswer } from "../../state/answer.ts";
 import { useHands } from "../../state/hands.ts";
 import { source } from "../../state/here.ts";
 import { useNews } from "../../state/run.ts";
-import { COLORS } from "./Fates.tsx";
 
 const where = word("where");
 const [WIDE, HIGH] = [200, 64];
@@ -108,7 +107,7 @@ function Pictures({ found }: { found: Found }) {
         </Picture>
         <Picture title="fates" reads="" {...{ from, to, chosen, last, brush }}>
           {areasOf(found).map((d, i) => (
-            <path key={i} class={`area s${COLORS[i % COLORS.length]}`} d={d} />
+            <path key={i} class={`area s${colorOf(found.layers[i]?.reason ?? "")}`} d={d} />
           ))}
         </Picture>
         {line("staleness", "policy/staleness_mean")}

@@ -18,7 +18,7 @@ import { useNews } from "../../state/run.ts";
 import { cellText } from "../samples/cells.ts";
 import { PassRate } from "./PassRate.tsx";
 import { PromptCell } from "./SharedPrompts.tsx";
-import { Task } from "./OneRollout.tsx";
+import { Task } from "./Task.tsx";
 import { SolvedStrip } from "./SolvedStrip.tsx";
 
 const only = word("only");

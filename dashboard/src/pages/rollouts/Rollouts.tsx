@@ -6,10 +6,12 @@ import { CopyLink } from "../../parts/CopyLink.tsx";
 import { RunPicker } from "../../parts/RunPicker.tsx";
 import { Empty, Failure } from "../../parts/Say.tsx";
 import { addressOf, say, word } from "../../state/address.ts";
+import { useHands } from "../../state/hands.ts";
 import { useRun } from "../../state/run.ts";
 import { Fates } from "./Fates.tsx";
 import { List } from "./List.tsx";
 import { OneRollout } from "./OneRollout.tsx";
+import { wideWord } from "./opened.ts";
 import { OverTraining } from "./OverTraining.tsx";
 import { OnePrompt, Prompts } from "./Prompts.tsx";
 import { SharedPrompts } from "./SharedPrompts.tsx";
@@ -22,6 +24,15 @@ const first = signal("");
 
 export function Rollouts() {
   const { run, detail, none } = useRun("rollouts");
+  useHands(() => [
+    {
+      keys: ["Escape"],
+      shown: "Esc",
+      what: "back to the list",
+      act: () => say({ open: "" }),
+      when: () => wideWord.value !== "",
+    },
+  ]);
   const has = (detail.value?.tables["rollouts"] ?? 0) > 0;
   return (
     <>
@@ -55,7 +66,14 @@ export function Rollouts() {
         </main>
       )}
       {run !== null && detail.value && (
-        <main id="main" class={!has ? "" : ({ "": "split over", tasks: "split prompts" }[tab.value] ?? "")}>
+        <main
+          id="main"
+          class={
+            !has
+              ? ""
+              : ({ "": `split over${wideWord.value === "" ? "" : " whole"}`, tasks: "split prompts" }[tab.value] ?? "")
+          }
+        >
           {!has ? (
             <Empty title="This run has no rollouts" code="with run.rollouts.begin(task=prompt) as rollout: …">
               {(detail.value.tables["samples"] ?? 0) > 0 && (
