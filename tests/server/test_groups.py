@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 from typing import Any
@@ -97,6 +98,21 @@ def test_bands_that_take_long_come_first_from_few_draws(recorded: Path, runs: li
         assert kept[1]["low"].tobytes() == then[1]["low"].tobytes()
         (alone,) = curves(client, **{**ask, "points": 32})
         assert "preliminary" not in alone[0]
+
+
+def test_two_remarks_about_a_curve_are_two_sentences(tmp_path: Path) -> None:
+    ids = [record(tmp_path, "ppo", seed, 1e-3, rows=rows) for seed, rows in enumerate((20, 40))]
+    with (
+        contextlib.suppress(ZeroDivisionError),
+        rollbook.init("cartpole", "ppo", seed=2, dir=tmp_path, sinks=[], keeper="import") as run,
+    ):
+        run.log_many({"train/return": [1.0, 2.0]}, env_step=[0, 30])
+        raise ZeroDivisionError
+    ids.append(run.id)
+    with client_of(tmp_path) as client:
+        ((entry, _),) = curves(client, groups=[{"name": "ppo", "runs": ids}], keys=["train/return"], points=9)
+    assert ". n changes along the curve: from 1 to 3 of 3 runs." in entry["sentence"]
+    assert ".." not in entry["sentence"]
 
 
 def test_the_first_curve_of_very_many_runs_is_of_some_and_says_so(

@@ -403,7 +403,7 @@ def _drawn(
         yield Drawn(
             _without_rows(curves),
             {group.label: group.vertices_P for group in curves.groups},
-            {group.label: ". ".join([group.band.legend(), *group.aligned.sentences()]) for group in curves.groups},
+            {one.label: _sentences(one.band.legend(), one.aligned.sentences()) for one in curves.groups},
             missing,
             axis,
             version,
@@ -471,3 +471,8 @@ ENDPOINTS = [
         entries=CurveEntry,
     ),
 ]
+
+
+def _sentences(legend: str, remarks: list[str]) -> str:
+    """The legend, which has no full stop, and what is remarked, which has."""
+    return ". ".join(filter(None, [legend, " ".join(remarks)]))
