@@ -60,11 +60,11 @@ VIEWS = {
     "compare": View("seeds", "compare", "compare"),
     "sweep": View("sweep", "sweep"),
     "episodes": View("seeds", *["episodes?run={run}"] * 2, "name = 'ppo'"),
-    "samples": View("rollouts", *["samples?run={run}"] * 2, "project = 'writer'"),
-    "rollouts": View("rollouts", "rollouts?run={run}", fits="project = 'sums'"),
-    "prompts": View("rollouts", "rollouts?run={run}&tab=tasks", fits="project = 'sums'"),
+    "samples": View("rollouts", *["samples?run={run}"] * 2, "name = 'samples'"),
+    "rollouts": View("rollouts", "rollouts?run={run}", fits="name = 'grpo' and project = 'sums'"),
+    "prompts": View("rollouts", "rollouts?run={run}&tab=tasks", fits="name = 'grpo' and project = 'sums'"),
     "rollout": View("rollouts", "rollouts?run={run}", fits="project = 'say-it'"),
-    "fates": View("rollouts", "rollouts?run={run}&tab=fates", fits="project = 'sums'"),
+    "fates": View("rollouts", "rollouts?run={run}&tab=fates", fits="name = 'grpo' and project = 'sums'"),
     "timings": View("killed", *["timings?run={run}"] * 2, "seed = 1"),
     "health": View("seeds", "health", "health?run={run}", "status = 'crashed'"),
     "palette": View("sweep", "runs", "runs", key="/"),
@@ -114,7 +114,8 @@ def shot(browser: Browser, address: str, study: Path, view: View, theme: str, si
     """One picture of a view."""
     context = browser.new_context(viewport={"width": size[0], "height": size[1]}, device_scale_factor=1)
     found = rollbook.open(study)
-    run = next(iter(found.where(view.fits) if view.fits else found)).id if "{run}" in view.hash else ""
+    runs = iter(found.where(view.fits) if view.fits else found) if "{run}" in view.hash else iter(())
+    run = getattr(next(runs, None), "id", "")
     tab = settled(context, f"{address}?theme={theme}#/{view.hash.format(run=run)}")
     if view.click:
         tab.locator(view.click).first.click()
