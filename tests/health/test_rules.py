@@ -260,7 +260,7 @@ def test_returns_of_training_are_those_of_its_episodes_that_ended(name: str, las
 
 @pytest.mark.parametrize("copies", [1, 8])
 @pytest.mark.parametrize("total", [0, 20_000])
-@pytest.mark.parametrize("task", ["grows", "one length", "never again"])
+@pytest.mark.parametrize("task", ["grows", "one length", "never again", "never again, recorded"])
 def test_episodes_may_grow_to_their_limit_in_all_environments_at_once(copies: int, total: int, task: str) -> None:
     """A policy that learns to survive lengthens episodes from 100 steps or less to 500, from one update to the next. An
     environment that never ends again is another matter."""
@@ -271,7 +271,7 @@ def test_episodes_may_grow_to_their_limit_in_all_environments_at_once(copies: in
     rows = []
     for step in range(1, 6_001):
         for i in range(copies):
-            if step - begun[i] == lengths[i] and (task != "never again" or step <= 4_000):
+            if step - begun[i] == lengths[i] and ("never again" not in task or step <= 4_000):
                 rows.append(({"charts/episodic_return": 1.0, "charts/episodic_length": lengths[i]}, step))
                 begun[i] = step
                 if task != "one length":
@@ -281,8 +281,34 @@ def test_episodes_may_grow_to_their_limit_in_all_environments_at_once(copies: in
     found = []
     for n, (values, step) in enumerate(rows):
         row = Row(1.7e9 + n, {"env_step": step * copies}, values, seq=n + 1)
+        if "recorded" in task and "charts/episodic_length" in values:
+            row = replace(row, values={"length": values["charts/episodic_length"]}, table="episodes", scope="train")
         found += rule.look(columns_of([row]), row.time)
-    assert [alert.rule for alert in found] == (["no_episode"] if task == "never again" else [])
+    assert [alert.rule for alert in found] == (["no_episode"] if "never again" in task else [])
+
+
+@pytest.mark.parametrize(
+    ("rollout", "every", "recorded"), [(512, 1, True), (2_048, 1, False), (2_048, 1, True), (16, 100, True)]
+)
+@pytest.mark.parametrize("per_look", [1, 50])
+def test_a_mean_over_episodes_that_is_logged_now_and_then_is_no_training_without_episodes(
+    rollout: int, every: int, recorded: bool, per_look: int
+) -> None:
+    """Stable-Baselines3 logs the mean of its last 100 episodes after each rollout, or each 100th; losses come first."""
+    rule = health.make("no_episode")
+    rule.open(replace(some_run(Path("run")), total={"env_step": 6 * 2_048}, config={"n_envs": 1}))
+    rows, end = [], 0
+    for n in range(1, 6 * 2_048 // rollout + 1):
+        while recorded and end + 25 <= n * rollout:
+            end += 25
+            cells = {"length": 25.0, "return": 25.0, "complete": True}
+            rows.append(Row(1.7e9, {"env_step": end}, cells, scope="train", seq=len(rows), table="episodes"))
+        rows.append(Row(1.7e9, {"env_step": n * rollout}, {"train/value_loss": 1.0 + n % 3}, seq=len(rows)))
+        if n % every == 0:
+            means = {"rollout/ep_rew_mean": 20.0 + n % 7, "rollout/ep_len_mean": 25.0}
+            rows.append(Row(1.7e9, {"env_step": n * rollout}, means, seq=len(rows)))
+    looks = [rows[i : i + per_look] for i in range(0, len(rows), per_look)]
+    assert [alert.message for some in looks for alert in rule.look(columns_of(some), 1.7e9)] == []
 
 
 def heard(name: str, config: dict[str, Any], rows: list[dict[str, float]], total: int = 0) -> list[Alert]:

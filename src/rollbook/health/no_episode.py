@@ -32,7 +32,8 @@ class NoEpisode(PaceRule):
     policy that learns to survive lengthens the episodes of all environments at once. If lengths are not logged at each
     end: after five times the longest stretch. If none ever ended: after a tenth of the run, whose length must be known
     (`init(total=…)`); where the configuration has the number of environments (`num_envs`, `n_envs`), after a 20th, and
-    1,000 steps of each if the run has at least 10,000 for each.
+    1,000 steps of each if the run has at least 10,000 for each. After the first end alone: no sooner than after three
+    times the steps up to it.
 
     The number of environments is the greatest common divisor of the clock's steps: a vector of them advances it by one
     for each.
@@ -46,7 +47,7 @@ class NoEpisode(PaceRule):
     def open(self, run: RunInfo) -> None:
         """A run begins, or continues after a rewind."""
         super().open(run)
-        self.memory.update(first=-1, every=0, longest=0.0, often=0, lengths=0.0)
+        self.memory.update(first=-1, every=0, longest=0.0, often=0, lengths=0.0, table=False)
 
     def _limit(self) -> float | None:
         if self.memory["gap"] or not self._total:
@@ -57,12 +58,17 @@ class NoEpisode(PaceRule):
             own = self._total / copies  # the steps of one environment in the whole run
             longest = _USUAL if own >= 10 * _USUAL else own * _SOON  # a run is planned for more than ten episodes each
             share = min(share, max(_SOON, longest / own))
-        return float(max(0, self.memory["last"]) + share * self._total)
+        began = max(0, self.memory["last"])  # if something came: the first stretch, the only one that is known
+        return float(began + max(share * self._total, self.times * began))
 
     def columns_of(self, columns: Columns) -> tuple[Column | None, Column | None]:
-        """See `PaceRule`."""
+        """See `PaceRule`. Of a run that records its episodes, these; a row of metrics may stand for many."""
         it, other = super().columns_of(columns)
-        self._is_length = it is not None and meaning(it.key) == self.preferred
+        ended = columns.of_episodes("length")
+        table = self.memory["table"] = self.memory["table"] or ended is not None
+        if table:
+            it = ended
+        self._is_length = it is not None and (table or meaning(it.key) == self.preferred)
         return it, other
 
     def patience(self) -> float:
