@@ -8,6 +8,7 @@ import pytest
 
 import rollbook
 from page_server import client_of
+from rollbook.server.shared.shapes import one_line
 
 
 @pytest.fixture(scope="module")
@@ -44,3 +45,20 @@ def test_a_finding_names_its_runs_the_newest_first_and_where_it_happened(told: d
 
 def test_runs_of_which_no_rule_warned_are_quiet(told: dict[str, Any]) -> None:
     assert (told["looked_at"], told["quiet"]) == (4, 1)
+
+
+@pytest.mark.parametrize(
+    ("message", "line"),
+    [
+        ("expected Real(), but found invalid values:\ntensor([[nan, nan]])\nin a policy", "tensor([[nan, nan]])"),
+        ("CUDA error: out of memory\nCUDA kernel errors might be reported later", "CUDA error: out of memory"),
+        ("these are missing:\n\n  a:\n  b", "these are missing: a: b"),
+        ("x" * 400, "x"),
+        ("", "ValueError"),
+    ],
+)
+def test_what_an_exception_says_after_a_colon_at_the_end_of_a_line_is_not_left_out(message: str, line: str) -> None:
+    said = one_line({"type": "ValueError", "message": message})
+    assert said.startswith("ValueError")
+    assert said.endswith(line)
+    assert len(said) <= 300

@@ -43,6 +43,15 @@ describe("the last lines of stderr", () => {
     expect(lastMessages("", TRACE, 8)).toEqual([]);
     expect(lastMessages("x", "", 8)).toEqual(["x"]);
   });
+  test("are not those in which rollbook itself reports the progress, which the charts show", () => {
+    const progress = [
+      "[0:00:00] cartpole/ppo  8mktgz99",
+      "[0:00:02] cartpole/ppo  8mktgz99 | env_step 1,112 of 40,000",
+    ];
+    expect(lastMessages(["[0:00:01] joint 3 left its range", ...progress].join("\n"), "", 8)).toEqual([
+      "[0:00:01] joint 3 left its range",
+    ]);
+  });
 });
 
 test("the time of a line that is said beside it is not said again", () => {

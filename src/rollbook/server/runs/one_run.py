@@ -19,7 +19,7 @@ from rollbook.server.runs.table import TableRow, table_row
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint
 from rollbook.server.shared.rows import axis_of, contents
-from rollbook.server.shared.shapes import Answer, Ask, Cell, Refused, RunAsk, plain
+from rollbook.server.shared.shapes import Answer, Ask, Cell, Refused, RunAsk, one_line, plain
 from rollbook.server.shared.state import ServerContext
 
 
@@ -278,8 +278,7 @@ def resume_line(info: Mapping[str, object]) -> str:
 def _why(info: Mapping[str, object], status: str) -> str | None:
     failure = manifest.failure(info)
     if failure is not None:
-        words = f"{failure['type']}: {failure['message']}" if failure["message"] else failure["type"]
-        return str(plain(words.partition("\n")[0][:300]))
+        return one_line(failure)
     if status == "crashed":
         return "no exception was seen; its process vanished"
     if status == "stale":

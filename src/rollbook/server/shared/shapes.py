@@ -271,6 +271,17 @@ def _word(value: float) -> Literal["NaN", "Infinity", "-Infinity"]:
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
+def one_line(failure: Mapping[str, str]) -> str:
+    """A failure of the manifest in one line: its first one, with what follows a colon at its end."""
+    lines = [line.strip() for line in f"{failure['type']}: {failure['message']}".split("\n")]
+    said, *more = [line for line in lines if line]
+    for line in more:
+        if not said.endswith(":"):
+            break
+        said += f" {line}"
+    return str(plain(said.removesuffix(":")[:300]))
+
+
 def plain(value: object, longest: int | None = None, depth: int = 0) -> Any:
     """Any value of a run in a form that JSON can hold.
 

@@ -31,7 +31,7 @@ from rollbook.server.shared.rows import (
     started,
     table_of,
 )
-from rollbook.server.shared.shapes import Alert, Answer, Ask, Media, Num, RunAsk, cells_of, num, plain
+from rollbook.server.shared.shapes import Alert, Answer, Ask, Media, Num, RunAsk, cells_of, num, one_line, plain
 from rollbook.server.shared.state import Facts, ServerContext
 
 
@@ -385,8 +385,7 @@ def _ending(row: RunRow) -> str:
     except (RollbookError, OSError):
         failure = None
     if failure is not None:
-        words = f"{failure['type']}: {failure['message']}" if failure["message"] else failure["type"]
-        return str(plain(words.partition("\n")[0][:300]))
+        return one_line(failure)
     return _ENDINGS[row.status]
 
 
