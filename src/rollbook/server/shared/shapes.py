@@ -274,12 +274,12 @@ def _word(value: float) -> Literal["NaN", "Infinity", "-Infinity"]:
 def one_line(failure: Mapping[str, str]) -> str:
     """A failure of the manifest in one line: its first one, with what follows a colon at its end."""
     lines = [line.strip() for line in f"{failure['type']}: {failure['message']}".split("\n")]
-    said, *more = [line for line in lines if line]
+    text, *more = [line for line in lines if line]
     for line in more:
-        if not said.endswith(":"):
+        if not text.endswith(":"):
             break
-        said += f" {line}"
-    return str(plain(said.removesuffix(":")[:300]))
+        text += f" {line}"
+    return str(plain(text.removesuffix(":")[:300]))
 
 
 def plain(value: object, longest: int | None = None, depth: int = 0) -> Any:
