@@ -159,14 +159,15 @@ def new_lines(path: str, start: int) -> Part:
     return _forward(path, start, _MOST_LINES, [])
 
 
-def _forward(path: str, start: int, most: int, words: list[str]) -> Part:
+def _forward(path: str, start: int, most: int, words: list[str], stop: int = 0) -> Part:
+    """The next lines: `most` that fit, and all that begin before the byte `stop`."""
     size = os.path.getsize(path)
     start = min(max(0, start), size)
     lines_that_fit: list[LogLine] = []
     place = start
     with open(path, "rb") as file:
         file.seek(start)
-        while len(lines_that_fit) < most and place - start < _SEARCHED:
+        while (len(lines_that_fit) < most or place < stop) and place - start < _SEARCHED:
             raw = file.readline(_CHUNK)
             if not raw or (not raw.endswith(b"\n") and len(raw) < _CHUNK):
                 break  # a line that is still being written
@@ -214,15 +215,18 @@ def lines_near(path: str, moment: float, most: int) -> Part:
                 break
             middle = (low + high) // 2
             moment_found = _first_time(file, middle, high)
-            if moment_found is None:
-                return Part([], 0, 0, size)
-            if moment_found < moment:
+            if moment_found is not None and moment_found <= moment:
                 low = middle
             else:
                 high = middle
+        if low:  # it may lie within a line
+            file.seek(low - 1)
+            file.readline(_CHUNK)
+            low = file.tell()
     before = _backward(path, low, max(1, most // 2), [])
-    after = _forward(path, before.end, most, [])
-    lines = [*before.lines, *after.lines]
+    near = _forward(path, low, 0, [], high)
+    after = _forward(path, near.end, most, [])
+    lines = [*before.lines, *near.lines, *after.lines]
     times = [line.time for line in lines]
     if not any(moment_found is not None for moment_found in times):
         return Part([], 0, 0, size)
