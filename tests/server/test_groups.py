@@ -192,7 +192,7 @@ def test_a_comparison_says_where_groups_parted_and_what_the_plans_beside_them_sa
         groups = [{"name": row["name"], "runs": row["runs"]} for row in found]
         answer = client.post("/api/compare", json={"groups": groups, "key": "train/return"}).json()
     (pair,) = answer["parted"]
-    assert {pair["a"], pair["b"]} == {"lr 0.0003", "lr 0.001"}
+    assert {pair["a"], pair["b"]} == {"lr 3e-4", "lr 0.001"}
     assert pair["ahead"] == "lr 0.001"
     assert 0 < pair["x"] < pair["last"] == 59
     assert "no verdict" in pair["sentence"]

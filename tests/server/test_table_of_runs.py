@@ -42,12 +42,29 @@ def test_every_run_is_a_row_with_its_cells(client: TestClient) -> None:
 def test_seeds_of_one_configuration_fold_into_one_row(client: TestClient) -> None:
     answer = table(client, group_by=["auto"], columns=["last:train/return", "seed"])
     assert [row["kind"] for row in answer["rows"]] == ["group", "group"]
-    assert {row["name"] for row in answer["rows"]} == {"ppo lr 0.0003", "ppo lr 0.001"}
+    assert {row["name"] for row in answer["rows"]} == {"ppo lr 3e-4", "ppo lr 0.001"}
     assert all(row["cells"]["last:train/return"]["n"] == 3 for row in answer["rows"])
     assert answer["rows"][0]["cells"]["seed"] == {"distinct": 3, "values": [0, 1, 2]}
     opened = table(client, group_by=["auto"], open=[answer["rows"][0]["id"]])
     assert [row["kind"] for row in opened["rows"]] == ["group", "run", "run", "run", "group"]
     assert opened["rows"][1]["member_of"] == answer["rows"][0]["id"]
+
+
+def test_a_group_is_named_after_what_it_has_of_its_own(tmp_path: Path) -> None:
+    usual = {"lr": 3e-4, "clip": 0.2, "norm": True}
+    for own in ({}, {"lr": 1e-3}, {"clip": 0.1}, {"norm": False}, {"lr": 1e-3, "norm": False}):
+        for seed in range(2):
+            config = {**usual, **own}
+            rollbook.init("study", "ppo", seed=seed, config=config, dir=tmp_path, sinks=[], keeper="import").finish()
+    with client_of(tmp_path) as client:
+        rows = table(client, group_by=["auto"])["rows"]
+    assert sorted(row["name"] for row in rows) == [
+        "ppo clip 0.1",
+        "ppo lr 0.001",
+        "ppo lr 0.001 norm false",
+        "ppo lr 3e-4",
+        "ppo norm false",
+    ]
 
 
 def test_runs_of_a_group_that_they_were_given_fold_whatever_their_names_are(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import { ago, amount, bytes, count, ends, plain, rounded, seconds, sentence, sho
 describe("numbers are written in one way", () => {
   test("three figures, and whole numbers from a thousand on", () => {
     expect([1.23456, 0.012345, 1234.56].map((x) => value(x))).toEqual(["1.23", "0.0123", "1\u202f235"]);
+    expect([9.996, 999.7, -99.96, 0.9996].map((x) => value(x))).toEqual(["10.0", "1\u202f000", "\u2212100", "1.00"]);
   });
   test("what is no number says so", () => {
     expect([null, undefined, NaN, Infinity, -Infinity].map((x) => value(x))).toEqual(["–", "–", "NaN", "∞", "\u2212∞"]);
@@ -61,6 +62,11 @@ describe("numbers are written in one way", () => {
   test("a minus in a sentence is a true one; names, dates and exponents stay", () => {
     expect(sentence("-41.42 on average, from -1 (-.5) to lr-0.05, 2026-01-02, 1e-5, a -b")).toBe(
       "\u221241.42 on average, from \u22121 (\u2212.5) to lr-0.05, 2026-01-02, 1e-5, a -b",
+    );
+  });
+  test("NaN, infinity and per cent in a sentence are written as those of numbers", () => {
+    expect(sentence("update/loss became nan, the last 10% was -inf of inf; nan_guard and info stay")).toBe(
+      "update/loss became NaN, the last 10 % was \u2212∞ of ∞; nan_guard and info stay",
     );
   });
   test("a length of time has at most two units", () => {

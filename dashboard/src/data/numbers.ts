@@ -42,7 +42,9 @@ export function value(x: number | null | undefined, figures = 3): string {
         .replace("e-", `e${MINUS}`)
     );
   if (size >= 1000) return sign + grouped(size.toFixed(0));
-  return sign + size.toFixed(held(figures - 1 - Math.floor(Math.log10(size)), 0, 8));
+  const near = rounded(size, figures); // 9.996 is 10.0, and 999.7 has thousands
+  if (near >= 1000) return sign + grouped(near.toString());
+  return sign + near.toFixed(held(figures - 1 - Math.floor(Math.log10(near)), 0, 8));
 }
 
 /** A count, exact. */
@@ -77,11 +79,14 @@ export function shorts(all: readonly number[]): string[] {
   return all.map((x) => (x < 0 ? MINUS : "") + rounded(Math.abs(x), 15).toString().replace(/^\d+/, grouped));
 }
 
-/** A sentence of the server's or of a rule's: its thousands, which Python parts with commas, and minus as everywhere
- * here. */
+/** A sentence of the server's or of a rule's: its thousands, which Python parts with commas, minus, NaN, infinity and
+ * per cent as everywhere here. */
 export function sentence(text: string): string {
   return text
-    .replace(/(?<=^|[\s(])-(?=[\d.])/g, MINUS)
+    .replace(/(?<=^|[\s(])-(?=[\d.]|inf\b)/g, MINUS)
+    .replace(/(?<=\b(?:became|was|is|of) )nan\b/g, "NaN")
+    .replace(/(?<=\b(?:became|was|is|of) \u2212?)inf\b/g, "∞")
+    .replace(/(?<=\d)%/g, " %")
     .replace(/(?<![\d.,])\d{1,3}(?:,\d{3})+(?!,?\d)/g, (number) => number.replaceAll(",", THIN));
 }
 

@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import type { GroupOf } from "../../api/names.ts";
-import { count, plain } from "../../data/numbers.ts";
+import { amount, plain } from "../../data/numbers.ts";
 import { Middle } from "../../parts/Middle.tsx";
 import { MiniTable } from "../../parts/MiniTable.tsx";
 import { Answered } from "../../parts/Say.tsx";
@@ -18,7 +18,8 @@ export function Diff({ groups }: { groups: GroupOf[] }) {
         <h2>Configuration</h2>
         {answer.value && (
           <span class="soft">
-            differences first{all || answer.value.equal === 0 ? "" : `; ${count(answer.value.equal)} equal keys folded`}
+            differences first
+            {all || answer.value.equal === 0 ? "" : `; ${amount(answer.value.equal, "equal setting")} folded`}
           </span>
         )}
         <span class="grow" />

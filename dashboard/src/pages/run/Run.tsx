@@ -1,7 +1,7 @@
 /** One run: what it is, how it was started, its attempts, configuration, pictures and files. */
 
 import type { RunDetail } from "../../api/names.ts";
-import { amount, clock, count, plain, seconds } from "../../data/numbers.ts";
+import { amount, clock, count, plain, seconds, value } from "../../data/numbers.ts";
 import { Context } from "../../parts/Context.tsx";
 import { CopyLink } from "../../parts/CopyLink.tsx";
 import { MiniTable } from "../../parts/MiniTable.tsx";
@@ -74,7 +74,7 @@ function About({ detail }: { detail: RunDetail }) {
     ["begun", `${clock(detail.created)}${detail.host === "" ? "" : ` on ${detail.host}`}`],
     ["took", seconds((detail.ended ?? detail.updated ?? 0) - (detail.created ?? 0))],
     [
-      "to go",
+      "total",
       Object.entries(detail.total ?? {})
         .map(([name, n]) => `${typeof n === "number" ? count(n) : plain(n)} ${name}`)
         .join(", ") || "–",
@@ -111,7 +111,7 @@ function About({ detail }: { detail: RunDetail }) {
             .filter(([name]) => name !== "status")
             .slice(0, 12)
             .map(([name, v]) => (
-              <Fact key={`summary ${name}`} name={name} text={Number.isInteger(v) ? count(Number(v)) : json(v)} />
+              <Fact key={`summary ${name}`} name={name} text={typeof v === "number" ? value(v, 4) : json(v)} />
             ))}
         </dl>
       </div>

@@ -76,7 +76,7 @@ function Whole({ found }: { found: SampleRow }) {
           {facts.slice(0, 24).map(([name, cell]) => (
             <div key={name} class="fact">
               <dt>{name}</dt>
-              <dd title={plain(cell)}>{cellText(cell)}</dd>
+              <dd title={plain(cell)}>{cellText(cell, name)}</dd>
             </div>
           ))}
         </dl>
@@ -141,7 +141,7 @@ function Group({ group, id }: { group: SampleGroup; id: string }) {
                 />
               </span>
             );
-          if (column === "tokens") return plain(numberIn(cells, LENGTHS));
+          if (column === "tokens") return cellText(numberIn(cells, LENGTHS));
           if (column === "text")
             return (
               <button class="link full" type="button" onClick={() => say({ row: own })}>
@@ -167,7 +167,7 @@ function History({ history, id }: { history: SampleHistory; id: string }) {
     [points],
   );
   const flat = history.groups.filter((group) => group.all_equal).length;
-  if (points.length < 2) return null;
+  if (new Set(x).size < 2) return null; // seen once: the group says it all
   return (
     <section class="card">
       <header>

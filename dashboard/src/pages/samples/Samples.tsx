@@ -97,23 +97,20 @@ const LIKED = [
   "env_step",
   "gradient_step",
   "prompt",
+  "item",
   "completion",
   "text",
-  "item",
   "reward",
   "return",
   "advantage",
   "is_new",
 ];
 
-/** A good first choice of columns: when, what, how good. */
+/** A good first choice of columns: when, of what, what, how good; few, so that texts have room. */
 function usual(columns: readonly ColumnInfo[]): string[] {
   const names = columns.map(({ name }) => name).filter((name) => !HIDDEN.includes(name));
-  const liked = LIKED.filter((name) => names.includes(name) && !(name === "item" && names.includes("completion")));
-  return [
-    ...liked,
-    ...names.filter((name) => !liked.includes(name) && !(name === "item" && names.includes("completion"))),
-  ].slice(0, 6);
+  const liked = LIKED.filter((name) => names.includes(name) && !(name === "item" && names.includes("prompt")));
+  return [...liked, ...names.filter((name) => !liked.includes(name) && name !== "item")].slice(0, 5);
 }
 
 const REWARDS = ["reward", "total_reward", "score", "return"];
@@ -169,7 +166,7 @@ function List({ run }: { run: string }) {
                 ″ <span class="sr">the same prompt</span>
               </span>
             ) : (
-              cellText(cells[name])
+              cellText(cells[name], name)
             ),
         };
       }),

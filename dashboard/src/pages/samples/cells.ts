@@ -1,10 +1,14 @@
 /** Cells of samples as text: numbers short, long texts as far as they were sent. */
 
 import type { Cell } from "../../api/names.ts";
-import { plain, value } from "../../data/numbers.ts";
+import { count, plain, value } from "../../data/numbers.ts";
 
-export function cellText(cell: Cell | undefined): string {
-  if (typeof cell === "number") return Number.isInteger(cell) ? plain(cell) : value(cell);
+/** Numbers that are names: "1 024" would not be found again. */
+const IS_NAME = /(^|_)(id|seed|group|hash|batch|index|first_seen)$/;
+
+export function cellText(cell: Cell | undefined, name = ""): string {
+  if (typeof cell === "number")
+    return !Number.isInteger(cell) ? value(cell) : IS_NAME.test(name) ? plain(cell) : count(cell);
   if (
     cell !== null &&
     typeof cell === "object" &&

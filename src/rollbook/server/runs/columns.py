@@ -466,11 +466,27 @@ def groups_of(rows: Sequence[RunRow], columns: Sequence[str]) -> list[RunGroup]:
                 mine[alike] = RunGroup(identity, "", project, values, [])
             mine[alike].members.append(row)
         distinguishing = telling_columns([group.values for group in mine.values()], chosen) if automatic else chosen
+        usual = _usual([group.values for group in mine.values()], distinguishing) if automatic else {}
         for group in mine.values():
-            words = [name, *(_word(column, group.values[column]) for column in distinguishing)]
+            own = [each for each in distinguishing if msgspec.json.encode(group.values[each]) != usual.get(each)]
+            words = [name, *(_word(column, group.values[column]) for column in own or distinguishing[:1])]
             group.name = " ".join(filter(None, words)) or project
             groups[group.id] = group
     return list(groups.values())
+
+
+def _usual(configurations: Sequence[Mapping[str, object]], columns: Sequence[str]) -> dict[str, bytes]:
+    """Column -> the value, spelled, that more than half of some configurations have: names need not say it.
+
+    Names stay different: of two configurations with different values of a column at least one says its own.
+    """
+    usual: dict[str, bytes] = {}
+    for column in columns if len(columns) > 1 else ():
+        spelled = Counter(msgspec.json.encode(each[column]) for each in configurations)
+        ((value, many),) = spelled.most_common(1)
+        if 2 * many > len(configurations):
+            usual[column] = value
+    return usual
 
 
 def _configuration(row: RunRow) -> dict[str, object]:
@@ -524,7 +540,8 @@ def _word(column: str, value: object) -> str:
     short = column.rpartition(".")[2]
     short = "lr" if short == "learning_rate" else short
     if isinstance(value, float):
-        return f"{short} {value:g}"
+        digits, _, power = f"{value:.5e}".partition("e")  # 3e-4, as people and the page write it
+        return f"{short} {float(digits):g}e{int(power)}" if 0 < abs(value) < 1e-3 else f"{short} {value:g}"
     if isinstance(value, dict):
         return f"{short} {msgspec.json.encode(value).decode():.40}"
     return f"{short} {'none' if value is None else str(value).lower() if isinstance(value, bool) else value}"
