@@ -122,6 +122,10 @@ describe("frames", () => {
       expect(reader.unfinished).toBe(false);
     }
   });
+  test("an entry without rows has no arrays, and none is missing", () => {
+    const [got] = new FrameReader<{ arrays: object }>().push(frame([{ key: "a", kind: "none" }], payload));
+    expect(got?.entries[0]?.arrays).toEqual({});
+  });
   test("of another format are refused", () => {
     expect(() => new FrameReader().push(new TextEncoder().encode("<!doctype html>                  "))).toThrow(
       "not in rollbook's frames",

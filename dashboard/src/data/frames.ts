@@ -126,6 +126,8 @@ export class FrameReader<Entry> {
       if (all.length < end) break;
       const text = new TextDecoder().decode(all.subarray(at + HEAD, at + HEAD + size));
       const header = JSON.parse(text) as { entries: Entry[]; last: boolean; took_ms: number };
+      // A run without the key comes without arrays; who reads the others must not fall over it.
+      for (const entry of header.entries as { arrays?: object }[]) entry.arrays ??= {};
       out.push({ ...header, payload: all.slice(at + HEAD + size, end).buffer });
       at = end;
     }

@@ -40,13 +40,15 @@ export function Intervals({ found }: { found: CompareAnswer }) {
     ])
     .filter(Number.isFinite);
   const { at, ticks } = scale(Math.min(...all), Math.max(...all));
+  const any = found.groups.some(({ low, high }) => Number.isFinite(num(low)) && Number.isFinite(num(high)));
   return (
     <section class="card c6">
       <header>
         <h2>
-          {found.statistic === "iqm" ? "IQM" : found.statistic} and {Math.round(found.level * 100)} % interval
+          {found.statistic === "iqm" ? "IQM" : found.statistic}
+          {any && ` and ${Math.round(found.level * 100)} % interval`}
         </h2>
-        <span class="soft">the best first; each small tick one seed</span>
+        <span class="soft">the best first; each small tick one seed{!any && "; no interval of so few"}</span>
       </header>
       <div class="in rowsplot">
         {found.groups.map((group) => {

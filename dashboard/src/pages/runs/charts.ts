@@ -46,8 +46,15 @@ const runsDrawn = computed(() => [
   ...new Set(charted.value.flatMap((entity) => entity.runs.map((member) => member.run))),
 ]);
 
+/** The axis of an open moment of a run that is not among the drawn ones: theirs may be one that it does not have. */
+const axisOfGuest = computed(() => {
+  const moment = view.cause.value;
+  if (moment === null || view.zoom.value !== null) return "";
+  return entities.value.some(({ runs }) => runs.some(({ run }) => run === moment.run)) ? "" : moment.x;
+});
+
 /** The axis that is drawn: the one chosen, or the runs' own. */
-export const axis = computed(() => (view.xAxis.value !== "" ? view.xAxis.value : (keys.value?.default_x ?? "")));
+export const axis = computed(() => view.xAxis.value || axisOfGuest.value || (keys.value?.default_x ?? ""));
 export const axisName = computed(() => keys.value?.axes.find((one) => one.x === axis.value)?.label ?? axis.value);
 
 const search = computed(() => pattern(view.keyFilter.value));

@@ -66,7 +66,7 @@ export function offered(): { column: string; label: string; soft: string }[] {
   const answer = known.value;
   return [
     { column: "spark", label: "curve", soft: heroKey.value },
-    { column: "return", label: "return", soft: "test, else train" },
+    { column: "return", label: "return", soft: "test, else train, else reward" },
     ...FIXED.map((column) => ({ column, label: column, soft: "" })),
     ...(answer?.metrics ?? []).flatMap(({ key, runs }) => [
       { column: `last:${key}`, label: key, soft: `last, ${amount(runs, "run")}` },
@@ -81,8 +81,9 @@ export function offered(): { column: string; label: string; soft: string }[] {
   ];
 }
 
-/** What stands in the column `return`: the test's, or where a run has none that of training, which is said then. */
-const RETURNS = ["test/return", "train/return"];
+/** What stands in the column `return`: the test's, or where a run has none that of training, or its reward, which is
+ * said then. */
+const RETURNS = ["test/return", "train/return", "train/reward"];
 
 /** How the column `return` and others are asked for. */
 export const cellsOf = (column: string): string[] =>
@@ -154,12 +155,11 @@ function Return({ row }: { row: GroupRow | RunRow }) {
       (cell as GroupCell).distinct !== undefined
     );
   };
-  const [test = "", train = ""] = cellsOf("return");
-  const column = has(test) || !has(train) ? test : train;
-  const said = content(column, row, true);
-  return column === train ? (
-    <span title="train/return: there is no test/return">
-      {said} <span class="soft">train</span>
+  const place = cellsOf("return").findIndex(has);
+  const said = content(`last:${RETURNS[Math.max(0, place)]}`, row, true);
+  return place > 0 ? (
+    <span title={`${RETURNS[place]}: there is no test/return`}>
+      {said} <span class="soft">{["", "train", "reward"][place]}</span>
     </span>
   ) : (
     said

@@ -28,7 +28,7 @@ export function Configurations({ found, kept }: { found: SweepAnswer; kept: read
     { id: "best", head: "best?" },
   ];
   return (
-    <section class={`card ${found.settings.length === 0 ? "c12" : "c7"} tried`}>
+    <section class="card tried">
       <header>
         <h2>Configurations</h2>
         <span class="soft">
@@ -46,7 +46,7 @@ export function Configurations({ found, kept }: { found: SweepAnswer; kept: read
           if (id === "rank")
             return (
               <a href={addressOf("runs", { show: `${one.group}.1`, g: "auto" })} title={`The curves of ${one.name}`}>
-                <i class={`rankdot q${quarter(i, many)}`} /> <Middle text={one.name} />
+                <i class={`rankdot q${quarter(i, many)}`} /> #{i + 1} <Middle text={one.name} />
               </a>
             );
           if (id === "seeds") return <Strip of={one} at={(v) => scores.at(v)} tone={quarter(i, many)} />;

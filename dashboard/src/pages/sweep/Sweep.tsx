@@ -133,11 +133,11 @@ function Shown({ found }: { found: SweepAnswer }) {
   const drawn = useMemo(() => readRanges(ranges.value), [ranges.value]);
   const kept = places.map((one) => fits(one, drawn));
   const change = (next: Ranges): void => say({ r: writeRanges(next) });
-  const first = found.settings[0];
   const chosen = Math.max(
     0,
     found.settings.findIndex(({ column }) => column === against.value),
   );
+  const matters = <Matters found={found} chosen={chosen} onChoose={(column) => say({ of: column })} />;
   return (
     <div class="cols">
       <section class="card c12 said">
@@ -160,7 +160,7 @@ function Shown({ found }: { found: SweepAnswer }) {
           {found.left_out > 0 && <span class="tag warn">{amount(found.left_out, "configuration")} left out</span>}
         </p>
       </section>
-      {first === undefined ? null : (
+      {found.settings.length > 1 && (
         <>
           <Parallel
             found={found}
@@ -172,17 +172,22 @@ function Shown({ found }: { found: SweepAnswer }) {
             onRanges={change}
             onAxis={(column) => say({ of: column })}
           />
-          <Matters found={found} chosen={chosen} onChoose={(column) => say({ of: column })} />
-          <Against
-            found={found}
-            name={shortSetting(found.settings[chosen]?.column ?? "")}
-            x={axes[chosen] as SettingAxis}
-            place={chosen}
-            kept={kept}
-          />
+          {matters}
         </>
       )}
-      <Configurations found={found} kept={kept} />
+      {found.settings.length > 0 && (
+        <Against
+          found={found}
+          name={shortSetting(found.settings[chosen]?.column ?? "")}
+          x={axes[chosen] as SettingAxis}
+          place={chosen}
+          kept={kept}
+        />
+      )}
+      <div class={`stack ${found.settings.length === 0 ? "c12" : "c7"}`}>
+        {found.settings.length === 1 && matters /* beside the one picture: parallel lines would be a second one */}
+        <Configurations found={found} kept={kept} />
+      </div>
     </div>
   );
 }
