@@ -207,7 +207,7 @@ def _importances(
     if not parted:
         why = "no setting differs between the configurations that have a score"
     elif not alone and many < _FEWEST:
-        why = f"{many} configurations of {len(parted)} settings: from {_FEWEST} on settings can be told apart"
+        why = f"{many} configurations of {len(parted)} settings; at least {_FEWEST} are needed to tell them apart"
     elif alone and not any(len(each) > 1 for each in scores):
         why = "one seed each: what the setting does cannot be told from what seeds do"
     lacks: dict[str, str] = {}
@@ -266,7 +266,7 @@ def _sentence(scored: Sequence[Tried], importances: Sequence[Importance], chance
     lines = []
     first = importances[0] if importances else None
     if why or first is None:
-        lines.append(f"Of the settings nothing can be said: {why}.")
+        lines.append(f"Nothing can be said about the settings: {why}.")
     elif math.isfinite(first.share):
         names = " with ".join(map(_short, (first.name, *first.together)))
         span = "" if math.isnan(first.low) else f" ({100 * first.low:.0f} … {100 * first.high:.0f})"
@@ -280,7 +280,7 @@ def _sentence(scored: Sequence[Tried], importances: Sequence[Importance], chance
                 f"and chance alone reaches {100 * chance:.0f} %."
             )
     n = len(best.scores_R)
-    lines.append(f"The best so far is {_settings_of(best, scored)}: mean {best.mean:.4g} of {amount(n, 'seed')}.")
+    lines.append(f"The best so far is {_settings_of(best, scored)}: mean {best.mean:,.4g} of {amount(n, 'seed')}.")
     if n < 2:
         lines.append("One seed cannot say which is best.")
     elif not others:

@@ -134,7 +134,12 @@ function Made({ plan }: { plan: StoredPlan }) {
 const Line = ({ text, what }: { text: string; what: string }) => (
   <>
     <pre class="line wraps" tabIndex={0}>
-      {text}
+      {text.split(" ").map((part, i) => (
+        <>
+          {i > 0 && " "}
+          <span class="word">{part}</span>
+        </>
+      ))}
     </pre>
     <Copy text={text} what={what} />
   </>

@@ -46,8 +46,11 @@ export function Compare() {
     source.keys(chosen.flatMap((group) => group.runs)),
   );
   const of = key.value !== "" ? key.value : (pinnedFirst(keys.value?.keys ?? [], 1)[0] ?? "");
+  const known = key.value !== "" || !keys.old; // the keys of the groups before may be none of these
   const answer = useAnswer(
-    of !== "" && chosen.length > 0 ? `${of} ${statistic.value} ${atStep.value} ${floor.value} ${question}` : null,
+    known && of !== "" && chosen.length > 0
+      ? `${of} ${statistic.value} ${atStep.value} ${floor.value} ${question}`
+      : null,
     () =>
       source.compare({
         groups: chosen,
@@ -202,7 +205,7 @@ function Shown({ found, groups: chosen }: { found: CompareAnswer; groups: GroupO
       <Curves of={found.key} axis={found.x} statistic={found.statistic} parted={found.parted ?? []} />
       {order.length === 2 && <Better found={found} />}
       {order.length > 2 && <Pairs found={sorted} />}
-      <Diff groups={chosen} />
+      <Diff groups={order.flatMap(({ name }) => chosen.find((one) => one.name === name) ?? [])} />
       {found.profile && <Profile found={found} />}
       <Plans found={found} />
     </div>

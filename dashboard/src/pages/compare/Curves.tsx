@@ -48,7 +48,9 @@ export function Curves({
     <section class="card c6">
       <header>
         <h2>{parted.length > 0 ? "When did they part?" : "Over training"}</h2>
-        <span class="soft">{said[0] ?? ""}</span>
+        <span class="soft" title={said[0]}>
+          {/^.*?[^.\d]\.(?= |$)/.exec(said[0] ?? "")?.[0].slice(0, -1) ?? said[0]}
+        </span>
       </header>
       <div class="in tall">
         <DeskContext.Provider value={desk}>

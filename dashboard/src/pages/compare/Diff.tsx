@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import type { GroupOf } from "../../api/names.ts";
+import type { Cell, GroupOf } from "../../api/names.ts";
 import { amount, plain } from "../../data/numbers.ts";
 import { Middle } from "../../parts/Middle.tsx";
 import { MiniTable } from "../../parts/MiniTable.tsx";
@@ -7,6 +7,13 @@ import { Answered } from "../../parts/Say.tsx";
 import { useAnswer } from "../../state/answer.ts";
 import { source } from "../../state/here.ts";
 import { colorOfGroup, MOST_BESIDE } from "./groups.ts";
+
+/** What most have, as text; of two as usual the first. */
+function usual(values: readonly Cell[]): string {
+  const texts = values.map(plain);
+  const many = (text: string): number => texts.filter((one) => one === text).length;
+  return texts.reduce((best, text) => (many(text) > many(best) ? text : best));
+}
 
 /** The configurations side by side, differences first. */
 export function Diff({ groups }: { groups: GroupOf[] }) {
@@ -52,7 +59,7 @@ export function Diff({ groups }: { groups: GroupOf[] }) {
                   <span class="mono">{row.path}</span>
                 ) : (
                   <span class="mono">
-                    {row.differs && plain(row.values[Number(id)]) !== plain(row.values[0]) ? (
+                    {row.differs && plain(row.values[Number(id)]) !== usual(row.values) ? (
                       <b>{plain(row.values[Number(id)])}</b>
                     ) : (
                       plain(row.values[Number(id)])

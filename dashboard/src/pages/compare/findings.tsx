@@ -78,15 +78,15 @@ export function Intervals({ found }: { found: CompareAnswer }) {
                 )}
               </span>
               <span class="rowvalue">
-                {Number.isFinite(num(group.centre)) ? said(group.centre) : "no score yet"}
+                {Number.isFinite(num(group.centre)) ? <b>{said(group.centre)}</b> : "no score yet"}
                 {has && (
                   <span class="soft">
                     {" "}
-                    [{value(num(group.low))}, {value(num(group.high))}]
+                    {value(num(group.low))} … {value(num(group.high))}
                   </span>
                 )}{" "}
                 <span class="soft">
-                  n {group.n}
+                  · n {group.n}
                   {spread(found, group.name)}
                 </span>
               </span>

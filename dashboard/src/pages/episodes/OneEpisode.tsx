@@ -156,7 +156,7 @@ function Shown({ run, found }: { run: string; found: EpisodeDetail }) {
                 </span>
                 <span class="grow" />
                 <span>
-                  step <b>{cursor === null ? "–" : count(cursor)}</b> of {count(deck.longest)}
+                  step <b>{count(cursor ?? 0)}</b> of {count(deck.longest)}
                 </span>
               </div>
             )}

@@ -167,6 +167,7 @@ export function RunsPane({ away = false }: { away?: boolean }) {
       when: () => view.filter.value !== "" || view.search.value !== "",
     },
   ]);
+  const { matched = 0, runs: all = 0 } = table.answer.value ?? {};
   const chosenCount = useComputed(() => entities.value.length);
   return (
     <section class="pane" aria-label="Runs" hidden={away}>
@@ -253,11 +254,8 @@ export function RunsPane({ away = false }: { away?: boolean }) {
       )}
       <div class="foot">
         <span>
-          <b>{count(table.answer.value?.matched ?? 0)}</b>{" "}
-          {table.answer.value && table.answer.value.matched !== table.answer.value.runs
-            ? `of ${count(table.answer.value.runs)} `
-            : ""}
-          runs
+          <b>{count(matched)}</b> {matched === all ? "" : `of ${count(all)} `}
+          {all === 1 ? "run" : "runs"}
         </span>
         {(table.answer.value?.unreadable_total ?? 0) > 0 && <Unreadable />}
         {orderWaits.value && <span>new order waits until the pointer leaves</span>}

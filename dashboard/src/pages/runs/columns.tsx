@@ -159,7 +159,7 @@ function Return({ row }: { row: GroupRow | RunRow }) {
   const said = content(`last:${RETURNS[Math.max(0, place)]}`, row, true);
   return place > 0 ? (
     <span title={`${RETURNS[place]}: there is no test/return`}>
-      {said} <span class="soft">{["", "train", "reward"][place]}</span>
+      {said} <span class="of">{["", "train", "reward"][place]}</span>
     </span>
   ) : (
     said

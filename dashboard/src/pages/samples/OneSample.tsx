@@ -46,6 +46,8 @@ function Whole({ found }: { found: SampleRow }) {
       (cell.length > 24 || cell.includes("\n")) &&
       !(name === "item" && isAgain(cell, found)),
   );
+  const place = ([name]: [string, unknown]): number => (["prompt", "item"].includes(name) ? 0 : 1);
+  texts.sort((a, b) => place(a) - place(b)); // what was asked before what was answered
   const facts = Object.entries(found.cells).filter(
     ([name, cell]) =>
       name !== "time" &&

@@ -192,7 +192,7 @@ function List({ run }: { run: string }) {
           grow
           value={search.value}
           label="Search in texts"
-          placeholder="words in prompts and completions"
+          placeholder="words in texts"
           onSay={(q) => say({ q })}
           wait={350}
         />

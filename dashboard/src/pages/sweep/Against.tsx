@@ -7,7 +7,7 @@ import { amount, value } from "../../data/numbers.ts";
 import { useWidth } from "../../parts/useWidth.ts";
 import { hot } from "./hot.ts";
 
-const [HEIGHT, TOP, BOTTOM, LEFT, RIGHT] = [268, 12, 34, 48, 14];
+const [TOP, BOTTOM, LEFT, RIGHT] = [12, 40, 48, 14];
 
 export function Against({
   found,
@@ -24,6 +24,7 @@ export function Against({
 }) {
   const root = useRef<HTMLDivElement>(null);
   const width = useWidth(root);
+  const HEIGHT = found.settings.length > 1 ? 274 : 348; // alone, it is as high as what stands beside it
   const scores = useMemo(
     () =>
       axisOf(
@@ -65,7 +66,7 @@ export function Against({
               {tick.text}
             </text>
           ))}
-          <text class="tick name" x={(LEFT + width - RIGHT) / 2} y={HEIGHT - 4} text-anchor="middle">
+          <text class="tick name" x={(LEFT + width - RIGHT) / 2} y={HEIGHT - 9} text-anchor="middle">
             {name}
             {axis.log ? ", log" : ""}
             {unset > 0 ? `; not set in ${unset}` : ""}

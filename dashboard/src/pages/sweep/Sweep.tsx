@@ -147,7 +147,7 @@ function Shown({ found }: { found: SweepAnswer }) {
         </p>
         <p class="notes">
           <span class="tag">
-            {found.score} of {found.key}
+            {sentence(found.score)} of {found.key}
             {typeof found.at === "number" &&
               found.x !== "" &&
               ` up to ${count(found.at)} ${found.x}, ${found.at_why}`}; {found.better} is better
@@ -184,7 +184,7 @@ function Shown({ found }: { found: SweepAnswer }) {
           kept={kept}
         />
       )}
-      <div class={`stack ${found.settings.length === 0 ? "c12" : "c7"}`}>
+      <div class={`pile ${found.settings.length === 0 ? "c12" : "c7"}`}>
         {found.settings.length === 1 && matters /* beside the one picture: parallel lines would be a second one */}
         <Configurations found={found} kept={kept} />
       </div>

@@ -21,7 +21,7 @@ const REST = 140;
 
 const range = word("at");
 
-export function TimelineView({ run }: { run: string }) {
+export function TimelineView({ run, attempts }: { run: string; attempts: number }) {
   const root = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const [since, until] = range.value.split("_").map(Number);
@@ -44,7 +44,7 @@ export function TimelineView({ run }: { run: string }) {
   }, [found, answer.old]);
   const look = palette(ground.value);
   const shown = window.value ?? (found && { since: found.since, until: found.until });
-  const rows = lanes(found?.spans ?? []);
+  const rows = lanes(found?.spans ?? [], attempts > 1 && found?.lanes.length === attempts ? "attempt" : "writer");
   const height = Math.max(1, rows.length) * ROW + AXIS;
   useLayoutEffect(() => {
     const width = root.current?.clientWidth ?? 0;
@@ -171,13 +171,13 @@ interface Row {
   spans: Span[];
 }
 
-/** A row for each writer and depth, the outermost spans first. */
-function lanes(spans: readonly Span[]): Row[] {
+/** A row for each writer and depth, the outermost spans first. Where each attempt had one writer, that is its name. */
+function lanes(spans: readonly Span[], what: "attempt" | "writer"): Row[] {
   const all = new Map<string, Row & { order: number }>();
   for (const span of spans) {
     const key = `${span.lane} ${span.depth}`;
     const row = all.get(key) ?? {
-      name: span.depth === 0 ? (span.lane === 0 ? "main" : `writer ${span.lane + 1}`) : "",
+      name: span.depth === 0 ? (span.lane === 0 && what === "writer" ? "main" : `${what} ${span.lane + 1}`) : "",
       spans: [],
       order: span.lane * 100 + span.depth,
     };

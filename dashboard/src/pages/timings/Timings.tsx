@@ -63,7 +63,7 @@ export function Timings() {
             ) : (
               <div class="cols">
                 <Over found={found} />
-                {run !== null && <TimelineView run={run} />}
+                {run !== null && <TimelineView run={run} attempts={detail.value?.attempts.length ?? 0} />}
                 <Stages found={found} />
                 <Speed found={found} live={detail.value?.status === "running"} />
                 {cost.value && <OwnCost cost={cost.value} />}
