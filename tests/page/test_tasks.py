@@ -6,6 +6,7 @@ The ways of the hands through lists and sweeps are here too, seen by the address
 from __future__ import annotations
 
 import contextlib
+import itertools
 import random
 from pathlib import Path
 from typing import Any
@@ -177,8 +178,19 @@ def test_letters_in_a_field_are_text_and_nothing_else(page: Any, serve: Any, stu
         assert page.tab.evaluate("document.documentElement.dataset.theme ?? ''") in ("", "light")
 
 
-def test_the_setting_of_a_sweep_is_chosen_with_the_keyboard_alone(page: Any, serve: Any, study: Path) -> None:
-    page.open(serve(study), "#/sweep")
+@pytest.fixture(scope="module")
+def two_settings(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two learning rates and two ranges of clipping: of one setting the picture against the score says it all."""
+    folder = tmp_path_factory.mktemp("sweep") / "runs"
+    for lr, clip in itertools.product((1e-3, 1e-2), (0.1, 0.2)):
+        config = {"lr": lr, "clip": clip}
+        with rollbook.init("cartpole", "ppo", config=config, dir=folder, sinks=[], keeper="inline", rules=()) as run:
+            run.log({"train/return": lr + clip}, env_step=1)
+    return folder
+
+
+def test_the_setting_of_a_sweep_is_chosen_with_the_keyboard_alone(page: Any, serve: Any, two_settings: Path) -> None:
+    page.open(serve(two_settings), "#/sweep")
     name = page.tab.locator(".axisnames button").first
     name.focus()
     page.tab.keyboard.press("Enter")
@@ -188,9 +200,9 @@ def test_the_setting_of_a_sweep_is_chosen_with_the_keyboard_alone(page: Any, ser
 
 
 def test_a_range_of_a_sweep_is_kept_moved_and_let_go_with_the_keyboard_alone(
-    page: Any, serve: Any, study: Path
+    page: Any, serve: Any, two_settings: Path
 ) -> None:
-    page.open(serve(study), "#/sweep")
+    page.open(serve(two_settings), "#/sweep")
     name = page.tab.locator(".axisnames button").first
     name.wait_for()
     page.tab.keyboard.press("?")

@@ -17,8 +17,8 @@ export function Answer({ found, groups }: { found: CompareAnswer; groups: GroupO
   const top = found.pairs.find((pair) => [pair.a, pair.b].every((name) => name === first || name === second));
   const plan = (found.plans ?? []).find((one) => one.metric === found.key);
   const decided = decidedPairs(found.pairs);
-  // Where a plan was made, or can be made, stands in the next lines.
-  const notes = found.notes.filter((note) => !note.includes("plan="));
+  // Where a plan was made, or can be made, stands in the next lines; that there is one group, too.
+  const notes = found.notes.filter((note) => !note.includes("plan=") && !note.endsWith("nothing to compare it with."));
   return (
     <section class="card c12 said">
       <p class="ranking">

@@ -206,7 +206,7 @@ function Shown({ found, groups: chosen }: { found: CompareAnswer; groups: GroupO
       {order.length === 2 && <Better found={found} />}
       {order.length > 2 && <Pairs found={sorted} />}
       <Diff groups={order.flatMap(({ name }) => chosen.find((one) => one.name === name) ?? [])} />
-      {found.profile && <Profile found={found} />}
+      {order.length > 1 && <Profile found={found} />}
       <Plans found={found} />
     </div>
   );

@@ -17,15 +17,16 @@ function usual(values: readonly Cell[]): string {
 
 /** The configurations side by side, differences first. */
 export function Diff({ groups }: { groups: GroupOf[] }) {
-  const [all, setAll] = useState(false);
+  const [all, setAll] = useState(groups.length === 1);
   const answer = useAnswer(`diff ${groups.map((group) => group.runs.join(" ")).join(";")}`, () => source.diff(groups));
+  if (answer.value?.rows.length === 0) return null;
   return (
     <section class={`card ${groups.length > MOST_BESIDE ? "c12" : "c6"} confs`}>
       <header>
         <h2>Configuration</h2>
         {answer.value && (
           <span class="soft">
-            differences first
+            {groups.length === 1 ? "" : "differences first"}
             {all || answer.value.equal === 0 ? "" : `; ${amount(answer.value.equal, "equal setting")} folded`}
           </span>
         )}

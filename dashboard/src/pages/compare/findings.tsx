@@ -173,8 +173,9 @@ export function Profile({ found }: { found: CompareAnswer }) {
         id: name,
         name,
         color: colorOfGroup(name),
-        x: Float64Array.from(profile?.tau ?? []),
-        y: floats(shares),
+        // A share falls at a value, not towards it: stairs.
+        x: Float64Array.from((profile?.tau ?? []).flatMap((tau) => [tau, tau])),
+        y: floats(shares.flatMap((share, i) => [shares[Math.max(0, i - 1)] ?? share, share])),
         envelope: false,
       })),
     [profile],

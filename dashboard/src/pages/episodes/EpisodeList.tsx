@@ -242,7 +242,9 @@ export function EpisodeList({ run, axis, episode, shown }: EpisodeListProps) {
       <div class="foot">
         <span>drag in the scatter to filter the table</span>
         <span class="grow" />
-        <kbd>j</kbd> <kbd>k</kbd> move
+        <span class="hide-s">
+          <kbd>j</kbd> <kbd>k</kbd> move
+        </span>
       </div>
     </section>
   );
