@@ -114,6 +114,37 @@ def test_one_goes_through_a_group_reads_tokens_and_sees_where_two_rollouts_part(
     assert page.errors == []
 
 
+def test_groups_are_unfolded_by_keys_and_a_link_shows_the_same_rollout(
+    page: Any, serve: Callable[[Path], str], tmp_path: Path
+) -> None:
+    record_agents(tmp_path / "runs", 3)
+    tab = page.open(serve(tmp_path / "runs"), "#/rollouts").tab
+    tab.wait_for_selector(".grid-row.group")
+    assert tab.locator(".grid-body .grid-row").count() == 6  # of 24 rollouts
+    for key in ("J", "J", "ArrowRight"):
+        tab.keyboard.press(key)
+    tab.wait_for_selector(".grid-row .place")
+    assert tab.locator(".grid-body .grid-row").count() == 10
+    for key in ("j", "j", "h", "n", "d", "Enter"):
+        tab.keyboard.press(key)
+    tab.wait_for_selector(".split.whole .turnsdiff")
+    places = [".place-in", ".turn.now .nr", ".heatbar [aria-pressed=true]", ".turnsdiff b"]
+    state = f"() => {places}.map(at => document.querySelector(at)?.innerText)"
+    page.settled()
+    seen = tab.evaluate(state)
+    assert seen[0] == "2 of 4"
+    assert None not in seen
+    tab.reload()
+    tab.wait_for_selector(".split.whole .turnsdiff")
+    assert page.settled().tab.evaluate(state) == seen
+    tab.keyboard.press("Escape")
+    tab.wait_for_selector(".grid-row.group")
+    tab.keyboard.press("g")
+    tab.wait_for_selector(".grid-row .asked-for")
+    assert page.settled().tab.locator(".grid-body .grid-row").count() == 24
+    assert page.errors == []
+
+
 def test_two_runs_are_compared_on_the_prompts_that_both_have(
     page: Any, serve: Callable[[Path], str], tmp_path: Path
 ) -> None:

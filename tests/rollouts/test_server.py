@@ -49,6 +49,28 @@ def test_rollouts_are_searched_filtered_sorted_and_windowed(client: TestClient, 
     assert client.post(f"{place}/rollouts", json={"limit": 10**9}).status_code == 413
 
 
+def test_groups_are_rows_of_what_their_rollouts_are(client: TestClient, place: str) -> None:
+    groups = asked(client, place, by_group=True, sort=[{"column": "reward", "descending": True}])
+    assert (groups["groups"], groups["matched"], len(groups["rows"])) == (16, 64, 16)
+    means = [row["group"]["mean"] for row in groups["rows"]]
+    assert means == sorted(means, reverse=True)
+    assert (
+        asked(client, place, by_group=True, limit=3, offset=14)["rows"]
+        == asked(client, place, by_group=True)["rows"][14:]
+    )
+    for row in groups["rows"]:
+        own = [one["cells"] for one in asked(client, place, group=row["id"])["rows"]]
+        rewards = [cells["reward"] for cells in own]
+        assert row["group"]["mean"] == pytest.approx(sum(rewards) / len(own))
+        assert (row["group"]["n"], len(row["group"]["marks"])) == (len(own), len(own))
+        assert row["group"]["marks"].count("1") == sum(reward > 0.6 for reward in rewards)
+        assert row["group"]["fates"] == Counter(_fate(cells) for cells in own)
+    few = asked(client, place, by_group=True, where="reason = 'zero_std'", search="<SCRIPT>")
+    assert few["matched"] == sum(row["group"]["n"] for row in few["rows"]) == few["fates"]["zero_std"]
+    assert asked(client, place, by_group=True, where="reward > 9")["groups"] == 0
+    assert client.post(f"{place}/rollouts", json={"by_group": True, "sort": [{"column": "no"}]}).status_code == 400
+
+
 @pytest.mark.long
 def test_answers_are_the_same_from_tables_so_large_that_only_parts_are_read(
     client: TestClient, place: str, tuned: Callable[..., None]
@@ -57,7 +79,7 @@ def test_answers_are_the_same_from_tables_so_large_that_only_parts_are_read(
         {}, {"offset": 60, "limit": 10}, {"offset": 64}, {"sort": [{"column": "reward"}], "limit": 7},
         {"where": "not used"}, {"search": "nowhere at all"},
         {"search": "day", "where": "gradient_step > 3 and not used"}, {"where": "contains(item, 'skip') and used"},
-        {"sort": [{"column": "prompt"}], "limit": 7},
+        {"sort": [{"column": "prompt"}], "limit": 7}, {"by_group": True}, {"by_group": True, "where": "not used"},
     ]  # fmt: skip
 
     def answers() -> list[Any]:

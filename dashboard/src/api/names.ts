@@ -56,6 +56,7 @@ export type {
   NewestAnswer,
   NoveltyAnswer as Novelty,
   OneRolloutAnswer as OneRollout,
+  RolloutGroup,
   RolloutRow,
   RolloutsAnswer,
   RolloutsAsk as RolloutsQuery,

@@ -905,10 +905,23 @@ export interface Reason {
   ids: string[];
 }
 
-/** One rollout with its newest fate: its id, and its cells. */
+/** Those of a group that fit. */
+export interface RolloutGroup {
+  n: number;
+  marks: string;
+  mean: number | "-Infinity" | "Infinity" | "NaN" | null;
+  spread: number | "-Infinity" | "Infinity" | "NaN" | null;
+  stale: number | "-Infinity" | "Infinity" | "NaN" | null;
+  turns: number | "-Infinity" | "Infinity" | "NaN" | null;
+  tokens: number | "-Infinity" | "Infinity" | "NaN" | null;
+  fates: { [name: string]: number };
+}
+
+/** One rollout with its newest fate: its id, and its cells. With by_group, the newest one of its `group`. */
 export interface RolloutRow {
   id: string;
   cells: { [name: string]: Cell };
+  group?: RolloutGroup | null;
 }
 
 /** A window of the rollouts. */
@@ -916,6 +929,7 @@ export interface RolloutsAnswer {
   took_ms: number;
   total: number;
   matched: number;
+  groups?: number | null;
   offset: number;
   columns: Column[];
   rows: RolloutRow[];
@@ -931,6 +945,7 @@ export interface RolloutsAsk {
   limit?: number;
   group?: string | null;
   task?: string | null;
+  by_group?: boolean;
 }
 
 /** The tokens of a turn. */

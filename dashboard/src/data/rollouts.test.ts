@@ -1,8 +1,27 @@
 import { chosenEpisodes } from "./episodes.ts";
 import { expect, test } from "vitest";
 import type { PromptRow } from "../api/names.ts";
-import { askedLast, callsOf, chosenPrompts, chosenRollouts, conditionOf, fatesOf } from "./rollouts.ts";
-import { colorOf, parted, placesIn, stretchWords, stripWords, together, told, turnsApart } from "./rollouts.ts";
+import {
+  askedLast,
+  callsOf,
+  chosenPrompts,
+  chosenRollouts,
+  conditionOf,
+  fatesOf,
+  groupsOf,
+  headOf,
+} from "./rollouts.ts";
+import {
+  colorOf,
+  parted,
+  placesIn,
+  stretchWords,
+  stripWords,
+  together,
+  told,
+  turnsApart,
+  unfoldedLines,
+} from "./rollouts.ts";
 
 const rows = [
   { id: "a", cells: { item: "four", prompt: "2 + 2?", group: "g", task_id: "t", reward: 1 } },
@@ -84,6 +103,49 @@ test("a copy finds the rollouts of a fate and of a part of training, and counts 
   const within = { by: "gradient_step", low: 2, high: 3 } as const;
   expect(chosenRollouts(all, { where: together(within, "") }).map(({ id }) => id)).toEqual(["b", "c", "e"]);
   expect(chosenRollouts(all, { where: together(within, conditionOf("used")) }).map(({ id }) => id)).toEqual(["e"]);
+});
+
+test("unfolded groups have their rollouts below them, in any order of unfolding", () => {
+  const opened = [
+    { at: 3, n: 2 },
+    { at: 0, n: 1 },
+    { at: -1, n: 9 }, // not among the rows that are here
+  ];
+  const { total, place } = unfoldedLines(5, opened);
+  const lines = Array.from({ length: total }, (_, i) => place(i)).map(({ group, of }) => [group, of]);
+  expect(lines).toEqual([
+    [0, null],
+    [0, 0],
+    [1, null],
+    [2, null],
+    [3, null],
+    [3, 0],
+    [3, 1],
+    [4, null],
+  ]);
+});
+
+test("a copy groups rollouts as the server does", () => {
+  const of = (group: string, reward: number | null, turns: number) => ({ group, reward, turns, sampled_tokens: 2 });
+  const all = [
+    { id: "a", cells: { ...of("g", 1, 1), used: true, staleness: 2 } },
+    { id: "b", cells: of("h", 0, 4) },
+    { id: "c", cells: { ...of("g", 0, 4), used: false, reason: "stale", staleness: 3 } },
+    { id: "d", cells: of("g", null, 9) },
+  ];
+  const [first, second] = groupsOf(all, 0.5);
+  expect([first?.id, second?.id]).toEqual(["a", "b"]);
+  expect(first?.group).toEqual({
+    ...{ n: 3, marks: "10x", mean: 0.5, spread: 0.5, stale: 3, turns: 4, tokens: 6 },
+    fates: { used: 1, stale: 1, "no fate yet": 1 },
+  });
+  expect(groupsOf(all, 0.5, [{ column: "reward", descending: false }])[0]?.id).toBe("b");
+});
+
+test("a test run is told by its result, other texts by how they begin", () => {
+  expect(headOf("F..\n=== FAILURES ===\n1 failed, 34 passed in 4 s\n\n")).toBe("1 failed, 34 passed in 4 s");
+  expect(headOf("\n44 def parse(text):\n45     return 3")).toBe("44 def parse(text):");
+  expect(headOf("")).toBe("");
 });
 
 test("a fate has one colour, and reasons of one's own differ from each other", () => {

@@ -41,6 +41,62 @@ export function chosenPrompts(rows: readonly PromptRow[], query: PromptsQuery): 
   return found;
 }
 
+/** In the order in which they were made. */
+export const byId = (a: string, b: string): number => a.localeCompare(b, undefined, { numeric: true });
+
+/** What names the group of a rollout; one without a group is its own. */
+export const groupKey = ({ id, cells }: RolloutRow): string =>
+  JSON.stringify([cells["group"] ?? id, cells["task_id"] ?? null, cells["batch"] ?? null]);
+
+/** Of lines where some groups are unfolded: how many there are, and which group, or which of its rollouts, is one. */
+export function unfoldedLines(groups: number, opened: readonly { at: number; n: number }[]) {
+  const there = opened.filter(({ at }) => at >= 0).sort((a, b) => a.at - b.at);
+  return {
+    total: groups + there.reduce((sum, { n }) => sum + n, 0),
+    place: (line: number): { group: number; of: number | null } => {
+      let above = 0;
+      for (const { at, n } of there) {
+        if (line <= at + above) break;
+        if (line <= at + above + n) return { group: at, of: line - above - at - 1 };
+        above += n;
+      }
+      return { group: line - above, of: null };
+    },
+  };
+}
+
+/** A row for each group, as the server makes it; `rows` are in order, `above` is what a solved one is above. */
+export function groupsOf(rows: readonly RolloutRow[], above: number, sort: RolloutsQuery["sort"] = []): RolloutRow[] {
+  const found = new Map<string, RolloutRow[]>();
+  for (const row of rows) {
+    const own = found.get(groupKey(row)) ?? [];
+    if (own.push(row) === 1) found.set(groupKey(row), own);
+  }
+  const numbers = (own: readonly RolloutRow[], name: string): number[] =>
+    own.flatMap(({ cells }) => (typeof cells[name] === "number" ? [cells[name]] : [])).sort((a, b) => a - b);
+  const mean = (all: readonly number[]): number | null =>
+    all.length === 0 ? null : all.reduce((sum, one) => sum + one, 0) / all.length;
+  const groups = [...found.values()].map((own) => {
+    const [rewards, turns] = [numbers(own, "reward"), numbers(own, "turns")];
+    const middle = mean(rewards);
+    const solved = rewards.filter((reward) => reward > above).length;
+    const group = {
+      n: own.length,
+      marks: "1".repeat(solved) + "0".repeat(rewards.length - solved) + "x".repeat(own.length - rewards.length),
+      mean: middle,
+      spread: middle === null ? null : Math.sqrt(mean(rewards.map((reward) => (reward - middle) ** 2)) ?? 0),
+      stale: numbers(own, "staleness").at(-1) ?? null,
+      turns: mean(turns.slice(Math.ceil(turns.length / 2) - 1, Math.floor(turns.length / 2) + 1)),
+      tokens: numbers(own, "sampled_tokens").reduce((sum, one) => sum + one, 0),
+      fates: fatesOf(own),
+    };
+    return { own, row: { ...(own[0] as RolloutRow), group } };
+  });
+  for (const { column, descending } of [...sort].reverse())
+    groups.sort((a, b) => byValue(mean(numbers(a.own, column)), mean(numbers(b.own, column)), descending ? -1 : 1));
+  return groups.map(({ row }) => row);
+}
+
 /** How many rollouts had each fate; most first. */
 export function fatesOf(rows: readonly RolloutRow[]): { [fate: string]: number } {
   const found = new Map<string, number>();

@@ -3,7 +3,7 @@
 import { useSignal, type Signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useMemo } from "preact/hooks";
-import { count, seconds } from "../data/numbers.ts";
+import { amount, count, seconds } from "../data/numbers.ts";
 import { say } from "../state/address.ts";
 import { useHands } from "../state/hands.ts";
 import { Windows } from "../state/windows.ts";
@@ -14,7 +14,16 @@ import { Empty, Failure, Waiting } from "./Say.tsx";
 interface Matching<Row> {
   total: number;
   matched: number;
+  /** How many rows stand for those that fit, where one stands for several. */
+  groups?: number | null;
   rows: Row[];
+}
+
+/** What the table shows of the rows: as many lines, or more. */
+export interface Lines<Row> {
+  total: number;
+  row: (i: number) => Row | undefined;
+  see: (first: number, last: number) => void;
 }
 
 type Found<Answer> = Answer & { all: number };
@@ -22,9 +31,10 @@ type Found<Answer> = Answer & { all: number };
 export interface Asked<Row, Answer extends Matching<Row>> {
   rows: Windows<Row, Found<Answer>>;
   answer: Found<Answer> | null;
-  see: (first: number, last: number) => void;
+  lines: Lines<Row>;
   active: Signal<number>;
   open: (row: Row) => void;
+  pick: (row: Row) => boolean;
 }
 
 export interface Asking<Row, Query, Answer extends Matching<Row>> {
@@ -35,6 +45,10 @@ export interface Asking<Row, Query, Answer extends Matching<Row>> {
   news: number;
   ask: (query: Query & { offset: number; limit: number }, signal: AbortSignal) => Promise<Answer>;
   open: (row: Row) => void;
+  /** A row was pressed; true: that is all, it is not opened. */
+  pick?: (row: Row) => boolean;
+  /** The lines, where rows are not all. */
+  lines?: (rows: Windows<Row, Found<Answer>>) => Lines<Row>;
   /** Keys beside j and k that do the same. */
   also?: [next: string, previous: string];
 }
@@ -49,6 +63,8 @@ export function useAsked<Row, Query, Answer extends Matching<Row>>({
   news,
   ask,
   open,
+  pick = () => false,
+  lines: linesOf,
   also,
 }: Asking<Row, Query, Answer>): Asked<Row, Answer> {
   const active = useSignal(-1);
@@ -61,13 +77,15 @@ export function useAsked<Row, Query, Answer extends Matching<Row>>({
   useEffect(() => {
     void rows.again(async (offset, limit, signal) => {
       const answer = await ask({ ...query, offset, limit }, signal);
-      return { ...answer, all: answer.total, total: answer.matched };
+      return { ...answer, all: answer.total, total: answer.groups ?? answer.matched };
     });
   }, [rows, question, news]);
   void rows.changed.value;
+  const plain = useMemo(() => ({ row: (i: number) => rows.row(i), see }), [rows]);
+  const lines = linesOf?.(rows) ?? { ...plain, total: rows.total.value };
   const move = (by: number): void => {
-    active.value = Math.max(0, Math.min(rows.total.value - 1, active.value + by));
-    const next = rows.row(active.value);
+    active.value = Math.max(0, Math.min(lines.total - 1, active.value + by));
+    const next = lines.row(active.value);
     if (next !== undefined) open(next);
   };
   const [next, previous] = also ?? [];
@@ -85,7 +103,7 @@ export function useAsked<Row, Query, Answer extends Matching<Row>>({
       act: () => move(-1),
     },
   ]);
-  return { rows, answer: rows.answer.value, see, active, open };
+  return { rows, answer: rows.answer.value, lines, active, open, pick };
 }
 
 /** The order as the address has it, for the server: a column, with a minus where the largest is first. */
@@ -109,18 +127,20 @@ export interface AskedRowsProps<Row, Answer extends Matching<Row>> {
   /** What stands there where none fits. */
   none: ComponentChildren;
   class?: string;
+  rowClass?: (row: Row) => string;
   /** Keys that the foot names. */
   children?: ComponentChildren;
 }
 
 /** The table itself, or why there is none; below it how many rows fit, and how long that took. */
 export function AskedRows<Row, Answer extends Matching<Row> & { took_ms: number }>({
-  asked: { rows, answer, see, active, open },
+  asked: { rows, answer, lines, active, open, pick },
   what,
   columns,
   id,
   chosen,
   none,
+  rowClass,
   children,
   ...more
 }: AskedRowsProps<Row, Answer>) {
@@ -140,14 +160,15 @@ export function AskedRows<Row, Answer extends Matching<Row> & { took_ms: number 
         <Grid
           label={`Table of ${what}`}
           columns={columns}
-          total={rows.total.value}
-          row={(i) => rows.row(i)}
-          onSeen={see}
+          total={lines.total}
+          row={lines.row}
+          onSeen={lines.see}
           active={active.value}
           id={id}
-          rowClass={(row) => (id(row) === chosen ? "chosen" : "")}
+          rowClass={rowClass ?? ((row) => (id(row) === chosen ? "chosen" : ""))}
           onOpen={(row, i, event) => {
             active.value = i;
+            if (pick(row)) return;
             open(row);
             bring(event.currentTarget as HTMLElement);
           }}
@@ -158,7 +179,8 @@ export function AskedRows<Row, Answer extends Matching<Row> & { took_ms: number 
       <div class="foot">
         {answer && (
           <span>
-            <b>{count(answer.total)}</b> of {count(answer.all)} {what}
+            <b>{count(answer.matched)}</b> of {count(answer.all)} {what}
+            {answer.groups != null && ` in ${amount(answer.groups, "group")}`}
           </span>
         )}
         {answer && <span>answered in {seconds(answer.took_ms / 1000)}</span>}

@@ -4,7 +4,7 @@ import type * as api from "../api/names.ts";
 import { FrameReader, type CurveEntry, type Frame, type SeriesEntry } from "../data/frames.ts";
 import { chosenEpisodes } from "../data/episodes.ts";
 import { rowOf, type SentRow } from "../data/rows.ts";
-import { chosenPrompts, chosenRollouts, conditionOf, fatesOf, parted, together } from "../data/rollouts.ts";
+import { chosenPrompts, chosenRollouts, conditionOf, fatesOf, groupsOf, parted, together } from "../data/rollouts.ts";
 import { timelineOf } from "../data/timeline.ts";
 import { Refusal, type ScatterEntry, type Source, type Stream, type TraceEntry } from "./source.ts";
 
@@ -159,8 +159,12 @@ export class Copy implements Source {
       return notHere("A condition other than a fate and a part of training");
     const fates = fatesOf(chosenRollouts(all.rows, { ...query, where: together(within, "") }));
     const rows = chosenRollouts(all.rows, query);
+    const rewards = all.rows.flatMap(({ cells }) => (typeof cells["reward"] === "number" ? [cells["reward"]] : []));
+    const above = (Math.min(...rewards) + Math.max(...rewards)) / 2;
+    const groups = query.by_group ? groupsOf(rows, above, query.sort) : null;
     const offset = query.offset ?? 0;
-    return { ...all, fates, matched: rows.length, offset, rows: rows.slice(offset, offset + (query.limit ?? 100)) };
+    const window = (groups ?? rows).slice(offset, offset + (query.limit ?? 100));
+    return { ...all, fates, matched: rows.length, groups: groups?.length ?? null, offset, rows: window };
   };
   rollout: Source["rollout"] = (run, id) =>
     this.json(`runs/${part(run)}/rollouts/${part(id)}.json`, "A rollout that is not among the newest");

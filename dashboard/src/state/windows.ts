@@ -33,6 +33,12 @@ export class Windows<Row, Answer extends WindowAnswer<Row>> {
     return this.rows.get(index);
   }
 
+  /** Where a row is, of those fetched so far; -1: not among them. */
+  indexOf(is: (row: Row) => boolean): number {
+    for (const [i, row] of this.rows) if (is(row)) return i;
+    return -1;
+  }
+
   /** All rows fetched so far. */
   known(): IterableIterator<Row> {
     return this.rows.values();

@@ -229,7 +229,7 @@ export function EpisodeList({ run, axis, episode, shown }: EpisodeListProps) {
         columns={columns}
         total={rows.total.value}
         row={(i) => rows.row(i)}
-        onSeen={asked.see}
+        onSeen={asked.lines.see}
         active={active.value}
         rowClass={(row) => (row["episode_id"] === shown ? "chosen" : "")}
         class="asked"

@@ -58,6 +58,7 @@ export function FateLine({ run, found, group }: { run: string; found: Found; gro
       <p class="soft">
         {[
           trained && `${count(trained[0])} of ${amount(trained[1], "token")} trained`,
+          typeof cells["stop_reason"] === "string" && `stopped by ${shown(cells["stop_reason"])}`,
           found.fates.length > 1 && `${found.fates.length} uses`,
           number("temperature") !== null && `temperature ${value(number("temperature"))}`,
         ]

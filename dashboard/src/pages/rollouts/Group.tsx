@@ -3,6 +3,7 @@
 import type { OneRollout as Found, RolloutRow } from "../../api/names.ts";
 import { shown } from "../../data/diff.ts";
 import { amount, value } from "../../data/numbers.ts";
+import { byId } from "../../data/rollouts.ts";
 import { MiniTable } from "../../parts/MiniTable.tsx";
 import { cellText } from "../samples/cells.ts";
 import { Advantage, FateMark, StatusMark } from "./marks.tsx";
@@ -35,7 +36,7 @@ export function Group({
   onBeside: (id: string) => void;
 }) {
   const { id } = own;
-  const sorted = [...rows].sort((a, b) => (a.id < b.id ? -1 : 1));
+  const sorted = [...rows].sort((a, b) => byId(a.id, b.id));
   const most = Math.max(...sorted.map(({ cells }) => Math.abs(Number(cells["advantage"] ?? 0))));
   const place = (of: string): number => sorted.findIndex((row) => row.id === of) + 1;
   return (

@@ -1,97 +1,111 @@
-/** The table of rollouts: searched, filtered and sorted on the server. */
+/** The table of rollouts, by prompt group or one by one: searched, filtered and sorted on the server. */
 
 import type { Signal } from "@preact/signals";
 import { useMemo, useRef } from "preact/hooks";
-import type { RolloutRow } from "../../api/names.ts";
+import type { RolloutsQuery } from "../../api/names.ts";
 import { shown } from "../../data/diff.ts";
-import { count, value } from "../../data/numbers.ts";
-import { conditionOf, fateOf, parted, together } from "../../data/rollouts.ts";
+import { count } from "../../data/numbers.ts";
+import { conditionOf, parted, together } from "../../data/rollouts.ts";
 import { Field } from "../../parts/Field.tsx";
-import { AskedRows, NoneFits, sortOf, sorts, useAsked } from "../../parts/Asked.tsx";
+import { AskedRows, NoneFits, sortOf, sorts, useAsked, type Lines } from "../../parts/Asked.tsx";
 import type { Column } from "../../parts/Grid.tsx";
 import { say, word } from "../../state/address.ts";
+import { useHands } from "../../state/hands.ts";
 import { source } from "../../state/here.ts";
 import { useNews } from "../../state/run.ts";
-import { cellText } from "../samples/cells.ts";
-import { Advantage, FateDot, FateMark, StatusMark } from "./marks.tsx";
-import { openRollout } from "./opened.ts";
-import { PromptCell } from "./SharedPrompts.tsx";
+import { cellOf, HEADS } from "./listed.tsx";
+import { FateDot } from "./marks.tsx";
+import { openRollout, wideWord } from "./opened.ts";
+import { useUnfolded, type Line } from "./unfolded.ts";
 
 const search = word("q");
 const where = word("where");
 const order = word("sort");
 const near = word("of");
-
-/** Its columns; that of prompts only where rollouts name theirs. */
-const HEADS: [id: string, head: string, width: string, number: boolean, wide: boolean][] = [
-  ["prompt", "prompt", "minmax(90px, 1.2fr)", false, true],
-  ["item", "last answer", "minmax(120px, 2fr)", false, false],
-  ["status", "status", "94px", false, true],
-  ["reward", "reward", "58px", true, false],
-  ["fate", "fate", "minmax(72px, 1fr)", false, false],
-  ["advantage", "advantage", "112px", true, true],
-  ["turns", "turns", "48px", true, true],
-  ["sampled_tokens", "tokens", "64px", true, true],
-  ["gradient_step", "update", "58px", true, true],
-];
+const list = word("list");
 
 export function List({ run, row, first }: { run: string; row: string; first: Signal<string> }) {
   const news = useNews(run, ["rollouts", "fates"], 5000);
   const [kind, id] = near.value === "" ? ["", ""] : near.value.split(":", 2);
+  const grouped = list.value === "" && kind !== "group";
+  const query: RolloutsQuery = {
+    ...(search.value === "" ? {} : { search: search.value }),
+    ...(where.value === "" ? {} : { where: where.value }),
+    ...(kind === "group" && id ? { group: id } : {}),
+    ...(kind === "task" && id ? { task: id } : {}),
+    sort: sortOf(order.value),
+    by_group: grouped,
+  };
+  const { lines: unfolded, unfold } = useUnfolded(run, query, news);
   const asked = useAsked({
     what: "rollout",
-    query: {
-      ...(search.value === "" ? {} : { search: search.value }),
-      ...(where.value === "" ? {} : { where: where.value }),
-      ...(kind === "group" && id ? { group: id } : {}),
-      ...(kind === "task" && id ? { task: id } : {}),
-      sort: sortOf(order.value),
-    },
+    query,
     news,
     ask: (query, signal) => source.rollouts(run, query, signal),
-    open: ({ id: name }: RolloutRow) => openRollout(name, row === ""),
+    open: ({ id: name }: Line) => openRollout(name, row === ""),
+    pick: (line) => {
+      if (line.group == null) return false;
+      unfold(line);
+      openRollout(line.id, row === "");
+      return true;
+    },
+    lines: unfolded,
   });
-  const { answer, rows } = asked;
+  const { answer, rows, lines, active } = asked;
   first.value = rows.row(0)?.id ?? "";
-  const names = answer?.columns.some(({ name }) => name === "prompt") === true;
   const fates = useRef<{ [fate: string]: number }>({}); // the first window of rows says them
   if (Object.keys(answer?.fates ?? {}).length > 0) fates.current = answer?.fates ?? {};
   const again = useRef<ReadonlySet<string>>(new Set());
-  again.current = repeated(rows);
-  const columns = useMemo<Column<RolloutRow>[]>(
+  again.current = grouped ? new Set() : repeated(lines);
+  /** To the next line of a kind, from the one where keys are. */
+  const toGroup = (by: number): void => {
+    for (let i = active.value + by; i >= 0 && i < lines.total; i += by) {
+      const line = lines.row(i);
+      if (line === undefined) return;
+      if (grouped ? line.group == null : line.cells["group"] === lines.row(i - by)?.cells["group"]) continue;
+      active.value = i;
+      return openRollout(line.id, row === "");
+    }
+  };
+  const fold = (open: boolean): void => {
+    let at = active.value;
+    while (at > 0 && lines.row(at)?.place !== undefined) at--;
+    const line = lines.row(at);
+    if (line) unfold(line, open);
+    if (!open) active.value = at;
+  };
+  useHands(() => [
+    { keys: ["J"], what: "next group", act: () => toGroup(1) },
+    { keys: ["K"], what: "previous group", act: () => toGroup(-1) },
+    { keys: ["ArrowRight"], shown: "→", what: "unfold the group", act: () => fold(true), when: () => grouped },
+    { keys: ["ArrowLeft"], shown: "←", what: "fold the group", act: () => fold(false), when: () => grouped },
+    {
+      keys: ["g"],
+      what: "by prompt group, or one list",
+      act: () => say({ list: list.value === "" ? "one" : "" }),
+    },
+    {
+      keys: ["Escape"],
+      shown: "Esc",
+      what: "from one rollout back to the list",
+      act: () => say({ open: "" }),
+      when: () => wideWord.value !== "",
+    },
+  ]);
+  const columns = useMemo<Column<Line>[]>(
     () =>
-      HEADS.filter(([name]) => name !== "prompt" || names).map(([name, head, width, number, wide]) => {
-        return {
-          id: name,
-          head,
-          width,
-          wide,
-          number,
-          ...sorts(order.value, name === "fate" ? "reason" : name),
-          cell: ({ id: of, cells }) => {
-            const cell = cells[name];
-            if (name === "prompt") {
-              const text = cellText(cell ?? cells["task_id"]);
-              if (!again.current.has(of)) return <PromptCell text={text} />;
-              return (
-                <span class="soft" title={shown(text)}>
-                  ″ <span class="sr">the same prompt</span>
-                </span>
-              );
-            }
-            if (name === "item" && cells["status"] === "failed")
-              return <span class="bad">failed: {shown(cellText(cells["error"] ?? cell))}</span>;
-            if (name === "sampled_tokens" && typeof cell === "number") return <Tokens of={cells} sampled={cell} />;
-            if (name === "status") return <StatusMark status={cellText(cell)} />;
-            if (name === "fate") return <FateMark cells={cells} />;
-            if (name === "advantage") return <Advantage of={cell} most={2} />;
-            if (name === "item") return shown(cellText(cell ?? cells["error"]));
-            return number && typeof cell === "number" && !Number.isInteger(cell) ? value(cell) : cellText(cell);
-          },
-        };
-      }),
-    [order.value, names],
+      HEADS.map(([name, head, width, number, wide]) => ({
+        id: name,
+        head,
+        width,
+        wide,
+        number,
+        ...sorts(order.value, name === "fate" ? "reason" : name),
+        cell: (line) => cellOf(line, name, again.current.has(line.id), unfold),
+      })),
+    [order.value],
   );
+  const chosen = row === "" ? first.value : row;
   return (
     <section class="pane" aria-label="Rollouts">
       <div class="bar">
@@ -103,6 +117,13 @@ export function List({ run, row, first }: { run: string; row: string; first: Sig
           onSay={(q) => say({ q })}
           wait={350}
         />
+        <span class="seg" role="group" aria-label="Listed">
+          {(["", "one"] as const).map((name) => (
+            <button key={name} type="button" aria-pressed={list.value === name} onClick={() => say({ list: name })}>
+              {name === "" ? "by group" : "one list"}
+            </button>
+          ))}
+        </span>
       </div>
       <div class="bar">
         <Field
@@ -126,29 +147,33 @@ export function List({ run, row, first }: { run: string; row: string; first: Sig
         asked={asked}
         what="rollouts"
         columns={columns}
-        id={(one) => one.id}
-        chosen={row === "" ? first.value : row}
+        id={(line) => (line.group == null ? line.id : (line.key ?? line.id))}
+        chosen={chosen}
+        rowClass={(line) =>
+          [
+            line.id === chosen && (line.group == null || !line.unfolded) ? "chosen" : "",
+            line.group == null ? "" : "group",
+          ].join(" ")
+        }
         none={<NoneFits all={answer?.all ?? 0} what="rollouts" words={["q", "where", "of"]} />}
       >
-        <kbd>j</kbd> <kbd>k</kbd> rollout <kbd>n</kbd> <kbd>p</kbd> turn <kbd>?</kbd> all keys
+        <kbd>j</kbd> <kbd>k</kbd> move{" "}
+        {grouped && (
+          <>
+            <kbd>→</kbd> unfold{" "}
+          </>
+        )}
+        <kbd>Enter</kbd> open <kbd>?</kbd> all keys
       </AskedRows>
     </section>
   );
 }
 
-/** Sampled tokens, strong where the model was trained on them; with those of the prompt and of tools in the title. */
-function Tokens({ of, sampled }: { of: RolloutRow["cells"]; sampled: number }) {
-  const all = ["prompt_tokens", "sampled_tokens", "other_tokens"].reduce((sum, name) => sum + Number(of[name] ?? 0), 0);
-  const trained = fateOf(of) === "used";
-  const title = `${count(sampled)} sampled of ${count(all)}; ${trained ? "trained on" : "not trained on"}`;
-  return trained ? <b title={title}>{count(sampled)}</b> : <span title={title}>{count(sampled)}</span>;
-}
-
-/** The rollouts whose prompt is that of the row above. */
-function repeated(rows: { total: Signal<number>; row: (i: number) => RolloutRow | undefined }): Set<string> {
+/** The rollouts whose prompt is that of the line above. */
+function repeated(lines: Lines<Line>): Set<string> {
   const out = new Set<string>();
-  for (let i = 1; i < rows.total.peek(); i++) {
-    const [one, before] = [rows.row(i), rows.row(i - 1)];
+  for (let i = 1; i < lines.total; i++) {
+    const [one, before] = [lines.row(i), lines.row(i - 1)];
     if (one === undefined) break;
     if (one.cells["prompt"] != null && one.cells["prompt"] === before?.cells["prompt"]) out.add(one.id);
   }

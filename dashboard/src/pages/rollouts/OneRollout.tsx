@@ -2,8 +2,8 @@
 
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { OneRollout as Found, RolloutTurn } from "../../api/names.ts";
-import { shown } from "../../data/diff.ts";
 import { amount, count } from "../../data/numbers.ts";
+import { byId } from "../../data/rollouts.ts";
 import { Icon } from "../../parts/Icon.tsx";
 import { Answered } from "../../parts/Say.tsx";
 import { say } from "../../state/address.ts";
@@ -20,7 +20,7 @@ import { Times } from "./Times.tsx";
 import { Readout, ScaleLegend, scaleOf } from "./TokenStrip.tsx";
 import { folds, Turn } from "./Turn.tsx";
 
-const HEATS = ["gap", "entropy", "advantage", "sampler", "trainer", "mask"];
+const HEATS = ["gap", "entropy", "advantage", "sampler", "trainer"];
 export function OneRollout({ run, id }: { run: string; id: string }) {
   const rollout = useAnswer(`${run} ${id}`, () => source.rollout(run, id));
   return (
@@ -40,7 +40,7 @@ function Whole({ run, found }: { run: string; found: Found }) {
   const scale = useMemo(() => scaleOf(turns, heat), [turns, heat]);
   const group = useAnswer(`${run} ${found.id} group`, () => source.rollouts(run, { group: found.id, limit: 64 }));
   const rows = group.value?.rows ?? [];
-  const ids = rows.map((row) => row.id).sort();
+  const ids = rows.map((row) => row.id).sort(byId);
   const beside = besideWord.value;
   const setAt = (turn: number): void => say({ turn: `${turn}` });
   const setHeat = (name: string): void => say({ heat: name === "" ? "off" : name });
@@ -102,9 +102,6 @@ function Whole({ run, found }: { run: string; found: Found }) {
       <div class="bar">
         <h2 class="mono clip">{found.id}</h2>
         <StatusMark status={String(found.cells["status"] ?? "")} />
-        {typeof found.cells["stop_reason"] === "string" && (
-          <span class="tag hide-s">stop: {shown(found.cells["stop_reason"])}</span>
-        )}
         <span class="grow" />
         {ids.length > 1 && (
           <>
@@ -139,7 +136,7 @@ function Whole({ run, found }: { run: string; found: Found }) {
             <div class="bar heatbar">
               {names.length > 0 && (
                 <>
-                  <span class="soft">Tokens by</span>
+                  <span class="soft heatname">Tokens by</span>
                   <span class="seg" role="group" aria-label="Tokens coloured by">
                     {[...names, ""].map((name) => (
                       <button key={name} type="button" aria-pressed={heat === name} onClick={() => setHeat(name)}>

@@ -6,7 +6,6 @@ import { CopyLink } from "../../parts/CopyLink.tsx";
 import { RunPicker } from "../../parts/RunPicker.tsx";
 import { Empty, Failure } from "../../parts/Say.tsx";
 import { addressOf, say, word } from "../../state/address.ts";
-import { useHands } from "../../state/hands.ts";
 import { useRun } from "../../state/run.ts";
 import { Fates } from "./Fates.tsx";
 import { List } from "./List.tsx";
@@ -24,15 +23,6 @@ const first = signal("");
 
 export function Rollouts() {
   const { run, detail, none } = useRun("rollouts");
-  useHands(() => [
-    {
-      keys: ["Escape"],
-      shown: "Esc",
-      what: "back to the list",
-      act: () => say({ open: "" }),
-      when: () => wideWord.value !== "",
-    },
-  ]);
   const has = (detail.value?.tables["rollouts"] ?? 0) > 0;
   return (
     <>

@@ -6,6 +6,8 @@ import { shown } from "../../data/diff.ts";
 import { value } from "../../data/numbers.ts";
 
 const SHADES = ["n3", "n2", "n1", "", "p1", "p2", "p3"];
+/** An advantage is blue above the group, as its bars are. */
+const shadesOf = (by: string): string[] => (by === "advantage" ? [...SHADES].reverse() : SHADES);
 const MOST = 2000;
 const number = (cell: Num | undefined): number => (typeof cell === "number" ? cell : Number.NaN);
 
@@ -20,7 +22,7 @@ export interface Scale {
 export function scaleOf(turns: readonly RolloutTurn[], by: string): Scale {
   const lists = turns.map(({ tokens }) => (tokens?.columns[by] ?? []).slice(0, MOST).map(number));
   const finite = lists.flat().filter(Number.isFinite);
-  const signed = finite.some((v) => v < 0) && finite.some((v) => v > 0);
+  const signed = by === "advantage" || (finite.some((v) => v < 0) && finite.some((v) => v > 0));
   const middle = signed ? 0 : finite.reduce((sum, v) => sum + v, 0) / (finite.length || 1);
   let [low, high, most, far]: [number, number, number, Scale["far"]] = [middle, middle, 0, null];
   lists.forEach((list, turn) =>
@@ -38,13 +40,12 @@ export function ScaleLegend({ scale: { low, middle, high }, by }: { scale: Scale
   if (low === high) return null;
   const sign = (v: number): string => `${v > 0 && middle === 0 ? "+" : ""}${value(v)}`;
   return (
-    <span class="scalelegend soft" aria-hidden="true">
+    <span class="scalelegend soft" aria-hidden="true" title={by === "gap" ? "log-probability, trainer − sampler" : by}>
       {sign(low)}
-      {SHADES.map((shade) => (
+      {shadesOf(by).map((shade) => (
         <i key={shade} style={{ background: shade === "" ? "var(--sunken)" : `var(--heat-${shade})` }} />
       ))}
       {sign(high)}
-      {by === "gap" && <span class="hide-s">trainer − sampler log-prob</span>}
     </span>
   );
 }
@@ -64,7 +65,7 @@ export function TokenStrip({
 }) {
   const values = useMemo(() => (tokens.columns[by] ?? []).slice(0, MOST).map(number), [tokens, by]);
   const [read, setRead] = useState<number | null>(null);
-  const cells = useMemo(() => coloured(values, tokens, scale), [values, tokens, scale]);
+  const cells = useMemo(() => coloured(values, tokens, scale, shadesOf(by)), [values, tokens, scale, by]);
   const now = Math.min(read ?? 0, values.length - 1);
   const strip = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => {
@@ -139,10 +140,15 @@ export function Readout({ tokens, i, note }: { tokens: RolloutTokens; i: number;
 const visible = (text: string): string => shown(text).replaceAll(" ", "␣").replaceAll("\n", "⏎");
 
 /** A cell a token, with its text where it is known. */
-function coloured(values: readonly number[], { texts, columns }: RolloutTokens, { low, middle, high }: Scale) {
+function coloured(
+  values: readonly number[],
+  { texts, columns }: RolloutTokens,
+  { low, middle, high }: Scale,
+  shades: readonly string[],
+) {
   return values.map((v, i) => {
     const share = (v - middle) / ((v < middle ? middle - low : high - middle) || 1);
-    const shade = SHADES[Math.round((share + 1) * 3)] ?? "";
+    const shade = shades[Math.round((share + 1) * 3)] ?? "";
     return (
       <i
         key={i}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -11,7 +12,7 @@ import pyarrow as pa
 
 from rollbook.book import RolloutQueries
 from rollbook.errors import BadInput
-from rollbook.ground.expressions import condition, literal
+from rollbook.ground.expressions import condition, literal, quoted
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint
 from rollbook.server.shared.rows import IDENTITY
@@ -42,6 +43,7 @@ class RolloutsAsk(OfRun, kw_only=True):
       where: a condition in SQL over rollouts_now, such as reward > 1 and not used. Parts joined by `and` that name
         gradient_step or policy_version alone also bound the search and the counts of fates.
       group: only those of the group of this rollout; task: only those of its task.
+      by_group: a row for each group of them, and the order is that of groups: by the mean of a number.
     """
 
     search: str | None = None
@@ -51,13 +53,35 @@ class RolloutsAsk(OfRun, kw_only=True):
     limit: int = 100
     group: str | None = None
     task: str | None = None
+    by_group: bool = False
+
+
+class RolloutGroup(msgspec.Struct, kw_only=True):
+    """Those of a group that fit.
+
+    Attributes:
+      marks: a sign for each: 1 solved, 0 not, x without a reward; the solved first.
+      mean, spread: of their rewards (standard deviation); stale: the largest staleness; turns: the median; tokens:
+        sampled ones, all together.
+      fates: fate -> how many, most first.
+    """
+
+    n: int
+    marks: str
+    mean: Num
+    spread: Num
+    stale: Num
+    turns: Num
+    tokens: Num
+    fates: dict[str, int]
 
 
 class RolloutRow(msgspec.Struct, kw_only=True):
-    """One rollout with its newest fate: its id, and its cells."""
+    """One rollout with its newest fate: its id, and its cells. With by_group, the newest one of its `group`."""
 
     id: str
     cells: Row
+    group: RolloutGroup | None = None
 
 
 class RolloutsAnswer(Answer, kw_only=True):
@@ -66,10 +90,12 @@ class RolloutsAnswer(Answer, kw_only=True):
     Attributes:
       fates: what became of those that search, group and task leave, whatever `where` says: fate -> how many, most
         first; {} beyond the first window.
+      groups: with by_group, how many groups those that fit are of.
     """
 
     total: int
     matched: int
+    groups: int | None = None
     offset: int
     columns: list[Column]
     rows: list[RolloutRow]
@@ -174,6 +200,7 @@ _TOKENS = {
     "mask": "mask",
 }
 _STEPS = ("gradient_step", "policy_version")
+_MOST_MARKS = 64
 _PROMPTS = "select task_id, any_value(prompt) as prompt from tasks group by task_id"
 
 
@@ -206,13 +233,13 @@ def rollouts(context: ServerContext, ask: RolloutsAsk) -> RolloutsAnswer:
     if len(words) > _MOST_WORDS:
         raise BadInput(f"{len(words)} words to search for; at most {_MOST_WORDS}")
 
-    def work(db: Locked) -> tuple[int, int, pa.Table, pa.Table | None]:
+    def work(db: Locked) -> tuple[int, int, pa.Table, pa.Table | None, pa.Table | None]:
         db.view("seen", f"select r.*, t.prompt from rollouts_now r left join ({_PROMPTS}) t using (task_id)")
         conditions = []
         for identity, columns in ((ask.group, ("group", "task_id", "batch")), (ask.task, ("task_id",))):
             conditions += [] if identity is None else _alike(db, identity, columns)
         given = condition(ask.where).text if ask.where and ask.where.strip() else None
-        chooses = bool(conditions or given or words or ask.sort)
+        chooses = bool(conditions or given or words or ask.sort or ask.by_group)
         source = "rollouts"
         if chooses or ask.offset == 0:
             slim(db, make=chooses)
@@ -245,7 +272,11 @@ def rollouts(context: ServerContext, ask: RolloutsAsk) -> RolloutsAnswer:
             matched = int(db.table(f"select count(*) as n from {source}{where}")["n"][0].as_py())
         # Which ones, then all of these: the texts of the others are not read.
         window = f"{order} limit {ask.limit} offset {ask.offset}"
-        named = db.table(f"select rollout_id from {source}{where}{window}")
+        grouped = None
+        if ask.by_group:
+            named, grouped = _groups(db, ask, f"{source}{where}", newest)
+        else:
+            named = db.table(f"select rollout_id from {source}{where}{window}")
         ids = [str(name) for name in named["rollout_id"].to_pylist()] if named.num_rows else []
         own = f"rollout_id in ({', '.join(map(literal, ids)) or 'null'})"
         few = RolloutQueries(db.columns).now(sources=(db.only("rollouts", own), db.only("fates", own)))
@@ -255,25 +286,66 @@ def rollouts(context: ServerContext, ask: RolloutsAsk) -> RolloutsAnswer:
             places = {name: place for place, name in enumerate(ids)}
             there = [places[str(name)] for name in table["rollout_id"].to_pylist()]
             table = table.take(pa.array(sorted(range(len(there)), key=there.__getitem__), pa.int64()))
-        else:  # several rows with one id
+        elif grouped is None:  # several rows with one id
             table = db.table(f"select * from seen{where}{window}")
-        return total, matched, table, fates
+        return total, matched, table, fates, grouped
 
-    total, matched, table, fates = ask_rollouts(context, context.row(ask.run), ["tasks"], work)
+    total, matched, table, fates, grouped = ask_rollouts(context, context.row(ask.run), ["tasks"], work)
     shown = table.select([name for name in table.column_names if name not in (*IDENTITY, "rollout_id")])
     identities = table["rollout_id"].to_pylist() if table.num_rows else []
+    own = {str(cells["rollout_id"]): cells for cells in (cells_of(grouped) if grouped is not None else ())}
     rows = [
-        RolloutRow(id=plain(str(name)), cells=cells)
+        RolloutRow(id=plain(str(name)), cells=cells, group=_group(own.get(str(name))))
         for name, cells in zip(identities, rows_of(shown, _CUT), strict=True)
     ]
     return RolloutsAnswer(
         total=total,
         matched=matched,
+        groups=None if grouped is None else next(iter(grouped["groups"].to_pylist()), 0),
         offset=ask.offset,
         columns=columns_of(shown),
         rows=rows,
         fates={str(plain(cells["fate"])): cells["n"] for cells in (fates.to_pylist() if fates is not None else ())},
     )
+
+
+def _groups(db: Locked, ask: RolloutsAsk, source: str, newest: Sequence[str]) -> tuple[pa.Table, pa.Table]:
+    """The newest rollout of each group of a window, in order, and what the group is; one without a group is its own.
+
+    Args:
+      source: the rollouts, with a condition. newest: what orders them, the newest first.
+    """
+    schema = db.table("select * from seen limit 0").schema
+    order_by(ask.sort, schema.names)  # refuses what is no column
+    sorts = []
+    for place, sort in enumerate(ask.sort[:5]):
+        kind = schema.field(sort.column).type
+        is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
+        sorts.append(f"{'avg' if is_number else 'min'}({quoted(sort.column)}) as sort{place}")
+    order = [
+        f"sort{place} {'desc' if sort.descending else 'asc'} nulls last" for place, sort in enumerate(ask.sort[:5])
+    ]
+    query = f"""with f as (select *, coalesce("group", rollout_id) as its_group, {RolloutQueries.FATE} as fate,
+        case when reward is null then 'x' when {RolloutQueries.SOLVED} then '1' else '0' end as mark,
+        row_number() over ({f"order by {', '.join(newest)}" if newest else ""}) as place from {source})
+      select arg_min(rollout_id, place) as rollout_id, min(place) as place, count(*) as n,
+        left(string_agg(mark, '' order by translate(mark, '10x', '012')), {_MOST_MARKS}) as marks,
+        avg(reward) as mean, stddev_pop(reward) as spread, max(staleness) as stale, median(turns) as turns,
+        sum(sampled_tokens)::bigint as tokens, list(fate) as fates, count(*) over () as groups
+        {"".join(f", {one}" for one in sorts)}
+      from f group by its_group, task_id, batch"""
+    db.keep("grouped", query, ["rollouts", "fates", "tasks"])
+    window = f"order by {', '.join([*order, 'place'])} limit {ask.limit} offset {ask.offset}"
+    grouped = db.table(f"select * from grouped {window}")
+    return grouped.select(["rollout_id"]), grouped
+
+
+def _group(cells: Mapping[str, Any] | None) -> RolloutGroup | None:
+    if cells is None:
+        return None
+    numbers = {name: num(cells[name]) for name in ("mean", "spread", "stale", "turns", "tokens")}
+    fates = Counter(cells["fates"]).most_common(_MOST_FATES)
+    return RolloutGroup(n=cells["n"], marks=cells["marks"], fates={str(plain(f)): n for f, n in fates}, **numbers)
 
 
 def _alike(db: Locked, identity: str, columns: Sequence[str]) -> list[str]:
