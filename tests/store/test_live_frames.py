@@ -154,14 +154,32 @@ def test_rows_with_one_text_are_the_same_whether_frames_are_kept_or_read_again(
     assert kept["rollout_id", "r9"].num_rows == 0
 
 
+@pytest.mark.parametrize("kept", [0, 1 << 20])
 def test_a_rollout_is_read_from_the_frames_that_have_its_id(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tuned: Callable[..., None]
+    kept: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tuned: Callable[..., None]
 ) -> None:
-    tuned(kept_frame_bytes=0)
+    tuned(kept_frame_bytes=kept)
     book = Book(_rollouts(tmp_path))
     decoded = _count_decoded(monkeypatch)
-    assert book.table("rollouts", where=("rollout_id", "r3-1"))["item"].to_pylist() == ["x"]
-    assert len(decoded) == FILES + 1
+    for _ in range(2):
+        assert book.table("rollouts", where=("rollout_id", "r3-1"))["item"].to_pylist() == ["x"]
+    assert len(decoded) == 2
+    assert book.table("rollouts").num_rows == FILES * GROUP  # what was found alone is not taken for all
+    assert book.table("rollouts", where=("rollout_id", "r3-1")).num_rows == 1
+
+
+@pytest.mark.parametrize("logged", [[[0, 1], [2, 1], [11]], [["0é", "1"], ["1é"], ["é", "1"]]])
+def test_a_row_is_found_by_its_text_also_if_that_is_no_ascii_or_was_logged_as_a_number(
+    logged: list[list[object]], tmp_path: Path
+) -> None:
+    run = make_run(tmp_path)
+    lane = FakeWriter(run, **identity()).lane()
+    for names in logged:
+        lane.chunk("rollouts", {"rollout_id": names}, len(names))
+    whole = [str(name) for names in logged for name in names]
+    for text in {*whole, "9", "\ud800"}:
+        found = Book(run).table("rollouts", where=("rollout_id", text))
+        assert [str(name) for name in found["rollout_id"].to_pylist()] == [text] * whole.count(text)
 
 
 def test_rows_that_are_sealed_and_merged_while_they_are_read_are_read_where_they_are_now(

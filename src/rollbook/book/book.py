@@ -57,7 +57,7 @@ from rollbook.ground.checkpoint_rows import CheckpointHistory, SavedCheckpoint
 from rollbook.ground.expressions import literal
 from rollbook.ground.foreign import tolerating
 from rollbook.ground.manifest import Attempts
-from rollbook.ground.tables import FORWARDED, TABLES
+from rollbook.ground.tables import FORWARDED, TABLES, table_of
 from rollbook.ground.tuning import TUNING
 from rollbook.journal import JournalReader
 from rollbook.protocols import Row, RunInfo
@@ -355,7 +355,8 @@ class Book(RunFields):
             column, text = where
             return read_table(name, pieces, run, lambda piece: piece.rows_with(column, text))
 
-        return in_microseconds(self.files.read([name], work))
+        is_text = where is not None and table_of(name).columns.get(where[0]) == "text"
+        return in_microseconds(self.files.read([name], work, where if is_text else None))
 
     @suggesting
     def episodes(

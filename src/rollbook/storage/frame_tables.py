@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -62,6 +62,31 @@ def table_of(data: bytes) -> str:
         return ""
     name = data[8 : 8 + data[7] - 0xA0].decode("ascii", "replace")
     return name if name else "other"
+
+
+def may_have(column: str, text: str) -> Callable[[bytes], bool]:
+    """Whether a frame, which is not decoded, may have a row with this text in a column that holds text.
+
+    A frame without the text has none, unless its first cell is no text: numbers are compared in their written form.
+    """
+    word, name = text.encode("utf-8", "backslashreplace"), column.encode()
+    key = bytes([0xA0 + len(name)]) + name if len(name) < 32 else name
+
+    def look(data: bytes) -> bool:
+        if word in data:
+            return True
+        at = data.find(key)
+        if at < 0:
+            return False
+        at += len(key)
+        at += _LISTS.get(data[at], 0)
+        return not (0xA0 <= data[at] < 0xC0 or 0xD9 <= data[at] <= 0xDB)
+
+    return look
+
+
+_LISTS = {**dict.fromkeys(range(0x90, 0xA0), 1), 0xDC: 3, 0xDD: 5}
+"""First byte of a list in msgpack -> the bytes before its first cell."""
 
 
 class FrameTables:

@@ -11,15 +11,16 @@ import copy
 import os
 import time
 from array import array
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
+from heapq import merge
 from weakref import ref
 
 import numpy as np
 import pyarrow as pa
 
 from rollbook.errors import Damaged, NewerFormat
-from rollbook.ground.arrow import empty_table, join_tables, take_table, to_numpy
+from rollbook.ground.arrow import empty_table, take_table, to_numpy
 from rollbook.ground.files import names_in
 from rollbook.ground.foreign import handled_by, raising, tolerating
 from rollbook.ground.run_files import journal_folder, parse_name
@@ -28,7 +29,7 @@ from rollbook.ground.tuning import TUNING
 from rollbook.journal import FrameFile, Segment, WriterInfo, decode
 from rollbook.storage.durable import DurableMarks
 from rollbook.storage.fills import Fills
-from rollbook.storage.frame_tables import FrameTables, table_of
+from rollbook.storage.frame_tables import FrameTables, may_have, table_of
 from rollbook.storage.tabulate import Meta, committed_words, segment_meta, segment_table
 
 TYPE_CHECKING = False
@@ -176,26 +177,10 @@ class LiveFrames:
         Raises:
           Moved, FileNotFoundError: they were not kept, and the file was sealed since.
         """
-        table = self._table if self._load is None else self._load(b"")
+        table = self._table if self._load is None else self._load()
         if table is None:
             raise Moved(str(self.meta["table"]))
         return table if self._kept is None else take_table(table, self._kept)
-
-    def with_word(self, column: str, word: str) -> pa.Table:
-        """At least the rows that have `word` in a column. Frames without it are not made into rows again.
-
-        Raises:
-          Moved, FileNotFoundError: as `table`.
-        """
-        constant = self.meta["scope"] is not None and self.meta["at"] is not None
-        if self._load is None or self.meta["fields"] or not constant or not word.isascii() or not self._is_text(column):
-            return self.table()
-        table = join_tables([self.empty, self._load(word.encode()) or self.empty])
-        return table if self._kept is None else take_table(table, np.flatnonzero(np.isin(_seqs(table), self.seqs)))
-
-    def _is_text(self, column: str) -> bool:
-        kind = self.empty.schema.field(column).type if column in self.names else pa.null()
-        return bool(pa.types.is_string(kind.value_type if pa.types.is_dictionary(kind) else kind))
 
     def read(self, columns: Sequence[str] | None) -> pa.Table:
         """Columns of the rows; missing ones are left out."""
@@ -278,7 +263,10 @@ class LiveJournal:
         """Free what is kept; the next snapshot reads it again. Any thread may call it."""
         self._logs, self._left = {}, {}
 
-    def snapshot(self, sealed: Callable[[], dict[tuple[str, int], int]], tables: Collection[str]) -> Snapshot:
+    def snapshot(
+        self, sealed: Callable[[], dict[tuple[str, int], int]], tables: Collection[str],
+        having: tuple[str, str] | None = None,
+    ) -> Snapshot:  # fmt: skip
         """The current contents.
 
         Waits a millisecond if a writer may be writing, so that the rows seen are complete.
@@ -288,7 +276,9 @@ class LiveJournal:
             that the first pass missed because they were being sealed are there, and the snapshot reaches at least that
             number.
           tables: whose frames are read; those of other tables are not decoded.
+          having: a column and its text: of frames, only those that may have such a row are decoded.
         """
+        asked, tables = tables, tables if having is None else ()
         self.marks = DurableMarks(self._run)
         self._kept_bytes = self._kept_frames = 0
         snapshot = Snapshot()
@@ -315,7 +305,8 @@ class LiveJournal:
             for payload in log.fill_payloads:
                 snapshot.fills.add_frame(*log.whose, payload)
         for log in seen.logs.values():
-            snapshot.frames += log.rows(snapshot.fills)
+            fills = snapshot.fills
+            snapshot.frames += log.rows(fills) if having is None else log.rows_having(asked, *having, fills)
         self._keep(seen)
         return snapshot
 
@@ -556,6 +547,18 @@ class _Log:
             late.add(seq, time_ns, payload)
         return built + [LiveFrames(meta, table, None) for meta, table in late.tables()]
 
+    def rows_having(self, tables: Collection[str], column: str, text: str, fills: Fills) -> list[LiveFrames]:
+        """At least the rows of some tables that have this text in a column, from the frames that were located.
+
+        Raises:
+          Moved, FileNotFoundError: the file was sealed since.
+        """
+        found = FrameTables(self.info, self._lane, fills)
+        frames = [self._frames[name] for name in {*tables, ""} & self._frames.keys()]
+        for frame in self._decoded(merge(*(each.between(0, len(each)) for each in frames)), may_have(column, text)):
+            found.add(*frame)
+        return [LiveFrames(meta, table, None) for meta, table in found.tables()]
+
     def _nothing(self) -> _Taken:
         return _Taken(FrameTables(self.info, self._lane))
 
@@ -585,25 +588,30 @@ class _Log:
         elif taken.tables is not None:
             taken.tables.add(seq, time_ns, payload)
 
-    def _load(self, name: str, count: int, word: bytes) -> dict[str, pa.Table]:
-        """{group: table} of the first frames of a table that contain these bytes, read again."""
+    def _load(self, name: str, count: int) -> dict[str, pa.Table]:
+        """{group: table} of the first frames of a table, read again."""
         tables = FrameTables(self.info, self._lane)
+        for frame in self._decoded(self._frames[name].between(0, count)):
+            if not isinstance(frame[2].get("deferred"), list):
+                tables.add(*frame)
+        return {f"{meta['table']}\0{meta['group']}": table for meta, table in tables.tables()}
+
+    def _decoded(
+        self, frames: Iterable[_Frame], is_wanted: Callable[[bytes], bool] | None = None
+    ) -> Iterator[tuple[int, int, dict[str, object]]]:
+        """(seq, unix ns, payload) of located frames, read again; of those that are not wanted nothing is decoded."""
         with FrameFile(self.path, self.info.time_offset) as file:
             if os.stat(self.path).st_ino != self.inode:
                 raise Moved(self.path)
-            for seq, time_ns, begin, end in self._frames[name].between(0, count):
+            for seq, time_ns, begin, end in frames:
                 data = file.payload(begin, end)
-                if word not in data:
-                    continue
-                with tolerating(Damaged):  # it was reported when it was found
-                    payload = decode(data)
-                    if not isinstance(payload.get("deferred"), list):
-                        tables.add(seq, time_ns, payload)
-        return {f"{meta['table']}\0{meta['group']}": table for meta, table in tables.tables()}
+                if is_wanted is None or is_wanted(data):
+                    with tolerating(Damaged):  # it is reported where a whole table is read
+                        yield seq, time_ns, decode(data)
 
 
-_Load = Callable[[bytes], "pa.Table | None"]
-"""Returns the rows of the frames that contain these bytes; None for none."""
+_Load = Callable[[], "pa.Table | None"]
+"""Returns the rows; None for none."""
 _Frame = tuple[int, int, int, int]
 """seq, unix ns, start, end offset"""
 _BESIDE_A_FRAME = 600
@@ -630,14 +638,14 @@ class _Taken:
         """About how many bytes of its rows are in memory."""
         return 0 if self.tables is None else self.bytes + _BESIDE_A_FRAME * self.count
 
-    def build(self, load: Callable[[bytes], dict[str, pa.Table]] | None) -> None:
+    def build(self, load: Callable[[], dict[str, pa.Table]] | None) -> None:
         """Build the rows; with `load`, free them and use it to read them on request."""
         if self.tables is None or (self.built is not None and load is None):
             return
 
         def of_group(meta: Meta) -> _Load | None:
             group = f"{meta['table']}\0{meta['group']}"
-            return None if load is None else lambda word: load(word).get(group)
+            return None if load is None else lambda: load().get(group)
 
         self.built = [LiveFrames(meta, table, of_group(meta)) for meta, table in self.tables.tables()]
         self.problems = self.tables.problems

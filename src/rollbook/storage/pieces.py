@@ -189,7 +189,7 @@ class Piece:
                 raise BadPiece(self.part.path, str(err)) from None
         matching = []
         for block in blocks:  # one at a time: pictures take several times their size while decoding
-            rows = self.read(None, block) if self._frames is None else self._frames.with_word(column, word)
+            rows = self.read(None, block)
             if column in rows.column_names:
                 matching.append(take_table(rows, rows_equal(rows[column], word)))
         table = pa.concat_tables(matching) if matching else None
@@ -290,11 +290,15 @@ class RunFiles:
             )
         return problems
 
-    def read(self, tables: Sequence[str], work: Callable[[dict[str, Pieces]], T]) -> T:
+    def read(
+        self, tables: Sequence[str], work: Callable[[dict[str, Pieces]], T], having: tuple[str, str] | None = None
+    ) -> T:
         """Call `work` on the pieces of some tables; start again whenever a file moves meanwhile.
 
         A read that `work` itself does gets the same pieces and lists no file again.
 
+        Args:
+          having: a column of text, and a text: `work` gets at least the rows with it, but not all of the journal.
         Raises:
           Damaged: files keep moving, which sealing alone does not cause.
         """
@@ -304,8 +308,9 @@ class RunFiles:
         for _ in range(_TRIES):
             try:
                 with tolerating(Moved, FileNotFoundError):  # then once more
-                    pieces = self._gather(tables)
-                    self._gathered = threading.get_ident(), pieces
+                    pieces = self._gather(tables, having)
+                    if having is None:
+                        self._gathered = threading.get_ident(), pieces
                     return work(pieces)
             except BadPiece as bad:
                 self._bad.add(bad.path)
@@ -358,8 +363,8 @@ class RunFiles:
         with self._listing:
             return [Piece(part.meta, part.rows, Fills(), part, None, None) for part in self.parts(table)]
 
-    def _gather(self, tables: Sequence[str]) -> dict[str, Pieces]:
-        live = self._journal.snapshot(lambda: self._sealed_tops(tables), tables)
+    def _gather(self, tables: Sequence[str], having: tuple[str, str] | None) -> dict[str, Pieces]:
+        live = self._journal.snapshot(lambda: self._sealed_tops(tables), tables, having)
         fills = live.fills
         for part in self.parts("fills"):
             try:
