@@ -398,7 +398,7 @@ function drawLost(
   pen.font = `10px ${look.font}`;
   pen.fillStyle = look.ink2;
   pen.textBaseline = "middle";
-  if (above > 0) beside(pen, `${above} above, to ${value(most)}`, at.px(mostX), yOfAbove, box);
+  if (above > 0) beside(pen, `${above} above, to ${value(most)}`, at.px(mostX), yOfAbove, box, look);
   let [bad, badX] = [0, 0];
   for (const line of lines) {
     if (!line.bad) continue;
@@ -415,7 +415,7 @@ function drawLost(
     }
   }
   pen.fillStyle = look.ink2;
-  if (bad > 0) beside(pen, `${bad} NaN or ∞`, at.px(badX), box.bottom - 6, box);
+  if (bad > 0) beside(pen, `${bad} NaN or ∞`, at.px(badX), box.bottom - 6, box, look);
 }
 
 function triangle(pen: Pen, x: number, y: number, height: number, fill: string): void {
@@ -428,8 +428,13 @@ function triangle(pen: Pen, x: number, y: number, height: number, fill: string):
   pen.fill();
 }
 
-/** A short text, of 10 px, beside a mark. */
-function beside(pen: Pen, text: string, x: number, y: number, box: Box): void {
+/** A short text, of 10 px, beside a mark, on a ground of its own: lines and other marks would cross it. */
+function beside(pen: Pen, text: string, x: number, y: number, box: Box, look: Palette): void {
+  const width = text.length * 5.5;
+  const left = startBeside(x, width, box.left, box.right);
+  pen.fillStyle = look.panel;
+  pen.fillRect(left - 1, y - 6, width, 12);
+  pen.fillStyle = look.ink2;
   pen.textAlign = "left";
-  pen.fillText(text, startBeside(x, text.length * 5.5, box.left, box.right), y);
+  pen.fillText(text, left, y);
 }

@@ -46,6 +46,8 @@ describe("the last lines of stderr", () => {
   test("are not those in which rollbook itself reports the progress, which the charts show", () => {
     const progress = [
       "[0:00:00] cartpole/ppo  8mktgz99",
+      "… 1,200 characters left out …",
+      "return 49.0 | time: rollout 78%, train 22%",
       "[0:00:02] cartpole/ppo  8mktgz99 | env_step 1,112 of 40,000",
     ];
     expect(lastMessages(["[0:00:01] joint 3 left its range", ...progress].join("\n"), "", 8)).toEqual([

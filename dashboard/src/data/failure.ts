@@ -39,14 +39,18 @@ export function frames(traceback: string): Frame[] {
   return out;
 }
 
-/** What rollbook writes to the terminal while a run goes on: `[0:00:01] cartpole/ppo  8mktgz99 | env_step …`. */
-const PROGRESS = /^\[\d+:\d\d:\d\d\] .+ [0-9a-z]{8}( \||$)/;
+/** What rollbook writes to the terminal while a run goes on, also of a line whose beginning was left out. */
+const PROGRESS = [
+  /^\[\d+:\d\d:\d\d\] .+ [0-9a-z]{8}( \||$)/, // [0:00:01] cartpole/ppo  8mktgz99 | env_step …
+  /\| time: (\S+ \d+%(, )?)+$/,
+  /^… [\d,]+ characters left out …$/,
+];
 
 /** The last `most` lines of stderr that say something, without those that the traceback or the charts say already. */
 export function lastMessages(stderr: string, traceback: string, most: number): string[] {
   const told = new Set(traceback.split("\n").map((line) => line.trim()));
   const lines = stderr
     .split("\n")
-    .filter((line) => line.trim() !== "" && !told.has(line.trim()) && !PROGRESS.test(line));
+    .filter((line) => line.trim() !== "" && !told.has(line.trim()) && !PROGRESS.some((of) => of.test(line)));
   return lines.filter((line) => !line.startsWith("Traceback (most recent")).slice(-most);
 }
