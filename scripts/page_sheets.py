@@ -14,7 +14,6 @@ import argparse
 import contextlib
 import io
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -41,16 +40,17 @@ class View(NamedTuple):
       study: the folder below the studies.
       hash: the address below the page's own; {run} is the newest run that fits.
       fits: a condition of `RunSet.where`.
-      key: what is pressed there, after a click on `click`.
-      before: whether the older page has it: "" no, else its address.
+      before: the address in the older page; "": it has no such page.
+      key: what is pressed there.
+      see: what is scrolled into sight there.
     """
 
     study: str
     hash: str
     before: str = ""
     fits: str = ""
-    click: str = ""
     key: str = ""
+    see: str = ""
 
 
 VIEWS = {
@@ -63,7 +63,9 @@ VIEWS = {
     "samples": View("rollouts", *["samples?run={run}"] * 2, "name = 'samples'"),
     "rollouts": View("rollouts", "rollouts?run={run}", fits="name = 'grpo' and project = 'sums'"),
     "prompts": View("rollouts", "rollouts?run={run}&tab=tasks", fits="name = 'grpo' and project = 'sums'"),
-    "rollout": View("rollouts", "rollouts?run={run}", fits="project = 'say-it'"),
+    "rollout": View(
+        "rollouts", "rollouts?run={run}&where=used&open=1", fits="name = 'agent'", see="[aria-label='One rollout']"
+    ),
     "fates": View("rollouts", "rollouts?run={run}&tab=fates", fits="name = 'grpo' and project = 'sums'"),
     "timings": View("killed", *["timings?run={run}"] * 2, "seed = 1"),
     "health": View("seeds", "health", "health?run={run}", "status = 'crashed'"),
@@ -90,7 +92,7 @@ def main() -> None:
                 every(browser, given.studies, name, view, given.all)
                 continue
             study = given.studies / view.study
-            with listen(Settings(roots=(str(study),), port=0)) as server:
+            with listen(Settings(roots=(str(study),), port=0, title=study.name)) as server:
                 now = [shot(browser, server.address, study, view, *screen) for screen in SCREENS.values()]
             then = None
             if given.before is not None and view.before:
@@ -105,7 +107,7 @@ def every(browser: Browser, studies: Path, name: str, view: View, out: Path) -> 
     out.mkdir(parents=True, exist_ok=True)
     for study in sorted(path for path in studies.iterdir() if path.is_dir()):
         own = view if study.name == view.study else view._replace(fits="")
-        with listen(Settings(roots=(str(study),), port=0)) as server:
+        with listen(Settings(roots=(str(study),), port=0, title=study.name)) as server:
             for word, (theme, size) in SCREENS.items():
                 shot(browser, server.address, study, own, theme, size).save(out / f"{study.name}-{name}-{word}.png")
 
@@ -117,33 +119,33 @@ def shot(browser: Browser, address: str, study: Path, view: View, theme: str, si
     runs = iter(found.where(view.fits) if view.fits else found) if "{run}" in view.hash else iter(())
     run = getattr(next(runs, None), "id", "")
     tab = settled(context, f"{address}?theme={theme}#/{view.hash.format(run=run)}")
-    if view.click:
-        tab.locator(view.click).first.click()
     if view.key:
         tab.keyboard.press(view.key)
+    if view.see:
+        tab.locator(view.see).evaluate("one => one.scrollIntoView()")
     tab.wait_for_timeout(700)
     picture = Image.open(io.BytesIO(tab.screenshot())).convert("RGB")
     context.close()
     return picture
 
 
+OLDER = """import sys
+from rollbook.server.serving import listen
+from rollbook.server.settings import Settings
+with listen(Settings(roots=(sys.argv[1],), port=0, title=sys.argv[2])) as server:
+    print(server.address, flush=True)
+    sys.stdin.read()"""
+
+
 @contextlib.contextmanager
 def older(checkout: Path, study: Path) -> Iterator[str]:
     """The page of an older checkout over the same folder; its address."""
-    environment = {**os.environ, "PYTHONPATH": str(checkout / "src"), "PYTHONUNBUFFERED": "1"}
-    command = [sys.executable, "-m", "rollbook", "ui", str(study), "--port", "0", "--no-browser"]
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as it:
-        try:
-            assert it.stdout is not None
-            said = ""
-            for line in it.stdout:
-                said += line
-                if found := re.search(r"http://[\w.:]+/", line):
-                    yield found[0]
-                    return
-            raise SystemExit(f"the older rollbook did not start: {said}")
-        finally:
-            it.terminate()
+    environment = {**os.environ, "PYTHONPATH": str(checkout / "src")}
+    command = [sys.executable, "-c", OLDER, str(study), study.name]
+    with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as it:
+        assert it.stdout is not None
+        yield it.stdout.readline().strip()
+        it.communicate()
 
 
 def sheet(light: Image.Image, dark: Image.Image, phone: Image.Image, before: Image.Image | None) -> Image.Image:
@@ -155,7 +157,7 @@ def sheet(light: Image.Image, dark: Image.Image, phone: Image.Image, before: Ima
     whole = Image.new("RGB", (width, 2 * head + light.height + half[1]), "white")
     write = ImageDraw.Draw(whole).text
     font = ImageFont.load_default(14)
-    below = [("now, dark", dark), ("0.1.0", before) if before is not None else ("0.1.0 had no such page", None)]
+    below = [("now, dark", dark), ("before", before) if before is not None else ("before: no such page", None)]
     for word, picture, x, y in (("now", light, 0, 0), ("on a phone", narrow, light.width + gap, 0)):
         write((x, y + 2), word, "black", font)
         whole.paste(picture, (x, y + head))
