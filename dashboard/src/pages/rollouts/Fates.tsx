@@ -18,7 +18,7 @@ const WORDS: { [name: string]: string } = {
   zero_std: "easier and harder prompts, or more samples a group",
   stale: "fewer rollouts in flight, or a larger limit of staleness",
   overlong: "a soft length penalty, or a larger limit",
-  error: "see the tools below",
+  error: "see below which tool breaks",
   surplus: "fewer rollouts than the update needs",
   "no fate yet": "in flight, or lost",
 };
@@ -47,6 +47,16 @@ function All({ run, found, more }: { run: string; found: Found; more: boolean })
   const wasted = found.layers
     .filter(({ reason }) => reason !== "used" && reason !== "no fate yet")
     .reduce((sum, layer) => sum + Number(layer.tokens ?? 0), 0);
+  const staleness = (
+    <Rows
+      title="Staleness"
+      soft="used rollouts; does it hurt?"
+      rows={found.stale}
+      columns={["staleness", "n", "clipped", "gap_mean", "gap_max"]}
+      bar="clipped"
+    />
+  );
+  const clips = found.clipping.length > 1;
   return (
     <div class="cols">
       <section class="card" style={{ gridColumn: "1 / -1" }}>
@@ -103,26 +113,7 @@ function All({ run, found, more }: { run: string; found: Found; more: boolean })
           }}
         />
       </section>
-      <section class="card" style={{ gridColumn: "1 / -1" }}>
-        <header>
-          <h2>Over training</h2>
-          <span class="soft">by {found.x}; the last value beside the name</span>
-        </header>
-        {more && <Waiting what="curves, staleness, tools, gaps and words" />}
-        <div class="in smalls">
-          {Object.entries(found.curves).map(([name, cells]) => (
-            <Small key={name} name={name} cells={cells} />
-          ))}
-        </div>
-      </section>
-      {found.clipping.length > 1 && <Clipped found={found} />}
-      <Rows
-        title="Staleness"
-        soft="used rollouts; does it hurt?"
-        rows={found.stale}
-        columns={["staleness", "n", "clipped", "gap_mean", "gap_max"]}
-        bar="clipped"
-      />
+      {more && <Waiting what="tools, staleness, curves, gaps and words" />}
       <Rows
         title="Which tool breaks"
         soft="share of calls with an error"
@@ -130,6 +121,19 @@ function All({ run, found, more }: { run: string; found: Found; more: boolean })
         columns={["name", "calls", "failed", "share", "seconds", "slow", "error"]}
         bar="share"
       />
+      {clips ? <Clipped found={found} /> : staleness}
+      <section class="card" style={{ gridColumn: "1 / -1" }}>
+        <header>
+          <h2>Over training</h2>
+          <span class="soft">by {found.x}; the last value beside the name</span>
+        </header>
+        <div class="in smalls">
+          {Object.entries(found.curves).map(([name, cells]) => (
+            <Small key={name} name={name} cells={cells} />
+          ))}
+        </div>
+      </section>
+      {clips && staleness}
       <Rows
         run={run}
         title="Largest gaps"

@@ -211,7 +211,12 @@ function Whole({ run, found }: { run: string; found: Found }) {
               <kbd>e</kbd> error{" "}
             </>
           )}
-          <kbd>h</kbd> heat <kbd>[</kbd> <kbd>]</kbd> sibling <kbd>d</kbd> diff
+          <kbd>h</kbd> heat{" "}
+          {isWide && (
+            <>
+              <kbd>[</kbd> <kbd>]</kbd> sibling <kbd>d</kbd> diff
+            </>
+          )}
         </span>
       </div>
     </>

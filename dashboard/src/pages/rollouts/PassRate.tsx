@@ -7,7 +7,15 @@ import { useWidth } from "../../parts/useWidth.ts";
 
 const [HEIGHT, LEFT, BOTTOM] = [150, 40, 18];
 
-export function PassRate({ history, version }: { history: readonly RolloutVersion[]; version: Cell | undefined }) {
+export function PassRate({
+  history,
+  version,
+  title = "This task over training",
+}: {
+  history: readonly RolloutVersion[];
+  version: Cell | undefined;
+  title?: string;
+}) {
   const box = useRef<HTMLDivElement>(null);
   const width = Math.max(200, useWidth(box));
   const known = history.filter((point) => point.version !== null);
@@ -19,7 +27,7 @@ export function PassRate({ history, version }: { history: readonly RolloutVersio
   return (
     <section class="card">
       <header>
-        <h2>This task over training</h2>
+        <h2>{title}</h2>
         <span class="soft">
           {amount(total, "rollout")} at {amount(history.length, "version")}; share solved, bars: 95 % (Wilson)
         </span>

@@ -32,12 +32,11 @@ const BOXES = "a box: a stretch of training, as full as it was solved; none: not
 const HEADS: [id: string, head: string, width: string, wide: boolean][] = [
   ["prompt", "prompt", "minmax(120px, 3fr)", false],
   ["strip", "over training", "112px", false],
-  ["rollouts", "attempts", "66px", true],
-  ["groups", "groups", "56px", true],
+  ["rollouts", "attempts", "60px", true],
   ["rate", "solved (95 %)", "124px", false],
   ["recent_rate", "last fifth", "118px", true],
-  ["first", "", "92px", true],
-  ["best", "best reward", "84px", true],
+  ["first", "", "64px", true],
+  ["best", "best reward", "76px", true],
 ];
 
 /** A share with its interval; never and always stand as words. */
@@ -106,8 +105,14 @@ export function Prompts({ run, row, first }: { run: string; row: string; first: 
               const n: [number, number] = [one.recent_solved, one.recent_rollouts];
               return <Share of={one.recent_rate} low={one.recent_low} high={one.recent_high} n={n} />;
             }
-            if (id === "first") return one.first === null ? "–" : `${count(one.first)}–${count(one.last ?? one.first)}`;
-            return id === "best" ? number(one.best) : count(id === "groups" ? one.groups : one.rollouts);
+            if (id === "first") {
+              const last = one.last ?? one.first;
+              return one.first === null
+                ? "–"
+                : `${count(one.first)}${last === one.first ? "" : `–${count(last ?? 0)}`}`;
+            }
+            if (id === "best") return number(one.best);
+            return <span title={amount(one.groups, "group")}>{count(one.rollouts)}</span>;
           },
         };
       }),
@@ -185,7 +190,7 @@ function OverTraining({ run, found }: { run: string; found: Found }) {
       </div>
       <div class="cols one">
         {found.history.some(({ version }) => version !== null) && (
-          <PassRate history={found.history} version={undefined} />
+          <PassRate history={found.history} version={undefined} title="Over training" />
         )}
       </div>
       <div class="talk">

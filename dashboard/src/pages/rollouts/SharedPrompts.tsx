@@ -25,6 +25,10 @@ export function SharedPrompts({ run }: { run: string }) {
   const others = rows.filter((row) => row.run !== run);
   const near = others.filter((row) => row.project === project);
   const first = near[0]?.run ?? "";
+  const named = (id: string): string => {
+    const row = rows.find((one) => one.run === id);
+    return row ? fullName(row) : id;
+  };
   useEffect(() => {
     if ((other.value === "" || other.value === run) && first !== "") say({ other: first });
   }, [run, first]);
@@ -50,25 +54,34 @@ export function SharedPrompts({ run }: { run: string }) {
           <p>Prompts that both runs have are compared by the mean reward of their rollouts.</p>
         </Empty>
       ) : (
-        <Both key={`${run} ${other.value}`} run={run} with={other.value} />
+        <Both key={`${run} ${other.value}`} run={run} with={other.value} names={[named(run), named(other.value)]} />
       )}
     </div>
   );
 }
 
-function Both({ run, with: against }: { run: string; with: string }) {
+function Both({ run, with: against, names }: { run: string; with: string; names: readonly [string, string] }) {
   const news = useNews(run, ["rollouts"], 10_000);
   const answer = useAnswer(`${run} ${against} prompts ${news}`, () => source.sharedPrompts(run, against));
   return (
     <Answered of={answer} what="the prompts of both runs">
-      {(found) => <Table runs={[run, against]} found={found} />}
+      {(found) => <Table runs={[run, against]} names={names} found={found} />}
     </Answered>
   );
 }
 
-function Table({ runs, found }: { runs: readonly [string, string]; found: Found }) {
+function Table({
+  runs,
+  names,
+  found,
+}: {
+  runs: readonly [string, string];
+  names: readonly [string, string];
+  found: Found;
+}) {
   if (found.shared === 0) return <Empty title="These runs have no prompt in common" />;
   const solved = (row: SharedPromptsRow, i: number): string => percent((row.solved[i] ?? 0) / (row.n[i] || 1));
+  const most = Math.max(...found.rows.map((row) => Math.abs(Number(row.mean[1]) - Number(row.mean[0]))), 1e-9);
   const [mean, after] = [found.mean[0] ?? null, found.mean[1] ?? null];
   return (
     <div class="cols">
@@ -78,8 +91,8 @@ function Table({ runs, found }: { runs: readonly [string, string]; found: Found 
             Better on {count(found.better)}, worse on {count(found.worse)} of {amount(found.shared, "prompt")}
           </h2>
           <span class="soft">
-            mean reward {number(mean)} → {number(after)}; alone: {count(found.only[0] ?? 0)} and{" "}
-            {amount(found.only[1] ?? 0, "prompt")}
+            {shown(names[0])} → {shown(names[1])}: mean reward {number(mean)} → {number(after)}; alone:{" "}
+            {count(found.only[0] ?? 0)} and {amount(found.only[1] ?? 0, "prompt")}
             {found.rows.length < found.shared && `; the ${count(found.rows.length)} with the largest differences`}
           </span>
         </header>
@@ -97,7 +110,15 @@ function Table({ runs, found }: { runs: readonly [string, string]; found: Found 
             if (column === "prompt") return <PromptCell text={row.prompt ?? "–"} />;
             if (column === "change") {
               const change = Number(row.mean[1]) - Number(row.mean[0]);
-              return <b class={change < 0 ? "bad" : "good"}>{`${change > 0 ? "+" : ""}${value(change)}`}</b>;
+              const share = Math.min(1, Math.abs(change) / most) * 50;
+              return (
+                <span class="advantage">
+                  <b class={change < 0 ? "bad" : "good"}>{`${change > 0 ? "+" : ""}${value(change)}`}</b>
+                  <span class={`gain ${change < 0 ? "s2" : "s1"}`} aria-hidden="true">
+                    <i style={{ left: `${change < 0 ? 50 - share : 50}%`, width: `${share}%` }} />
+                  </span>
+                </span>
+              );
             }
             if (column === "mean" || column === "solved") {
               const text = (i: number): string => (column === "mean" ? number(row.mean[i] ?? null) : solved(row, i));

@@ -129,12 +129,12 @@ function Fates({ of: { fates, n } }: { of: RolloutGroup }) {
   const rest = n - first.reduce((sum, [, many]) => sum + many, 0);
   return (
     <span title={all.map(([fate, many]) => `${count(many)} ${shown(fate)}`).join(", ")}>
-      {first.map(([fate, many]) => (
-        <span key={fate} class="fateof">
+      {first.map(([fate, many], i) => (
+        <span key={fate} class={i > 0 ? "fateof hide-s" : "fateof"}>
           <FateDot fate={fate} /> {count(many)} {shown(fate)}
         </span>
       ))}
-      {rest > 0 && <span class="soft">+{count(rest)} other</span>}
+      {rest > 0 && <span class="soft hide-s">+{count(rest)} other</span>}
     </span>
   );
 }
