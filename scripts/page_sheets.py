@@ -26,6 +26,7 @@ from PIL import Image, ImageDraw, ImageFont
 from playwright.sync_api import Browser, sync_playwright
 
 import rollbook
+from rollbook.formats.foreign import follow
 from rollbook.server.serving import listen
 from rollbook.server.settings import Settings
 
@@ -92,7 +93,7 @@ def main() -> None:
                 every(browser, given.studies, name, view, given.all)
                 continue
             study = given.studies / view.study
-            with listen(Settings(roots=(str(study),), port=0, title=study.name)) as server:
+            with listen(settings(study)) as server:
                 now = [shot(browser, server.address, study, view, *screen) for screen in SCREENS.values()]
             then = None
             if given.before is not None and view.before:
@@ -107,9 +108,15 @@ def every(browser: Browser, studies: Path, name: str, view: View, out: Path) -> 
     out.mkdir(parents=True, exist_ok=True)
     for study in sorted(path for path in studies.iterdir() if path.is_dir()):
         own = view if study.name == view.study else view._replace(fits="")
-        with listen(Settings(roots=(str(study),), port=0, title=study.name)) as server:
+        with listen(settings(study)) as server:
             for word, (theme, size) in SCREENS.items():
                 shot(browser, server.address, study, own, theme, size).save(out / f"{study.name}-{name}-{word}.png")
+
+
+def settings(study: Path) -> Settings:
+    """A server of the runs of a study; of other tools too."""
+    other = follow(study, waits=True)
+    return Settings(roots=(str(study), *([] if other is None else [other])), port=0, title=study.name)
 
 
 def shot(browser: Browser, address: str, study: Path, view: View, theme: str, size: tuple[int, int]) -> Image.Image:
