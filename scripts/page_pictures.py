@@ -5,6 +5,7 @@
     python scripts/page_pictures.py shown
 
     python scripts/page_pictures.py --gallery build/gallery                  # docs/images/gallery, from `make gallery`
+    python examples/gallery/grpo.py && python scripts/page_pictures.py --guide runs       # of docs/guides/grpo.md
 
 Needs what `make test-page` installs (playwright and a chromium) and Pillow. The animation is what a hand does: it moves
 over a chart, zooms in, and asks what happened at a point.
@@ -33,6 +34,8 @@ WIDE = {"width": 1440, "height": 900}
 SMALL = {"width": 960, "height": 600}
 THUMB = {"width": 1120, "height": 660}
 FRAME_MS = 90
+GUIDE = {"rollouts": ("", "JJ→jjj"), "prompts": ("?tab=tasks", "jj")}
+"""Picture of docs/guides/grpo.md -> its address on the page Rollouts, and the keys to press there."""
 
 
 def main() -> None:
@@ -40,6 +43,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Take the pictures of the page for README.md")
     parser.add_argument("runs", nargs="?", help="a folder with runs; those of its first project are shown")
     parser.add_argument("--gallery", type=Path, help="the copies of the gallery, instead: a small picture of each")
+    parser.add_argument("--guide", action="store_true", help="the pictures of docs/guides/grpo.md, instead")
     parser.add_argument("--cause", help="run,axis,place,key of the point whose cause is shown")
     parser.add_argument("--view", default="", help="what to add to the address, such as s=0.6&g=config.algo")
     given = parser.parse_args()
@@ -54,6 +58,9 @@ def main() -> None:
     with listen(Settings(roots=(given.runs,), port=0, title="runs")) as server, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         for ground in ("light", "dark"):
+            if given.guide:
+                guided(browser, server.address, ground)
+                continue
             still(browser, server.address, ground, "runs", f"#/runs?{given.view}")
             if given.cause:
                 still(browser, server.address, ground, "cause", f"#/runs?{given.view}&cause={given.cause}")
@@ -69,7 +76,7 @@ def small(copies: Path, chromium: str) -> None:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         for name, view in VIEWS.items():
-            for ground in ("light", "dark"):
+            for ground in ("light", "dark") if (copies / name).is_dir() else ():
                 context = browser.new_context(viewport=THUMB, device_scale_factor=1.25)
                 tab = settled(context, f"http://127.0.0.1:{server.server_port}/{name}/?theme={ground}#/{view}")
                 picture = Image.open(io.BytesIO(tab.screenshot())).convert("RGB")
@@ -92,6 +99,20 @@ def still(browser: Any, address: str, ground: str, name: str, view: str) -> None
     picture = Image.open(io.BytesIO(tab.screenshot()))
     picture.convert("RGB").save(IMAGES / f"page-{name}-{ground}.webp", quality=82, method=6)
     context.close()
+
+
+def guided(browser: Any, address: str, ground: str) -> None:
+    """The pictures of docs/guides/grpo.md."""
+    for name, (view, keys) in GUIDE.items():
+        context = browser.new_context(viewport=THUMB, device_scale_factor=1.25)
+        tab = settled(context, f"{address}?theme={ground}#/rollouts{view}")
+        for key in keys:
+            tab.keyboard.press({"→": "ArrowRight"}.get(key, key))
+            tab.wait_for_timeout(400)
+        tab.wait_for_timeout(2000)
+        picture = Image.open(io.BytesIO(tab.screenshot())).convert("RGB")
+        picture.save(IMAGES / f"grpo-{name}-{ground}.webp", quality=50, method=6)
+        context.close()
 
 
 def opened(context: Any, address: str, ground: str, view: str) -> Any:

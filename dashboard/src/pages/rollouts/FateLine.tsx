@@ -4,7 +4,7 @@ import type { OneRollout as Found, RolloutRow } from "../../api/names.ts";
 import { shown } from "../../data/diff.ts";
 import { amount, count, percent, value } from "../../data/numbers.ts";
 import { fateIn } from "../../data/rollouts.ts";
-import { addressOf } from "../../state/address.ts";
+import { addressOf, say } from "../../state/address.ts";
 import { FateDot } from "./marks.tsx";
 
 export function FateLine({ run, found, group }: { run: string; found: Found; group: readonly RolloutRow[] }) {
@@ -63,7 +63,20 @@ export function FateLine({ run, found, group }: { run: string; found: Found; gro
           number("temperature") !== null && `temperature ${value(number("temperature"))}`,
         ]
           .filter(Boolean)
-          .join(" · ")}
+          .map((fact) => `${fact} · `)}
+        show only{" "}
+        {(["group", "task"] as const).map((kind, i) => (
+          <span key={kind}>
+            {i > 0 && " or "}
+            <button
+              class="link"
+              type="button"
+              onClick={() => say({ of: `${kind}:${found.id}`, row: found.id, open: "" })}
+            >
+              its {kind}
+            </button>
+          </span>
+        ))}
       </p>
       {typeof cells["error"] === "string" && <p class="bad">{shown(cells["error"])}</p>}
     </div>
@@ -78,7 +91,8 @@ function Reward({ found, group }: { found: Found; group: readonly RolloutRow[] }
   const parts = Object.entries(cells).filter(([name, cell]) => name.startsWith("rewards/") && typeof cell === "number");
   const all = group.flatMap((row) => (typeof row.cells["reward"] === "number" ? [row.cells["reward"]] : []));
   const mean = all.reduce((sum, one) => sum + one, 0) / (all.length || 1);
-  const spread = Math.sqrt(all.reduce((sum, one) => sum + (one - mean) ** 2, 0) / (all.length || 1));
+  const exact = Math.sqrt(all.reduce((sum, one) => sum + (one - mean) ** 2, 0) / (all.length || 1));
+  const spread = exact < 1e-9 * Math.abs(mean) ? 0 : exact; // of equal rewards
   const advantage = cells["advantage"];
   return (
     <p>

@@ -118,12 +118,6 @@ function Whole({ run, found }: { run: string; found: Found }) {
             </span>
           </>
         )}
-        <button class="btn" type="button" onClick={() => say({ of: `task:${found.id}`, row: found.id, open: "" })}>
-          Its task
-        </button>
-        <button class="btn" type="button" onClick={() => say({ of: `group:${found.id}`, row: found.id, open: "" })}>
-          Its group
-        </button>
         <button class="btn hide-s" type="button" onClick={() => say({ open: isWide ? "" : "1" }, !isWide)}>
           {isWide ? "Back" : "Open"} <kbd>{isWide ? "Esc" : "Enter"}</kbd>
         </button>

@@ -15,11 +15,11 @@ export const HEADS: [id: string, head: string, width: string, number: boolean, w
   ["gradient_step", "update", "54px", true, true],
   ["status", "status", "98px", false, true],
   ["reward", "reward", "var(--rewards)", true, false],
+  ["fate", "fate", "minmax(132px, 1fr)", false, false],
   ["advantage", "advantage", "104px", true, true],
   ["staleness", "stale", "46px", true, true],
   ["turns", "turns", "46px", true, true],
   ["sampled_tokens", "tokens", "56px", true, true],
-  ["fate", "fate", "minmax(132px, 1fr)", false, false],
 ];
 
 /** What stands in a cell. `repeated`: the prompt is that of the line above. */
