@@ -355,3 +355,7 @@ def test_fates_that_cannot_be_right_are_problems_whichever_process_reported_them
     assert any("older version" in line and "generated them: 2, such as" in line for line in problems)
     assert len(problems) == 3
     run.finish()
+    shown = CliRunner().invoke(app, ["show", "last", "--dir", str(tmp_path)]).output
+    assert shown.count("problem: rollouts: ") == 3
+    assert "rollout_version" not in shown, "said twice, once as a count without words"
+    assert "rollout_version" in rollbook.open(str(tmp_path)).one().info["drops"]
