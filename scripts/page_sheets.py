@@ -129,7 +129,7 @@ def shot(browser: Browser, address: str, study: Path, view: View, theme: str, si
     if view.key:
         tab.keyboard.press(view.key)
     if view.see:
-        tab.locator(view.see).evaluate("one => one.scrollIntoView()")
+        tab.locator(view.see).evaluate_all("every => every[0]?.scrollIntoView()")
     tab.wait_for_timeout(700)
     picture = Image.open(io.BytesIO(tab.screenshot())).convert("RGB")
     context.close()
