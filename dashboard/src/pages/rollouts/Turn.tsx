@@ -66,7 +66,7 @@ export function Turn({
         {isSaid || text === "" ? null : folds(turn) ? (
           <Folded
             head={headOf(text).slice(0, 200)}
-            more={amount(text.split("\n").length, "line")}
+            more={turn.length === null ? amount(text.split("\n").length, "line") : ""}
             text={text}
             open={open || turn.error !== null}
           />
