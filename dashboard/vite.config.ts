@@ -1,3 +1,4 @@
+import type { AcceptedPlugin, Rule } from "postcss";
 import type { Plugin } from "vite";
 import { defineConfig } from "vitest/config";
 
@@ -17,10 +18,23 @@ const firstView: Plugin = {
   },
 };
 
+/** The style sheet of a page holds on that page alone: all pages are loaded soon, and share names such as "small". */
+const ofOnePage: AcceptedPlugin = {
+  postcssPlugin: "of-one-page",
+  Once(root) {
+    const [, page] = /src\/pages\/(\w+)\//.exec(root.source?.input.file ?? "") ?? [];
+    if (page === undefined) return;
+    root.walkRules((rule: Rule) => {
+      rule.selectors = rule.selectors.map((one) => `:where([data-page="${page}"]) ${one}`);
+    });
+  },
+};
+
 // The page is served from any folder (rollbook ui, a static export, a notebook's frame): every address in it is relative.
 export default defineConfig({
   base: "./",
   plugins: [firstView],
+  css: { postcss: { plugins: [ofOnePage] } },
   build: {
     outDir: "../src/rollbook/server/page",
     emptyOutDir: true,

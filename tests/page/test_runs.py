@@ -325,3 +325,15 @@ def test_compare_takes_what_the_page_of_runs_has_drawn_and_each_page_is_found_as
     page.drawn(1).settled()
     assert tab.get_by_label("Filter runs by expression").input_value() == "project = 'cartpole' and name != 'sac'"
     assert page.errors == []
+
+
+def test_the_style_of_a_page_that_was_loaded_behind_changes_no_other(page: Any, serve: Any, recorded: Path) -> None:
+    page.open(serve(recorded))
+    page.tab.wait_for_function(f"() => ({OF_PAGES})().length > 100")  # all pages are loaded behind the first
+    everywhere = page.tab.evaluate(f"() => ({OF_PAGES})().filter(one => !one.includes('[data-page='))")
+    assert everywhere == []
+
+
+OF_PAGES = """() => [...document.styleSheets].filter(sheet => /(Sweep|Rollouts)-/.test(sheet.href))
+    .flatMap(sheet => [...sheet.cssRules]).flatMap(rule => rule.selectorText ?? [...rule.cssRules].map(
+        inner => inner.selectorText))"""

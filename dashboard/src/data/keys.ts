@@ -38,7 +38,8 @@ function plainly(name: string): string {
 
 /** Clocks and counters by their canonical name: all of `time/`, and how many updates there were. */
 const isCount = ({ key, canonical }: Named): boolean =>
-  /^time\/|^update\/count$/.test(canonical ?? "") || COUNTS.has(plainly(key.split("/").at(-1) as string));
+  /^time\/|^update\/count$/.test(canonical ?? "") ||
+  COUNTS.has(plainly((key.split("/").at(-1) as string).replace(/^counted_/, "")));
 
 const SPREAD = /(^|\/)(std|sd|seconds)$|_std$|_sd$|_min$|_max$|_best$/;
 

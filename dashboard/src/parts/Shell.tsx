@@ -112,7 +112,7 @@ export function Shell() {
       >
         To the content
       </a>
-      <div class="app">
+      <div class="app" data-page={id}>
         <header class="top">
           <a class="brand" href={addressOf("runs")}>
             <svg viewBox="0 0 20 20" aria-hidden="true">

@@ -2,6 +2,7 @@
 
 import type { Num, SweepAnswer, SweepSetting } from "../../api/names.ts";
 import { amount } from "../../data/numbers.ts";
+import { Middle } from "../../parts/Middle.tsx";
 import { shortSetting } from "../../data/sweep.ts";
 
 const share = (v: Num): number => (typeof v === "number" ? v : NaN);
@@ -33,7 +34,9 @@ export function Matters({
             title={`${one.column}: ${amount(one.levels, "value")}, or ranges of them`}
             onClick={() => onChoose(one.column)}
           >
-            <span class="rowname">{[one.column, ...one.together].map(shortSetting).join(" + ")}</span>
+            <span class="rowname">
+              <Middle text={[one.column, ...one.together].map(shortSetting).join(" + ")} />
+            </span>
             <Bar of={one} chance={chance} />
             <span class="num">{text(one)}</span>
           </button>
