@@ -1,6 +1,6 @@
 /** The curves of the compared groups, as the statistic that decides and its interval. */
 
-import { amount, sentence } from "../../data/numbers.ts";
+import { amount, count, sentence } from "../../data/numbers.ts";
 import { signal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import type { CompareAnswer } from "../../api/names.ts";
@@ -43,6 +43,7 @@ export function Curves({
     ];
     return () => stops.forEach((stop) => stop());
   }, [desk, statistic]);
+  const apart = parted.filter((pair) => pair.x !== null).length;
   const said = desk.feed.of(of).value.sentences;
   return (
     <section class="card c6">
@@ -60,7 +61,9 @@ export function Curves({
       {parted.length > 0 && (
         <details class="in said2 small" open={parted.length === 1}>
           <summary>
-            {parted.filter((pair) => pair.x !== null).length} of {amount(parted.length, "pair")} stay apart
+            {parted.length === 1
+              ? `They ${apart === 1 ? "" : "do not "}stay apart`
+              : `${count(apart)} of ${amount(parted.length, "pair")} stay apart`}
           </summary>
           {parted.map((pair) => (
             <p key={`${pair.a} ${pair.b}`} class={pair.x === null ? "small soft" : "small"}>

@@ -129,7 +129,7 @@ function One({ finding }: { finding: Finding }) {
           {sentence(finding.message)}{" "}
           <span class="soft">
             {[
-              finding.rule === "ended" ? "" : `rule ${finding.rule}`,
+              finding.rule === "ended" ? "" : `rule\u00a0${finding.rule}`,
               finding.many > 1 ? `${amount(finding.many, "run")}, the newest first` : "",
             ]
               .filter((one) => one !== "")
