@@ -41,12 +41,17 @@ class Parted:
         if self.last is None:
             return f"{self.a} and {self.b}: no point of {self.axis} has 5 seeds of each."
         if self.x is None or self.ahead is None:
-            return f"{self.a} and {self.b} are not apart at {self.axis} {self.last:,.6g}."
+            return f"{self.a} and {self.b} are not apart at {self.axis} {_place(self.last)}."
         behind = self.b if self.ahead == self.a else self.a
         return (
-            f"{self.ahead} stays above {behind} from {self.axis} {self.x:,.6g} to {self.last:,.6g} "
+            f"{self.ahead} stays above {behind} from {self.axis} {_place(self.x)} to {_place(self.last)} "
             f"(nominally {100 * self.level:g} % at each point; no verdict)."
         )
+
+
+def _place(x: float) -> str:
+    """A step with all its digits; a time with six figures."""
+    return f"{x:,.0f}" if x.is_integer() else f"{x:,.6g}"
 
 
 def parted(a: GroupCurve, b: GroupCurve, x_P: Floats, axis: str, level: float) -> Parted:

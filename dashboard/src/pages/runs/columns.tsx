@@ -47,6 +47,11 @@ export async function learnColumns(after = AGAIN): Promise<void> {
   setTimeout(() => void learnColumns(Math.min(SELDOM, after * 1.5)).catch(() => undefined), after);
 }
 
+/** A table beside charts in a small window: what nobody chose and would be cut is left out. */
+const small = matchMedia("(max-width: 1180px)");
+const tight = signal(small.matches);
+small.addEventListener("change", () => (tight.value = small.matches));
+
 /** Columns of the table, in order: those of the address, or a good choice. */
 export function chosen(): string[] {
   const said = view.columns.value;
@@ -59,6 +64,7 @@ export function chosen(): string[] {
     .sort((a, b) => b.runs - a.runs || a.column.length - b.column.length);
   const metric =
     heroKey.value === "" ? [] : ["spark", RETURNS.includes(heroKey.value) ? "return" : `last:${heroKey.value}`];
+  if (tight.value) return ["status", ...metric];
   return ["status", ...metric, ...config.slice(0, 1).map((column) => column.column), "progress"];
 }
 

@@ -3,7 +3,8 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import type { SqlAnswer } from "../../api/names.ts";
-import { amount, count, plain, seconds, value } from "../../data/numbers.ts";
+import { cellText } from "../samples/cells.ts";
+import { amount, count, seconds, value } from "../../data/numbers.ts";
 import { Context } from "../../parts/Context.tsx";
 import { CopyLink } from "../../parts/CopyLink.tsx";
 import { MiniTable } from "../../parts/MiniTable.tsx";
@@ -104,7 +105,9 @@ export function Sql() {
                   const cell = row[Number(i)];
                   if (found.columns[Number(i)]?.type === "time" && typeof cell === "number")
                     return <span class="mono">{moment(cell)}</span>;
-                  return typeof cell === "number" && !Number.isInteger(cell) ? value(cell, 5) : plain(cell);
+                  return typeof cell === "number" && !Number.isInteger(cell)
+                    ? value(cell, 5)
+                    : cellText(cell, found.columns[Number(i)]?.name);
                 }}
               />
             </section>
