@@ -484,7 +484,7 @@ class Book(RunFields):
         queries = self._rollout_queries()
         query = queries.curves(x, mode, queries.SOLVED if solved is None else one_condition(solved))
         folder = os.path.abspath(layout.data_folder(self._folder))
-        most_bytes = TUNING.curve_bytes // (4 if queries.in_one_pass else 1)  # rows of the journal are decoded beside
+        most_bytes = TUNING.curve_bytes // (7 if queries.in_one_pass else 1)  # rows of the journal are decoded beside
         # One thread: of 500,000 rollouts it takes less memory and less processor time than two.
         bounded, free = (
             Database(self._stream, folder, self.files.leave_out, threads=1, most_bytes=most)
@@ -546,7 +546,10 @@ class Book(RunFields):
         if question == "tokens":
             return worst_tokens(ask, lambda query, which: ask(query, among={"tokens": which}), limit)
         if question == "words":
-            return words_of_high_advantage(ask, lambda query, which: ask(query, among={"rollouts": which}), limit)
+            return words_of_high_advantage(
+                ask, lambda query, which: ask(query, among={"rollouts": which}), limit,
+                lambda query, which: ask(query, of=which),
+            )  # fmt: skip
         most = "" if limit is None else f" limit {int(limit)}"
         answer = ask(f"{answer_query(question, rollout_id)}{most}")
         if question == "history" and not answer.num_rows:

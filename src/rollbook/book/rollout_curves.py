@@ -155,7 +155,7 @@ class RolloutQueries:
         rows = [*list(_ROLLOUTS.items())[:2], *parts.items(), *list(_ROLLOUTS.items())[2:]]
         same = ["x", '"group"', *(name for name in ("task_id", "batch") if name in known)]
         return f"""
-    with {self._needed(solved.lower())}, r as ({self._placed(x, mode, solved)}),
+    with {self._needed(solved.lower(), of_each=False)}, r as ({self._placed(x, mode, solved)}),
     a as (select x, {_listed(dict(rows))} from r where x is not null group by x),
     g as (select x, bool_and(is_solved) as every_solved, bool_or(is_solved) as any_solved, min(reward) as low,
         max(reward) as high, coalesce(bool_or(used and reason is null), false) as any_used
@@ -245,22 +245,27 @@ class RolloutQueries:
             return self._facts
         return f"(select * from {self._facts} where rollout_id in (select rollout_id from now where {SEVERAL}))"
 
-    def _needed(self, solved: str) -> str:
+    def _needed(self, solved: str, *, of_each: bool = True) -> str:
         """`now`: the view `rollouts_now` with the columns that a curve reads; and both tables, if read in one pass.
 
         All rows of these columns are in memory at once.
+
+        Args:
+          solved: columns that it names are there. of_each: also the time and the id of each rollout; without, the ids
+            are there where all fates must be read.
         """
         if self._now:
             return f"now as not materialized (select * from {self._now})"
         read = {"rollout_id", "mode", "policy_version", "gradient_step", "group", "task_id", "batch", "used", "reason"}
-        read |= {"reward", "sampled_tokens", "status", "turns", "tool_errors", "tool_calls", "time"}
+        read |= {"reward", "sampled_tokens", "status", "turns", "tool_errors", "tool_calls"}
+        read |= {"time"} if of_each else set()
         read |= {name for name in self._columns["rollouts"] if name.startswith(("rewards/", "seconds/"))}
         fixed = {"rollouts": read, "fates": {*TABLES["fates"].columns, "gradient_step", "epoch", *_WHEN}}
         needed = {
             table: [name for name in self._columns[table] if name in [*fixed[table], "run"] or name.lower() in solved]
             for table in fixed
         }
-        of_late = [name for name in needed["fates"] if name not in IDENTITY]
+        of_late = [name for name in needed["fates"] if name not in (*IDENTITY, "time")]
         shown = dict.fromkeys([*needed["rollouts"], *of_late, "staleness", "fate_time"])
         read |= set() if self.in_one_pass else {"staleness", *_OF_USE}
         unread = [name for name in shown if name not in read and name.lower() not in solved]
@@ -270,6 +275,8 @@ class RolloutQueries:
             if self.in_one_pass
         ]
         made, shown_of = self._filled(needed, unread, (self._rows, self._facts), marked=not self.in_one_pass)
+        if not (of_each or self.in_one_pass or "rollout_id" in solved):  # long texts
+            made = f"select * replace (case when {SEVERAL} then rollout_id end as rollout_id) from ({made})"
         kept = "not materialized" if self.in_one_pass else "materialized"
         return f"""{"".join(own)}filled as {kept} ({made}), now as not materialized (select {shown_of} from filled)"""
 

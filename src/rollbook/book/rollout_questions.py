@@ -7,6 +7,7 @@ questions, too; they have their own methods.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import pyarrow as pa
 
@@ -97,13 +98,19 @@ _TIME = f"""select part, seconds, seconds / sum(seconds) over () as share from (
     select unnest([{", ".join(f"'{part}'" for part in _PARTS)}]) as part,
       unnest([{", ".join(f'sum("seconds/{part}")' for part in _PARTS)}]) as seconds from rollouts)
   where seconds is not null order by seconds desc"""
-_TENTHS = """with newest as (select rollout_id, advantage, time from rollouts_now
-    where used and advantage is not null order by time desc, rollout_id limit 20000),
+_NEWEST = 20_000
+_TENTHS = f"""with newest as (select rollout_id, advantage, time from rollouts_now
+    where used and advantage is not null order by time desc, rollout_id limit {_NEWEST}),
   ranked as (select rollout_id, ntile(10) over (order by advantage, rollout_id) as tenth from newest)
-  select rollout_id, tenth, (select epoch_us(min(time)) from newest) as since from ranked where tenth in (1, 10)"""
-_WORDS = """with words as (select rollout_id in ($high) as is_high, unnest(list_distinct(
+  select rollout_id, tenth, (select epoch_us(min(time)) from newest) as since, (select count(*) from newest) as n
+  from ranked where tenth in (1, 10)"""
+_NEWER = f"select epoch_us(min(time)) as since from (select time from rollouts order by time desc limit {2 * _NEWEST})"
+# The ids as one text: DuckDB takes longer over thousands of literals than over their rollouts.
+_CHOSEN = """with chosen as materialized (select unnest(string_split({high}, {end})) as rollout_id, true as is_high
+    union all select unnest(string_split({low}, {end})), false)"""
+_WORDS = """, words as (select is_high, unnest(list_distinct(
       regexp_extract_all(lower(left(item, 4000)), '[[:alnum:]_.]{3,40}'))) as word
-    from rollouts where rollout_id in ($both) and item is not null)
+    from rollouts join chosen using (rollout_id) where item is not null)
   select word, count(*) filter (is_high) as high, count(*) filter (not is_high) as low from words group by 1
   having count(*) filter (is_high) >= 3 and count(*) filter (is_high) > 2 * count(*) filter (not is_high)
   order by (count(*) filter (is_high) + 1) / (count(*) filter (not is_high) + 1) desc, high desc, word"""
@@ -157,8 +164,9 @@ def worst_tokens(
 
 
 def words_of_high_advantage(
-    ask: Callable[[str], pa.Table], among: Callable[[str, str], pa.Table], limit: int | None = None
-) -> pa.Table:
+    ask: Callable[[str], pa.Table], among: Callable[[str, str], pa.Table], limit: int | None = None,
+    of: Callable[[str, str], pa.Table] | None = None,
+) -> pa.Table:  # fmt: skip
     """The answer to `words`: of the 20,000 newest used rollouts, the tenths with most and with least advantage. Only
     their texts are read.
 
@@ -166,13 +174,22 @@ def words_of_high_advantage(
       ask: the answer to a query.
       among: the same where the table rollouts has only the rows that meet a condition.
       limit: of the answer's rows; None: all.
+      of: the same where rollouts_now has only the rollouts that meet a condition, if that is faster.
     """
-    tenths = ask(_TENTHS).to_pylist()
-    high = _listed(str(row["rollout_id"]) for row in tenths if row["tenth"] == 10)
-    both = _listed(str(row["rollout_id"]) for row in tenths)
+    tenths: list[dict[str, Any]] = []
+    if of is not None:  # if enough of twice as many are used, no others need be joined with their fates
+        (newer,) = ask(_NEWER).to_pylist()
+        tenths = of(_TENTHS, f"time >= make_timestamp({newer['since'] or 0})").to_pylist()
+    if not tenths or tenths[0]["n"] < _NEWEST:
+        tenths = ask(_TENTHS).to_pylist()
+    high = {str(row["rollout_id"]) for row in tenths if row["tenth"] == 10}
+    low = {str(row["rollout_id"]) for row in tenths} - high
+    letters = set().union(*high, *low)
+    end = next(letter for letter in map(chr, range(32, 0x10000)) if letter not in letters)
+    ids = {name: literal(end.join(sorted(names))) for name, names in (("high", high), ("low", low))}
     most = "" if limit is None else f" limit {int(limit)}"
     since = tenths[0]["since"] if tenths else 0
-    return among(f"{_WORDS.replace('$high', high).replace('$both', both)}{most}", f"time >= make_timestamp({since})")
+    return among(f"{_CHOSEN.format(end=literal(end), **ids)}{_WORDS}{most}", f"time >= make_timestamp({since})")
 
 
 def _listed(ids: Iterable[str]) -> str:

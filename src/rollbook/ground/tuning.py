@@ -32,7 +32,7 @@ class _Tuning:
         self.few_lines = 1 << 12
         self.kept_frame_bytes = 16 * 1024 * 1024  # frames whose rows stay in memory between snapshots
         self.kept_live_bytes = 32 * 1024 * 1024  # the same of all open runs, with segments that wait for sealing
-        self.curve_bytes = 256 * 1024 * 1024  # DuckDB's memory for curves of rollouts; beyond it, it uses files
+        self.curve_bytes = 448 * 1024 * 1024  # DuckDB's memory for curves of rollouts; beyond it, it uses files
         self.rows_ahead = 4096  # of a data set that is read in order
         self.cached_runs = 200  # a folder of so many runs is worth a cache
         self.threaded_runs = 16  # so many runs are worth threads
