@@ -171,6 +171,18 @@ def test_every_rollout_stands_in_one_layer_of_the_fates(client: TestClient, plac
     assert brief["curves"] == fates["curves"]
     counts = client.get(f"{place}/fates?counts=true").json()
     assert counts == {**brief, "curves": {}, "took_ms": counts["took_ms"]}
+    curves, *parts = (
+        client.get(f"{place}/fates?part={part}").json() for part in ("curves", "fates", "tools", "tokens", "words")
+    )
+    assert curves == {**brief, "took_ms": curves["took_ms"]}
+    for part, names in zip(parts, (("clipping", "stale", "gaps"), ("tools",), ("tokens",), ("words",)), strict=True):
+        filled = {name: fates[name] for name in names}
+        assert {name: cells for name, cells in part.items() if cells and name in _TABLES} == {
+            name: cells for name, cells in filled.items() if cells
+        }
+
+
+_TABLES = ("layers", "curves", "clipping", "stale", "gaps", "tools", "tokens", "words")
 
 
 def test_a_part_of_training_has_the_fates_that_the_layers_have_there(client: TestClient, place: str) -> None:

@@ -115,7 +115,11 @@ export class Server implements Source {
   };
   rollouts: Source["rollouts"] = (run, query, signal) => send("POST", `runs/${part(run)}/rollouts`, query, { signal });
   rollout = (run: string, id: string) => get<api.OneRollout>(`runs/${part(run)}/rollouts/${part(id)}`);
-  fates: Source["fates"] = (run, only) => get(`runs/${part(run)}/fates`, only ? { [only]: "true" } : {});
+  fates: Source["fates"] = (run, only) =>
+    get(
+      `runs/${part(run)}/fates`,
+      only === undefined ? {} : only === "brief" || only === "counts" ? { [only]: "true" } : { part: only },
+    );
   prompts: Source["prompts"] = (run, query, signal) => send("POST", `runs/${part(run)}/tasks`, query, { signal });
   sharedPrompts = (run: string, other: string) =>
     get<api.SharedPrompts>(`runs/${part(run)}/prompts?other=${encodeURIComponent(other)}`);

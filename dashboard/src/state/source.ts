@@ -22,6 +22,8 @@ export interface TraceEntry {
   arrays: Record<string, import("../data/frames.ts").ArrayPlace>;
 }
 
+export type FatesPart = "curves" | "fates" | "tools" | "tokens" | "words";
+
 export interface Source {
   /** False in a static copy: nothing changes, nothing can be edited or searched on the server. */
   readonly live: boolean;
@@ -50,8 +52,8 @@ export interface Source {
   unused(run: string, at: number | null): Promise<api.Unused>;
   rollouts(run: string, query: api.RolloutsQuery, signal?: AbortSignal): Promise<api.RolloutsAnswer>;
   rollout(run: string, id: string): Promise<api.OneRollout>;
-  /** What became of all rollouts; `brief` without the tables, `counts` also without the curves. */
-  fates(run: string, only?: "brief" | "counts"): Promise<api.Fates>;
+  /** What became of all rollouts; `brief` without the tables, `counts` also without the curves; or one part of it. */
+  fates(run: string, only?: "brief" | "counts" | FatesPart): Promise<api.Fates>;
   prompts(run: string, query: api.PromptsQuery, signal?: AbortSignal): Promise<api.PromptsAnswer>;
   sharedPrompts(run: string, other: string): Promise<api.SharedPrompts>;
   timings(run: string, x: string | null): Promise<api.Timings>;

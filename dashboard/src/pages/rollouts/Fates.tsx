@@ -23,25 +23,41 @@ const WORDS: { [name: string]: string } = {
   "no fate yet": "in flight, or lost",
 };
 
+/** Each is an answer of its own, so that none waits for the others. */
+const PARTS = ["curves", "fates", "tools", "tokens", "words"] as const;
+const SAID = { curves: "curves", fates: "staleness and gaps", tools: "tools", tokens: "tokens", words: "words" };
+
 export function Fates({ run }: { run: string }) {
   const news = useNews(run, ["fates"], 10_000);
   const counted = useAnswer(run, () => source.fates(run, "counts")); // of many rollouts long before the rest
   const isFirst = counted.value === null && counted.error === null;
-  const all = useAnswer(isFirst ? null : `${run} fates ${news}`, () => source.fates(run));
+  const parts = PARTS.map((part) =>
+    useAnswer(isFirst ? null : `${run} ${part} of fates ${news}`, () => source.fates(run, part)),
+  );
+  const [curves, fates, tools, tokens, words] = parts.map((part) => part.value);
+  const first = curves ?? counted.value;
+  const found = first && {
+    ...first,
+    clipping: fates?.clipping ?? [],
+    stale: fates?.stale ?? [],
+    gaps: fates?.gaps ?? [],
+    tools: tools?.tools ?? [],
+    tokens: tokens?.tokens ?? [],
+    words: words?.words ?? [],
+  };
+  const failed = parts.find((part) => part.error !== null) ?? (curves && parts[0]) ?? counted;
+  const missing = PARTS.filter((_, i) => parts[i]?.value === null && parts[i]?.error === null);
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label="What became of the rollouts">
-      <Answered
-        of={isFirst ? counted : { ...all, value: all.value ?? counted.value }}
-        what="what became of the rollouts"
-      >
-        {(found) => <All run={run} found={found} more={all.value === null && all.error === null} />}
+      <Answered of={{ ...failed, value: found }} what="what became of the rollouts">
+        {(found) => <All run={run} found={found} missing={missing.map((part) => SAID[part])} />}
       </Answered>
     </div>
   );
 }
 
-/** `more`: the curves and the tables are on their way. */
-function All({ run, found, more }: { run: string; found: Found; more: boolean }) {
+/** `missing`: what is on its way. */
+function All({ run, found, missing }: { run: string; found: Found; missing: readonly string[] }) {
   const used = found.layers.find(({ reason }) => reason === "used")?.total ?? 0;
   const tokens = found.layers.reduce((sum, layer) => sum + Number(layer.tokens ?? 0), 0);
   const wasted = found.layers
@@ -113,7 +129,7 @@ function All({ run, found, more }: { run: string; found: Found; more: boolean })
           }}
         />
       </section>
-      {more && <Waiting what="tools, staleness, curves, gaps and words" />}
+      {missing.length > 0 && <Waiting what={missing.join(", ")} />}
       <Rows
         title="Which tool breaks"
         soft="share of calls with an error"

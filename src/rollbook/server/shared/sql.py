@@ -296,6 +296,7 @@ class Locked:
       seconds: how long its queries may take together; None: as in `limits`.
     Attributes:
       columns: of each table; empty: those without any value, where that is known.
+      stored: the views of `keep` whose answers are there.
     """
 
     def __init__(
@@ -309,6 +310,7 @@ class Locked:
         self._seconds = limits.sql_seconds if seconds is None else seconds
         self.columns = {n: list(t.columns if isinstance(t, Scan) else t.column_names) for n, t in tables.items()}
         self.empty = {n: t.empty for n, t in tables.items() if isinstance(t, Scan)}
+        self.stored: set[str] = set()
         self._process: _Process | None = None
         self._packed: dict[str, pa.Buffer] = {}
         self._place = ""
@@ -391,6 +393,7 @@ class Locked:
             self.view(name, query)  # no space or memory; if files of the run moved, the next query says so
             return
         self.view(name, f"select * from read_parquet({literal(path)})")
+        self.stored.add(name)
 
     def table(self, query: str, values: Sequence[object] = ()) -> pa.Table:
         """The answer to one SELECT.

@@ -125,11 +125,14 @@ class FatesAsk(OfRun, kw_only=True):
 
     Attributes:
       brief: without the tables. counts: without the curves, too: layers and passes, the fastest to make.
+      part: only the curves, with layers and passes; clipping, stale and gaps ("fates"); tools; tokens; or words. All
+        else is empty.
     """
 
     points: int = 120
     brief: bool = False
     counts: bool = False
+    part: Literal["curves", "fates", "tools", "tokens", "words"] | None = None
 
 
 class FatesLayer(msgspec.Struct, kw_only=True):
@@ -314,8 +317,16 @@ _QUESTIONS = f"""select task_id, any_value(left(
 """Of a conversation the user's last message: prompts often begin with the same instructions."""
 
 
-_ANSWERS = {"staleness": 64, "tools": 50, "gaps": 20}
-"""Question -> the rows that are shown."""
+_PARTS: dict[str, tuple[str, ...]] = {
+    "curves": (),
+    "fates": (),
+    "tools": ("turns",),
+    "tokens": ("tokens",),
+    "words": (),
+}
+"""Part of the answer -> the tables that it reads besides rollouts and fates."""
+_ANSWERS = {"staleness": ("fates", 64), "tools": ("tools", 50), "gaps": ("fates", 20)}
+"""Question -> its part, and the rows that are shown."""
 _SEVERAL = 20
 """The same for "tokens" and "words", which are several queries each."""
 _CLIPPED_FROM = (0.0, 0.01, 0.03, 0.06, 0.12, 0.25)
@@ -357,23 +368,31 @@ def fates(context: ServerContext, ask: FatesAsk) -> FatesAnswer:
     if not 1 <= ask.points <= 1_000:
         raise Refused("too_large", f"points={ask.points}: 1 to 1,000")
 
-    of = ("rollouts", "fates", *(() if ask.brief or ask.counts else ("turns", "tokens")))
+    parts = {ask.part} if ask.part else set() if ask.counts else {"curves"} if ask.brief else _PARTS.keys()
+    tables = [name for part in _PARTS if part in parts for name in _PARTS[part]]
+    of = ("rollouts", "fates", *tables)
 
     def work(db: Locked) -> tuple[list[dict[str, Any]], pa.Table | None, dict[str, list[Row]], list[dict[str, Any]]]:
-        db.view("rollouts_now", f"select * from {slim(db, make=not ask.counts)}")
-        counted = db.table(_COUNTED.format(points=ask.points)).to_pylist()
+        db.view("rollouts_now", f"select * from {slim(db, make='fates' in parts or ask.brief)}")
+        counted: list[dict[str, Any]] = []
+        curves: pa.Table | None = None
         answers: dict[str, list[Row]] = {}
         clipping: list[dict[str, Any]] = []
-        if ask.counts:
-            return counted, None, answers, clipping
-        curves = db.kept(RolloutQueries(db.columns, now="slim").curves(_axis_of(counted)), of[:2])
-        if not ask.brief:
-            for name, most in _ANSWERS.items():
-                answers[name] = rows_of(db.kept(f"{RolloutQueries.answer(name)} limit {most}", of), _CUT)
-            kept = partial(db.kept, of=of)
+        kept = partial(db.kept, of=of)
+        if ask.part in (None, "curves"):
+            counted = db.kept(_COUNTED.format(points=ask.points), of[:2]).to_pylist()
+        if "curves" in parts:
+            queries = RolloutQueries(db.columns, now="slim" if "filled" in db.stored else "", empty=db.empty)
+            curves = db.kept(queries.curves(_axis_of(counted)), of[:2])
+        for name, (part, most) in _ANSWERS.items():
+            if part in parts:
+                answers[name] = rows_of(kept(f"{RolloutQueries.answer(name)} limit {most}"), _CUT)
+        if "fates" in parts:
+            clipping = kept(_CLIPPING).to_pylist()
+        if "tokens" in parts:
             answers["tokens"] = rows_of(RolloutQueries.worst_tokens(kept, partial(db.among, "tokens"), _SEVERAL), _CUT)
+        if "words" in parts:
             answers["words"] = rows_of(RolloutQueries.words(kept, partial(db.among, "rollouts"), _SEVERAL), _CUT)
-            clipping = db.table(_CLIPPING).to_pylist()
         return counted, curves, answers, clipping
 
     row = context.row(ask.run)
