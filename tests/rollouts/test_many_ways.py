@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from rollbook.book import RolloutQueries
+from rollbook.book import RolloutQueries, rollout_questions
 
 duckdb = pytest.importorskip("duckdb")
 
@@ -116,3 +116,39 @@ def test_curves_and_prompts_are_the_same_however_rollouts_and_fates_are_joined(s
             for asked in ("curves", "prompts"):
                 first, *others = (_rounded(db.execute(getattr(way, asked)(x, mode)).fetchall()) for way in ways)
                 assert all(other == first for other in others), (x, mode, asked)
+
+
+@pytest.mark.parametrize("seed", _SEEDS)
+@pytest.mark.parametrize("newest", [10, 20_000])
+def test_words_are_the_same_whether_all_or_the_newest_rollouts_are_joined(
+    newest: int, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables, db, rng = _tables(seed), duckdb.connect(), random.Random(seed)
+    for name, table in tables.items():
+        db.register(f"given {name}", table)
+        db.execute(f'create table {name} as select * replace (make_timestamp("time") as "time") from "given {name}"')
+    words = [f"word{n}" for n in range(6)]
+    items = {name: " ".join(rng.sample(words, 3)) for name in tables["rollouts"]["rollout_id"].to_pylist()}
+    db.register("items", pa.table({"rollout_id": list(items), "item": list(items.values())}))
+    db.execute("create table own as select * from rollouts join items using (rollout_id)")
+    db.execute("drop table rollouts; alter table own rename to rollouts")
+    now = RolloutQueries({name: [*table.column_names, "item"][: None if name == "rollouts" else -1]
+                          for name, table in tables.items()}).now()  # fmt: skip
+    joined: list[str] = []
+
+    def ask(query: str, which: str = "true") -> pa.Table:
+        joined.append(which)
+        db.execute(f"create or replace temp view rollouts_now as select * from ({now}) where {which}")
+        return db.sql(query).to_arrow_table()
+
+    def among(query: str, which: str) -> pa.Table:
+        return db.sql(f"with rollouts as (select * from main.rollouts where {which}), {query[5:]}").to_arrow_table()
+
+    for name, old in (("_TENTHS", 20_000), ("_NEWER", 40_000)):
+        query = getattr(rollout_questions, name)
+        monkeypatch.setattr(rollout_questions, name, query.replace(str(old), str(old // 20_000 * newest)))
+    monkeypatch.setattr(rollout_questions, "_NEWEST", newest)
+    whole = RolloutQueries.words(ask, among).to_pylist()
+    joined.clear()
+    assert RolloutQueries.words(ask, among, of=ask).to_pylist() == whole
+    assert joined.count("true") == 2 or newest == 10  # too few newer ones: all are asked

@@ -546,10 +546,8 @@ class Book(RunFields):
         if question == "tokens":
             return worst_tokens(ask, lambda query, which: ask(query, among={"tokens": which}), limit)
         if question == "words":
-            return words_of_high_advantage(
-                ask, lambda query, which: ask(query, among={"rollouts": which}), limit,
-                lambda query, which: ask(query, of=which),
-            )  # fmt: skip
+            of = (lambda query, which: ask(query, of=which)) if self.files.parts("rollouts") else None
+            return words_of_high_advantage(ask, lambda query, which: ask(query, among={"rollouts": which}), limit, of)
         most = "" if limit is None else f" limit {int(limit)}"
         answer = ask(f"{answer_query(question, rollout_id)}{most}")
         if question == "history" and not answer.num_rows:
