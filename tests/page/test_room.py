@@ -89,8 +89,9 @@ def test_on_a_phone_what_a_row_of_a_long_table_opens_comes_on_the_screen(
     place: str, tab_of: Any, serve: Any, long_tables: Path
 ) -> None:
     page = tab_of(390, 844).open(serve(long_tables), f"#/{place}").settled()
-    row = page.tab.locator(".grid-body .grid-row").nth(4)
-    row.click()
+    page.tab.locator(".grid-body .grid-row").nth(4).click()
+    if place == "rollouts":  # that was a group, which is unfolded
+        page.tab.locator(".grid-body .grid-row:not(.group)").first.click()
     page.tab.wait_for_function(
         """() => {
             const panes = [...document.querySelectorAll('main > .pane')];
