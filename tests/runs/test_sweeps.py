@@ -139,3 +139,12 @@ def test_what_to_run_next_counts_those_that_it_means() -> None:
     few = [one for one in entries if one.group not in [*GRID][4:6] or one.seed == 0]
     assert "2 with a single seed, of the 12 that may be the best" in sweep(few, GRID, metric="r").todo
     assert "More seeds of the first 12, which may be the best." in sweep(entries, GRID, metric="r").todo
+
+
+def test_the_sentence_says_all_and_names_what_has_no_settings() -> None:
+    alike = [Entry(name, f"{name}-{s}", s, "", float(s)) for name in "abc" for s in range(2)]
+    settings = {"a": {"config.lr": 1}, "b": {"config.lr": 2}, "c": {"config.lr": 3}}
+    assert "All 2 others may be as good." in sweep(alike, settings, metric="test/return").sentence
+    assert "The other one may be as good." in sweep(alike[:4], settings, metric="test/return").sentence
+    one = sweep(alike[:2], {"a": {}}, metric="test/return")
+    assert "The best so far is a: mean 0.5 of 2 seeds." in one.sentence

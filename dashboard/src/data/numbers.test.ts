@@ -1,11 +1,36 @@
 import { describe, expect, test } from "vitest";
-import { ago, amount, bytes, count, ends, plain, rounded, seconds, sentence, short, value, shorts } from "./numbers.ts";
+import {
+  ago,
+  amount,
+  bytes,
+  count,
+  ends,
+  percent,
+  plain,
+  rounded,
+  seconds,
+  sentence,
+  short,
+  value,
+  shorts,
+} from "./numbers.ts";
 
 describe("numbers are written in one way", () => {
   test("three figures, and whole numbers from a thousand on", () => {
     expect([1.23456, 0.012345, 1234.56].map((x) => value(x))).toEqual(["1.23", "0.0123", "1\u202f235"]);
     expect([9.996, 999.7, -99.96, 0.9996].map((x) => value(x))).toEqual(["10.0", "1\u202f000", "\u2212100", "1.00"]);
   });
+  test("a share is all only if it is, and little is not nothing", () => {
+    expect([1, 0.9999, 0.992, 0.98, 0.005, 0].map(percent)).toEqual([
+      "100 %",
+      "99.9 %",
+      "99.2 %",
+      "98 %",
+      "0.5 %",
+      "0 %",
+    ]);
+  });
+
   test("what is no number says so", () => {
     expect([null, undefined, NaN, Infinity, -Infinity].map((x) => value(x))).toEqual(["–", "–", "NaN", "∞", "\u2212∞"]);
   });

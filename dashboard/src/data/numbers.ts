@@ -112,6 +112,7 @@ export function bytes(n: number): string {
 
 export function percent(share: number): string {
   const p = share * 100;
+  if (p > 99 && p < 100) return `${Math.min(p, 99.9).toFixed(1)} %`;
   return `${p !== 0 && Math.abs(p) < 1 ? p.toFixed(1) : p.toFixed(0)} %`;
 }
 

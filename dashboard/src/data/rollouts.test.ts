@@ -140,6 +140,8 @@ test("a copy groups rollouts as the server does", () => {
     fates: { used: 1, stale: 1, "no fate yet": 1 },
   });
   expect(groupsOf(all, 0.5, [{ column: "reward", descending: false }])[0]?.id).toBe("b");
+  const alike = [1.1, 1.1, 1.1].map((reward, i) => ({ id: `${i}`, cells: of("g", reward, 1) }));
+  expect(groupsOf(alike, 0.5)[0]?.group?.spread).toBe(0);
 });
 
 test("a test run is told by its result, other texts by how they begin", () => {

@@ -74,8 +74,6 @@ export function groupsOf(rows: readonly RolloutRow[], above: number, sort: Rollo
   }
   const numbers = (own: readonly RolloutRow[], name: string): number[] =>
     own.flatMap(({ cells }) => (typeof cells[name] === "number" ? [cells[name]] : [])).sort((a, b) => a - b);
-  const mean = (all: readonly number[]): number | null =>
-    all.length === 0 ? null : all.reduce((sum, one) => sum + one, 0) / all.length;
   const groups = [...found.values()].map((own) => {
     const [rewards, turns] = [numbers(own, "reward"), numbers(own, "turns")];
     const middle = mean(rewards);
@@ -84,7 +82,7 @@ export function groupsOf(rows: readonly RolloutRow[], above: number, sort: Rollo
       n: own.length,
       marks: "1".repeat(solved) + "0".repeat(rewards.length - solved) + "x".repeat(own.length - rewards.length),
       mean: middle,
-      spread: middle === null ? null : Math.sqrt(mean(rewards.map((reward) => (reward - middle) ** 2)) ?? 0),
+      spread: spread(rewards),
       stale: numbers(own, "staleness").at(-1) ?? null,
       turns: mean(turns.slice(Math.ceil(turns.length / 2) - 1, Math.floor(turns.length / 2) + 1)),
       tokens: numbers(own, "sampled_tokens").reduce((sum, one) => sum + one, 0),
@@ -95,6 +93,16 @@ export function groupsOf(rows: readonly RolloutRow[], above: number, sort: Rollo
   for (const { column, descending } of [...sort].reverse())
     groups.sort((a, b) => byValue(mean(numbers(a.own, column)), mean(numbers(b.own, column)), descending ? -1 : 1));
   return groups.map(({ row }) => row);
+}
+
+const mean = (all: readonly number[]): number | null =>
+  all.length === 0 ? null : all.reduce((sum, one) => sum + one, 0) / all.length;
+
+/** The standard deviation of all there are; of equal numbers exactly 0. */
+export function spread(all: readonly number[]): number | null {
+  const middle = mean(all);
+  if (middle === null || all.every((one) => one === all[0])) return middle === null ? null : 0;
+  return Math.sqrt(mean(all.map((one) => (one - middle) ** 2)) ?? 0);
 }
 
 /** How many rollouts had each fate; most first. */

@@ -50,8 +50,8 @@ class Parted:
 
 
 def _place(x: float) -> str:
-    """A step with all its digits; a time with six figures."""
-    return f"{x:,.0f}" if x.is_integer() else f"{x:,.6g}"
+    """A place from a thousand on as a whole number, a smaller one with six figures."""
+    return f"{x:,.0f}" if x.is_integer() or abs(x) >= 1_000 else f"{x:,.6g}"
 
 
 def parted(a: GroupCurve, b: GroupCurve, x_P: Floats, axis: str, level: float) -> Parted:

@@ -243,13 +243,13 @@ def _short(name: str) -> str:
 
 
 def _settings_of(tried: Tried, scored: Sequence[Tried]) -> str:
-    """What tells a configuration from the others with a score; what it sets first."""
+    """What tells a configuration from the others with a score; what it sets first. Without settings: its name."""
     settings = {each.group: each.settings for each in scored}
     telling = [name for name in tried.settings if _differs(name, settings)] or list(tried.settings)
     telling.sort(key=lambda name: tried.settings[name] is None)
     words = [f"{_short(name)} {_value_text(tried.settings[name])}" for name in telling[:_SHOWN]]
     more = len(telling) - _SHOWN
-    return ", ".join(words) + (f" and {more} more" if more > 0 else "")
+    return ", ".join(words) + (f" and {more} more" if more > 0 else "") or tried.group
 
 
 def _value_text(value: object) -> str:
@@ -285,6 +285,8 @@ def _sentence(scored: Sequence[Tried], importances: Sequence[Importance], chance
         lines.append("One seed cannot say which is best.")
     elif not others:
         lines.append("It is ahead of all others.")
+    elif others == len(scored) - 1:
+        lines.append(f"All {others} others may be as good." if others > 1 else "The other one may be as good.")
     else:
         lines.append(f"{others} of the other {len(scored) - 1} may be as good.")
     return " ".join(lines)

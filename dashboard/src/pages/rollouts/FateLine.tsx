@@ -3,7 +3,7 @@
 import type { OneRollout as Found, RolloutRow } from "../../api/names.ts";
 import { shown } from "../../data/diff.ts";
 import { amount, count, percent, value } from "../../data/numbers.ts";
-import { fateIn } from "../../data/rollouts.ts";
+import { fateIn, spread } from "../../data/rollouts.ts";
 import { addressOf, say } from "../../state/address.ts";
 import { FateDot } from "./marks.tsx";
 
@@ -91,8 +91,6 @@ function Reward({ found, group }: { found: Found; group: readonly RolloutRow[] }
   const parts = Object.entries(cells).filter(([name, cell]) => name.startsWith("rewards/") && typeof cell === "number");
   const all = group.flatMap((row) => (typeof row.cells["reward"] === "number" ? [row.cells["reward"]] : []));
   const mean = all.reduce((sum, one) => sum + one, 0) / (all.length || 1);
-  const exact = Math.sqrt(all.reduce((sum, one) => sum + (one - mean) ** 2, 0) / (all.length || 1));
-  const spread = exact < 1e-9 * Math.abs(mean) ? 0 : exact; // of equal rewards
   const advantage = cells["advantage"];
   return (
     <p>
@@ -110,7 +108,7 @@ function Reward({ found, group }: { found: Found; group: readonly RolloutRow[] }
       )}
       {all.length > 1 && (
         <span class="soft">
-          ; group {value(mean)} ± {value(spread)}
+          ; group {value(mean)} ± {value(spread(all))}
         </span>
       )}
       {typeof advantage === "number" && (
