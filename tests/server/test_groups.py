@@ -270,6 +270,22 @@ def test_what_differs_for_every_run_names_it_and_is_no_setting(tmp_path: Path) -
     assert [setting["column"] for setting in answer["settings"]] == ["config.lr"]
 
 
+@pytest.mark.parametrize(
+    ("logged", "shown"),
+    [(["eval/mean_reward"], "eval/mean_reward"), (["eval/mean_reward", "eval/episodic_return"], "test/return")],
+)
+def test_a_sweep_is_of_the_key_as_it_was_logged_unless_its_runs_name_it_differently(
+    logged: list[str], shown: str, tmp_path: Path
+) -> None:
+    for n in range(4):
+        with rollbook.init(
+            "p", "ppo", seed=n % 2, config={"lr": n // 2}, dir=tmp_path, sinks=[], keeper="import", rules=()
+        ) as run:
+            run.log({logged[n // 2 % len(logged)]: float(n)}, env_step=1)
+    with client_of(tmp_path) as client:
+        assert client.post("/api/sweep", json={}).json()["key"] == shown
+
+
 def test_the_notes_of_a_comparison_tell_runs_by_name_and_seed_and_by_id_where_two_are_called_the_same(
     tmp_path: Path,
 ) -> None:

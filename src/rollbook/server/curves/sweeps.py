@@ -203,13 +203,20 @@ def swept(context: ServerContext, ask: SweepAsk) -> SweepAnswer:
 
 
 def _keys(context: ServerContext, rows: list[RunRow]) -> list[str]:
+    """The keys to compare first; a name that several frameworks share, only where it stands for several keys."""
     have: Counter[str] = Counter()
+    own: dict[str, set[str]] = {}
     for row in rows:
         try:
             of_run = contents(context, row)
         except (RollbookError, OSError):  # its page shows what is wrong with it
             continue
         have.update({*of_run.keys, *of_run.canonical.values()})
+        for key, name in of_run.canonical.items():
+            own.setdefault(name, set()).add(key)
+    for name, keys in own.items():
+        if len(keys) == 1 and name not in keys and have[name] == sum(have[key] for key in keys):
+            del have[name]
     return telling_first(have)
 
 
