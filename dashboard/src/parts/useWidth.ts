@@ -1,3 +1,4 @@
+import { signal } from "@preact/signals";
 import type { RefObject } from "preact";
 import { useEffect, useState } from "preact/hooks";
 
@@ -12,3 +13,8 @@ export function useWidth(of: RefObject<HTMLElement | null>): number {
   }, []);
   return width;
 }
+
+const small = matchMedia("(max-width: 1400px)");
+/** A small window: a table beside charts leaves out columns that nobody chose and that would be cut. */
+export const tight = signal(small.matches);
+small.addEventListener("change", () => (tight.value = small.matches));

@@ -6,6 +6,7 @@ import { ago, amount, clock, count, plain, seconds, sentence, short, value } fro
 import { telling } from "../../data/keys.ts";
 import type { Column } from "../../parts/Grid.tsx";
 import { Status } from "../../parts/Status.tsx";
+import { tight } from "../../parts/useWidth.ts";
 import { behind } from "../../state/first.ts";
 import { source } from "../../state/here.ts";
 import { say } from "../../state/address.ts";
@@ -46,11 +47,6 @@ export async function learnColumns(after = AGAIN): Promise<void> {
   await behind;
   setTimeout(() => void learnColumns(Math.min(SELDOM, after * 1.5)).catch(() => undefined), after);
 }
-
-/** A table beside charts in a small window: what nobody chose and would be cut is left out. */
-const small = matchMedia("(max-width: 1180px)");
-const tight = signal(small.matches);
-small.addEventListener("change", () => (tight.value = small.matches));
 
 /** Columns of the table, in order: those of the address, or a good choice. */
 export function chosen(): string[] {

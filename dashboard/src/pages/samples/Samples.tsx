@@ -10,6 +10,7 @@ import { AskedRows, NoneFits, sortOf, sorts, useAsked } from "../../parts/Asked.
 import type { Column } from "../../parts/Grid.tsx";
 import { RunPicker } from "../../parts/RunPicker.tsx";
 import { Empty, Failure } from "../../parts/Say.tsx";
+import { tight } from "../../parts/useWidth.ts";
 import { addressOf, joined, list, say, word } from "../../state/address.ts";
 import { source } from "../../state/here.ts";
 import { useNews, useRun } from "../../state/run.ts";
@@ -110,7 +111,7 @@ const LIKED = [
 function usual(columns: readonly ColumnInfo[]): string[] {
   const names = columns.map(({ name }) => name).filter((name) => !HIDDEN.includes(name));
   const liked = LIKED.filter((name) => names.includes(name) && !(name === "item" && names.includes("prompt")));
-  return [...liked, ...names.filter((name) => !liked.includes(name) && name !== "item")].slice(0, 5);
+  return [...liked, ...names.filter((name) => !liked.includes(name) && name !== "item")].slice(0, tight.value ? 4 : 5);
 }
 
 const REWARDS = ["reward", "total_reward", "score", "return"];
