@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from rollbook.book import RolloutQueries, rollout_questions
+from rollbook.book import RolloutQueries
 
 duckdb = pytest.importorskip("duckdb")
 
@@ -120,9 +120,7 @@ def test_curves_and_prompts_are_the_same_however_rollouts_and_fates_are_joined(s
 
 @pytest.mark.parametrize("seed", _SEEDS)
 @pytest.mark.parametrize("newest", [10, 20_000])
-def test_words_are_the_same_whether_all_or_the_newest_rollouts_are_joined(
-    newest: int, seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_words_are_the_same_whether_all_or_the_newest_rollouts_are_joined(newest: int, seed: int) -> None:
     tables, db, rng = _tables(seed), duckdb.connect(), random.Random(seed)
     for name, table in tables.items():
         db.register(f"given {name}", table)
@@ -144,11 +142,7 @@ def test_words_are_the_same_whether_all_or_the_newest_rollouts_are_joined(
     def among(query: str, which: str) -> pa.Table:
         return db.sql(f"with rollouts as (select * from main.rollouts where {which}), {query[5:]}").to_arrow_table()
 
-    for name, old in (("_TENTHS", 20_000), ("_NEWER", 40_000)):
-        query = getattr(rollout_questions, name)
-        monkeypatch.setattr(rollout_questions, name, query.replace(str(old), str(old // 20_000 * newest)))
-    monkeypatch.setattr(rollout_questions, "_NEWEST", newest)
-    whole = RolloutQueries.words(ask, among).to_pylist()
+    whole = RolloutQueries.words(ask, among, newest=newest).to_pylist()
     joined.clear()
-    assert RolloutQueries.words(ask, among, of=ask).to_pylist() == whole
+    assert RolloutQueries.words(ask, among, of=ask, newest=newest).to_pylist() == whole
     assert joined.count("true") == 2 or newest == 10  # too few newer ones: all are asked

@@ -98,13 +98,12 @@ _TIME = f"""select part, seconds, seconds / sum(seconds) over () as share from (
     select unnest([{", ".join(f"'{part}'" for part in _PARTS)}]) as part,
       unnest([{", ".join(f'sum("seconds/{part}")' for part in _PARTS)}]) as seconds from rollouts)
   where seconds is not null order by seconds desc"""
-_NEWEST = 20_000
-_TENTHS = f"""with newest as (select rollout_id, advantage, time from rollouts_now
-    where used and advantage is not null order by time desc, rollout_id limit {_NEWEST}),
+_TENTHS = """with newest as (select rollout_id, advantage, time from rollouts_now
+    where used and advantage is not null order by time desc, rollout_id limit {newest}),
   ranked as (select rollout_id, ntile(10) over (order by advantage, rollout_id) as tenth from newest)
   select rollout_id, tenth, (select epoch_us(min(time)) from newest) as since, (select count(*) from newest) as n
   from ranked where tenth in (1, 10)"""
-_NEWER = f"select epoch_us(min(time)) as since from (select time from rollouts order by time desc limit {2 * _NEWEST})"
+_NEWER = "select epoch_us(min(time)) as since from (select time from rollouts order by time desc limit {newer})"
 # The ids as one text: DuckDB takes longer over thousands of literals than over their rollouts.
 _CHOSEN = """with chosen as materialized (select unnest(string_split({high}, {end})) as rollout_id, true as is_high
     union all select unnest(string_split({low}, {end})), false)"""
@@ -165,9 +164,9 @@ def worst_tokens(
 
 def words_of_high_advantage(
     ask: Callable[[str], pa.Table], among: Callable[[str, str], pa.Table], limit: int | None = None,
-    of: Callable[[str, str], pa.Table] | None = None,
+    of: Callable[[str, str], pa.Table] | None = None, newest: int = 20_000,
 ) -> pa.Table:  # fmt: skip
-    """The answer to `words`: of the 20,000 newest used rollouts, the tenths with most and with least advantage. Only
+    """The answer to `words`: of the `newest` used rollouts, the tenths with most and with least advantage. Only
     their texts are read.
 
     Args:
@@ -175,13 +174,15 @@ def words_of_high_advantage(
       among: the same where the table rollouts has only the rows that meet a condition.
       limit: of the answer's rows; None: all.
       of: the same where rollouts_now has only the rollouts that meet a condition, if that is faster.
+      newest: how many of the used rollouts are looked at.
     """
+    query = _TENTHS.format(newest=newest)
     tenths: list[dict[str, Any]] = []
     if of is not None:  # if enough of twice as many are used, no others need be joined with their fates
-        (newer,) = ask(_NEWER).to_pylist()
-        tenths = of(_TENTHS, f"time >= make_timestamp({newer['since'] or 0})").to_pylist()
-    if not tenths or tenths[0]["n"] < _NEWEST:
-        tenths = ask(_TENTHS).to_pylist()
+        (newer,) = ask(_NEWER.format(newer=2 * newest)).to_pylist()
+        tenths = of(query, f"time >= make_timestamp({newer['since'] or 0})").to_pylist()
+    if not tenths or tenths[0]["n"] < newest:
+        tenths = ask(query).to_pylist()
     high = {str(row["rollout_id"]) for row in tenths if row["tenth"] == 10}
     low = {str(row["rollout_id"]) for row in tenths} - high
     letters = set().union(*high, *low)
