@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 
 from rollbook.book import RolloutQueries
@@ -201,6 +202,9 @@ _TOKENS = {
 }
 _STEPS = ("gradient_step", "policy_version")
 _MOST_MARKS = 64
+_MOST_LISTED = 4_000
+"""Ids in a query; DuckDB joins more of them faster than it looks for them one by one."""
+_MARK = f"case when reward is null then 'x' when {RolloutQueries.SOLVED} then '1' else '0' end"
 _PROMPTS = "select task_id, any_value(prompt) as prompt from tasks group by task_id"
 
 
@@ -239,7 +243,7 @@ def rollouts(context: ServerContext, ask: RolloutsAsk) -> RolloutsAnswer:
         for identity, columns in ((ask.group, ("group", "task_id", "batch")), (ask.task, ("task_id",))):
             conditions += [] if identity is None else _alike(db, identity, columns)
         given = condition(ask.where).text if ask.where and ask.where.strip() else None
-        chooses = bool(conditions or given or words or ask.sort or ask.by_group)
+        chooses = bool(conditions or given or words or ask.sort)
         source = "rollouts"
         if chooses or ask.offset == 0:
             slim(db, make=chooses)
@@ -260,9 +264,11 @@ def rollouts(context: ServerContext, ask: RolloutsAsk) -> RolloutsAnswer:
         if (given and not _binds(db, given)) or any(sort.column not in names for sort in ask.sort):
             source = "seen"
             names = db.table("select * from seen limit 0").column_names
-        newest = [f'"{name}" desc' for name in ("time", "seq", "index") if name in names]  # also among equals
+        newest = [name for name in ("time", "seq", "index") if name in names]
         order = order_by(ask.sort, names)
-        order += f"{',' if order else ' order by'} {', '.join(newest)}" if newest else ""
+        order += "".join(
+            f"{',' if order or n else ' order by'} {name} desc" for n, name in enumerate(map(quoted, newest))
+        )
         total = int(db.table("select count(*) as n from rollouts")["n"][0].as_py())
         if not where:
             matched = total
@@ -274,7 +280,7 @@ def rollouts(context: ServerContext, ask: RolloutsAsk) -> RolloutsAnswer:
         window = f"{order} limit {ask.limit} offset {ask.offset}"
         grouped = None
         if ask.by_group:
-            named, grouped = _groups(db, ask, f"{source}{where}", newest)
+            named, grouped = _groups(db, ask, f"{source}{where}", names, newest, joins=not chooses)
         else:
             named = db.table(f"select rollout_id from {source}{where}{window}")
         ids = [str(name) for name in named["rollout_id"].to_pylist()] if named.num_rows else []
@@ -309,41 +315,72 @@ def rollouts(context: ServerContext, ask: RolloutsAsk) -> RolloutsAnswer:
     )
 
 
-def _groups(db: Locked, ask: RolloutsAsk, source: str, newest: Sequence[str]) -> tuple[pa.Table, pa.Table]:
+def _groups(
+    db: Locked, ask: RolloutsAsk, source: str, names: Sequence[str], newest: Sequence[str], *, joins: bool
+) -> tuple[pa.Table, pa.Table]:
     """The newest rollout of each group of a window, in order, and what the group is; one without a group is its own.
 
     Args:
-      source: the rollouts, with a condition. newest: what orders them, the newest first.
+      source: the rollouts, with a condition. names: their columns. newest: those that order them.
+      joins: the source has no fates; those of the window are joined.
     """
     schema = db.table("select * from seen limit 0").schema
     order_by(ask.sort, schema.names)  # refuses what is no column
-    sorts = []
+    sorts = {}
     for place, sort in enumerate(ask.sort[:5]):
         kind = schema.field(sort.column).type
         is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
-        sorts.append(f"{'avg' if is_number else 'min'}({quoted(sort.column)}) as sort{place}")
+        sorts[f"sort{place}"] = f"{'avg' if is_number else 'min'}({quoted(sort.column)})"
     order = [
-        f"sort{place} {'desc' if sort.descending else 'asc'} nulls last" for place, sort in enumerate(ask.sort[:5])
+        f"{name} {'desc' if sort.descending else 'asc'} nulls last"
+        for name, sort in zip(sorts, ask.sort[:5], strict=True)
     ]
-    query = f"""with f as (select *, coalesce("group", rollout_id) as its_group, {RolloutQueries.FATE} as fate,
-        case when reward is null then 'x' when {RolloutQueries.SOLVED} then '1' else '0' end as mark,
-        row_number() over ({f"order by {', '.join(newest)}" if newest else ""}) as place from {source})
-      select arg_min(rollout_id, place) as rollout_id, min(place) as place, count(*) as n,
-        left(string_agg(mark, '' order by translate(mark, '10x', '012')), {_MOST_MARKS}) as marks,
-        avg(reward) as mean, stddev_pop(reward) as spread, max(staleness) as stale, median(turns) as turns,
-        sum(sampled_tokens)::bigint as tokens, list(fate) as fates, count(*) over () as groups
-        {"".join(f", {one}" for one in sorts)}
-      from f group by its_group, task_id, batch"""
-    db.keep("grouped", query, ["rollouts", "fates", "tasks"])
-    window = f"order by {', '.join([*order, 'place'])} limit {ask.limit} offset {ask.offset}"
-    grouped = db.table(f"select * from grouped {window}")
+    group = 'coalesce("group", rollout_id)' if "group" in names else "rollout_id"
+    same = [group, *(name if name in names else "null::text" for name in ("task_id", "batch"))]
+    when = ", ".join(f"{name}: {quoted(name)}" for name in newest)
+    db.keep(
+        "grouped",
+        f"""select {same[0]} as its_group, {same[1]} as its_task, {same[2]} as its_batch, max({{{when}}}) as newest,
+          count(*) over () as groups{"".join(f", {found} as {name}" for name, found in sorts.items())}
+        from {source} group by 1, 2, 3""",
+        ["rollouts", "fates", "tasks"],
+    )
+    window = (
+        f"select * from grouped order by {', '.join([*order, 'newest desc'])} limit {ask.limit} offset {ask.offset}"
+    )
+    if joins:
+        own = db.only("rollouts", f"{group} in ({_listed(db.table(window)['its_group'])})")
+        ids = db.table(f"select rollout_id from {own}")["rollout_id"]
+        of = _listed(ids) if len(ids) <= _MOST_LISTED else f"select rollout_id from {own}"
+        db.view("their_fates", f"select * from fates where rollout_id in ({of})")
+        source = f"({RolloutQueries(db.columns).now(sources=(own, 'their_fates'))})"
+    grouped = db.table(
+        f"""with w as ({window}), f as (select * from {source})
+        select arg_max(rollout_id, {{{when}}}) as rollout_id, any_value(w.newest) as newest, count(*) as n,
+          any_value(w.groups) as groups{"".join(f", any_value(w.{name}) as {name}" for name in sorts)},
+          left(string_agg({_MARK}, '' order by translate({_MARK}, '10x', '012')), {_MOST_MARKS}) as marks,
+          list(reward order by reward) filter (reward is not null) as rewards, max(staleness) as stale,
+          median(turns) as turns, sum(sampled_tokens)::bigint as tokens,
+          list({RolloutQueries.FATE} order by {RolloutQueries.FATE}) as fates
+        from f join w on {same[0]} = its_group and {same[1]} is not distinct from its_task
+          and {same[2]} is not distinct from its_batch
+        group by its_group, its_task, its_batch order by {", ".join([*order, "newest desc"])}"""
+    )
     return grouped.select(["rollout_id"]), grouped
+
+
+def _listed(names: pa.ChunkedArray) -> str:
+    return ", ".join(literal(str(name)) for name in names.to_pylist()) or "null"
 
 
 def _group(cells: Mapping[str, Any] | None) -> RolloutGroup | None:
     if cells is None:
         return None
-    numbers = {name: num(cells[name]) for name in ("mean", "spread", "stale", "turns", "tokens")}
+    rewards = np.array(cells["rewards"] or [], np.float64)
+    numbers = {name: num(cells[name]) for name in ("stale", "turns", "tokens")}
+    with np.errstate(all="ignore"):
+        numbers["mean"] = num(rewards.mean()) if len(rewards) else None
+        numbers["spread"] = num(0.0 if rewards[0] == rewards[-1] else rewards.std()) if len(rewards) else None
     fates = Counter(cells["fates"]).most_common(_MOST_FATES)
     return RolloutGroup(n=cells["n"], marks=cells["marks"], fates={str(plain(f)): n for f, n in fates}, **numbers)
 
