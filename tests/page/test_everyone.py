@@ -28,6 +28,7 @@ PLACES = [
 ]
 PLACES += ["runs?show={run}.1&cause={run},env_step,20,train/return"]
 PLACES += ["rollouts?run={agents}", "rollouts?run={agents}&tab=tasks", "rollouts?run={agents}&tab=fates"]
+PLACES += ["rollouts?run={agents}&open=1", "rollouts?run={agents}&tab=prompts&other={other}"]
 PLACES += ["run/{crashed}", "compare?q=nobody", "sweep?q=nobody", "runs?q=nobody"]
 SCREENS = {"light": ("light", 1440, 900), "dark": ("dark", 1440, 900), "phone": ("light", 390, 844)}
 
@@ -80,7 +81,12 @@ def looked_at(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str,
             with run.timer("collect"):
                 pass
             run.note("looked at it")
-    return folder, {"run": run.id, "crashed": crashed.id, "agents": record_agents(folder, 4)}
+    return folder, {
+        "run": run.id,
+        "crashed": crashed.id,
+        "agents": record_agents(folder, 4),
+        "other": record_agents(folder, 4),
+    }
 
 
 @pytest.mark.parametrize("screen", SCREENS)
