@@ -163,8 +163,8 @@ def test_the_run_of_a_point_has_its_name_while_its_group_is_folded(page: Any, se
     box = page.tab.locator(".slot.big .plotarea").first.bounding_box()
     page.tab.mouse.click(box["x"] + box["width"] * 0.4, box["y"] + box["height"] * 0.5)
     page.tab.locator("#cause .causehead h2").wait_for()
-    page.settled()
-    assert "seed" in page.tab.locator(".slot.big .read span").first.inner_text(), "not its id"
+    name = page.tab.locator(".slot.big .read span").first.filter(has_text="seed")  # not its id
+    name.wait_for()
 
 
 def test_a_cause_stands_beside_the_charts_and_gives_the_table_back_as_it_was(
