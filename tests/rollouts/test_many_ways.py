@@ -146,3 +146,4 @@ def test_words_are_the_same_whether_all_or_the_newest_rollouts_are_joined(newest
     joined.clear()
     assert RolloutQueries.words(ask, among, of=ask, newest=newest).to_pylist() == whole
     assert joined.count("true") == 2 or newest == 10  # too few newer ones: all are asked
+    assert any(which != "true" for which in joined) == (newest == 10)

@@ -103,7 +103,8 @@ _TENTHS = """with newest as (select rollout_id, advantage, time from rollouts_no
   ranked as (select rollout_id, ntile(10) over (order by advantage, rollout_id) as tenth from newest)
   select rollout_id, tenth, (select epoch_us(min(time)) from newest) as since, (select count(*) from newest) as n
   from ranked where tenth in (1, 10)"""
-_NEWER = "select epoch_us(min(time)) as since from (select time from rollouts order by time desc limit {newer})"
+_NEWER = """select epoch_us(min(time)) as since, count(*) as n
+  from (select time from rollouts order by time desc limit {newer})"""
 # The ids as one text: DuckDB takes longer over thousands of literals than over their rollouts.
 _CHOSEN = """with chosen as materialized (select unnest(string_split({high}, {end})) as rollout_id, true as is_high
     union all select unnest(string_split({low}, {end})), false)"""
@@ -180,7 +181,8 @@ def words_of_high_advantage(
     tenths: list[dict[str, Any]] = []
     if of is not None:  # if enough of twice as many are used, no others need be joined with their fates
         (newer,) = ask(_NEWER.format(newer=2 * newest)).to_pylist()
-        tenths = of(query, f"time >= make_timestamp({newer['since'] or 0})").to_pylist()
+        if newer["n"] == 2 * newest:  # else these are all
+            tenths = of(query, f"time >= make_timestamp({newer['since'] or 0})").to_pylist()
     if not tenths or tenths[0]["n"] < newest:
         tenths = ask(query).to_pylist()
     high = {str(row["rollout_id"]) for row in tenths if row["tenth"] == 10}

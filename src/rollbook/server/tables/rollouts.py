@@ -284,7 +284,7 @@ def rollouts(context: ServerContext, ask: RolloutsAsk) -> RolloutsAnswer:
         else:
             named = db.table(f"select rollout_id from {source}{where}{window}")
         ids = [str(name) for name in named["rollout_id"].to_pylist()] if named.num_rows else []
-        own = f"rollout_id in ({', '.join(map(literal, ids)) or 'null'})"
+        own = f"rollout_id in ({_listed(ids)})"
         few = RolloutQueries(db.columns).now(sources=(db.only("rollouts", own), db.only("fates", own)))
         db.view("few", f"select r.*, t.prompt from ({few}) r left join ({_PROMPTS}) t using (task_id)")
         table = db.table("select * from few")
@@ -349,8 +349,8 @@ def _groups(
         f"select * from grouped order by {', '.join([*order, 'newest desc'])} limit {ask.limit} offset {ask.offset}"
     )
     if joins:
-        own = db.only("rollouts", f"{group} in ({_listed(db.table(window)['its_group'])})")
-        ids = db.table(f"select rollout_id from {own}")["rollout_id"]
+        own = db.only("rollouts", f"{group} in ({_listed(db.table(window)['its_group'].to_pylist())})")
+        ids = db.table(f"select rollout_id from {own}")["rollout_id"].to_pylist()
         of = _listed(ids) if len(ids) <= _MOST_LISTED else f"select rollout_id from {own}"
         db.view("their_fates", f"select * from fates where rollout_id in ({of})")
         source = f"({RolloutQueries(db.columns).now(sources=(own, 'their_fates'))})"
@@ -369,8 +369,8 @@ def _groups(
     return grouped.select(["rollout_id"]), grouped
 
 
-def _listed(names: pa.ChunkedArray) -> str:
-    return ", ".join(literal(str(name)) for name in names.to_pylist()) or "null"
+def _listed(names: Sequence[object]) -> str:
+    return ", ".join(literal(str(name)) for name in names) or "null"
 
 
 def _group(cells: Mapping[str, Any] | None) -> RolloutGroup | None:
