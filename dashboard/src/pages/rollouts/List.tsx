@@ -9,6 +9,7 @@ import { conditionOf, parted, together } from "../../data/rollouts.ts";
 import { Field } from "../../parts/Field.tsx";
 import { AskedRows, NoneFits, sortOf, sorts, useAsked, type Lines } from "../../parts/Asked.tsx";
 import type { Column } from "../../parts/Grid.tsx";
+import { tight } from "../../parts/useWidth.ts";
 import { say, word } from "../../state/address.ts";
 import { useHands } from "../../state/hands.ts";
 import { source } from "../../state/here.ts";
@@ -18,6 +19,8 @@ import { FateDot } from "./marks.tsx";
 import { openRollout, wideWord } from "./opened.ts";
 import { useUnfolded, type Line } from "./unfolded.ts";
 
+/** Columns that a small window has no room for; the opened rollout has them. */
+const LAST = ["turns", "sampled_tokens"];
 const search = word("q");
 const where = word("where");
 const order = word("sort");
@@ -94,7 +97,7 @@ export function List({ run, row, first }: { run: string; row: string; first: Sig
   ]);
   const columns = useMemo<Column<Line>[]>(
     () =>
-      HEADS.map(([name, head, width, number, wide]) => ({
+      HEADS.filter(([name]) => !(tight.value && LAST.includes(name))).map(([name, head, width, number, wide]) => ({
         id: name,
         head,
         width,
@@ -103,7 +106,7 @@ export function List({ run, row, first }: { run: string; row: string; first: Sig
         ...sorts(order.value, name === "fate" ? "reason" : name),
         cell: (line) => cellOf(line, name, again.current.has(line.id), unfold),
       })),
-    [order.value],
+    [order.value, tight.value],
   );
   const chosen = row === "" ? first.value : row;
   return (
