@@ -22,12 +22,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rollbook.ground.clocks import STANDARD
-from rollbook.ground.liveness import is_alive
 from rollbook.health import DEFAULT
 from rollbook.journal.writer import Writer
 from rollbook.keeper.launch import launch
 from rollbook.keeper.own_files import read_json, state_path
+from rollbook.schema.clocks import STANDARD
+from rollbook.system.liveness import is_alive
 
 
 class Keepers:

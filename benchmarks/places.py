@@ -82,9 +82,9 @@ def ship(folder: str, url: str, pieces: int) -> None:
 
 def listing(folder: str, url: str, runs: int, proxy: Any) -> None:
     """A catalogue of many runs, listed by a fresh process with an empty cache, and once more."""
-    from rollbook.ground import manifest
     from rollbook.remote import claim, open_remote
     from rollbook.remote.catalogue import KEY, PAGES, read_catalogue
+    from rollbook.schema import manifest
 
     place = open_remote(url)
     claim(place, make=True)

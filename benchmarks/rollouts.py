@@ -28,7 +28,7 @@ import numpy as np
 
 import rollbook
 from benchmarks.rows import Context, Line
-from rollbook.ground.array_types import NDArray
+from rollbook.values.array_types import NDArray
 
 MANY = 500_000
 GROUP, TURNS, SAMPLED, VOCABULARY = 16, 16, 2_000, 150_000

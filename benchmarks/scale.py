@@ -538,7 +538,7 @@ class _told_later:
 
 
 def _is_shipped(folder: Path) -> bool:
-    from rollbook.ground.addresses import backlog
+    from rollbook.schema.addresses import backlog
 
     said = backlog(folder) or {}
     return bool(said.get("done") and said.get("final"))

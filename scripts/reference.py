@@ -17,9 +17,9 @@ from click import Context
 
 import rollbook
 from rollbook.cli.app import app
-from rollbook.ground import aliases as keys
-from rollbook.ground.clocks import STANDARD
-from rollbook.ground.tables import TABLES
+from rollbook.schema import aliases as keys
+from rollbook.schema.clocks import STANDARD
+from rollbook.schema.tables import TABLES
 from rollbook.stats import DECISIONS
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"

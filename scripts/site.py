@@ -48,8 +48,8 @@ FAMILIES = {
     "reference/adapters.md": ("Adapters", ("rollbook.adapters",)),
     "reference/extending.md": (
         "Errors, protocols, testing, values",
-        ("rollbook.errors", "rollbook.protocols", "rollbook.testing", "rollbook.ground", "rollbook.server",
-         "rollbook.demo"),
+        ("rollbook.errors", "rollbook.protocols", "rollbook.testing", "rollbook.schema", "rollbook.values",
+         "rollbook.system", "rollbook.server", "rollbook.demo"),
     ),
 }  # fmt: skip
 """Page of the reference -> its title, and what the modules on it begin with."""

@@ -12,9 +12,9 @@ from contextlib import ExitStack
 import pytest
 
 from left_behind import children
-from rollbook.ground.tuning import TUNING
 from rollbook.keeper import child, launch
 from rollbook.run import current, start_and_finish
+from rollbook.system.tuning import TUNING
 from sealing_forks import VARIABLE, forking, keeper_program, started_server
 from waiting import PATIENCE
 
@@ -132,6 +132,6 @@ def _slow_machines_change_nothing() -> Iterator[None]:
 
 @pytest.fixture
 def tuned() -> Iterator[Callable[..., None]]:
-    """`tuned(seal_bytes=1)`: other sizes and waits (`rollbook.ground.tuning`) until the test ends."""
+    """`tuned(seal_bytes=1)`: other sizes and waits (`rollbook.system.tuning`) until the test ends."""
     with ExitStack() as stack:
         yield lambda **values: stack.enter_context(TUNING.changed(**values))

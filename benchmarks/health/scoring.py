@@ -16,11 +16,11 @@ from typing import Any
 from benchmarks.health.faults import FAULTS
 from benchmarks.health.showing import Healthy
 from rollbook import health
-from rollbook.ground import aliases
-from rollbook.ground.columns import RowsPiece
 from rollbook.health._earlier import FEWEST, Earlier, kin
 from rollbook.protocols import Alert, Row, RunInfo
 from rollbook.runs.checking import AFTERWARDS, alerts_of
+from rollbook.schema import aliases
+from rollbook.schema.columns import RowsPiece
 
 __all__ = ["PARTS", "Scored", "earned", "keep", "kept", "late", "matrix", "poisson", "report", "score", "wilson"]
 

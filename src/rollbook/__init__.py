@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from sys import meta_path as _meta_path
 
-from rollbook.ground.lazy import attach as _faces
-from rollbook.ground.moved import MovedModules as _MovedModules
+from rollbook.system.lazy import attach as _faces
+from rollbook.system.other_names import OtherNames as _OtherNames
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -106,10 +106,10 @@ __getattr__, __dir__ = _faces(
         "rollbook.capture.gym": ("RecordEpisodes", "record_envs"),
         "rollbook.runs.run_set": ("RunSet",),
         "rollbook.formats.opening": ("open",),
-        "rollbook.ground.version": ("__version__",),
+        "rollbook.system.version": ("__version__",),
     },
     made={**dict.fromkeys(_VERBS, _verb), "siblings": lambda _name: _siblings},
     modules=False,
 )
 
-_meta_path.insert(0, _MovedModules)
+_meta_path.insert(0, _OtherNames)

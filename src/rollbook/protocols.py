@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
-from rollbook.ground.records import Alert, Row, RunInfo
-from rollbook.ground.values import Value
+from rollbook.schema.records import Alert, Row, RunInfo
+from rollbook.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rollbook.ground.columns import Columns
+    from rollbook.schema.columns import Columns
 
 __all__ = [
     "Alert",
@@ -171,7 +171,7 @@ class Rule(Protocol):
         every few seconds without rows (`len(columns)` is 0).
 
         Args:
-          columns: the new rows by key, see `rollbook.ground.columns`. Valid during the call; shared with other rules.
+          columns: the new rows by key, see `rollbook.schema.columns`. Valid during the call; shared with other rules.
           now: unix seconds; stops while the machine is suspended.
         """
 
@@ -396,7 +396,7 @@ class Recorder(Protocol):
             these), or an array whose first axis is n. With n = 1 a plain value needs no list.
           n: how many rows.
           clock_columns: clock -> n readings. None: all rows have the readings in `clocks`, or the current ones.
-          time_column: n times in monotonic ns (`rollbook.ground.clocks.now`). None: now.
+          time_column: n times in monotonic ns (`rollbook.schema.clocks.now`). None: now.
           receipt: rows that an earlier call with the same one wrote are not written again. None: write always.
         """
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rollbook.ground import aliases as keys
+from rollbook.schema import aliases as keys
 
 SCOPES = {"train", "test", "update", "info", "time", "host", "rollbook"}
 CLOCKS = {"env_step", "gradient_step", "epoch", "episode"}
@@ -134,7 +134,7 @@ def test_any_text_is_a_fair_question(text: str) -> None:
 
 def test_the_table_loads_nothing_heavy() -> None:
     code = (
-        "import json, sys; before = set(sys.modules); import rollbook.ground.aliases; "
+        "import json, sys; before = set(sys.modules); import rollbook.schema.aliases; "
         "print(json.dumps(sorted(set(sys.modules) - before)))"
     )
     done = subprocess.run(

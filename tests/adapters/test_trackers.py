@@ -9,7 +9,7 @@ import pytest
 
 from rollbook.adapters._trackers import Trackers
 from rollbook.errors import BadInput, RollbookWarning
-from rollbook.ground.bill import Bill
+from rollbook.system.bill import Bill
 
 
 class OldNeptune:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import rollbook
-from rollbook.ground.clocks import UNKNOWN
+from rollbook.schema.clocks import UNKNOWN
 
 
 class ToldRun:

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rollbook.capture.store_dump import Store
-from rollbook.ground.describe import EXACT_UP_TO, Blocks, Pile, Sample, describe, histogram_of
 from rollbook.protocols import Row
 from rollbook.sinks import Memory
 from rollbook.sinks.filters import Aggregate
+from rollbook.values.describe import EXACT_UP_TO, Blocks, Pile, Sample, describe, histogram_of
 
 LOGNORMAL = np.random.default_rng(3).lognormal(size=200_000)
 

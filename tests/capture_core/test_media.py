@@ -19,8 +19,8 @@ from hypothesis.extra import numpy as hnp
 
 from rollbook.capture.media.recorder import Media
 from rollbook.errors import LoggingFailed
-from rollbook.ground.spool import picture_files
-from rollbook.ground.spool.encode import SPOOL, encode_spooled, locate, read_ledger
+from rollbook.values.spool import picture_files
+from rollbook.values.spool.encode import SPOOL, encode_spooled, locate, read_ledger
 
 PIL = pytest.importorskip("PIL")
 from PIL import Image  # noqa: E402
@@ -485,7 +485,7 @@ print(len(list((folder / "media" / ".spool").iterdir())))
 def test_encoding_pictures_needs_nothing_but_the_standard_library(media: Media, recorder: Any) -> None:
     media.log_image(recorder, "x", np.zeros((4, 4), np.uint8))
     code = (
-        "import sys; from rollbook.ground.spool.encode import encode_spooled\n"
+        "import sys; from rollbook.values.spool.encode import encode_spooled\n"
         f"assert encode_spooled({str(recorder.folder)!r})['encoded'] == 1\n"
         "assert not {'numpy', 'PIL', 'imageio_ffmpeg', 'pyarrow'} & set(sys.modules)"
     )

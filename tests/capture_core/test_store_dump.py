@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from rollbook.capture import store_dump
 from rollbook.capture.store_dump import Store
-from rollbook.ground.describe import Blocks, Pile
+from rollbook.values.describe import Blocks, Pile
 from waiting import PATIENCE, pause
 
 

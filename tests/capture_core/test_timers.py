@@ -220,7 +220,7 @@ def test_shares_are_of_the_time_since_the_start_and_count_outermost_stages_only(
 
 def test_timers_load_nothing_heavy() -> None:
     code = (
-        "import sys, json, importlib, warnings, rollbook.ground.values; before = set(sys.modules)\n"  # faces load those
+        "import sys, json, importlib, warnings, rollbook.values; before = set(sys.modules)\n"  # faces load those
         "import rollbook.capture.timers, rollbook.capture.store_dump\n"
         "print(*(m for m in set(sys.modules) - before if not m.startswith('rollbook')))"
     )

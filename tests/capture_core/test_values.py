@@ -16,12 +16,12 @@ import pytest
 import rollbook
 from rollbook.adapters._plain import JsonData, described, json_data
 from rollbook.capture.storable import UNSTORABLE, plain
-from rollbook.ground.content import fingerprint_of
-from rollbook.ground.describe import histogram_columns
-from rollbook.ground.values.arrays import array_or_none, host_array, host_tensor
-from rollbook.ground.values.devices import fetch
-from rollbook.ground.values.walk import Walk
 from rollbook.run.origin.config import named_parts, where
+from rollbook.values.arrays import array_or_none, host_array, host_tensor
+from rollbook.values.content import fingerprint_of
+from rollbook.values.describe import histogram_columns
+from rollbook.values.devices import fetch
+from rollbook.values.walk import Walk
 
 
 class Tensor:
@@ -89,7 +89,7 @@ def test_what_is_no_tensor_is_handed_on_as_it_is() -> None:
 
 def test_arrays_of_objects_have_the_same_fingerprint_in_every_process() -> None:
     code = (
-        "import numpy as np\nfrom rollbook.ground.content import fingerprint_of\n"
+        "import numpy as np\nfrom rollbook.values.content import fingerprint_of\n"
         "print(fingerprint_of(np.array(['a', 1, None], dtype=object)))"
     )
     said = {subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout for _ in range(2)}

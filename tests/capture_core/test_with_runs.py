@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import rollbook
-from rollbook.ground.spool.encode import encode_spooled, locate
+from rollbook.values.spool.encode import encode_spooled, locate
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import rollbook
-from rollbook.ground.liveness import HOST_VARIABLE
+from rollbook.system.liveness import HOST_VARIABLE
 from unkept import nothing_is_kept
 from waiting import PATIENCE
 

@@ -12,9 +12,9 @@ import pytest
 
 import rollbook
 from other_machine import BOOT_ID, MACHINE_ID, system_file
-from rollbook.ground.liveness import HOST_VARIABLE, identity, is_alive, same_place
 from rollbook.journal.writers import list_writers
 from rollbook.keeper.own_files import place_name
+from rollbook.system.liveness import HOST_VARIABLE, identity, is_alive, same_place
 
 Start = Callable[..., rollbook.Run]
 OnHost = Callable[..., subprocess.CompletedProcess[str]]

@@ -12,7 +12,7 @@ import pytest
 import rollbook
 from cases import some_of
 from rollbook.book.book import Book
-from rollbook.ground.liveness import HOST_VARIABLE
+from rollbook.system.liveness import HOST_VARIABLE
 from waiting import PATIENCE
 
 RANK = """

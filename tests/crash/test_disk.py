@@ -17,7 +17,7 @@ import pytest
 import rollbook
 from journal_reading import read_rows
 from rollbook.errors import RollbookWarning, RunError
-from rollbook.ground import manifest
+from rollbook.schema import manifest
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="mounts file systems by the Linux rules")
 

@@ -30,7 +30,7 @@ import rollbook
 from cases import some_of
 from interrupting import KINDS, Limit, at_random_moments, interrupt_at
 from journal_reading import read_frames, read_rows
-from rollbook.ground import files
+from rollbook.system import files
 from waiting import PATIENCE
 
 LONG = int(os.environ.get("ROLLBOOK_INTERRUPTS", "0"))
@@ -343,7 +343,7 @@ def test_going_back_happens_or_does_not_and_rows_logged_afterwards_count(
                 event,
                 error,
                 go_back,
-                ("run/", "journal/", "capture/", "ground/"),
+                ("run/", "journal/", "capture/", "schema/", "values/", "system/"),
             )
             interrupts += reached
             run.log({"i": number + 1}, env_step=3)
@@ -438,7 +438,7 @@ def test_a_finish_that_seals_and_forwards_in_this_process_is_finished_by_the_nex
             event,
             errors[-1],
             run.finish,
-            ("keeper/", "sinks/", "run/", "ground/", "journal/"),
+            ("keeper/", "sinks/", "run/", "schema/", "values/", "system/", "journal/"),
         )
         interrupts += reached
         run.finish()

@@ -20,7 +20,7 @@ from cases import some_of
 from rollbook.capture.samples.recorder import SampleLog
 from rollbook.capture.samples.seen import Seen
 from rollbook.errors import BadInput
-from rollbook.ground.content import canonical, fingerprint
+from rollbook.values.content import canonical, fingerprint
 
 
 @pytest.fixture
@@ -286,7 +286,7 @@ def test_a_full_disk_costs_the_memory_of_the_next_process_only(
 def test_fingerprints_are_the_same_in_every_process() -> None:
     here = [fingerprint("añb".encode()), fingerprint(canonical({"b": [1, 2.5, None], "a": ("x", b"y")}), b"item")]
     program = (
-        "from rollbook.ground.content import *; import json;"
+        "from rollbook.values.content import *; import json;"
         "print(json.dumps([fingerprint('a\\u00f1b'.encode()),"
         "fingerprint(canonical({'a': ['x', b'y'], 'b': (1, 2.5, None)}), b'item')]))"
     )

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rollbook.errors import UnknownOption
-from rollbook.ground.describe import EXACT_UP_TO
 from rollbook.protocols import Row
 from rollbook.sinks import Memory
 from rollbook.sinks.filters import Aggregate, Prefix, Select
+from rollbook.values.describe import EXACT_UP_TO
 
 DUMP = Row(99.0, {"epoch": 3}, {}, seq=99, mark="dump")
 

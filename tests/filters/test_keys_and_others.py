@@ -5,11 +5,11 @@ import math
 import pytest
 
 from rollbook.errors import BadInput, UnknownOption
-from rollbook.ground.values import Histogram, Image, Video
 from rollbook.protocols import Row
 from rollbook.sinks import Csv, Memory, filters
 from rollbook.sinks.filters import Clocked, DropNone, DropNonFinite, Every, Gate, Merge, Prefix, Rename, Select, Smooth
 from rollbook.sinks.filters._rows import row_from_json, row_to_json
+from rollbook.values import Histogram, Image, Video
 
 
 def through(make, *values, **clocks):

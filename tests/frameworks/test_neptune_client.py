@@ -11,9 +11,9 @@ import pytest
 
 import rollbook
 from rollbook import sinks, testing
-from rollbook.ground.values import Image
 from rollbook.protocols import Row
 from rollbook.sinks.neptune import NeptuneLogger
+from rollbook.values import Image
 
 GROUPS = ("neptune",)
 

@@ -21,10 +21,10 @@ from ray.cluster_utils import Cluster  # noqa: E402
 import rollbook  # noqa: E402
 from rollbook.book.book import Book  # noqa: E402
 from rollbook.book.repair.joining import join  # noqa: E402
-from rollbook.ground.addresses import backlog  # noqa: E402
-from rollbook.ground.files import read_json  # noqa: E402
-from rollbook.ground.liveness import HOST_VARIABLE, is_alive  # noqa: E402
 from rollbook.run.ray import Address, address  # noqa: E402
+from rollbook.schema.addresses import backlog  # noqa: E402
+from rollbook.system.files import read_json  # noqa: E402
+from rollbook.system.liveness import HOST_VARIABLE, is_alive  # noqa: E402
 from waiting import until  # noqa: E402
 
 SOURCES = str(Path(rollbook.__file__).parents[1])

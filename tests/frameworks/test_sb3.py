@@ -34,7 +34,7 @@ from rollbook.adapters.sb3 import (  # noqa: E402
 )
 from rollbook.book.book import Book  # noqa: E402
 from rollbook.capture.gym import RecordEpisodes  # noqa: E402
-from rollbook.ground import aliases as keys  # noqa: E402
+from rollbook.schema import aliases as keys  # noqa: E402
 
 ALGORITHMS: dict[str, Any] = {
     "PPO": ("CartPole-v1", 1536, {"n_steps": 256, "n_epochs": 2}, {}),

@@ -10,8 +10,8 @@ import pytest
 
 import wandb_files
 from rollbook import sinks, testing
-from rollbook.ground.values import Histogram, Image
 from rollbook.protocols import Row
+from rollbook.values import Histogram, Image
 from waiting import until
 
 GROUPS = ("trackers",)

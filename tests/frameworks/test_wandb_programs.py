@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import rollbook
-from rollbook.ground.clocks import STANDARD
+from rollbook.schema.clocks import STANDARD
 from wandb_files import history
 
 GROUPS = ("loops", "puffer", "trl", "loggers", "cleanrl")

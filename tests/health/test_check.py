@@ -15,9 +15,9 @@ import rollbook
 from rollbook import health
 from rollbook.cli.app import app
 from rollbook.errors import UnknownOption
-from rollbook.ground.columns import columns_of
 from rollbook.protocols import Row
 from rollbook.runs.checking import check
+from rollbook.schema.columns import columns_of
 from rollbook.testing import some_run
 
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from rollbook import health, testing
-from rollbook.ground import aliases
-from rollbook.ground.columns import columns_of
 from rollbook.protocols import Alert, Row
+from rollbook.schema import aliases
+from rollbook.schema.columns import columns_of
 
 
 def rows(n: int, **values: Any) -> list[Row]:

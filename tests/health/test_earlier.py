@@ -19,8 +19,8 @@ import rollbook
 from rollbook import health, testing
 from rollbook.book import Book
 from rollbook.cli.app import app
-from rollbook.ground.columns import columns_of
 from rollbook.protocols import Alert, Row, RunInfo
+from rollbook.schema.columns import columns_of
 
 SECOND = 1.7e9
 

@@ -12,9 +12,9 @@ import pytest
 
 from rollbook import health
 from rollbook.errors import BadInput, UnknownOption
-from rollbook.ground import aliases
-from rollbook.ground.columns import columns_of
 from rollbook.protocols import Alert, Row
+from rollbook.schema import aliases
+from rollbook.schema.columns import columns_of
 from rollbook.testing import some_run
 
 NAN = math.nan

@@ -216,7 +216,7 @@ def test_an_idle_keeper_loads_nothing_for_the_rules_and_one_at_work_no_numpy(tmp
     )
     idle, at_work, rows = in_a_fresh_interpreter(code, tmp_path)
     assert rows == 500
-    assert not {"rollbook.journal.reader", "rollbook.health.kl", "rollbook.ground.columns"} & set(idle)
+    assert not {"rollbook.journal.reader", "rollbook.health.kl", "rollbook.schema.columns"} & set(idle)
     assert not {"numpy", "pyarrow", "duckdb"} & set(at_work)
 
 

@@ -17,12 +17,12 @@ from rollbook.errors import UnknownOption
 from rollbook.formats import exporters, importers
 from rollbook.formats.exporters import _registry as exporters_registry
 from rollbook.formats.importers import _registry as importers_registry
-from rollbook.ground.tables import TABLES
 from rollbook.health import _registry as rules_registry
 from rollbook.plots import CHARTS
 from rollbook.plots._registry import chart_named
 from rollbook.protocols import ForeignRun, Row
 from rollbook.runs import charts as runs_charts
+from rollbook.schema.tables import TABLES
 from rollbook.sinks import Memory, filters
 from rollbook.sinks import _registry as sinks_registry
 from rollbook.sinks.filters._base import Filter

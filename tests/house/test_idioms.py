@@ -7,7 +7,6 @@ import builtins
 import re
 import signal
 import sys
-import tomllib
 from importlib import import_module
 from pathlib import Path
 from types import FrameType
@@ -16,7 +15,7 @@ import pytest
 
 import rollbook
 from rollbook.errors import Damaged
-from rollbook.ground.foreign import raising
+from rollbook.system.guard import raising
 from syntax import tree as tree_of
 
 SRC = Path(rollbook.__file__).parent
@@ -56,10 +55,6 @@ def test_what_items_are_compared_with_is_made_once_and_not_for_each_of_them() ->
     ] == []
 
 
-def test_the_names_of_a_package_are_loaded_late_by_one_function() -> None:
-    assert places(r"^def __(getattr|dir)__\(") == []
-
-
 @pytest.mark.parametrize(
     "package", ["", ".sinks", ".sinks.filters", ".capture", ".adapters.mrl", ".adapters.lightzero"]
 )
@@ -73,56 +68,15 @@ def test_a_face_lists_its_names_and_answers_for_no_other(package: str) -> None:
         _ = face.nonsense
 
 
-def test_only_faces_and_stable_modules_list_their_names_all_others_begin_theirs_with_an_underscore() -> None:
-    """Adapters may list what they have of the host; other inner modules only what they hand on from a third one."""
-    stable = set(re.findall(r"^\| `(rollbook[\w.]*)` \|", (DOCS / "stability.md").read_text("utf-8"), re.MULTILINE))
-    listing = set()
-    for place in places(r"^__all__ ="):
-        file = SRC / place.partition(":")[0]
-        module = ".".join(file.relative_to(SRC.parent).with_suffix("").parts)
-        if file.name == "__init__.py" or module in stable or "adapters" in file.parts:
-            continue
-        imported = {
-            alias.asname or alias.name
-            for node in ast.walk(tree_of(file.read_text(encoding="utf-8")))
-            if isinstance(node, ast.ImportFrom)
-            for alias in node.names
-        }
-        if not imported & set(import_module(module).__all__):
-            listing.add(module)
-    assert listing == set()
-
-
 def test_a_misspelled_name_is_answered_with_the_right_one() -> None:
     import subprocess
-    import sys
 
     done = subprocess.run([sys.executable, "-c", "import rollbook; rollbook.atach"], capture_output=True, text=True)
     assert "Did you mean: 'attach'?" in done.stderr
 
 
-GROUND = {"errors", "ground", "protocols"}
-"""What every room may import."""
-
-
-def test_every_room_stands_in_the_contracts_and_no_module_stands_loose_beside_them() -> None:
-    rooms = {path.name for path in SRC.iterdir() if (path / "__init__.py").exists()} - GROUND
-    loose = {path.stem for path in SRC.glob("*.py")} - {"__init__", "__main__"}
-    assert loose | {"ground"} == GROUND
-    assert len(rooms | {"ground"}) <= 20
-    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))
-    contracts = {contract["id"]: contract for contract in project["tool"]["importlinter"]["contracts"]}
-    assert {f"rollbook.{name}" for name in GROUND} == set(contracts["ground"]["source_modules"])
-    assert {f"rollbook.{name}" for name in rooms} == set(contracts["ground"]["forbidden_modules"])
-    for wing, own in (("stats-know-the-ground", {"stats"}), ("plots-know-the-ground", {"plots"})):
-        assert {f"rollbook.{name}" for name in rooms - own} <= set(contracts[wing]["forbidden_modules"])
-    private = {"demo", "formats", "adapters", "run", "cli", "server", "keeper"}
-    assert {f"rollbook.{name}" for name in private} <= set(contracts["readers-know-no-writer"]["forbidden_modules"])
-    assert contracts["no-ring"]["depth"] >= 3
-
-
 def test_what_is_rollbooks_own_code_is_the_whole_package_wherever_the_module_that_asks_stands() -> None:
-    from rollbook.ground.foreign import PACKAGE
+    from rollbook.system.guard import PACKAGE
 
     assert Path(PACKAGE) == SRC
 
@@ -145,15 +99,6 @@ def test_what_runs_in_the_training_process_lets_out_what_somebody_else_raised_me
                 if not re.search(r"\bis_foreign\(|\braise\b|failed\(", words):  # `failed` asks, see the tests of each
                     swallowed.append(f"{file.relative_to(SRC)}:{node.lineno}")
     assert swallowed == []
-
-
-def test_no_handler_begins_with_the_check_for_exceptions_of_others() -> None:
-    """One form for each purpose, all in ground/foreign.py: a failure that may be passed over stands under
-    `with tolerating(OSError) as missed:`, one that is reported under `with handled_by(failed, "close"):` or `with
-    counted(count, cause, what):`, one that is another error to the caller under `with raising(Damaged, ValueError):`,
-    and one that is answered in another way is caught by `except ours(OSError):`."""
-    assert len(places(r"^\s+if is_foreign\(\w+\):$")) <= 2
-    assert len(places(r"^\s+except ours\(", "ground/foreign.py")) <= 58
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGUSR1"), reason="needs POSIX signals")
@@ -184,8 +129,8 @@ def test_what_runs_in_the_training_process_asks_for_files_by_what_lets_out_the_e
     rooms = ("capture/checkpoints", "capture/episodes", "capture/media", "capture/samples", "journal", "keeper", "run")
     found = [
         place
-        for place in places(f"{swallowing}|{making}", "ground/files.py")
-        if place.startswith((*(f"{room}/" for room in rooms), "ground/"))
+        for place in places(f"{swallowing}|{making}", "system/files.py")
+        if place.startswith((*(f"{room}/" for room in rooms), "schema/", "values/", "system/"))
     ]
     assert [place for place in found if not _asks_an_entry(place)] == []
 
@@ -227,25 +172,6 @@ def test_numbers_of_errors_have_names() -> None:
 def _line_at(place: str) -> str:
     name, _, number = place.rpartition(":")
     return (SRC / name).read_text(encoding="utf-8").splitlines()[int(number) - 1]
-
-
-def test_the_table_of_rooms_says_what_each_of_them_imports() -> None:
-    import grimp
-
-    graph = grimp.build_graph("rollbook", cache_dir=str(Path(sys.prefix, ".cache", "imports")))  # as `make layers`
-    rooms = {name.rpartition(".")[2] for name in graph.find_children("rollbook") if graph.find_children(name)}
-    rooms -= GROUND
-    page = (Path(__file__).parents[2] / "docs" / "internals.md").read_text(encoding="utf-8")
-    told: dict[str, str] = {}
-    for names, may_know in re.findall(r"^\| ((?:`\w+`(?:, )?)+) \|.*\| ([^|]*) \|$", page, re.MULTILINE):
-        told |= dict.fromkeys(re.findall(r"\w+", names), may_know)
-    assert rooms <= told.keys()
-    for room in rooms - {"cli"}:  # it stands on everything
-        inside = {f"rollbook.{room}", *graph.find_descendants(f"rollbook.{room}")}
-        known = {
-            f"{other}.".split(".")[1] for module in inside for other in graph.find_modules_directly_imported_by(module)
-        }
-        assert {other for other in known & rooms - {room} if other not in re.findall(r"\w+", told[room])} == set(), room
 
 
 def test_no_weak_reference_has_a_callback_as_python_swallows_what_is_raised_in_it() -> None:

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from rollbook import testing
-from rollbook.ground.values.known import KINDS
 from rollbook.testing.rows import KINDS as VALUES
+from rollbook.values.known import KINDS
 
 SAMPLES = {found[0]: value for value in VALUES if (found := KINDS.of(value)) is not None}
 
@@ -24,8 +24,8 @@ def test_a_kind_of_value_keeps_the_contract(word: str, check: Any) -> None:
 
 PROGRAM = """
 import sys
-from rollbook.ground.values import known
-from rollbook.ground.values.kinds import _Slots
+from rollbook.values import known
+from rollbook.values.kinds import _Slots
 
 class Sound(_Slots):
     __slots__ = ("path", "seconds")

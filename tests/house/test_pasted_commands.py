@@ -14,7 +14,7 @@ from click import Context
 
 import rollbook
 from rollbook.cli.app import app
-from rollbook.ground.files import pasted
+from rollbook.system.files import pasted
 from syntax import tree as tree_of
 
 SRC = Path(rollbook.__file__).parent

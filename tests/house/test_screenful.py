@@ -99,7 +99,7 @@ DOORS = ("internals", "media", "run_info", "samples", "checkpoints", "rollouts")
 """Of a run and a book: what adapters and sinks use."""
 
 
-ROOMS = ("book", "capture", "compare", "ground", "plots", "run", "runs", "stats")
+ROOMS = ("book", "capture", "compare", "plots", "run", "runs", "schema", "stats")
 
 
 def returned_by(cls: type) -> Iterator[str]:

@@ -17,7 +17,7 @@ import rollbook
 from json_shapes import misfits
 from rollbook.cli.app import app
 from rollbook.cli.shapes import SHAPES
-from rollbook.ground.texts import json_text
+from rollbook.system.texts import json_text
 
 BIG = 2**63
 ODD: dict[str, Any] = {

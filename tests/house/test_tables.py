@@ -1,4 +1,4 @@
-"""Every table that `rollbook.ground.tables` lists, wherever somebody may meet it: live, sealed and merged."""
+"""Every table that `rollbook.schema.tables` lists, wherever somebody may meet it: live, sealed and merged."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from click.testing import CliRunner
 
 import rollbook
 from rollbook.cli.app import app
-from rollbook.ground.tables import FORWARDED, TABLES
 from rollbook.journal.reader import JournalReader
 from rollbook.keeper.main import Keeper
+from rollbook.schema.tables import FORWARDED, TABLES
 from rollbook.sinks.memory import Memory
 from rollbook.storage.sealed_rows import SealedRows
 from rollbook.storage.sealing.folder import seal
@@ -28,7 +28,7 @@ LEFT_OUT = {("histograms", "edges"), ("histograms", "counts")}  # a row has thes
 # One run a table, by a program that is killed: nothing of it is sealed until somebody does.
 PROGRAM = """
 import json, os, sys, rollbook
-from rollbook.ground.tuning import TUNING
+from rollbook.system.tuning import TUNING
 TUNING.first_cost_seconds = float("inf")  # no row comes by itself, however slow the machine is
 for table, cells in json.loads(sys.argv[2]).items():
     run = rollbook.init("tables", table, dir=sys.argv[1], keeper="inline", sinks=[])

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import rollbook
 from rollbook.cli.app import app
-from rollbook.ground.texts import csv_cell, printable
+from rollbook.system.texts import csv_cell, printable
 
 EVIL = ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\x1b]0;title\x07", "\t=1", "\r=1", "a\x1b[2Jb"]
 

@@ -21,7 +21,7 @@ from rollbook.formats import importers
 from rollbook.formats.foreign import found
 from rollbook.formats.importers._into_runs import import_one
 from rollbook.formats.importers._registry import patterns
-from rollbook.ground.values import Histogram
+from rollbook.values import Histogram
 
 NAMES = importers.names()
 OPENED = [name for name in NAMES if name in patterns()]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import rollbook
-from rollbook.ground.files import is_loose
+from rollbook.system.files import is_loose
 
 
 def test_laying_out_the_cache_waits_for_no_disk_and_starts_no_process(

@@ -13,7 +13,7 @@ from foreign_samples import SAMPLES
 from rollbook.formats import importers
 from rollbook.formats.importers import _registry as importers_registry
 from rollbook.formats.importers import import_runs
-from rollbook.ground import manifest
+from rollbook.schema import manifest
 from rollout_dumps import nemo_batches, prime_traces, slime_dumps, tinker_summaries, torch_file, verl_dumps
 
 

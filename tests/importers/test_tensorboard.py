@@ -11,9 +11,9 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 import rollbook
 from rollbook.formats import importers
-from rollbook.ground.values import Histogram
 from rollbook.protocols import Row
 from rollbook.sinks.event_files import Messages
+from rollbook.values import Histogram
 
 ALL = {"scalars": 0, "histograms": 0, "tensors": 0, "images": 0}
 

@@ -13,8 +13,8 @@ import pytest
 import rollbook
 from rollbook.formats.importers import import_runs
 from rollbook.formats.importers.wandb import Wandb
-from rollbook.ground.values import Histogram
 from rollbook.protocols import ForeignRun, Row
+from rollbook.values import Histogram
 
 SAMPLE = Path(__file__).parent / "samples" / "run-k3v9x2ab.wandb"
 

@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 
 from journal_reading import Read, read_frames, read_rows
 from rollbook.errors import LoggingFailed, RollbookWarning
-from rollbook.ground.bill import Bill
-from rollbook.ground.values.arrays import host_array
 from rollbook.journal.frames import decode, encode
 from rollbook.journal.writer import Writer
+from rollbook.system.bill import Bill
+from rollbook.values.arrays import host_array
 
 Open = Callable[..., Writer]
 

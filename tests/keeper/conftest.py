@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 import rollbook
-from rollbook.ground.clocks import STANDARD
-from rollbook.ground.files import read_json
-from rollbook.ground.liveness import is_alive
 from rollbook.journal.writer import Writer
 from rollbook.keeper.main import Keeper
 from rollbook.keeper.own_files import state_path
+from rollbook.schema.clocks import STANDARD
+from rollbook.system.files import read_json
+from rollbook.system.liveness import is_alive
 from waiting import PATIENCE, until
 
 SOURCE = str(Path(rollbook.__file__).parent.parent)

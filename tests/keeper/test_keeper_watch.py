@@ -18,12 +18,12 @@ import pytest
 import rollbook
 from cases import some_of
 from rollbook.errors import RollbookWarning
-from rollbook.ground.addresses import backlog, begin
-from rollbook.ground.files import read_json, write_json
-from rollbook.ground.liveness import is_alive
 from rollbook.keeper.keeper_watch import KeeperWatch
 from rollbook.keeper.main import Keeper
 from rollbook.keeper.own_files import Lock, state_path
+from rollbook.schema.addresses import backlog, begin
+from rollbook.system.files import read_json, write_json
+from rollbook.system.liveness import is_alive
 from waiting import PATIENCE, until
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from rollbook.ground.liveness import is_alive
 from rollbook.keeper.launch import launch
 from rollbook.keeper.own_files import Lock
+from rollbook.system.liveness import is_alive
 from waiting import PATIENCE, pause, until
 
 KEEPER = """
@@ -46,7 +46,7 @@ pytestmark = [
 
 TRAINER = """
 import json, os, sys, time
-from rollbook.ground.clocks import STANDARD
+from rollbook.schema.clocks import STANDARD
 from rollbook.journal.writer import Writer
 from rollbook.keeper.launch import launch, wait_done
 folder, rows, pause = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])

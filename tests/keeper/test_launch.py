@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from rollbook.ground.liveness import is_alive
 from rollbook.keeper import launch as launching
 from rollbook.keeper.launch import launch, wait_done
 from rollbook.keeper.own_files import Lock
+from rollbook.system.liveness import is_alive
 from waiting import PATIENCE
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="POSIX processes")

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from other_machine import BOOT_ID, system_file
-from rollbook.ground import liveness
-from rollbook.ground.liveness import Watch, identity, is_alive, start_time
+from rollbook.system import liveness
+from rollbook.system.liveness import Watch, identity, is_alive, start_time
 from waiting import PATIENCE
 
 NOT_ON_WINDOWS = pytest.mark.skipif(sys.platform == "win32", reason="signals")
@@ -210,7 +210,7 @@ def test_a_system_without_boot_ids_goes_by_host_and_start_time(monkeypatch: pyte
 
 
 def test_importing_it_loads_nothing_heavy() -> None:
-    script = "import sys, rollbook.ground.liveness; print(*sorted(sys.modules))"
+    script = "import sys, rollbook.system.liveness; print(*sorted(sys.modules))"
     source = os.path.dirname(os.path.dirname(os.path.dirname(liveness.__file__)))
     found = subprocess.run(
         [sys.executable, "-S", "-c", script], env={"PYTHONPATH": source}, capture_output=True, text=True, check=True

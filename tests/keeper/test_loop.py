@@ -14,14 +14,14 @@ from typing import Any
 
 import pytest
 
-from rollbook.ground import files
-from rollbook.ground.liveness import identity
-from rollbook.ground.manifest import ManifestLock
 from rollbook.keeper.ending import mark_crashed
 from rollbook.keeper.main import Keeper
 from rollbook.keeper.own_files import Lock, place_name
 from rollbook.keeper.writers import Writers
 from rollbook.protocols import Row, RunInfo
+from rollbook.schema.manifest import ManifestLock
+from rollbook.system import files
+from rollbook.system.liveness import identity
 from waiting import PATIENCE, until
 
 
@@ -261,7 +261,7 @@ def test_a_file_system_without_locks_goes_by_the_name_in_the_file(
     path = run.folder / "data" / "keeper" / f"lock-{place_name()}"
     sleeper = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE)
     try:
-        from rollbook.ground.liveness import start_time
+        from rollbook.system.liveness import start_time
 
         path.write_text(json.dumps({**identity(), "pid": sleeper.pid, "start_time": start_time(sleeper.pid)}))
         assert Lock(str(run.folder)).taken() is True

@@ -14,8 +14,6 @@ from typing import Any
 import pytest
 
 from other_machine import CGROUP, STATUS, system_file
-from rollbook.ground.addresses import begin
-from rollbook.ground.liveness import is_alive
 from rollbook.keeper import child as child_module
 from rollbook.keeper import many_runs
 from rollbook.keeper.child import command_of
@@ -26,6 +24,8 @@ from rollbook.keeper.sealing import Sealing
 from rollbook.keeper.shared_keeper_files import MODE_VARIABLE, SharedKeeper, may_share, shared_keeper
 from rollbook.keeper.shipping import Shipping
 from rollbook.keeper.warm_children import WarmChildren
+from rollbook.schema.addresses import begin
+from rollbook.system.liveness import is_alive
 from waiting import PATIENCE
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="a keeper for each run there")

@@ -490,7 +490,7 @@ def test_a_keeper_process_asks_the_rules_and_the_alerts_outlive_it(tmp_path: Pat
 
 RESUMED = """
 import math, os, signal, sys, rollbook
-from rollbook.ground.tuning import TUNING
+from rollbook.system.tuning import TUNING
 TUNING.recall_end_seconds = TUNING.finish_seconds = 60.0  # an attempt of milliseconds waits for its history
 root, name, stop = sys.argv[1], sys.argv[2], int(sys.argv[3])
 run = rollbook.init("p", name, dir=root, sinks=[], keeper=sys.argv[4], resume="allow", total={"env_step": 20_000})

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import rollbook
 from page_server import record, record_rich
-from rollbook.ground.manifest import edit
+from rollbook.schema.manifest import edit
 from rollbook.server.serving import listen
 from rollbook.server.settings import Settings
 

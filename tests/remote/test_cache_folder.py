@@ -8,9 +8,9 @@ import pytest
 
 import rollbook
 from rollbook.errors import RemoteError
-from rollbook.ground.addresses import backlog
 from rollbook.remote import views
 from rollbook.remote.push import push
+from rollbook.schema.addresses import backlog
 
 
 @pytest.fixture

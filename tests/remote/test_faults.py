@@ -14,13 +14,13 @@ import rollbook
 from cases import some_of
 from rollbook import errors
 from rollbook.cli.app import app
-from rollbook.ground.addresses import backlog
-from rollbook.ground.files import try_lock
 from rollbook.remote import views
 from rollbook.remote.local import FolderRemote
 from rollbook.remote.opening import open_remote
 from rollbook.remote.push import push
 from rollbook.remote.steps import Away
+from rollbook.schema.addresses import backlog
+from rollbook.system.files import try_lock
 from stores import await_shipped
 from waiting import PATIENCE
 

@@ -13,8 +13,6 @@ import rollbook
 from cases import some_of
 from rollbook.book.book import Book
 from rollbook.cli.app import app
-from rollbook.ground import manifest
-from rollbook.ground.addresses import origin_of
 from rollbook.remote import open_remote, perform, views
 from rollbook.remote import push as shipping
 from rollbook.remote.catalogue import read_catalogue
@@ -22,6 +20,8 @@ from rollbook.remote.commit import Commits
 from rollbook.remote.pull import pull
 from rollbook.remote.push import push
 from rollbook.run.local_part import extract_of, folder_here
+from rollbook.schema import manifest
+from rollbook.schema.addresses import origin_of
 
 
 @pytest.fixture

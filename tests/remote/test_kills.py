@@ -18,12 +18,12 @@ import rollbook
 from cases import some_of
 from rollbook.book.book import Book
 from rollbook.book.repair.doctor import verify
-from rollbook.ground import manifest
-from rollbook.ground.addresses import is_copy
 from rollbook.journal.writer import Writer
 from rollbook.remote import open_remote, views
 from rollbook.remote.pull import pull
 from rollbook.remote.push import push
+from rollbook.schema import manifest
+from rollbook.schema.addresses import is_copy
 from rollbook.storage.sealing.folder import seal
 from rollbook.storage.sealing.merge import Sizes
 from stores import Faults, Proxy

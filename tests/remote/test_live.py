@@ -17,13 +17,13 @@ import pytest
 import rollbook
 from cases import some_of
 from rollbook import errors
-from rollbook.ground import manifest, source
-from rollbook.ground.addresses import backlog, begin
 from rollbook.remote import open_remote, perform, views
 from rollbook.remote.commit import Commits, Local, LocalFile
 from rollbook.remote.merging import tidy
 from rollbook.remote.pull import pull
 from rollbook.remote.push import push
+from rollbook.schema import manifest, source
+from rollbook.schema.addresses import backlog, begin
 from stores import await_shipped
 
 
@@ -220,7 +220,7 @@ def test_the_pieces_of_many_short_writers_become_few_while_the_run_goes_on(tmp_p
 
 
 def test_a_folder_that_another_host_is_shipping_is_left_to_it(tmp_path, store):
-    from rollbook.ground.files import try_lock
+    from rollbook.system.files import try_lock
 
     run = rollbook.init("cartpole", "ppo", dir=tmp_path / "runs", sinks=[], keeper="inline")
     run.log({"train/return": 1.0}, env_step=1)
@@ -365,10 +365,10 @@ def test_a_living_run_is_never_called_stale_however_slowly_it_is_shipped_and_one
 ):
     """Nothing is logged; every shipment takes so long, and the next one begins forty seconds after its end. The clock
     of the host is wrong by so much, that of the store is right."""
-    from rollbook.ground import status
     from rollbook.keeper.shipping import IDLE_SECONDS
     from rollbook.remote import push as shipping
     from rollbook.runs import remote
+    from rollbook.schema import status
 
     store = request.getfixturevalue(kind)
     run = rollbook.init("cartpole", "ppo", dir=tmp_path / "runs", sinks=[], keeper="inline", remote=store)

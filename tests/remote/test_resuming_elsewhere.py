@@ -9,9 +9,9 @@ import pytest
 import rollbook
 from cases import some_of
 from rollbook import errors
-from rollbook.ground import manifest
 from rollbook.remote import fetching, open_remote, views
 from rollbook.remote.push import push
+from rollbook.schema import manifest
 
 
 @pytest.fixture

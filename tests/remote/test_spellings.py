@@ -9,8 +9,8 @@ from click.testing import CliRunner
 
 import rollbook
 from rollbook.cli.app import app
-from rollbook.ground.addresses import backlog, check_remote, is_address
 from rollbook.remote.push import push
+from rollbook.schema.addresses import backlog, check_remote, is_address
 
 FOLDERS = ["store", "with spaces", "Läufe ü", "100%25"]
 SPELLINGS = {

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="SIGKILL")
 TRAINING = """
 import json, os, signal, sys
 import rollbook
-from rollbook.ground.values import Histogram
+from rollbook.values import Histogram
 
 root, attempt, mode = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 run = rollbook.init("p", "n", dir=root, seed=3, config={"lr": 1e-3, "net": {"layers": [64, 64]}}, keeper=mode,

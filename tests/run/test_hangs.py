@@ -15,8 +15,8 @@ import pytest
 
 import sealing_forks
 from cases import some_of
-from rollbook.ground.files import read_json
-from rollbook.ground.liveness import is_alive
+from rollbook.system.files import read_json
+from rollbook.system.liveness import is_alive
 from waiting import PATIENCE
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="this system does not stop processes")
@@ -31,9 +31,9 @@ COMMON = """
     folder, keeper, deadline = sys.argv[1:]
     if deadline:  # all of them alike: what has none hangs with these, too
         import rollbook.keeper.child, rollbook.keeper.launch, rollbook.keeper.sinks, rollbook.keeper.main
-        import rollbook.keeper.one_run, rollbook.ground.tuning
+        import rollbook.keeper.one_run, rollbook.system.tuning
         waits = "finish_seconds drain_here_seconds drain_seconds look_seconds".split()
-        vars(rollbook.ground.tuning.TUNING).update(dict.fromkeys(waits, float(deadline)))
+        vars(rollbook.system.tuning.TUNING).update(dict.fromkeys(waits, float(deadline)))
         rollbook.keeper.one_run._PATIENCE_HERE_SECONDS = rollbook.keeper.child._STOP_SECONDS = float(deadline)
         rollbook.keeper.launch._START_SECONDS = float(deadline)
 
@@ -64,7 +64,7 @@ HANGS = {
         os.environ["AWS_ENDPOINT_URL"] = f"http://127.0.0.1:{silent.getsockname()[1]}"
         os.environ["AWS_ALLOW_HTTP"] = "true"
         run = rollbook.init("p", "r", dir=folder, keeper=keeper, sinks=[])
-        from rollbook.ground import addresses
+        from rollbook.schema import addresses
         addresses.begin(str(run.folder), "s3://bucket/prefix", home=True)
         run.log({"a": 1.0})
         end(run)
@@ -105,7 +105,7 @@ HANGS = {
         run = rollbook.init("p", "r", dir=folder, keeper=keeper, sinks=[])
         run.log({"a": 1.0})
         if keeper == "process":
-            from rollbook.ground.files import read_json
+            from rollbook.system.files import read_json
             from rollbook.keeper.own_files import state_path
             while not (pid := read_json(state_path(str(run.folder))).get("pid")): time.sleep(0.01)
             os.kill(pid, signal.SIGSTOP)

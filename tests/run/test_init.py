@@ -33,7 +33,7 @@ from rollbook.errors import (
     RunNotFound,
     UnknownOption,
 )
-from rollbook.ground import files
+from rollbook.system import files
 from waiting import PATIENCE
 
 Start = Callable[..., rollbook.Run]
@@ -230,8 +230,8 @@ def test_store_stays_a_verb_when_the_room_of_that_name_was_loaded(start: Start) 
 
 
 def test_without_a_run_module_verbs_warn_once_and_do_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    from rollbook.ground.bill import Bill
     from rollbook.run import current
+    from rollbook.system.bill import Bill
 
     monkeypatch.setattr(current, "opened", [])
     monkeypatch.setattr(current, "_no_run", Bill())

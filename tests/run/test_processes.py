@@ -18,8 +18,8 @@ import pytest
 import rollbook
 from cases import some_of
 from rollbook.errors import NotARun
-from rollbook.ground.files import read_json
 from rollbook.keeper.own_files import Lock, state_path
+from rollbook.system.files import read_json
 from waiting import PATIENCE, until
 
 Start = Callable[..., rollbook.Run]

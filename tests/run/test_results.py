@@ -13,7 +13,7 @@ import rollbook
 from cases import some_of
 from rollbook import Book
 from rollbook.book.results import results_of
-from rollbook.ground import manifest
+from rollbook.schema import manifest
 
 
 def results(folder: Any) -> dict[str, Any]:

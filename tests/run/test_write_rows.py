@@ -23,11 +23,11 @@ import rollbook
 from cases import some_of
 from rollbook.book.book import Book
 from rollbook.errors import BadInput, RollbookWarning
-from rollbook.ground.values import Histogram
 from rollbook.journal.reader import JournalReader
 from rollbook.keeper.sealed import LazySealed
 from rollbook.protocols import Row, Scalars
 from rollbook.run import foreign_rows
+from rollbook.values import Histogram
 
 
 def open_run(folder: Path, **more: Any) -> rollbook.Run:

@@ -8,8 +8,8 @@ import sys
 import pytest
 
 from rollbook.errors import BadInput
-from rollbook.ground.expressions import LONGEST, MOST_COLUMNS, MOST_TERMS, condition
 from rollbook.runs.conditions import holds
+from rollbook.schema.expressions import LONGEST, MOST_COLUMNS, MOST_TERMS, condition
 
 ROWS = [{"name": f"run {n}", "path": f"p/{n}", "config": {"lr": n / 10}, "tags": ["a"]} for n in range(10)]
 
@@ -22,7 +22,7 @@ SHAPES = [
 SPELL = f"""
 import resource
 resource.setrlimit(resource.RLIMIT_CPU, (20, 20))
-from rollbook.ground.expressions import _spelled
+from rollbook.schema.expressions import _spelled
 from rollbook.server.runs.columns import metrics_in
 for shape in {SHAPES!r}:
     text = shape * (150_000 // len(shape))

@@ -14,8 +14,8 @@ import rollbook
 from cases import some_of
 from rollbook import compare
 from rollbook.errors import BadInput, UnknownOption
-from rollbook.ground.aliases import SCORES
 from rollbook.runs.groups import plan_path
+from rollbook.schema.aliases import SCORES
 
 LOWER = (
     "test/regret",

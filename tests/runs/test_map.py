@@ -152,7 +152,7 @@ def test_wrong_arguments_are_refused(runs: RunSet, monkeypatch: pytest.MonkeyPat
 HANGS = """
 import sys, threading
 import rollbook
-from rollbook.ground import daemon_threads
+from rollbook.system import daemon_threads
 daemon_threads._AT_THE_END = 0.2
 hang = threading.Event().wait
 print(len(rollbook.open(sys.argv[1]).map(lambda book: hang(), seconds=0.1, workers=2).missing))

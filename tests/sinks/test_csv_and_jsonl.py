@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from rollbook import testing
 from rollbook.errors import BadInput
-from rollbook.ground.values import Histogram, Image
 from rollbook.protocols import Row
 from rollbook.sinks import Csv, Jsonl
+from rollbook.values import Histogram, Image
 
 
 def table(folder, name="metrics"):

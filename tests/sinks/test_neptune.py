@@ -6,10 +6,10 @@ import math
 
 import pytest
 
-from rollbook.ground.values import Image
 from rollbook.protocols import Row
 from rollbook.sinks import Neptune
 from rollbook.sinks.neptune import NeptuneLogger
+from rollbook.values import Image
 
 
 class OldExperiment:

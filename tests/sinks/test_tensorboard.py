@@ -14,10 +14,10 @@ from tensorboard.backend.event_processing.event_file_loader import EventFileLoad
 
 from rollbook import sinks, testing
 from rollbook.errors import MissingExtra
-from rollbook.ground.values import Histogram, Image
 from rollbook.protocols import Row
 from rollbook.sinks import TensorBoard
 from rollbook.sinks.event_files import whole_records
+from rollbook.values import Histogram, Image
 
 PNG = (
     b"\x89PNG\r\n\x1a\n"

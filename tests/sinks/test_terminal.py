@@ -8,8 +8,8 @@ from itertools import pairwise
 
 import pytest
 
-from rollbook.ground import manifest
 from rollbook.protocols import Row
+from rollbook.schema import manifest
 from rollbook.sinks import Terminal
 from waiting import PATIENCE
 

@@ -7,10 +7,10 @@ import os
 from pathlib import Path
 from typing import Any
 
-from rollbook.ground.clocks import STANDARD, UNKNOWN
-from rollbook.ground.liveness import identity
 from rollbook.journal import format as layout
 from rollbook.journal.frames import encode
+from rollbook.schema.clocks import STANDARD, UNKNOWN
+from rollbook.system.liveness import identity
 
 
 class FakeStream:

@@ -11,7 +11,7 @@ from fake_writer import FakeWriter, make_run
 
 from rollbook.book.book import Book
 from rollbook.errors import AmbiguousKey, UnknownKey
-from rollbook.ground import aliases
+from rollbook.schema import aliases
 from rollbook.storage.sealing.folder import seal
 
 WRITTEN = {
@@ -149,6 +149,6 @@ def test_reading_native_names_does_not_load_the_table(tmp_path: Path) -> None:
     book = written(tmp_path, ["rollout/ep_rew_mean"])
     code = (
         "import sys; from rollbook.book.book import Book; "
-        f"Book({str(book.path)!r}).series('rollout/ep_rew_mean'); assert 'rollbook.ground.aliases' not in sys.modules"
+        f"Book({str(book.path)!r}).series('rollout/ep_rew_mean'); assert 'rollbook.schema.aliases' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

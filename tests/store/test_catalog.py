@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 import rollbook
 from rollbook.errors import AmbiguousRun, BadInput, RunNotFound
-from rollbook.ground import manifest
 from rollbook.runs import catalog
 from rollbook.runs.conditions import holds
+from rollbook.schema import manifest
 
 
 def make(root: Path, project: str, name: str, identity: str, **about: Any) -> Path:
@@ -226,7 +226,7 @@ def test_a_large_folder_is_listed_from_the_cache_without_reading_runs(
 
 
 def test_a_run_whose_process_vanished_is_crashed_and_one_elsewhere_stale(root: Path) -> None:
-    from rollbook.ground import liveness
+    from rollbook.system import liveness
 
     for name, change in (("dead", {"pid": 2**22 + 1}), ("far", {"boot_id": "other", "host": "elsewhere"})):
         folder = make(root, "p", name, name, status="running", attempts=[{"n": 1, "writer": "w"}])

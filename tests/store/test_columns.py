@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from cases import some_of
-from rollbook.ground.columns import Columns, columns_of
-from rollbook.ground.tables import FORWARDED
 from rollbook.journal.reader import JournalReader
 from rollbook.journal.writer import Writer
 from rollbook.protocols import Row
+from rollbook.schema.columns import Columns, columns_of
+from rollbook.schema.tables import FORWARDED
 
 TABLES = FORWARDED | {"episodes", "timings"}
 

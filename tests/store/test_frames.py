@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rollbook.errors import Damaged
-from rollbook.ground.raw_array import RawArray
 from rollbook.journal.frames import decode, encode
+from rollbook.values.raw_array import RawArray
 
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False) | st.text() | st.binary(),

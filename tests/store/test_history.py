@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from rollbook.book.book import Book
 from rollbook.errors import BadInput, UnknownKey
-from rollbook.ground.manifest import EffectiveRows
+from rollbook.schema.manifest import EffectiveRows
 from rollbook.storage.history import History
 from rollbook.storage.sealing.folder import seal
 

@@ -17,12 +17,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rollbook.errors import Damaged
-from rollbook.ground.values import Histogram, Image, Video
 from rollbook.journal import format as layout
 from rollbook.journal.files import BLOCK
 from rollbook.journal.frame_files import FrameFile
 from rollbook.journal.reader import JournalReader, list_writers, newest_rows, rows_since
 from rollbook.journal.segments import Segment
+from rollbook.values import Histogram, Image, Video
 
 
 def test_a_row_comes_back_with_clocks_values_and_identity(tmp_path: Path) -> None:

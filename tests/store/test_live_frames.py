@@ -11,13 +11,13 @@ import pytest
 from fake_writer import FakeLane, FakeWriter, make_run
 
 from rollbook.book.book import Book
-from rollbook.ground.liveness import identity
 from rollbook.journal.frame_files import FrameFile
 from rollbook.journal.frames import encode
 from rollbook.storage import live
 from rollbook.storage.frame_tables import group_of, table_of
 from rollbook.storage.sealing.folder import seal
 from rollbook.storage.sealing.merge import merge
+from rollbook.system.liveness import identity
 
 
 def _episode(number: int) -> dict[str, Any]:

@@ -20,7 +20,7 @@ import rollbook
 from rollbook.book.repair.doctor import repair, verify
 from rollbook.cli.app import app as main
 from rollbook.errors import NotARun
-from rollbook.ground import manifest
+from rollbook.schema import manifest
 
 PAGE: dict[str, Any] = {
     "format": 1, "rollbook": "0.1.0", "id": "k3v9x2ab", "project": "p", "name": "n", "nonce": "x", "status": "finished",

@@ -9,10 +9,10 @@ from fake_writer import GONE, FakeWriter, make_run
 
 from rollbook.book.book import Book
 from rollbook.book.repair.doctor import verify
-from rollbook.ground.liveness import identity
 from rollbook.journal.reader import JournalReader
 from rollbook.storage.sealed_rows import SealedRows
 from rollbook.storage.sealing.folder import seal
+from rollbook.system.liveness import identity
 
 MANY = 144
 

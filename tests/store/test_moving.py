@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from cases import examples, some_of
 from rollbook.book.book import Book
 from rollbook.book.repair.doctor import repair, verify
-from rollbook.ground.liveness import identity
 from rollbook.journal import format as layout
 from rollbook.journal.reader import JournalReader
 from rollbook.journal.writer import Writer
@@ -26,6 +25,7 @@ from rollbook.storage.sealed_rows import SealedRows
 from rollbook.storage.sealing import folder as sealing
 from rollbook.storage.sealing.folder import SealReport
 from rollbook.storage.sealing.merge import SMALL_ROWS, Sizes
+from rollbook.system.liveness import identity
 from waiting import pause
 
 SOON = Sizes(at_once=3, first_tier=10)

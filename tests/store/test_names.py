@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 import rollbook
 from cases import examples
 from rollbook.book.book import Book
-from rollbook.ground.clocks import STANDARD
-from rollbook.ground.run_files import RESERVED, value_name
+from rollbook.schema.clocks import STANDARD
+from rollbook.schema.run_files import RESERVED, value_name
 from rollbook.storage.sealing.folder import seal
 
 ODD = st.one_of(

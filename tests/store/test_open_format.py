@@ -19,9 +19,9 @@ import rollbook
 from rollbook.book.book import Book
 from rollbook.book.repair.doctor import repair, verify
 from rollbook.errors import NewerFormat
-from rollbook.ground import manifest
-from rollbook.ground.liveness import identity
+from rollbook.schema import manifest
 from rollbook.storage.sealing.folder import seal
+from rollbook.system.liveness import identity
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "disk-format.md").read_text("utf-8")

@@ -17,12 +17,12 @@ from cases import some_of
 from rollbook.book import sql as queries
 from rollbook.book.book import Book
 from rollbook.errors import Damaged
-from rollbook.ground.liveness import identity
 from rollbook.remote import views
 from rollbook.remote.push import push
 from rollbook.storage import parts
 from rollbook.storage.sealing import merge as merging
 from rollbook.storage.sealing.folder import seal
+from rollbook.system.liveness import identity
 
 pytest.importorskip("duckdb")
 

@@ -13,9 +13,9 @@ import pytest
 
 import rollbook.journal
 from cases import some_of
-from rollbook.ground.columns import Columns
 from rollbook.journal.reader import JournalReader
 from rollbook.journal.writer import Writer
+from rollbook.schema.columns import Columns
 
 JOURNAL = str(Path(rollbook.journal.__file__).parent)
 POLLING = tuple(f"{JOURNAL}/{name}.py" for name in ("reader", "open_files", "segments", "frame_files"))

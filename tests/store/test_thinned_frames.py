@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rollbook
-from rollbook.ground.raw_array import RawArray
 from rollbook.journal.reader import JournalReader, newest_rows
 from rollbook.journal.rows import thinned
+from rollbook.values.raw_array import RawArray
 
 
 @given(n=st.integers(1, 500), most=st.integers(1, 60))

@@ -15,7 +15,7 @@ import pytest
 
 import rollbook
 from rollbook.book.book import Book
-from rollbook.ground.tuning import TUNING
+from rollbook.system.tuning import TUNING
 
 ROWS, WIDTH = 5_000, 9_000
 

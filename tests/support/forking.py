@@ -22,7 +22,7 @@ from importlib.machinery import ModuleSpec
 from typing import Any
 
 import rollbook
-from rollbook.ground import optional
+from rollbook.system import optional
 
 CHILD_SECONDS = 60
 """After which a child is said to hang: a guard, no measure of speed."""

@@ -29,7 +29,7 @@ def blocks(text: str) -> list[tuple[int, str]]:
 def run(page: Path) -> None:
     """Run one page here."""
     from around_pages import AROUND
-    from rollbook.ground.tuning import TUNING
+    from rollbook.system.tuning import TUNING
 
     TUNING.finish_seconds = 300.0  # what a page reads is sealed, on a slow machine too
     around = AROUND.get(f"{page.parent.name}/{page.name}")

@@ -17,7 +17,7 @@ from collections import Counter
 from contextlib import contextmanager
 from email.utils import formatdate
 
-from rollbook.ground.addresses import backlog
+from rollbook.schema.addresses import backlog
 from waiting import PATIENCE, pause, until
 
 SERVER = """

@@ -11,8 +11,8 @@ const keys = (...names: string[]): KeyInfo[] => names.map((key) => info(key));
 
 /** The clocks of every run, and what the canonical names call a time or a counter, in every framework. */
 function clocksAndCounters(): string[] {
-  const ground = new URL("../../../src/rollbook/ground/", import.meta.url);
-  const text = (name: string): string => readFileSync(new URL(name, ground), "utf8");
+  const schema = new URL("../../../src/rollbook/schema/", import.meta.url);
+  const text = (name: string): string => readFileSync(new URL(name, schema), "utf8");
   const words = (part: string): string[] => [...part.matchAll(/"([^"]+)"/g)].map(([, word = ""]) => word);
   const standard = words(/^STANDARD = \((.*)\)$/m.exec(text("clocks.py"))?.[1] ?? "");
   const entries = text("aliases.py")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from rollbook.ground.values.arrays import host_array
+from rollbook.values.arrays import host_array
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rollbook.ground.array_types import NDArray
+    from rollbook.values.array_types import NDArray
 
 _AXES = {"N", "T", "C", "H", "W"}
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 
-from rollbook.ground.foreign import tolerating
-from rollbook.ground.values.walk import Walk
+from rollbook.system.guard import tolerating
+from rollbook.values.walk import Walk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from rollbook.ground.array_types import NDArray
+    from rollbook.values.array_types import NDArray
 
 
 class Described(Walk):

@@ -11,7 +11,7 @@ import weakref
 from _thread import get_ident
 
 from rollbook.errors import BadInput
-from rollbook.ground.bill import Bill
+from rollbook.system.bill import Bill
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -17,15 +17,15 @@ from __future__ import annotations
 from functools import partial
 
 from rollbook.errors import BadInput
-from rollbook.ground.foreign import tolerating
-from rollbook.ground.values import flatten, scalar_of
+from rollbook.system.guard import tolerating
+from rollbook.values import flatten, scalar_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
-    from rollbook.ground.bill import Bill
+    from rollbook.system.bill import Bill
 
 
 class Trackers:

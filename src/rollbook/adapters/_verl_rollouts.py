@@ -13,7 +13,7 @@ import inspect
 import json
 import sys
 
-from rollbook.ground.bill import Bill
+from rollbook.system.bill import Bill
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

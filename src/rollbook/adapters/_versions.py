@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from rollbook.errors import MissingExtra, RollbookError
-from rollbook.ground.optional import to_install
+from rollbook.system.optional import to_install
 
 
 class UnsupportedVersion(RollbookError, ImportError):

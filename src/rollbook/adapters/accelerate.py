@@ -12,7 +12,7 @@ accelerator.end_training()
 from __future__ import annotations
 
 from rollbook.adapters._run import JoinedRun
-from rollbook.ground.optional import need
+from rollbook.system.optional import need
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -23,9 +23,9 @@ from functools import lru_cache
 
 from rollbook.adapters import _versions
 from rollbook.errors import BadInput
-from rollbook.ground.bill import Bill
-from rollbook.ground.foreign import handled_by
-from rollbook.ground.values import flatten
+from rollbook.system.bill import Bill
+from rollbook.system.guard import handled_by
+from rollbook.values import flatten
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ model.fit(x, y, epochs=10, callbacks=[RollbookCallback(project="digits", seed=1)
 from __future__ import annotations
 
 from rollbook.adapters._run import JoinedRun
-from rollbook.ground.optional import need
+from rollbook.system.optional import need
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import sys
 from importlib.util import find_spec
 
 from rollbook.adapters._run import JoinedRun
-from rollbook.ground.optional import need
+from rollbook.system.optional import need
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

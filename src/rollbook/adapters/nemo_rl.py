@@ -17,7 +17,7 @@ import re
 
 from rollbook.adapters._run import JoinedRun
 from rollbook.errors import BadInput
-from rollbook.ground.values import flatten
+from rollbook.values import flatten
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 
 from rollbook.adapters._run import JoinedRun
-from rollbook.ground.optional import need
+from rollbook.system.optional import need
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

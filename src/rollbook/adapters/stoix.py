@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 
 from rollbook.adapters._run import JoinedRun
-from rollbook.ground.values import flatten
+from rollbook.values import flatten
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from rollbook.adapters._run import JoinedRun
 from rollbook.errors import BadInput
-from rollbook.ground.values import flatten
+from rollbook.values import flatten
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from rollbook.adapters import _versions
 from rollbook.adapters._run import find_run, keep_config, needed
 from rollbook.adapters._verl_rollouts import Rollouts, join
 from rollbook.errors import BadInput
-from rollbook.ground.bill import Bill
+from rollbook.system.bill import Bill
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ import pyarrow as pa
 from rollbook.book.hosts import Host
 from rollbook.book.metrics import pivot
 from rollbook.book.read_context import Context
-from rollbook.ground.array_types import NDArray
-from rollbook.ground.arrow import from_numpy, take_table, to_numpy
-from rollbook.ground.run_files import value_name
+from rollbook.schema.run_files import value_name
 from rollbook.storage import IDENTITY, Piece, Pieces, identity
+from rollbook.values.array_types import NDArray
+from rollbook.values.arrow import from_numpy, take_table, to_numpy
 
 
 class OtherHosts:

@@ -13,9 +13,9 @@ from rollbook.book.read_context import AxisRange, Context, counts
 from rollbook.book.select import resolve_keys, select_metrics
 from rollbook.book.series import Buckets, Series, raw_series, reduce_points, reduced_rows, stretches
 from rollbook.errors import AmbiguousKey, UnknownKey
-from rollbook.ground.array_types import NDArray
-from rollbook.ground.arrow import to_numpy
 from rollbook.storage import Pieces
+from rollbook.values.array_types import NDArray
+from rollbook.values.arrow import to_numpy
 
 _FEW_ROWS = 1 << 18
 """Up to this many rows, all keys come from one table; each longer series is reduced separately, see `envelope`."""

@@ -10,7 +10,7 @@ Reading never changes the folder and never executes anything found in it.
 
 from __future__ import annotations
 
-import rollbook.ground.readers  # noqa: F401 - first: it explains a package that does not load
+import rollbook.system.readers  # noqa: F401 - first: it explains a package that does not load
 
 # isort: split
 
@@ -50,27 +50,27 @@ from rollbook.book.series import Series
 from rollbook.book.sql import Database, apart, one_condition, one_order, unique_samples
 from rollbook.book.tables import binned, count_rows, read_metrics_rows, read_table
 from rollbook.errors import BadInput, UnknownKey, did_you_mean, suggesting
-from rollbook.ground import run_files as layout
-from rollbook.ground import source, status
-from rollbook.ground.arrow import arrays, in_microseconds, take_table, to_numpy
-from rollbook.ground.checkpoint_rows import CheckpointHistory, SavedCheckpoint
-from rollbook.ground.expressions import literal
-from rollbook.ground.foreign import tolerating
-from rollbook.ground.manifest import Attempts
-from rollbook.ground.tables import FORWARDED, TABLES, table_of
-from rollbook.ground.tuning import TUNING
 from rollbook.journal import JournalReader
 from rollbook.protocols import Row, RunInfo
+from rollbook.schema import run_files as layout
+from rollbook.schema import source, status
+from rollbook.schema.checkpoint_rows import CheckpointHistory, SavedCheckpoint
+from rollbook.schema.expressions import literal
+from rollbook.schema.manifest import Attempts
+from rollbook.schema.tables import FORWARDED, TABLES, table_of
 from rollbook.storage import CheckpointRow, History, Pieces, RunFiles, SealedRows, identity
+from rollbook.system.guard import tolerating
+from rollbook.system.tuning import TUNING
+from rollbook.values.arrow import arrays, in_microseconds, take_table, to_numpy
 
 T = TypeVar("T")
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.book.undumped import Window
-    from rollbook.ground.array_types import NDArray
-    from rollbook.ground.shapes import CutJson
     from rollbook.plots import Picture
+    from rollbook.schema.shapes import CutJson
+    from rollbook.values.array_types import NDArray
 
 
 _INTERNAL = frozenset(
@@ -761,7 +761,7 @@ class Book(RunFields):
         Args:
           height: pixels.
         """
-        from rollbook.ground.views import show
+        from rollbook.system.views import show
 
         return show(self._folder, height)
 

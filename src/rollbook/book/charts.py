@@ -12,10 +12,10 @@ from rollbook.book.series import Series
 from rollbook.book.table_charts import episodes, histograms, marks_along, novelty, rewards, stages, timeline
 from rollbook.book.table_protocols import ChartTables
 from rollbook.errors import BadInput, UnknownKey, UnknownOption, did_you_mean
-from rollbook.ground.files import pasted
 from rollbook.plots import Line, Panel, Picture, Trace, draw
 from rollbook.plots._registry import chart_named, options_of
 from rollbook.plots.cards import card, grid, sentences, spark
+from rollbook.system.files import pasted
 
 _POINTS = 1000
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rollbook.ground.arrow import from_numpy, to_numpy
-from rollbook.ground.checkpoint_rows import best_of, kept_checkpoints
+from rollbook.schema.checkpoint_rows import best_of, kept_checkpoints
+from rollbook.values.arrow import from_numpy, to_numpy
 
 
 def checkpoint_rows(table: pa.Table) -> list[dict[str, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from rollbook.book.late_facts import view
-from rollbook.ground.expressions import named_tables, quoted
+from rollbook.schema.expressions import named_tables, quoted
 
 COMPLETIONS = "completions"
 

@@ -15,11 +15,11 @@ from rollbook.book.read_context import AxisRange, Context, counts
 from rollbook.book.select import resolve_keys, select_metrics
 from rollbook.book.series import Buckets, Series, first_whole, raw_series, reduce_points, starts_between, stretch_edges
 from rollbook.errors import Damaged
-from rollbook.ground import source
-from rollbook.ground.array_types import NDArray
-from rollbook.ground.arrow import to_numpy
-from rollbook.ground.run_files import pyramid_path
+from rollbook.schema import source
+from rollbook.schema.run_files import pyramid_path
 from rollbook.storage import Lines, Piece, Pieces, Pyramid, bucket_rows
+from rollbook.values.array_types import NDArray
+from rollbook.values.arrow import to_numpy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ import pyarrow as pa
 from rollbook.book.media_files import media_file
 from rollbook.book.one_row import OneRow
 from rollbook.errors import UnknownKey
-from rollbook.ground.arrow import plain_rows, rows_equal, take_table, to_numpy
-from rollbook.ground.foreign import tolerating
+from rollbook.system.guard import tolerating
+from rollbook.values.arrow import plain_rows, rows_equal, take_table, to_numpy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

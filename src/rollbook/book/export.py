@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 from rollbook.book.table_charts import column, moments
 from rollbook.book.table_protocols import ChartTables
 from rollbook.errors import BadInput, UnknownOption, did_you_mean
-from rollbook.ground.arrow import strings
-from rollbook.ground.files import replacing
-from rollbook.ground.texts import csv_cell, json_text
+from rollbook.system.files import replacing
+from rollbook.system.texts import csv_cell, json_text
+from rollbook.values.arrow import strings
 
 _FORMATS = ("csv", "jsonl", "parquet", "arrow")
 

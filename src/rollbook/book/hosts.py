@@ -10,11 +10,11 @@ import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from rollbook.ground import manifest
-from rollbook.ground.files import names_in, read_json
-from rollbook.ground.liveness import is_alive
-from rollbook.ground.run_files import RunFile, data_folder, journal_folder
 from rollbook.journal import list_writers
+from rollbook.schema import manifest
+from rollbook.schema.run_files import RunFile, data_folder, journal_folder
+from rollbook.system.files import names_in, read_json
+from rollbook.system.liveness import is_alive
 
 
 class Host(NamedTuple):

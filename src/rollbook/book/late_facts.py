@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from rollbook.ground.expressions import quoted
-from rollbook.ground.tables import TABLES
+from rollbook.schema.expressions import quoted
+from rollbook.schema.tables import TABLES
 from rollbook.storage import IDENTITY
 
 VIEWS: dict[str, tuple[str, str, str]] = {"rollouts_now": ("rollouts", "fates", "rollout_id")}

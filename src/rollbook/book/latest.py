@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from rollbook.book.metrics import all_keys, wide_metrics
 from rollbook.book.read_context import Context
-from rollbook.ground.arrow import order_of, take_table, to_numpy
 from rollbook.protocols import Row
 from rollbook.storage import IDENTITY, Piece, Pieces, identity
+from rollbook.values.arrow import order_of, take_table, to_numpy
 
 Latest = dict[str, tuple[Any, dict[str, int], float]]
 """key -> (value, known clocks, unix seconds)."""

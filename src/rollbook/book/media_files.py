@@ -12,9 +12,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from rollbook.errors import UnknownKey
-from rollbook.ground import source
-from rollbook.ground.arrow import strings
-from rollbook.ground.spool.encode import locate, read_waiting
+from rollbook.schema import source
+from rollbook.values.arrow import strings
+from rollbook.values.spool.encode import locate, read_waiting
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

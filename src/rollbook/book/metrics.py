@@ -10,8 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from rollbook.book.read_context import Context
-from rollbook.ground.array_types import NDArray
-from rollbook.ground.arrow import (
+from rollbook.schema.run_files import value_name
+from rollbook.storage import IDENTITY, Piece, Pieces, identity
+from rollbook.values.array_types import NDArray
+from rollbook.values.arrow import (
     TIME,
     from_numpy,
     join_tables,
@@ -21,8 +23,6 @@ from rollbook.ground.arrow import (
     to_numpy,
     without_dictionaries,
 )
-from rollbook.ground.run_files import value_name
-from rollbook.storage import IDENTITY, Piece, Pieces, identity
 
 Within: TypeAlias = Sequence[tuple[str, float, float]]
 """(column, low, high): only rows with low <= column < high are needed; times in unix ns."""

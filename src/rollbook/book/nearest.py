@@ -14,10 +14,10 @@ from rollbook.book.metrics import all_keys
 from rollbook.book.read_context import Context
 from rollbook.book.select import select_metrics
 from rollbook.book.tables import read_table
-from rollbook.ground.array_types import NDArray
-from rollbook.ground.arrow import from_numpy, in_microseconds, join_tables, order_of, strings, take_table, to_numpy
-from rollbook.ground.tuning import TUNING
 from rollbook.storage import IDENTITY, Piece, Pieces, identity
+from rollbook.system.tuning import TUNING
+from rollbook.values.array_types import NDArray
+from rollbook.values.arrow import from_numpy, in_microseconds, join_tables, order_of, strings, take_table, to_numpy
 
 
 def read_near(table: str, pieces: Pieces, run: Context, clock: str, value: int, rows: int) -> pa.Table:

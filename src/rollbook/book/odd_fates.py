@@ -12,10 +12,10 @@ import pyarrow as pa
 
 from rollbook.book.row_groups import RowGroups
 from rollbook.book.table_protocols import RolloutTables
-from rollbook.ground.array_types import NDArray
-from rollbook.ground.arrow import empty_table, join_tables, plain_rows, take_table, to_numpy, without_dictionaries
-from rollbook.ground.clocks import UNKNOWN
+from rollbook.schema.clocks import UNKNOWN
 from rollbook.storage import IDENTITY
+from rollbook.values.array_types import NDArray
+from rollbook.values.arrow import empty_table, join_tables, plain_rows, take_table, to_numpy, without_dictionaries
 
 _WORDS = (
     "rollouts: fates of rollouts that the run does not have: {n:,}, such as of {one:.80}; pass trained() and "

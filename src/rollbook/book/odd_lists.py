@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from rollbook.book.row_groups import RowGroups
 from rollbook.book.table_protocols import RolloutTables
-from rollbook.ground.arrow import strings, without_dictionaries
+from rollbook.values.arrow import strings, without_dictionaries
 
 _LISTS = ("trainer_logprobs", "entropy", "advantages", "mask")
 

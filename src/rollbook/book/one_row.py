@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from rollbook.ground.arrow import plain_rows
+from rollbook.values.arrow import plain_rows
 
 
 class OneRow(Mapping[str, Any]):

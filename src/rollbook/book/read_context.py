@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rollbook.book.hosts import Host
-from rollbook.ground.array_types import NDArray
-from rollbook.ground.manifest import Attempts
+from rollbook.schema.manifest import Attempts
 from rollbook.storage import History, Piece
+from rollbook.values.array_types import NDArray
 
 Timelines = dict[object, dict[int, tuple[NDArray, NDArray, str]]]
 """{request: {attempt: times (unix ns), readings, their writer}}; see `axis.timelines`."""

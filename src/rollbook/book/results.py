@@ -32,12 +32,12 @@ from rollbook.book.select import canonical_keys, select_metrics
 from rollbook.book.table_protocols import StoredRun
 from rollbook.book.tables import read_table
 from rollbook.errors import RollbookError
-from rollbook.ground import manifest
-from rollbook.ground.arrow import to_numpy
-from rollbook.ground.checkpoint_rows import CheckpointHistory
-from rollbook.ground.foreign import tolerating
-from rollbook.ground.manifest import Attempts
+from rollbook.schema import manifest
+from rollbook.schema.checkpoint_rows import CheckpointHistory
+from rollbook.schema.manifest import Attempts
 from rollbook.storage import Piece, Pieces, RunFiles
+from rollbook.system.guard import tolerating
+from rollbook.values.arrow import to_numpy
 
 
 class MeasuredRun(Protocol):
@@ -92,7 +92,7 @@ def results_of(book: MeasuredRun) -> dict[str, Any]:
 
 
 def _scores(book: MeasuredRun) -> dict[str, object]:
-    from rollbook.ground import aliases  # hundreds of names, not needed to read a series by its own name
+    from rollbook.schema import aliases  # hundreds of names, not needed to read a series by its own name
 
     def work(tables: dict[str, Pieces]) -> dict[str, object]:
         pieces = tables["metrics"]

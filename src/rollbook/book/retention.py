@@ -16,10 +16,10 @@ import pyarrow.compute as pc
 
 from rollbook.book.sql import Database
 from rollbook.book.table_protocols import StoredTables
-from rollbook.ground import manifest
-from rollbook.ground.run_files import data_folder
-from rollbook.ground.texts import amount
+from rollbook.schema import manifest
+from rollbook.schema.run_files import data_folder
 from rollbook.storage import Trimming
+from rollbook.system.texts import amount
 
 TABLES = ("tasks", "rollouts", "turns", "tokens", "fates")
 

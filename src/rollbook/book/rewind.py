@@ -6,11 +6,11 @@ import numpy as np
 
 from rollbook.book.axis import chosen_rows
 from rollbook.errors import UnknownKey
-from rollbook.ground import run_files as layout
-from rollbook.ground.arrow import to_numpy
-from rollbook.ground.checkpoint_rows import cut_behind
-from rollbook.ground.tables import TABLES
+from rollbook.schema import run_files as layout
+from rollbook.schema.checkpoint_rows import cut_behind
+from rollbook.schema.tables import TABLES
 from rollbook.storage import Pieces
+from rollbook.values.arrow import to_numpy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rollbook.book.table_protocols import StoredRun
-    from rollbook.ground.array_types import NDArray
-    from rollbook.ground.shapes import CutJson
+    from rollbook.schema.shapes import CutJson
+    from rollbook.values.array_types import NDArray
 
 
 def place_at(book: StoredRun, clock: str, value: int) -> tuple[int, CutJson, dict[str, int]]:

@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from rollbook.book.one_row import OneRow
 from rollbook.errors import UnknownKey
-from rollbook.ground.arrow import plain_rows
-from rollbook.ground.expressions import literal
+from rollbook.schema.expressions import literal
+from rollbook.values.arrow import plain_rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from rollbook.book.rollout_questions import (
 )
 from rollbook.book.sql import apart
 from rollbook.errors import BadInput
-from rollbook.ground.expressions import literal, quoted
-from rollbook.ground.tables import TABLES
+from rollbook.schema.expressions import literal, quoted
+from rollbook.schema.tables import TABLES
 from rollbook.storage import IDENTITY
 
 _KINDS = {"text": "varchar", "number": "double", "integer": "bigint", "boolean": "boolean"}

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from rollbook.errors import BadInput, did_you_mean
-from rollbook.ground.expressions import literal
+from rollbook.schema.expressions import literal
 
 ROLLOUT_QUESTIONS: dict[str, str] = {
     "fates": "What became of the rollouts?",

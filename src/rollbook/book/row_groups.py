@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from rollbook.book.read_context import Context
 from rollbook.errors import Damaged
-from rollbook.ground.manifest import Attempts
+from rollbook.schema.manifest import Attempts
 from rollbook.storage import BadPiece, Pieces, RunFiles, identity
 
 Place: TypeAlias = tuple[int, int]

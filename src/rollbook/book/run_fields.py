@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from rollbook.ground import manifest
-from rollbook.ground.foreign import tolerating
+from rollbook.schema import manifest
+from rollbook.system.guard import tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rollbook.ground.shapes import RunJson
+    from rollbook.schema.shapes import RunJson
 
 
 class RunFields:

@@ -18,12 +18,12 @@ import pyarrow as pa
 from rollbook.book.read_context import Context, counts
 from rollbook.book.tables import read_metrics_rows, read_table
 from rollbook.errors import Damaged
-from rollbook.ground.arrow import common_type, empty_table, from_numpy, join_tables, to_numpy
-from rollbook.ground.expressions import literal, quoted
-from rollbook.ground.foreign import tolerating
-from rollbook.ground.run_files import CONSTANTS, RESERVED, value_name
-from rollbook.ground.tuning import TUNING
+from rollbook.schema.expressions import literal, quoted
+from rollbook.schema.run_files import CONSTANTS, RESERVED, value_name
 from rollbook.storage import IDENTITY, Moved, Part, Piece, Pieces
+from rollbook.system.guard import tolerating
+from rollbook.system.tuning import TUNING
+from rollbook.values.arrow import common_type, empty_table, from_numpy, join_tables, to_numpy
 
 
 class Stream:

@@ -13,9 +13,9 @@ from rollbook.book.axis import OtherHosts, in_order, place
 from rollbook.book.metrics import all_keys, joined, wide_metrics
 from rollbook.book.read_context import Context
 from rollbook.errors import AmbiguousKey, BadInput, UnknownKey, did_you_mean
-from rollbook.ground.array_types import NDArray
-from rollbook.ground.arrow import cast, from_numpy, take_table, to_numpy
 from rollbook.storage import IDENTITY, Pieces
+from rollbook.values.array_types import NDArray
+from rollbook.values.arrow import cast, from_numpy, take_table, to_numpy
 
 
 def select_metrics(
@@ -91,7 +91,7 @@ def select_metrics(
 
 
 def resolve_keys(keys: Sequence[str], labels: dict[str, str], path: str) -> list[str]:
-    """The requested keys, each once; value/<key> and canonical names (`ground.aliases`) are accepted.
+    """The requested keys, each once; value/<key> and canonical names (`schema.aliases`) are accepted.
 
     A key with exactly this name wins over an alias.
 
@@ -109,7 +109,7 @@ def resolve_keys(keys: Sequence[str], labels: dict[str, str], path: str) -> list
 
 def canonical_keys(labels: dict[str, str]) -> dict[str, str]:
     """{canonical name: the column it is read from}, for every name with one key in this book."""
-    from rollbook.ground.aliases import TABLE, candidates, canonical
+    from rollbook.schema.aliases import TABLE, candidates, canonical
 
     names = {name for key in labels for name in (key, canonical(key))}
     fitting = ((entry.name, candidates(entry.name, labels)) for entry in TABLE if entry.name in names)
@@ -118,7 +118,7 @@ def canonical_keys(labels: dict[str, str]) -> dict[str, str]:
 
 def _native(name: str, labels: dict[str, str], path: str) -> str:
     """The key of a canonical name in this book."""
-    from rollbook.ground.aliases import candidates, native_names
+    from rollbook.schema.aliases import candidates, native_names
 
     fitting = candidates(str(name), labels)
     if len(fitting) == 1:

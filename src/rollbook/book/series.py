@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rollbook.ground.array_types import NDArray
-from rollbook.ground.brief import brief
-from rollbook.ground.texts import amount
+from rollbook.system.brief import brief
+from rollbook.system.texts import amount
+from rollbook.values.array_types import NDArray
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

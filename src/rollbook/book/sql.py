@@ -22,10 +22,10 @@ from rollbook.book.completions import COMPLETIONS, COMPLETIONS_OF, asks_for_comp
 from rollbook.book.late_facts import VIEWS, view
 from rollbook.book.scan import Scan, is_utf8
 from rollbook.errors import BadInput, Damaged, did_you_mean
-from rollbook.ground.arrow import from_numpy, to_numpy
-from rollbook.ground.expressions import literal, named_tables, quoted
-from rollbook.ground.foreign import tolerating
-from rollbook.ground.optional import need
+from rollbook.schema.expressions import literal, named_tables, quoted
+from rollbook.system.guard import tolerating
+from rollbook.system.optional import need
+from rollbook.values.arrow import from_numpy, to_numpy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ import pyarrow as pa
 
 from rollbook.book.table_protocols import ChartTables
 from rollbook.errors import BadInput, UnknownKey, did_you_mean
-from rollbook.ground.array_types import Floats, NDArray
-from rollbook.ground.arrow import to_numpy
-from rollbook.ground.stages import own_seconds
 from rollbook.plots import Cells, Dots, Line, Mark, Panel, Spans, Stack
+from rollbook.schema.stages import own_seconds
+from rollbook.values.array_types import Floats, NDArray
+from rollbook.values.arrow import to_numpy
 
 _STRETCHES = 120
 _WHOLE = ""

@@ -12,12 +12,12 @@ from rollbook.book.read_context import Context
 from rollbook.book.row_groups import RowGroups
 from rollbook.book.scan import Scan
 from rollbook.book.series import Series
-from rollbook.ground.manifest import Attempts
+from rollbook.schema.manifest import Attempts
 from rollbook.storage import Pieces, RunFiles
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rollbook.ground.shapes import RunJson
+    from rollbook.schema.shapes import RunJson
 
 
 class StoredRun(Protocol):

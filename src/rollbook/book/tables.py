@@ -10,12 +10,12 @@ import pyarrow as pa
 from rollbook.book.axis import in_order
 from rollbook.book.metrics import joined, wide_metrics
 from rollbook.book.read_context import Context
-from rollbook.ground.array_types import NDArray
-from rollbook.ground.arrow import TIME, any_column, join_tables, take_table, without_dictionaries
-from rollbook.ground.describe import histogram_of
-from rollbook.ground.run_files import RESERVED
-from rollbook.ground.tables import table_of
+from rollbook.schema.run_files import RESERVED
+from rollbook.schema.tables import table_of
 from rollbook.storage import IDENTITY, History, Piece, Pieces, identity
+from rollbook.values.array_types import NDArray
+from rollbook.values.arrow import TIME, any_column, join_tables, take_table, without_dictionaries
+from rollbook.values.describe import histogram_of
 
 _TEXT, _NUMBER, _INT, _BOOL = pa.string(), pa.float64(), pa.int64(), pa.bool_()
 

@@ -17,10 +17,10 @@ from rollbook.book.metrics import joined, wide_metrics
 from rollbook.book.read_context import Context
 from rollbook.book.table_protocols import StoredRun
 from rollbook.book.tables import read_table
-from rollbook.ground.arrow import take_table, to_numpy
-from rollbook.ground.run_files import value_name
-from rollbook.ground.values import Histogram
+from rollbook.schema.run_files import value_name
 from rollbook.storage import Pieces
+from rollbook.values import Histogram
+from rollbook.values.arrow import take_table, to_numpy
 
 Window: TypeAlias = list[float | Histogram]
 """The values of one key since its last dump, in order; an array too large to keep raw is a histogram."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rollbook.ground.lazy import attach
+from rollbook.system.lazy import attach
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rollbook.capture.samples.recorder import SampleLog as SampleLog
     from rollbook.capture.store_dump import Store as Store
     from rollbook.capture.timers import Timers as Timers
-    from rollbook.ground.alerts import Alerts as Alerts
+    from rollbook.schema.alerts import Alerts as Alerts
 
 __all__ = [
     "AgentsRecorder",
@@ -47,7 +47,7 @@ __all__ = [
 __getattr__, __dir__ = attach(
     __name__,
     {
-        "rollbook.ground.alerts": ("Alerts",),
+        "rollbook.schema.alerts": ("Alerts",),
         "rollbook.capture.checkpoints.restoring": ("Restored",),
         "rollbook.capture.checkpoints.saving": ("Checkpoint", "Checkpoints"),
         "rollbook.capture.episodes.agents": ("AgentsRecorder",),

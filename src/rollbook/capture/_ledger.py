@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 
-from rollbook.ground.alerts import Alerts
+from rollbook.schema.alerts import Alerts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ import os
 from rollbook.capture.episodes.infos import EpisodeInfos, info_cells
 from rollbook.capture.episodes.steps import StepChunks, Unstorable
 from rollbook.errors import BadInput, LoggingFailed
-from rollbook.ground.foreign import is_foreign
-from rollbook.ground.values import scalar_of
-from rollbook.ground.values.arrays import array_or_none
+from rollbook.system.guard import is_foreign
+from rollbook.values import scalar_of
+from rollbook.values.arrays import array_or_none
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

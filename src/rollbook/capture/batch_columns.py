@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from rollbook.capture.storable import UNSTORABLE, plain
-from rollbook.ground.values.arrays import array_or_none
-from rollbook.ground.values.walk import ATOMS
+from rollbook.values.arrays import array_or_none
+from rollbook.values.walk import ATOMS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -68,7 +68,7 @@ class _Recorded:
         return _without_recording, (self.env,)
 
     def _describe(self) -> None:
-        from rollbook.ground.spaces import describe
+        from rollbook.values.spaces import describe
 
         def texts() -> dict[str, str | None]:
             named = (getattr(self.env, "metadata", None) or {}).get("name") or type(self.unwrapped).__name__

@@ -12,7 +12,7 @@ import os
 import struct
 import tempfile
 
-from rollbook.ground.clocks import STANDARD, UNKNOWN
+from rollbook.schema.clocks import STANDARD, UNKNOWN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,13 +6,13 @@ are. A part that cannot is named by its path, so that the caller can report it o
 
 from __future__ import annotations
 
-from rollbook.ground.values.walk import ATOMS, Walk
+from rollbook.values.walk import ATOMS, Walk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from rollbook.ground.array_types import NDArray
+    from rollbook.values.array_types import NDArray
 
 
 class _Unstorable:

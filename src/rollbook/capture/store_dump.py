@@ -16,18 +16,18 @@ from __future__ import annotations
 
 from os import getpid
 
-from rollbook.ground.describe import Blocks, Pile, new_buffer
-from rollbook.ground.foreign import handled_by, ours
-from rollbook.ground.values import flatten, scalar_of
-from rollbook.ground.values.devices import copy_on_device, fetch, is_deferred, is_tracer
 from rollbook.journal import Turns
+from rollbook.system.guard import handled_by, ours
+from rollbook.values import flatten, scalar_of
+from rollbook.values.describe import Blocks, Pile, new_buffer
+from rollbook.values.devices import copy_on_device, fetch, is_deferred, is_tracer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any
 
-    from rollbook.ground.values import Histogram
+    from rollbook.values import Histogram
 
 EXACT_UP_TO = Pile.EXACT_UP_TO
 
@@ -167,7 +167,7 @@ class Store:
         """Forget everything, and continue as if exactly these values had been stored since the last dump.
 
         Args:
-          windows: key -> numbers and `ground.values.Histogram`s, [] for a key that was only stored before the last
+          windows: key -> numbers and `values.Histogram`s, [] for a key that was only stored before the last
             dump.
         """
         if self._pid != getpid():

@@ -12,8 +12,8 @@ def main() -> None:
     except ImportError as err:
         import sys
 
-        from rollbook.ground.optional import core_alone
-        from rollbook.ground.version import __version__
+        from rollbook.system.optional import core_alone
+        from rollbook.system.version import __version__
 
         missing = core_alone(f"the command line of rollbook {__version__}", err)
         if missing is None:

@@ -7,7 +7,7 @@ from keyword import iskeyword
 
 import click
 
-from rollbook.ground.version import __version__
+from rollbook.system.version import __version__
 
 _COMMANDS = {
     "demo": ("rollbook.cli.demo", "Let a real agent learn while rollbook records it."),

@@ -8,7 +8,7 @@ import click
 
 from rollbook.cli.find import dir_option, find_runs, format_options
 from rollbook.cli.output import print_finding, print_rows, remark
-from rollbook.ground.texts import amount
+from rollbook.system.texts import amount
 
 _LEVELS = {"never": (), "warn": ("warn", "fail"), "fail": ("fail",)}
 

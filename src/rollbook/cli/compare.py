@@ -10,7 +10,7 @@ import click
 from rollbook.cli.find import dir_option, find_runs, format_options
 from rollbook.cli.fitted_table import print_fitted, terminal_width
 from rollbook.cli.output import clean, print_arrow, print_json, print_rows, remark
-from rollbook.ground.texts import amount
+from rollbook.system.texts import amount
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import click
 
 from rollbook.cli.find import dir_option, find_folder, find_folders
 from rollbook.cli.output import clean, json_option, print_json, remark
-from rollbook.ground.texts import amount
+from rollbook.system.texts import amount
 
 
 @click.command()

@@ -9,7 +9,7 @@ import click
 from rollbook.cli.find import dir_option, find_book, find_runs, run_argument_or_last
 from rollbook.cli.forward import option_of
 from rollbook.cli.output import clean, json_option, print_json, remark
-from rollbook.ground.texts import amount
+from rollbook.system.texts import amount
 
 
 @click.command()

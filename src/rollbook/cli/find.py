@@ -16,9 +16,9 @@ from typing import Any, TypeVar
 import click
 
 from rollbook.cli.output import clean, remark
-from rollbook.ground import manifest
-from rollbook.ground.addresses import is_address
-from rollbook.ground.texts import amount
+from rollbook.schema import manifest
+from rollbook.schema.addresses import is_address
+from rollbook.system.texts import amount
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import click
 
 from rollbook.cli.find import dir_option, find_folder, run_argument
 from rollbook.cli.output import json_option, print_json, remark
-from rollbook.ground.texts import amount
+from rollbook.system.texts import amount
 
 
 @click.command()

@@ -7,7 +7,7 @@ import click
 from rollbook.cli.find import dir_option
 from rollbook.cli.forward import option_of
 from rollbook.cli.output import clean, json_option, print_json, remark
-from rollbook.ground.texts import amount
+from rollbook.system.texts import amount
 
 
 @click.command("import")

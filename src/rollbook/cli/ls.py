@@ -9,8 +9,8 @@ import click
 from rollbook.cli.find import add_what_is_there, dir_option, find_runs, format_options
 from rollbook.cli.fitted_table import print_fitted, terminal_width
 from rollbook.cli.output import ago, clean, print_arrow, print_rows, remark, seconds
-from rollbook.ground.aliases import SCORES
-from rollbook.ground.texts import amount
+from rollbook.schema.aliases import SCORES
+from rollbook.system.texts import amount
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import click
 
 from rollbook.cli.output import cell, clean, number, print_json
-from rollbook.ground.texts import amount
+from rollbook.system.texts import amount
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import click
 
-from rollbook.ground.texts import csv_cell, json_text
-from rollbook.ground.texts import printable as clean
+from rollbook.system.texts import csv_cell, json_text
+from rollbook.system.texts import printable as clean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

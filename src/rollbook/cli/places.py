@@ -6,7 +6,7 @@ import click
 
 from rollbook.cli.find import dir_option, find_folder
 from rollbook.cli.output import clean, json_option, print_json, remark
-from rollbook.ground.texts import amount
+from rollbook.system.texts import amount
 
 
 @click.command()
@@ -85,11 +85,11 @@ def sync(run: str, url: str | None, root: str, merge: bool, as_json: bool) -> No
       rollbook sync last
       rollbook sync cartpole/ppo s3://bucket/lab --merge
     """
-    from rollbook.ground.addresses import origin_of, run_and_base
     from rollbook.remote import open_remote
     from rollbook.remote.merging import tidy
     from rollbook.remote.pull import pull as pull_run
     from rollbook.remote.push import push as push_folder
+    from rollbook.schema.addresses import origin_of, run_and_base
 
     folder = find_folder(run, root)
     up = push_folder(folder, url)

@@ -11,9 +11,9 @@ import click
 from rollbook.cli.find import dir_option, find_book, run_argument_or_last
 from rollbook.cli.fitted_table import print_fitted, terminal_width
 from rollbook.cli.output import ago, cell, clean, number, print_json, print_wrapped, remark, seconds
-from rollbook.ground.files import read_json
-from rollbook.ground.run_files import RunFile
-from rollbook.ground.texts import amount
+from rollbook.schema.run_files import RunFile
+from rollbook.system.files import read_json
+from rollbook.system.texts import amount
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,9 +67,9 @@ def summary(book: Book) -> dict[str, Any]:
 
 def _remote(book: Book) -> dict[str, object]:
     """Where it is shipped to, or stored, and how much of it."""
-    from rollbook.ground.addresses import backlog
-    from rollbook.ground.source import is_view
     from rollbook.remote.views import address_of
+    from rollbook.schema.addresses import backlog
+    from rollbook.schema.source import is_view
 
     if is_view(book.path):
         url, run = address_of(book.path)

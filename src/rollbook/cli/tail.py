@@ -9,7 +9,7 @@ import click
 
 from rollbook.cli.find import dir_option, find_book, run_argument_or_last
 from rollbook.cli.output import clean, number
-from rollbook.ground.texts import json_text
+from rollbook.system.texts import json_text
 
 
 @click.command()

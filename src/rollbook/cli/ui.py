@@ -13,7 +13,7 @@ import click
 
 from rollbook.cli.find import add_what_is_there, dir_option, find_runs
 from rollbook.cli.output import clean
-from rollbook.ground.addresses import is_address
+from rollbook.schema.addresses import is_address
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ def _folders(asked: str, root: str, *, waits: bool = False) -> list[str]:
       waits: until all runs of other tools are read, which otherwise appear one by one.
     """
     from rollbook.formats.foreign import follow
-    from rollbook.ground.manifest import holds_a_run
+    from rollbook.schema.manifest import holds_a_run
 
     if not is_address(asked):
         own = _places_of(asked, root)

@@ -6,7 +6,7 @@ Takes arrays and names, returns numbers: this package uses `rollbook.stats` and 
 
 from __future__ import annotations
 
-from rollbook.ground.lazy import attach
+from rollbook.system.lazy import attach
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rollbook.ground.brief import brief
+from rollbook.system.brief import brief
 
 
 @brief

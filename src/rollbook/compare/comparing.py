@@ -16,9 +16,9 @@ from rollbook.compare.group_curve import Floats
 from rollbook.compare.scales import no_common_point, scale_of
 from rollbook.compare.scores import Entry, Group, Pair
 from rollbook.errors import BadInput, UnknownOption
-from rollbook.ground.aliases import lower_is_better
-from rollbook.ground.texts import amount
+from rollbook.schema.aliases import lower_is_better
 from rollbook.stats import Plan, Study, Verdict
+from rollbook.system.texts import amount
 
 _PROFILE_POINTS = 201
 

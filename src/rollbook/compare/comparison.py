@@ -17,16 +17,16 @@ from rollbook.compare.plans import plan_data
 from rollbook.compare.scores import Group, Pair, in_a_sentence
 from rollbook.compare.seeds import SeedPlan, as_seen, to_decide
 from rollbook.errors import UnknownOption, did_you_mean
-from rollbook.ground.brief import screenful
 from rollbook.stats import Aggregate, Interval, Study
+from rollbook.system.brief import screenful
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
-    from rollbook.ground.array_types import NDArray
     from rollbook.plots import Bars, Panel, Picture
+    from rollbook.values.array_types import NDArray
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,16 +13,16 @@ from rollbook.compare.group_curve import Floats, GroupCurve
 from rollbook.compare.parting import Parted, parted
 from rollbook.compare.reached import Reached, reached
 from rollbook.errors import BadInput, UnknownOption
-from rollbook.ground.aliases import lower_is_better
-from rollbook.ground.brief import brief
+from rollbook.schema.aliases import lower_is_better
+from rollbook.system.brief import brief
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
-    from rollbook.ground.array_types import NDArray
     from rollbook.plots import Panel, Picture
+    from rollbook.values.array_types import NDArray
 
 _LEAST_SEEDS, _MOST_AREAS = 5, 3
 """From this many seeds a band is missing only where all scores are equal; the most groups whose areas are readable."""

@@ -20,7 +20,7 @@ from rollbook.stats import Aligned, Band
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rollbook.ground.array_types import NDArray
+    from rollbook.values.array_types import NDArray
 
 OPTIONS: tuple[str, ...] = (
     "statistic", "points", "seed", "level", "draws", "normalise", "whole_curve",

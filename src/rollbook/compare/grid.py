@@ -13,7 +13,7 @@ from rollbook.errors import BadInput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rollbook.ground.array_types import NDArray
+    from rollbook.values.array_types import NDArray
 
 
 def shared_grid(

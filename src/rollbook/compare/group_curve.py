@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from rollbook.ground.array_types import Floats, NDArray
-from rollbook.ground.brief import brief
 from rollbook.stats import Aligned, Band
+from rollbook.system.brief import brief
+from rollbook.values.array_types import Floats, NDArray
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

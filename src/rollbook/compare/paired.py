@@ -9,9 +9,9 @@ import numpy as np
 from rollbook import stats
 from rollbook.compare.group_curve import Floats
 from rollbook.compare.scores import Group
-from rollbook.ground.brief import brief
-from rollbook.ground.texts import amount
 from rollbook.stats import Interval
+from rollbook.system.brief import brief
+from rollbook.system.texts import amount
 
 
 @brief

@@ -8,7 +8,7 @@ import numpy as np
 
 from rollbook import stats
 from rollbook.compare.group_curve import Floats, GroupCurve
-from rollbook.ground.brief import brief
+from rollbook.system.brief import brief
 
 _LEAST_APART = 5
 """Seeds per group below which no interval at a point is valid."""

@@ -12,8 +12,8 @@ import numpy as np
 from rollbook import stats
 from rollbook.compare.group_curve import Floats, GroupCurve
 from rollbook.errors import BadInput
-from rollbook.ground.brief import brief
-from rollbook.ground.texts import amount
+from rollbook.system.brief import brief
+from rollbook.system.texts import amount
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

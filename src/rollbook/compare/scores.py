@@ -9,8 +9,8 @@ import numpy as np
 
 from rollbook import stats
 from rollbook.compare.group_curve import Floats
-from rollbook.ground.brief import brief
 from rollbook.stats import Interval, Verdict
+from rollbook.system.brief import brief
 
 
 @brief

@@ -12,8 +12,8 @@ import numpy as np
 from rollbook import stats
 from rollbook.compare.scores import Group, Pair
 from rollbook.errors import BadInput
-from rollbook.ground.brief import brief
 from rollbook.stats import SeedRange
+from rollbook.system.brief import brief
 
 FEWEST = 10
 """Seeds per group below which the range is too wide to be useful (`stats.seeds_needed`)."""

@@ -12,9 +12,9 @@ import numpy as np
 from rollbook import stats
 from rollbook.compare.group_curve import Floats
 from rollbook.compare.scores import Entry
-from rollbook.ground.brief import brief
-from rollbook.ground.texts import amount
 from rollbook.stats.variance_shares import variance_shares
+from rollbook.system.brief import brief
+from rollbook.system.texts import amount
 
 _LEVEL = 0.95
 _FEWEST = 6

@@ -16,7 +16,7 @@ import numpy as np
 import rollbook
 from rollbook.demo.agent import Agent, Rollout
 from rollbook.demo.net import Array
-from rollbook.ground.optional import need
+from rollbook.system.optional import need
 
 __all__ = ["CONFIG", "GOAL", "train"]
 

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from rollbook.ground.array_types import NDArray
+from rollbook.values.array_types import NDArray
 
 Array: TypeAlias = NDArray
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import rollbook
 from rollbook.demo.loop import CONFIG, GOAL, train
-from rollbook.ground.optional import need
+from rollbook.system.optional import need
 
 PROJECT, NAME = "cartpole", "ppo"
 

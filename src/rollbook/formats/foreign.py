@@ -24,11 +24,11 @@ from typing import Any
 
 from rollbook.errors import BadInput, RollbookError
 from rollbook.formats.importers._registry import make, patterns
-from rollbook.ground import manifest
-from rollbook.ground.files import loosely, read_json, try_lock, unlock, user_cache, write_json
-from rollbook.ground.run_files import MANIFEST_FILE
 from rollbook.protocols import ForeignRun
 from rollbook.runs.catalog import stamped
+from rollbook.schema import manifest
+from rollbook.schema.run_files import MANIFEST_FILE
+from rollbook.system.files import loosely, read_json, try_lock, unlock, user_cache, write_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

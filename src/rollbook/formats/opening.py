@@ -6,10 +6,10 @@ import os
 from collections.abc import Sequence
 
 from rollbook.formats.foreign import Asked, laid_out
-from rollbook.ground.addresses import is_address
 from rollbook.runs.catalog import open as open_own
 from rollbook.runs.conditions import holds
 from rollbook.runs.run_set import RunSet
+from rollbook.schema.addresses import is_address
 
 
 def open(

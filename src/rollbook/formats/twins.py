@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from rollbook.book import Book
 from rollbook.errors import RollbookError
-from rollbook.ground import manifest
+from rollbook.schema import manifest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

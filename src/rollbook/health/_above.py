@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 
 from rollbook.errors import BadInput
-from rollbook.ground.records import Alert, RunInfo
 from rollbook.health._keyed import KeyedRule, Last, place
+from rollbook.schema.records import Alert, RunInfo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rollbook.ground.columns import Column
+    from rollbook.schema.columns import Column
 
 
 class StaysAbove(KeyedRule):

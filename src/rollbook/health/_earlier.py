@@ -14,18 +14,18 @@ import zlib
 from bisect import bisect_left, bisect_right
 from itertools import accumulate
 
-from rollbook.ground import manifest
-from rollbook.ground.files import read_regular
-from rollbook.ground.foreign import tolerating
-from rollbook.ground.run_files import RunFile
 from rollbook.health._config import plain
+from rollbook.schema import manifest
+from rollbook.schema.run_files import RunFile
+from rollbook.system.files import read_regular
+from rollbook.system.guard import tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any, TypeVar
 
-    from rollbook.ground.records import RunInfo
+    from rollbook.schema.records import RunInfo
 
     Known = TypeVar("Known", bound="Earlier")
 

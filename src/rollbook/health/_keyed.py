@@ -5,15 +5,15 @@ from __future__ import annotations
 import sys
 from array import array
 
-from rollbook.ground import aliases
-from rollbook.ground.records import Alert, RunInfo
+from rollbook.schema import aliases
+from rollbook.schema.records import Alert, RunInfo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any
 
-    from rollbook.ground.columns import Column, Columns, Where
+    from rollbook.schema.columns import Column, Columns, Where
 
 
 class KeyedRule:
@@ -29,7 +29,7 @@ class KeyedRule:
     source = ""
     tables: frozenset[str] = frozenset({"metrics"})
     meanings: frozenset[str] = frozenset()
-    """Canonical names (`rollbook.ground.aliases`); any framework's key with one of these meanings is checked."""
+    """Canonical names (`rollbook.schema.aliases`); any framework's key with one of these meanings is checked."""
 
     def __init__(self, keys: Sequence[str] = ()) -> None:
         self._keys = {keys} if isinstance(keys, str) else set(keys)

@@ -6,9 +6,9 @@ from abc import ABC, abstractmethod
 from bisect import bisect_right
 from operator import sub
 
-from rollbook.ground.clocks import UNKNOWN
-from rollbook.ground.records import Alert, RunInfo
 from rollbook.health._keyed import are_known, meaning
+from rollbook.schema.clocks import UNKNOWN
+from rollbook.schema.records import Alert, RunInfo
 
 COPIES = ("num_envs", "n_envs", "num_envs_per_worker")
 """How a configuration calls the number of environments, in lower case."""
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
-    from rollbook.ground.columns import Column, Columns, Where
+    from rollbook.schema.columns import Column, Columns, Where
 
 CLOCK = "env_step"
 _EXACT, _STRIDE = 200, 8

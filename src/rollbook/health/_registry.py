@@ -7,7 +7,7 @@ class. A project's own rule is named by its location, "package.module:Class". No
 from __future__ import annotations
 
 from rollbook.errors import BadInput
-from rollbook.ground.registry import Registry
+from rollbook.system.registry import Registry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

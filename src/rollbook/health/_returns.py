@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 
-from rollbook.ground.records import Alert, RunInfo
 from rollbook.health._keyed import Spellings, in_order, meaning, place
+from rollbook.schema.records import Alert, RunInfo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
-    from rollbook.ground.columns import Column, Columns, Where
+    from rollbook.schema.columns import Column, Columns, Where
 
 BLOCK, REWARD_BLOCK = 20, 5
 """Returns are judged by means of this many; rewards of sequence models, each a mean over answers, of fewer."""

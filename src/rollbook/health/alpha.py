@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from rollbook.errors import BadInput
-from rollbook.ground.records import Alert
 from rollbook.health._config import plain
 from rollbook.health._keyed import KeyedRule, Last, in_order, meaning, place
+from rollbook.schema.records import Alert
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from typing import Any
 
-    from rollbook.ground.columns import Column, Columns
+    from rollbook.schema.columns import Column, Columns
 
 _RISING, _GROWN, _FAR = 6, 1.1, 1.3
 """A weight has risen with the entropy above its target: in so many rows in a row, by this factor. While the entropy was

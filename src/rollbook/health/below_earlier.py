@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
-    from rollbook.ground.columns import Column, Columns
-    from rollbook.ground.records import Alert, RunInfo
+    from rollbook.schema.columns import Column, Columns
+    from rollbook.schema.records import Alert, RunInfo
 
 _EVERY, _MOST_POINTS = 5, 64
 """Returns are judged at each fifth, by the sums of the last four fives. So many points of the curve are left for later

@@ -7,15 +7,15 @@ from itertools import groupby
 from operator import eq
 
 from rollbook.errors import BadInput
-from rollbook.ground.records import Alert
 from rollbook.health._keyed import KeyedRule, place
+from rollbook.schema.records import Alert
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
-    from rollbook.ground.columns import Column, Where
+    from rollbook.schema.columns import Column, Where
 
 
 class Constant(KeyedRule):

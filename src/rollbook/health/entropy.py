@@ -7,16 +7,16 @@ from array import array
 from operator import neg
 
 from rollbook.errors import BadInput
-from rollbook.ground.records import Alert, RunInfo
 from rollbook.health._keyed import KeyedRule, Last, in_order, meaning, median, place
 from rollbook.health._returns import progress
+from rollbook.schema.records import Alert, RunInfo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
-    from rollbook.ground.columns import Column, Columns
+    from rollbook.schema.columns import Column, Columns
 
 _FIRST = 5
 _RETURNS = 20

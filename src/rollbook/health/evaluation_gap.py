@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-    from rollbook.ground.columns import Column, Columns
-    from rollbook.ground.records import Alert, RunInfo
+    from rollbook.schema.columns import Column, Columns
+    from rollbook.schema.records import Alert, RunInfo
 
 
 class EvaluationGap(ReturnRule):

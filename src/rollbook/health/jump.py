@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 
 from rollbook.errors import BadInput
-from rollbook.ground.records import Alert
 from rollbook.health._keyed import KeyedRule, Last, meaning, median, place
+from rollbook.schema.records import Alert
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rollbook.ground.columns import Column
+    from rollbook.schema.columns import Column
 
 _BLOCK, _LARGE_BLOCK, _FEW = 10, 100, 20
 """The median is taken over this many rows; over _LARGE_BLOCK rows after _FEW blocks."""

@@ -9,7 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rollbook.ground.records import RunInfo
+    from rollbook.schema.records import RunInfo
 
 
 class Kl(StaysAbove):

@@ -11,8 +11,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rollbook.ground.columns import Column
-    from rollbook.ground.records import Alert, RunInfo
+    from rollbook.schema.columns import Column
+    from rollbook.schema.records import Alert, RunInfo
 
 _LAST, _FEWEST = 3, 5
 """So many blocks are compared with the first one, once there are so many in all."""

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from rollbook.ground.aliases import describe
 from rollbook.health._config import number_in
 from rollbook.health._pace import COPIES, PaceRule
+from rollbook.schema.aliases import describe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from rollbook.ground.columns import Columns
-    from rollbook.ground.records import Alert, RunInfo
+    from rollbook.schema.columns import Columns
+    from rollbook.schema.records import Alert, RunInfo
 
 _STARTS = ("learning_starts", "learning_start", "start_steps", "update_after", "random_steps")
 _ROLLOUT, _SHORTEST = ("n_steps", "num_steps", "rollout_length"), 5

@@ -13,8 +13,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rollbook.ground.columns import Column, Columns
-    from rollbook.ground.records import RunInfo
+    from rollbook.schema.columns import Column, Columns
+    from rollbook.schema.records import RunInfo
 
 _USUAL = 1_000
 """The time limit of most tasks of Gymnasium. Up to it, a policy that learns to survive may lengthen episodes much."""

@@ -12,8 +12,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rollbook.ground.columns import Column
-    from rollbook.ground.records import Alert, RunInfo
+    from rollbook.schema.columns import Column
+    from rollbook.schema.records import Alert, RunInfo
 
 
 _CHANCE = math.log(1e-9)

@@ -6,16 +6,16 @@ import json
 import math
 
 from rollbook.errors import BadInput
-from rollbook.ground import aliases
-from rollbook.ground.records import Alert, RunInfo
 from rollbook.health._keyed import Spellings, meaning, place
+from rollbook.schema import aliases
+from rollbook.schema.records import Alert, RunInfo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from typing import Any
 
-    from rollbook.ground.columns import Column, Columns, Where
+    from rollbook.schema.columns import Column, Columns, Where
 
     _Found = tuple[str, float, Where, int, bool]
     """Key, value, row, how many in a row, whether it had been a number before."""

@@ -5,16 +5,16 @@ from __future__ import annotations
 from bisect import bisect_right
 
 from rollbook.errors import BadInput
-from rollbook.ground.records import Alert, RunInfo
 from rollbook.health._config import number_in
 from rollbook.health._keyed import KeyedRule, Last, in_order, meaning, place
+from rollbook.schema.records import Alert, RunInfo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
-    from rollbook.ground.columns import Column, Columns
+    from rollbook.schema.columns import Column, Columns
 
 
 _ROOM = 0.03

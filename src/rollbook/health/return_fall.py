@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-    from rollbook.ground.columns import Column
-    from rollbook.ground.records import Alert, RunInfo
+    from rollbook.schema.columns import Column
+    from rollbook.schema.records import Alert, RunInfo
 
 
 _BELOW = 0.5

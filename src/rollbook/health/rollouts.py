@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from rollbook.errors import BadInput
-from rollbook.ground.records import Alert
 from rollbook.health._keyed import place
+from rollbook.schema.records import Alert
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from typing import Any
 
-    from rollbook.ground.columns import Columns, Where
-    from rollbook.ground.records import RunInfo
+    from rollbook.schema.columns import Columns, Where
+    from rollbook.schema.records import RunInfo
 
 LIMITS = {
     "group/solved_none": 0.9,

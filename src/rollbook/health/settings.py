@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from rollbook.ground.records import Alert, RunInfo
 from rollbook.health._config import plain
 from rollbook.health._keyed import meaning
+from rollbook.schema.records import Alert, RunInfo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from typing import Any
 
-    from rollbook.ground.columns import Columns
+    from rollbook.schema.columns import Columns
 
 _MOST_LEVELS = 8
 _MYOPIC = "no reward but the next one counts, in episodes of several steps"

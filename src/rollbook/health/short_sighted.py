@@ -5,18 +5,18 @@ from __future__ import annotations
 from bisect import bisect_right
 
 from rollbook.errors import BadInput
-from rollbook.ground.records import Alert
 from rollbook.health._config import number_in
 from rollbook.health._keyed import KeyedRule, meaning, place
 from rollbook.health._returns import progress
+from rollbook.schema.records import Alert
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from typing import Any
 
-    from rollbook.ground.columns import Column, Columns
-    from rollbook.ground.records import RunInfo
+    from rollbook.schema.columns import Column, Columns
+    from rollbook.schema.records import RunInfo
 
 _EPISODES, _RECENT, _SHORTEST, _SURE, _CLEAR = 20, 200, 8, 4.0, 0.5
 """Returns are clearly not 0 if their mean is beyond `_SURE` of its errors and `_CLEAR` of their standard deviations: of

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from rollbook.errors import BadInput
-from rollbook.ground.records import Alert, RunInfo
+from rollbook.schema.records import Alert, RunInfo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
-    from rollbook.ground.columns import Columns, Where
+    from rollbook.schema.columns import Columns, Where
 
 _FEWEST_ROWS = 20
 _SAME_MOMENT_SECONDS = 0.05

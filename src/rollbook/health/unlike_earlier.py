@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 
 from rollbook.errors import BadInput
-from rollbook.ground.records import Alert, RunInfo
 from rollbook.health._earlier import EarlierRun, EarlierValues, find, kin, named
 from rollbook.health._keyed import KeyedRule, are_known, meaning, place
 from rollbook.health._returns import BLOCK, ReturnRule
+from rollbook.schema.records import Alert, RunInfo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
-    from rollbook.ground.columns import Column, Columns
+    from rollbook.schema.columns import Column, Columns
 
     Found = tuple[int, float, float]
     """The position of a row in its column, the least and the largest value of the others there."""

@@ -5,16 +5,16 @@ from __future__ import annotations
 from array import array
 from math import isfinite
 
-from rollbook.ground.clocks import UNKNOWN
-from rollbook.ground.columns import Piece
-from rollbook.ground.tables import timing_key
+from rollbook.schema.clocks import UNKNOWN
+from rollbook.schema.columns import Piece
+from rollbook.schema.tables import timing_key
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from rollbook.ground.columns import Part, Where
     from rollbook.journal.format import SegmentHeader
+    from rollbook.schema.columns import Part, Where
 
 
 class BlockPiece(Piece):

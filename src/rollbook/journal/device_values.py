@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from rollbook.ground.clocks import now
-from rollbook.ground.foreign import tolerating
-from rollbook.ground.values import devices
 from rollbook.journal.lane import Receipt
 from rollbook.journal.recovery import Turns
+from rollbook.schema.clocks import now
+from rollbook.system.guard import tolerating
+from rollbook.values import devices
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class DeviceValues:
             self._lost(key)
 
     def _flush_arrays(self) -> None:
-        from rollbook.ground.describe import histogram_columns
+        from rollbook.values.describe import histogram_columns
 
         waiting = list(self._arrays)
         for array, content in zip(waiting, devices.fetch([array.value for array in waiting]), strict=True):

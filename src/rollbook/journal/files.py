@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 from contextlib import contextmanager
 
-from rollbook.ground.files import open_regular
-from rollbook.ground.foreign import tolerating
+from rollbook.system.files import open_regular
+from rollbook.system.guard import tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ import os
 import zlib
 
 from rollbook.errors import Damaged, NewerFormat
-from rollbook.ground.files import pread
 from rollbook.journal import format as layout
 from rollbook.journal.files import BLOCK, JournalFile
 from rollbook.journal.frames import decode
+from rollbook.system.files import pread
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

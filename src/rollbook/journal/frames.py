@@ -12,17 +12,17 @@ from __future__ import annotations
 import sys
 
 from rollbook.errors import Damaged
-from rollbook.ground.foreign import ours, raising, tolerating
-from rollbook.ground.raw_array import ITEM_SIZES, RawArray
-from rollbook.ground.values.arrays import host_array, plain_array
 from rollbook.journal.small_frames import decode_small
+from rollbook.system.guard import ours, raising, tolerating
+from rollbook.values.arrays import host_array, plain_array
+from rollbook.values.raw_array import ITEM_SIZES, RawArray
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from rollbook.ground.array_types import NDArray
+    from rollbook.values.array_types import NDArray
 
 ARRAY, BIG_INT = 1, 2
 

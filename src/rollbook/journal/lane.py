@@ -5,10 +5,10 @@ from __future__ import annotations
 import errno
 import os
 
-from rollbook.ground.files import pread
-from rollbook.ground.foreign import is_foreign, ours
 from rollbook.journal import format as layout
 from rollbook.journal.stream import Stream, pwrite
+from rollbook.system.files import pread
+from rollbook.system.guard import is_foreign, ours
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 
 from rollbook.errors import Damaged
-from rollbook.ground.files import open_regular, pread
-from rollbook.ground.foreign import tolerating
 from rollbook.journal import format as layout
 from rollbook.journal.segments import Segment
+from rollbook.system.files import open_regular, pread
+from rollbook.system.guard import tolerating
 
 
 class LeftSegment:

@@ -7,8 +7,8 @@ full segment, no lane) go to `unusual_calls.UnusualCalls`.
 
 from __future__ import annotations
 
-from rollbook.ground.clocks import STANDARD, UNKNOWN, now
-from rollbook.ground.foreign import ours
+from rollbook.schema.clocks import STANDARD, UNKNOWN, now
+from rollbook.system.guard import ours
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ import errno
 import mmap
 import os
 
-from rollbook.ground.files import is_folder, real_path
-from rollbook.ground.foreign import tolerating
+from rollbook.system.files import is_folder, real_path
+from rollbook.system.guard import tolerating
 
 SAFE = frozenset({"ext2", "ext3", "ext4", "xfs", "tmpfs"})
 _POPULATE_WRITE = 23  # MADV_POPULATE_WRITE, Linux 5.14; Python has no name for it

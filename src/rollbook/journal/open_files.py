@@ -8,12 +8,12 @@ from array import array
 from bisect import bisect_right
 
 from rollbook.errors import Damaged, NewerFormat
-from rollbook.ground.foreign import handled_by, tolerating
-from rollbook.ground.run_files import parse_name
 from rollbook.journal.frame_files import FrameFile
 from rollbook.journal.rows import row_maker
 from rollbook.journal.segments import Look, Segment
 from rollbook.journal.writers import WriterInfo
+from rollbook.schema.run_files import parse_name
+from rollbook.system.guard import handled_by, tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

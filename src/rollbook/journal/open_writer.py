@@ -7,10 +7,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any, Protocol
 
-    from rollbook.ground.bill import Bill
     from rollbook.journal.channel import Channel, Shape
     from rollbook.journal.lane import Lane, Receipt
     from rollbook.journal.stream import Stream
+    from rollbook.system.bill import Bill
 
     class OpenWriter(Protocol):
         """An open writer; see `Writer`."""

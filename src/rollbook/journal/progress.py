@@ -11,10 +11,10 @@ import os
 import struct
 import time
 
-from rollbook.ground.files import pread
-from rollbook.ground.foreign import tolerating
-from rollbook.ground.run_files import parse_name
 from rollbook.journal import format as layout
+from rollbook.schema.run_files import parse_name
+from rollbook.system.files import pread
+from rollbook.system.guard import tolerating
 
 _HOLE = 4  # consecutive rows that interrupted calls may have left unwritten before a written one
 _HEAD = 48

@@ -18,24 +18,24 @@ import os
 import time
 from itertools import pairwise
 
-from rollbook.ground.columns import RowsPiece
-from rollbook.ground.files import is_folder
-from rollbook.ground.run_files import journal_folder
-from rollbook.ground.tables import FORWARDED, timing_name
 from rollbook.journal.block_columns import BlockPiece
 from rollbook.journal.frame_files import FrameFile
 from rollbook.journal.open_files import Block, Listing, LogState, WriterFiles
 from rollbook.journal.rows import rows_of_frame, thinned
 from rollbook.journal.segments import Segment
 from rollbook.journal.writers import WriterInfo, list_writers
+from rollbook.schema.columns import RowsPiece
+from rollbook.schema.run_files import journal_folder
+from rollbook.schema.tables import FORWARDED, timing_name
+from rollbook.system.files import is_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import Protocol, TypeAlias
 
-    from rollbook.ground.columns import Piece
     from rollbook.protocols import Row
+    from rollbook.schema.columns import Piece
 
     Cursor: TypeAlias = dict[str, dict[int, int]]
 

@@ -12,7 +12,7 @@ import sys
 import time
 from _thread import get_ident
 
-from rollbook.ground.foreign import ours
+from rollbook.system.guard import ours
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

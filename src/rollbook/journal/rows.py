@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from rollbook.ground.clocks import UNKNOWN
-from rollbook.ground.foreign import tolerating
-from rollbook.ground.raw_array import RawArray
-from rollbook.ground.records import Row
-from rollbook.ground.tables import FORWARDED, FORWARDED_MARKS, table_of, timing_key
+from rollbook.schema.clocks import UNKNOWN
+from rollbook.schema.records import Row
+from rollbook.schema.tables import FORWARDED, FORWARDED_MARKS, table_of, timing_key
+from rollbook.system.guard import tolerating
+from rollbook.values.raw_array import RawArray
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ import struct
 import time
 
 from rollbook.errors import Damaged
-from rollbook.ground.files import open_regular, pread
-from rollbook.ground.foreign import raising, tolerating
 from rollbook.journal import format as layout
 from rollbook.journal.files import JournalFile
+from rollbook.system.files import open_regular, pread
+from rollbook.system.guard import raising, tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

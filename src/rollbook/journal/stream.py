@@ -9,10 +9,10 @@ import os
 import struct
 import time
 
-from rollbook.ground.files import pread
-from rollbook.ground.foreign import is_foreign, ours, tolerating
 from rollbook.journal import format as layout
 from rollbook.journal import mapping
+from rollbook.system.files import pread
+from rollbook.system.guard import is_foreign, ours, tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

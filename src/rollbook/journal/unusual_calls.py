@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 
-from rollbook.ground.clocks import STANDARD, UNKNOWN, as_clock, now
-from rollbook.ground.describe import histogram_columns
-from rollbook.ground.foreign import handled_by, is_foreign
-from rollbook.ground.values import Histogram, devices, flatten, scalar_of
-from rollbook.ground.values.known import KINDS
 from rollbook.journal.lane import NO_DESCRIPTOR
+from rollbook.schema.clocks import STANDARD, UNKNOWN, as_clock, now
+from rollbook.system.guard import handled_by, is_foreign
+from rollbook.values import Histogram, devices, flatten, scalar_of
+from rollbook.values.describe import histogram_columns
+from rollbook.values.known import KINDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,12 +12,6 @@ import os
 import time
 
 from rollbook.errors import LoggingFailed
-from rollbook.ground import liveness
-from rollbook.ground.bill import Bill
-from rollbook.ground.clocks import STANDARD, UNKNOWN, now
-from rollbook.ground.files import exists, make_folders
-from rollbook.ground.foreign import handled_by, is_foreign, ours, tolerating
-from rollbook.ground.run_files import RunFile, journal_folder
 from rollbook.journal import format as layout
 from rollbook.journal import mapping
 from rollbook.journal.channel import Channel
@@ -27,6 +21,12 @@ from rollbook.journal.log_function import make_log
 from rollbook.journal.recovery import unused
 from rollbook.journal.stream import Stream
 from rollbook.journal.unusual_calls import UnusualCalls
+from rollbook.schema.clocks import STANDARD, UNKNOWN, now
+from rollbook.schema.run_files import RunFile, journal_folder
+from rollbook.system import liveness
+from rollbook.system.bill import Bill
+from rollbook.system.files import exists, make_folders
+from rollbook.system.guard import handled_by, is_foreign, ours, tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ import json
 import os
 
 from rollbook.errors import Damaged
-from rollbook.ground.files import is_folder, is_link, names_in, open_regular
-from rollbook.ground.foreign import ours, tolerating
-from rollbook.ground.run_files import RunFile, journal_folder
 from rollbook.journal.segments import Segment
+from rollbook.schema.run_files import RunFile, journal_folder
+from rollbook.system.files import is_folder, is_link, names_in, open_regular
+from rollbook.system.guard import ours, tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
-from rollbook.ground.foreign import tolerating
 from rollbook.keeper.own_files import keeper_folder
+from rollbook.system.guard import tolerating
 
 _BYTES = 4 * 1024 * 1024
 

@@ -8,11 +8,11 @@ import subprocess
 import sys
 from abc import ABC, abstractmethod
 
-from rollbook.ground.files import names_in
-from rollbook.ground.foreign import ours, tolerating
 from rollbook.keeper.launch import PATH_VARIABLE
 from rollbook.keeper.own_files import keeper_folder
 from rollbook.keeper.warm_children import WarmChild
+from rollbook.system.files import names_in
+from rollbook.system.guard import ours, tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 
-from rollbook.ground.files import make_folders, read_json, write_json
-from rollbook.ground.foreign import tolerating
 from rollbook.keeper.own_files import keeper_folder
+from rollbook.system.files import make_folders, read_json, write_json
+from rollbook.system.guard import tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,13 +10,13 @@ from __future__ import annotations
 import os
 import sys
 
-from rollbook.ground.files import is_loose, read_json, write_json
-from rollbook.ground.foreign import tolerating
-from rollbook.ground.liveness import boot_id, host_name
-from rollbook.ground.run_files import RunFile, heartbeat_path, journal_folder
 from rollbook.journal import Positions
 from rollbook.keeper.own_files import keeper_folder
 from rollbook.keeper.writers import GRAIN_NS
+from rollbook.schema.run_files import RunFile, heartbeat_path, journal_folder
+from rollbook.system.files import is_loose, read_json, write_json
+from rollbook.system.guard import tolerating
+from rollbook.system.liveness import boot_id, host_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

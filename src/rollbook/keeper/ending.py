@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 
-from rollbook.ground import manifest
+from rollbook.schema import manifest
 
 _DRAIN_SECONDS = 600.0
 """How long a finished run's keeper goes on offering rows to a failing sink. Its cursor stays for a later keeper."""

@@ -14,11 +14,11 @@ from __future__ import annotations
 import os
 import time
 
-from rollbook.ground import manifest
-from rollbook.ground.files import is_folder
-from rollbook.ground.foreign import handled_by, ours
 from rollbook.keeper.cursors import SavedCursor, cursor_path
 from rollbook.keeper.rewinds import acceptable, deliver
+from rollbook.schema import manifest
+from rollbook.system.files import is_folder
+from rollbook.system.guard import handled_by, ours
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -250,7 +250,7 @@ def run_info(run_folder: str | os.PathLike[str], x: str = "") -> RunInfo:
     Raises:
       NotARun: there is no run.json that can be read.
     """
-    from rollbook.ground.records import RunInfo
+    from rollbook.schema.records import RunInfo
 
     folder = os.path.abspath(os.fspath(run_folder))
     fields = manifest.look(folder) or manifest.read(folder)
@@ -273,7 +273,7 @@ def run_info(run_folder: str | os.PathLike[str], x: str = "") -> RunInfo:
 
 
 def _final_mark(status: str = "finished") -> Row:
-    from rollbook.ground.records import Row
+    from rollbook.schema.records import Row
 
     return Row(time.time(), {}, {}, mark="final", keys=(status,))
 

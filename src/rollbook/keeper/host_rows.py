@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
-from rollbook.ground.files import read_json, write_json
-from rollbook.ground.run_files import RunFile
+from rollbook.schema.run_files import RunFile
+from rollbook.system.files import read_json, write_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,8 +79,8 @@ class HostRows:
             self._writer = self._log = None
 
     def _open(self, attempt: int, clocks: tuple[str, ...]) -> None:
-        from rollbook.ground.clocks import STANDARD
         from rollbook.journal import Writer
+        from rollbook.schema.clocks import STANDARD
 
         writer = Writer(self._run_folder, attempt=attempt, clocks=clocks or STANDARD, main=False)
         # A stream from the first row on: there is only one key set, and frames would load msgspec.

@@ -12,11 +12,11 @@ import _signal  # type: ignore[import-not-found]  # `signal` itself costs an imp
 import os
 import time
 
-from rollbook.ground.files import is_folder, read_json
-from rollbook.ground.foreign import tolerating
-from rollbook.ground.liveness import Watch, is_alive
 from rollbook.keeper.launch import is_kept, launch
 from rollbook.keeper.own_files import Lock, keeper_folder, state_path
+from rollbook.system.files import is_folder, read_json
+from rollbook.system.guard import tolerating
+from rollbook.system.liveness import Watch, is_alive
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

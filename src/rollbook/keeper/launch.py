@@ -11,12 +11,12 @@ import os
 import sys
 import time
 
-from rollbook.ground.files import exists, is_file, make_folders, names_in, read_json
-from rollbook.ground.foreign import ours, tolerating
-from rollbook.ground.liveness import is_alive, same_place
-from rollbook.ground.run_files import RunFile, journal_folder
 from rollbook.keeper.own_files import Lock, keeper_folder, state_path
 from rollbook.keeper.shared_keeper_files import may_share, shared_keeper
+from rollbook.schema.run_files import RunFile, journal_folder
+from rollbook.system.files import exists, is_file, make_folders, names_in, read_json
+from rollbook.system.guard import ours, tolerating
+from rollbook.system.liveness import is_alive, same_place
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -13,11 +13,11 @@ import sys
 import threading
 import time
 
-from rollbook.ground.foreign import tolerating
-from rollbook.ground.tuning import TUNING
 from rollbook.keeper.launch import closed_writers
 from rollbook.keeper.one_run import OneRun
 from rollbook.keeper.pace import WOKEN_SECONDS
+from rollbook.system.guard import tolerating
+from rollbook.system.tuning import TUNING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

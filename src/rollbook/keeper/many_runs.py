@@ -14,7 +14,6 @@ import threading
 import time
 from heapq import heappop, heappush
 
-from rollbook.ground.tuning import TUNING
 from rollbook.keeper.child import command_of
 from rollbook.keeper.host import probes
 from rollbook.keeper.one_run import OneRun
@@ -22,6 +21,7 @@ from rollbook.keeper.sealing import Sealing
 from rollbook.keeper.shared_keeper_files import SharedKeeper
 from rollbook.keeper.shipping import Shipping
 from rollbook.keeper.warm_children import WarmChildren
+from rollbook.system.tuning import TUNING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

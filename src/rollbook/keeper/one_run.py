@@ -10,12 +10,6 @@ import errno
 import os
 import time
 
-from rollbook.ground.bill import Bill
-from rollbook.ground.files import is_folder, make_folders, pasted, read_json
-from rollbook.ground.foreign import handled_by
-from rollbook.ground.liveness import host_name, same_place
-from rollbook.ground.run_files import RunFile, heartbeat_path
-from rollbook.ground.tables import FORWARDED
 from rollbook.keeper.ballast import Ballast
 from rollbook.keeper.durable import Durable
 from rollbook.keeper.ending import Ending, mark_crashed, report_the_dead
@@ -28,6 +22,12 @@ from rollbook.keeper.rules import Rules
 from rollbook.keeper.sealing import Sealing
 from rollbook.keeper.shipping import Shipping
 from rollbook.keeper.writers import Writers
+from rollbook.schema.run_files import RunFile, heartbeat_path
+from rollbook.schema.tables import FORWARDED
+from rollbook.system.bill import Bill
+from rollbook.system.files import is_folder, make_folders, pasted, read_json
+from rollbook.system.guard import handled_by
+from rollbook.system.liveness import host_name, same_place
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -480,7 +480,7 @@ class OneRun:
     def _encode_media(self, most: int | None) -> None:
         """Encode pictures and films that the training left raw, before their rows go to sinks."""
         if is_folder(os.path.join(self.folder, "media", ".spool")):
-            from rollbook.ground.spool.encode import encode_spooled
+            from rollbook.values.spool.encode import encode_spooled
 
             encode_spooled(self.folder, most=most)
 

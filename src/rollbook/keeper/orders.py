@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 
-from rollbook.ground.files import make_folders, write_json
-from rollbook.ground.foreign import tolerating
-from rollbook.ground.run_files import RunFile
 from rollbook.keeper.own_files import keeper_folder
+from rollbook.schema.run_files import RunFile
+from rollbook.system.files import make_folders, write_json
+from rollbook.system.guard import tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from rollbook.ground.shapes import Plan
+    from rollbook.schema.shapes import Plan
 
 
 class Orders:

@@ -10,10 +10,10 @@ import os
 import time
 import weakref
 
-from rollbook.ground.files import read_json, try_lock, unlock, write_json
-from rollbook.ground.foreign import ours, tolerating
-from rollbook.ground.liveness import host_name, identity, is_alive, machine, pid_namespace
-from rollbook.ground.run_files import RunFile
+from rollbook.schema.run_files import RunFile
+from rollbook.system.files import read_json, try_lock, unlock, write_json
+from rollbook.system.guard import ours, tolerating
+from rollbook.system.liveness import host_name, identity, is_alive, machine, pid_namespace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

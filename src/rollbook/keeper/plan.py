@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 
-from rollbook.ground import manifest
-from rollbook.ground.files import read_json
-from rollbook.ground.foreign import tolerating
-from rollbook.ground.run_files import MANIFEST_FILE, RunFile
 from rollbook.keeper.own_files import keeper_folder
+from rollbook.schema import manifest
+from rollbook.schema.run_files import MANIFEST_FILE, RunFile
+from rollbook.system.files import read_json
+from rollbook.system.guard import tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

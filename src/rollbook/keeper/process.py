@@ -6,8 +6,8 @@ from __future__ import annotations
 import os
 import sys
 
-from rollbook.ground.files import is_folder
 from rollbook.keeper.launch import PATH_VARIABLE
+from rollbook.system.files import is_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

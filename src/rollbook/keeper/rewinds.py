@@ -8,7 +8,7 @@ rows.
 
 from __future__ import annotations
 
-from rollbook.ground import manifest
+from rollbook.schema import manifest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -15,24 +15,24 @@ import os
 import threading
 import time
 
-from rollbook.ground import manifest
-from rollbook.ground.files import is_folder, pasted, read_json, remove, write_json
-from rollbook.ground.foreign import tolerating
-from rollbook.ground.run_files import RunFile, journal_folder
-from rollbook.ground.texts import amount
-from rollbook.ground.tuning import TUNING
 from rollbook.keeper.cursors import as_cursor
 from rollbook.keeper.own_files import keeper_folder
+from rollbook.schema import manifest
+from rollbook.schema.run_files import RunFile, journal_folder
+from rollbook.system.files import is_folder, pasted, read_json, remove, write_json
+from rollbook.system.guard import tolerating
+from rollbook.system.texts import amount
+from rollbook.system.tuning import TUNING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-    from rollbook.ground.columns import Columns
-    from rollbook.ground.records import Alert, RunInfo
     from rollbook.journal import ColumnsRead
     from rollbook.protocols import Rule
+    from rollbook.schema.columns import Columns
+    from rollbook.schema.records import Alert, RunInfo
 
 _PAUSE_SECONDS = 5.0
 """How often rules are asked when no row has come."""
@@ -357,10 +357,10 @@ class _RuleBook:
     """The rules, the reader that feeds them, and the writer of their alerts. Only the thread uses it."""
 
     def __init__(self, owner: Rules, looker: _Looker) -> None:
-        from rollbook.ground.alerts import Alerts
         from rollbook.health import make
         from rollbook.journal import JournalReader
         from rollbook.keeper.forward import run_info
+        from rollbook.schema.alerts import Alerts
 
         self._owner, self._looker, self._folder = owner, looker, owner._folder
         self._info: RunInfo = run_info(self._folder)
@@ -411,7 +411,7 @@ class _RuleBook:
         """Show new rows to the rules; they are also called when there are none."""
         owner = self._owner
         until = time.thread_time() + (owner.last_look_seconds if last else owner.look_seconds)
-        from rollbook.ground.columns import Columns
+        from rollbook.schema.columns import Columns
 
         heard = False
         for read in self._reader.columns(
@@ -447,7 +447,7 @@ class _RuleBook:
 
     def _give(self, read: ColumnsRead) -> bool:
         """Show the rows to the rules. Returns whether there were any."""
-        from rollbook.ground.columns import Columns, columns_of
+        from rollbook.schema.columns import Columns, columns_of
 
         if not read.in_order:
             return self._show(Columns(read.pieces))
@@ -495,7 +495,7 @@ class _RuleBook:
 
     def _recall(self, attempt: int) -> dict[str, Any] | None:
         """What `runs.recalling` finds, in a process of its own; None if it cannot."""
-        from rollbook.ground.optional import is_core_alone
+        from rollbook.system.optional import is_core_alone
 
         if is_core_alone():
             return None
@@ -642,8 +642,8 @@ class _AlertWriter:
 
     def begin(self, info: RunInfo) -> None:
         """Be ready to write in the run's newest attempt."""
-        from rollbook.ground.clocks import STANDARD
         from rollbook.journal import Writer
+        from rollbook.schema.clocks import STANDARD
 
         attempt = int(manifest.newest(manifest.look(self._folder)).get("n", info.attempt))
         if self._writer is not None and attempt == self._attempt:
@@ -658,7 +658,7 @@ class _AlertWriter:
 
     def record(self, table: str, columns: Mapping[str, object], **clocks: object) -> int:
         """One row of a table."""
-        from rollbook.ground.clocks import UNKNOWN
+        from rollbook.schema.clocks import UNKNOWN
 
         writer = self._writer
         readings = [clocks.get(clock, UNKNOWN) for clock in writer.clocks]

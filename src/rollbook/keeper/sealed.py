@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 
-from rollbook.ground.files import own_files
-from rollbook.ground.foreign import tolerating
-from rollbook.ground.optional import forks_wait
-from rollbook.ground.run_files import HIDDEN_TABLES, PartName, part_folders, read_metadata
+from rollbook.schema.run_files import HIDDEN_TABLES, PartName, part_folders, read_metadata
+from rollbook.system.files import own_files
+from rollbook.system.guard import tolerating
+from rollbook.system.optional import forks_wait
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

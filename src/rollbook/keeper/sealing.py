@@ -5,11 +5,11 @@ A program that imports runs has loaded it anyway and seals them itself: starting
 
 from __future__ import annotations
 
-from rollbook.ground.foreign import ours
-from rollbook.ground.optional import is_core_alone
-from rollbook.ground.tuning import TUNING
 from rollbook.keeper.child import Child, Ended
 from rollbook.keeper.rules import rules_path
+from rollbook.system.guard import ours
+from rollbook.system.optional import is_core_alone
+from rollbook.system.tuning import TUNING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ import sys
 from collections.abc import Sequence
 from typing import TextIO
 
-from rollbook.ground import manifest
-from rollbook.ground.foreign import handled_by
+from rollbook.schema import manifest
 from rollbook.storage import most_processes, seal
+from rollbook.system.guard import handled_by
 
 
 def main(arguments: Sequence[str], report_to: TextIO | None = None) -> int:

@@ -19,9 +19,9 @@ import sys
 import time
 import zlib
 
-from rollbook.ground.files import is_folder, make_folders, read_json, try_lock, unlock
-from rollbook.ground.liveness import boot_id, identity, is_alive, pid_namespace
-from rollbook.ground.run_files import RunFile
+from rollbook.schema.run_files import RunFile
+from rollbook.system.files import is_folder, make_folders, read_json, try_lock, unlock
+from rollbook.system.liveness import boot_id, identity, is_alive, pid_namespace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import os
 
-from rollbook.ground.addresses import origin_of
-from rollbook.ground.files import read_json
-from rollbook.ground.run_files import RunFile
-from rollbook.ground.texts import amount
 from rollbook.keeper.child import Child
 from rollbook.keeper.own_files import keeper_folder
+from rollbook.schema.addresses import origin_of
+from rollbook.schema.run_files import RunFile
+from rollbook.system.files import read_json
+from rollbook.system.texts import amount
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ import os
 import threading
 import time
 
-from rollbook.ground.bill import Bill
-from rollbook.ground.foreign import ours
-from rollbook.ground.tuning import TUNING
 from rollbook.keeper.forward import Forwarder, run_info
+from rollbook.system.bill import Bill
+from rollbook.system.guard import ours
+from rollbook.system.tuning import TUNING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

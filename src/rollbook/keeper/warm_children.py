@@ -10,7 +10,7 @@ import os
 import subprocess
 import time
 
-from rollbook.ground.foreign import is_foreign, tolerating
+from rollbook.system.guard import is_foreign, tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

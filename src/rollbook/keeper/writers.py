@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import time
 
-from rollbook.ground.files import exists, read_json
-from rollbook.ground.foreign import tolerating
-from rollbook.ground.liveness import Watch, same_place
-from rollbook.ground.run_files import RunFile, journal_folder
+from rollbook.schema.run_files import RunFile, journal_folder
+from rollbook.system.files import exists, read_json
+from rollbook.system.guard import tolerating
+from rollbook.system.liveness import Watch, same_place
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

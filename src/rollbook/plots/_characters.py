@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rollbook.ground.array_types import Floats
 from rollbook.plots._paint import measure
 from rollbook.plots._shapes import Line, Panel, short
+from rollbook.values.array_types import Floats
 
 GLYPHS = "*o+x#@%&=~abcdefghijklmnopqrstuvwyz"
 _BAND, _EXTREMES, _BAD = 0, 1, 2

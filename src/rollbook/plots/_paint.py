@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from rollbook.ground.array_types import NDArray
 from rollbook.plots._shapes import Mark, short, thinned
 from rollbook.plots._style import Dashes, Style
+from rollbook.values.array_types import NDArray
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ import warnings
 from collections.abc import Callable, Mapping
 
 from rollbook.errors import BadInput, UnknownOption, did_you_mean
-from rollbook.ground.optional import need
 from rollbook.plots._style import Style, css, style
+from rollbook.system.optional import need
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from rollbook.ground.array_types import Floats, NDArray
-from rollbook.ground.brief import brief
-from rollbook.ground.texts import printable
+from rollbook.system.brief import brief
+from rollbook.system.texts import printable
+from rollbook.values.array_types import Floats, NDArray
 
 
 @brief

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from rollbook.ground.array_types import NDArray
 from rollbook.plots._shapes import short, thinned
+from rollbook.values.array_types import NDArray
 
 _COLOURS = (
     "#5b71f7",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from rollbook.ground.array_types import Floats
 from rollbook.plots._paint import Paint, below
 from rollbook.plots._shapes import Cells
 from rollbook.plots._style import Style
+from rollbook.values.array_types import Floats
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from rollbook.ground.array_types import NDArray
+    from rollbook.values.array_types import NDArray
 
 
 def draw(figure: Figure, data: Bars, style: Style, *, limits: tuple[float | None, float | None] | None = None) -> None:

@@ -20,11 +20,11 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from rollbook.errors import RemoteError
-from rollbook.ground import manifest
-from rollbook.ground.liveness import host_name
 from rollbook.remote.remote import WORKERS, Remote, perform
 from rollbook.remote.steps import Entry, Get, Missing, Put, Refused, Steps, Unknown
 from rollbook.remote.views import folder_of
+from rollbook.schema import manifest
+from rollbook.system.liveness import host_name
 
 KEY = "_catalogue/runs.json.z"
 PAGES = "_pages/"
@@ -190,7 +190,7 @@ def rebuild(remote: Remote) -> Catalogue:
         if project not in ("_pages", "_catalogue")
         for run in remote.folders(f"{project}/")
     ]
-    from rollbook.ground.daemon_threads import DaemonThreads
+    from rollbook.system.daemon_threads import DaemonThreads
 
     def is_there(run: str) -> bool:
         try:

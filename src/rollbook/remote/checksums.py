@@ -11,11 +11,11 @@ import time
 from collections.abc import Callable
 
 from rollbook.errors import RemoteUnreachable, RollbookError, RunExists, RunIsLive
-from rollbook.ground.status import STALE_SECONDS
 from rollbook.remote import claim, open_remote, perform
 from rollbook.remote.commit import Commits, NotShipped
 from rollbook.remote.run_json import run_json_of
 from rollbook.remote.steps import Away, Missing, Unknown, message_of
+from rollbook.schema.status import STALE_SECONDS
 
 
 def check(url: str, run: str, nonce: str, origin: str, *, takes_over: bool = False, patience: float = 8.0) -> None:

@@ -9,10 +9,10 @@ import tempfile
 import numpy as np
 import pyarrow as pa
 
-from rollbook.ground.arrow import plain_text, take_table, to_numpy
-from rollbook.ground.run_files import PartName
 from rollbook.remote.row_ranges import Cover
+from rollbook.schema.run_files import PartName
 from rollbook.storage import Part, write_part
+from rollbook.values.arrow import plain_text, take_table, to_numpy
 
 
 def cut_part(path: str, left: tuple[Cover, ...]) -> tuple[bytes, str]:

@@ -9,14 +9,14 @@ from __future__ import annotations
 import sys
 
 from rollbook.errors import RemoteError, RemoteUnreachable
-from rollbook.ground.files import pasted
-from rollbook.ground.tuning import TUNING
 from rollbook.remote import Remote, open_remote, perform
 from rollbook.remote.checksums import answer_in_json, check
 from rollbook.remote.commit import Commits
 from rollbook.remote.pull import pull
 from rollbook.remote.run_json import run_json_of
 from rollbook.remote.steps import Away, Missing, Unknown, message_of
+from rollbook.system.files import pasted
+from rollbook.system.tuning import TUNING
 
 
 def bring(

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from rollbook.errors import NoPermission, RemoteError
-from rollbook.ground.files import sync_folder, try_lock, unlock
 from rollbook.remote.steps import Away, Entry, Missing, Refused, Stored, Unknown
+from rollbook.system.files import sync_folder, try_lock, unlock
 
 _LOCK = ".rollbook-place.lock"
 

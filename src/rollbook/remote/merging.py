@@ -14,12 +14,12 @@ from functools import partial
 from itertools import accumulate
 from typing import Any
 
-from rollbook.ground.run_files import PartName
 from rollbook.remote import Remote, perform
 from rollbook.remote.commit import Commits, LocalFile, Manifest
 from rollbook.remote.row_ranges import Cover
 from rollbook.remote.snapshot import Snapshots, another_name
 from rollbook.remote.steps import Away, List, Steps, Unknown, message_of
+from rollbook.schema.run_files import PartName
 
 SMALL_BYTES = 4 * 1024 * 1024
 """Pieces below this size are merged with others of their table, if there are any."""

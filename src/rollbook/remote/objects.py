@@ -21,10 +21,10 @@ from rollbook.errors import (
     RemoteError,
     WrongRegion,
 )
-from rollbook.ground.optional import need
-from rollbook.ground.tuning import TUNING
 from rollbook.remote.remote import WORKERS
 from rollbook.remote.steps import Away, Entry, Missing, Refused, Stored, Unknown
+from rollbook.system.optional import need
+from rollbook.system.tuning import TUNING
 
 T = TypeVar("T")
 
@@ -144,7 +144,7 @@ class ObjectRemote:
         if len(cuts) == 2:
             yield from stretch("", "")
             return
-        from rollbook.ground.daemon_threads import DaemonThreads
+        from rollbook.system.daemon_threads import DaemonThreads
 
         with DaemonThreads(WORKERS, "rollbook-place") as pool:
             for entries in pool.map(stretch, cuts, cuts[1:]):

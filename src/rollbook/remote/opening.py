@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 
 from rollbook.errors import ForeignRemote, NewerFormat, RemoteUnreachable
-from rollbook.ground.addresses import REMOTE_PAGE, check_remote, parts_of
 from rollbook.remote.local import FolderRemote
 from rollbook.remote.remote import Remote
 from rollbook.remote.steps import Away, Missing, Refused, Unknown, message_of
+from rollbook.schema.addresses import REMOTE_PAGE, check_remote, parts_of
 
 PAGE = REMOTE_PAGE
 

@@ -8,12 +8,6 @@ import os
 from typing import Any
 
 from rollbook.errors import NotARun, RemoteUnreachable, RunExists
-from rollbook.ground import manifest
-from rollbook.ground.addresses import is_copy, origin_of
-from rollbook.ground.files import pasted, write_json
-from rollbook.ground.run_files import RunFile
-from rollbook.ground.status import derived
-from rollbook.ground.texts import amount
 from rollbook.remote import Remote, perform
 from rollbook.remote.commit import Manifest, NotShipped
 from rollbook.remote.row_ranges import are_inside, held_by
@@ -21,6 +15,12 @@ from rollbook.remote.run_json import run_json_of
 from rollbook.remote.snapshot import Snapshots
 from rollbook.remote.steps import Away, Get, Missing, Steps, Stored, Unknown, message_of
 from rollbook.remote.views import check_file, laid_out, run_json_and_manifests
+from rollbook.schema import manifest
+from rollbook.schema.addresses import is_copy, origin_of
+from rollbook.schema.run_files import RunFile
+from rollbook.schema.status import derived
+from rollbook.system.files import pasted, write_json
+from rollbook.system.texts import amount
 
 _AT_ONCE = 16
 _MOST_TRIES = 5

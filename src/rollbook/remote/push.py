@@ -14,17 +14,17 @@ import time
 from typing import Any
 
 from rollbook.errors import Damaged, NotARun, RemoteError, RemoteUnreachable, RollbookError
-from rollbook.ground import manifest
-from rollbook.ground.addresses import Origin, begin, check_remote, is_copy, origin_of, pulled_from, run_and_base
-from rollbook.ground.files import make_folders, pasted, read_json, try_lock, unlock, write_json
-from rollbook.ground.run_files import MANIFEST_FILE, RunFile, heartbeat_path
-from rollbook.ground.texts import amount
 from rollbook.remote import Remote, claim, open_remote, perform
 from rollbook.remote.catalogue import mark_pushed, note_run
 from rollbook.remote.commit import Commits, Gone, Local, Manifest, NotShipped, plan
 from rollbook.remote.run_json import put_run_json
 from rollbook.remote.snapshot import Snapshots, another_name
 from rollbook.remote.steps import Away, LookAgain, Missing, Unknown, message_of
+from rollbook.schema import manifest
+from rollbook.schema.addresses import Origin, begin, check_remote, is_copy, origin_of, pulled_from, run_and_base
+from rollbook.schema.run_files import MANIFEST_FILE, RunFile, heartbeat_path
+from rollbook.system.files import make_folders, pasted, read_json, try_lock, unlock, write_json
+from rollbook.system.texts import amount
 
 _SWEEP_BYTES = 64 * 1024 * 1024
 _SWEEP_SECONDS = 3600.0
@@ -276,7 +276,7 @@ class _Shipment:
         return local
 
     def _facts(self, heard: float) -> dict[str, object]:
-        from rollbook.ground.liveness import host_name
+        from rollbook.system.liveness import host_name
 
         written = time.time()
         facts: dict[str, object] = {

@@ -75,7 +75,7 @@ def perform(steps: Steps[T], remote: Remote) -> T:
                 answer = [_outcome(operation, remote) for operation in asked]
             else:
                 if pool is None:
-                    from rollbook.ground.daemon_threads import DaemonThreads
+                    from rollbook.system.daemon_threads import DaemonThreads
 
                     pool = DaemonThreads(WORKERS, "rollbook-place")
                 answer = list(pool.map(lambda operation: _outcome(operation, remote), asked))

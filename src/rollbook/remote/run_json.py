@@ -7,10 +7,10 @@ import json
 from typing import Any
 
 from rollbook.errors import RunExists
-from rollbook.ground import manifest
-from rollbook.ground.files import read_regular
 from rollbook.remote.commit import NotShipped
 from rollbook.remote.steps import Get, Missing, Put, Refused, Steps, Unknown
+from rollbook.schema import manifest
+from rollbook.system.files import read_regular
 
 
 def put_run_json(key: str, folder: str, *, create_only: bool = False) -> Steps[bool]:

@@ -16,12 +16,12 @@ from functools import partial
 from typing import Any
 
 from rollbook.errors import Damaged, NewerFormat
-from rollbook.ground.files import names_in, own_files, read_json, read_regular, write_json
-from rollbook.ground.run_files import MANIFEST_FILE, PartName, RunFile, journal_folder, parse_name, read_metadata
 from rollbook.remote.commit import Local, LocalFile, Named
 from rollbook.remote.row_ranges import Cover
 from rollbook.remote.steps import LookAgain
+from rollbook.schema.run_files import MANIFEST_FILE, PartName, RunFile, journal_folder, parse_name, read_metadata
 from rollbook.storage import settled
+from rollbook.system.files import names_in, own_files, read_json, read_regular, write_json
 
 _LARGE = 32 * 1024 * 1024
 """Larger files are read while they are put, and checked again afterwards."""

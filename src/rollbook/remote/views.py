@@ -22,14 +22,14 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from rollbook.errors import Damaged, NotARun, RemoteError, RemoteUnreachable, RollbookError
-from rollbook.ground.addresses import check_remote
-from rollbook.ground.files import pasted, read_json, write_json
-from rollbook.ground.run_files import MANIFEST_FILE, PartName, RunFile, heartbeat_path
-from rollbook.ground.source import cache_root, is_view
 from rollbook.remote.commit import Commits, Manifest, NotShipped
 from rollbook.remote.opening import open_remote
 from rollbook.remote.remote import Remote, perform
 from rollbook.remote.steps import Away, Get, Missing, Steps, Stored, Unknown, message_of
+from rollbook.schema.addresses import check_remote
+from rollbook.schema.run_files import MANIFEST_FILE, PartName, RunFile, heartbeat_path
+from rollbook.schema.source import cache_root, is_view
+from rollbook.system.files import pasted, read_json, write_json
 
 FRESH_SECONDS = 2.0
 """A run's manifests are requested at most once in this time."""

@@ -8,9 +8,9 @@ import threading
 import time
 
 from rollbook.errors import BadInput
-from rollbook.ground.files import exists
-from rollbook.ground.tuning import TUNING
 from rollbook.keeper.rules import alerts_path
+from rollbook.system.files import exists
+from rollbook.system.tuning import TUNING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import sys
 import unicodedata
 
 from rollbook.errors import BadInput, InvalidName, UnknownOption, did_you_mean
-from rollbook.ground.clocks import as_clock
+from rollbook.schema.clocks import as_clock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,12 +6,6 @@ import copyreg
 import os
 
 from rollbook.errors import NotARun, RunNotFound, suggesting
-from rollbook.ground import liveness, manifest
-from rollbook.ground.bill import Bill
-from rollbook.ground.clocks import STANDARD
-from rollbook.ground.files import exists, is_file, is_folder, pasted
-from rollbook.ground.foreign import ours
-from rollbook.ground.run_files import MANIFEST_FILE
 from rollbook.journal import Writer
 from rollbook.run.current import opened
 from rollbook.run.ending import status_of
@@ -21,6 +15,13 @@ from rollbook.run.run import Run
 from rollbook.run.scope import Scope
 from rollbook.run.start_and_finish import start, undo
 from rollbook.run.whereabouts import whereabouts
+from rollbook.schema import manifest
+from rollbook.schema.clocks import STANDARD
+from rollbook.schema.run_files import MANIFEST_FILE
+from rollbook.system import liveness
+from rollbook.system.bill import Bill
+from rollbook.system.files import exists, is_file, is_folder, pasted
+from rollbook.system.guard import ours
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,18 +9,18 @@ import os
 import sys
 
 from rollbook.errors import BadInput
-from rollbook.ground.addresses import begin, check_remote, end, make_home, note_away, origin_of
-from rollbook.ground.files import pasted
-from rollbook.ground.foreign import ours
-from rollbook.ground.tuning import TUNING
+from rollbook.schema.addresses import begin, check_remote, end, make_home, note_away, origin_of
+from rollbook.system.files import pasted
+from rollbook.system.guard import ours
+from rollbook.system.tuning import TUNING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Literal
 
     from rollbook.errors import RollbookError
-    from rollbook.ground.bill import Bill
-    from rollbook.ground.shapes import RunJson
+    from rollbook.schema.shapes import RunJson
+    from rollbook.system.bill import Bill
 
 
 def requested_remote(remote: object) -> str | Literal[False] | None:
@@ -114,7 +114,7 @@ def bring_run(url: str, project: str, name: str, run_id: str, root: str, *, take
 
 def _need_client(url: str) -> None:
     if not url.startswith("file://"):
-        from rollbook.ground.optional import installed
+        from rollbook.system.optional import installed
 
         installed("obstore", extra="cloud", why=f"remote={url!r}")
 

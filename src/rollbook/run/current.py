@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextvars
 
-from rollbook.ground.bill import Bill, warn_caller
+from rollbook.system.bill import Bill, warn_caller
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import os
 import sys
 import weakref
 
-from rollbook.ground.foreign import ours, tolerating
+from rollbook.system.guard import ours, tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import os
 import stat
 import sys
 
-from rollbook.ground.foreign import tolerating
+from rollbook.system.guard import tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

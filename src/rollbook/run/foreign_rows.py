@@ -14,11 +14,11 @@ import zlib
 from itertools import pairwise
 
 from rollbook.errors import BadInput
-from rollbook.ground.clocks import UNKNOWN, as_clock
-from rollbook.ground.foreign import ours
-from rollbook.ground.tuning import TUNING
-from rollbook.ground.values import flatten, scalar_of
-from rollbook.ground.values.known import KINDS
+from rollbook.schema.clocks import UNKNOWN, as_clock
+from rollbook.system.guard import ours
+from rollbook.system.tuning import TUNING
+from rollbook.values import flatten, scalar_of
+from rollbook.values.known import KINDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

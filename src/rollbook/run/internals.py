@@ -8,9 +8,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rollbook.capture import Checkpoints
-    from rollbook.ground.shapes import RunJson
     from rollbook.journal import Writer
     from rollbook.run.open_run import OpenRun
+    from rollbook.schema.shapes import RunJson
 
 
 class Internals:

@@ -6,8 +6,8 @@ import os
 import time
 
 from rollbook.errors import NotARun
-from rollbook.ground import manifest
-from rollbook.ground.files import is_folder
+from rollbook.schema import manifest
+from rollbook.system.files import is_folder
 
 
 def own_rank() -> int | None:

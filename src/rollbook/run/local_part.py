@@ -13,17 +13,18 @@ import tempfile
 import time
 
 from rollbook.errors import NotARun
-from rollbook.ground import liveness, manifest
-from rollbook.ground.files import exists, make_folders
-from rollbook.ground.foreign import ours, tolerating
-from rollbook.ground.run_files import MANIFEST_FILE, RunFile
+from rollbook.schema import manifest
+from rollbook.schema.run_files import MANIFEST_FILE, RunFile
+from rollbook.system import liveness
+from rollbook.system.files import exists, make_folders
+from rollbook.system.guard import ours, tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
-    from rollbook.ground.shapes import RunJson
+    from rollbook.schema.shapes import RunJson
 
 _TRAVELS = ("format", "rollbook", "id", "project", "name", "nonce", "created", "clocks", "x", "remote")
 _OF_AN_ATTEMPT = ("n", "writer", "started", "status", "parent", "cut", "checkpoint")
@@ -118,7 +119,7 @@ def _make(folder: str, home: str, nonce: str, extract: Mapping[str, Any]) -> boo
     }
     make_folders(os.path.join(folder, RunFile.KEEPER), inside=folder)
     if extract.get("remote"):
-        from rollbook.ground.addresses import begin
+        from rollbook.schema.addresses import begin
 
         begin(folder, str(extract["remote"]), home=False)  # before the keeper starts, which looks for it
     with manifest.ManifestLock(folder):

@@ -3,14 +3,14 @@
 If a thread of rollbook imports while the program forks, the child gets an import lock that is never released. An
 exception during an import may be swallowed, or may leave the lock held. So everything that verbs, `finish`, rollbook's
 threads or forked children need is imported here. Heavy modules load where they are needed: on the caller's thread, or
-under `ground.optional.forks_wait`.
+under `system.optional.forks_wait`.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
 
-from rollbook.ground.optional import is_core_alone
+from rollbook.system.optional import is_core_alone
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ _BY_ALL = (
     "rollbook.capture.checkpoints.container", "rollbook.capture.checkpoints.saving",
     "rollbook.capture.checkpoints.torch_files", "rollbook.capture.media.pixels", "rollbook.capture.media.recorder",
     "rollbook.capture.samples.recorder", "rollbook.capture.store_dump", "rollbook.capture.timers",
-    "rollbook.ground.describe", "rollbook.journal.frames", "rollbook.keeper.launch", "rollbook.run.foreign_rows",
+    "rollbook.values.describe", "rollbook.journal.frames", "rollbook.keeper.launch", "rollbook.run.foreign_rows",
 )  # fmt: skip
 
 _BY_SINKS = (
@@ -29,8 +29,8 @@ _BY_SINKS = (
 )  # fmt: skip
 
 _BY_KEEPERS = (
-    "rollbook.ground.alerts", "rollbook.keeper.host.gpu", "rollbook.keeper.host.probes", "rollbook.health",
-    "rollbook.keeper.main", "rollbook.ground.spool.encode",
+    "rollbook.schema.alerts", "rollbook.keeper.host.gpu", "rollbook.keeper.host.probes", "rollbook.health",
+    "rollbook.keeper.main", "rollbook.values.spool.encode",
 )  # fmt: skip
 
 

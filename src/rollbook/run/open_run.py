@@ -10,9 +10,9 @@ if TYPE_CHECKING:
 
     from rollbook.book import Book
     from rollbook.capture import Checkpoint, Checkpoints, Store
-    from rollbook.ground.shapes import Attempt, RunJson
     from rollbook.journal import Writer
     from rollbook.run.own_past import OwnPast
+    from rollbook.schema.shapes import Attempt, RunJson
 
     class OpenRun(Protocol):
         """A run that is being written; see `Run`."""

@@ -11,25 +11,26 @@ import sys
 import time
 
 from rollbook.errors import NothingToResume, RunError, RunExists, RunIsLive
-from rollbook.ground import liveness, manifest
-from rollbook.ground.clocks import STANDARD, check_clock_names
-from rollbook.ground.files import exists, make_folders, pasted
-from rollbook.ground.foreign import ours, tolerating
-from rollbook.ground.run_files import MANIFEST_FILE
 from rollbook.journal import Writer
 from rollbook.run.arguments import check_total
 from rollbook.run.choosing_remote import bring_run, check_usable, remote_to_go_on, settle_remote
 from rollbook.run.joining import own_rank, rendezvous
 from rollbook.run.resuming import fence, find_to_resume, last_time, living_writers
 from rollbook.run.whereabouts import whereabouts
+from rollbook.schema import manifest
+from rollbook.schema.clocks import STANDARD, check_clock_names
+from rollbook.schema.run_files import MANIFEST_FILE
+from rollbook.system import liveness
+from rollbook.system.files import exists, make_folders, pasted
+from rollbook.system.guard import ours, tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any, Literal
 
-    from rollbook.ground.bill import Bill
-    from rollbook.ground.shapes import RunJson
+    from rollbook.schema.shapes import RunJson
+    from rollbook.system.bill import Bill
 
 _DEFAULTS: Mapping[str, object] = {
     "seed": None, "group": None, "job_type": None, "notes": "", "parent": None, "forked_from": None, "config": {},
@@ -181,7 +182,7 @@ def open_attempt(
 
 
 def _first_attempt(wanted: Wanted, begun: float, bill: Bill) -> _NewAttempt:
-    from rollbook.ground.version import __version__
+    from rollbook.system.version import __version__
 
     identity = wanted.run_id or manifest.new_id()
     folder = os.path.join(wanted.project_folder, f"{wanted.name}-{identity}")
@@ -326,7 +327,7 @@ def _summary_of(folder: str) -> dict[str, object]:
     earlier = fields["attempts"][:-1]
     if earlier and "last" in earlier[-1]:  # it ended normally; this common case reads nothing
         return dict(fields["summary"])
-    from rollbook.ground.optional import is_core_alone
+    from rollbook.system.optional import is_core_alone
 
     with tolerating(Exception):  # a damaged book must not prevent the run from continuing
         if is_core_alone():

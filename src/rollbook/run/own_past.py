@@ -10,24 +10,24 @@ import os
 from pathlib import Path
 
 from rollbook.errors import Damaged, MissingExtra, NewerFormat, UnknownKey
-from rollbook.ground import manifest
-from rollbook.ground.checkpoint_rows import CheckpointHistory, cut_behind
-from rollbook.ground.files import names_in
-from rollbook.ground.foreign import tolerating
-from rollbook.ground.run_files import parse_name
-from rollbook.ground.tables import TABLES
 from rollbook.journal import FrameFile, JournalReader, list_writers
 from rollbook.keeper.rewinds import effective_rows
 from rollbook.keeper.sealed import LazySealed
+from rollbook.schema import manifest
+from rollbook.schema.checkpoint_rows import CheckpointHistory, cut_behind
+from rollbook.schema.run_files import parse_name
+from rollbook.schema.tables import TABLES
+from rollbook.system.files import names_in
+from rollbook.system.guard import tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any, TypeAlias
 
-    from rollbook.ground.shapes import CutJson
-    from rollbook.ground.values import Histogram
     from rollbook.journal import WriterInfo
+    from rollbook.schema.shapes import CutJson
+    from rollbook.values import Histogram
 
     Place: TypeAlias = tuple[int, str, int, int]  # unix ns, writer, lane, seq
     Row: TypeAlias = Any  # protocols.Row
@@ -219,7 +219,7 @@ def _is_behind(place: Place, mark: Place) -> bool:
 
 def _values_of(columns: Mapping[str, Any]) -> Window:
     """The numbers of a stored array, or its histogram if it was too large to keep them."""
-    from rollbook.ground.values import Histogram
+    from rollbook.values import Histogram
 
     def plain(cells: Any) -> list[Any]:
         return list(cells.flat()) if hasattr(cells, "flat") else list(cells or ())

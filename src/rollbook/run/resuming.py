@@ -10,17 +10,18 @@ import os
 import time
 
 from rollbook.errors import ForeignManifest, NotARun
-from rollbook.ground import liveness, manifest
-from rollbook.ground.files import exists
-from rollbook.ground.foreign import ours, tolerating
-from rollbook.ground.run_files import MANIFEST_FILE, RunFile, heartbeat_path, journal_folder
+from rollbook.schema import manifest
+from rollbook.schema.run_files import MANIFEST_FILE, RunFile, heartbeat_path, journal_folder
+from rollbook.system import liveness
+from rollbook.system.files import exists
+from rollbook.system.guard import ours, tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from rollbook.ground.shapes import RunJson
+    from rollbook.schema.shapes import RunJson
 
 
 def find_to_resume(place: str, name: str, run_id: str | None, seed: int | None = None) -> str | None:

@@ -12,16 +12,16 @@ import time
 from _thread import get_ident
 
 from rollbook.errors import BadInput, InvalidName, NothingToResume
-from rollbook.ground import manifest
-from rollbook.ground.addresses import backlog
-from rollbook.ground.clocks import UNKNOWN, as_clock
-from rollbook.ground.foreign import handled_by, tolerating
-from rollbook.ground.texts import amount
 from rollbook.journal import Turns
 from rollbook.run.process_state import Parts
 from rollbook.run.scope import Scope
 from rollbook.run.summary import SummaryWords, Watched
 from rollbook.run.troubles import Troubles, keeper_bill
+from rollbook.schema import manifest
+from rollbook.schema.addresses import backlog
+from rollbook.schema.clocks import UNKNOWN, as_clock
+from rollbook.system.guard import handled_by, tolerating
+from rollbook.system.texts import amount
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
     from rollbook.book import Book
     from rollbook.capture import Checkpoint, Checkpoints, Media, Restored, RolloutLog, SampleLog
-    from rollbook.ground.shapes import Attempt, CutJson, RunJson
     from rollbook.journal import Writer
     from rollbook.run.own_past import OwnPast
+    from rollbook.schema.shapes import Attempt, CutJson, RunJson
 
 
 class Run(Scope):
@@ -110,7 +110,7 @@ class Run(Scope):
     @property
     def _past(self) -> Book | OwnPast:
         """What this run reads of its earlier rows: its book, or without the packages for that its journal."""
-        from rollbook.ground.optional import is_core_alone
+        from rollbook.system.optional import is_core_alone
 
         if not is_core_alone():
             return self.book
@@ -124,7 +124,7 @@ class Run(Scope):
         Args:
           height: pixels.
         """
-        from rollbook.ground.views import show
+        from rollbook.system.views import show
 
         return show(self._folder, height)
 
@@ -532,7 +532,7 @@ class Run(Scope):
         Keys: rows; seconds (time of the callers); microseconds_per_row (mean); pending (device values); media (bytes
         passed in; files and bytes kept, evicted and failed; the limits); drops {cause: count}; names {cause of a drop:
         {key: count}}; remarks {cause: count}, for warnings without loss of data; remote (for a run with a remote: the
-        backlog, see `rollbook.ground.addresses.backlog`); keeper (at_work: whether one runs; how often one was
+        backlog, see `rollbook.schema.addresses.backlog`); keeper (at_work: whether one runs; how often one was
         restarted because it had died or hung; its troubles: {what: why}).
         """
         rows, spent = self._writer.rows_written(), self._writer.seconds_spent()

@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 
 from rollbook.errors import BadInput, InvalidName
-from rollbook.ground.clocks import UNKNOWN
-from rollbook.ground.describe import histogram_columns
-from rollbook.ground.foreign import handled_by, raising
-from rollbook.ground.values.arrays import host_array, is_tensor
 from rollbook.run.internals import Internals
+from rollbook.schema.clocks import UNKNOWN
+from rollbook.system.guard import handled_by, raising
+from rollbook.values.arrays import host_array, is_tensor
+from rollbook.values.describe import histogram_columns
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ class Scope:
             None is used for all n rows. With n = 1 other plain values need no list either.
           n: number of rows.
           clock_columns: clock -> n readings, if they differ from row to row.
-          time_column: n times in monotonic ns (`rollbook.ground.clocks.now`).
+          time_column: n times in monotonic ns (`rollbook.schema.clocks.now`).
           receipt: for rows that must be written only once. Nothing is written if an earlier call with the same receipt
             wrote them, even if an exception from outside (Ctrl-C, a time limit) interrupted that call.
         Returns:
@@ -256,7 +256,7 @@ class Scope:
         self._guard(lambda: self.record("text", {"key": "note", "text": str(text)}, **clocks))
 
     def log_histogram(self, key: str, values: Any, **clocks: Any) -> None:
-        """Store a distribution: an array of numbers, or a `rollbook.ground.values.Histogram`.
+        """Store a distribution: an array of numbers, or a `rollbook.values.Histogram`.
 
         Args:
           key: its key, below the scope's name.
@@ -268,7 +268,7 @@ class Scope:
 
     def _binned(self, key: str, values: object) -> dict[str, object]:
         found = f"log_histogram({key!r}, …): found {type(values).__name__}"
-        wanted = "numbers, an array of numbers or a rollbook.ground.values.Histogram"
+        wanted = "numbers, an array of numbers or a rollbook.values.Histogram"
         with raising(lambda err: BadInput(f"{found} ({err}); pass {wanted}"), TypeError, ValueError):
             return histogram_columns(values)
 

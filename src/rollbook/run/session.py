@@ -6,8 +6,6 @@ import os
 import sys
 
 from rollbook.errors import BadInput, suggesting
-from rollbook.ground.bill import Bill, warn_caller
-from rollbook.ground.clocks import check_clock_names
 from rollbook.keeper.orders import orders_of
 from rollbook.run.arguments import (
     check_clock_list,
@@ -27,15 +25,17 @@ from rollbook.run.joining import elder
 from rollbook.run.needed import import_needed
 from rollbook.run.opening import Wanted, find_former, open_attempt
 from rollbook.run.start_and_finish import start, undo
+from rollbook.schema.clocks import check_clock_names
+from rollbook.system.bill import Bill, warn_caller
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
-    from rollbook.ground.shapes import RunJson
     from rollbook.journal import Writer
     from rollbook.run.run import Run
+    from rollbook.schema.shapes import RunJson
 
 __all__ = ["attach", "init"]
 

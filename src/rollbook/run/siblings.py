@@ -12,7 +12,7 @@ Logging does not work inside `jax.vmap`. Let the function return its metrics, wi
 from __future__ import annotations
 
 from rollbook.errors import BadInput
-from rollbook.ground.values.devices import is_deferred
+from rollbook.values.devices import is_deferred
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

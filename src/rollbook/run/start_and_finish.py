@@ -5,30 +5,30 @@ from __future__ import annotations
 import os
 import time
 
-from rollbook.ground import manifest
-from rollbook.ground.addresses import backlog
-from rollbook.ground.bill import counted
-from rollbook.ground.clocks import now
-from rollbook.ground.files import exists, is_folder, is_loose, names_in, pasted
-from rollbook.ground.foreign import handled_by, tolerating
-from rollbook.ground.liveness import identity
-from rollbook.ground.run_files import RunFile, journal_folder
-from rollbook.ground.texts import amount
-from rollbook.ground.tuning import TUNING
 from rollbook.run import ending
 from rollbook.run.current import opened
 from rollbook.run.failure import report_in_alerts
+from rollbook.schema import manifest
+from rollbook.schema.addresses import backlog
+from rollbook.schema.clocks import now
+from rollbook.schema.run_files import RunFile, journal_folder
+from rollbook.system.bill import counted
+from rollbook.system.files import exists, is_folder, is_loose, names_in, pasted
+from rollbook.system.guard import handled_by, tolerating
+from rollbook.system.liveness import identity
+from rollbook.system.texts import amount
+from rollbook.system.tuning import TUNING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from rollbook.ground.shapes import RunJson
     from rollbook.journal import Writer
     from rollbook.keeper.keeper_watch import KeeperWatch
     from rollbook.keeper.orders import Orders
     from rollbook.run.run import Run
+    from rollbook.schema.shapes import RunJson
 
 
 def start(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import time
 
-from rollbook.ground import manifest
-from rollbook.ground.foreign import tolerating
-from rollbook.ground.run_files import RunFile
+from rollbook.schema import manifest
+from rollbook.schema.run_files import RunFile
+from rollbook.system.guard import tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ import os
 import threading
 import time
 
-from rollbook.ground.foreign import handled_by, tolerating
-from rollbook.ground.run_files import RunFile
-from rollbook.ground.tuning import TUNING
+from rollbook.schema.run_files import RunFile
+from rollbook.system.guard import handled_by, tolerating
+from rollbook.system.tuning import TUNING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

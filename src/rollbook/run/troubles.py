@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
-from rollbook.ground.files import read_json
-from rollbook.ground.foreign import tolerating
-from rollbook.ground.run_files import RunFile
+from rollbook.schema.run_files import RunFile
+from rollbook.system.files import read_json
+from rollbook.system.guard import tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

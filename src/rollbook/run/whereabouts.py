@@ -6,7 +6,7 @@ import os
 import sys
 import warnings
 
-from rollbook.ground.foreign import tolerating
+from rollbook.system.guard import tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

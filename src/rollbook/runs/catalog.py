@@ -16,14 +16,14 @@ from operator import itemgetter
 from typing import Any
 
 from rollbook.errors import ForeignManifest, RollbookError, RunNotFound
-from rollbook.ground import manifest
-from rollbook.ground.addresses import is_address
-from rollbook.ground.files import replacing, user_cache
-from rollbook.ground.run_files import MANIFEST_FILE
-from rollbook.ground.status import derived
-from rollbook.ground.tuning import TUNING
 from rollbook.runs.fields import FIELDS
 from rollbook.runs.run_set import RunSet
+from rollbook.schema import manifest
+from rollbook.schema.addresses import is_address
+from rollbook.schema.run_files import MANIFEST_FILE
+from rollbook.schema.status import derived
+from rollbook.system.files import replacing, user_cache
+from rollbook.system.tuning import TUNING
 
 _DEEPEST = 3
 """How many folders below the root a run may be: <root>/<project>/<run>, and one more."""

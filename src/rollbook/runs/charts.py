@@ -11,12 +11,12 @@ import numpy as np
 from rollbook import compare
 from rollbook.book import Book
 from rollbook.errors import BadInput, UnknownOption, did_you_mean
-from rollbook.ground.texts import amount
 from rollbook.plots import CHARTS, Line, Panel, Picture, Threads, draw
 from rollbook.plots._registry import chart_named, options_of
 from rollbook.runs.fields import check_field, leaves, value_at
 from rollbook.runs.groups import begun_first, comparison_of, curves_of, label_of, looks_of
 from rollbook.runs.results import scores_of
+from rollbook.system.texts import amount
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,15 +12,15 @@ import pyarrow.compute as pc
 
 from rollbook import health
 from rollbook.book import Book
-from rollbook.ground.clocks import UNKNOWN
-from rollbook.ground.columns import Columns, Piece
-from rollbook.ground.files import read_json
-from rollbook.ground.run_files import RunFile
 from rollbook.protocols import Alert, RunInfo
+from rollbook.schema.clocks import UNKNOWN
+from rollbook.schema.columns import Columns, Piece
+from rollbook.schema.run_files import RunFile
+from rollbook.system.files import read_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rollbook.ground.columns import Part, Where
+    from rollbook.schema.columns import Part, Where
 
 __all__ = ["AFTERWARDS", "alerts_of", "asked", "check", "every_alert", "pieces_for"]
 

@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import Any
 
 from rollbook.errors import BadInput
-from rollbook.ground.files import is_folder, read_json, replacing, try_lock, unlock
+from rollbook.system.files import is_folder, read_json, replacing, try_lock, unlock
 
 COLOURS = 12
 _PLAIN = 6

@@ -6,9 +6,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from rollbook.errors import BadInput
-from rollbook.ground.expressions import condition
-from rollbook.ground.optional import need
 from rollbook.runs.fields import check_field, column_of, field_names, is_field, values_at
+from rollbook.schema.expressions import condition
+from rollbook.system.optional import need
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def _columns(
     """The named fields as flat columns, SQL that restores their dotted names, and which columns became text."""
     import pyarrow as pa
 
-    from rollbook.ground.arrow import strings
+    from rollbook.values.arrow import strings
 
     arrays: list[pa.Array] = []
     tree: dict[str, Any] = {}

@@ -12,12 +12,12 @@ import pyarrow as pa
 
 from rollbook.compare import Association, association
 from rollbook.errors import RollbookError
-from rollbook.ground import manifest
-from rollbook.ground.arrow import floats, from_numpy, strings
-from rollbook.ground.brief import brief
-from rollbook.ground.texts import amount
 from rollbook.runs.fields import leaves
 from rollbook.runs.results import scores_of
+from rollbook.schema import manifest
+from rollbook.system.brief import brief
+from rollbook.system.texts import amount
+from rollbook.values.arrow import floats, from_numpy, strings
 
 _LACKING = "(not set)"
 _CODE = ("commit", "branch", "dirty", "diff", "remote")

@@ -8,13 +8,13 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from rollbook.errors import BadInput
-from rollbook.ground import manifest
-from rollbook.ground.addresses import is_address, parts_of
-from rollbook.ground.clocks import STANDARD
-from rollbook.ground.expressions import literal, quoted
-from rollbook.ground.files import own_files
-from rollbook.ground.run_files import COLUMNS_FILE, LONG, RESERVED, WIDE, table_names
 from rollbook.runs.catalog import open as open_runs
+from rollbook.schema import manifest
+from rollbook.schema.addresses import is_address, parts_of
+from rollbook.schema.clocks import STANDARD
+from rollbook.schema.expressions import literal, quoted
+from rollbook.schema.run_files import COLUMNS_FILE, LONG, RESERVED, WIDE, table_names
+from rollbook.system.files import own_files
 
 _FIELDS = ("project", "run", "run_name", "run_seed")
 _FORMS = (f"metrics/{WIDE}", f"metrics/{LONG}")

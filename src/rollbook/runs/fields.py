@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rollbook.errors import BadInput, did_you_mean
-from rollbook.ground import manifest
-from rollbook.ground.texts import amount
+from rollbook.schema import manifest
+from rollbook.system.texts import amount
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def column_of(values: Sequence[object]) -> tuple[pa.Array, bool]:
     Numbers stay numbers and text stays text. If runs have different types, lists or mappings, all values become text.
     """
     # Imported here: listing runs needs neither numpy nor pyarrow.
-    from rollbook.ground.arrow import any_column, strings
+    from rollbook.values.arrow import any_column, strings
 
     array, as_json = any_column([list(v) if isinstance(v, tuple) else v for v in values])
     if as_json is None:

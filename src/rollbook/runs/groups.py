@@ -13,13 +13,13 @@ import numpy as np
 from rollbook import compare
 from rollbook.book import Series
 from rollbook.errors import BadInput, InvalidName
-from rollbook.ground import files
-from rollbook.ground.addresses import is_address
-from rollbook.ground.array_types import NDArray
-from rollbook.ground.run_files import MANIFEST_FILE
 from rollbook.runs.colours import COLOURS, colours_of_groups
 from rollbook.runs.fields import check_field, value_at
 from rollbook.runs.results import fewer_is_better, placed_scores_of, taken_of
+from rollbook.schema.addresses import is_address
+from rollbook.schema.run_files import MANIFEST_FILE
+from rollbook.system import files
+from rollbook.values.array_types import NDArray
 
 Row = Mapping[str, Any]
 _ENDED_BADLY = ("crashed", "killed", "stale")

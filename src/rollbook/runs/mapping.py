@@ -12,9 +12,9 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from rollbook.errors import BadInput, MissingExtra
-from rollbook.ground.daemon_threads import DaemonThreads
-from rollbook.ground.foreign import ours
-from rollbook.ground.texts import amount
+from rollbook.system.daemon_threads import DaemonThreads
+from rollbook.system.guard import ours
+from rollbook.system.texts import amount
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

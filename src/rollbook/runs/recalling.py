@@ -20,9 +20,9 @@ import pyarrow.compute as pc
 
 from rollbook import health
 from rollbook.book import Book
-from rollbook.ground.alerts import Alerts
-from rollbook.ground.files import write_json
 from rollbook.runs.checking import every_alert, pieces_for
+from rollbook.schema.alerts import Alerts
+from rollbook.system.files import write_json
 
 
 class _Stored:

@@ -10,10 +10,6 @@ from contextlib import contextmanager
 from typing import Any
 
 from rollbook.errors import Damaged, ForeignRemote, NewerFormat, NotARun, RemoteUnreachable, RunNotFound
-from rollbook.ground import manifest
-from rollbook.ground.addresses import check_remote, parts_of
-from rollbook.ground.files import pasted
-from rollbook.ground.status import STALE_SECONDS
 from rollbook.remote import Remote, perform
 from rollbook.remote.catalogue import read_catalogue
 from rollbook.remote.commit import Commits
@@ -22,6 +18,10 @@ from rollbook.remote.steps import Away, Missing, Unknown, message_of
 from rollbook.remote.views import address_of, folders_of
 from rollbook.runs.fields import FIELDS
 from rollbook.runs.run_set import RunSet
+from rollbook.schema import manifest
+from rollbook.schema.addresses import check_remote, parts_of
+from rollbook.schema.status import STALE_SECONDS
+from rollbook.system.files import pasted
 
 
 @contextmanager

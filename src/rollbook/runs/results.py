@@ -13,13 +13,13 @@ import pyarrow as pa
 
 from rollbook.book import Book, Series
 from rollbook.errors import BadInput, UnknownKey, did_you_mean
-from rollbook.ground.aliases import lower_is_better
-from rollbook.ground.array_types import NDArray
-from rollbook.ground.arrow import constant, floats, join_tables
-from rollbook.ground.daemon_threads import DaemonThreads
-from rollbook.ground.texts import amount
-from rollbook.ground.tuning import TUNING
 from rollbook.runs.fields import check_field, column_of, field_names, values_at
+from rollbook.schema.aliases import lower_is_better
+from rollbook.system.daemon_threads import DaemonThreads
+from rollbook.system.texts import amount
+from rollbook.system.tuning import TUNING
+from rollbook.values.array_types import NDArray
+from rollbook.values.arrow import constant, floats, join_tables
 
 Row: TypeAlias = Mapping[str, Any]
 T = TypeVar("T")

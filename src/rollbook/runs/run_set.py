@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, overload
 
 from rollbook.errors import AmbiguousRun, BadInput, RunNotFound, did_you_mean, suggesting
-from rollbook.ground.aliases import SCORES
-from rollbook.ground.texts import amount
 from rollbook.runs.conditions import holds
 from rollbook.runs.fields import check_field, values_at
+from rollbook.schema.aliases import SCORES
+from rollbook.system.texts import amount
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,12 +11,12 @@ import pyarrow as pa
 
 from rollbook.book import Book, Database, Scan
 from rollbook.errors import UnknownKey
-from rollbook.ground.array_types import NDArray
-from rollbook.ground.arrow import join_tables, take
-from rollbook.ground.run_files import table_names
-from rollbook.ground.tables import TABLES
 from rollbook.runs.fields import column_of, field_names, value_at
 from rollbook.runs.results import run_table
+from rollbook.schema.run_files import table_names
+from rollbook.schema.tables import TABLES
+from rollbook.values.array_types import NDArray
+from rollbook.values.arrow import join_tables, take
 
 _BESIDE = {"run": "id", "project": "project", "run_name": "name", "run_seed": "seed", "status": "status"}
 

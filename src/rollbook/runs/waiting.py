@@ -5,7 +5,7 @@
 
 A condition is SQL over the fields of a run, as in `runs.where`. In addition, `last("key")`, `min("key")`, `max("key")`
 and `mean("key")` stand for the values of a key so far; `last` also takes a clock. The condition is parsed, never
-executed as Python: see `ground.expressions`.
+executed as Python: see `schema.expressions`.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from typing import Any, Literal
 
 from rollbook.book import Book
 from rollbook.errors import BadInput, did_you_mean
-from rollbook.ground.expressions import literal, quoted
 from rollbook.runs.conditions import holds
 from rollbook.runs.fields import FIELDS
+from rollbook.schema.expressions import literal, quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

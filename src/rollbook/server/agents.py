@@ -24,21 +24,21 @@ from starlette.types import Message, Receive, Scope, Send
 
 from rollbook.book import Book, Database
 from rollbook.errors import BadInput, MissingExtra, UnknownKey, did_you_mean
-from rollbook.ground.expressions import condition, named_tables
-from rollbook.ground.optional import installed, need
-from rollbook.ground.tables import TABLES
-from rollbook.ground.texts import json_text
-from rollbook.ground.version import __version__
 from rollbook.runs.alerts import alerts_of
 from rollbook.runs.catalog import open as open_runs
 from rollbook.runs.conditions import holds
 from rollbook.runs.run_set import RunSet
 from rollbook.runs.waiting import wait
+from rollbook.schema.expressions import condition, named_tables
+from rollbook.schema.tables import TABLES
 from rollbook.server.answering import Workers, read_body, refusal
 from rollbook.server.settings import AGENTS, LIMITS
 from rollbook.server.shared.shapes import Refused, in_seconds, words_of
 from rollbook.server.shared.sql import Locked, judge, with_book
 from rollbook.server.shared.state import ServerContext
+from rollbook.system.optional import installed, need
+from rollbook.system.texts import json_text
+from rollbook.system.version import __version__
 
 BUDGET = 4_400
 """Characters of an answer: at most 2,000 tokens."""

@@ -29,11 +29,11 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, Response, StreamingResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from rollbook.ground.daemon_threads import DaemonThreads
 from rollbook.server.settings import AGENTS, Settings
 from rollbook.server.shared.endpoint import Download, Endpoint, Streamed
 from rollbook.server.shared.shapes import STATUS, Answer, Refused, body_of, words_of
 from rollbook.server.shared.state import ServerContext
+from rollbook.system.daemon_threads import DaemonThreads
 
 log = logging.getLogger("rollbook.server")
 

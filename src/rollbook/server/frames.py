@@ -16,7 +16,7 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 
-from rollbook.ground.array_types import NDArray
+from rollbook.values.array_types import NDArray
 
 __all__ = ["MEDIA_TYPE", "Array", "Frame", "unpack"]
 

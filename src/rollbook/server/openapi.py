@@ -12,7 +12,6 @@ from typing import Any
 
 import msgspec
 
-from rollbook.ground.version import __version__
 from rollbook.server.answering import EDIT_HEADER
 from rollbook.server.curves import groups, series, sweeps, verdicts
 from rollbook.server.frames import MEDIA_TYPE
@@ -21,6 +20,7 @@ from rollbook.server.shared import rows, sql
 from rollbook.server.shared.endpoint import Endpoint
 from rollbook.server.shared.shapes import STATUS, ErrorBody
 from rollbook.server.tables import cause, episodes, fates, files, health, logs, rollouts, samples, timings
+from rollbook.system.version import __version__
 
 ENDPOINTS = [
     *page_state.ENDPOINTS,

@@ -14,8 +14,8 @@ from typing import TypeVar
 import msgspec
 
 from rollbook.errors import BadInput, RollbookError
-from rollbook.ground.aliases import canonical
-from rollbook.ground.run_files import MANIFEST_FILE
+from rollbook.schema.aliases import canonical
+from rollbook.schema.run_files import MANIFEST_FILE
 from rollbook.server.answering import content_policy, plain_json
 from rollbook.server.app import BuiltPage
 from rollbook.server.curves import groups as curves

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from rollbook.ground.lazy import attach
 from rollbook.sinks._registry import (
     _SINKS,
     DEFAULT,
@@ -15,6 +14,7 @@ from rollbook.sinks._registry import (
     needs_no_service,
     without_live,
 )
+from rollbook.system.lazy import attach
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

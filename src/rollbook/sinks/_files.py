@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 
-from rollbook.ground.files import make_folders
-from rollbook.ground.foreign import tolerating
+from rollbook.system.files import make_folders
+from rollbook.system.guard import tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

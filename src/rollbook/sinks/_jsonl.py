@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import math
 
-from rollbook.ground.values.known import KINDS
 from rollbook.sinks._files import FileSink
 from rollbook.sinks._plain import whole_number
+from rollbook.values.known import KINDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ A sink class describes itself in these optional attributes:
 from __future__ import annotations
 
 from rollbook.errors import BadInput
-from rollbook.ground.optional import installed
-from rollbook.ground.registry import Registry, options_of
+from rollbook.system.optional import installed
+from rollbook.system.registry import Registry, options_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

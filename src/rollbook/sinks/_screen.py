@@ -15,9 +15,9 @@ import threading
 import time
 from typing import Any, ClassVar
 
-from rollbook.ground.foreign import tolerating
-from rollbook.ground.tuning import TUNING
 from rollbook.sinks._plain import wide
+from rollbook.system.guard import tolerating
+from rollbook.system.tuning import TUNING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rollbook.ground.values import flatten, scalar_of
+from rollbook.values import flatten, scalar_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

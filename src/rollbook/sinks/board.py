@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import deque
 
-from rollbook.ground.tables import timing_name
+from rollbook.schema.tables import timing_name
 from rollbook.sinks._trend import Trend
 
 TYPE_CHECKING = False

@@ -13,7 +13,7 @@ import os
 import struct
 from functools import cache
 
-from rollbook.ground.optional import need
+from rollbook.system.optional import need
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from tensorboard.compat.proto.summary_pb2 import Summary
     from tensorboard.compat.proto.tensor_shape_pb2 import TensorShapeProto
 
-    from rollbook.ground.array_types import NDArray
-    from rollbook.ground.values import Histogram
+    from rollbook.values import Histogram
+    from rollbook.values.array_types import NDArray
 
 BINS = 64
 """How many bins of equal width a histogram gets if no bins are requested and none of the default ones fits."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rollbook.ground.values.known import KINDS
+from rollbook.values.known import KINDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from rollbook.ground.optional import need
-from rollbook.ground.values import Image, Video
-from rollbook.ground.values.scalars import as_float
 from rollbook.sinks._plain import file_name
 from rollbook.sinks._steps import step_of
 from rollbook.sinks._trackers import flat_config
+from rollbook.system.optional import need
+from rollbook.values import Image, Video
+from rollbook.values.scalars import as_float
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ import math
 from pathlib import Path
 from typing import Any
 
-from rollbook.ground.optional import need
-from rollbook.ground.values import Image, scalar_of
-from rollbook.ground.values.scalars import as_float
 from rollbook.sinks._steps import step_of
 from rollbook.sinks._trackers import flat_config
+from rollbook.system.optional import need
+from rollbook.values import Image, scalar_of
+from rollbook.values.scalars import as_float
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ import socket
 from pathlib import Path
 from typing import Any
 
-from rollbook.ground.values import Histogram, Image
 from rollbook.protocols import Row, RunInfo
 from rollbook.sinks._files import FileSink
 from rollbook.sinks._steps import step_of
 from rollbook.sinks.event_files import Messages, as_float32, utf8, whole_records
+from rollbook.values import Histogram, Image
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

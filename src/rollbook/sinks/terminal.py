@@ -13,7 +13,7 @@ import time
 from typing import Any
 
 from rollbook.errors import BadInput
-from rollbook.ground import manifest
+from rollbook.schema import manifest
 from rollbook.sinks._plain import plain
 from rollbook.sinks._screen import Screen, is_terminal
 from rollbook.sinks._view import compact, lines

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from rollbook.ground.optional import need
-from rollbook.ground.values import Image
-from rollbook.ground.values.scalars import as_float
 from rollbook.sinks._steps import step_of
+from rollbook.system.optional import need
+from rollbook.values import Image
+from rollbook.values.scalars import as_float
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from rollbook.ground.optional import need
-from rollbook.ground.values import Histogram, Image, Video
+from rollbook.system.optional import need
+from rollbook.values import Histogram, Image, Video
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from rollbook.errors import UnknownOption, did_you_mean
-from rollbook.ground.brief import brief
 from rollbook.stats._checked_input import Floats
 from rollbook.stats.aggregates import aggregate
 from rollbook.stats.bootstrap import expanded_percentile, percentile
@@ -16,6 +15,7 @@ from rollbook.stats.draws import Counts, run_counts, seed_counts
 from rollbook.stats.intervals import decide
 from rollbook.stats.iqm_bootstrap import iqm_of_counts
 from rollbook.stats.replicates import replicates
+from rollbook.system.brief import brief
 
 _DRAWS = {"runs": 2_000, "seeds": 4_999}
 _NAMES = {"median": "Median", "iqm": "IQM", "mean": "Mean", "optimality_gap": "Optimality gap"}

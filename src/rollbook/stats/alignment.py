@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rollbook.errors import BadInput
-from rollbook.ground.brief import brief
-from rollbook.ground.texts import amount
 from rollbook.stats._checked_input import Bools, Floats, Ints, choice, floats, vector
+from rollbook.system.brief import brief
+from rollbook.system.texts import amount
 
 _INTERPOLATIONS = ("previous", "linear", "none")
 _REDUCERS: dict[str, Callable[[Floats], float]] = {

@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rollbook.errors import BadInput
-from rollbook.ground.brief import brief
 from rollbook.stats._checked_input import Floats, Ints, floats, level_of
 from rollbook.stats._special import stdtr, stdtrit
 from rollbook.stats.aggregates import AGGREGATES, aggregate
 from rollbook.stats.intervals import DRAWS, decide, pointwise
+from rollbook.system.brief import brief
 
 
 @brief

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rollbook.errors import BadInput
-from rollbook.ground.brief import brief
 from rollbook.stats._checked_input import Floats, choice, level_of, seeds_by_tasks, vector
 from rollbook.stats._special import stdtrit
 from rollbook.stats.aggregates import aggregate, placements
@@ -26,6 +25,7 @@ from rollbook.stats.closed_forms import influence_by_seed
 from rollbook.stats.draws import seed_counts
 from rollbook.stats.intervals import DRAWS
 from rollbook.stats.replicates import replicates
+from rollbook.system.brief import brief
 
 
 @brief

@@ -20,8 +20,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rollbook.errors import BadInput
-from rollbook.ground.brief import brief
-from rollbook.ground.texts import amount
 from rollbook.stats._checked_input import Bools, Floats, choice, floats, level_of, seeds_by_tasks
 from rollbook.stats.aggregates import aggregate
 from rollbook.stats.bootstrap import bootstrap_t, expanded_percentile
@@ -34,6 +32,8 @@ from rollbook.stats.closed_forms import (
 )
 from rollbook.stats.draws import seed_counts
 from rollbook.stats.replicates import replicates
+from rollbook.system.brief import brief
+from rollbook.system.texts import amount
 
 DRAWS = 4_999
 """Resamples of a bootstrap interval; below 10 seeds its ends are so far out that fewer resamples do not reach them."""

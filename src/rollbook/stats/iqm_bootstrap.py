@@ -30,11 +30,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rollbook.errors import BadInput
-from rollbook.ground.brief import brief
 from rollbook.stats._checked_input import Floats, choice, finite, level_of
 from rollbook.stats.aggregates import iqm
 from rollbook.stats.bootstrap import expanded_percentile, percentile
 from rollbook.stats.draws import BLOCK, Counts, counts_of_block
+from rollbook.system.brief import brief
 
 _TOGETHER = 20
 """Blocks of draws processed at once: 1,000 draws fill matrices and stay in the cache."""

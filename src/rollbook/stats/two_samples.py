@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rollbook.errors import BadInput
-from rollbook.ground.brief import brief
 from rollbook.stats._checked_input import Bools, Floats, choice, vector
 from rollbook.stats._special import ndtr, stdtr, stdtrit
+from rollbook.system.brief import brief
 
 EXACT_SPLITS = 20_000
 """Up to this number of splits of the scores into two arms, all of them are tried."""

@@ -24,12 +24,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rollbook.errors import BadInput
-from rollbook.ground.brief import brief
 from rollbook.stats._checked_input import Floats, choice, vector
 from rollbook.stats._special import ndtri, stdtr, stdtrit
 from rollbook.stats.boundaries import SPENDING, boundaries, nominal_levels
 from rollbook.stats.evidence import DECIDES, e_process
 from rollbook.stats.two_samples import permutation, welch, yuen
+from rollbook.system.brief import brief
 
 _FORMAT = 1
 

@@ -14,15 +14,15 @@ import os
 from functools import cached_property
 
 from rollbook.errors import Damaged, NewerFormat
-from rollbook.ground.files import read_json
-from rollbook.ground.foreign import tolerating
-from rollbook.ground.liveness import boot_id, is_alive
-from rollbook.ground.run_files import RunFile, parse_name
 from rollbook.journal import Segment, WriterInfo
+from rollbook.schema.run_files import RunFile, parse_name
+from rollbook.system.files import read_json
+from rollbook.system.guard import tolerating
+from rollbook.system.liveness import boot_id, is_alive
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rollbook.ground.array_types import NDArray
+    from rollbook.values.array_types import NDArray
 
 _WRITE_BACK_NS = 60 * 10**9
 

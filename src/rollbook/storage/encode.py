@@ -13,14 +13,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rollbook.ground.arrow import constant, from_numpy, to_numpy, without_dictionaries
-from rollbook.ground.files import replace_file
-from rollbook.ground.run_files import CONSTANTS, METADATA_KEY, RESERVED
-from rollbook.ground.tuning import TUNING
+from rollbook.schema.run_files import CONSTANTS, METADATA_KEY, RESERVED
 from rollbook.storage.column_order import by_columns
 from rollbook.storage.parquet_files import open_to_write
 from rollbook.storage.pyramid import MIN_ROWS, PyramidWriter
 from rollbook.storage.tabulate import Meta, type_codes
+from rollbook.system.files import replace_file
+from rollbook.system.tuning import TUNING
+from rollbook.values.arrow import constant, from_numpy, to_numpy, without_dictionaries
 
 ROW_GROUP_BYTES = 64 * 1024 * 1024
 """A row group ends here or after `TUNING.group_rows`: it is the smallest unit that a reader decodes."""

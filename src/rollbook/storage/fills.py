@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rollbook.ground.array_types import NDArray
-from rollbook.ground.arrow import from_numpy
-from rollbook.ground.foreign import tolerating
-from rollbook.ground.raw_array import RawArray
+from rollbook.system.guard import tolerating
+from rollbook.values.array_types import NDArray
+from rollbook.values.arrow import from_numpy
+from rollbook.values.raw_array import RawArray
 
 
 class Fills:

@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rollbook.ground.array_types import NDArray
-from rollbook.ground.arrow import any_column, from_numpy, strings, time_array
-from rollbook.ground.clocks import UNKNOWN
-from rollbook.ground.foreign import ours
-from rollbook.ground.raw_array import RawArray
-from rollbook.ground.run_files import value_name
-from rollbook.ground.values.scalars import as_float
 from rollbook.journal import WriterInfo, column
+from rollbook.schema.clocks import UNKNOWN
+from rollbook.schema.run_files import value_name
 from rollbook.storage.fills import Fills
 from rollbook.storage.tabulate import Meta, clock_columns, long_cells, seq_range, stored_names, type_codes
+from rollbook.system.guard import ours
+from rollbook.values.array_types import NDArray
+from rollbook.values.arrow import any_column, from_numpy, strings, time_array
+from rollbook.values.raw_array import RawArray
+from rollbook.values.scalars import as_float
 
 
 def group_of(payload: Mapping[str, Any]) -> tuple[str, str]:

@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 
 from rollbook.errors import BadInput, UnknownKey
-from rollbook.ground.array_types import NDArray
-from rollbook.ground.arrow import from_numpy, to_numpy
-from rollbook.ground.manifest import Attempts, EffectiveRows
+from rollbook.schema.manifest import Attempts, EffectiveRows
+from rollbook.values.array_types import NDArray
+from rollbook.values.arrow import from_numpy, to_numpy
 
 CheckpointRow: TypeAlias = tuple[int, str, int, int, int]
 """The position of a checkpoint's own row: attempt, writer, lane, seq, unix ns."""

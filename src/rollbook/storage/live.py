@@ -20,21 +20,21 @@ import numpy as np
 import pyarrow as pa
 
 from rollbook.errors import Damaged, NewerFormat
-from rollbook.ground.arrow import empty_table, take_table, to_numpy
-from rollbook.ground.files import names_in
-from rollbook.ground.foreign import handled_by, raising, tolerating
-from rollbook.ground.run_files import journal_folder, parse_name
-from rollbook.ground.texts import amount
-from rollbook.ground.tuning import TUNING
 from rollbook.journal import FrameFile, Segment, WriterInfo, decode
+from rollbook.schema.run_files import journal_folder, parse_name
 from rollbook.storage.durable import DurableMarks
 from rollbook.storage.fills import Fills
 from rollbook.storage.frame_tables import FrameTables, may_have, table_of
 from rollbook.storage.tabulate import Meta, committed_words, segment_meta, segment_table
+from rollbook.system.files import names_in
+from rollbook.system.guard import handled_by, raising, tolerating
+from rollbook.system.texts import amount
+from rollbook.system.tuning import TUNING
+from rollbook.values.arrow import empty_table, take_table, to_numpy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rollbook.ground.array_types import NDArray
+    from rollbook.values.array_types import NDArray
 
 _MOST_KEPT_BYTES = 256 * 1024 * 1024
 """Maximum rows of segments kept in memory between the first pass and reading; others are read again."""

@@ -11,7 +11,7 @@ import os
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rollbook.ground.files import replace_file
+from rollbook.system.files import replace_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

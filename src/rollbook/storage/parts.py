@@ -13,12 +13,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rollbook.errors import Damaged
-from rollbook.ground import source
-from rollbook.ground.arrow import strings
-from rollbook.ground.foreign import ours, raising, tolerating
-from rollbook.ground.run_files import CONSTANTS, METADATA_KEY, PartName, part_folders
+from rollbook.schema import source
+from rollbook.schema.run_files import CONSTANTS, METADATA_KEY, PartName, part_folders
 from rollbook.storage.parquet_files import open_to_read
 from rollbook.storage.tabulate import Meta
+from rollbook.system.guard import ours, raising, tolerating
+from rollbook.values.arrow import strings
 
 _MUCH = 64 << 20
 _ROWS_CHECKED = 1_024

@@ -15,11 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from rollbook.errors import Damaged
-from rollbook.ground import source
-from rollbook.ground.array_types import NDArray
-from rollbook.ground.arrow import any_column, empty_table, rows_equal, take_table, to_numpy
-from rollbook.ground.foreign import ours, tolerating
-from rollbook.ground.tuning import TUNING
+from rollbook.schema import source
 from rollbook.storage.fills import Fills
 from rollbook.storage.history import IDENTITY, identity
 from rollbook.storage.live import LiveFrames, LiveJournal, LiveSegment, Moved, Snapshot
@@ -28,6 +24,10 @@ from rollbook.storage.salvage import set_aside
 from rollbook.storage.sealed_so_far import missing_parts
 from rollbook.storage.sealing.merge import filled
 from rollbook.storage.tabulate import Meta, stored_name
+from rollbook.system.guard import ours, tolerating
+from rollbook.system.tuning import TUNING
+from rollbook.values.array_types import NDArray
+from rollbook.values.arrow import any_column, empty_table, rows_equal, take_table, to_numpy
 
 T = TypeVar("T")
 _TRIES = 200

@@ -23,11 +23,11 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from rollbook.ground import source
-from rollbook.ground.array_types import NDArray
-from rollbook.ground.arrow import to_numpy
-from rollbook.ground.files import make_folders, open_regular, pread, replace_file
-from rollbook.ground.foreign import raising
+from rollbook.schema import source
+from rollbook.system.files import make_folders, open_regular, pread, replace_file
+from rollbook.system.guard import raising
+from rollbook.values.array_types import NDArray
+from rollbook.values.arrow import to_numpy
 
 MIN_ROWS = 1 << 16
 """Parts with fewer rows have no pyramid."""

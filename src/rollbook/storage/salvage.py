@@ -14,16 +14,16 @@ import numpy as np
 import pyarrow as pa
 
 from rollbook.errors import Damaged, NewerFormat
-from rollbook.ground.array_types import NDArray
-from rollbook.ground.arrow import take_table, to_numpy
-from rollbook.ground.files import make_folders, own_files, read_json
-from rollbook.ground.run_files import PartName, RunFile, data_folder, journal_folder, parse_name, part_folder
-from rollbook.ground.texts import amount
 from rollbook.journal import FrameFile, Segment, SegmentHeader, WriterInfo, decode
+from rollbook.schema.run_files import PartName, RunFile, data_folder, journal_folder, parse_name, part_folder
 from rollbook.storage.encode import write_part
 from rollbook.storage.frame_tables import FrameTables
 from rollbook.storage.parts import OpenParts, Part
 from rollbook.storage.tabulate import Meta, committed_words, segment_table, seq_range
+from rollbook.system.files import make_folders, own_files, read_json
+from rollbook.system.texts import amount
+from rollbook.values.array_types import NDArray
+from rollbook.values.arrow import take_table, to_numpy
 
 _MOST_BYTES = 1 << 30
 _DONE = ".searched"

@@ -13,18 +13,18 @@ import numpy as np
 import pyarrow as pa
 
 from rollbook.errors import Damaged
-from rollbook.ground.arrow import take_table, to_numpy
-from rollbook.ground.foreign import tolerating
-from rollbook.ground.run_files import HIDDEN_TABLES, data_folder
-from rollbook.ground.tables import FORWARDED, FORWARDED_MARKS, table_of
 from rollbook.protocols import Row
+from rollbook.schema.run_files import HIDDEN_TABLES, data_folder
+from rollbook.schema.tables import FORWARDED, FORWARDED_MARKS, table_of
 from rollbook.storage.history import identity
 from rollbook.storage.parts import OpenParts, Part, covers_of
 from rollbook.storage.tabulate import stored_name
+from rollbook.system.guard import tolerating
+from rollbook.values.arrow import take_table, to_numpy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rollbook.ground.array_types import NDArray
+    from rollbook.values.array_types import NDArray
 
 _ROWS_AT_ONCE = 4096
 

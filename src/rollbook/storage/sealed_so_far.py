@@ -10,10 +10,10 @@ import os
 from collections.abc import Iterator
 from itertools import groupby
 
-from rollbook.ground.files import read_json, write_json
-from rollbook.ground.foreign import tolerating
-from rollbook.ground.run_files import HIDDEN_TABLES, PartName, RunFile, data_folder, part_folders
+from rollbook.schema.run_files import HIDDEN_TABLES, PartName, RunFile, data_folder, part_folders
 from rollbook.storage.parts import OpenParts, Part, covers_of
+from rollbook.system.files import read_json, write_json
+from rollbook.system.guard import tolerating
 
 Stream = tuple[str, str, int, str]
 """(table, writer, lane, group)"""

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rollbook.ground.array_types import NDArray
-from rollbook.ground.arrow import constant, from_numpy, join_tables, take_table, time_array, to_numpy
-from rollbook.ground.clocks import UNKNOWN
-from rollbook.ground.run_files import RESERVED, sound_key, value_name
-from rollbook.ground.values.scalars import as_float
 from rollbook.journal import Segment, SegmentHeader
+from rollbook.schema.clocks import UNKNOWN
+from rollbook.schema.run_files import RESERVED, sound_key, value_name
 from rollbook.storage.fills import Fills
+from rollbook.values.array_types import NDArray
+from rollbook.values.arrow import constant, from_numpy, join_tables, take_table, time_array, to_numpy
+from rollbook.values.scalars import as_float
 
 Meta = dict[str, Any]
 """The metadata of a piece of a table: table, group, writer, lane, stream, attempt, scope, at (None if it varies by

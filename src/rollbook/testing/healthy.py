@@ -17,8 +17,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, TypeAlias
 
-from rollbook.ground.columns import Columns, RowsPiece
 from rollbook.protocols import Alert, Row, Rule, RunInfo
+from rollbook.schema.columns import Columns, RowsPiece
 from rollbook.testing.rows import START
 
 PATH = Path(__file__).with_name("healthy.jsonl.gz")
@@ -111,7 +111,7 @@ def _read(rows: Sequence[Row]) -> Columns:
 
 
 def _lines(work: Callable[[], object]) -> int:
-    """How many lines of Python run during `work`, without those of `ground.columns`."""
+    """How many lines of Python run during `work`, without those of `schema.columns`."""
     n = 0
 
     def line(frame: FrameType, event: str, _argument: object) -> Any:

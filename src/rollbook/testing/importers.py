@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
 
-from rollbook.ground.spool.picture_files import PNG_SIGNATURE
 from rollbook.protocols import ForeignRun, Importer, Row, Scalars
 from rollbook.testing.rows import folder_of_check
+from rollbook.values.spool.picture_files import PNG_SIGNATURE
 
 MakeImporter: TypeAlias = Callable[[], Importer]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
-from rollbook.ground.tables import TABLES
-from rollbook.ground.values.known import KINDS
+from rollbook.schema.tables import TABLES
+from rollbook.values.known import KINDS
 
 
 def check_kind(value: object) -> None:
@@ -25,7 +25,7 @@ def is_listed_with_a_table(value: object) -> None:
     """Its class is in `KINDS`, and its table is one that sinks get rows of."""
     known = KINDS.of(value)
     if known is None:
-        raise AssertionError(f"{type(value).__name__} is not in rollbook.ground.values.known.KINDS: {', '.join(KINDS)}")
+        raise AssertionError(f"{type(value).__name__} is not in rollbook.values.known.KINDS: {', '.join(KINDS)}")
     table = TABLES.get(known[1].table)
     if table is None or not table.forwarded:
         raise AssertionError(f"its table {known[1].table!r} is not one that sinks get rows of")

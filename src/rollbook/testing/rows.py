@@ -6,8 +6,8 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from rollbook.ground.values import Histogram, Image, Video
 from rollbook.protocols import Row, RunInfo, Sink
+from rollbook.values import Histogram, Image, Video
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

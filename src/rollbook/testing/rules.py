@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-from rollbook.ground.columns import columns_of
 from rollbook.protocols import Alert, Row, Rule, RunInfo, Stateful
+from rollbook.schema.columns import columns_of
 from rollbook.testing.healthy import measure_rule
 from rollbook.testing.rows import EXTREMES, HOSTILE, KINDS, START, folder_of_check, some_run, training_rows
 

@@ -9,9 +9,9 @@ import sys
 support = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path[:1] = [support, os.path.join(os.path.dirname(os.path.dirname(support)), "src")]
 
-from rollbook.ground.tuning import TUNING  # noqa: E402
 from rollbook.keeper import child  # noqa: E402
 from rollbook.keeper.process import main  # noqa: E402
+from rollbook.system.tuning import TUNING  # noqa: E402
 from sealing_forks import forking  # noqa: E402
 
 child.start_child = forking(child.start_child)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from rollbook.adapters.acme.base import Logger, LoggingData
-from rollbook.ground.bill import Bill
+from rollbook.system.bill import Bill
 
 
 class Dispatcher(Logger):

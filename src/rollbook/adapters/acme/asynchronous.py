@@ -8,7 +8,7 @@ from collections import deque
 
 from rollbook.adapters.acme.base import Logger, LoggingData
 from rollbook.errors import BadInput
-from rollbook.ground.bill import Bill
+from rollbook.system.bill import Bill
 
 _RECORD_SECONDS = 10.0
 """Timeout of `flush`, `close` and the end of the program for a logger that takes no record."""

@@ -13,7 +13,7 @@ import abc
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from rollbook.ground.values.arrays import host_array, is_tensor
+from rollbook.values.arrays import host_array, is_tensor
 
 LoggingData: TypeAlias = Mapping[str, Any]
 LoggerLabel: TypeAlias = str

@@ -14,8 +14,8 @@ from typing import Any
 from rollbook.adapters._run import Users, find_run, needed, options_of
 from rollbook.adapters._trackers import offers
 from rollbook.adapters.acme.base import Logger, LoggingData, to_numpy
-from rollbook.ground.bill import counted
-from rollbook.ground.values import flatten, scalar_of
+from rollbook.system.bill import counted
+from rollbook.values import flatten, scalar_of
 
 _users = Users()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rollbook.adapters.acme.base import Logger, LoggingData
-from rollbook.ground.bill import Bill
+from rollbook.system.bill import Bill
 
 
 class ConstantLogger(Logger):

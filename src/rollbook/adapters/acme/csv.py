@@ -14,7 +14,7 @@ from rollbook.adapters.acme._throttle import Throttle
 from rollbook.adapters.acme.base import Logger, LoggingData, to_numpy
 from rollbook.adapters.acme.paths import process_path
 from rollbook.errors import BadInput
-from rollbook.ground.bill import Bill
+from rollbook.system.bill import Bill
 
 
 class CSVLogger(Logger):

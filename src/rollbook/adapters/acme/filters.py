@@ -15,8 +15,8 @@ from rollbook.adapters.acme._throttle import Throttle
 from rollbook.adapters.acme.base import Logger, LoggingData
 from rollbook.adapters.acme.statistics import RunningAverages, add_all
 from rollbook.errors import BadInput
-from rollbook.ground.describe import Pile
 from rollbook.sinks.filters.keys import pattern
+from rollbook.values.describe import Pile
 
 
 class _Filter(Logger):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rollbook.adapters.acme.base import Logger, LoggingData
-from rollbook.ground.bill import Bill
-from rollbook.ground.values import flatten
+from rollbook.system.bill import Bill
+from rollbook.values import flatten
 
 
 class FlattenDictLogger(Logger):

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from rollbook.adapters.acme.base import to_numpy
-from rollbook.ground.bill import counted
-from rollbook.ground.values import flatten, scalar_of
+from rollbook.system.bill import counted
+from rollbook.values import flatten, scalar_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

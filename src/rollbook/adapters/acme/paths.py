@@ -6,7 +6,7 @@ import os
 import sys
 import time
 
-from rollbook.ground.foreign import tolerating
+from rollbook.system.guard import tolerating
 
 __all__ = ["get_unique_id", "process_path"]
 

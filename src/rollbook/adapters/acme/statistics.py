@@ -8,12 +8,12 @@ from typing import Any
 
 from rollbook.adapters.acme.base import to_numpy
 from rollbook.errors import BadInput
-from rollbook.ground.describe import Pile, warm_average
-from rollbook.ground.values import scalar_of
+from rollbook.values import scalar_of
+from rollbook.values.describe import Pile, warm_average
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rollbook.ground.array_types import NDArray
+    from rollbook.values.array_types import NDArray
 
 
 class RunningAverages:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 
 from rollbook.adapters.acme._throttle import Throttle
 from rollbook.adapters.acme.base import Logger, LoggingData, to_numpy
-from rollbook.ground.values import scalar_of
+from rollbook.values import scalar_of
 
 
 def serialize(values: LoggingData, *, compat: bool = False) -> str:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from rollbook.adapters.acme.base import Logger, LoggingData
-from rollbook.ground.bill import Bill
+from rollbook.system.bill import Bill
 
 
 class TimestampLogger(Logger):

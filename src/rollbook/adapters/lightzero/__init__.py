@@ -24,7 +24,7 @@ from rollbook.adapters.lightzero.learner import LearnerLog
 from rollbook.adapters.lightzero.middleware import online_logger
 from rollbook.adapters.lightzero.tables import get_tabulate_vars, get_tabulate_vars_hor, pretty_print
 from rollbook.adapters.lightzero.text import TextLogger
-from rollbook.ground.lazy import attach
+from rollbook.system.lazy import attach
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -24,9 +24,9 @@ from rollbook.adapters.lightzero.evaluating import EvaluatorBridge, evaluator_cl
 from rollbook.adapters.lightzero.experiment import Experiment, experiment_of
 from rollbook.adapters.lightzero.learning import LearnerBridge
 from rollbook.errors import BadInput
-from rollbook.ground.bill import counted
-from rollbook.ground.optional import need
 from rollbook.run.origin.config import literal, pretty
+from rollbook.system.bill import counted
+from rollbook.system.optional import need
 
 LIGHTZERO, DI_ENGINE = ">=0.1,<0.3", ">=0.5,<0.6"
 _WHY = "rollbook.adapters.lightzero.recording"

@@ -9,8 +9,8 @@ from typing import Any
 
 from rollbook.adapters.lightzero.collector import CollectorLog
 from rollbook.adapters.lightzero.experiment import Experiment
-from rollbook.ground.bill import counted
-from rollbook.ground.values import scalar_of
+from rollbook.system.bill import counted
+from rollbook.values import scalar_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

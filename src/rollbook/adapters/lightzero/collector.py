@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from rollbook.adapters.lightzero.experiment import Experiment, experiment_of
-from rollbook.ground.values import scalar_of
+from rollbook.values import scalar_of
 
 FIELDS = (
     "episode_count",

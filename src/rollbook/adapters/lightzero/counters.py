@@ -6,7 +6,7 @@ A resumed training loads weights and counts from 0 again. The run's clocks conti
 
 from __future__ import annotations
 
-from rollbook.ground.bill import counted
+from rollbook.system.bill import counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import Any
 from rollbook.adapters._run import clean_name
 from rollbook.adapters.lightzero.bridge import recording
 from rollbook.errors import BadInput
-from rollbook.ground.optional import need
+from rollbook.system.optional import need
 
 ENTRIES = (
     "train_alphazero",

@@ -10,9 +10,9 @@ from rollbook.adapters.lightzero.collecting import _classes
 from rollbook.adapters.lightzero.evaluator import FIELDS, EvaluatorLog
 from rollbook.adapters.lightzero.experiment import Experiment
 from rollbook.adapters.lightzero.learning import LearnerBridge
-from rollbook.ground.bill import Bill, counted
-from rollbook.ground.files import read_json, write_json
-from rollbook.ground.values import scalar_of
+from rollbook.system.bill import Bill, counted
+from rollbook.system.files import read_json, write_json
+from rollbook.values import scalar_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from typing import Any
 
 from rollbook.adapters.lightzero.experiment import Experiment, experiment_of
 from rollbook.adapters.lightzero.tables import get_tabulate_vars_hor
-from rollbook.ground.bill import counted
-from rollbook.ground.values import scalar_of
+from rollbook.system.bill import counted
+from rollbook.values import scalar_of
 
 FIELDS = (
     "train_iter",

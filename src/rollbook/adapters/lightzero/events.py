@@ -17,18 +17,18 @@ from typing import Any
 from rollbook.adapters._run import reached
 from rollbook.adapters.lightzero.counters import as_given
 from rollbook.errors import RollbookError
-from rollbook.ground.bill import counted
-from rollbook.ground.describe import histogram_of
-from rollbook.ground.run_files import RunFile
-from rollbook.ground.values import Histogram, flatten, scalar_of
-from rollbook.ground.values.arrays import host_array
+from rollbook.schema.run_files import RunFile
+from rollbook.system.bill import counted
+from rollbook.values import Histogram, flatten, scalar_of
+from rollbook.values.arrays import host_array
+from rollbook.values.describe import histogram_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rollbook.ground.array_types import NDArray
-    from rollbook.ground.values import Histogram
     from rollbook.run.run import Run
     from rollbook.run.scope import Scope
+    from rollbook.values import Histogram
+    from rollbook.values.array_types import NDArray
 
 
 def sinks_of(run: Scope) -> set[str]:

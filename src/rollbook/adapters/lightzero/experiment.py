@@ -18,8 +18,8 @@ from rollbook.adapters.lightzero.counters import as_given
 from rollbook.adapters.lightzero.events import EventWriter, sinks_of
 from rollbook.adapters.lightzero.text import TextLogger
 from rollbook.errors import BadInput
-from rollbook.ground.bill import counted
-from rollbook.ground.values import scalar_of
+from rollbook.system.bill import counted
+from rollbook.values import scalar_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 
 from rollbook.adapters.lightzero.experiment import Experiment, experiment_of
 from rollbook.adapters.lightzero.tables import get_tabulate_vars_hor
-from rollbook.ground.values import scalar_of
+from rollbook.values import scalar_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

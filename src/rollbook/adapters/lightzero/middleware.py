@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from rollbook.adapters.lightzero.experiment import experiment_of
-from rollbook.ground.values import scalar_of
+from rollbook.values import scalar_of
 
 _SKIPPED = ("priority", "td_error_priority")
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 
-from rollbook.ground.optional import need
-from rollbook.ground.values import scalar_of
+from rollbook.system.optional import need
+from rollbook.values import scalar_of
 
 _COLUMNS = 4
 

@@ -29,7 +29,7 @@ from rollbook.adapters.mrl.stats import (
     StatsCallback,
 )
 from rollbook.adapters.mrl.tensors import to_device as to_device
-from rollbook.ground.lazy import attach
+from rollbook.system.lazy import attach
 
 SUPPORTED = ">=0.1,<0.2"
 """The versions of mrl-pypi whose Environment calls a log in the way this log expects."""
@@ -52,7 +52,7 @@ __all__ = [
 
 
 def _torch(name: str) -> object:
-    from rollbook.ground.optional import need
+    from rollbook.system.optional import need
 
     return need(name, extra="mrl", why="this example of MRL", also="torch")
 

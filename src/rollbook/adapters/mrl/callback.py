@@ -17,8 +17,8 @@ from collections.abc import Mapping, Sequence
 from typing import IO, Any
 
 from rollbook.adapters.mrl.plots import plot_dict
-from rollbook.ground.files import replacing
-from rollbook.ground.optional import need
+from rollbook.system.files import replacing
+from rollbook.system.optional import need
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rollbook.ground.optional import need
+from rollbook.system.optional import need
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from rollbook.adapters.mrl.history import Columns
-    from rollbook.ground.array_types import NDArray
+    from rollbook.values.array_types import NDArray
 
 
 def frame_of(columns: Mapping[str, Sequence[object] | NDArray]) -> pd.DataFrame:

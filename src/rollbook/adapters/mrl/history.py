@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypeAlias
 
-    from rollbook.ground.array_types import NDArray
+    from rollbook.values.array_types import NDArray
 
     Columns: TypeAlias = Mapping[str, Sequence[object] | NDArray]
     """The items of a batch: term -> one value per item, in a list or an array."""

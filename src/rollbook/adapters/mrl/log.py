@@ -25,11 +25,11 @@ from rollbook.adapters.mrl.plots import plot_dict
 from rollbook.adapters.mrl.tensors import mean_of, zeros
 from rollbook.adapters.mrl.views import BatchLog, Metrics, TimeLog, TimeSeries, UniqueSamples
 from rollbook.errors import BadInput, RollbookWarning
-from rollbook.ground.bill import counted
-from rollbook.ground.content import fingerprint_of
-from rollbook.ground.values import scalar_of
-from rollbook.ground.values.arrays import host_array, host_tensor
-from rollbook.ground.values.devices import copy_on_device, is_deferred
+from rollbook.system.bill import counted
+from rollbook.values import scalar_of
+from rollbook.values.arrays import host_array, host_tensor
+from rollbook.values.content import fingerprint_of
+from rollbook.values.devices import copy_on_device, is_deferred
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from rollbook.adapters.mrl.history import Columns
-    from rollbook.ground.array_types import NDArray
+    from rollbook.values.array_types import NDArray
 
 _KEEP_ITEMS, _KEEP_VALUES = 20_000, 2048
 _METRICS = ("rewards", "rewards_final", "new", "diversity", "bs")

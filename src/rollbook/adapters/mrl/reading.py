@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from rollbook.adapters.mrl.history import Columns
     from rollbook.book import Book
-    from rollbook.ground.array_types import NDArray
+    from rollbook.values.array_types import NDArray
 
 _BATCHES_AT_ONCE = 4096
 

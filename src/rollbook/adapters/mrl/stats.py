@@ -7,14 +7,14 @@ from pathlib import Path
 
 from rollbook.adapters.mrl.callback import Callback
 from rollbook.errors import BadInput
-from rollbook.ground.files import replacing
-from rollbook.ground.values.arrays import host_array
+from rollbook.system.files import replacing
+from rollbook.values.arrays import host_array
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from rollbook.ground.array_types import NDArray
+    from rollbook.values.array_types import NDArray
 
 
 class StatsCallback(Callback):

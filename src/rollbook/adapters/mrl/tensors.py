@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from rollbook.ground.optional import need
-from rollbook.ground.values import scalar_of
-from rollbook.ground.values.arrays import host_array, is_tensor
+from rollbook.system.optional import need
+from rollbook.values import scalar_of
+from rollbook.values.arrays import host_array, is_tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     import torch
 
-    from rollbook.ground.array_types import NDArray
+    from rollbook.values.array_types import NDArray
 
 HAS_TORCH = find_spec("torch") is not None
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from rollbook.adapters.rllib.legacy import Logger, RollbookLogger, dict_multiple_get
 from rollbook.adapters.rllib.walk import Walker, flatten_result
-from rollbook.ground.lazy import attach
+from rollbook.system.lazy import attach
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from rollbook.adapters.rllib.identity import Settings, function_storage, names_o
 from rollbook.adapters.rllib.runner import Runner
 from rollbook.adapters.rllib.walk import Walker, clocks_of, file_step
 from rollbook.errors import BadInput
-from rollbook.ground.bill import Bill
+from rollbook.system.bill import Bill
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

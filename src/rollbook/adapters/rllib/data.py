@@ -12,8 +12,8 @@ import json
 import math
 
 from rollbook.adapters._plain import JsonData
-from rollbook.ground.describe import Sample
-from rollbook.ground.values import flatten, scalar_of
+from rollbook.values import flatten, scalar_of
+from rollbook.values.describe import Sample
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
 
-    from rollbook.ground.array_types import Floats
+    from rollbook.values.array_types import Floats
 
 CUSTOM, HIST, EPISODE_DATA = "custom_metrics", "hist_stats", ("episode_media", "episode_data")
 MOST_VALUES = 4096

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from rollbook.ground.files import replacing
+from rollbook.system.files import replacing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ import os
 from rollbook.adapters.rllib.identity import Settings, names_of, open_run, plain_config
 from rollbook.adapters.rllib.walk import Walker
 from rollbook.errors import BadInput
-from rollbook.ground.bill import Bill
+from rollbook.system.bill import Bill
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from rollbook.adapters.rllib.data import EpisodeData
 from rollbook.capture import AgentsRecorder, EpisodeRecorder, EpisodeSettings, TransitionRecorder
-from rollbook.ground.bill import Bill
 from rollbook.run.scope import Scope
+from rollbook.system.bill import Bill
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from rollbook.adapters.rllib.files import write_episode_data
 from rollbook.adapters.rllib.identity import Settings, names_of, open_run, plain_config
 from rollbook.adapters.rllib.walk import Walker, clocks_of, file_step, flatten_result
 from rollbook.errors import BadInput
-from rollbook.ground.bill import Bill, counted
-from rollbook.ground.values import scalar_of
+from rollbook.system.bill import Bill, counted
+from rollbook.values import scalar_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from rollbook.errors import BadInput
-from rollbook.ground.values import scalar_of
+from rollbook.values import scalar_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

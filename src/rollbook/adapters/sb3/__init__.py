@@ -17,7 +17,7 @@ and writes Monitor files.
 from __future__ import annotations
 
 from rollbook.adapters.sb3._host import SUPPORTED
-from rollbook.ground.lazy import attach
+from rollbook.system.lazy import attach
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from stable_baselines3.common.callbacks import BaseCallback
     from stable_baselines3.common.vec_env import VecEnv
 
-    from rollbook.ground.array_types import NDArray
     from rollbook.run.scope import Scope
+    from rollbook.values.array_types import NDArray
 
     class KeepsReturns(Protocol):
         """A `Monitor`, of Stable-Baselines3 or ours."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 
 from rollbook.adapters._plain import Described
-from rollbook.ground.foreign import tolerating
+from rollbook.system.guard import tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

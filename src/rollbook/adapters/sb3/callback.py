@@ -14,8 +14,8 @@ from rollbook.adapters.sb3._episodes import EpisodeTracker, already_recorded, fi
 from rollbook.adapters.sb3._model import GradientSteps, describe, environment_name, is_on_policy
 from rollbook.adapters.sb3.output import RollbookOutputFormat
 from rollbook.errors import BadInput
-from rollbook.ground import aliases as keys
-from rollbook.ground.bill import Bill
+from rollbook.schema import aliases as keys
+from rollbook.system.bill import Bill
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

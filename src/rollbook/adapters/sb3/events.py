@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from rollbook.adapters.sb3 import _host
 from rollbook.adapters.sb3._host import Figure, HParam, Image, KVWriter, Video, excluded_from
-from rollbook.ground.values import scalar_of
-from rollbook.ground.values.arrays import host_array, is_tensor
+from rollbook.values import scalar_of
+from rollbook.values.arrays import host_array, is_tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ import os
 from rollbook.adapters._plain import json_data
 from rollbook.adapters._table import GrowingTable
 from rollbook.adapters.sb3._host import RICH, KVWriter, excluded_from, unsupported
-from rollbook.ground.values import scalar_of
-from rollbook.ground.values.arrays import host_tensor, is_tensor
+from rollbook.values import scalar_of
+from rollbook.values.arrays import host_tensor, is_tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

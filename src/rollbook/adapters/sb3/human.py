@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from rollbook.adapters.sb3._host import RICH, KVWriter, SeqWriter, excluded_from, unsupported
-from rollbook.ground.values import scalar_of
+from rollbook.values import scalar_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from datetime import datetime
 from rollbook.adapters.sb3 import _host
 from rollbook.adapters.sb3._host import DISABLED, INFO, KVWriter, SeqWriter, excluded_from
 from rollbook.errors import UnknownOption, did_you_mean
-from rollbook.ground.bill import Bill
-from rollbook.ground.foreign import is_foreign, ours
+from rollbook.system.bill import Bill
+from rollbook.system.guard import is_foreign, ours
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from glob import glob
 from rollbook.adapters._plain import parsed
 from rollbook.adapters.sb3 import _host
 from rollbook.errors import RollbookError, RollbookWarning
-from rollbook.ground.optional import need
+from rollbook.system.optional import need
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

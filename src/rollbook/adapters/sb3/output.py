@@ -11,7 +11,7 @@ from functools import partial
 
 from rollbook.adapters._run import find_run, options_of
 from rollbook.adapters.sb3._host import Figure, HParam, Image, KVWriter, SeqWriter, Video, excluded_from
-from rollbook.ground.bill import Bill
+from rollbook.system.bill import Bill
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -31,11 +31,11 @@ from rollbook.adapters.spinningup.naming import colorize
 from rollbook.adapters.spinningup.serialization import config_text, convert_json
 from rollbook.adapters.spinningup.statistics import num_procs, old_statistics, proc_id, sample_statistics
 from rollbook.errors import UnknownOption, did_you_mean
-from rollbook.ground.bill import Bill
-from rollbook.ground.files import replacing
-from rollbook.ground.foreign import ours
-from rollbook.ground.tuning import TUNING
-from rollbook.ground.values.arrays import is_tensor
+from rollbook.system.bill import Bill
+from rollbook.system.files import replacing
+from rollbook.system.guard import ours
+from rollbook.system.tuning import TUNING
+from rollbook.values.arrays import is_tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import warnings
 from importlib import import_module
 
 from rollbook.errors import MissingExtra
-from rollbook.ground.files import replacing
+from rollbook.system.files import replacing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import math
 
-from rollbook.ground.values.walk import Walk
+from rollbook.values.walk import Walk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-    from rollbook.ground.array_types import NDArray
+    from rollbook.values.array_types import NDArray
 
 __all__ = ["config_text", "convert_json", "is_json_serializable"]
 

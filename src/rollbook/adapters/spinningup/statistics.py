@@ -7,7 +7,7 @@ import os
 import sys
 from importlib import import_module
 
-from rollbook.ground.values.arrays import host_array
+from rollbook.values.arrays import host_array
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

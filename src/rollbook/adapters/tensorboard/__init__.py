@@ -13,7 +13,7 @@ files. For programs and libraries that cannot be changed, `install()` replaces t
 
 from __future__ import annotations
 
-from rollbook.ground.lazy import attach
+from rollbook.system.lazy import attach
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

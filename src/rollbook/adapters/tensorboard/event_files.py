@@ -9,7 +9,7 @@ import sys
 
 from rollbook.adapters._run import is_recorded
 from rollbook.adapters.tensorboard.writer import SummaryWriter
-from rollbook.ground.foreign import tolerating
+from rollbook.system.guard import tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

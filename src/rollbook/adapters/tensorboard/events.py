@@ -13,10 +13,10 @@ import time
 
 from rollbook.adapters._pixels import as_frames, as_picture, as_rgb
 from rollbook.adapters.tensorboard import plugins
-from rollbook.ground.optional import need
-from rollbook.ground.values import scalar_of
-from rollbook.ground.values.arrays import host_array
 from rollbook.sinks.event_files import Messages, default_edges
+from rollbook.system.optional import need
+from rollbook.values import scalar_of
+from rollbook.values.arrays import host_array
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from tensorboard.compat.proto.event_pb2 import Event
 
-    from rollbook.ground.array_types import NDArray
+    from rollbook.values.array_types import NDArray
 
 _WHY = "writing event files"
 

@@ -10,7 +10,7 @@ import os
 import sys
 
 from rollbook.errors import MissingExtra, UnknownOption, did_you_mean
-from rollbook.ground.optional import need
+from rollbook.system.optional import need
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

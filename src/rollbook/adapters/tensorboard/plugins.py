@@ -6,9 +6,9 @@ import io
 import json
 import wave
 
-from rollbook.ground.optional import need
-from rollbook.ground.values import scalar_of
-from rollbook.ground.values.arrays import host_array
+from rollbook.system.optional import need
+from rollbook.values import scalar_of
+from rollbook.values.arrays import host_array
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from tensorboard.compat.proto.summary_pb2 import Summary
     from tensorboard.compat.proto.tensor_pb2 import TensorProto
 
-    from rollbook.ground.array_types import NDArray
     from rollbook.sinks.event_files import Messages
+    from rollbook.values.array_types import NDArray
 
 MOST_THRESHOLDS = 127
 """The maximum of TensorBoard's protobufs."""

@@ -9,15 +9,15 @@ from __future__ import annotations
 import math
 import os
 
-from rollbook.ground.optional import need
-from rollbook.ground.values.arrays import host_array
+from rollbook.system.optional import need
+from rollbook.values.arrays import host_array
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from rollbook.ground.array_types import NDArray
+    from rollbook.values.array_types import NDArray
 
 _WHY = "add_embedding()"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rollbook.ground.optional import need
+from rollbook.system.optional import need
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

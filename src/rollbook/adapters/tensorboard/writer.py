@@ -9,9 +9,9 @@ from functools import partial
 from rollbook.adapters._run import Users, find_run, keep_config, options_of
 from rollbook.adapters.tensorboard import native
 from rollbook.adapters.tensorboard.file_verbs import FILE_VERBS, file_verb, read_table, split_name
-from rollbook.ground.bill import Bill
-from rollbook.ground.files import run_name_of
-from rollbook.ground.values import Histogram
+from rollbook.system.bill import Bill
+from rollbook.system.files import run_name_of
+from rollbook.values import Histogram
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -406,7 +406,7 @@ class SummaryWriter:
           dataformats: the order of the axes: the letters of NTCHW.
         """
         from rollbook.adapters._pixels import as_frames, as_uint8
-        from rollbook.ground.values.arrays import host_array
+        from rollbook.values.arrays import host_array
 
         global_step, walltime = self._place(global_step, walltime)
 
@@ -640,7 +640,7 @@ class SummaryWriter:
         return {"step": step} if self._clock is None else {"step": step, self._clock: step}
 
     def _log_at(self, walltime: float, values: Mapping[str, object], step: object) -> None:
-        from rollbook.ground.values import scalar_of
+        from rollbook.values import scalar_of
 
         book: Any = self._book
         moment = int(walltime * 1e9) - book.run.internals.writer.time_offset
@@ -726,7 +726,7 @@ class SummaryWriter:
         run.internals.fill_in(seed=seed if type(seed) is int else None, total=goal)
 
     def _summarise(self, metrics: Mapping[str, object]) -> None:
-        from rollbook.ground.values import scalar_of
+        from rollbook.values import scalar_of
 
         if self.run is not None:
             self.run.run.summary.update({key: scalar_of(value) for key, value in metrics.items()})
@@ -744,6 +744,6 @@ def _stacked(pictures: Sequence[object]) -> object:
     """Images of one size as one array."""
     import numpy as np
 
-    from rollbook.ground.values.arrays import host_array
+    from rollbook.values.arrays import host_array
 
     return np.stack([host_array(picture) for picture in pictures])

@@ -18,9 +18,9 @@ from typing import Any
 from rollbook.adapters._run import find_run, options_of
 from rollbook.adapters.tianshou.base import BaseLogger, DataScope, SaveFn
 from rollbook.adapters.tianshou.restore import restore_logged_data
-from rollbook.ground.bill import Bill
-from rollbook.ground.foreign import ours
-from rollbook.ground.values import scalar_of
+from rollbook.system.bill import Bill
+from rollbook.system.guard import ours
+from rollbook.values import scalar_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -82,7 +82,7 @@ class LoggerFactory:
 
     @staticmethod
     def _writer(log_dir: str) -> Any:
-        from rollbook.ground.optional import need
+        from rollbook.system.optional import need
 
         why = "Tianshou's event file"
         need("tensorboard", extra="tensorboard", why=why)  # torch's writer needs only this package

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rollbook.errors import NotARun
-from rollbook.ground.optional import need
+from rollbook.system.optional import need
 
 POINTER = "rollbook.json"
 """File in a Tianshou folder: {"folder": path of the run, relative to this file}."""

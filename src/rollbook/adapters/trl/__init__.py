@@ -13,7 +13,7 @@ The callback works with every trainer of transformers; after `register()` also a
 
 from __future__ import annotations
 
-from rollbook.ground.lazy import attach
+from rollbook.system.lazy import attach
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

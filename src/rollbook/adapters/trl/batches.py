@@ -8,7 +8,7 @@ import weakref
 from dataclasses import dataclass, field
 
 from rollbook.adapters.trl.messages import is_conversation, text_of, turns_of
-from rollbook.ground.bill import Bill
+from rollbook.system.bill import Bill
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

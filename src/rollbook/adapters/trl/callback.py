@@ -12,8 +12,8 @@ from rollbook.adapters._run import find_run, keep_config, needed, options_of, re
 from rollbook.adapters.trl import SUPPORTED
 from rollbook.adapters.trl.batches import link_of
 from rollbook.adapters.trl.fates import Fates
-from rollbook.ground.bill import Bill
-from rollbook.ground.optional import need
+from rollbook.system.bill import Bill
+from rollbook.system.optional import need
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

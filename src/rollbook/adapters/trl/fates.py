@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 
 from rollbook.adapters.trl.batches import Batch, Link, link_of, number, texts, totals, write
-from rollbook.ground.bill import Bill
+from rollbook.system.bill import Bill
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ import weakref
 from rollbook.adapters._run import find_run
 from rollbook.adapters.trl.batches import KEEP, Batch, link_of, write
 from rollbook.errors import BadInput
-from rollbook.ground.bill import Bill
-from rollbook.ground.tables import TABLES
+from rollbook.schema.tables import TABLES
+from rollbook.system.bill import Bill
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

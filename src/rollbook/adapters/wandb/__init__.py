@@ -67,7 +67,7 @@ from rollbook.adapters.wandb._state import (
     watch,
 )
 from rollbook.adapters.wandb.plot import plot_table
-from rollbook.ground.lazy import attach
+from rollbook.system.lazy import attach
 
 __all__ = [
     "AlertLevel", "Api", "Artifact", "ArtifactTTL", "Audio", "Classes", "CommError", "Config", "Error", "EvalTable",

@@ -32,7 +32,7 @@ class Runs(list["ApiRun"]):
         ]
         if format == "default":
             return rows
-        from rollbook.ground.optional import need
+        from rollbook.system.optional import need
 
         return need(format, extra=format, why=f"histories(format={format!r})").DataFrame(rows)
 
@@ -211,7 +211,7 @@ class ApiRun:
 
     def update(self) -> None:
         """Write changed name, notes, tags and group. Other things of a finished run stay as they are."""
-        from rollbook.ground import manifest
+        from rollbook.schema import manifest
 
         manifest.edit(
             self.book.path, {"name": self.name, "notes": self.notes, "tags": list(self.tags), "group": self.group}
@@ -268,7 +268,7 @@ class ApiRun:
             rows = [rows[round(n * (len(rows) - 1) / max(1, samples - 1))] for n in range(samples)]
         if not pandas:
             return rows
-        from rollbook.ground.optional import need
+        from rollbook.system.optional import need
 
         return need("pandas", extra="pandas", why="Api().run().history()").DataFrame(rows)
 

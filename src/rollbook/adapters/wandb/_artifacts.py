@@ -11,8 +11,8 @@ import os
 
 from rollbook.adapters.wandb._current import CommError
 from rollbook.adapters.wandb._data import Table, Value, copied
-from rollbook.ground.files import make_folders
-from rollbook.ground.texts import amount
+from rollbook.system.files import make_folders
+from rollbook.system.texts import amount
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

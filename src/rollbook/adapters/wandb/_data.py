@@ -119,7 +119,7 @@ class Table(Value):
 
     def get_dataframe(self) -> Any:
         """The table as a pandas frame."""
-        from rollbook.ground.optional import need
+        from rollbook.system.optional import need
 
         return need("pandas", extra="pandas", why="Table.get_dataframe()").DataFrame(self.data, columns=self.columns)
 
@@ -222,7 +222,7 @@ class Histogram(Value):
         if self._made is None:
             run.log_histogram(key, self._values, step=step)
             return
-        from rollbook.ground.values import Histogram as Kept
+        from rollbook.values import Histogram as Kept
 
         counts, edges = self._made
         run.log_histogram(key, Kept([float(e) for e in edges], [float(c) for c in counts]), step=step)
@@ -372,7 +372,7 @@ def copied(run: Run, source: str, name: str, key: str, step: int | None, base: P
     """Copy a file into a folder of the run, `files` or one in it, never outside of it, and log its path."""
     import shutil
 
-    from rollbook.ground.files import make_folders
+    from rollbook.system.files import make_folders
 
     base = base or run.folder / "files"
     target = base / name
@@ -391,7 +391,7 @@ def copied(run: Run, source: str, name: str, key: str, step: int | None, base: P
 
 def _pixels(data: Any) -> Any:
     """An array in the image layout of rollbook; accepts PIL images and tensors with the channels first."""
-    from rollbook.ground.values.arrays import host_array
+    from rollbook.values.arrays import host_array
 
     array = host_array(data)
     if array.ndim == 3 and array.shape[0] in (1, 3, 4) and array.shape[2] not in (1, 3, 4):
@@ -401,7 +401,7 @@ def _pixels(data: Any) -> Any:
 
 def _frames(data: Any) -> Any:
     """Frames with the channels last; of a batch of videos the first."""
-    from rollbook.ground.values.arrays import host_array
+    from rollbook.values.arrays import host_array
 
     array = host_array(data)
     if array.ndim == 5:

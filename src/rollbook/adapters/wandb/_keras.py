@@ -7,8 +7,8 @@ import os
 from rollbook.adapters.wandb._artifacts import Artifact
 from rollbook.adapters.wandb._current import Error, current, termlog
 from rollbook.adapters.wandb._data import Table
-from rollbook.ground.foreign import handled_by
-from rollbook.ground.optional import need
+from rollbook.system.guard import handled_by
+from rollbook.system.optional import need
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from rollbook.adapters.wandb._artifacts import Artifact, find
 from rollbook.adapters.wandb._current import forget, termlog
 from rollbook.adapters.wandb._data import Table, Value, copied
 from rollbook.adapters.wandb.util import settings_in
-from rollbook.ground.bill import counted
-from rollbook.ground.counters import clock_columns, clocks_of
-from rollbook.ground.foreign import tolerating
+from rollbook.schema.counters import clock_columns, clocks_of
+from rollbook.system.bill import counted
+from rollbook.system.guard import tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -640,7 +640,7 @@ class Run:
 
     def restore(self, name: str, run_path: str | None = None, replace: bool = False, root: str | None = None) -> Any:
         """Open a file that this run saved, or the run `run_path` of this project; None if it does not exist."""
-        from rollbook.ground import manifest
+        from rollbook.schema import manifest
 
         wanted = self.id if run_path is None else run_path.rpartition("/")[2]
         for folder in _folders(self._recorder):
@@ -708,7 +708,7 @@ class Run:
 
     def _edit(self, **fields: Any) -> None:
         if self._recorder is not None:
-            from rollbook.ground import manifest
+            from rollbook.schema import manifest
 
             manifest.edit(self._recorder.folder, fields)
             about: Any = self._recorder.internals.about

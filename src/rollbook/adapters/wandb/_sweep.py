@@ -9,7 +9,7 @@ import itertools
 import math
 import random
 
-from rollbook.ground.foreign import is_foreign
+from rollbook.system.guard import is_foreign
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 
 from rollbook.errors import BadInput
-from rollbook.ground.moved import SameModule
+from rollbook.system.other_names import SameModule
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -160,8 +160,8 @@ def mirror(wandb: Any) -> None:
 
 
 def _kept(work: Any) -> None:
-    from rollbook.ground.bill import warn_caller
-    from rollbook.ground.foreign import handled_by
+    from rollbook.system.bill import warn_caller
+    from rollbook.system.guard import handled_by
 
     what = "what wandb logs was not recorded beside it"
     with handled_by(lambda err: warn_caller(f"{what}: {type(err).__name__}: {err}")):

@@ -33,7 +33,7 @@ def make_artifact_name_safe(name: str) -> str:
 
 def load_yaml(file: Any) -> Any:
     """The content of an open YAML file as plain data; tags of Python are refused."""
-    from rollbook.ground.optional import need
+    from rollbook.system.optional import need
 
     return need("yaml", extra="full", why="a file of settings").safe_load(file)
 

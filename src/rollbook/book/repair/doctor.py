@@ -11,11 +11,10 @@ from rollbook.book.book import Book
 from rollbook.book.repair.lost_manifest import rebuilt, recall
 from rollbook.book.results import write_results
 from rollbook.errors import Damaged, ForeignManifest, NewerFormat, NotARun, RollbookError, RunIsLive
-from rollbook.ground import manifest
-from rollbook.ground.files import own_files
-from rollbook.ground.liveness import is_alive
-from rollbook.ground.run_files import ABANDONED_FILE as ABANDONED
-from rollbook.ground.run_files import (
+from rollbook.journal import FrameFile, Segment, WriterInfo, list_writers
+from rollbook.schema import manifest
+from rollbook.schema.run_files import ABANDONED_FILE as ABANDONED
+from rollbook.schema.run_files import (
     MANIFEST_FILE,
     PartName,
     data_folder,
@@ -24,11 +23,12 @@ from rollbook.ground.run_files import (
     parse_name,
     part_folders,
 )
-from rollbook.ground.spool.encode import SPOOL, encode_spooled, read_ledger
-from rollbook.ground.status import STALE_SECONDS, quiet_seconds, why_unsealed
-from rollbook.ground.texts import amount
-from rollbook.journal import FrameFile, Segment, WriterInfo, list_writers
+from rollbook.schema.status import STALE_SECONDS, quiet_seconds, why_unsealed
 from rollbook.storage import Part, Pyramid, keep_aside, missing_parts, rescue, set_aside
+from rollbook.system.files import own_files
+from rollbook.system.liveness import is_alive
+from rollbook.system.texts import amount
+from rollbook.values.spool.encode import SPOOL, encode_spooled, read_ledger
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ def _pyramids(folder: str) -> Iterator[tuple[str, str]]:
 def _files_of_rows(folder: str) -> Iterator[str]:
     """Media and checkpoints with rows but without files."""
     from rollbook.book.book import Book
-    from rollbook.ground.checkpoint_rows import kept_checkpoints
+    from rollbook.schema.checkpoint_rows import kept_checkpoints
 
     try:
         book = Book(folder)

@@ -15,13 +15,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from rollbook.errors import BadInput, RunIsLive
-from rollbook.ground import manifest
-from rollbook.ground.files import is_regular, read_json, write_json
-from rollbook.ground.liveness import is_alive
-from rollbook.ground.run_files import MANIFEST_FILE, PartName, RunFile, data_folder
-from rollbook.ground.status import STALE_SECONDS, quiet_seconds
 from rollbook.journal import list_writers
+from rollbook.schema import manifest
+from rollbook.schema.run_files import MANIFEST_FILE, PartName, RunFile, data_folder
+from rollbook.schema.status import STALE_SECONDS, quiet_seconds
 from rollbook.storage import write_writers_file
+from rollbook.system.files import is_regular, read_json, write_json
+from rollbook.system.liveness import is_alive
 
 _STAY = frozenset(
     {MANIFEST_FILE, "data/writers.json", "data/abandoned.parquet", "data/writers.parquet", "data/page.lock"}

@@ -8,14 +8,14 @@ import os
 import time
 
 from rollbook.book.book import Book
-from rollbook.ground import manifest
-from rollbook.ground.files import read_json
-from rollbook.ground.run_files import RunFile, data_folder
 from rollbook.journal import WriterInfo
+from rollbook.schema import manifest
+from rollbook.schema.run_files import RunFile, data_folder
+from rollbook.system.files import read_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rollbook.ground.shapes import RunJson
+    from rollbook.schema.shapes import RunJson
 
 
 def rebuilt(folder: str, writers: list[WriterInfo]) -> RunJson:

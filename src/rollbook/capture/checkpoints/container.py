@@ -28,14 +28,14 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from rollbook.errors import BadInput, Damaged, MissingExtra, NewerFormat
-from rollbook.ground.foreign import raising, tolerating
+from rollbook.system.guard import raising, tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any, BinaryIO
 
-    from rollbook.ground.array_types import NDArray
+    from rollbook.values.array_types import NDArray
 
 
 MAGIC = b"RBKCKP1\n"

@@ -11,7 +11,7 @@ import json
 import os
 import time
 
-from rollbook.ground.files import (
+from rollbook.system.files import (
     is_file,
     is_folder,
     is_link,
@@ -21,14 +21,14 @@ from rollbook.ground.files import (
     sync_folder,
     write_json,
 )
-from rollbook.ground.foreign import ours, tolerating
+from rollbook.system.guard import ours, tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from rollbook.ground.shapes import CheckpointEntry
+    from rollbook.schema.shapes import CheckpointEntry
 
 _INDEX = ".index.json"
 _PARTIAL = ".partial-"

@@ -14,7 +14,7 @@ import json
 import sys
 from collections.abc import Mapping
 
-from rollbook.ground.foreign import handled_by
+from rollbook.system.guard import handled_by
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from rollbook.capture.checkpoints import random_states
-from rollbook.ground.foreign import ours
+from rollbook.system.guard import ours
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

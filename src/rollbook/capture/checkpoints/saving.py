@@ -24,18 +24,18 @@ from pathlib import Path
 from rollbook.capture.checkpoints import random_states
 from rollbook.capture.checkpoints.folder import CkptFolder, is_better
 from rollbook.errors import BadInput
-from rollbook.ground.clocks import UNKNOWN, as_clock
-from rollbook.ground.files import exists, is_folder
-from rollbook.ground.foreign import handled_by, tolerating
-from rollbook.ground.values import scalar_of
+from rollbook.schema.clocks import UNKNOWN, as_clock
+from rollbook.system.files import exists, is_folder
+from rollbook.system.guard import handled_by, tolerating
+from rollbook.values import scalar_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
     from typing import Any
 
-    from rollbook.ground.shapes import CheckpointEntry
     from rollbook.protocols import Recorder
+    from rollbook.schema.shapes import CheckpointEntry
 
 
 class Checkpoint:

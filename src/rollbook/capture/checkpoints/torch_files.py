@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 from rollbook.capture.checkpoints import container
 from rollbook.errors import BadInput, Damaged, MissingExtra
-from rollbook.ground.foreign import raising, tolerating
+from rollbook.system.guard import raising, tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from rollbook.capture.episodes.infos import info_cells
 from rollbook.capture.episodes.recorder import EpisodeRecorder, Finished
 from rollbook.capture.episodes.trajectory import Trajectory
 from rollbook.capture.storable import UNSTORABLE
-from rollbook.ground.values import scalar_of
+from rollbook.values import scalar_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

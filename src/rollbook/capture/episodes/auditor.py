@@ -10,8 +10,8 @@ episode, the last info gets lost. Each difference becomes an alert with the numb
 
 from __future__ import annotations
 
-from rollbook.ground.alerts import Alerts
-from rollbook.ground.values import scalar_of
+from rollbook.schema.alerts import Alerts
+from rollbook.values import scalar_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from rollbook.capture._ledger import Tally
 from rollbook.capture.storable import UNSTORABLE, flat, is_array, plain
 from rollbook.errors import BadInput
-from rollbook.ground.spaces import is_picture
-from rollbook.ground.values import flatten, scalar_of
+from rollbook.values import flatten, scalar_of
+from rollbook.values.spaces import is_picture
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

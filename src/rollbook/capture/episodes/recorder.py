@@ -20,9 +20,9 @@ from rollbook.capture.episodes.settings import EpisodeSettings, Finished
 from rollbook.capture.episodes.trajectory import Trajectory
 from rollbook.capture.storable import UNSTORABLE, plain
 from rollbook.errors import LoggingFailed
-from rollbook.ground.foreign import is_foreign
-from rollbook.ground.values import scalar_of
 from rollbook.journal import Receipt
+from rollbook.system.guard import is_foreign
+from rollbook.values import scalar_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

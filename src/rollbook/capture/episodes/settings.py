@@ -9,7 +9,7 @@ from rollbook.capture.episodes.auditor import EpisodeAuditor
 from rollbook.capture.episodes.infos import component_reader
 from rollbook.capture.episodes.schedule import Schedule
 from rollbook.capture.episodes.steps import Unstorable
-from rollbook.ground.bill import counted
+from rollbook.system.bill import counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ cells are None. Nothing here raises for unusual data.
 from __future__ import annotations
 
 from rollbook.capture.storable import UNSTORABLE, flat, is_array
-from rollbook.ground.clocks import now
-from rollbook.ground.values.walk import ATOMS
+from rollbook.schema.clocks import now
+from rollbook.values.walk import ATOMS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

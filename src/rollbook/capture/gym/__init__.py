@@ -11,7 +11,7 @@ different shapes raise). So a vector is recorded inside each sub-environment if 
 try:
     import gymnasium
 except ModuleNotFoundError:
-    from rollbook.ground.optional import need
+    from rollbook.system.optional import need
 
     need("gymnasium", extra="gym", why="recording an environment")
 

@@ -6,7 +6,7 @@ left; `record_envs` records before the merge.
 
 from __future__ import annotations
 
-from rollbook.ground.values import scalar_of
+from rollbook.values import scalar_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

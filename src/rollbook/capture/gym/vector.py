@@ -20,14 +20,14 @@ from rollbook.capture.gym.single import RecordEpisodes, without_recording
 from rollbook.capture.gym.wrappers import comparable, describe_env, reporter
 from rollbook.capture.storable import UNSTORABLE
 from rollbook.errors import BadInput, LoggingFailed
-from rollbook.ground.foreign import is_foreign
+from rollbook.system.guard import is_foreign
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rollbook.ground.array_types import NDArray
     from rollbook.protocols import Recorder
+    from rollbook.values.array_types import NDArray
 
 
 class RecordVectorEpisodes(VectorWrapper):

@@ -6,7 +6,7 @@ from typing import Any
 
 import gymnasium
 
-from rollbook.ground.spaces import describe
+from rollbook.values.spaces import describe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,15 +7,15 @@ uint8, bools, or floats in [0, 1]; [height, width] or with 1, 3 or 4 channels.
 from __future__ import annotations
 
 from rollbook.errors import BadInput
-from rollbook.ground.foreign import raising
-from rollbook.ground.values.arrays import host_array, is_tensor
+from rollbook.system.guard import raising
+from rollbook.values.arrays import host_array, is_tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from rollbook.ground.array_types import NDArray
+    from rollbook.values.array_types import NDArray
 
 
 _CHANNELS = (1, 3, 4)

@@ -16,10 +16,10 @@ import os
 import time
 
 from rollbook.errors import BadInput
-from rollbook.ground.bill import counted
-from rollbook.ground.files import make_folders, remove, replacing
-from rollbook.ground.foreign import handled_by, tolerating
-from rollbook.ground.spool import encode, picture_files
+from rollbook.system.bill import counted
+from rollbook.system.files import make_folders, remove, replacing
+from rollbook.system.guard import handled_by, tolerating
+from rollbook.values.spool import encode, picture_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from io import RawIOBase
     from typing import Any
 
-    from rollbook.ground.array_types import NDArray
     from rollbook.protocols import Recorder
+    from rollbook.values.array_types import NDArray
 
 MOST_SPOOLED = 1024**3
 """Bytes of raw pixels that may wait for the keeper; more are refused and counted."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rollbook.capture.rollouts.rows import number, numbers
-from rollbook.ground.clocks import as_clock
+from rollbook.schema.clocks import as_clock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

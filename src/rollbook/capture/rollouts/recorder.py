@@ -21,9 +21,9 @@ from rollbook.capture.batch_columns import BatchColumns, is_column
 from rollbook.capture.rollouts.batch import LISTS, Turns, step_back, version_of, write_rollouts
 from rollbook.capture.rollouts.rollout import OpenRollout
 from rollbook.capture.rollouts.rows import RolloutRows, conversation, new_prefix, numbers, reported, turns_of
-from rollbook.ground import manifest
-from rollbook.ground.foreign import handled_by
-from rollbook.ground.values import flatten
+from rollbook.schema import manifest
+from rollbook.system.guard import handled_by
+from rollbook.values import flatten
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ import time
 
 from rollbook.capture.rollouts.batch import Turns, step_back, version_of, write_rollouts
 from rollbook.capture.rollouts.rows import number, reported
-from rollbook.ground.foreign import handled_by
-from rollbook.ground.texts import amount
+from rollbook.system.guard import handled_by
+from rollbook.system.texts import amount
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -13,12 +13,12 @@ from rollbook.capture.batch_columns import is_column, pieces
 from rollbook.capture.samples.items import Items
 from rollbook.capture.shared_clocks import clock_names
 from rollbook.capture.storable import UNSTORABLE, plain
-from rollbook.ground.clocks import UNKNOWN, as_clock
-from rollbook.ground.content import fingerprint_of
-from rollbook.ground.foreign import tolerating
-from rollbook.ground.tables import table_of
-from rollbook.ground.values import flatten
-from rollbook.ground.values.arrays import array_or_none
+from rollbook.schema.clocks import UNKNOWN, as_clock
+from rollbook.schema.tables import table_of
+from rollbook.system.guard import tolerating
+from rollbook.values import flatten
+from rollbook.values.arrays import array_or_none
+from rollbook.values.content import fingerprint_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ import json
 import os
 
 from rollbook.capture.storable import UNSTORABLE, plain
-from rollbook.ground.bill import counted
-from rollbook.ground.content import Contentless, canonical, fingerprint
-from rollbook.ground.files import exists, make_folders, replacing
+from rollbook.system.bill import counted
+from rollbook.system.files import exists, make_folders, replacing
+from rollbook.values.content import Contentless, canonical, fingerprint
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

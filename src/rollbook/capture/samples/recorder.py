@@ -18,11 +18,11 @@ from rollbook.capture.samples.seen import Seen
 from rollbook.capture.samples.seen_file import SeenFile, effective_until
 from rollbook.capture.shared_clocks import clock_names
 from rollbook.errors import BadInput
-from rollbook.ground.bill import counted
-from rollbook.ground.content import fingerprint_of
-from rollbook.ground.foreign import handled_by, tolerating
-from rollbook.ground.values import flatten
-from rollbook.ground.values.arrays import array_or_none
+from rollbook.system.bill import counted
+from rollbook.system.guard import handled_by, tolerating
+from rollbook.values import flatten
+from rollbook.values.arrays import array_or_none
+from rollbook.values.content import fingerprint_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -311,6 +311,6 @@ def _time_ns(run: object) -> int:
     offset = getattr(getattr(getattr(run, "internals", None), "writer", None), "time_offset", None)
     if offset is None:
         return time.time_ns()
-    from rollbook.ground.clocks import now
+    from rollbook.schema.clocks import now
 
     return int(now() + offset)

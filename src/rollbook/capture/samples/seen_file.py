@@ -15,9 +15,9 @@ import sys
 import zlib
 from array import array
 
-from rollbook.ground import manifest
-from rollbook.ground.files import make_folders
-from rollbook.ground.foreign import tolerating
+from rollbook.schema import manifest
+from rollbook.system.files import make_folders
+from rollbook.system.guard import tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

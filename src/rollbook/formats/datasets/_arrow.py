@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 
 from rollbook.formats.datasets._cells import Cells, column_cells, stacked
-from rollbook.ground.array_types import NDArray
-from rollbook.ground.arrow import from_numpy
+from rollbook.values.array_types import NDArray
+from rollbook.values.arrow import from_numpy
 
 
 def fixed_lists(cells: NDArray) -> pa.Array:

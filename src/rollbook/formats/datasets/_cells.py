@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from rollbook.errors import BadInput
-from rollbook.ground.array_types import NDArray
-from rollbook.ground.arrow import to_numpy
+from rollbook.values.array_types import NDArray
+from rollbook.values.arrow import to_numpy
 
 Cells = NDArray | list[Any]
 """One value per row: an array whose first axis is the rows, or a list if they have no common shape."""

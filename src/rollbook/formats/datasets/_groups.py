@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from rollbook.formats.datasets._cells import Cells, column_cells, from_json, stacked
-from rollbook.ground.array_types import NDArray
-from rollbook.ground.arrow import from_numpy, to_numpy
+from rollbook.values.array_types import NDArray
+from rollbook.values.arrow import from_numpy, to_numpy
 
 _NOT_STEPS = frozenset(("time", "seq", "index", "lane", "writer", "attempt", "scope", "at", "episode_id", "agent", "t"))
 

@@ -18,9 +18,9 @@ from rollbook.formats.datasets._cells import leaves_of
 from rollbook.formats.datasets._png import pixels, png
 from rollbook.formats.datasets._replay import Replay
 from rollbook.formats.datasets._source import StepSource, Trajectory
-from rollbook.ground.array_types import NDArray
-from rollbook.ground.arrow import from_numpy, strings
-from rollbook.ground.spaces import describe, is_picture, space_from
+from rollbook.values.array_types import NDArray
+from rollbook.values.arrow import from_numpy, strings
+from rollbook.values.spaces import describe, is_picture, space_from
 
 COUNTED = {"timestamp": "float32", "frame_index": "int64", "episode_index": "int64", "index": "int64",
            "task_index": "int64"}  # fmt: skip

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rollbook.formats.datasets._lerobot_columns import Column
-from rollbook.ground.array_types import Floats
+from rollbook.values.array_types import Floats
 
 Stats = dict[str, Floats]
 """By name (min, max, mean, std, q01, …): [episodes, *shape]; count: [episodes, 1]."""

@@ -24,8 +24,8 @@ from rollbook.errors import BadInput, Damaged
 from rollbook.formats.datasets._lerobot_columns import Column, Origin, counted, frame_features, lists, trajectory_of
 from rollbook.formats.datasets._lerobot_stats import Stats, episode_stats, pooled
 from rollbook.formats.datasets._source import Trajectory
-from rollbook.ground.array_types import NDArray
-from rollbook.ground.arrow import from_numpy, strings, to_numpy
+from rollbook.values.array_types import NDArray
+from rollbook.values.arrow import from_numpy, strings, to_numpy
 
 VERSION = "v3.0"
 _GROUP_BYTES = 8 * 1024 * 1024

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from rollbook.errors import Damaged
-from rollbook.ground.array_types import NDArray
-from rollbook.ground.spool.picture_files import PNG_SIGNATURE, png_chunk
+from rollbook.values.array_types import NDArray
+from rollbook.values.spool.picture_files import PNG_SIGNATURE, png_chunk
 
 _COLOURS = {1: 0, 3: 2, 4: 6}
 _CHANNELS = {0: 1, 2: 3, 4: 2, 6: 4}

@@ -8,8 +8,8 @@ import numpy as np
 
 from rollbook.formats.datasets._cells import Cells, one_row, plain_cell
 from rollbook.formats.datasets._source import Trajectory
-from rollbook.ground.spaces import describe
 from rollbook.protocols import Recorder
+from rollbook.values.spaces import describe
 
 _CHUNK_ROWS = 4096
 _CHUNK_BYTES = 4 * 1024 * 1024

@@ -24,13 +24,13 @@ import pyarrow as pa
 from rollbook.errors import BadInput, Damaged, RollbookWarning
 from rollbook.formats.datasets._cells import Cells, as_space, is_ragged, join_cells, leaves_of, one_row, tree_of
 from rollbook.formats.datasets._groups import Group, Places, cut, joined, words_of
-from rollbook.ground.array_types import NDArray
-from rollbook.ground.arrow import to_numpy
+from rollbook.values.array_types import NDArray
+from rollbook.values.arrow import to_numpy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.book import Book
-    from rollbook.ground.manifest import Attempts
+    from rollbook.schema.manifest import Attempts
 
 _IDENTITY = ("attempt", "writer", "lane", "scope", "at")
 _INDEXED = ["episode_id", "agent", "reward", "action", "time", "seq", *_IDENTITY]
@@ -233,7 +233,7 @@ class StepSource:
           what: "observation" or "action".
           agent: its name; "" for the only one.
         """
-        from rollbook.ground.spaces import space_from
+        from rollbook.values.spaces import space_from
 
         name = f"env/{what}_space" + (f"/{agent}" if agent else "")
         texts = self.book.text(name)

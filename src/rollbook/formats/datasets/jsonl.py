@@ -29,9 +29,9 @@ from rollbook.formats.datasets._groups import Group, Places
 from rollbook.formats.datasets._replay import Replay
 from rollbook.formats.datasets._source import Key, StepSource, Trajectory
 from rollbook.formats.datasets._whole import Exported
-from rollbook.ground.files import replacing
-from rollbook.ground.spaces import describe, space_from
-from rollbook.ground.tuning import TUNING
+from rollbook.system.files import replacing
+from rollbook.system.tuning import TUNING
+from rollbook.values.spaces import describe, space_from
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

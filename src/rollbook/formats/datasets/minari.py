@@ -23,7 +23,7 @@ from rollbook.formats.datasets._cells import tree_of
 from rollbook.formats.datasets._replay import Replay, flat_tree
 from rollbook.formats.datasets._source import StepSource, Trajectory
 from rollbook.formats.datasets._whole import Exported, whole_trajectories
-from rollbook.ground.optional import need
+from rollbook.system.optional import need
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -27,9 +27,9 @@ from rollbook.formats.datasets._cells import join_cells
 from rollbook.formats.datasets._replay import Replay, flat_tree
 from rollbook.formats.datasets._source import StepSource, Trajectory
 from rollbook.formats.datasets._whole import Exported, whole_trajectories
-from rollbook.ground.array_types import NDArray
-from rollbook.ground.arrow import from_numpy, strings
-from rollbook.ground.optional import need
+from rollbook.system.optional import need
+from rollbook.values.array_types import NDArray
+from rollbook.values.arrow import from_numpy, strings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

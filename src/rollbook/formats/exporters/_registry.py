@@ -10,8 +10,8 @@ import os
 from pathlib import Path
 
 from rollbook.errors import BadInput
-from rollbook.ground.files import replacing
-from rollbook.ground.registry import Registry
+from rollbook.system.files import replacing
+from rollbook.system.registry import Registry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rollbook.ground.array_types import NDArray
-from rollbook.ground.spaces import is_picture
+from rollbook.values.array_types import NDArray
+from rollbook.values.spaces import is_picture
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

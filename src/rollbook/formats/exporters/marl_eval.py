@@ -6,8 +6,8 @@ import math
 from pathlib import Path
 
 from rollbook.errors import BadInput
-from rollbook.ground.arrow import plain_rows
-from rollbook.ground.texts import json_text
+from rollbook.system.texts import json_text
+from rollbook.values.arrow import plain_rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

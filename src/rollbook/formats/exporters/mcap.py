@@ -16,8 +16,8 @@ from rollbook.formats.datasets import StepSource
 from rollbook.formats.datasets._cells import plain_cell
 from rollbook.formats.datasets._png import png
 from rollbook.formats.exporters._steps import Signals, signals_of
-from rollbook.ground.optional import need
-from rollbook.ground.texts import json_text
+from rollbook.system.optional import need
+from rollbook.system.texts import json_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

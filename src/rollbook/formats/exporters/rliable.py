@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from rollbook.errors import BadInput
-from rollbook.ground.texts import json_text
+from rollbook.system.texts import json_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

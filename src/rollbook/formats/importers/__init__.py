@@ -12,7 +12,7 @@ data. `make` builds an importer from its name; `protocols.Importer` describes it
 from __future__ import annotations
 
 from rollbook.formats.importers._registry import GROUP, choose, make, names, summary
-from rollbook.ground.lazy import attach
+from rollbook.system.lazy import attach
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

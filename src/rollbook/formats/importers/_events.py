@@ -12,7 +12,7 @@ import struct
 from typing import NamedTuple
 
 from rollbook.formats.importers._wire import BadMessage, double, fields, first, signed
-from rollbook.ground.values import Histogram
+from rollbook.values import Histogram
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

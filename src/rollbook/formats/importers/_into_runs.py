@@ -13,14 +13,14 @@ from rollbook.errors import BadInput
 from rollbook.formats.importers._beside import complete, hydra_of
 from rollbook.formats.importers._media import filed
 from rollbook.formats.importers._registry import choose, make, what
-from rollbook.ground import manifest
-from rollbook.ground.clocks import STANDARD
-from rollbook.ground.texts import printable
 from rollbook.protocols import ForeignRun, Row
 from rollbook.run.arguments import check_name
 from rollbook.run.origin.config import plain
 from rollbook.run.resuming import find_to_resume
 from rollbook.run.session import init
+from rollbook.schema import manifest
+from rollbook.schema.clocks import STANDARD
+from rollbook.system.texts import printable
 
 
 @dataclass(frozen=True, slots=True)

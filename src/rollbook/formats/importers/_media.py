@@ -12,9 +12,9 @@ import hashlib
 import os
 import struct
 
-from rollbook.ground.files import make_folders, replacing
-from rollbook.ground.spool.picture_files import PNG_SIGNATURE
 from rollbook.protocols import Row
+from rollbook.system.files import make_folders, replacing
+from rollbook.values.spool.picture_files import PNG_SIGNATURE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import shlex
 from pathlib import Path
 
 from rollbook.errors import BadInput
-from rollbook.ground.registry import Registry
+from rollbook.system.registry import Registry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

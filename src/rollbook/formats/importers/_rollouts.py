@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from rollbook.formats.importers.jsonl import JsonLines, objects
-from rollbook.ground.foreign import ours
 from rollbook.protocols import ForeignRun, Row
+from rollbook.system.guard import ours
 
 TABLES = ("tasks", "rollouts", "turns", "tokens", "fates")
 

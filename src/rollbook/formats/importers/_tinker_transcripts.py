@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rollbook.ground.foreign import tolerating
+from rollbook.system.guard import tolerating
 
 Lengths = tuple[tuple[tuple[int, int], ...], ...]
 """(ob_len, ac_len) of each turn of each trajectory of a group."""

@@ -18,9 +18,9 @@ from pathlib import Path
 from rollbook.errors import MissingExtra
 from rollbook.formats.importers._beside import seed_of, with_own_names
 from rollbook.formats.importers._database import UNREADABLE, damaged, has_tables, opened, with_log
-from rollbook.ground.counters import clocks_of
-from rollbook.ground.foreign import tolerating
 from rollbook.protocols import ForeignRun, Row
+from rollbook.schema.counters import clocks_of
+from rollbook.system.guard import tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from rollbook.errors import BadInput
 from rollbook.formats.importers._beside import describe
-from rollbook.ground.counters import SPELLINGS, clock_name, is_reading
-from rollbook.ground.files import run_name_of
 from rollbook.protocols import ForeignRun, Row
+from rollbook.schema.counters import SPELLINGS, clock_name, is_reading
+from rollbook.system.files import run_name_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ import os
 from pathlib import Path
 
 from rollbook.formats.importers._beside import describe
-from rollbook.ground.counters import clocks_of
-from rollbook.ground.files import run_name_of
 from rollbook.protocols import ForeignRun, Row
+from rollbook.schema.counters import clocks_of
+from rollbook.system.files import run_name_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from rollbook.formats.importers._beside import plain, seed_of
 from rollbook.formats.importers._database import UNREADABLE, damaged, has_tables, is_unlisted, opened, with_log
-from rollbook.ground.counters import clocks_of
 from rollbook.protocols import ForeignRun, Row
+from rollbook.schema.counters import clocks_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from rollbook.formats.importers._beside import seed_of, with_own_names
 from rollbook.formats.importers._media import media_row
-from rollbook.ground.values import Histogram
 from rollbook.protocols import ForeignRun, Row, Scalars
+from rollbook.values import Histogram
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

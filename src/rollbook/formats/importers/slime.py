@@ -15,8 +15,8 @@ from typing import Any
 
 from rollbook.errors import MissingExtra
 from rollbook.formats.importers._rollouts import dump_run, floats, whole
-from rollbook.ground.foreign import ours, tolerating
 from rollbook.protocols import ForeignRun
+from rollbook.system.guard import ours, tolerating
 
 _FILE = re.compile(r"(?:.*[^0-9])?(\d+)\.pt")
 _STATUSES = ("completed", "truncated", "aborted", "failed")

@@ -11,8 +11,8 @@ from pathlib import Path
 from rollbook.formats.importers._beside import config_beside, seed_of, with_own_names
 from rollbook.formats.importers._blocks import blocks_of
 from rollbook.formats.importers._wire import BadMessage, double, fields, first, moment, signed
-from rollbook.ground.counters import clocks_of
 from rollbook.protocols import ForeignRun, Row
+from rollbook.schema.counters import clocks_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ from rollbook.formats.importers._events import (
 )
 from rollbook.formats.importers._media import media_row
 from rollbook.formats.importers._wire import BadMessage, double, fields, signed
-from rollbook.ground.files import run_name_of
-from rollbook.ground.values import Histogram
 from rollbook.protocols import ForeignRun, Row, Scalars
+from rollbook.system.files import run_name_of
+from rollbook.values import Histogram
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

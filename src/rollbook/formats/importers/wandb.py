@@ -13,9 +13,9 @@ from pathlib import Path
 from rollbook.formats.importers._beside import describe, files_below, with_own_names
 from rollbook.formats.importers._blocks import blocks_of
 from rollbook.formats.importers._wire import BadMessage, fields, first, moment, signed
-from rollbook.ground.counters import clocks_of
-from rollbook.ground.values import Histogram
 from rollbook.protocols import ForeignRun, Row
+from rollbook.schema.counters import clocks_of
+from rollbook.values import Histogram
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

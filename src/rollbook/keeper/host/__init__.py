@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rollbook.ground.lazy import attach
+from rollbook.system.lazy import attach
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

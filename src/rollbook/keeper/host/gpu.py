@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from rollbook.ground.files import exists
+from rollbook.system.files import exists
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from __future__ import annotations
 import os
 import time
 
-from rollbook.ground.files import exists, is_folder
-from rollbook.ground.foreign import handled_by
+from rollbook.system.files import exists, is_folder
+from rollbook.system.guard import handled_by
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

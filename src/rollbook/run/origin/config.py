@@ -15,17 +15,17 @@ import os
 from collections.abc import Mapping, Sequence, Set
 
 from rollbook.errors import BadInput
-from rollbook.ground.files import exists, replacing
-from rollbook.ground.foreign import ours, tolerating
-from rollbook.ground.values.walk import Walk
 from rollbook.run.origin.secrets import HIDDEN, hidden, without_secrets
+from rollbook.system.files import exists, replacing
+from rollbook.system.guard import ours, tolerating
+from rollbook.values.walk import Walk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-    from rollbook.ground.array_types import NDArray
+    from rollbook.values.array_types import NDArray
 
 TOTAL, FORMATTED = "total_config.py", "formatted_total_config.py"
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 
-from rollbook.ground.foreign import tolerating
+from rollbook.system.guard import tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

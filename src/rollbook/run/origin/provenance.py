@@ -10,9 +10,9 @@ from __future__ import annotations
 import os
 import sys
 
-from rollbook.ground.files import exists, is_folder
-from rollbook.ground.foreign import ours
 from rollbook.run.origin.secrets import hidden, is_secret_name, without_secrets
+from rollbook.system.files import exists, is_folder
+from rollbook.system.guard import ours
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

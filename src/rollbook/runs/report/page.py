@@ -6,9 +6,9 @@ import html
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from rollbook.ground.texts import printable
 from rollbook.plots import Picture
 from rollbook.plots._style import css
+from rollbook.system.texts import printable
 
 _LONGEST = 200
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from rollbook.book import Book
 from rollbook.errors import BadInput, RollbookError
-from rollbook.ground.texts import amount
 from rollbook.runs.report.page import Page
 from rollbook.runs.run_set import RunSet
+from rollbook.system.texts import amount
 
 __all__ = ["write"]
 

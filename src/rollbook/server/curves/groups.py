@@ -15,7 +15,6 @@ import numpy.typing as npt
 
 from rollbook import compare
 from rollbook.errors import BadInput, RollbookError
-from rollbook.ground.array_types import NDArray
 from rollbook.runs.groups import units_of
 from rollbook.server.curves.row_helpers import RowHelpers, Rows, keep, kept, rows_in
 from rollbook.server.curves.series import EntryError, axis_name, version_of
@@ -26,6 +25,7 @@ from rollbook.server.shared.endpoint import Endpoint, Streamed
 from rollbook.server.shared.rows import check_points, check_range, started
 from rollbook.server.shared.shapes import Ask, Refused, plain, words_of
 from rollbook.server.shared.state import ServerContext, stamp_of
+from rollbook.values.array_types import NDArray
 
 
 class Group(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):

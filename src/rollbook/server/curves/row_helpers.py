@@ -23,9 +23,9 @@ import numpy as np
 
 from rollbook.book import Book
 from rollbook.errors import RollbookError
-from rollbook.ground import source
-from rollbook.ground.array_types import NDArray
-from rollbook.ground.files import remove, replacing, user_cache
+from rollbook.schema import source
+from rollbook.system.files import remove, replacing, user_cache
+from rollbook.values.array_types import NDArray
 
 Rows = tuple[str, NDArray, NDArray]
 """(axis, x, y) of a run."""

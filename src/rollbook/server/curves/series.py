@@ -12,14 +12,14 @@ import numpy as np
 
 from rollbook.book import Book, Series
 from rollbook.errors import RollbookError
-from rollbook.ground.array_types import NDArray
-from rollbook.ground.manifest import Attempts
+from rollbook.schema.manifest import Attempts
 from rollbook.server.frames import MEDIA_TYPE, Array, Frame
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint, Streamed
 from rollbook.server.shared.rows import check_points, check_range, started
 from rollbook.server.shared.shapes import Ask, Refused, plain, words_of
 from rollbook.server.shared.state import ServerContext, stamp_of
+from rollbook.values.array_types import NDArray
 
 Field = Literal["mean", "min", "max", "count"]
 

@@ -9,10 +9,10 @@ import msgspec
 
 from rollbook import compare
 from rollbook.errors import BadInput, RollbookError
-from rollbook.ground.aliases import lower_is_better
-from rollbook.ground.expressions import LONGEST
 from rollbook.runs.groups import units_of
 from rollbook.runs.results import score_named
+from rollbook.schema.aliases import lower_is_better
+from rollbook.schema.expressions import LONGEST
 from rollbook.server.curves.groups import ENDED_BADLY
 from rollbook.server.curves.verdicts import finite_lines, place_of_scores, score_up_to
 from rollbook.server.runs.columns import RunGroup, auto_columns, groups_of, value_of

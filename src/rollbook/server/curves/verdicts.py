@@ -12,7 +12,6 @@ import numpy as np
 
 from rollbook import compare
 from rollbook.errors import BadInput
-from rollbook.ground.array_types import NDArray
 from rollbook.runs.groups import mixed, plans_below, units_of
 from rollbook.runs.results import score_named
 from rollbook.server.curves.groups import ENDED_BADLY, CurvesAsk, Group, gathered, refined, rows_of_runs
@@ -23,6 +22,7 @@ from rollbook.server.shared.endpoint import Endpoint
 from rollbook.server.shared.rows import default_axis
 from rollbook.server.shared.shapes import Answer, Ask, Cell, Num, num, plain
 from rollbook.server.shared.state import ServerContext, stamp_of
+from rollbook.values.array_types import NDArray
 
 
 class CompareAsk(Ask, kw_only=True):

@@ -17,10 +17,9 @@ import msgspec
 
 from rollbook import compare
 from rollbook.errors import BadInput, RollbookError, did_you_mean
-from rollbook.ground.aliases import canonical, resolve
-from rollbook.ground.source import is_view
-from rollbook.ground.texts import amount
 from rollbook.runs.conditions import holds
+from rollbook.schema.aliases import canonical, resolve
+from rollbook.schema.source import is_view
 from rollbook.server.settings import LIMITS, Limits
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint
@@ -28,6 +27,7 @@ from rollbook.server.shared.rows import axis_of
 from rollbook.server.shared.shapes import Answer, Ask, Cell, Refused, Row, finite, num, plain
 from rollbook.server.shared.sql import judge
 from rollbook.server.shared.state import Facts, ServerContext
+from rollbook.system.texts import amount
 
 
 class ColumnsAsk(Ask, kw_only=True):

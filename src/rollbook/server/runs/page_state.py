@@ -10,14 +10,14 @@ from typing import Any
 
 import msgspec
 
-from rollbook.ground.files import replacing
-from rollbook.ground.run_files import MANIFEST_FILE
-from rollbook.ground.version import __version__
 from rollbook.runs.colours import keep
+from rollbook.schema.run_files import MANIFEST_FILE
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint
 from rollbook.server.shared.shapes import Answer, Ask, Refused, plain
 from rollbook.server.shared.state import ServerContext
+from rollbook.system.files import replacing
+from rollbook.system.version import __version__
 
 
 class HelloAsk(Ask, kw_only=True):

@@ -11,7 +11,7 @@ from typing import Literal, TypeVar
 import msgspec
 
 from rollbook.errors import BadInput
-from rollbook.ground.expressions import LONGEST
+from rollbook.schema.expressions import LONGEST
 from rollbook.server.runs.columns import (
     RunGroup,
     cell_of,

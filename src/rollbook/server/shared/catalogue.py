@@ -13,18 +13,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rollbook.errors import ForeignManifest, RollbookError
-from rollbook.ground import manifest
-from rollbook.ground.addresses import is_address
-from rollbook.ground.run_files import MANIFEST_FILE
-from rollbook.ground.status import derived
 from rollbook.runs.catalog import open as open_runs
 from rollbook.runs.catalog import stamped
 from rollbook.runs.remote import open_address
+from rollbook.schema import manifest
+from rollbook.schema.addresses import is_address
+from rollbook.schema.run_files import MANIFEST_FILE
+from rollbook.schema.status import derived
 from rollbook.server.shared.shapes import Refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rollbook.ground.shapes import RunJson
+    from rollbook.schema.shapes import RunJson
 
 _PLAIN = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _DEEPEST = 3

@@ -14,10 +14,8 @@ import pyarrow as pa
 
 from rollbook.book import Book
 from rollbook.errors import BadInput, RollbookError
-from rollbook.ground.array_types import NDArray
-from rollbook.ground.arrow import take_table, to_numpy
-from rollbook.ground.expressions import quoted
-from rollbook.ground.tables import TABLES
+from rollbook.schema.expressions import quoted
+from rollbook.schema.tables import TABLES
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint
 from rollbook.server.shared.shapes import (
@@ -35,6 +33,8 @@ from rollbook.server.shared.shapes import (
 )
 from rollbook.server.shared.sql import Locked, in_time, place_of, with_tables
 from rollbook.server.shared.state import Facts, ServerContext
+from rollbook.values.array_types import NDArray
+from rollbook.values.arrow import take_table, to_numpy
 
 
 class KeysAsk(Ask, kw_only=True):

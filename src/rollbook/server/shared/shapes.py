@@ -22,7 +22,7 @@ from rollbook.errors import (
     RunNotFound,
     UnknownKey,
 )
-from rollbook.ground.arrow import from_numpy, to_numpy
+from rollbook.values.arrow import from_numpy, to_numpy
 
 Num = float | Literal["NaN", "Infinity", "-Infinity"] | None
 """A number; what JSON cannot write stands as text; null: there is none."""

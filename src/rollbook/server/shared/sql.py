@@ -25,16 +25,16 @@ import pyarrow as pa
 
 from rollbook.book import Book, RolloutQueries, Scan
 from rollbook.errors import BadInput, Damaged, RollbookError, did_you_mean
-from rollbook.ground.expressions import literal, named_tables, quoted
-from rollbook.ground.files import is_link, names_in, replacing, try_lock
-from rollbook.ground.foreign import tolerating
-from rollbook.ground.tables import TABLES
+from rollbook.schema.expressions import literal, named_tables, quoted
+from rollbook.schema.tables import TABLES
 from rollbook.server.settings import LIMITS, Limits
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint
 from rollbook.server.shared.shapes import Answer, Ask, Cell, Column, Refused, Sort, columns_of, in_seconds, plain
 from rollbook.server.shared.sql_process import Head, packed_table, receive, send, table_in
 from rollbook.server.shared.state import ServerContext
+from rollbook.system.files import is_link, names_in, replacing, try_lock
+from rollbook.system.guard import tolerating
 
 T = TypeVar("T")
 _AT_ONCE = 3

@@ -23,8 +23,8 @@ import msgspec
 import pyarrow as pa
 
 from rollbook.errors import BadInput
-from rollbook.ground.expressions import literal, nodes_of, quoted
-from rollbook.ground.foreign import tolerating
+from rollbook.schema.expressions import literal, nodes_of, quoted
+from rollbook.system.guard import tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

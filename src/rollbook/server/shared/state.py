@@ -14,12 +14,13 @@ from typing import Any, TypeVar
 
 from rollbook.book import Book
 from rollbook.errors import RollbookError
-from rollbook.ground import files, source
-from rollbook.ground.liveness import is_alive
-from rollbook.ground.run_files import MANIFEST_FILE, RunFile, heartbeat_path
+from rollbook.schema import source
+from rollbook.schema.run_files import MANIFEST_FILE, RunFile, heartbeat_path
 from rollbook.server.settings import Settings
 from rollbook.server.shared.catalogue import Catalogue, RunRow
 from rollbook.server.shared.shapes import Refused
+from rollbook.system import files
+from rollbook.system.liveness import is_alive
 
 _SEAT_SECONDS = 60.0
 """How long a request waits for others about the same run; answers also have deadlines."""

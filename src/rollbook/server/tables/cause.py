@@ -12,9 +12,7 @@ import pyarrow as pa
 
 from rollbook.book import Book
 from rollbook.errors import BadInput, RollbookError
-from rollbook.ground.array_types import NDArray
-from rollbook.ground.arrow import take_table
-from rollbook.ground.stages import own_seconds
+from rollbook.schema.stages import own_seconds
 from rollbook.server.curves.series import Reach, read_series
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint
@@ -40,6 +38,8 @@ from rollbook.server.tables.files import TextLine
 from rollbook.server.tables.health import alerts_of, media_of
 from rollbook.server.tables.logs import LogLine, lines_near, log_files
 from rollbook.server.tables.samples import near_samples
+from rollbook.values.array_types import NDArray
+from rollbook.values.arrow import take_table
 
 
 class CauseAsk(OfRun, kw_only=True):

@@ -10,10 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from rollbook.errors import UnknownKey
-from rollbook.ground.array_types import NDArray
-from rollbook.ground.arrow import strings
-from rollbook.ground.expressions import condition, quoted
-from rollbook.ground.files import pasted
+from rollbook.schema.expressions import condition, quoted
 from rollbook.server.frames import MEDIA_TYPE, Frame
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint, Streamed
@@ -34,6 +31,9 @@ from rollbook.server.shared.shapes import (
 from rollbook.server.shared.sql import Locked, in_time, order_by, place_of, with_tables
 from rollbook.server.shared.state import ServerContext
 from rollbook.server.tables.health import alerts_of, media_of
+from rollbook.system.files import pasted
+from rollbook.values.array_types import NDArray
+from rollbook.values.arrow import strings
 
 
 class Box(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):

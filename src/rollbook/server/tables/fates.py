@@ -11,8 +11,8 @@ import msgspec
 import pyarrow as pa
 
 from rollbook.book import Retention, RolloutQueries
-from rollbook.ground import manifest
-from rollbook.ground.expressions import literal
+from rollbook.schema import manifest
+from rollbook.schema.expressions import literal
 from rollbook.server.shared.endpoint import Endpoint
 from rollbook.server.shared.rows import (
     axis_values,

@@ -12,10 +12,9 @@ import msgspec
 import pyarrow as pa
 
 from rollbook.errors import BadInput, RollbookError, UnknownKey
-from rollbook.ground.expressions import quoted
-from rollbook.ground.run_files import table_names
-from rollbook.ground.spool.picture_files import PNG_SIGNATURE
-from rollbook.ground.tables import TABLES
+from rollbook.schema.expressions import quoted
+from rollbook.schema.run_files import table_names
+from rollbook.schema.tables import TABLES
 from rollbook.server.runs.one_run import Change, changes
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Download, Endpoint, Streamed
@@ -46,6 +45,7 @@ from rollbook.server.shared.shapes import (
 from rollbook.server.shared.sql import Locked, in_time, with_tables
 from rollbook.server.shared.state import ServerContext
 from rollbook.server.tables.health import media_of
+from rollbook.values.spool.picture_files import PNG_SIGNATURE
 
 
 class FileEntry(msgspec.Struct, kw_only=True):

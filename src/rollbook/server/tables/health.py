@@ -13,11 +13,10 @@ import numpy as np
 import pyarrow as pa
 
 from rollbook.errors import RollbookError
-from rollbook.ground import manifest
-from rollbook.ground.aliases import SCORES
-from rollbook.ground.run_files import journal_folder, part_folders
-from rollbook.ground.texts import amount
 from rollbook.runs.checking import asked
+from rollbook.schema import manifest
+from rollbook.schema.aliases import SCORES
+from rollbook.schema.run_files import journal_folder, part_folders
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint
 from rollbook.server.shared.rows import (
@@ -33,6 +32,7 @@ from rollbook.server.shared.rows import (
 )
 from rollbook.server.shared.shapes import Alert, Answer, Ask, Media, Num, RunAsk, cells_of, num, one_line, plain
 from rollbook.server.shared.state import Facts, ServerContext
+from rollbook.system.texts import amount
 
 
 class QuietRule(msgspec.Struct, kw_only=True):

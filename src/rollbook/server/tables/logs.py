@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from rollbook.ground.run_files import RunFile
+from rollbook.schema.run_files import RunFile
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint
 from rollbook.server.shared.shapes import Answer, OfRun, Refused, RunAsk, plain

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from rollbook.book import RolloutQueries
 from rollbook.errors import BadInput
-from rollbook.ground.expressions import condition, literal, quoted
+from rollbook.schema.expressions import condition, literal, quoted
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint
 from rollbook.server.shared.rows import IDENTITY

@@ -12,9 +12,8 @@ import pyarrow as pa
 
 from rollbook.book import Database
 from rollbook.errors import BadInput
-from rollbook.ground.array_types import Floats, NDArray
-from rollbook.ground.expressions import condition, quoted
-from rollbook.ground.run_files import table_names
+from rollbook.schema.expressions import condition, quoted
+from rollbook.schema.run_files import table_names
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint
 from rollbook.server.shared.rows import (
@@ -47,6 +46,7 @@ from rollbook.server.shared.shapes import (
 from rollbook.server.shared.sql import Locked, order_by, with_tables
 from rollbook.server.shared.state import ServerContext
 from rollbook.server.tables.timings import TimingsAsk
+from rollbook.values.array_types import Floats, NDArray
 
 
 class SamplesAsk(OfRun, kw_only=True):

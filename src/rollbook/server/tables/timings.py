@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from rollbook.ground.stages import own_seconds
+from rollbook.schema.stages import own_seconds
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint
 from rollbook.server.shared.rows import axis_values, check_points, check_range, default_axis, seconds_column, started

@@ -10,8 +10,8 @@ Instead of a filter, a plain function `Row -> Row | None` can be given; see `App
 from __future__ import annotations
 
 from rollbook.errors import BadInput
-from rollbook.ground.lazy import attach
-from rollbook.ground.registry import Registry
+from rollbook.system.lazy import attach
+from rollbook.system.registry import Registry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

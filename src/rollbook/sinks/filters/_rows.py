@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from rollbook.ground.records import Row
-from rollbook.ground.values.known import KINDS
+from rollbook.schema.records import Row
+from rollbook.values.known import KINDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 from rollbook.errors import UnknownOption, did_you_mean
-from rollbook.ground.describe import Blocks, Pile, new_buffer
-from rollbook.ground.values.scalars import as_float
 from rollbook.protocols import Row
 from rollbook.sinks.filters._base import Filter, is_number, with_values
 from rollbook.sinks.filters._rows import row_from_json, row_to_json, value_from_json, value_to_json
 from rollbook.sinks.filters.keys import pattern
+from rollbook.values.describe import Blocks, Pile, new_buffer
+from rollbook.values.scalars import as_float
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

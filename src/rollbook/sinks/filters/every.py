@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rollbook.errors import BadInput, UnknownOption, did_you_mean
-from rollbook.ground.records import Row
+from rollbook.schema.records import Row
 from rollbook.sinks.filters._base import Filter, with_values
 from rollbook.sinks.filters._rows import row_from_json, row_to_json
 

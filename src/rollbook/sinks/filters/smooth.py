@@ -6,9 +6,9 @@ import math
 from typing import Any, Literal
 
 from rollbook.errors import BadInput, UnknownOption, did_you_mean
-from rollbook.ground.describe import warm_average
 from rollbook.sinks.filters._base import Filter, is_number, with_values
 from rollbook.sinks.filters.keys import pattern
+from rollbook.values.describe import warm_average
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -15,13 +15,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rollbook.errors import Damaged
-from rollbook.ground import manifest
-from rollbook.ground.arrow import constant, from_numpy, plain_text, to_numpy
-from rollbook.ground.files import is_regular
-from rollbook.ground.run_files import ABANDONED_FILE, data_folder, table_names
+from rollbook.schema import manifest
+from rollbook.schema.run_files import ABANDONED_FILE, data_folder, table_names
 from rollbook.storage.history import CheckpointRow, History
 from rollbook.storage.parquet_files import open_to_read, write_whole
 from rollbook.storage.parts import OpenParts, Part
+from rollbook.system.files import is_regular
+from rollbook.values.arrow import constant, from_numpy, plain_text, to_numpy
 
 _SCHEMA = pa.schema([("writer", pa.string()), ("lane", pa.int64()), ("seq", pa.int64())])
 

@@ -13,14 +13,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rollbook.errors import Damaged
-from rollbook.ground import manifest
-from rollbook.ground.arrow import TIME, common_type
-from rollbook.ground.clocks import STANDARD
-from rollbook.ground.files import is_regular, make_folders
-from rollbook.ground.run_files import COLUMNS_FILE, LONG, WIDE, table_folder, value_name
+from rollbook.schema import manifest
+from rollbook.schema.clocks import STANDARD
+from rollbook.schema.run_files import COLUMNS_FILE, LONG, WIDE, table_folder, value_name
 from rollbook.storage.parquet_files import open_to_read, write_whole
 from rollbook.storage.parts import OpenParts, Part
 from rollbook.storage.tabulate import stored_name
+from rollbook.system.files import is_regular, make_folders
+from rollbook.values.arrow import TIME, common_type
 
 MOST_KEYS = 10_000
 """Up to this many columns, keys in long form only also become columns of the wide form."""

@@ -7,8 +7,8 @@ they no longer use are sealed. Writers of another host or pid namespace are left
 
 from __future__ import annotations
 
-import rollbook.ground.readers  # noqa: F401 - first: it explains a package that does not load
-from rollbook.ground.run_files import RunFile
+import rollbook.system.readers  # noqa: F401 - first: it explains a package that does not load
+from rollbook.schema.run_files import RunFile
 
 # isort: split
 
@@ -18,14 +18,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rollbook.errors import Damaged
-from rollbook.ground import manifest
-from rollbook.ground.files import make_folders, names_in, own_files, read_json, unlock, write_json
-from rollbook.ground.run_files import data_folder, irregular, part_folders
 from rollbook.journal import list_writers
+from rollbook.schema import manifest
+from rollbook.schema.run_files import data_folder, irregular, part_folders
 from rollbook.storage.sealing.helpers import seal_by_helpers
 from rollbook.storage.sealing.merge import SIZES, Sizes, merge
 from rollbook.storage.sealing.one_pass import SealReport, unlink
 from rollbook.storage.sealing.writers import seal_writers
+from rollbook.system.files import make_folders, names_in, own_files, read_json, unlock, write_json
 
 __all__ = ["SealReport", "only_one", "seal"]
 

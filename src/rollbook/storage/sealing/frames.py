@@ -7,11 +7,11 @@ import time
 
 import numpy as np
 
-from rollbook.ground.arrow import take_table, to_numpy
 from rollbook.journal import FrameFile, WriterInfo
 from rollbook.storage.frame_tables import FrameTables
 from rollbook.storage.sealing.one_pass import PENDING_SECONDS, SealPass, frame_files_in, inside, keep_aside, unlink
 from rollbook.storage.tabulate import seq_range
+from rollbook.values.arrow import take_table, to_numpy
 
 _BATCH_BYTES = 16 * 1024 * 1024
 

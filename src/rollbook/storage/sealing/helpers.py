@@ -15,14 +15,14 @@ import threading
 from collections.abc import Sequence
 from heapq import heapreplace
 
-from rollbook.ground.files import names_in
-from rollbook.ground.foreign import ours, tolerating
-from rollbook.ground.run_files import parse_name
 from rollbook.journal import Segment, list_writers
+from rollbook.schema.run_files import parse_name
 from rollbook.storage.sealed_so_far import Stream
 from rollbook.storage.sealing.merge import SIZES, merge
 from rollbook.storage.sealing.one_pass import SealReport, frame_files_in
 from rollbook.storage.sealing.writers import may_seal, seal_writers
+from rollbook.system.files import names_in
+from rollbook.system.guard import ours, tolerating
 
 _MAIN = "rollbook.storage.sealing.helpers"
 _MOST_SECONDS = 1800.0

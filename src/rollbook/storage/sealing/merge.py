@@ -17,17 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from rollbook.errors import Damaged
-from rollbook.ground.arrow import (
-    cast,
-    common_type,
-    constant,
-    from_numpy,
-    join_tables,
-    to_numpy,
-    without_dictionaries,
-)
-from rollbook.ground.files import make_folders, own_files, remove
-from rollbook.ground.run_files import (
+from rollbook.schema.run_files import (
     HIDDEN_TABLES,
     PartName,
     RunFile,
@@ -41,6 +31,16 @@ from rollbook.storage.encode import PartWriter
 from rollbook.storage.fills import Fills
 from rollbook.storage.parts import OpenParts, Part, covers_of
 from rollbook.storage.tabulate import Meta, long_table, stored_name
+from rollbook.system.files import make_folders, own_files, remove
+from rollbook.values.arrow import (
+    cast,
+    common_type,
+    constant,
+    from_numpy,
+    join_tables,
+    to_numpy,
+    without_dictionaries,
+)
 
 SMALL_ROWS = 1000
 """Groups with fewer rows than this share one file when the run is over."""

@@ -11,17 +11,17 @@ import numpy as np
 import pyarrow as pa
 
 from rollbook.errors import Damaged, NewerFormat
-from rollbook.ground.array_types import NDArray
-from rollbook.ground.files import make_folders, names_in, read_json
-from rollbook.ground.run_files import PartName, data_folder, parse_name, part_folder, pyramid_path
-from rollbook.ground.texts import amount
 from rollbook.journal import FrameFile, WriterInfo, decode
+from rollbook.schema.run_files import PartName, data_folder, parse_name, part_folder, pyramid_path
 from rollbook.storage.durable import DurableMarks
 from rollbook.storage.encode import write_part
 from rollbook.storage.fills import Fills
 from rollbook.storage.parts import OpenParts, Part, covers_of
 from rollbook.storage.sealed_so_far import SealedSoFar, Stream
 from rollbook.storage.tabulate import Meta
+from rollbook.system.files import make_folders, names_in, read_json
+from rollbook.system.texts import amount
+from rollbook.values.array_types import NDArray
 
 PENDING_SECONDS = 5.0
 """How long a segment waits for values on a device; they are fetched within 2 s, or never."""

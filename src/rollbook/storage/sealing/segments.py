@@ -7,14 +7,14 @@ import time
 
 import numpy as np
 
-from rollbook.ground.array_types import NDArray
-from rollbook.ground.files import names_in
-from rollbook.ground.run_files import parse_name
-from rollbook.ground.texts import amount
 from rollbook.journal import LeftSegment, Segment, SegmentHeader, WriterInfo
+from rollbook.schema.run_files import parse_name
 from rollbook.storage.encode import ROW_GROUP_BYTES
 from rollbook.storage.sealing.one_pass import PENDING_SECONDS, SealPass, inside, keep_aside
 from rollbook.storage.tabulate import committed_words, segment_table
+from rollbook.system.files import names_in
+from rollbook.system.texts import amount
+from rollbook.values.array_types import NDArray
 
 _TURNED_BYTES = 128 * 1024
 """How many bytes of rows are converted to columns at a time."""

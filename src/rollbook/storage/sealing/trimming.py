@@ -13,13 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rollbook.errors import RunIsLive
-from rollbook.ground.arrow import from_numpy, to_numpy
-from rollbook.ground.files import own_files, remove
-from rollbook.ground.foreign import tolerating
-from rollbook.ground.run_files import data_folder
+from rollbook.schema.run_files import data_folder
 from rollbook.storage.parts import OpenParts, Part
 from rollbook.storage.sealing.folder import only_one
 from rollbook.storage.sealing.merge import rewrite
+from rollbook.system.files import own_files, remove
+from rollbook.system.guard import tolerating
+from rollbook.values.arrow import from_numpy, to_numpy
 
 _WAIT_SECONDS = 60.0
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from rollbook.ground.files import names_in
-from rollbook.ground.liveness import is_alive, same_place
 from rollbook.journal import WriterInfo, list_writers
 from rollbook.storage.sealing.frames import FrameSealing
 from rollbook.storage.sealing.one_pass import SealedRanges, SealPass, SealReport
 from rollbook.storage.sealing.segments import SegmentSealing
+from rollbook.system.files import names_in
+from rollbook.system.liveness import is_alive, same_place
 
 
 def seal_writers(

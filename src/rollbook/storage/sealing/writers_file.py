@@ -14,11 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rollbook.ground import manifest
-from rollbook.ground.arrow import from_numpy, strings
-from rollbook.ground.files import is_regular, names_in, read_json
-from rollbook.ground.run_files import PartName, RunFile, data_folder, part_folders, table_names
+from rollbook.schema import manifest
+from rollbook.schema.run_files import PartName, RunFile, data_folder, part_folders, table_names
 from rollbook.storage.parquet_files import open_to_read, write_whole
+from rollbook.system.files import is_regular, names_in, read_json
+from rollbook.values.arrow import from_numpy, strings
 
 FILE = "writers.parquet"
 

@@ -1,0 +1,76 @@
+"""Which columns of a foreign row are clocks: those named like a clock, and the counters of known frameworks."""
+
+from __future__ import annotations
+
+from numbers import Real
+
+from rollbook.schema import aliases
+from rollbook.schema.clocks import STANDARD
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import SupportsInt, TypeGuard
+
+_CANONICAL = {
+    "time/env_steps": "env_step",
+    "time/iterations": "epoch",
+    "time/episodes": "episode",
+    "update/count": "gradient_step",
+}
+"""Canonical counters and their clocks; see `schema.aliases`."""
+
+SPELLINGS = {
+    **{name: name for name in STANDARD},
+    "global_step": "env_step",
+    "timesteps": "env_step",
+    "total_timesteps": "env_step",
+    "timesteps_total": "env_step",
+    "training_iteration": "epoch",
+    "Step": "step",
+    "_step": "step",
+}
+"""Columns that are only clocks, by their own names."""
+
+_BOUND = 2**63
+
+_found: dict[str, str] = {}
+
+
+def clock_name(column: str) -> str:
+    """The clock of a column with clock readings, "" for other columns."""
+    known = _found.get(column)
+    if known is None:
+        known = SPELLINGS.get(column) or _CANONICAL.get(aliases.canonical(column) or column, "")
+        if len(_found) < 100_000:
+            _found[column] = known
+    return known
+
+
+def is_reading(value: object) -> TypeGuard[SupportsInt]:
+    """Whether this is a valid reading: an integer within 64 bits, numpy's too, or a float with such a value."""
+    return isinstance(value, Real) and -_BOUND < value < _BOUND and float(value).is_integer()  # type: ignore[operator]
+
+
+def clock_columns(columns: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """(column, clock) of the columns that have clock readings, in their order."""
+    return tuple((column, clock) for column in columns if (clock := clock_name(column)))
+
+
+def clocks_of(values: Mapping[str, object], columns: tuple[tuple[str, str], ...] | None = None) -> dict[str, int]:
+    """The clocks of a row from its values, which also stay values. The first column of a clock wins.
+
+    Args:
+      values: the row.
+      columns: `clock_columns` of the row, where they are known already.
+    """
+    clocks: dict[str, int] = {}
+    for name, clock in clock_columns(values) if columns is None else columns:
+        value = values[name]
+        if clock in clocks:
+            continue
+        if type(value) is int and -_BOUND < value < _BOUND:
+            clocks[clock] = value
+        elif is_reading(value) and not isinstance(value, bool):
+            clocks[clock] = int(value)
+    return clocks

@@ -1,0 +1,221 @@
+"""Checks SQL expressions that users pass as `where` and `order_by`, with DuckDB's own parser.
+
+A text is accepted only if it is a single expression: no further statement, no query inside, nothing that reads a file.
+So it is safe inside a query of ours. Parsing takes time proportional to the length, which is bounded.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from rollbook.errors import BadInput
+from rollbook.system.optional import need
+
+LONGEST = 20_000
+"""Largest number of characters of a condition."""
+MOST_TERMS = 4_000
+"""Largest number of columns and values in a condition; `name = 'x' or name = 'y'` has four."""
+MOST_COLUMNS = 200
+"""Largest number of different columns in a condition."""
+_MOST_LEVELS = 800
+"""Deepest nesting of a parsed condition; below what every CPython's json reads."""
+
+_QUOTED = re.compile(r"""('(?:[^']|'')*'|"(?:[^"]|"")*")""")
+# Each pattern starts only at the beginning of a word: starting at every letter would have quadratic cost.
+_HAS = re.compile(r"(?<![\w.])([A-Za-z_][\w.]*)\s+has\s+$")
+_NESTED = re.compile(r"(?<![\w.])(?:config|summary|total)(?:\.\w+)*\s*\[\s*$")
+_WORDS = re.compile(r"(?<![\w.])(None|True|False)(?![\w.(])")
+_RESERVED = re.compile(r"(?<![\w.])group(?![\w.(]|\s+by\b)", re.IGNORECASE)  # both a field of runs and an SQL keyword
+_PYTHON = {"None": "null", "True": "true", "False": "false"}
+_IS_NULL = re.compile(r"(==|=|!=|<>|\bis\s+not|\bis)\s*null\b", re.IGNORECASE)
+_REFUSED = {
+    "SUBQUERY": "a query inside",
+    "WINDOW": "a window over rows",
+    "STAR": "a star",
+    "PARAMETER": "a parameter",
+    "LAMBDA": "a function of its own",
+}
+_EMPTY = ("where_clause", "having", "qualify", "sample")
+
+
+class Expression:
+    """One expression that is safe inside a query of ours.
+
+    Attributes:
+      text: as SQL.
+      columns: its columns, each as a tuple of parts: `config.lr` is ("config", "lr").
+    """
+
+    def __init__(self, text: str, columns: tuple[tuple[str, ...], ...]) -> None:
+        self.text, self.columns = text, columns
+
+
+def condition(text: str, *, names: Iterable[str] = ()) -> Expression:
+    """A condition in SQL, such as "reward > 1 and key like 'train/%'".
+
+    `tags has 'a'`, `config['lr']`, `==`, None, True and False are accepted too.
+
+    Args:
+      text: the condition.
+      names: dotted names that are understood without quotes, whatever is in them: `summary.test/return.last`.
+    Raises:
+      BadInput: it is not a single expression, or it is too long (`LONGEST`, `MOST_TERMS`, `MOST_COLUMNS`).
+    """
+    if len(text) > LONGEST:
+        raise BadInput(
+            f"where={text!r:.80}… has {len(text):,} characters; a condition has {LONGEST:,} at most. "
+            "Ask in several, or choose the rows in Python"
+        )
+    if not text.strip():
+        raise BadInput(f"where={text!r}: there is no condition. {_HINT}")
+    sql = f"({_spelled(_named(text, names))}\n)"  # the new line ends a comment in the text
+    node = _select(f"select {sql}", text)
+    chosen = node.get("select_list") or []
+    if len(chosen) != 1 or node.get("modifiers"):
+        raise BadInput(f"where={text!r:.200} is more than one condition. {_HINT}")
+    return Expression(sql, tuple(_columns(chosen[0], text)))
+
+
+def _named(text: str, names: Iterable[str]) -> str:
+    """The condition with these names in quotes, so that no slash in them divides."""
+    there = sorted((name for name in names if name in text and "." in name), key=len, reverse=True)
+    if not there:
+        return text
+    each = re.compile(rf"(?<![\w.])(?:{'|'.join(map(re.escape, there))})(?![\w.])")
+    pieces = _QUOTED.split(text)
+    for n in range(0, len(pieces), 2):
+        pieces[n] = each.sub(_in_quotes, pieces[n])
+    return "".join(pieces)
+
+
+def _in_quotes(name: re.Match[str]) -> str:
+    first, _, rest = name[0].partition(".")
+    return f"{first}.{quoted(rest)}"
+
+
+def _spelled(text: str) -> str:
+    """The condition as SQL; quoted parts stay unchanged."""
+    pieces = _QUOTED.split(text.strip())
+    _dotted(pieces)
+    for n in range(0, len(pieces), 2):
+        piece = _WORDS.sub(lambda match: _PYTHON[match.group(1)], pieces[n])
+        pieces[n] = _IS_NULL.sub(
+            lambda match: "is not null" if match.group(1).lower() in ("!=", "<>", "is not") else "is null", piece
+        )
+        pieces[n] = _RESERVED.sub('"group"', pieces[n])
+        has = _HAS.search(pieces[n])
+        if has and n + 1 < len(pieces):
+            pieces[n] = f"{pieces[n][: has.start()]}list_contains({has.group(1)}, "
+            pieces[n + 1] = "'" + pieces[n + 1][1:-1] + "')"
+    return "".join(pieces)
+
+
+def _dotted(pieces: list[str]) -> None:
+    """Python's `config['lr']` becomes config."lr"."""
+    inside = False
+    for n in range(0, len(pieces) - 2, 2):
+        inside = bool(_NESTED.search(pieces[n])) or (inside and pieces[n].strip() == "[")
+        inside = inside and pieces[n + 2].lstrip().startswith("]")
+        if inside:
+            pieces[n] = pieces[n].rstrip()[:-1].rstrip()
+            mark = pieces[n + 1][0]
+            key = pieces[n + 1][1:-1].replace(mark * 2, mark)
+            pieces[n + 1] = '."' + key.replace('"', '""') + '"'
+            pieces[n + 2] = pieces[n + 2].lstrip()[1:]
+
+
+_HINT = "Write it like: config.lr < 3e-4 and status = 'finished' and tags has 'paper'"
+
+
+def _select(query: str, text: str) -> dict[str, Any]:
+    """The single statement of a query, as parsed by DuckDB: a plain select, or an error."""
+    try:
+        tree = json.loads(_parsed(query))
+    except Exception as err:  # a text that the parser refuses, such as one with a NUL
+        raise BadInput(f"where={text!r:.200} cannot be read: {str(err)[:300]}. {_HINT}") from None
+    if tree.get("error"):
+        message = str(tree.get("error_message") or "").partition("\n")[0][:300]
+        raise BadInput(f"where={text!r:.200} cannot be read: {message}. {_HINT}")
+    statements = tree.get("statements") or []
+    node: dict[str, Any] = statements[0].get("node") or {} if len(statements) == 1 else {}
+    bare = (
+        node.get("type") == "SELECT_NODE"
+        and (node.get("from_table") or {}).get("type") == "EMPTY"
+        and not any(node.get(name) for name in _EMPTY)
+        and not node.get("group_expressions")
+        and not ((node.get("cte_map") or {}).get("map"))
+    )
+    if not bare:
+        raise BadInput(f"where={text!r:.200} is more than one expression. {_HINT}")
+    return node
+
+
+@functools.lru_cache(maxsize=256)
+def _parsed(query: str) -> str:
+    duckdb = need("duckdb", extra="sql", why="a condition")
+    with duckdb.connect(config={"enable_external_access": "false"}) as connection:
+        return str(connection.execute("select json_serialize_sql(?)", [query]).fetchone()[0])
+
+
+def _columns(node: dict[str, object], text: str) -> list[tuple[str, ...]]:
+    names: dict[tuple[str, ...], None] = {}
+    terms = 0
+    if _levels(node) > _MOST_LEVELS:
+        raise BadInput(f"where={text!r:.80}… is nested too deeply. {_HINT}")
+    for each in nodes_of(node):
+        refused = _REFUSED.get(str(each.get("class")))
+        terms += each.get("class") in ("COLUMN_REF", "CONSTANT")
+        if refused:
+            raise BadInput(f"where={text!r:.200} uses {refused}, which it may not. {_HINT}")
+        if each.get("class") == "COLUMN_REF":
+            names[tuple(str(part) for part in each["column_names"])] = None
+    for many, most, what in (
+        (terms, MOST_TERMS, "columns and values"),
+        (len(names), MOST_COLUMNS, "different columns"),
+    ):
+        if many > most:
+            raise BadInput(f"where={text!r:.80}… names {many:,} {what}; a condition names {most:,} at most")
+    return list(names)
+
+
+def _levels(node: object) -> int:
+    """How deep objects and lists are nested."""
+    deepest, stack = 0, [(node, 1)]
+    while stack:
+        each, level = stack.pop()
+        deepest = max(deepest, level)
+        if isinstance(each, (dict, list)):
+            stack.extend((part, level + 1) for part in (each.values() if isinstance(each, dict) else each))
+    return deepest
+
+
+def nodes_of(node: object) -> Iterator[dict[str, Any]]:
+    """Every object of a parsed query, in DuckDB's JSON form."""
+    stack = [node]
+    while stack:
+        each = stack.pop()
+        if isinstance(each, dict):
+            yield each
+            stack.extend(each.values())
+        elif isinstance(each, list):
+            stack.extend(each)
+
+
+def quoted(name: str) -> str:
+    """A name quoted for SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(text: str) -> str:
+    """A text quoted for SQL."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def named_tables(query: str, tables: Iterable[str]) -> list[str]:
+    """The tables that a query may use: those whose name is a word in it."""
+    words = {word.lower() for word in re.findall(r"[A-Za-z_][A-Za-z0-9_]*", query)}
+    return [table for table in tables if table.lower() in words]
