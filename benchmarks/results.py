@@ -24,7 +24,7 @@ of src were changed beside it), and "met" too: `git diff COMMIT -- src dashboard
 Ratios compare loggers that took turns on one machine; absolute times belong to that machine and day. The peer's
 figure stands beside each ratio, so that a slow machine does not look like a slow library. Figures vary by a tenth
 to a quarter from run to run, rows 2 and 10 by more: a row that just meets its goal may miss it in the next run.
-What log, init, keeper and health rules cost in calls and bytes is held by tests/house/test_cost.py between two
+What log, init, keeper and health rules cost in calls and bytes is held by tests/run/test_cost.py between two
 measurements.
 
 """

@@ -176,10 +176,10 @@ def _face_page(title: str, *names: str) -> str:
 
 
 def _module_page(title: str, beginnings: tuple[str, ...]) -> str:
-    """The stable names of the modules that begin so, as docs/stability.md lists them."""
+    """The public names of the modules that begin so."""
     modules = ", ".join(f"`{name}`" for name in beginnings)
-    parts = [f"# {title}", "", f"The [stable](../stability.md) names of {modules} and what is below.", ""]
-    for module, names in stable_names().items():
+    parts = [f"# {title}", "", f"The public names of {modules} and what is below.", ""]
+    for module, names in public_names().items():
         if module == "rollbook" or not f"{module}.".startswith(tuple(f"{name}." for name in beginnings)):
             continue
         documented = [name for name in names if _has_docstring(f"{module}.{name}")]
@@ -191,13 +191,14 @@ def _module_page(title: str, beginnings: tuple[str, ...]) -> str:
     return "\n".join(parts)
 
 
-def stable_names() -> dict[str, list[str]]:
-    """Module -> its stable names, from docs/stability.md and the modules' `__all__`; no module is imported."""
-    text = (ROOT / "docs/stability.md").read_text(encoding="utf-8")
+def public_names() -> dict[str, list[str]]:
+    """Module -> the names of its `__all__`, of modules without an underscore; no module is imported."""
     found = {}
-    for module, what in re.findall(r"^\| `(rollbook[\w.]*)` \| (.*) \|$", text, re.MULTILINE):
-        named = re.findall(r"`(\w+)`", what) if what.startswith("`") else []
-        found[module] = sorted(named or _exported(module))
+    for path in sorted((ROOT / "src" / "rollbook").rglob("*.py")):
+        parts = path.relative_to(ROOT / "src").with_suffix("").parts
+        parts = parts[:-1] if parts[-1] == "__init__" else parts
+        if not any(part.startswith("_") for part in parts) and (names := _exported(".".join(parts))):
+            found[".".join(parts)] = sorted(names)
     return found
 
 

@@ -12,9 +12,9 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 TESTS = (
-    "tests/house/test_demo.py",
-    "tests/house/test_command_words.py",
-    "tests/house/test_page_is_ready.py",
+    "tests/demo/test_demo.py",
+    "tests/cli/test_command_words.py",
+    "tests/cli/test_page_is_ready.py",
     "tests/remote/test_spellings.py",
 )
 """Those that print commands, start programs or name folders; all of them by hand: `git clone`, then `make test`."""

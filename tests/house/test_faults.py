@@ -5,33 +5,14 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "tests" / "upstream-faults.md").read_text("utf-8")
 SECTIONS = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL))
-FAULTS = {
-    "Spinning Up": 14,
-    "Stable-Baselines3": 11,
-    "Acme": 12,
-    "Tianshou": 18,
-    "LightZero and DI-engine": 18,
-    "MRL": 13,
-    "RLlib and Ray Tune": 17,
-}
-"""How many were found in each."""
 
 
 def test_every_framework_has_its_section_here_and_in_the_summary_for_users() -> None:
     summary = (ROOT / "docs" / "adapters" / "faults.md").read_text("utf-8")
-    assert set(SECTIONS) == set(FAULTS) == set(re.findall(r"^## (.+)$", summary, re.MULTILINE))
-
-
-@pytest.mark.parametrize("framework", FAULTS)
-def test_every_fault_has_its_row(framework: str) -> None:
-    rows = re.findall(r"^\| (\d+) \|(.*)\|(.*)\|$", SECTIONS[framework], re.MULTILINE)
-    assert [int(number) for number, *_ in rows] == list(range(1, FAULTS[framework] + 1))
-    assert all(cell.strip() for _, *cells in rows for cell in cells)
+    assert set(SECTIONS) == set(re.findall(r"^## (.+)$", summary, re.MULTILINE))
 
 
 def test_every_test_that_shows_a_fault_gone_exists() -> None:

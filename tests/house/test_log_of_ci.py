@@ -18,14 +18,14 @@ E   OSError: no space left
 =========== short test summary info ===========
 SKIPPED [1] tests/page/test_room.py:9: no chromium
 FAILED tests/page/test_monkey.py::test_hands[1]
-FAILED tests/house/test_cost.py::test_log - AssertionError: 12 calls
+FAILED tests/run/test_cost.py::test_log - AssertionError: 12 calls
 ERROR tests/book/test_rows.py::Rows::test_count
 = 2 failed, 7 passed, 1 skipped, 1 error in 3.21s =
 """
 SAID = """FAILED tests/page/test_monkey.py::test_hands[1]
     AssertionError: assert '#/runs' == '#/sweep'
     - #/sweep
-FAILED tests/house/test_cost.py::test_log
+FAILED tests/run/test_cost.py::test_log
     AssertionError: 12 calls
 ERROR tests/book/test_rows.py::Rows::test_count
     OSError: no space left

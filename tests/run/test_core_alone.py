@@ -18,6 +18,8 @@ from core_alone import core_alone
 from rollbook.book.repair.doctor import repair, verify
 from waiting import PATIENCE
 
+SOURCES = Path(rollbook.__file__).parent
+
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="SIGKILL")
 
 TRAINING = """
@@ -198,8 +200,11 @@ for name, ask in asked.items():
 def test_what_needs_more_than_rollbook_core_says_what_was_asked_and_how_to_install_it(
     environment: dict[str, str],
 ) -> None:
-    listed = (Path(__file__).parents[2] / "docs" / "stability.md").read_text("utf-8")
-    modules = [*dict.fromkeys(re.findall(r"^\| `(rollbook\.[\w.]+)` \|", listed, re.MULTILINE))]
+    paths = sorted(
+        path.relative_to(SOURCES) for path in SOURCES.rglob("*.py") if "__all__ = " in path.read_text("utf-8")
+    )
+    dotted = [".".join(path.with_suffix("").parts).removesuffix(".__init__") for path in paths]
+    modules = [f"rollbook.{name}" for name in dotted if name != "__init__" and not re.search(r"(^|\.)_", name)]
     command = [sys.executable, "-c", REFUSALS, *modules]
     answer = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=True)
     lines = answer.stdout.splitlines()

@@ -84,7 +84,7 @@ class Child(ABC):
     Args:
       run_folder: the run's folder; the child's stderr goes to its data/keeper/log.
       clock: seconds, monotonic.
-      say: (cause, words) writes a line into that log, once a cause.
+      report: (cause, words) writes a line into that log, once a cause.
       command: what to run instead of the module, for a keeper inside the training process and for tests.
     Attributes:
       patience: a child without processor time for this many seconds (stopped, or waiting for a remote that does not

@@ -18,7 +18,7 @@ class Feeding:
     Args:
       run_folder: the run's folder.
       clock: seconds, monotonic.
-      say: takes (cause, words) for the log.
+      report: takes (cause, words) for the log.
       in_turn: feed services in the caller's thread as well, one after the other.
     Attributes:
       changed_at: when rows of a trainer were last seen, by `clock`.

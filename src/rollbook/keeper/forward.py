@@ -46,7 +46,7 @@ class Forwarder:
       this_attempt: for a screen: leave out rows of earlier attempts. If only the newest rows are delivered, timings say
         what each stage took since the last delivery, so that shares of time can be shown.
       clock: seconds, monotonic.
-      say: takes (cause, words) for the log; called once for each cause.
+      report: takes (cause, words) for the log; called once for each cause.
     Attributes:
       rows, refused, failures: rows delivered; values left out because the sink does not accept their kind; failed
         tries.

@@ -65,7 +65,7 @@ class Rules:
       specs: what plan.json lists: {"name": …, option: value}.
       disregard: called with the id of the writer that writes the alerts.
       clock: seconds, monotonic.
-      say: takes (cause, words) for the log.
+      report: takes (cause, words) for the log.
       look_seconds: how long one look works on a backlog before it skips to the newest rows.
       last_look_seconds: the same for the last look, when the run is over.
       stretch_bytes: how many bytes of a lane's rows are read together.

@@ -36,7 +36,7 @@ class Sealing(Child):
 
     Args:
       ballast: given up when the disk is full, so that sealing can free the rest.
-      run_folder, clock, say, command: see `Child`.
+      run_folder, clock, report, command: see `Child`.
       is_here: seal in this process, at once, without a child.
     Attributes:
       successes: how many children have succeeded.

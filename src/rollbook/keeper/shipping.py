@@ -33,7 +33,7 @@ class Shipping(Child):
     """Runs `python -m rollbook.remote.push RUN [--final]` when it is due, for a run that has a remote.
 
     Args:
-      run_folder, clock, say, command: see `Child`.
+      run_folder, clock, report, command: see `Child`.
     """
 
     module, cause, work = "rollbook.remote.push", "ship", "shipping"

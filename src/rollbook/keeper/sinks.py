@@ -31,7 +31,7 @@ class Sinks:
       run_folder: the run's folder.
       specs: what plan.json lists, and sink objects.
       x: the clock for sinks with one step axis.
-      say: takes (cause, words) for the log.
+      report: takes (cause, words) for the log.
       inline: fed during a training; all by `step`.
       objects_apart: nevertheless give sink objects made by users a thread each: how long they take is unknown.
     """
@@ -250,7 +250,7 @@ class LocalSinks:
     Args:
       run_folder: the run's folder.
       specs: sink objects, and {"name": "terminal", …}.
-      say: takes (cause, words) of what went wrong, each cause once.
+      report: takes (cause, words) of what went wrong, each cause once.
     """
 
     def __init__(

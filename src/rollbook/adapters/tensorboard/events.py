@@ -34,8 +34,7 @@ class FileWriter:
     """Writes finished messages to one event file, like the class of this name in torch and tensorboardX.
 
     Args:
-      log_dir: its folder, created if missing.
-      log_dir, logdir: its folder, created if missing; torch's and tensorboardX's word. Default: the working folder.
+      log_dir, logdir: its folder, created if missing (torch's and tensorboardX's name). Default: the working folder.
       max_queue, flush_secs: how many events may wait in memory, and for how long.
       filename_suffix: appended to the file's name.
     """
