@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 FIELDS = tuple(manifest.listed({}))
 """The fields of run.json in a listing, besides `path`. Each run has all of them, None if unknown."""
 
-_NESTED = ("config", "summary", "total")
+_NESTED = ("config", "summary", "total", "folder")
 
 
 def value_at(row: Mapping[str, object], name: str) -> Any:

@@ -30,7 +30,7 @@ def curves_of(
 ) -> compare.Curves:
     """See `RunSet.curves`."""
     axis, groups = lines_of(rows, key, x=x, by=by, task=task)
-    return replace(compare.curves(groups, key=key, axis=axis, by=by or "", **options), looks=looks_of(rows, root, by))
+    return _told(compare.curves(groups, key=key, axis=axis, by=by or "", **options), rows, root, by)
 
 
 def refined_curves_of(
@@ -38,9 +38,13 @@ def refined_curves_of(
 ) -> Iterator[compare.Curves]:
     """See `RunSet.refined_curves`."""
     axis, groups = lines_of(rows, key, x=x, by=by, task=task)
-    looks = looks_of(rows, root, by)
     refined = compare.refined_curves(groups, key=key, axis=axis, by=by or "", **options)
-    return (replace(each, looks=looks) for each in refined)
+    return (_told(each, rows, root, by) for each in refined)
+
+
+def _told(curves: compare.Curves, rows: Sequence[Row], root: str, by: str | None) -> compare.Curves:
+    """The curves, with their colours, and with what a reader should know about their groups."""
+    return replace(curves, looks=looks_of(rows, root, by), notes=(*curves.notes, *alike(rows, by)))
 
 
 def lines_of(
@@ -141,7 +145,7 @@ def comparison_of(
         entries, metric=metric, by=by, how=str(how), normalise=normalise, statistic=statistic,
         study=compare.Study.from_data(stored["study"]) if stored else None, planned=plan is not None, delta=delta,
         floor=floor, direction=direction, seed=seed,
-        notes=[*mixed(rows, by, task), *_who_never_got_there(entries, metric, str(how))],
+        notes=[*mixed(rows, by, task), *alike(rows, by), *_who_never_got_there(entries, metric, str(how))],
     )  # fmt: skip
     if path is not None and comparison.study is not None:
         seeds = {group.label: list(group.names) for group in comparison.groups}
@@ -193,14 +197,22 @@ def _refuse_missing_seeds(plan: str | None, before: object, now: Mapping[str, Se
             )
 
 
-_ENVIRONMENTS = ("config.env", "config.env_id", "config.env_name", "config.environment", "config.task", "project")
+_ENVIRONMENTS = (
+    "config.env", "config.env_id", "config.env_name", "config.environment", "config.task", "env", "project",
+)  # fmt: skip
+"""`env` is what one of the others says, or the path of a run that another tool wrote."""
+
+_ALGORITHMS = ("algo", "config.algo", "config.algorithm")
 
 
 def mixed(rows: Sequence[Row], by: str, task: str | None) -> list[str]:
     """Sentences about environments and projects that differ between groups or within them."""
     remarks: list[str] = []
+    asked = {by, task} & set(_ENVIRONMENTS)
     for field in _ENVIRONMENTS:
-        if field in (by, task) or (field == "project" and remarks):
+        if field in (by, task) or (field in ("env", "project") and remarks):
+            continue
+        if asked - {"project"} and (field == "env" or "env" in asked):
             continue
         of_group: dict[str, dict[str, None]] = {}
         for row in rows:
@@ -227,27 +239,59 @@ def mixed(rows: Sequence[Row], by: str, task: str | None) -> list[str]:
     return remarks
 
 
+def alike(rows: Sequence[Row], by: str | None) -> list[str]:
+    """Sentences about groups whose runs are of several algorithms, or cannot be told apart."""
+    groups: dict[str, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(label_of(row, by), []).append(row)
+    remarks = []
+    for label, members in groups.items():
+        found = dict.fromkeys(str(row["algo"]) for row in members if row.get("algo"))
+        unknown = [row for row in members if row.get("made_by") and not row.get("algo") and not row.get("config")]
+        if len(found) > 1 and by not in _ALGORITHMS:
+            remarks.append(
+                f"Careful: {label} takes {len(found)} algorithms together ({_few(list(found))}). Say --by algo, or "
+                "choose the runs of one."
+            )
+        elif len(unknown) > 1 and len(members) > 1:
+            remarks.append(
+                f"Careful: of {len(unknown)} runs of {label}, neither files nor paths say the algorithm or the "
+                "configuration; they may differ. rollbook label says it for them."
+            )
+    return remarks
+
+
 def _few(names: Sequence[str]) -> str:
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def units_of(rows: Sequence[Row]) -> list[str]:
-    """For each run a key that is equal for the same configuration, seed and code; "" if the run is its own unit."""
+    """For each run a key that is equal for the same configuration, seed and code; "" if the run is its own unit.
+
+    A run whose configuration or seed is unknown equals no other.
+    """
     of_seed: dict[tuple[object, int], list[int]] = {}
     for place, row in enumerate(rows):
         seed = row.get("seed")
-        if isinstance(seed, int) and isinstance(row.get("config"), Mapping):
+        if isinstance(seed, int) and _knows_its_configuration(row):
             of_seed.setdefault((row.get("project"), seed), []).append(place)
     alike: dict[str, list[int]] = {}
     for places in of_seed.values():
         for place in places if len(places) > 1 else ():
-            known = [rows[place].get("project"), rows[place]["seed"], rows[place]["config"]]
+            row = rows[place]
+            known = [row.get("project"), row["seed"], row["config"], row.get("algo"), row.get("env")]
             alike.setdefault(json.dumps(known, default=str, sort_keys=True), []).append(place)
     units = [""] * len(rows)
     for same, places in alike.items():
         for place in places if len(places) > 1 else ():
             units[place] = f"{same} {_commit(rows[place])}"
     return units
+
+
+def _knows_its_configuration(row: Row) -> bool:
+    """Whether a run has a configuration, and not only from its path: unknown is equal to nothing."""
+    config, said = row.get("config"), row.get("from_path") or ()
+    return isinstance(config, Mapping) and any(f"config.{name}" not in said for name in config)
 
 
 def _commit(row: Row) -> str:

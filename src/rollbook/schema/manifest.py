@@ -43,9 +43,16 @@ ORIGIN = ("config", "seed", "git", "packages", "command", "python", "executable"
 _LISTED = (
     "id", "project", "name", "status", "seed", "group", "job_type", "tags", "notes", "parent", "forked_from", "created",
     "ended", "host", "made_by", "config", "summary", "total", "attempts",
-    "writers_died",
+    "writers_died", "algo", "env", "folder", "from_path",
 )  # fmt: skip
 """The fields of run.json in a listing. Each run has all of them, None if unknown."""
+
+_ALGO = ("algo", "algorithm", "algo_name", "algorithm_name", "alg", "alg_name", "agent_name", "algo_id")
+_ENV = (
+    "env", "env_id", "env_name", "environment", "environment_name", "gym_id", "env_type", "task", "task_name", "env.id",
+    "env.name", "env.env_name", "environment.name",
+)  # fmt: skip
+"""Where configurations name the algorithm and the environment, the commonest first."""
 
 EDITABLE = ("name", "notes", "tags", "group")
 """Fields that people may edit at any time; `edited` lists the changed ones."""
@@ -258,7 +265,23 @@ def listed(fields: Mapping[str, Any], *, checked: bool = False) -> dict[str, Any
     row["attempts"] = len(fields.get("attempts") or ())
     row["writers_died"] = sum((fields.get("writers_died") or {}).values())
     row["summary"] = {**results(fields), **(fields.get("summary") or {})}
+    config = fields.get("config")
+    if config:
+        row["algo"], row["env"] = row["algo"] or _word_of(config, _ALGO), row["env"] or _word_of(config, _ENV)
     return row
+
+
+def _word_of(config: Mapping[str, Any], names: Sequence[str]) -> str | None:
+    """The first text under one of those names in a configuration."""
+    for name in names:
+        value = config.get(name)
+        if value is None and "." in name:
+            outer, _, inner = name.partition(".")
+            nested = config.get(outer)
+            value = nested.get(inner) if isinstance(nested, dict) else None
+        if type(value) is str and value:
+            return value
+    return None
 
 
 def clean(content: Mapping[str, object]) -> tuple[RunJson, list[str]]:
@@ -382,6 +405,10 @@ _FIELDS: dict[str, tuple[Callable[[object], object], str]] = {
     "group": (_word_or_none, "text"),
     "job_type": (_word_or_none, "text"),
     "made_by": (_word_or_none, "text"),
+    "algo": (_word_or_none, "text"),
+    "env": (_word_or_none, "text"),
+    "folder": (_mapping, "an object"),
+    "from_path": (_texts, "a list"),
     "notes": (_text, "text"),
     "tags": (_texts, "a list"),
     "clocks": (_texts, "a list"),

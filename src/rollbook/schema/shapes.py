@@ -73,7 +73,9 @@ class RunJson(TypedDict, total=False):
       retention: of rollouts: `keep_bytes`, and once something was trimmed `bytes` (what is left) and how many
         rollouts lost their `tokens`, `text` and `answers`.
       part: {"of", "home", "since"} if this folder is one host's part of a run whose folder is elsewhere.
-      imported: for a run that another tool wrote: its source files.
+      imported: for a run that another tool wrote: its source files, and where its settings come from.
+      algo, env, folder: the algorithm, the environment and the parts of the path of such a run; see `formats.paths`.
+      from_path: which of its fields only its path says, such as "algo" and "config.lr".
       hydra: for a job of Hydra: its name, overrides and folder.
     """
 
@@ -100,6 +102,10 @@ class RunJson(TypedDict, total=False):
     group: str | None
     job_type: str | None
     made_by: str | None
+    algo: str | None
+    env: str | None
+    folder: dict[str, str]
+    from_path: list[str]
     x: str
     parent: Any
     forked_from: object
