@@ -200,11 +200,10 @@ for name, ask in asked.items():
 def test_what_needs_more_than_rollbook_core_says_what_was_asked_and_how_to_install_it(
     environment: dict[str, str],
 ) -> None:
-    paths = sorted(
-        path.relative_to(SOURCES) for path in SOURCES.rglob("*.py") if "__all__ = " in path.read_text("utf-8")
-    )
-    dotted = [".".join(path.with_suffix("").parts).removesuffix(".__init__") for path in paths]
-    modules = [f"rollbook.{name}" for name in dotted if name != "__init__" and not re.search(r"(^|\.)_", name)]
+    listing = [path for path in sorted(SOURCES.rglob("*.py")) if "__all__ = " in path.read_text("utf-8")]
+    dotted = [".".join(path.relative_to(SOURCES.parent).with_suffix("").parts) for path in listing]
+    names = [name.removesuffix(".__init__") for name in dotted]
+    modules = [name for name in names if "." in name and not re.search(r"\.cli\.|\._", name)]
     command = [sys.executable, "-c", REFUSALS, *modules]
     answer = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=True)
     lines = answer.stdout.splitlines()
