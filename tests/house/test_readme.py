@@ -41,7 +41,7 @@ def test_what_a_package_index_shows_leads_to_no_file_of_the_repository(hook: Any
     text = metadata["readme"]["text"]
     assert "readme" in PROJECT["project"]["dynamic"]
     assert "## Quick start" in text
-    assert "concepts, reference, command line" in text
+    assert "Concepts, reference, command line" in text
     assert not re.findall(r"<picture|<img|srcset|!\[", text)
     assert [link for link in re.findall(r"\]\(([^)]*)\)", text) if not link.startswith(("https:", "#"))] == []
 

@@ -9,46 +9,59 @@ import click
 
 from rollbook.system.version import __version__
 
-_COMMANDS = {
-    "demo": ("rollbook.cli.demo", "Let a real agent learn while rollbook records it."),
-    "run": ("rollbook.cli.run", "Start a program and record what it logs to wandb or TensorBoard."),
-    "ui": ("rollbook.cli.ui", "Look at runs in a browser, live."),
-    "ls": ("rollbook.cli.ls", "List runs."),
-    "show": ("rollbook.cli.show", "Show what is in a run."),
-    "plot": ("rollbook.cli.plot", "Draw runs: curves with bands, intervals, stages and more."),
-    "compare": ("rollbook.cli.compare", "Say which group of runs is better, and how sure that is."),
-    "diff": ("rollbook.cli.compare", "Say what differs between runs."),
-    "scores": ("rollbook.cli.scores", "Compare raw scores that a paper published, and draw its figures."),
-    "seeds": ("rollbook.cli.seeds", "Say how many seeds each group needs."),
-    "report": ("rollbook.cli.report", "Write one page about a run or a group of runs, to be mailed."),
-    "tail": ("rollbook.cli.tail", "Print rows as they are written."),
-    "watch": ("rollbook.cli.watch", "A live view of a run that someone else trains."),
-    "wait": ("rollbook.cli.wait", "Wait until a condition on a run is true."),
-    "alerts": ("rollbook.cli.alerts", "List what health rules found in runs."),
-    "check": ("rollbook.cli.check", "Ask the health rules of runs that are there already."),
-    "mcp": ("rollbook.cli.mcp", "Answer the questions of an agent about runs (Model Context Protocol)."),
-    "episodes": ("rollbook.cli.tables", "List the episodes of a run."),
-    "samples": ("rollbook.cli.tables", "Search and sort the samples of a run."),
-    "rollouts": ("rollbook.cli.rollouts", "Answer a question about the rollouts of a run."),
-    "checkpoints": ("rollbook.cli.checkpoints", "List the checkpoints of a run, or print the path of one."),
-    "play": ("rollbook.cli.play", "Show or write the video of an episode."),
-    "timings": ("rollbook.cli.timings", "Say where the time of a run went, by stage."),
-    "export": ("rollbook.cli.export", "Write a table of a run to a file."),
-    "sql": ("rollbook.cli.sql", "Ask a run a question in SQL."),
-    "views": ("rollbook.cli.views", "Print views for DuckDB: every table of many runs, with the run in each row."),
-    "shapes": ("rollbook.cli.shapes", "Print what commands answer with --json."),
-    "import": ("rollbook.cli.import_", "Bring runs that another tool wrote into a folder of runs."),
-    "forward": ("rollbook.cli.forward", "Replay a run into any sink."),
-    "verify": ("rollbook.cli.doctor", "Say what is wrong with a run, if anything."),
-    "repair": ("rollbook.cli.doctor", "Save what can be saved of a damaged or orphaned run."),
-    "join": ("rollbook.cli.join", "Bring a part of a run, kept by another host, into the run's folder."),
-    "seal": ("rollbook.cli.doctor", "Turn the journal of a run into Parquet now."),
-    "trim": ("rollbook.cli.trim", "Make the rollouts of a run smaller: drop old token lists and texts."),
-    "push": ("rollbook.cli.places", "Upload a run to a remote (an object store)."),
-    "pull": ("rollbook.cli.places", "Download runs from a remote."),
-    "sync": ("rollbook.cli.places", "Upload and download what a run and its remote lack."),
-    "catalogue": ("rollbook.cli.places", "Show what a remote holds, or rebuild its catalogue."),
+_SECTIONS = {
+    "Record": {
+        "demo": ("rollbook.cli.demo", "Let a real agent learn while rollbook records it."),
+        "run": ("rollbook.cli.run", "Start a program and record what it logs to wandb or TensorBoard."),
+    },
+    "Look at runs": {
+        "ui": ("rollbook.cli.ui", "Look at runs in a browser, live."),
+        "ls": ("rollbook.cli.ls", "List runs."),
+        "show": ("rollbook.cli.show", "Show what is in a run."),
+        "watch": ("rollbook.cli.watch", "A live view of a run that someone else trains."),
+        "tail": ("rollbook.cli.tail", "Print rows as they are written."),
+        "episodes": ("rollbook.cli.tables", "List the episodes of a run."),
+        "samples": ("rollbook.cli.tables", "Search and sort the samples of a run."),
+        "rollouts": ("rollbook.cli.rollouts", "Answer a question about the rollouts of a run."),
+        "timings": ("rollbook.cli.timings", "Say where the time of a run went, by stage."),
+        "checkpoints": ("rollbook.cli.checkpoints", "List the checkpoints of a run, or print the path of one."),
+        "play": ("rollbook.cli.play", "Show or write the video of an episode."),
+        "sql": ("rollbook.cli.sql", "Ask a run a question in SQL."),
+        "wait": ("rollbook.cli.wait", "Wait until a condition on a run is true."),
+        "mcp": ("rollbook.cli.mcp", "Answer the questions of an agent about runs (Model Context Protocol)."),
+    },
+    "Judge": {
+        "compare": ("rollbook.cli.compare", "Say which group of runs is better, and how sure that is."),
+        "plot": ("rollbook.cli.plot", "Draw runs: curves with bands, intervals, stages and more."),
+        "diff": ("rollbook.cli.compare", "Say what differs between runs."),
+        "seeds": ("rollbook.cli.seeds", "Say how many seeds each group needs."),
+        "report": ("rollbook.cli.report", "Write one page about a run or a group of runs, to be mailed."),
+        "alerts": ("rollbook.cli.alerts", "List what health rules found in runs."),
+        "check": ("rollbook.cli.check", "Ask the health rules of runs that are there already."),
+        "scores": ("rollbook.cli.scores", "Compare raw scores that a paper published, and draw its figures."),
+    },
+    "Move": {
+        "import": ("rollbook.cli.import_", "Bring runs that another tool wrote into a folder of runs."),
+        "export": ("rollbook.cli.export", "Write a table of a run to a file."),
+        "push": ("rollbook.cli.places", "Upload a run to a remote (an object store)."),
+        "pull": ("rollbook.cli.places", "Download runs from a remote."),
+        "sync": ("rollbook.cli.places", "Upload and download what a run and its remote lack."),
+        "forward": ("rollbook.cli.forward", "Replay a run into any sink."),
+        "views": ("rollbook.cli.views", "Print views for DuckDB: every table of many runs, with the run in each row."),
+        "catalogue": ("rollbook.cli.places", "Show what a remote holds, or rebuild its catalogue."),
+        "shapes": ("rollbook.cli.shapes", "Print what commands answer with --json."),
+    },
+    "Mend": {
+        "verify": ("rollbook.cli.doctor", "Say what is wrong with a run, if anything."),
+        "repair": ("rollbook.cli.doctor", "Save what can be saved of a damaged or orphaned run."),
+        "seal": ("rollbook.cli.doctor", "Turn the journal of a run into Parquet now."),
+        "join": ("rollbook.cli.join", "Bring a part of a run, kept by another host, into the run's folder."),
+        "trim": ("rollbook.cli.trim", "Make the rollouts of a run smaller: drop old token lists and texts."),
+    },
 }
+"""Section of `rollbook --help` -> command -> (the module that has it, what it does); everyday commands first."""
+
+_COMMANDS = {name: about for section in _SECTIONS.values() for name, about in section.items()}
 
 _METRIC_OPTIONS = ("metric", "metrics", "key", "keys")
 """Options that name metrics. Each command has one of them; another one is answered with that."""
@@ -68,8 +81,9 @@ class _Lazy(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_module, text) in _COMMANDS.items()])
+        for title, commands in _SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, text) for name, (_module, text) in commands.items()], col_max=12)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
