@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 import time
+
+from rollbook.adapters.sb3._environments import find_monitors, monitors_normalised_returns, reward_source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
     from stable_baselines3.common.callbacks import BaseCallback
     from stable_baselines3.common.vec_env import VecEnv
 
-    from rollbook.run.scope import Scope
     from rollbook.values.array_types import NDArray
 
     class KeepsReturns(Protocol):
@@ -27,45 +27,6 @@ if TYPE_CHECKING:
 _OF_MONITOR = frozenset({"r", "l", "t"})
 
 
-def find_monitors(env: object) -> list[KeepsReturns | None]:
-    """The `Monitor` of each sub-environment in this process, else None; [] if none can be found."""
-    while hasattr(env, "venv"):
-        env = env.venv
-    monitors = []
-    for inner in getattr(env, "envs", ()):
-        monitor = None
-        while inner is not None:
-            if hasattr(inner, "episode_returns") and hasattr(inner, "results_writer"):
-                monitor = inner
-                break
-            inner = getattr(inner, "env", None)
-        monitors.append(monitor)
-    return monitors
-
-
-def already_recorded(env: VecEnv, run: Scope) -> list[bool]:
-    """For each sub-environment: whether a `RecordEpisodes` inside it sends its episodes to this run, in any process.
-
-    Args:
-      env: a vector environment of Stable-Baselines3.
-      run: the run or scope of the callback.
-    Returns:
-      One answer per sub-environment; [] if no such wrapper is possible.
-    """
-    if "gymnasium" not in sys.modules or not hasattr(env, "env_is_wrapped"):
-        return []
-    count = int(env.num_envs)
-    from rollbook.capture import RecordEpisodes
-
-    wrapped = env.env_is_wrapped(RecordEpisodes)
-    inside = [i for i, is_wrapped in enumerate(wrapped) if is_wrapped]
-    nonce, answers = run.run.internals.about.get("nonce"), [False] * count
-    if inside:
-        for i, recorded_by in zip(inside, env.get_attr("recorded_by", indices=inside), strict=True):
-            answers[i] = recorded_by == nonce
-    return answers
-
-
 class EpisodeTracker:
     """Follows the sub-environments step by step and reports ended episodes.
 
@@ -76,6 +37,10 @@ class EpisodeTracker:
     The return of an episode is, in this order: the unrounded sum of a Monitor in this process; the reported value (six
     decimals) of a Monitor in another process; the sum of the rewards seen here, in float64, before VecNormalize. With a
     Monitor, an episode ends when the Monitor reports it: Atari wrappers also set `done` when a life is lost.
+
+    Attributes:
+      reports_normalised: a VecMonitor outside of a VecNormalize reports the sums of normalised rewards. They become the
+        column `monitor_return`, and the return is the sum seen here.
     """
 
     def __init__(self, env: VecEnv, clock: Callable[[], float] = time.perf_counter) -> None:
@@ -83,9 +48,10 @@ class EpisodeTracker:
 
         n = int(env.num_envs)
         self._monitors = find_monitors(env) or [None] * n
-        self._original = _reward_source(env)
+        self._original = reward_source(env)
         self._monitored = any(monitor is not None for monitor in self._monitors)
-        self._must_add = not all(monitor is not None for monitor in self._monitors)
+        self.reports_normalised = self._original is not None and monitors_normalised_returns(env)
+        self._must_add = self.reports_normalised or not all(monitor is not None for monitor in self._monitors)
         self._sums, self._lengths = np.zeros(n), np.zeros(n, dtype=np.int64)
         self._clock = clock
         now = clock()
@@ -131,6 +97,8 @@ class EpisodeTracker:
                 "env_index": i,
             }
         )
+        if self.reports_normalised and "r" in reported:
+            columns["monitor_return"] = float(reported["r"])
         if "t" in reported:
             columns["monitor_seconds"] = float(reported["t"])
         if info.get("is_success") is not None:
@@ -138,7 +106,7 @@ class EpisodeTracker:
         return columns
 
     def _return(self, i: int, reported: Mapping[str, Any]) -> float:
-        if "r" not in reported:
+        if "r" not in reported or self.reports_normalised:
             return float(self._sums[i])
         value = float(reported["r"])
         monitor = self._monitors[i] if i < len(self._monitors) else None
@@ -155,16 +123,6 @@ def finished_episode(info: Mapping[str, Any]) -> EpisodeColumns:
     """The columns of an episode for which only the Monitor's summary is available."""
     columns = {str(key): _item(value) for key, value in info.items() if key not in _OF_MONITOR}
     return {**columns, "return": float(info["r"]), "length": int(info["l"])}
-
-
-def _reward_source(env: object) -> Any:
-    """A function that returns the rewards before normalisation, if a wrapper changes them and exposes them."""
-    while env is not None:
-        source = getattr(env, "get_original_reward", None) if type(env).__name__ == "VecNormalize" else None
-        if source is not None:
-            return source
-        env = getattr(env, "venv", None)
-    return None
 
 
 def _item(value: object) -> Any:

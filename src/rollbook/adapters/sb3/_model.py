@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 
 from rollbook.adapters._plain import Described
+from rollbook.adapters.sb3._environments import environment_of
 from rollbook.system.guard import tolerating
 
 TYPE_CHECKING = False
@@ -12,20 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from stable_baselines3.common.base_class import BaseAlgorithm
-
 
 _NOT_SETTINGS = frozenset({"self", "env", "_init_setup_model", "verbose", "tensorboard_log", "kwargs", "args"})
-
-
-def environment_name(model: BaseAlgorithm) -> str:
-    """The environment's id, or its class name."""
-    with tolerating(Exception):  # not every vector environment has one
-        spec = model.get_env().get_attr("spec", indices=0)[0]
-        if spec is not None:
-            return str(spec.id)
-        return str(model.get_env().get_attr("unwrapped", indices=0)[0].__class__.__name__)
-    return "environment"
 
 
 def is_on_policy(model: object) -> bool:
@@ -40,7 +29,7 @@ def describe(model: object) -> dict[str, object]:
     """
     settings: dict[str, object] = {
         "algo": type(model).__name__,
-        "env": environment_name(model),
+        "env": environment_of(model),
         "n_envs": getattr(model, "n_envs", None),
         "policy_class": type(getattr(model, "policy", None)).__name__,
         "seed": getattr(model, "seed", None),

@@ -10,8 +10,9 @@ from functools import partial
 
 from rollbook.adapters._run import find_run, keep_config, needed, options_of, reached
 from rollbook.adapters.sb3 import _host
-from rollbook.adapters.sb3._episodes import EpisodeTracker, already_recorded, finished_episode, watch_evaluation
-from rollbook.adapters.sb3._model import GradientSteps, describe, environment_name, is_on_policy
+from rollbook.adapters.sb3._environments import already_recorded, environment_of, remember_makers
+from rollbook.adapters.sb3._episodes import EpisodeTracker, finished_episode, watch_evaluation
+from rollbook.adapters.sb3._model import GradientSteps, describe, is_on_policy
 from rollbook.adapters.sb3.output import RollbookOutputFormat
 from rollbook.errors import BadInput
 from rollbook.schema import aliases as keys
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from rollbook.run.scope import Scope
 
 _host.require("RollbookCallback")
+remember_makers()
 
 if TYPE_CHECKING:
 
@@ -116,7 +118,7 @@ class RollbookCallback(_Base):
             total = int(getattr(model, "_total_timesteps", 0) or 0)
             self.run, self._owned = find_run(
                 self.run,
-                project=environment_name(model),
+                project=environment_of(model) or "environment",
                 name=type(model).__name__,
                 seed=model.seed,
                 options=self._options if self.run is None else None,
@@ -132,13 +134,11 @@ class RollbookCallback(_Base):
     def _on_training_start(self) -> None:
         guard = self._count.guard
         guard("clocks", "reading the counters", self._start_clocks)
-        self._tracker = guard("episodes", "following the environments", lambda: EpisodeTracker(self.training_env))
+        self._tracker = guard("episodes", "following the environments", self._follow_environments)
         inside = guard("episodes", "looking for RecordEpisodes", lambda: already_recorded(self.training_env, self.run))
         self._recorded_inside = inside or []
         guard("evaluation", "watching the evaluation", self._watch_evaluations)
-        self._seen_updates = int(getattr(self.model, "_n_updates", 0))
-        buffer = getattr(self.model, "ep_info_buffer", None)
-        self._finished = (buffer, len(buffer or ()))
+        guard("update", "reading the counters", self._start_counting)
 
     def _on_rollout_start(self) -> None:
         self._count.guard("update", "keeping the update", self._keep_update)
@@ -176,7 +176,7 @@ class RollbookCallback(_Base):
         self._end_stage()
         self._note_best_models()
         if self._gradient_steps is not None:
-            self._gradient_steps.close()
+            self._count.guard("update", "counting gradient steps", self._gradient_steps.close)
 
     def close(self) -> None:
         """Finish the run if this callback opened it. At the end of the program this happens automatically."""
@@ -197,6 +197,22 @@ class RollbookCallback(_Base):
 
     def _keep_config(self) -> None:
         keep_config(self.run, {**describe(self.model), "stable_baselines3": _host.VERSION})
+
+    def _follow_environments(self) -> EpisodeTracker:
+        tracker = EpisodeTracker(self.training_env)
+        if tracker.reports_normalised:
+            self.run.run.internals.writer.bill.remark(
+                "normalised_returns",
+                "VecMonitor stands outside of VecNormalize, so it reports sums of normalised rewards (column "
+                "monitor_return, rollout/ep_rew_mean); the column return has the sums before normalisation. Write "
+                "VecNormalize(VecMonitor(env)) to get those everywhere",
+            )
+        return tracker
+
+    def _start_counting(self) -> None:
+        self._seen_updates = int(getattr(self.model, "_n_updates", 0))
+        buffer = getattr(self.model, "ep_info_buffer", None)
+        self._finished = (buffer, len(buffer or ()))
 
     def _start_clocks(self) -> None:
         run, native = self.run.run, int(self.model.num_timesteps)
@@ -339,13 +355,18 @@ class RollbookCallback(_Base):
         """
         for callback in self._evaluations:
             before = self._best_seen.get(id(callback))
-            if before is not None and callback.best_mean_reward > before:
-                self._count.guard("evaluation", "noting the best model", partial(self._note_best_model, callback))
+            if before is not None:
+                self._count.guard(
+                    "evaluation", "noting the best model", partial(self._note_best_model, callback, before)
+                )
 
-    def _note_best_model(self, callback: EvalCallback) -> None:
+    def _note_best_model(self, callback: EvalCallback, before: float) -> None:
+        best = float(callback.best_mean_reward)
+        if not best > before:
+            return
         from pathlib import Path
 
-        best = self._best_seen[id(callback)] = float(callback.best_mean_reward)
+        self._best_seen[id(callback)] = best
         self.run.run.summary["best_mean_reward"] = best
         if callback.best_model_save_path is not None:
             path = Path(callback.best_model_save_path) / "best_model.zip"
