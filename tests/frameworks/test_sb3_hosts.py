@@ -18,7 +18,6 @@ sb3 = pytest.importorskip("stable_baselines3")
 from stable_baselines3.common.env_util import make_vec_env  # noqa: E402
 from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecMonitor, VecNormalize  # noqa: E402
 
-import rollbook  # noqa: E402
 from rollbook.adapters.sb3 import RollbookCallback  # noqa: E402
 from rollbook.errors import RollbookWarning  # noqa: E402
 

@@ -11,6 +11,7 @@ import dataclasses
 import os
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import pyarrow as pa
@@ -20,6 +21,7 @@ from rollbook.book.tables import read_metrics_rows, read_table
 from rollbook.errors import Damaged
 from rollbook.schema.expressions import literal, quoted
 from rollbook.schema.run_files import CONSTANTS, RESERVED, value_name
+from rollbook.schema.sql_names import confused, inner
 from rollbook.storage import IDENTITY, Moved, Part, Piece, Pieces
 from rollbook.system.guard import tolerating
 from rollbook.system.tuning import TUNING
@@ -91,7 +93,7 @@ def _stream(table: str, pieces: Pieces, run: Context, parts: Callable[[], Pieces
     for piece in pieces:
         for field in _rest(table, [piece.without_rows()], run).schema:
             kinds.setdefault(field.name, []).append(field.type)
-    if any(_must_be_json(types) for types in kinds.values()):
+    if any(_must_be_json(types) for types in kinds.values()) or confused(kinds):
         return None
     schema = pa.schema([pa.field(name, common_type(types)) for name, types in kinds.items()])
     return Stream(table, pieces, run, schema, parts)
@@ -111,6 +113,7 @@ class Scan:
       stream: many rows of the journal, combined with the others by column name and read during the query.
       numbered: as `queries`, with `file_row_number`; empty if a column has that name.
       empty: columns without any value, as far as that is known.
+      confused: columns that have their inner names in `queries`, `rest` and `stream`; see `SqlNames`.
     """
 
     TRIES: ClassVar = 12
@@ -122,6 +125,24 @@ class Scan:
     stream: Stream | None = None
     numbered: list[str] = dataclasses.field(default_factory=list)
     empty: frozenset[str] = frozenset()
+    confused: frozenset[str] = frozenset()
+    _again: Callable[[Collection[str]], Scan] | None = None
+
+    @property
+    def inner_columns(self) -> list[str]:
+        """`columns` as they are called in `queries`, `rest` and `stream`."""
+        return [inner(name) if name in self.confused else name for name in self.columns]
+
+    def apart(self, names: Collection[str]) -> Scan:
+        """The scan with inner names for these of its columns, too."""
+        more = (set(names) & set(self.columns)) - self.confused
+        if not more:
+            return self
+        if self._again is not None:
+            return self._again(names)
+        return dataclasses.replace(
+            self, rest=_with_inner(self.rest, more), confused=self.confused | more, queries=[], numbered=[]
+        )
 
     def only(self, condition: str) -> list[str]:
         """`queries` with the rows that meet a condition alone; DuckDB passes over the pages that have none of them.
@@ -140,7 +161,8 @@ class Scan:
     @classmethod
     def of_table(cls, rows: pa.Table) -> Scan:
         """For a table in memory."""
-        return cls([], _without_zone(rows), rows.column_names)
+        alike = confused(rows.column_names)
+        return cls([], _with_inner(_without_zone(rows), alike), rows.column_names, confused=alike)
 
     def damaged(self) -> dict[str, str]:
         """{path: problem} of its existing files that cannot be read; checks all of them."""
@@ -164,7 +186,13 @@ class Scan:
 
 
 def scan_of(
-    table: str, pieces: Pieces, run: Context, tries: int = 0, *, parts_now: Callable[[], Pieces] | None = None
+    table: str,
+    pieces: Pieces,
+    run: Context,
+    tries: int = 0,
+    *,
+    parts_now: Callable[[], Pieces] | None = None,
+    apart: Collection[str] = (),
 ) -> Scan:
     """The chosen rows of a table.
 
@@ -172,6 +200,7 @@ def scan_of(
       tries: how often files moved during the query.
       parts_now: returns the sealed parts at the moment. With it, many rows that DuckDB does not read itself are a
         stream.
+      apart: columns that get inner names in any case.
     """
     scannable = {id(piece): piece for piece in pieces if _can_be_scanned(table, piece)}
     parts = scannable
@@ -183,7 +212,7 @@ def scan_of(
     parts = {number: piece for number, piece in parts.items() if chosen[number] is not None}
     others = [piece for piece in pieces if id(piece) not in parts]
     stream, left = None, others
-    if parts_now is not None:
+    if parts_now is not None and not apart:
         moving = [piece for piece in others if piece.is_frames or (id(piece) in scannable and "seq" in piece.columns)]
         stream = _stream(table, moving, run, parts_now)
         if stream is not None:
@@ -203,15 +232,18 @@ def scan_of(
     columns = {number: _columns(piece, run) for number, piece in parts.items()}
     kinds = _kinds(parts, columns, rest)
     if kinds is None:  # columns without a common type become JSON text, made by rollbook
-        rest = _rest(table, pieces, run)
-        return Scan([], rest, rest.column_names)
+        return Scan.of_table(_rest(table, pieces, run)).apart(apart)
+    names = [*dict.fromkeys([*kinds, *rest.column_names])]
+    alike = confused(names) | (set(apart) & set(names))
+    if alike and stream is not None:
+        return scan_of(table, pieces, run, tries, apart=alike)
     scanned = [
         (number, piece)
         for number, piece in sorted(parts.items(), key=lambda item: int(item[1].meta["first_time"]))
         if chosen[number] != _NONE
     ]
     queries, numbered = (
-        [_query(piece, columns[number], kinds, chosen[number] or "", with_number) for number, piece in scanned]
+        [_query(piece, columns[number], kinds, chosen[number] or "", with_number, alike) for number, piece in scanned]
         for with_number in (False, True)
     )
     shared = ["time", *(c for c in run.clocks if c in kinds), *IDENTITY]
@@ -222,7 +254,20 @@ def scan_of(
     filled |= {"time", *IDENTITY, *(stream.schema.names if stream is not None else ())}
     filled |= {name for name in rest.column_names if rest.column(name).null_count < rest.num_rows}
     empty = frozenset(names) - filled if queries else frozenset()
-    return Scan(queries, rest, names, parts_of, stream, numbered, empty)
+    rest = _with_inner(rest, alike)
+    again = partial(_again, table, pieces, run, tries) if queries or stream is not None else None
+    return Scan(queries, rest, names, parts_of, stream, numbered, empty, alike, again)
+
+
+def _again(table: str, pieces: Pieces, run: Context, tries: int, names: Collection[str]) -> Scan:
+    return scan_of(table, pieces, run, tries, apart=names)
+
+
+def _with_inner(rows: pa.Table, names: Collection[str]) -> pa.Table:
+    """The table with inner names for some of its columns."""
+    if not names:
+        return rows
+    return rows.rename_columns([inner(name) if name in names else name for name in rows.column_names])
 
 
 def _is_large(pieces: Collection[Piece]) -> bool:
@@ -247,6 +292,8 @@ def is_utf8(text: str) -> bool:
 def _can_be_scanned(table: str, piece: Piece) -> bool:
     part = piece.part
     if part is None or not piece.is_whole or piece.is_long or piece.is_waiting or table == "checkpoints":
+        return False
+    if confused(part.columns):
         return False
     path = os.path.abspath(part.path)
     # DuckDB reads paths as patterns.
@@ -334,25 +381,35 @@ _ROW_NUMBER = "file_row_number"
 
 
 def _query(
-    piece: Piece, columns: dict[str, str], kinds: dict[str, pa.DataType], condition: str, with_number: bool
+    piece: Piece,
+    columns: dict[str, str],
+    kinds: dict[str, pa.DataType],
+    condition: str,
+    with_number: bool,
+    alike: Collection[str],
 ) -> str:
     """The rows of one part, with the names and types of the table, and on request their numbers in the file."""
     assert piece.part is not None
     meta, schema = piece.meta, piece.part.schema
-    cells = ['make_timestamp(epoch_ns("time") // 1000) as "time"', *map(quoted, meta["clocks"])]
+
+    def named(cell: str, name: str) -> str:
+        return f"{cell} as {quoted(inner(name) if name in alike else name)}"
+
+    cells = [named('make_timestamp(epoch_ns("time") // 1000)', "time")]
+    cells += [named(quoted(clock), clock) for clock in meta["clocks"]]
     for name in IDENTITY:
         constant = meta.get(name) if name in CONSTANTS else None
         if constant is not None:
             value = literal(constant) if isinstance(constant, str) else f"{int(constant)}::bigint"
-            cells.append(f"{value} as {quoted(name)}")
+            cells.append(named(value, name))
         elif name in schema.names:
-            cells.append(quoted(name))
+            cells.append(named(quoted(name), name))
         else:
-            cells.append(f"{'0::bigint' if name in ('attempt', 'lane', 'index') else literal('')} as {quoted(name)}")
+            cells.append(named("0::bigint" if name in ("attempt", "lane", "index") else literal(""), name))
     for name, column in columns.items():
         own, kind = schema.field(column).type, kinds[name]
         spelled = _NUMBERS.get(kind) if own != kind else None
-        cells.append(f"{quoted(column)}{f'::{spelled}' if spelled else ''} as {quoted(name)}")
+        cells.append(named(f"{quoted(column)}{f'::{spelled}' if spelled else ''}", name))
     piece.part.have()
     path = literal(os.path.abspath(piece.part.path))
     if with_number:

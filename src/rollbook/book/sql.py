@@ -23,6 +23,7 @@ from rollbook.book.late_facts import VIEWS, view
 from rollbook.book.scan import Scan, is_utf8
 from rollbook.errors import BadInput, Damaged, did_you_mean
 from rollbook.schema.expressions import literal, named_tables, quoted
+from rollbook.schema.sql_names import SqlNames, outer
 from rollbook.system.guard import tolerating
 from rollbook.system.optional import need
 from rollbook.values.arrow import from_numpy, to_numpy
@@ -187,7 +188,7 @@ class Database:
         connection = self._connection(duckdb, unlocked)
         if not unlocked:
             with _plain_errors(duckdb):
-                _check_that_it_asks(duckdb, connection, query)
+                _check_that_it_asks(duckdb, connection, SqlNames({}).query(query))
         known = list(tables)
         if _SHOW_TABLES.fullmatch(query):  # DuckDB knows the tables that a query names, none before
             query = f"select unnest([{', '.join(map(literal, known))}]) as name"
@@ -199,21 +200,23 @@ class Database:
         for tries in range(Scan.TRIES):  # parts may be merged meanwhile
             scans: list[Scan] = []
             try:
-                shown = {name: self._scanned(connection, name, tries) for name in named}
+                shown = {name: self._scan(name, tries) for name in named}
+                names = SqlNames({name: scan.columns for name, scan in shown.items()})
+                shown = {name: self._registered(connection, name, scan, names) for name, scan in shown.items()}
                 scans += shown.values()
                 with _plain_errors(duckdb, [*known, *VIEWS, COMPLETIONS]):
                     for name in named if _is_all(of) else plain:
-                        _create(connection, name, name, shown[name], (among or {}).get(name, ""))
+                        _create(connection, name, name, shown[name], names.query((among or {}).get(name, "")))
                     for name in views:
                         columns = {table: shown[table].columns for table in VIEWS[name][:2]}
-                        sources = None if _is_all(of) else _own(connection, name, shown, of)
-                        made = view(name, columns, sources=sources)
+                        sources = None if _is_all(of) else _own(connection, name, shown, of, names)
+                        made = names.query(view(name, columns, sources=sources))
                         connection.execute(f"create or replace temp view {quoted(name)} as {made}")
                     if united:
-                        made = completions({table: shown[table].columns for table in COMPLETIONS_OF})
+                        made = names.query(completions({table: shown[table].columns for table in COMPLETIONS_OF}))
                         connection.execute(f"create or replace temp view {COMPLETIONS} as {made}")
-                    relation = connection.sql(query)
-                    answer = None if relation is None else _kept(relation)
+                    relation = connection.sql(names.query(query))
+                    answer = None if relation is None else _with_outer(_kept(relation))
             except duckdb.IOException as err:
                 why = str(err)
                 self._without_damage(scans)
@@ -265,9 +268,9 @@ class Database:
             self._connections[unlocked] = connection
         return self._connections[unlocked]
 
-    def _scanned(self, connection: Any, name: str, tries: int) -> Scan:
-        """The table as it is now; its rows in memory are registered."""
-        scan = self._scan(name, tries)
+    def _registered(self, connection: Any, name: str, scan: Scan, names: SqlNames) -> Scan:
+        """The table, with its rows in memory registered, and its columns apart from those of other tables."""
+        scan = scan.apart(names.confused)
         connection.register(f"rest of {name}", scan.rest)
         if scan.stream is not None:
             connection.register(f"stream of {name}", scan.stream)
@@ -290,12 +293,12 @@ def _is_all(of: str | pa.Table) -> bool:
     return isinstance(of, str) and not of
 
 
-def _own(connection: Any, name: str, shown: Mapping[str, Scan], of: str | pa.Table) -> tuple[str, str]:
+def _own(connection: Any, name: str, shown: Mapping[str, Scan], of: str | pa.Table, names: SqlNames) -> tuple[str, str]:
     """Create views of some rows of a view's table, and of their late facts; the names of these views."""
     rows, late, key = VIEWS[name]
     ids, own, facts = f"ids of {name}", f"own {rows}", f"own {late}"
     if isinstance(of, str):
-        _create(connection, own, rows, shown[rows], of)
+        _create(connection, own, rows, shown[rows], names.query(of))
         found = _as_arrow(connection.sql(f"select {quoted(key)} from {quoted(own)}"))
     else:
         found = of.select([key])
@@ -314,9 +317,17 @@ def _create(connection: Any, name: str, table: str, scan: Scan, condition: str =
     memory = [quoted(f"rest of {table}"), *([quoted(f"stream of {table}")] if scan.stream is not None else [])]
     where = f" where {condition}" if condition else ""
     sources = [*(scan.only(condition) if condition else scan.queries), *(f"select * from {m}{where}" for m in memory)]
-    columns = ", ".join(map(quoted, scan.columns))
+    columns = ", ".join(map(quoted, scan.inner_columns))
     together = " union all by name ".join(sources)
     connection.execute(f"create or replace temp view {quoted(name)} as select {columns} from ({together})")
+
+
+def _with_outer(relation: Any) -> Any:
+    """The relation with its columns called as in the tables."""
+    names = [outer(name) for name in relation.columns]
+    if names == list(relation.columns):
+        return relation
+    return relation.project(", ".join(f"#{n} as {quoted(name)}" for n, name in enumerate(names, 1)))
 
 
 def _in_utc(table: pa.Table) -> pa.Table:
@@ -353,7 +364,7 @@ def _check_that_it_asks(duckdb: object, connection: Any, query: str) -> None:
             )
 
 
-def _kept(relation: Any) -> object:
+def _kept(relation: Any) -> Any:
     """The relation with its result materialised."""
     materialize = getattr(relation, "materialize", None)
     if materialize is not None:
@@ -394,4 +405,4 @@ def _plain_errors(duckdb: ModuleType, tables: Iterable[str] = ()) -> Iterator[No
             f"there is no table {missing[1]!r} in this run.{did_you_mean(missing[1], list(tables))}"
         ) from None
     except duckdb.Error as err:
-        raise BadInput(f"the query cannot be answered: {str(err).strip()}\n{_QUOTES}") from None
+        raise BadInput(f"the query cannot be answered: {outer(str(err)).strip()}\n{_QUOTES}") from None

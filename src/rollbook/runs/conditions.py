@@ -8,6 +8,7 @@ from typing import Any
 from rollbook.errors import BadInput
 from rollbook.runs.fields import check_field, column_of, field_names, is_field, values_at
 from rollbook.schema.expressions import condition
+from rollbook.schema.sql_names import SqlNames, inner
 from rollbook.system.optional import need
 
 TYPE_CHECKING = False
@@ -38,8 +39,10 @@ def holds(
         check_field(name, rows, asked)
     if not rows:
         return []
-    table, view, mixed = _columns(names, rows)
-    query = f"select coalesce(({expression.text})::boolean, false) from (select {view} from fields) as runs"
+    parts = SqlNames({"": [part for path in names for part in path]})
+    table, view, mixed = _columns(names, rows, parts.confused)
+    asked_of = parts.query(expression.text)
+    query = f"select coalesce(({asked_of})::boolean, false) from (select {view} from fields) as runs"
     try:
         return [bool(wanted) for wanted in (evaluate or _evaluated)(query, table)]
     except BadInput as err:
@@ -71,7 +74,7 @@ def _evaluated(query: str, table: pa.Table) -> list[bool | None]:
 
 
 def _columns(
-    names: Mapping[tuple[str, ...], str], rows: Sequence[Mapping[str, object]]
+    names: Mapping[tuple[str, ...], str], rows: Sequence[Mapping[str, object]], confused: Collection[str]
 ) -> tuple[pa.Table, str, list[str]]:
     """The named fields as flat columns, SQL that restores their dotted names, and which columns became text."""
     import pyarrow as pa
@@ -93,6 +96,7 @@ def _columns(
                 mixed.append(name)
         arrays.append(array)
         branch = tree
+        path = tuple(inner(part) if part in confused else part for part in path)
         for part in path[:-1]:
             branch = branch.setdefault(part, {})
             if not isinstance(branch, dict):

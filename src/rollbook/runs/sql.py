@@ -56,5 +56,6 @@ def _metrics(book: Book, query: str) -> pa.Table:
     """The keys that the query names, or all if it asks for every column."""
     if re.search(r"\*(?!\s*[\d.(])", re.sub(r"count\s*\(\s*\*\s*\)", "", query, flags=re.IGNORECASE)):
         return book.metrics()
-    keys = [key for key in [*book.keys(), *book.canonical()] if key in query]
+    asked = query.replace('""', '"').casefold()
+    keys = [key for key in [*book.keys(), *book.canonical()] if key.replace('""', '"').casefold() in asked]
     return book.metrics(list(dict.fromkeys(keys)) or None)

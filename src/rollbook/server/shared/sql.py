@@ -26,6 +26,7 @@ import pyarrow as pa
 from rollbook.book import Book, RolloutQueries, Scan
 from rollbook.errors import BadInput, Damaged, RollbookError, did_you_mean
 from rollbook.schema.expressions import literal, named_tables, quoted
+from rollbook.schema.sql_names import SqlNames, confused, outer
 from rollbook.schema.tables import TABLES
 from rollbook.server.settings import LIMITS, Limits
 from rollbook.server.shared.catalogue import RunRow
@@ -306,24 +307,26 @@ class Locked:
         folders: Sequence[str] = (),
         seconds: float | None = None,
     ) -> None:
-        self._limits, self._tables, self._folders = limits, tables, folders
+        scans = {name: table if isinstance(table, Scan) else Scan.of_table(table) for name, table in tables.items()}
+        self._names = SqlNames({name: scan.columns for name, scan in scans.items()})
+        self._tables = {name: scan.apart(self._names.confused) for name, scan in scans.items()}
+        self._limits, self._folders = limits, folders
         self._seconds = limits.sql_seconds if seconds is None else seconds
-        self.columns = {n: list(t.columns if isinstance(t, Scan) else t.column_names) for n, t in tables.items()}
+        self.columns = {name: list(scan.columns) for name, scan in scans.items()}
         self.empty = {n: t.empty for n, t in tables.items() if isinstance(t, Scan)}
         self.stored: set[str] = set()
         self._process: _Process | None = None
         self._packed: dict[str, pa.Buffer] = {}
         self._place = ""
-        self._usable = False
+        self._usable = self._moved = False
         self._until = 0.0
 
     def __enter__(self) -> Locked:
         shown: list[Head] = []
         bodies: list[pa.Buffer] = []
-        for name, table in self._tables.items():
-            queries = table.queries if isinstance(table, Scan) else []
-            shown.append({"name": name, "queries": queries, "columns": self.columns[name]})
-            bodies.append(packed_table(table.rest if isinstance(table, Scan) else table))
+        for name, scan in self._tables.items():
+            shown.append({"name": name, "queries": scan.queries, "columns": scan.inner_columns})
+            bodies.append(packed_table(scan.rest))
         scanned = any(head["queries"] for head in shown)
         self._packed = dict(zip(self._tables, bodies, strict=True))
         self._process = _processes.take(self._limits.sql_seconds)
@@ -358,7 +361,7 @@ class Locked:
 
     def view(self, name: str, query: str) -> None:
         """Create a view from one of our own queries."""
-        self._ask({"verb": "view", "name": name, "query": query})
+        self._ask({"verb": "view", "name": name, "query": self._names.query(query)})
 
     def keep(self, name: str, query: str, of: Sequence[str], *, make: bool = True) -> None:
         """Create a view of the answer to one of our own queries, which is computed once while nothing in it changes.
@@ -370,14 +373,14 @@ class Locked:
         if not self._place:  # few rows, or no place for files
             self.view(name, query)
             return
-        made_of = hashlib.blake2b(query.encode(), digest_size=16)
+        inner_query = self._names.query(query)
+        made_of = hashlib.blake2b(inner_query.encode(), digest_size=16)
         for each in of:
             made_of.update(repr((each, self.columns.get(each))).encode())
-            table = self._tables.get(each)
-            if table is not None:
+            scan = self._tables.get(each)
+            if scan is not None:
                 made_of.update(self._packed[each])
-            if isinstance(table, Scan):
-                made_of.update(repr([table.queries, [_stamp(part.path) for part in table.parts]]).encode())
+                made_of.update(repr([scan.queries, [_stamp(part.path) for part in scan.parts]]).encode())
         path = os.path.join(self._place, f"{made_of.hexdigest()}.parquet")
         try:
             if not _answers.holds(path):
@@ -385,7 +388,7 @@ class Locked:
                     self.view(name, query)
                     return
                 with replacing(path) as part:
-                    self._ask({"verb": "copy", "query": query, "path": part})
+                    self._ask({"verb": "copy", "query": inner_query, "path": part})
                 _answers.trim()
         except (Refused, FilesMoved, OSError) as err:
             if isinstance(err, Refused) and err.code != "too_large":
@@ -418,11 +421,12 @@ class Locked:
 
     def only(self, name: str, condition: str) -> str:
         """A view of the rows of a table that meet a condition; blocks without them are not read."""
-        table = self._tables[name]
-        scans = table.only(condition) if isinstance(table, Scan) else []
+        scan = self._tables[name]
+        condition = self._names.query(condition)
+        scans = scan.only(condition)
         rest = f"select * from {quoted(f'rest of {name}' if scans else name)} where {condition}"
         together = " union all by name ".join([*scans, rest])
-        self.view(f"own_{name}", f"select {', '.join(map(quoted, self.columns[name]))} from ({together})")
+        self.view(f"own_{name}", f"select {', '.join(map(quoted, scan.inner_columns))} from ({together})")
         return f"own_{name}"
 
     def first(self, query: str, limit: int, most_bytes: int) -> tuple[pa.Table, bool]:
@@ -437,9 +441,12 @@ class Locked:
         return table.slice(0, limit), cut or table.num_rows > limit
 
     def _table(self, query: str, values: Sequence[object], limit: int | None, most: int) -> tuple[pa.Table, bool]:
-        asked = {"verb": "table", "query": query, "values": list(values), "limit": limit, "bytes": most}
+        inner = self._names.query(query)
+        self._moved = inner != query
+        asked = {"verb": "table", "query": inner, "values": list(values), "limit": limit, "bytes": most}
         head, (body,) = self._ask(asked)
         table = table_in(body)
+        table = table.rename_columns([outer(name) for name in table.column_names])
         return table, bool(head["more"]) and table.num_rows < (limit or 0)
 
     def _ask(self, head: Head, bodies: Sequence[pa.Buffer] = ()) -> tuple[Head, list[bytes]]:
@@ -459,7 +466,7 @@ class Locked:
         self._usable = error not in ("memory", "large")
         if error is None:
             return answer, content
-        message = str(answer.get("message", ""))
+        message = outer(str(answer.get("message", "")))
         if error == "moved":
             raise FilesMoved(message)
         if error == "refused":
@@ -472,7 +479,7 @@ class Locked:
             "bad_input",
             f"the query cannot be answered: {message}",
             'Names with a slash, and words of SQL, need double quotes: "train/return".',
-            answer.get("at"),
+            None if self._moved else answer.get("at"),
         )
 
     def _out_of_memory(self) -> Refused:
@@ -539,7 +546,10 @@ def with_runs(context: ServerContext, rows: Sequence[RunRow], names: Sequence[st
                     scan = book.scan(name, tries)
                     if scan.queries and _OF_RUN.keys() & set(scan.columns):  # columns with these names are dropped
                         scan = Scan.of_table(book.table(name))
-                    scans[name].append(_of_run(scan, row))
+                    scans[name].append(scan)
+        for name, of_runs in scans.items():
+            alike = confused(column for scan in of_runs for column in scan.columns)
+            scans[name] = [_of_run(scan.apart(alike), row) for scan, row in zip(of_runs, rows, strict=True)]
         return {name: _together(of_runs) for name, of_runs in scans.items()}
 
     return _found(context.limits, [row.folder for row in rows], scanned, work)
@@ -578,14 +588,15 @@ def _of_run(scan: Scan, row: RunRow) -> Scan:
     constants = f"{literal(row.key)} as run, {literal(str(cells['run_name']))} as run_name, "
     constants += f"{int(seed)}::bigint as run_seed" if is_number and seed is not None else "null::bigint as run_seed"
     queries = [f"select *, {constants} from ({query})" for query in scan.queries]
-    return Scan(queries, rest, [*own, *cells], scan.parts)
+    return Scan(queries, rest, [*own, *cells], scan.parts, confused=scan.confused)
 
 
 def _together(scans: Sequence[Scan]) -> Scan:
     rest = pa.concat_tables([scan.rest for scan in scans], promote_options="permissive")
     queries = [query for scan in scans for query in scan.queries]
     columns = list(dict.fromkeys(name for scan in scans for name in scan.columns))
-    return Scan(queries, rest, columns, tuple(part for scan in scans for part in scan.parts))
+    parts, alike = (part for scan in scans for part in scan.parts), (scan.confused for scan in scans)
+    return Scan(queries, rest, columns, tuple(parts), confused=frozenset().union(*alike))
 
 
 def place_of(x: str, began: float, columns: Sequence[str]) -> str:
