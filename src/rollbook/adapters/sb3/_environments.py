@@ -18,10 +18,15 @@ from rollbook.system.liveness import is_alive
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Protocol
 
-    from rollbook.adapters.sb3._episodes import KeepsReturns
     from rollbook.run.scope import Scope
+
+    class KeepsReturns(Protocol):
+        """A `Monitor`, of Stable-Baselines3 or ours."""
+
+        episode_returns: list[float]
+
 
 _MAKERS = "_rollbook_env"
 """The attribute of a `SubprocVecEnv` with the name of its environment."""

@@ -9,17 +9,12 @@ from rollbook.adapters.sb3._environments import find_monitors, monitors_normalis
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import Any, Protocol, TypeAlias
+    from typing import Any, TypeAlias
 
     from stable_baselines3.common.callbacks import BaseCallback
     from stable_baselines3.common.vec_env import VecEnv
 
     from rollbook.values.array_types import NDArray
-
-    class KeepsReturns(Protocol):
-        """A `Monitor`, of Stable-Baselines3 or ours."""
-
-        episode_returns: list[float]
 
     EpisodeColumns: TypeAlias = dict[str, Any]
     """What `Scope.log_episode` takes for an episode that has ended."""
