@@ -493,15 +493,15 @@ def test_of_two_that_continue_a_run_at_one_moment_one_is_refused(start: Start, m
 
     second = threading.Thread(target=continue_it)
 
-    def last_time(folder: str, about: dict[str, Any]) -> int:
+    def end_of(folder: str, about: dict[str, Any]) -> tuple[dict[str, Any], int]:
         # The first one has looked whether anybody writes the run, and has not yet said that it does.
         if threading.current_thread() is not second:
             second.start()
             assert waits.wait(PATIENCE), "the second one did not wait for the first"
-        return 0
+        return {"writers": {}}, 0
 
     monkeypatch.setattr(files, "try_lock", watched)
-    monkeypatch.setattr("rollbook.run.opening.last_time", last_time)
+    monkeypatch.setattr("rollbook.run.opening.end_of", end_of)
     continue_it()
     second.join(PATIENCE)
     assert sorted(type(found).__name__ for found in results) == ["Run", "RunIsLive"]

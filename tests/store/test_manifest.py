@@ -168,14 +168,13 @@ def test_what_an_attempt_was_started_with_survives_any_number_of_later_ones() ->
     assert len(json.dumps(fields["attempts"][2])) < 120  # differences only
 
 
-def test_one_implementation_decides_which_attempts_count(tmp_path: Path) -> None:
-    from rollbook.capture.samples.seen_file import effective_until
-    from rollbook.storage.history import History
-
-    put(tmp_path, PAGE)
-    history = History(PAGE, dict)
-    assert set(history.chain) == {1, 2} == set(effective_until(tmp_path) or ())
-    assert (effective_until(tmp_path) or {})[1] == history.chain[1].time == 5  # type: ignore[union-attr]
+def test_a_cut_of_an_older_rollbook_cuts_by_time_where_it_names_no_position() -> None:
+    old, new = (manifest.Cut({"writers": {"w": {"0": 3}}, **more}) for more in ({"time": 5}, {"moment": 5}))
+    for cut in (old, new):
+        assert [cut.holds("w", 0, seq, 0) for seq in (3, 4)] == [True, False]
+        assert not cut.holds("w", 1, 1, 0), "a lane without a position began behind the cut"
+    assert [old.holds("other", 0, 1, time_ns) for time_ns in (5, 6)] == [True, False]
+    assert [new.holds("other", 0, 1, time_ns) for time_ns in (5, 6)] == [True, True]
 
 
 @pytest.mark.parametrize("damaged", [3, "text", [{"n": "1"}], [{"n": 1, "cut": {"writers": 3}}, {"n": 2, "parent": 1}]])

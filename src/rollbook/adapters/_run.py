@@ -44,12 +44,8 @@ def keep_config(run: Any, settings: Mapping[str, object]) -> None:
 
 
 def reached(run: Any) -> dict[str, int]:
-    """The highest reading of each clock in the run's effective history, earlier attempts included."""
-    highest: dict[str, int] = {}
-    for _value, clocks, _time in run.internals.latest().values():
-        for name, reading in clocks.items():
-            if reading is not None:
-                highest[name] = max(highest.get(name, 0), reading)
+    """The highest reading of each clock in the run's effective history, earlier attempts and all tables included."""
+    highest: dict[str, int] = run.internals.reached()
     return highest
 
 

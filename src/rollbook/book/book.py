@@ -75,7 +75,7 @@ if TYPE_CHECKING:
 
 _INTERNAL = frozenset(
     ("checkpoint_history", "chosen", "context", "episode_counts", "files", "film_of", "marks", "own_summary",
-     "place_at", "place_behind", "row_groups", "rows_so_far", "run_info", "scan", "table_rows", "undumped")
+     "place_at", "place_behind", "reached", "row_groups", "rows_so_far", "run_info", "scan", "table_rows", "undumped")
 )  # fmt: skip
 """Names that other rollbook modules use; completion leaves them out."""
 
@@ -866,13 +866,13 @@ class Book(RunFields):
         return read_windows(self)
 
     def place_at(self, clock: str, value: int) -> tuple[int, CutJson, dict[str, int]]:
-        """The last position in the effective history where a clock was at `value` or below.
+        """The position in the effective history where a clock passed `value`: before the first row with a higher one.
 
         Returns:
-          (attempt, cut, clocks): the attempt that wrote the last row to keep; the cut after that row, exact for its
-          writer and by time for others; the clocks of that row.
+          (attempt, cut, clocks): the attempt that wrote the last row to keep; the cut behind that row, for each writer;
+          the clocks of that row.
         Raises:
-          UnknownKey: no effective row has a reading of the clock up to `value`.
+          UnknownKey: no row before that has a reading of the clock.
         """
         from rollbook.book.rewind import place_at
 
@@ -882,11 +882,17 @@ class Book(RunFields):
         """The position after a row of `checkpoint_history`, or where the clocks that it reaches `through` advance.
 
         Returns:
-          (attempt, cut): the attempt that saved it; the cut is exact for the writer that saved it, else by time.
+          (attempt, cut): the attempt that saved it, and the cut in it for each writer (see `schema.cuts`).
         """
         from rollbook.book.rewind import place_behind
 
         return place_behind(self, checkpoint)
+
+    def reached(self) -> dict[str, int]:
+        """The highest reading of each clock in the effective history, in all tables."""
+        from rollbook.book.rewind import reached
+
+        return reached(self)
 
     # -- what the methods above use
 

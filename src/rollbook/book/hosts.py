@@ -23,10 +23,12 @@ class Host(NamedTuple):
     Attributes:
       clock: identifies the clock: equal for all writers of one boot of one machine; "" if unknown.
       ahead_ns: how far this clock was ahead of the file server's when the writer began.
+      time_offset: unix ns of the writer's rows minus the machine's monotonic clock.
     """
 
     clock: str
     ahead_ns: int
+    time_offset: int = 0
 
 
 class WriterHosts:
@@ -93,8 +95,8 @@ def _judge_by_keepers(writers: list[dict[str, Any]], died: object) -> None:
 
 
 def _host(about: Mapping[str, object]) -> Host:
-    ahead = about.get("clock_offset")
-    return Host(str(about.get("boot_id") or about.get("host") or ""), ahead if type(ahead) is int else 0)
+    ahead, offset = (n if type(n) is int else 0 for n in (about.get("clock_offset"), about.get("time_offset")))
+    return Host(str(about.get("boot_id") or about.get("host") or ""), ahead, offset)
 
 
 def _changed(path: str) -> int:

@@ -1,125 +1,135 @@
-"""Finds the position in a run for a clock reading, as a cut that run.json can store."""
+"""The rows of a book for `schema.cuts`: where a run is cut when it goes back, and how far its clocks have come."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from rollbook.book.axis import chosen_rows
-from rollbook.errors import UnknownKey
+from rollbook.journal import last_numbers, list_writers
+from rollbook.schema import cuts
 from rollbook.schema import run_files as layout
-from rollbook.schema.checkpoint_rows import cut_behind
 from rollbook.schema.tables import TABLES
 from rollbook.storage import Pieces
 from rollbook.values.arrow import to_numpy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from typing import Any, TypeVar
 
+    from rollbook.book.read_context import Context
     from rollbook.book.table_protocols import StoredRun
     from rollbook.schema.shapes import CutJson
+    from rollbook.storage import Piece
     from rollbook.values.array_types import NDArray
+
+    T = TypeVar("T")
 
 
 def place_at(book: StoredRun, clock: str, value: int) -> tuple[int, CutJson, dict[str, int]]:
     """See `Book.place_at`."""
-    return book.files.read(_tables(book), lambda pieces: _find(book, pieces, clock, value))
+    return _with_rows(book, lambda rows: cuts.place_at(rows, clock, value, rows.clocks))
 
 
 def place_behind(book: StoredRun, checkpoint: Mapping[str, Any]) -> tuple[int, CutJson]:
     """See `Book.place_behind`."""
-    attempt, writer, cut, through = cut_behind(checkpoint)
-    if through:
-        cut = book.files.read(_tables(book), lambda pieces: _extend(book, pieces, attempt, cut, writer, through))
-    return attempt, cut
+    return _with_rows(book, lambda rows: cuts.place_behind(rows, checkpoint))
 
 
-def _tables(book: StoredRun) -> list[str]:
-    return [*dict.fromkeys([*TABLES, *layout.table_names(book.path)])]
+def reached(book: StoredRun) -> dict[str, int]:
+    """See `Book.reached`."""
+    return _with_rows(book, lambda rows: cuts.reached(rows, rows.clocks))
 
 
-def _extend(
-    book: StoredRun,
-    tables: dict[str, Pieces],
-    attempt: int,
-    cut: CutJson,
-    writer: str,
-    readings: Mapping[str, int],
-) -> CutJson:
-    """Extend a cut to where the first of some clocks leaves its reading; exact for `writer`."""
-    pieces = [piece for each in tables.values() for piece in each]
-    run = book.context(pieces, "effective")
-    clocks = tuple(name for name in readings if name in run.clocks)
-    end: int | None = None
-    last = cut["time"]
-    later: list[tuple[NDArray, NDArray, NDArray]] = []  # times, lanes and numbers of the rows of the writer that saved
-    for piece in pieces:
-        rows = chosen_rows(piece, clocks, run)
-        times, attempts = to_numpy(rows["time"])[0], to_numpy(rows["attempt"])[0]
-        after = np.flatnonzero((attempts == attempt) & (times > cut["time"]))
-        if not len(after):
-            continue
-        last = max(last, int(times[after].max()))
-        for clock in clocks:
-            if clock not in rows.column_names:
+def _with_rows(book: StoredRun, work: Callable[[_Rows], T]) -> T:
+    names = [*dict.fromkeys([*TABLES, *layout.table_names(book.path), "marks"])]
+
+    def of_pieces(tables: dict[str, Pieces]) -> T:
+        pieces = [(table, piece) for table, own in tables.items() for piece in own]
+        return work(_Rows(pieces, book.context([piece for _, piece in pieces], "effective"), book.path))
+
+    return book.files.read(names, of_pieces)
+
+
+class _Rows:
+    """See `cuts.RunRows`."""
+
+    def __init__(self, pieces: list[tuple[str, Piece]], run: Context, path: Any) -> None:
+        self._pieces, self._run = pieces, run
+        self.clocks = run.clocks
+        self.chain, self.mains = run.history.chain, run.main_writers
+        self.hosts = {writer: (host.clock, host.time_offset) for writer, host in run.hosts().items()}
+        self.ends = {info.id: last_numbers(info) for info in list_writers(path)}
+
+    def lanes(self, clocks: Sequence[str], attempt: int | None = None) -> Iterator[_Lane]:
+        for table, piece in self._pieces:
+            if attempt is not None and piece.meta.get("attempt") not in (None, attempt):
                 continue
-            cells, valid = to_numpy(rows[clock])
-            beyond = after if valid is None else after[valid[after]]
-            beyond = beyond[cells[beyond] > readings[clock]]
-            if len(beyond):
-                first = int(times[beyond].min())
-                end = first if end is None else min(end, first)
-        own = after[to_numpy(rows["writer"])[0][after].astype(str) == writer]
-        later.append((times[own], to_numpy(rows["lane"])[0][own], to_numpy(rows["seq"])[0][own]))
-    lanes = dict(cut["writers"].get(writer, {}))
-    for times, numbers, seqs in later:
-        stays = np.ones(len(times), dtype=bool) if end is None else times < end
-        for lane in np.unique(numbers[stays]).tolist():
-            lanes[str(lane)] = max(lanes.get(str(lane), 0), int(seqs[stays & (numbers == lane)].max()))
-    return {"time": last if end is None else end - 1, "writers": {**cut["writers"], writer: lanes}}
+            more = ("kept",) if table == "checkpoints" and clocks and "kept" in piece.columns else ()
+            rows = chosen_rows(piece, (*clocks, *more), self._run)
+            if not rows.num_rows:
+                continue
+            attempts, lanes = to_numpy(rows["attempt"])[0], to_numpy(rows["lane"])[0]
+            seqs, times = to_numpy(rows["seq"])[0], to_numpy(rows["time"])[0]
+            writers, own = np.unique(to_numpy(rows["writer"])[0].astype(str), return_inverse=True)
+            cells = {clock: to_numpy(rows[clock]) for clock in clocks if clock in rows.column_names}
+            deleted = np.zeros(len(seqs), dtype=bool)
+            if more:
+                values, valid = to_numpy(rows["kept"])
+                deleted = ~values.astype(bool) & (True if valid is None else valid)
+            known = {clock: ~deleted if valid is None else valid & ~deleted for clock, (_, valid) in cells.items()}
+            place = np.stack([attempts, own, lanes])
+            for number, writer, lane in np.unique(place, axis=1).T.tolist():
+                if attempt in (None, number):
+                    at = np.flatnonzero((place == np.array([[number], [writer], [lane]])).all(axis=0))
+                    at = at[np.argsort(seqs[at], kind="stable")]
+                    readings = {clock: (cells[clock][0][at], known[clock][at]) for clock in cells}
+                    yield _Lane(number, str(writers[writer]), lane, seqs[at], times[at], readings)
 
 
-def _find(book: StoredRun, tables: dict[str, Pieces], clock: str, value: int) -> tuple[int, CutJson, dict[str, int]]:
-    pieces = [piece for each in tables.values() for piece in each]
-    run = book.context(pieces, "effective")
-    best: tuple[tuple[int, int, int], str, dict[str, int]] | None = None
-    lowest: int | None = None
-    for piece in pieces:
-        if clock not in piece.meta["clocks"]:
-            continue
-        # A late row of a checkpoint's scope does not show where the run was when it was written.
-        rows = chosen_rows(piece, run.clocks, run)
-        if clock not in rows.column_names or not rows.num_rows:
-            continue
-        readings, valid = to_numpy(rows[clock])
-        known = np.ones(len(readings), dtype=bool) if valid is None else valid
+class _Lane:
+    """See `cuts.LaneRows`."""
+
+    def __init__(
+        self,
+        attempt: int,
+        writer: str,
+        lane: int,
+        seqs: NDArray,
+        times: NDArray,
+        readings: Mapping[str, tuple[NDArray, NDArray]],
+    ) -> None:
+        self.attempt, self.writer, self.lane = attempt, writer, lane
+        self._seqs, self._times, self._readings = seqs, times, readings
+
+    def last_seq(self) -> int:
+        return int(self._seqs[-1])
+
+    def extremes(self, clock: str) -> tuple[int, int] | None:
+        cells, known = self._readings.get(clock, (self._seqs, np.zeros(0, dtype=bool)))
         if not known.any():
-            continue
-        smallest = int(readings[known].min())
-        lowest = smallest if lowest is None else min(lowest, smallest)
-        stays = np.flatnonzero(known & (readings <= value))
-        if not len(stays):
-            continue
-        times, seqs, attempts = (to_numpy(rows[name])[0][stays] for name in ("time", "seq", "attempt"))
-        last = int(stays[np.lexsort((seqs, times, attempts))[-1]])
-        age = tuple(int(to_numpy(rows[name])[0][last]) for name in ("attempt", "time", "seq"))
-        if best is None or age > best[0]:
-            clocks = {name: rows[name][last].as_py() for name in run.clocks if name in rows.column_names}
-            given = {name: int(reading) for name, reading in clocks.items() if reading is not None}
-            best = ((age[0], age[1], age[2]), str(rows["writer"][last].as_py()), given)
-    if best is None:
-        seen = "no row has a reading of it" if lowest is None else f"its readings begin at {lowest}"
-        raise UnknownKey(f"rewind({clock}={value}): there is nothing to go back to: {seen}")
-    (attempt, time_ns, _), writer, clocks = best
-    lanes: dict[str, int] = {}
-    for piece in pieces:
-        if piece.meta.get("writer") not in (None, writer):
-            continue
-        rows = chosen_rows(piece, (), run)
-        mine = np.array([str(w) == writer for w in to_numpy(rows["writer"])[0]], dtype=bool)
-        mine &= to_numpy(rows["time"])[0] <= time_ns
-        numbers, seqs = to_numpy(rows["lane"])[0][mine], to_numpy(rows["seq"])[0][mine]
-        for lane in np.unique(numbers).tolist():
-            lanes[str(lane)] = max(lanes.get(str(lane), 0), int(seqs[numbers == lane].max()))
-    return attempt, {"time": time_ns, "writers": {writer: lanes}}, clocks
+            return None
+        return int(cells[known].min()), int(cells[known].max())
+
+    def first_beyond(self, readings: Mapping[str, int], after: int = 0) -> tuple[int, int] | None:
+        beyond = np.zeros(len(self._seqs), dtype=bool)
+        for clock, reading in readings.items():
+            if clock in self._readings:
+                cells, known = self._readings[clock]
+                beyond |= known & (cells > reading)
+        found = np.flatnonzero(beyond & (self._seqs > after))
+        return (int(self._seqs[found[0]]), int(self._times[found[0]])) if len(found) else None
+
+    def first_since(self, moment: int) -> int | None:
+        found = np.flatnonzero(self._times >= moment)
+        return int(self._seqs[found[0]]) if len(found) else None
+
+    def last_known(self, clock: str, up_to: int) -> tuple[int, int, dict[str, int]] | None:
+        if clock not in self._readings:
+            return None
+        found = np.flatnonzero(self._readings[clock][1] & (self._seqs <= up_to))
+        if not len(found):
+            return None
+        at = found[-1]
+        known = {name: int(cells[at]) for name, (cells, there) in self._readings.items() if there[at]}
+        return int(self._times[at]), int(self._seqs[at]), known

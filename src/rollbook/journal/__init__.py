@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from rollbook.journal.segments import Segment as Segment
     from rollbook.journal.writer import Writer as Writer
     from rollbook.journal.writers import WriterInfo as WriterInfo
+    from rollbook.journal.writers import last_numbers as last_numbers
+    from rollbook.journal.writers import last_row_time as last_row_time
     from rollbook.journal.writers import list_writers as list_writers
 
 __getattr__, __dir__ = attach(
@@ -37,6 +39,6 @@ __getattr__, __dir__ = attach(
         "rollbook.journal.rows": ("column",),
         "rollbook.journal.segments": ("Segment",),
         "rollbook.journal.writer": ("Writer",),
-        "rollbook.journal.writers": ("WriterInfo", "list_writers"),
+        "rollbook.journal.writers": ("WriterInfo", "last_numbers", "last_row_time", "list_writers"),
     },
 )

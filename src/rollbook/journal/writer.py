@@ -203,7 +203,8 @@ class Writer:
 
     def begin_attempt(self, attempt: int) -> None:
         """Close this attempt and begin another in the same process. Log functions stay valid."""
-        fields = {**self._next_attempt(0), "attempt": attempt, "_not_before": 0}
+        # never behind the rows of this attempt, whose times may be ahead of a host's clock that went back
+        fields = {**self._next_attempt(now() + self.time_offset), "attempt": attempt, "_not_before": 0}
         try:
             try:
                 self.close()

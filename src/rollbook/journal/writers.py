@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 
-from rollbook.errors import Damaged
+from rollbook.errors import Damaged, NewerFormat
 from rollbook.journal.segments import Segment
-from rollbook.schema.run_files import RunFile, journal_folder
+from rollbook.schema.run_files import RunFile, journal_folder, parse_name
 from rollbook.system.files import is_folder, is_link, names_in, open_regular
 from rollbook.system.guard import ours, tolerating
 
@@ -87,6 +87,48 @@ def list_writers(run_folder: str | os.PathLike[str]) -> list[WriterInfo]:
     journal = journal_folder(run_folder)
     folders = [os.path.join(journal, name) for name in names_in(journal)]
     return [WriterInfo(folder) for folder in folders if is_folder(folder) and not is_link(folder)]
+
+
+def last_numbers(info: WriterInfo) -> dict[int, int]:
+    """The last sequence number of each lane that the journal has of a writer; those of sealed rows may be missing."""
+    from rollbook.journal.progress import FileProgress
+
+    lanes = info.last_seqs()
+    for name in names_in(info.folder):
+        parsed = parse_name(name)
+        if parsed is None:
+            continue
+        path, (kind, lane, _, number) = os.path.join(info.folder, name), parsed
+        last = 0
+        with tolerating(OSError, Damaged, NewerFormat):
+            if kind == "seg":
+                with Segment(path) as segment:  # to its end: behind a hole, too
+                    look = segment.look()
+                    last = 0 if look is None else look.last_seq
+            else:
+                file = FileProgress(path, lane, number)
+                file.look()
+                file.let_go()
+                last = file.last
+        lanes[lane] = max(last, lanes.get(lane, 0))
+    return lanes
+
+
+def last_row_time(info: WriterInfo) -> int:
+    """When the last row that the journal has of a writer was made, in unix ns by the writer's clock; 0 if unknown."""
+    from rollbook.journal.frame_files import FrameFile
+
+    newest = 0
+    for name in names_in(info.folder):
+        parsed, path = parse_name(name), os.path.join(info.folder, name)
+        with tolerating(OSError, Damaged, NewerFormat):
+            if parsed is not None and parsed[0] == "seg":
+                with Segment(path) as segment:
+                    newest = max([newest, *(row[1] for row in segment.committed())])
+            elif parsed is not None:
+                with FrameFile(path, info.time_offset) as file:
+                    newest = max([newest, *(frame[1] for frame in file.scan())])
+    return newest
 
 
 def _read_json(path: str) -> tuple[dict[str, object] | None, str]:

@@ -89,7 +89,7 @@ def mark_crashed(run_folder: str, writer: str) -> bool:
             return False
         if fields.get("status") != "running" or newest.get("writer") != writer:
             return False
-        now = time.time()
+        now = max(time.time(), newest.get("started") or 0.0)  # the clock may have gone back
         newest["status"], newest["ended"] = "crashed", now
         fields["status"], fields["ended"] = "crashed", now
         manifest.write(run_folder, fields, durable=True)

@@ -6,6 +6,7 @@ python -m rollbook.remote.checksums URL PROJECT/RUN NONCE ORIGIN PATIENCE [takeo
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -13,9 +14,11 @@ from collections.abc import Callable
 from rollbook.errors import RemoteUnreachable, RollbookError, RunExists, RunIsLive
 from rollbook.remote import claim, open_remote, perform
 from rollbook.remote.commit import Commits, NotShipped
+from rollbook.remote.remote import Remote
 from rollbook.remote.run_json import run_json_of
-from rollbook.remote.steps import Away, Missing, Unknown, message_of
+from rollbook.remote.steps import Away, Missing, Refused, Unknown, message_of
 from rollbook.schema.status import STALE_SECONDS
+from rollbook.system.guard import tolerating
 
 
 def check(url: str, run: str, nonce: str, origin: str, *, takes_over: bool = False, patience: float = 8.0) -> None:
@@ -39,15 +42,28 @@ def check(url: str, run: str, nonce: str, origin: str, *, takes_over: bool = Fal
             )
         if takes_over or there.get("status") != "running":
             return
-        for id, manifest in perform(Commits(f"{run}/", "").origins(), remote).items():
-            written = manifest.promised_until("written")
-            if id != origin and manifest.about.get("home") and time.time() - written < STALE_SECONDS:
+        others = {id: m for id, m in perform(Commits(f"{run}/", "").origins(), remote).items() if id != origin}
+        moment = _store_time(remote, run) if others else 0.0
+        for manifest in others.values():
+            if manifest.about.get("home") and moment - manifest.promised_until("written") < STALE_SECONDS:
                 raise RunIsLive(
                     f"{url}/{run} is being written on {manifest.about.get('host')}. Wait for it, or use "
                     "resume='takeover'"
                 )
     except (Away, Unknown, NotShipped) as err:
         raise RemoteUnreachable(message_of(err, url)) from None
+
+
+def _store_time(remote: Remote, run: str) -> float:
+    """Now in unix seconds by the clock of the store, which stamps the manifests: this host's may be wrong by hours."""
+    key = f"{run}/now.{os.urandom(6).hex()}"
+    with tolerating(Away, Unknown, Refused):
+        remote.put(key, b"?", create=True)
+        stamped = [entry.modified for entry in remote.listing(key)]
+        remote.delete(key)
+        if stamped and stamped[0]:
+            return stamped[0]
+    return time.time()
 
 
 def main(arguments: list[str] | None = None) -> int:

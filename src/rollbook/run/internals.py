@@ -49,6 +49,10 @@ class Internals:
         """The last value of each key in the effective history, with clocks and time; also with rollbook-core alone."""
         return self._run._past.latest()
 
+    def reached(self) -> dict[str, int]:
+        """The highest reading of each clock in the effective history, in all tables; also with rollbook-core alone."""
+        return self._run._past.reached()
+
     @property
     def offsets(self) -> dict[str, int]:
         """What to add to the counters of a framework that restart at 0 after a resume."""

@@ -15,7 +15,7 @@ from rollbook.journal import Writer
 from rollbook.run.arguments import check_total
 from rollbook.run.choosing_remote import bring_run, check_usable, remote_to_go_on, settle_remote
 from rollbook.run.joining import own_rank, rendezvous
-from rollbook.run.resuming import fence, find_to_resume, last_time, living_writers
+from rollbook.run.resuming import end_of, fence, find_to_resume, living_writers
 from rollbook.run.whereabouts import whereabouts
 from rollbook.schema import manifest
 from rollbook.schema.clocks import STANDARD, check_clock_names
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any, Literal
 
-    from rollbook.schema.shapes import RunJson
+    from rollbook.schema.shapes import CutJson, RunJson
     from rollbook.system.bill import Bill
 
 _DEFAULTS: Mapping[str, object] = {
@@ -86,7 +86,7 @@ class Wanted:
 class _NewAttempt:
     """An attempt that is about to begin."""
 
-    __slots__ = ("about", "attempt", "away", "clocks", "folder", "not_before", "remote")
+    __slots__ = ("about", "attempt", "away", "clocks", "cut", "folder", "not_before", "remote")
 
     def __init__(
         self,
@@ -98,8 +98,9 @@ class _NewAttempt:
         clocks: tuple[str, ...],
         remote: str | Literal[False] | None,
         away: str,
+        cut: CutJson | None = None,
     ) -> None:
-        self.away = away
+        self.away, self.cut = away, cut
         self.folder, self.about, self.attempt, self.not_before = folder, about, attempt, not_before
         self.clocks, self.remote = clocks, remote
 
@@ -218,18 +219,23 @@ def _next_attempt(wanted: Wanted, former: str, bill: Bill) -> _NewAttempt:
     if living:
         fence(former, living)
     attempt = max((entry["n"] for entry in about["attempts"]), default=0) + 1
-    not_before = last_time(former, about)
     clocks = check_clock_names([*about.get("clocks", ())[len(STANDARD) :], *wanted.clocks[len(STANDARD) :]])
     remote = remote_to_go_on(wanted.remote, about)
     away = ""
     if remote:
         run = f"{wanted.project}/{os.path.basename(former)}"
         away = check_usable(remote, run, str(about.get("nonce") or ""), former, takes_over, bill)
+    cut, not_before = end_of(former, about)  # last: a process that loses the run may write until now
+    entry = manifest.newest(about)
+    if not living and entry.get("status") == "running":  # it died, and its keeper too, or its keeper is elsewhere
+        entry.update({"status": "crashed", "ended": max(not_before / 1e9, entry.get("started") or 0.0)})
     manifest.close_origin(about)
     fields: Any = about
     for name in _OF_AN_ATTEMPT:  # `close_origin` has stored them with the former attempt
         fields.pop(name, None)
-    return _NewAttempt(former, about, attempt=attempt, not_before=not_before, clocks=clocks, remote=remote, away=away)
+    return _NewAttempt(
+        former, about, attempt=attempt, cut=cut, not_before=not_before, clocks=clocks, remote=remote, away=away
+    )
 
 
 def _describe(new: _NewAttempt, wanted: Wanted) -> None:
@@ -280,7 +286,7 @@ def _add_attempt(new: _NewAttempt, begun: float, writer: str) -> None:
         {
             "n": new.attempt,
             "parent": parent,
-            "cut": {"time": max(time.time_ns(), new.not_before), "writers": {}} if parent else None,
+            "cut": new.cut if parent else None,
             "started": max(begun, new.not_before / 1e9),
             "ended": None,
             "status": "running",

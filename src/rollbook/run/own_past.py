@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from rollbook.errors import Damaged, MissingExtra, NewerFormat, UnknownKey
-from rollbook.journal import FrameFile, JournalReader, list_writers
+from rollbook.errors import Damaged, MissingExtra, NewerFormat
+from rollbook.journal import FrameFile, JournalReader, last_numbers, list_writers
 from rollbook.keeper.rewinds import effective_rows
 from rollbook.keeper.sealed import LazySealed
-from rollbook.schema import manifest
-from rollbook.schema.checkpoint_rows import CheckpointHistory, cut_behind
+from rollbook.schema import cuts, manifest
+from rollbook.schema.checkpoint_rows import CheckpointHistory
 from rollbook.schema.run_files import parse_name
 from rollbook.schema.tables import TABLES
 from rollbook.system.files import names_in
@@ -22,7 +22,7 @@ from rollbook.system.guard import tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from typing import Any, TypeAlias
 
     from rollbook.journal import WriterInfo
@@ -63,29 +63,20 @@ class OwnPast:
 
     def place_behind(self, checkpoint: Mapping[str, Any]) -> tuple[int, CutJson]:
         """See `Book.place_behind`."""
-        attempt, writer, cut, through = cut_behind(checkpoint)
-        if not through:
-            return attempt, cut
-        later = [r for r in self._rows() if not r.at and r.attempt == attempt and _ns(r) > cut["time"]]
-        beyond = [_ns(r) for r in later if any(r.clocks.get(clock, n) > n for clock, n in through.items())]
-        end = min(beyond, default=max([cut["time"], *map(_ns, later)]) + 1)
-        lanes = dict(cut["writers"].get(writer, {}))
-        _extend(lanes, (row for row in later if row.writer == writer and _ns(row) < end))
-        return attempt, {"time": end - 1, "writers": {**cut["writers"], writer: lanes}}
+        return cuts.place_behind(self._for_cuts(), checkpoint)
 
     def place_at(self, clock: str, value: int) -> tuple[int, CutJson, dict[str, int]]:
         """See `Book.place_at`."""
-        rows = [row for row in self._rows() if not row.at]
-        known = [row for row in rows if clock in row.clocks]
-        stays = [row for row in known if row.clocks[clock] <= value]
-        if not stays:
-            lowest = min((row.clocks[clock] for row in known), default=None)
-            seen = "no row has a reading of it" if lowest is None else f"its readings begin at {lowest}"
-            raise UnknownKey(f"rewind({clock}={value}): there is nothing to go back to: {seen}")
-        last = max(stays, key=lambda row: (row.attempt, _ns(row), row.seq))
-        lanes: dict[str, int] = {}
-        _extend(lanes, (row for row in rows if row.writer == last.writer and _ns(row) <= _ns(last)))
-        return last.attempt, {"time": _ns(last), "writers": {last.writer: lanes}}, dict(last.clocks)
+        return cuts.place_at(self._for_cuts(), clock, value, self._about["clocks"])
+
+    def reached(self) -> dict[str, int]:
+        """See `Book.reached`."""
+        return cuts.reached(self._for_cuts(), self._about["clocks"])
+
+    def _for_cuts(self) -> _RowsForCuts:
+        return _RowsForCuts(
+            [row for row in self._rows() if not row.at], self._effective.chain, self._folder, self._own_writers
+        )
 
     def undumped(self) -> dict[tuple[str, str], dict[str, Window]]:
         """See `Book.undumped`."""
@@ -197,6 +188,57 @@ class OwnPast:
             )
 
 
+class _RowsForCuts:
+    """See `cuts.RunRows`."""
+
+    def __init__(
+        self, rows: list[Row], chain: Mapping[int, manifest.Cut | None], folder: str, mains: Collection[str]
+    ) -> None:
+        self._lanes: dict[tuple[int, str, int], list[Row]] = {}
+        for row in sorted(rows, key=lambda row: int(row.seq)):
+            self._lanes.setdefault((row.attempt, row.writer, row.lane), []).append(row)
+        self.chain, self.mains = chain, frozenset(mains)
+        writers = list_writers(folder)
+        self.hosts = {info.id: (info.boot_id or info.host, info.time_offset) for info in writers}
+        self.ends = {info.id: last_numbers(info) for info in writers}
+
+    def lanes(self, clocks: Sequence[str], attempt: int | None = None) -> Iterator[_Lane]:
+        for (number, writer, lane), rows in self._lanes.items():
+            if attempt in (None, number):
+                yield _Lane(number, writer, lane, rows)
+
+
+class _Lane:
+    """See `cuts.LaneRows`."""
+
+    def __init__(self, attempt: int, writer: str, lane: int, rows: list[Row]) -> None:
+        self.attempt, self.writer, self.lane, self._rows = attempt, writer, lane, rows
+
+    def last_seq(self) -> int:
+        return int(self._rows[-1].seq)
+
+    def extremes(self, clock: str) -> tuple[int, int] | None:
+        known = [known[clock] for _, known in self._known() if clock in known]
+        return (min(known), max(known)) if known else None
+
+    def first_beyond(self, readings: Mapping[str, int], after: int = 0) -> tuple[int, int] | None:
+        for row, known in self._known():
+            if row.seq > after and any(known.get(clock, reading) > reading for clock, reading in readings.items()):
+                return int(row.seq), _ns(row)
+        return None
+
+    def first_since(self, moment: int) -> int | None:
+        return next((int(row.seq) for row in self._rows if _ns(row) >= moment), None)
+
+    def last_known(self, clock: str, up_to: int) -> tuple[int, int, dict[str, int]] | None:
+        known = [(row, known) for row, known in self._known() if clock in known and row.seq <= up_to]
+        return (_ns(known[-1][0]), int(known[-1][0].seq), known[-1][1]) if known else None
+
+    def _known(self) -> Iterator[tuple[Row, dict[str, int]]]:
+        for row in self._rows:
+            yield row, {} if row.values.get("kept") is False and row.table == "checkpoints" else dict(row.clocks)
+
+
 def _ns(row: Row) -> int:
     seconds: float = row.time
     return round(seconds * 1e9)
@@ -205,11 +247,6 @@ def _ns(row: Row) -> int:
 def _attempt_of(frame: Mapping[str, object], info: WriterInfo) -> int:
     attempt = frame.get("attempt")
     return attempt if type(attempt) is int else info.attempt
-
-
-def _extend(lanes: dict[str, int], rows: Iterator[Row]) -> None:
-    for row in rows:
-        lanes[str(row.lane)] = max(lanes.get(str(row.lane), 0), row.seq)
 
 
 def _is_behind(place: Place, mark: Place) -> bool:

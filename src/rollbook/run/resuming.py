@@ -1,4 +1,4 @@
-"""Continuing a run: which one, whether another process still writes it, and from which time.
+"""Continuing a run: which one, whether another process still writes it, and where its rows end.
 
 Used by `init(resume=...)` under the lock of run.json: if two processes continue a run at the same time, the second sees
 the first.
@@ -10,6 +10,7 @@ import os
 import time
 
 from rollbook.errors import ForeignManifest, NotARun
+from rollbook.journal import last_numbers, last_row_time, list_writers
 from rollbook.schema import manifest
 from rollbook.schema.run_files import MANIFEST_FILE, RunFile, heartbeat_path, journal_folder
 from rollbook.system import liveness
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from rollbook.schema.shapes import RunJson
+    from rollbook.schema.shapes import CutJson, RunJson
 
 
 def find_to_resume(place: str, name: str, run_id: str | None, seed: int | None = None) -> str | None:
@@ -81,16 +82,36 @@ def living_writers(folder: str) -> list[dict[str, Any]]:
             continue
         alive = liveness.is_alive(who)
         if alive is None:
-            alive = _heartbeat_age(folder) < 60
+            alive = _heartbeat_age(folder) < _FRESH_SECONDS
         if alive:
             living.append({**who, "folder": path})
     return living
 
 
 def _heartbeat_age(folder: str) -> float:
+    """Seconds since the heartbeat, by the clock that stamps the files: this host's may be wrong by hours.
+
+    A stamp of the future was set by another clock, such as that of a machine to which the disk belonged: it says
+    nothing, and its age is infinite.
+    """
+    age = float("inf")
     with tolerating(OSError):
-        return time.time() - os.stat(heartbeat_path(folder)).st_mtime
-    return float("inf")
+        stamped = os.stat(heartbeat_path(folder)).st_mtime
+        age = _file_time(os.path.dirname(heartbeat_path(folder))) - stamped
+    return age if age > -_FRESH_SECONDS else float("inf")
+
+
+def _file_time(folder: str) -> float:
+    """The current time of the clock that stamps the files of a folder; this host's, if none can be made there."""
+    path = os.path.join(folder, f"{os.urandom(6).hex()}.tmp")
+    with tolerating(OSError):
+        fd = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        try:
+            return os.fstat(fd).st_mtime
+        finally:
+            os.close(fd)
+            os.unlink(path)
+    return time.time()
 
 
 def fence(folder: str, living: list[dict[str, Any]]) -> None:
@@ -105,20 +126,50 @@ def fence(folder: str, living: list[dict[str, Any]]) -> None:
                 Segment.fence(os.path.join(who["folder"], name))
 
 
+def end_of(folder: str, about: RunJson) -> tuple[CutJson, int]:
+    """The cut behind everything that the newest attempt of a run has written, and the time of its last row (unix ns).
+
+    Of a writer that has closed, or is known to be dead, every row counts, so the cut needs no position. One that may
+    still live, here or elsewhere, is cut behind its last row: what it writes from now on does not count.
+    """
+    attempt = int(manifest.newest(about).get("n", 0))
+    writers: dict[str, dict[str, int]] = {}
+    sealed: dict[str, dict[int, int]] | None = None
+    for info in list_writers(folder):
+        if info.attempt != attempt or info.closed is not None or liveness.is_alive(info.about) is False:
+            continue
+        if sealed is None:
+            from rollbook.keeper.sealed import LazySealed
+
+            sealed = LazySealed(folder).lanes()
+        lanes = last_numbers(info)
+        for lane, last in sealed.get(info.id, {}).items():
+            lanes[lane] = max(last, lanes.get(lane, 0))
+        if all(lanes.values()):  # 0: a part that does not say where it ends
+            writers[info.id] = {str(lane): last for lane, last in sorted(lanes.items())}
+    moment = last_time(folder, about)
+    return {"moment": moment, "writers": writers}, moment
+
+
 def last_time(folder: str, about: RunJson) -> int:
-    """The latest time in the run's files, in unix ns. A new attempt never starts earlier."""
+    """The latest time of a run's attempts and of the rows of its main writers, in unix ns. A new attempt never starts
+    earlier, so that its rows come last in order of time, whatever the clock of this host says.
+    """
     last = 0
     for entry in about["attempts"]:
         seconds = max(_number(entry.get("ended")), _number(entry.get("started")))
         last = max(last, int(_number(entry.get("last"))), int(seconds * 1e9))
-    data = os.path.join(folder, "data")
-    paths = [heartbeat_path(folder), os.path.join(data, "metrics"), os.path.join(data, "journal")]
-    for path in paths:
-        with tolerating(OSError):
-            last = max(last, os.stat(path).st_mtime_ns)
+    newest = manifest.newest(about)
+    if "last" not in newest:  # it did not end cleanly
+        own = [info for info in list_writers(folder) if info.id == newest.get("writer")]
+        last = max([last, *map(last_row_time, own)])
     return last + 1 if last else 0
 
 
 def _number(value: object) -> float:
     """A finite number from a file, 0 for anything else."""
     return value if isinstance(value, (int, float)) and abs(value) < 2**63 else 0
+
+
+_FRESH_SECONDS = 60
+"""A writer of another host counts as alive for so long after a heartbeat."""

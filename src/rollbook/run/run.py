@@ -19,7 +19,7 @@ from rollbook.run.summary import SummaryWords, Watched
 from rollbook.run.troubles import Troubles, keeper_bill
 from rollbook.schema import manifest
 from rollbook.schema.addresses import backlog
-from rollbook.schema.clocks import UNKNOWN, as_clock
+from rollbook.schema.clocks import UNKNOWN, as_clock, now
 from rollbook.system.guard import handled_by, tolerating
 from rollbook.system.texts import amount
 
@@ -370,8 +370,8 @@ class Run(Scope):
     def rewind(self, **clock: int) -> None:
         """Go back to a clock reading: rows after `env_step=…` (or another clock) are abandoned (hidden, not deleted).
 
-        For checkpoints that rollbook did not save. The run's clocks are set to the readings of the last row that
-        remains.
+        For checkpoints that rollbook did not save. The run is cut before the first row whose reading is higher, in all
+        tables. The run's clocks are set to the readings of the last row that remains.
 
         Args:
           clock: one clock and the reading to go back to.
@@ -397,10 +397,11 @@ class Run(Scope):
         moved = self._writer.main and former.get("writer") != self._writer.id
         if moved or self._has_training_rows() or parent >= self.attempt:
             manifest.close_origin(self._about)
-            former.update({"ended": time.time(), "status": "rewound"})
+            moment = self._moment()
+            former.update({"ended": moment, "status": "rewound"})
             number = max(manifest.newest(self._about)["n"], self.attempt) + 1
             self._asides = {}
-            entry: Attempt = {**former, "n": number, "started": time.time(), "ended": None, "status": "running"}
+            entry: Attempt = {**former, "n": number, "started": moment, "ended": None, "status": "running"}
             entry.update({"parent": parent, "cut": cut, "checkpoint": checkpoint})
             entry.pop("origin", None)
             try:
@@ -410,6 +411,10 @@ class Run(Scope):
                     self._about["attempts"].append({**entry, "writer": self._writer.id})
         self._attempt_entry().update({"parent": parent, "cut": cut, "checkpoint": checkpoint})
         self._rewound(parent, cut, checkpoint)
+
+    def _moment(self) -> float:
+        """Now in unix seconds, never before the rows of this attempt: the host's clock may have gone back."""
+        return max(time.time(), (now() + self._writer.time_offset) / 1e9)
 
     def _write_aside(self, payload: dict[str, Any]) -> int:
         """Write a frame that is not part of training; returns its number, as `Writer.frame` does."""

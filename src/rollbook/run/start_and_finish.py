@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 
 from rollbook.run import ending
 from rollbook.run.current import opened
@@ -119,7 +118,7 @@ def end(run: Run, status: str) -> None:
     if failure and not run._writer.main and not run._writer.closed:
         with tolerating(Exception):
             report_in_alerts(run, f"writer {run._writer.id} ended", failure["failure"])
-    ended = max(time.time(), (now() + run._writer.time_offset) / 1e9)  # the host's clock may have gone back
+    ended = run._moment()
     if run._writer.main:
         _fold_provenance(run)
         run._writer.frame_once(run._parts.final, {"mark": "final", "status": status, **failure})

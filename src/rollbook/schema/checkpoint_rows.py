@@ -1,4 +1,4 @@
-"""The checkpoints of a run in its effective history: which ones are kept, the best, the last, and the cut behind one.
+"""The checkpoints of a run in its effective history: which ones are kept, the best, the last, and where one was saved.
 
 The table has one row when a checkpoint is saved, and another (`kept` = false) when it is deleted or its file is
 overwritten. The best one is determined on reading, because a row cannot know what comes after it.
@@ -21,8 +21,6 @@ from rollbook.system.guard import tolerating
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-    from rollbook.schema.shapes import CutJson
 
 
 @brief
@@ -136,24 +134,31 @@ def _is_score(value: object) -> bool:
     return isinstance(value, (int, float)) and value == value  # NaN is not a score
 
 
-def cut_behind(checkpoint: Mapping[str, Any]) -> tuple[int, str, CutJson, dict[str, int]]:
-    """The position after a row of a `CheckpointHistory`.
+class SavedPlace:
+    """Where a checkpoint was saved, from its row of a `CheckpointHistory`.
 
-    The checkpoint's own row comes after its positions. The cut includes it, so that a second restore finds it.
-
-    Returns:
-      (attempt, writer, cut, through): the attempt and the writer that saved it; the cut, exact for that writer, else by
-      time; the clock readings up to which later rows stay, too.
+    Attributes:
+      attempt, writer: who saved it.
+      lanes: lane -> the last number before it, its own row included, so that a second restore finds it.
+      moment, written: unix ns when the save began, and when it ended and the row was written.
+      clocks: its readings. through: the readings up to which later rows stay, too.
     """
-    positions = _object_in(checkpoint.get("positions"))
-    writer = str(checkpoint["writer"])
-    lanes = positions.get(writer)
-    if isinstance(lanes, dict) and checkpoint.get("lane") is not None and checkpoint.get("seq") is not None:
-        lanes[str(checkpoint["lane"])] = max(int(lanes.get(str(checkpoint["lane"]), 0)), int(checkpoint["seq"]))
-    took = int(float(checkpoint.get("seconds") or 0.0) * 1e9)  # the row is written at the end of the save
-    cut: CutJson = {"time": int(checkpoint["time_ns"]) - took, "writers": positions}
-    through = {name: n for name, n in _object_in(checkpoint.get("through")).items() if type(n) is int}
-    return int(checkpoint["attempt"]), writer, cut, through
+
+    __slots__ = ("attempt", "clocks", "lanes", "moment", "through", "writer", "written")
+
+    def __init__(self, row: Mapping[str, Any]) -> None:
+        self.attempt, self.writer = int(row["attempt"]), str(row["writer"])
+        self.lanes: dict[int, int] = {}
+        with tolerating(TypeError, ValueError, AttributeError):
+            lanes = _object_in(row.get("positions")).get(self.writer) or {}
+            self.lanes = {int(lane): int(seq) for lane, seq in lanes.items()}
+        if self.lanes and row.get("lane") is not None and row.get("seq") is not None:
+            lane = int(row["lane"])
+            self.lanes[lane] = max(self.lanes.get(lane, 0), int(row["seq"]))
+        self.written = int(row["time_ns"])
+        self.moment = self.written - int(float(row.get("seconds") or 0.0) * 1e9)
+        self.clocks = {name: cell for name, cell in row.items() if type(cell) is int}
+        self.through = {name: n for name, n in _object_in(row.get("through")).items() if type(n) is int}
 
 
 def _object_in(text: object) -> dict[str, Any]:

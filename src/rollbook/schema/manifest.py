@@ -449,7 +449,7 @@ class Cut:
 
     Attributes:
       writers: {writer: {lane: last effective seq}}; a lane that is not listed has no effective rows.
-      time: for all other writers, the last effective unix ns.
+      time: None: of all other writers, every row counts. A cut of an older rollbook has the last effective unix ns.
     """
 
     __slots__ = ("time", "writers")
@@ -461,13 +461,21 @@ class Cut:
             if isinstance(lanes, dict):
                 self.writers[str(writer)] = {int(lane): int(seq) for lane, seq in lanes.items()}
         moment = cut.get("time")
-        self.time = int(moment) if isinstance(moment, (int, float)) else _LARGEST - 1
+        self.time = int(moment) if isinstance(moment, (int, float)) else None
 
     def holds(self, writer: str, lane: int, seq: Any, time_ns: Any) -> Any:
-        """Which rows of one lane are before the cut: a boolean array for arrays, one boolean for a number."""
+        """Which rows of one lane are before the cut: for arrays a boolean array, or one boolean for all."""
         if writer in self.writers:
             return seq <= self.writers[writer].get(lane, 0)
-        return time_ns <= self.time
+        return True if self.time is None else time_ns <= self.time
+
+
+def when_cut(cut: object) -> float | None:
+    """About when a cut in run.json was made, in unix seconds, for people; None if it does not say."""
+    if not isinstance(cut, dict):
+        return None
+    moment = cut.get("moment", cut.get("time"))
+    return moment / 1e9 if isinstance(moment, (int, float)) and 0 < moment < _LARGEST else None
 
 
 class EffectiveRows:
@@ -539,8 +547,8 @@ def failure(fields: Mapping[str, Any]) -> dict[str, str] | None:
 def chain(fields: Mapping[str, Any]) -> dict[int, Cut | None]:
     """The attempts of the effective history: attempt -> the cut that its child makes in it.
 
-    The newest counts completely (None), and each of its parents up to its child's cut. Times are compared only within
-    one attempt, so clocks that go back or hosts that disagree cannot mix attempts up.
+    The newest counts completely (None), and each of its parents up to its child's cut. A cut names positions, so
+    clocks that go back or hosts that disagree cannot mix attempts up.
     """
     entries = {entry["n"]: entry for entry in fields.get("attempts") or ()}
     attempts: dict[int, Cut | None] = {}

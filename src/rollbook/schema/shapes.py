@@ -13,11 +13,13 @@ class CutJson(TypedDict, total=False):
     """The end of the effective part of a parent attempt; see `manifest.Cut`.
 
     Attributes:
-      time: unix ns.
-      writers: {writer: {lane: last effective seq}}.
+      moment: unix ns of the last row before it, for people: it decides nothing.
+      writers: {writer: {lane: last effective seq}}; of a writer without a name, all rows count.
+      time: in cuts of an older rollbook, unix ns: of a writer without a name, rows up to this time count.
       checkpoint: the id of the restored checkpoint; None for a cut without one.
     """
 
+    moment: int
     time: int
     writers: dict[str, dict[str, int]]
     checkpoint: str | None

@@ -15,7 +15,7 @@ import time
 from rollbook.capture.batch_columns import BatchColumns, is_column, pieces
 from rollbook.capture.samples.items import Items
 from rollbook.capture.samples.seen import Seen
-from rollbook.capture.samples.seen_file import SeenFile, effective_until
+from rollbook.capture.samples.seen_file import SeenFile
 from rollbook.capture.shared_clocks import clock_names
 from rollbook.errors import BadInput
 from rollbook.system.bill import counted
@@ -211,14 +211,10 @@ class SampleLog:
         """Forget the seen items, and load them again from the run's effective history."""
         self.seen.clear()
         self._batch = 0
-        until = effective_until(self._run.folder)
-        blocks = 0
-        for attempt, time_ns, batch, prints in self._file.blocks():
-            if until is None or time_ns <= until.get(attempt, -1):
-                blocks += 1
-                for key in prints:
-                    self.seen.add(key, batch)
-                self._batch = max(self._batch, batch + 1)
+        for batch, prints in self._file.blocks():
+            for key in prints:
+                self.seen.add(key, batch)
+            self._batch = max(self._batch, batch + 1)
 
     def _look_up(self, prints: list[int | None], batch: int) -> tuple[list[bool], list[int | None], list[int]]:
         add = self.seen.add
@@ -259,7 +255,9 @@ class SampleLog:
             "; a resumed run will take them for new",
             kinds=OSError,
         ):
-            self._file.append(fresh, batch, self._attempt or 1, _time_ns(self._run))
+            writer = getattr(getattr(self._run, "internals", None), "writer", None)
+            positions = {} if writer is None else writer.positions()
+            self._file.append(fresh, batch, self._attempt or 1, time.time_ns(), positions)
 
     # -- columns
 
@@ -304,13 +302,3 @@ def _whole(value: object) -> object:
 
 def _as_list(column: Any) -> list[object]:
     return column.tolist() if hasattr(column, "tolist") else list(column)
-
-
-def _time_ns(run: object) -> int:
-    """The current time on the journal's clock, for comparison with the cut of a rewind."""
-    offset = getattr(getattr(getattr(run, "internals", None), "writer", None), "time_offset", None)
-    if offset is None:
-        return time.time_ns()
-    from rollbook.schema.clocks import now
-
-    return int(now() + offset)

@@ -2,13 +2,15 @@
 
     data/seen/<attempt>-<random>.bin      one block per batch, appended by a single write
 
-A block is a head (magic, crc32 of the rest, number of fingerprints, batch, attempt, unix ns) and the fingerprints of
-the new items. A torn block at the end is skipped. After a resume only the run's effective history counts: blocks after
-an attempt's cut are left out.
+A block is a head (magic, crc32 of the rest, number of fingerprints, batch, attempt, unix ns), the fingerprints of the
+new items, and the position in the run at which it was written: the length of a JSON text {writer: {lane: seq}}, and the
+text. Blocks with the magic SEN1, of an older rollbook, have no position. A torn block at the end is skipped. After a
+resume only the run's effective history counts: blocks after an attempt's cut are left out.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import struct
 import sys
@@ -21,12 +23,13 @@ from rollbook.system.guard import tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
     from typing import Any
 
 _HEAD = struct.Struct("<4sIIIIq")
-_MAGIC = b"SEN1"
+_MAGIC, _MAGIC_OF_OLD = b"SEN2", b"SEN1"
+_LENGTH = struct.Struct("<I")
 _LARGEST_BLOCK = 1 << 24
 
 
@@ -42,9 +45,13 @@ class SeenFile:
         self._handle: int | None = None
         self._pid = 0
 
-    def append(self, fingerprints: list[int], batch: int, attempt: int, time_ns: int) -> None:
+    def append(
+        self, fingerprints: list[int], batch: int, attempt: int, time_ns: int, positions: Mapping[str, object]
+    ) -> None:
         """Write one block.
 
+        Args:
+          positions: the writer's, once it has written the rows of the batch.
         Raises:
           OSError: it could not be written.
         """
@@ -58,18 +65,23 @@ class SeenFile:
         words = array("Q", fingerprints)
         if sys.byteorder == "big":
             words.byteswap()
+        place = json.dumps(positions).encode()
         body = struct.pack("<IIIq", len(fingerprints), batch, attempt, time_ns) + words.tobytes()
+        body += _LENGTH.pack(len(place)) + place
         os.write(self._handle, _MAGIC + struct.pack("<I", zlib.crc32(body)) + body)
 
-    def blocks(self) -> Iterator[tuple[int, int, int, Any]]:
-        """(attempt, unix ns, batch, fingerprints) of every whole block, file by file."""
+    def blocks(self) -> Iterator[tuple[int, Any]]:
+        """(batch, fingerprints) of every whole block in the run's effective history, file by file."""
         with tolerating(OSError) as missed:
             names = sorted(name for name in os.listdir(self._folder) if name.endswith(".bin"))
         if missed:
             return
+        attempts = manifest.chain(manifest.look(self._run))
         for name in names:
             with open(os.path.join(self._folder, name), "rb") as file:
-                yield from _read(file)
+                for attempt, time_ns, positions, batch, prints in _read(file):
+                    if not attempts or (attempt in attempts and _holds(attempts[attempt], positions, time_ns)):
+                        yield batch, prints
 
     def close(self) -> None:
         """Close the file."""
@@ -78,25 +90,34 @@ class SeenFile:
         self._handle = None
 
 
-def _read(file: Any) -> Iterator[tuple[int, int, int, object]]:
+def _holds(cut: manifest.Cut | None, positions: Mapping[str, Mapping[str, int]], time_ns: int) -> bool:
+    """Whether a block was written before the cut; its own row is in one of the lanes."""
+    if cut is None:
+        return True
+    if not positions:
+        return cut.time is None or time_ns <= cut.time
+    lanes = [(writer, int(lane), seq) for writer, own in positions.items() for lane, seq in own.items()]
+    return all(cut.holds(writer, lane, seq, time_ns) for writer, lane, seq in lanes)
+
+
+def _read(file: Any) -> Iterator[tuple[int, int, dict[str, Any], int, object]]:
     while len(head := file.read(_HEAD.size)) == _HEAD.size:
         magic, crc, n, batch, attempt, time_ns = _HEAD.unpack(head)
-        if magic != _MAGIC or n > _LARGEST_BLOCK:
+        if magic not in (_MAGIC, _MAGIC_OF_OLD) or n > _LARGEST_BLOCK:
             return
-        body = file.read(8 * n)
-        if len(body) != 8 * n or zlib.crc32(body, zlib.crc32(head[8:])) != crc:
+        body, place = file.read(8 * n), b""
+        if magic == _MAGIC:
+            length = file.read(_LENGTH.size)
+            if len(length) < _LENGTH.size or _LENGTH.unpack(length)[0] > _LARGEST_BLOCK:
+                return
+            place = file.read(_LENGTH.unpack(length)[0])
+            rest = length + place
+        else:
+            rest = b""
+        if len(body) != 8 * n or zlib.crc32(body + rest, zlib.crc32(head[8:])) != crc:
             return
         words = array("Q")
         words.frombytes(body)
         if sys.byteorder == "big":
             words.byteswap()
-        yield attempt, time_ns, batch, words
-
-
-def effective_until(folder: Path) -> dict[int, int] | None:
-    """Which attempts count, and until which unix ns: {attempt: time}. None (everything counts) without a run.json.
-
-    The newest attempt counts completely; each parent counts up to the cut in its child.
-    """
-    attempts = manifest.chain(manifest.look(folder))
-    return {number: cut.time if cut is not None else 2**63 - 1 for number, cut in attempts.items()} or None
+        yield attempt, time_ns, json.loads(place or b"{}"), batch, words

@@ -12,7 +12,7 @@ import numpy as np
 
 from rollbook.book import Book, Series
 from rollbook.errors import RollbookError
-from rollbook.schema.manifest import Attempts
+from rollbook.schema.manifest import Attempts, chain, when_cut
 from rollbook.server.frames import MEDIA_TYPE, Array, Frame
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint, Streamed
@@ -361,9 +361,9 @@ def _ghosts(
     if int(row.about.get("attempts") or 0) < 2:
         return []
     ghosts = []
-    for attempt, since in _abandoned(context, row):
+    for attempt, counts_in_part, since in _abandoned(context, row):
         try:
-            series = _ghost(context, row, key, reach, attempt, since)
+            series = _ghost(context, row, key, reach, attempt, counts_in_part, since)
         except (RollbookError, OSError):
             continue
         if not len(series):
@@ -375,34 +375,35 @@ def _ghosts(
     return ghosts
 
 
-def _abandoned(context: ServerContext, row: RunRow) -> list[tuple[int, float | None]]:
-    """(attempt, unix seconds after which its rows do not count; None: no row counts)."""
+def _abandoned(context: ServerContext, row: RunRow) -> list[tuple[int, bool, float | None]]:
+    """(attempt, whether some of its rows count, about since when they do not in unix seconds; None: unknown)."""
     with context.book(row) as book:
-        entries = {int(entry["n"]): entry for entry in book.attempts if type(entry.get("n")) is int}
-    chain: dict[int, float | None] = {}
-    number, cut = max(entries, default=0), None
-    while number in entries and number not in chain:
-        chain[number] = cut
-        stored_cut = entries[number].get("cut")
-        moment = stored_cut.get("time") if isinstance(stored_cut, dict) else None
-        cut = moment / 1e9 if isinstance(moment, (int, float)) else None
-        parent = entries[number].get("parent")
-        number = parent if type(parent) is int else 0
-    abandoned: list[tuple[int, float | None]] = []
-    for attempt in sorted(entries):
-        if attempt not in chain:
-            abandoned.append((attempt, None))
-        elif chain[attempt] is not None:
-            abandoned.append((attempt, chain[attempt]))
+        about = {"attempts": book.attempts}
+    counting = chain(about)
+    children = {entry.get("parent"): entry for entry in book.attempts if entry["n"] in counting}
+    abandoned: list[tuple[int, bool, float | None]] = []
+    for attempt in sorted(entry["n"] for entry in book.attempts):
+        if attempt not in counting:
+            abandoned.append((attempt, False, None))
+        elif counting[attempt] is not None:
+            abandoned.append((attempt, True, when_cut(children[attempt].get("cut"))))
     return abandoned
 
 
-def _ghost(context: ServerContext, row: RunRow, key: str, reach: Reach, attempt: int, since: float | None) -> Series:
+def _ghost(
+    context: ServerContext,
+    row: RunRow,
+    key: str,
+    reach: Reach,
+    attempt: int,
+    counts_in_part: bool,
+    since: float | None,
+) -> Series:
     with context.book(row) as book:
         x = "time" if reach.x in ("time", "relative") else reach.x or book.series(key, points=1).axis
         around = None if since is None else since - 1
         table = book.arrays([key], x=x, since=around, attempts=[attempt])
-        if since is not None:  # by the rows: a cut is exact to the row, its time only to the microsecond
+        if counts_in_part:  # by the rows: a cut is exact to the row, its time only to the microsecond
             counts = book.arrays([key], x=x, since=around)["time"]
             lost = ~np.isin(table["time"], counts)
             table = {name: cells[lost] for name, cells in table.items()}

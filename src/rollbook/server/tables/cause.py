@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from rollbook.book import Book
 from rollbook.errors import BadInput, RollbookError
+from rollbook.schema.manifest import when_cut
 from rollbook.schema.stages import own_seconds
 from rollbook.server.curves.series import Reach, read_series
 from rollbook.server.shared.catalogue import RunRow
@@ -342,10 +343,8 @@ def _attempt_at(book: Book, moment: float) -> int | None:
     number = max(entries, default=None)
     while number is not None:
         entry = entries[number]
-        cut = entry.get("cut")
-        until = cut.get("time") if isinstance(cut, dict) else None
-        parent = entry.get("parent")
-        if parent not in entries or not isinstance(until, (int, float)) or moment > until / 1e9:
+        until, parent = when_cut(entry.get("cut")), entry.get("parent")
+        if parent not in entries or until is None or moment > until:
             return int(number)
         number = parent
     return None
