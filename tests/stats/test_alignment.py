@@ -34,7 +34,7 @@ def test_none_takes_only_what_was_logged_at_exactly_this_x() -> None:
 def test_a_late_and_a_short_run_change_n_and_the_sentences_say_so() -> None:
     found = align({"a": ([0, 100], [0, 1]), "b": ([0, 50], [0, 1])}, grid=[0, 25, 50, 75, 100])
     assert found.n_P.tolist() == [2, 2, 2, 1, 1]
-    assert found.sentences() == ["n = 2 until 50, 1 after it."]
+    assert found.sentences() == ["The group ends at 50: beyond it 1 of 2 runs is left."]
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 OPTIONS: tuple[str, ...] = (
     "statistic", "points", "seed", "level", "draws", "normalise", "whole_curve",
-    *(name for name, taken in inspect.signature(stats.align).parameters.items() if taken.kind is taken.KEYWORD_ONLY),
+    *(name for name, taken in inspect.signature(stats.align).parameters.items()
+      if taken.kind is taken.KEYWORD_ONLY and name != "ends"),
 )  # fmt: skip
 """What a person chooses about curves; the last ones are those of `stats.align`."""
 
@@ -98,9 +99,11 @@ def refined_curves(
             {name: (line.x, _scaled(line, scale)) for name, line in runs.items()},
             grid=grid,
             crashed=[name for name, line in runs.items() if line.crashed],
+            ends={name: line.end for name, line in runs.items()},
             **alignment,
         )
         units, curves_UTP = _units(aligned, runs, tasks)
+        curves_UTP[:, :, ~_is_group(aligned, curves_UTP)] = np.nan
         ready.append((label, aligned, units, curves_UTP, _extremes(curves_UTP, aligned)))
     x_P = np.asarray(grid, dtype=np.float64)
     for draws in stages:
@@ -204,6 +207,14 @@ def _whole(pointwise: Band, curves_UTP: Floats, level: float) -> Band:
         pointwise, low_P=low, high_P=high, claim_P=claim, methods=band.methods, kind=band.kind, draws=0,
         reason=band.reason,
     )  # fmt: skip
+
+
+def _is_group(aligned: Aligned, curves_UTP: Floats) -> NDArray:
+    """[points], where the units stand for their group: not while some of them have no value yet, and not one alone of
+    several. Episodes of a bad seed are short: it would begin the curve, and end it, without the others."""
+    n_P = (~np.isnan(curves_UTP)).any(axis=1).sum(axis=0)
+    enough = n_P >= min(2, len(curves_UTP))
+    return np.asarray(enough & ~aligned.waiting_P)
 
 
 def _extremes(curves_UTP: Floats, aligned: Aligned) -> tuple[Floats, Floats]:

@@ -32,6 +32,7 @@ class Line:
       path: the run's folder, "" if it has none.
       task: "" if there is only one task.
       seed: None if it has none; with several tasks the runs of a seed are one unit.
+      end: where the run itself ended on this axis, at or beyond its last row; None if unknown.
       unit: equal for runs with equal configuration, seed and code, which are one unit; "" if the run is its own unit.
     """
 
@@ -42,6 +43,7 @@ class Line:
     task: str = ""
     seed: int | None = None
     unit: str = ""
+    end: float | None = None
 
 
 @brief

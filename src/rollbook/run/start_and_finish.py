@@ -9,7 +9,7 @@ from rollbook.run.current import opened
 from rollbook.run.failure import report_in_alerts
 from rollbook.schema import manifest
 from rollbook.schema.addresses import backlog
-from rollbook.schema.clocks import now
+from rollbook.schema.clocks import UNKNOWN, now
 from rollbook.schema.run_files import RunFile, journal_folder
 from rollbook.system.bill import counted
 from rollbook.system.files import exists, is_folder, is_loose, names_in, pasted
@@ -123,6 +123,8 @@ def end(run: Run, status: str) -> None:
         _fold_provenance(run)
         run._writer.frame_once(run._parts.final, {"mark": "final", "status": status, **failure})
         run._about["status"], run._about["ended"] = status, ended
+        current = zip(run._writer.clocks, run._channel.current, strict=True)
+        run._about["reached"] = {name: reading for name, reading in current if reading != UNKNOWN}
         entry: Any = run._attempt_entry()
         entry.update({"ended": ended, "status": status, **failure})
         run._write_about()

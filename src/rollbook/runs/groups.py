@@ -79,8 +79,16 @@ def lines_of(
             _task_of(row, task),
             _seed_of(row),
             unit,
+            end_of(row, axis),
         )
     return axis, groups
+
+
+def end_of(row: Row, axis: str) -> float | None:
+    """Where a finished run ended on an axis, if its run.json says so. A running one goes on."""
+    reached = row.get("reached")
+    end = reached.get(axis) if isinstance(reached, dict) and row.get("status") == "finished" else None
+    return float(end) if isinstance(end, int) else None
 
 
 def _seed_of(row: Row) -> int | None:

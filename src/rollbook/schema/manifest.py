@@ -42,7 +42,7 @@ ORIGIN = ("config", "seed", "git", "packages", "command", "python", "executable"
 
 _LISTED = (
     "id", "project", "name", "status", "seed", "group", "job_type", "tags", "notes", "parent", "forked_from", "created",
-    "ended", "host", "made_by", "config", "summary", "total", "attempts",
+    "ended", "host", "made_by", "config", "summary", "total", "reached", "attempts",
     "writers_died", "algo", "env", "folder", "from_path",
 )  # fmt: skip
 """The fields of run.json in a listing. Each run has all of them, None if unknown."""
@@ -414,6 +414,7 @@ _FIELDS: dict[str, tuple[Callable[[object], object], str]] = {
     "clocks": (_texts, "a list"),
     "edited": (_texts, "a list"),
     "total": (_counts, "an object of integers"),
+    "reached": (_counts, "an object of integers"),
     "drops": (_counts, "an object of integers"),
     "remarks": (_counts, "an object of integers"),
     "writers_died": (_counts, "an object of integers"),

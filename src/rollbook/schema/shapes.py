@@ -60,7 +60,7 @@ class RunJson(TypedDict, total=False):
     Attributes:
       status: as last written: "running", "finished", "killed" or "crashed".
       attempts: its attempts.
-      total: planned length of the run, by clock.
+      total: planned length of the run, by clock. reached: its clocks at its end.
       drops: the bill: cause -> how often something was refused or dropped.
       remarks: cause -> number of warnings without loss of data.
       created, ended: unix seconds.
@@ -93,6 +93,7 @@ class RunJson(TypedDict, total=False):
     tags: list[str]
     clocks: list[str]
     total: dict[str, int]
+    reached: dict[str, int]
     drops: dict[str, int]
 
     remarks: dict[str, int]

@@ -11,6 +11,7 @@ restart (then its x goes back, and its earlier rows beyond that point no longer 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -88,6 +89,17 @@ class Aligned:
         return np.asarray(self.present_RP.sum(axis=0), dtype=np.int64)
 
     @property
+    def waiting_P(self) -> Bools:
+        """[points], whether a run has no value yet although it had begun: its first rows are far apart."""
+        waiting = np.zeros(len(self.x_P), dtype=np.bool_)
+        for series in self.raw:
+            if len(series.x) > 1:
+                first = series.x[0]
+                begun = first - np.diff(series.x[: _GAPS + 1]).max()
+                waiting |= (self.x_P > begun) & (self.x_P < first)
+        return waiting
+
+    @property
     def started(self) -> int:
         """The number of runs on the grid, including crashed ones."""
         return len(self.names)
@@ -119,6 +131,7 @@ def align(
     window: float | None = None,
     reduce: str = "mean",
     max_gap: float | None = None,
+    ends: Mapping[str, float | None] | None = None,
 ) -> Aligned:
     """Put runs on a common grid.
 
@@ -129,8 +142,8 @@ def align(
       span: "any": from the first to the last x of any run; "all": only where every run has begun and none has ended.
       spacing: "linear" or "log" (needs x above 0).
       interpolation: "previous": the last value logged at or before x, without knowledge of the future. "linear": on
-        the straight line between the two neighbours. "none": only where the run logged exactly this x. All end at the
-        run's first and last row.
+        the straight line between the two neighbours. "none": only where the run logged exactly this x. None goes beyond
+        the run's first and last row, but see `ends`.
       crashed: names of the runs that ended without finishing.
       crashed_as: after its last row a crashed run: "count" has no value (n falls, `started` does not); "floor" has the
         declared floor; "hold" keeps its last value; "drop" leaves out the whole run.
@@ -144,6 +157,10 @@ def align(
         none. Never looks ahead. Replaces the interpolation, which must be "previous".
       reduce: "mean", "median", "max" or "min", of a window.
       max_gap: in units of x. With "previous" and "linear", no value farther than this from the rows it comes from.
+      ends: name -> where the run itself ended, beyond its last row: episodes end every 500 steps, a training at step
+        30,000. Until there the run keeps its last value, but not beyond the last row of all runs. None: not known; then
+        as far as its last rows are apart, and a single row holds. Runs that are not named end at their last row, and
+        crashed ones as `crashed_as` says.
 
     Returns:
       An `Aligned`.
@@ -189,8 +206,10 @@ def align(
     values_RP = np.full((len(usable), len(x_P)), np.nan)
     present_RP = np.zeros(values_RP.shape, dtype=np.bool_)
     floor_RP = np.zeros(values_RP.shape, dtype=np.bool_)
+    names, end_of_all = tuple(usable), max(float(series.x[-1]) for series in begun)
     for row, series in enumerate(usable.values()):
-        _fill(series, x_P, values_RP[row], present_RP[row], interpolation, window, reduce, max_gap)
+        until = min(_end_of(series, ends or {}, names[row]), end_of_all)
+        _fill(series, x_P, until, values_RP[row], present_RP[row], interpolation, window, reduce, max_gap)
         if series.crashed and crashed_as in ("floor", "hold"):
             after = x_P > (series.x[-1] if len(series.x) else -np.inf)
             if crashed_as == "floor":
@@ -202,7 +221,7 @@ def align(
         x_P,
         values_RP,
         present_RP,
-        tuple(usable),
+        names,
         interpolation if window is None else f"{reduce} of the last {window:g}",
         crashed_as,
         floor_RP,
@@ -355,6 +374,7 @@ def overlap(a: Aligned, b: Aligned) -> tuple[float, float] | None:
 def _fill(
     series: Series,
     x_P: Floats,
+    until: float,
     values_P: Floats,
     present_P: Bools,
     interpolation: str,
@@ -362,14 +382,14 @@ def _fill(
     reduce: str,
     max_gap: float | None,
 ) -> None:
-    """Write one run's values on the grid into the two rows."""
+    """Write one run's values on the grid into the two rows, none beyond `until`."""
     if not len(series.x):
         return
     x, y = series.x, series.y
     at = np.searchsorted(x, x_P, side="right") - 1  # the last row at or before each point
     if window is not None:
         begin = np.searchsorted(x, x_P - window, side="right")
-        within = (at >= begin) & (x_P <= x[-1])  # no window after the run's end
+        within = (at >= begin) & (x_P <= until)  # no window after the run's end
         values_P[within] = _windows(y, begin[within], at[within] + 1, reduce)
         present_P[within] = True
         return
@@ -378,7 +398,7 @@ def _fill(
         inside = exact
         values_P[inside] = y[at[inside]]
     else:
-        inside = (at >= 0) & (x_P <= x[-1])
+        inside = (at >= 0) & (x_P <= until)
         if interpolation == "linear":
             following = np.minimum(at + 1, len(x) - 1)
             if max_gap is not None:
@@ -396,6 +416,23 @@ def _fill(
     present_P[inside] = True
 
 
+_GAPS = 10
+"""How many distances between rows say how far rows of a run are apart: near its end, near its beginning."""
+
+
+def _end_of(series: Series, ends: Mapping[str, float | None], name: str) -> float:
+    """How far a run has a value: to its last row, or to its own end."""
+    if not len(series.x):
+        return -math.inf
+    last = float(series.x[-1])
+    if series.crashed or name not in ends:
+        return last
+    end = ends[name]
+    if end is not None:
+        return max(last, end)
+    return last + float(np.diff(series.x[-_GAPS - 1 :]).max()) if len(series.x) > 1 else math.inf
+
+
 def _windows(y: Floats, begin: Ints, end: Ints, reduce: str) -> Floats:
     """The reduction of y[begin:end] for each pair; none is empty."""
     if reduce == "mean" and np.isfinite(y).all():
@@ -408,12 +445,15 @@ def _windows(y: Floats, begin: Ints, end: Ints, reduce: str) -> Floats:
 
 def _sentences(aligned: Aligned) -> list[str]:
     sentences = []
-    n = aligned.n_P
+    as_group = ~aligned.waiting_P & (aligned.n_P >= min(2, aligned.started))
+    n, x = aligned.n_P[as_group], aligned.x_P[as_group]
     change = np.flatnonzero(np.diff(n))
     if len(change) == 1:
-        sentences.append(f"n = {n[0]} until {aligned.x_P[change[0]]:,.6g}, {n[-1]} after it.")
+        sentences.append(f"n = {n[0]} until {x[change[0]]:,.6g}, {n[-1]} after it.")
     elif len(change):
         sentences.append(f"n changes along the curve: from {n.min()} to {n.max()} of {aligned.started} runs.")
+    if len(x) and (aligned.n_P[aligned.x_P > x[-1]] > 0).any():
+        sentences.append(f"The group ends at {x[-1]:,.6g}: beyond it 1 of {aligned.started} runs is left.")
     if aligned.crashed:
         how = {
             "count": "after their end they have no value and stay in the count of runs",

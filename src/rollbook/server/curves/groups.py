@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from rollbook import compare
 from rollbook.errors import BadInput, RollbookError
-from rollbook.runs.groups import units_of
+from rollbook.runs.groups import end_of, units_of
 from rollbook.server.curves.row_helpers import RowHelpers, Rows, keep, kept, rows_in
 from rollbook.server.curves.series import EntryError, axis_name, version_of
 from rollbook.server.frames import MEDIA_TYPE, Array, Frame
@@ -389,7 +389,12 @@ def _drawn(
     lines = {
         name: {
             row.key: compare.Line(
-                read[row.key].x, read[row.key].y, row.status in ENDED_BADLY, row.folder, unit=unit_of[row.key]
+                read[row.key].x,
+                read[row.key].y,
+                row.status in ENDED_BADLY,
+                row.folder,
+                unit=unit_of[row.key],
+                end=end_of(row.about, axis),
             )
             for row in rows
             if row.key in read
