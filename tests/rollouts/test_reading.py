@@ -218,9 +218,9 @@ def test_curves_have_a_row_for_each_update_no_matter_who_reported_its_facts(book
     rows = {row["gradient_step"]: row for row in book.rollout_curves().to_pylist()}
     assert set(rows) == {10, 11, 12}
     wanted = {
-        "rollout/n": (2, 2, 2), "rollout/reward": (0, 0.5, 1), "rollout/exact": (0, 0.5, 1),
+        "rollout/n": (2, 2, 4), "rollout/reward": (0, 0.5, 1), "rollout/exact": (0, 0.5, 1),
         "rollout/length": (2, 2, 2), "rollout/truncated": (0, 0, 0), "rollout/used": (0, 1, 0),
-        "rollout/waiting": (0, 0, 0), "group/solved_all": (0, 0, 1), "group/solved_none": (1, 0, 0),
+        "rollout/waiting": (0, 0, 2), "group/solved_all": (0, 0, 0.5), "group/solved_none": (1, 0, 0.5),
         "group/zero_std": (1, 0, 1), "group/used": (0, 1, 0), "tokens/sampled": (4, 4, 4),
         "tokens/wasted": (4, 0, 4), "policy/staleness_mean": (None, 2, 3),
     }  # fmt: skip

@@ -879,6 +879,7 @@ export interface PromptsAnswer {
 /** Which prompts of a run. */
 export interface PromptsAsk {
   only?: "always" | "never" | "sometimes" | null;
+  above?: number | null;
   sort?: Sort[];
   offset?: number;
   limit?: number;
@@ -946,6 +947,7 @@ export interface RolloutsAsk {
   group?: string | null;
   task?: string | null;
   by_group?: boolean;
+  above?: number | null;
 }
 
 /** The tokens of a turn. */
@@ -1145,6 +1147,10 @@ export interface SeriesEntry {
 /** Prompts in both runs, from the largest loss of the other run to its largest gain. */
 export interface SharedPromptsAnswer {
   took_ms: number;
+  measure: string;
+  note: string;
+  parts: string[];
+  above: (number | "-Infinity" | "Infinity" | "NaN" | null)[];
   shared: number;
   only: number[];
   mean: (number | "-Infinity" | "Infinity" | "NaN" | null)[];

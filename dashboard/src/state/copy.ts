@@ -159,9 +159,8 @@ export class Copy implements Source {
       return notHere("A condition other than a fate and a part of training");
     const fates = fatesOf(chosenRollouts(all.rows, { ...query, where: together(within, "") }));
     const rows = chosenRollouts(all.rows, query);
-    const rewards = all.rows.flatMap(({ cells }) => (typeof cells["reward"] === "number" ? [cells["reward"]] : []));
-    const above = (Math.min(...rewards) + Math.max(...rewards)) / 2;
-    const groups = query.by_group ? groupsOf(rows, above, query.sort) : null;
+    const { above } = query.by_group ? await this.of<api.PromptsAnswer>(run, "tasks") : { above: null };
+    const groups = query.by_group ? groupsOf(rows, Number(above ?? Infinity), query.sort) : null;
     const offset = query.offset ?? 0;
     const window = (groups ?? rows).slice(offset, offset + (query.limit ?? 100));
     return { ...all, fates, matched: rows.length, groups: groups?.length ?? null, offset, rows: window };

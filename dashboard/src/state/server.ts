@@ -121,8 +121,8 @@ export class Server implements Source {
       only === undefined ? {} : only === "brief" || only === "counts" ? { [only]: "true" } : { part: only },
     );
   prompts: Source["prompts"] = (run, query, signal) => send("POST", `runs/${part(run)}/tasks`, query, { signal });
-  sharedPrompts = (run: string, other: string) =>
-    get<api.SharedPrompts>(`runs/${part(run)}/prompts?other=${encodeURIComponent(other)}`);
+  sharedPrompts = (run: string, other: string, asked: { part?: string; above?: number }) =>
+    get<api.SharedPrompts>(`runs/${part(run)}/prompts`, { other, ...asked });
   samples: Source["samples"] = (run, query, signal) => send("POST", `runs/${part(run)}/samples`, query, { signal });
   sample: Source["sample"] = (run, id) => get(`runs/${part(run)}/sample`, { id });
   sampleGroup: Source["sampleGroup"] = (run, id) => get(`runs/${part(run)}/sample/group`, { id });

@@ -55,7 +55,7 @@ export interface Source {
   /** What became of all rollouts; `brief` without the tables, `counts` also without the curves; or one part of it. */
   fates(run: string, only?: "brief" | "counts" | FatesPart): Promise<api.Fates>;
   prompts(run: string, query: api.PromptsQuery, signal?: AbortSignal): Promise<api.PromptsAnswer>;
-  sharedPrompts(run: string, other: string): Promise<api.SharedPrompts>;
+  sharedPrompts(run: string, other: string, asked: { part?: string; above?: number }): Promise<api.SharedPrompts>;
   timings(run: string, x: string | null): Promise<api.Timings>;
   timeline(
     run: string,

@@ -35,7 +35,7 @@ from rollbook.book.latest import Latest, latest_values, rows_of
 from rollbook.book.media_files import film_of, waiting_pixels, with_files
 from rollbook.book.metrics import all_keys
 from rollbook.book.nearest import nearest_rows, read_near, values_at
-from rollbook.book.odd_fates import odd_fates
+from rollbook.book.odd_fates import odd_fates, odd_rewards
 from rollbook.book.odd_lists import odd_lists
 from rollbook.book.read_context import AxisRange, Context
 from rollbook.book.results import all_marks, results_written, summary_of
@@ -180,9 +180,12 @@ class Book(RunFields):
         deep = deep and not source.is_view(self._folder)
         size = self.files.read(["tokens"], lambda tables: sum(piece.bytes for piece in tables["tokens"]))
         odd = odd_lists(self) if deep or size < TUNING.scan_bytes else []
-        fates = self.files.read(["fates"], lambda tables: sum(piece.rows for piece in tables["fates"]))
-        if fates and (deep or fates < TUNING.scan_rows):
-            with tolerating(pa.ArrowException):  # columns of these names, but of other kinds
+        rows = self.files.read(
+            ["rollouts", "fates"], lambda tables: [sum(piece.rows for piece in tables[name]) for name in tables]
+        )
+        if any(rows) and (deep or max(rows) < TUNING.scan_rows):
+            with tolerating(pa.ArrowException, BadInput):  # columns of these names, but of other kinds
+                odd += odd_rewards(lambda query: self._database.arrow(query, self._tables()))
                 odd += odd_fates(self)
         return sorted([*self.files.problems.values(), *self.files.missing(), *unsealed, *odd])
 
@@ -469,20 +472,23 @@ class Book(RunFields):
 
     @suggesting
     def rollout_curves(
-        self, x: str = "gradient_step", *, mode: str | None = None, solved: str | None = None
+        self, x: str = "gradient_step", *, mode: str | None = None, solved: str | float | None = None
     ) -> pa.Table:
         """The rollouts of each update: reward and its parts, length, failures, groups, staleness, waste.
 
         Args:
-          x: "gradient_step" (of the first update that handled the rollout) or "policy_version" (that began it).
+          x: "gradient_step" (of the first update that handled the rollout; one that waits counts where rollouts of
+            its policy version were first handled) or "policy_version" (that began it).
           mode: only rollouts of this mode; None means all except evaluations.
-          solved: SQL condition for a solved task, used by `group/solved_all` and `group/solved_none`. Default: the
-            reward is above the middle between the run's lowest and highest reward.
+          solved: what solved its task, for `group/solved_all` and `group/solved_none`: an SQL condition, or the
+            number that the reward is above. Default: `solved_above()`.
         Returns:
-          One row per value of `x`, in order; a column is empty where nothing was reported for it.
+          One row per value of `x`, in order; a column is empty where nothing was reported for it. `x` is null in the
+          last row if rollouts wait and no update is known. Rewards that are not finite are left out and counted in
+          `rollout/not_finite`. A group counts at each `x` where one of its rollouts counts, with all its rollouts.
         """
         queries = self._rollout_queries()
-        query = queries.curves(x, mode, queries.SOLVED if solved is None else one_condition(solved))
+        query = queries.curves(x, mode, queries.condition(solved))
         folder = os.path.abspath(layout.data_folder(self._folder))
         most_bytes = TUNING.curve_bytes // (7 if queries.in_one_pass else 1)  # rows of the journal are decoded beside
         # One thread: of 500,000 rollouts it takes less memory and less processor time than two.
@@ -499,7 +505,7 @@ class Book(RunFields):
 
     @suggesting
     def rollout_prompts(
-        self, x: str = "gradient_step", *, mode: str | None = None, solved: str | None = None
+        self, x: str = "gradient_step", *, mode: str | None = None, solved: str | float | None = None
     ) -> pa.Table:
         """The prompts, one row each: how often each was tried and solved. Those that are never solved come first.
 
@@ -513,11 +519,28 @@ class Book(RunFields):
           rollout. Rollouts without a task are left out.
         """
         queries = self._rollout_queries()
-        query = queries.prompts(x, mode, queries.SOLVED if solved is None else one_condition(solved))
+        query = queries.prompts(x, mode, queries.condition(solved))
         named = f"""select task_id, t.prompt, p.* exclude (task_id) from ({query}) p
             left join (select task_id, any_value(prompt) as prompt from tasks group by 1) t using (task_id)
             order by rate, rollouts desc, task_id"""
         return self._database.arrow(named, self._tables())
+
+    def solved_above(self) -> float | None:
+        """The reward above which a rollout counts as solved, unless `solved=` says something else.
+
+        It lies midway between the low and the high rewards of the run; the lowest twentieth, the highest hundredth (at
+        least one of each) and rewards that are not finite do not count. None: there are no rewards.
+        """
+        if not self.row_count("rollouts"):
+            return None
+        (row,) = self._database.arrow(RolloutQueries.ABOVE, self._tables()).to_pylist()
+        above: float | None = row["above"]
+        return above
+
+    def reward_parts(self) -> list[str]:
+        """The parts that the rewards of the rollouts are made of, sorted; [] if there are none."""
+        scan = self._stream("rollouts")
+        return sorted(name[8:] for name in scan.columns if name.startswith("rewards/") and name not in scan.empty)
 
     def _rollout_queries(self) -> RolloutQueries:
         scans = {name: self._stream(name) for name in ("rollouts", "fates")}
@@ -526,7 +549,10 @@ class Book(RunFields):
         return RolloutQueries(columns, from_journal, empty={name: scan.empty for name, scan in scans.items()})
 
     @suggesting
-    def rollout_answer(self, question: str, *, rollout_id: str | None = None, limit: int | None = None) -> pa.Table:
+    def rollout_answer(
+        self, question: str, *, rollout_id: str | None = None, limit: int | None = None,
+        solved: str | float | None = None,
+    ) -> pa.Table:  # fmt: skip
         """The answer to a question about the rollouts; the most important row comes first.
 
         Args:
@@ -535,12 +561,13 @@ class Book(RunFields):
             "tools", "time", "words" (in rewarded answers), "lost".
           rollout_id: for "history": one rollout of the prompt.
           limit: the maximum number of rows.
+          solved: for "prompts": as for `rollout_prompts`.
         Raises:
           BadInput: there is no such question, or it lacks its rollout.
           UnknownKey: there is no such rollout.
         """
         if question == "prompts":
-            prompts = self.rollout_prompts()
+            prompts = self.rollout_prompts(solved=solved)
             return prompts if limit is None else prompts.slice(0, limit)
         ask = partial(self._database.arrow, tables=self._tables())
         if question == "tokens":

@@ -1,6 +1,7 @@
-"""Fates that cannot be right: of rollouts that do not exist, two of one use, of an older version than the rollout's.
+"""What cannot be right about rollouts: rewards that are no numbers, and some fates.
 
-The process that reports one counts it if it can know (`run.bill()`); over several processes only readers know.
+That is fates of rollouts that do not exist, two of one use, and of an older version than the rollout's. The process
+that reports one counts it if it can know (`run.bill()`); over several processes only readers know.
 """
 
 from __future__ import annotations
@@ -24,6 +25,10 @@ _WORDS = (
     "was used twice in one update, pass epoch=",
     "rollouts: trained by an older version than the one that generated them: {n:,}, such as {one:.80} (staleness "
     "{age}); take trained_version= and policy_version= from one counter",
+)
+_NOT_FINITE = (
+    "rollouts: rewards that are NaN or infinite: {n:,}, such as of {one:.80}; means, curves and what counts as "
+    "solved are without them. Look at the reward function, or pass None for a reward that is unknown"
 )
 _OF_USE = ("gradient_step", "epoch")
 
@@ -52,6 +57,18 @@ def odd_fates(book: RolloutTables) -> list[str]:
             one = plain_rows(rows.slice(0, 1))[0]
             sentences.append(words.format(n=rows.num_rows, one=str(one["rollout_id"]), age=one.get("age")))
     return sentences
+
+
+def odd_rewards(ask: Callable[[str], pa.Table]) -> list[str]:
+    """A sentence if some rewards are not finite; [] if all are.
+
+    Args:
+      ask: the answer to a query over the table rollouts.
+    """
+    (row,) = ask(
+        "select count(*) as n, min(rollout_id) as one from rollouts where not isfinite(reward::double)"
+    ).to_pylist()
+    return [_NOT_FINITE.format(n=row["n"], one=str(row["one"]))] if row["n"] else []
 
 
 def _known(column: pa.ChunkedArray, otherwise: int) -> NDArray:

@@ -18,9 +18,10 @@ from rollbook.book.rollout_questions import (
     words_of_high_advantage,
     worst_tokens,
 )
-from rollbook.book.sql import apart
+from rollbook.book.sql import apart, one_condition
 from rollbook.errors import BadInput
 from rollbook.schema.expressions import literal, quoted
+from rollbook.schema.solved import number_in, solved_sql, threshold_query
 from rollbook.schema.tables import TABLES
 from rollbook.storage import IDENTITY
 
@@ -35,7 +36,6 @@ _TYPES = {
 _WHEN = ("time", "writer", "seq", "index")
 _STEPS = ("gradient_step", "policy_version")
 _SHORT = {"rollout_id", "task_id", "group", "batch", "mode", "status", *_STEPS}
-_MIDDLE = "reward > (select (min(reward) + max(reward)) / 2 from {})"
 
 _ROLLOUTS = {
     "rollout/n": "count(*)",
@@ -47,6 +47,7 @@ _ROLLOUTS = {
     "rollout/tool_errors": "sum(tool_errors) / nullif(sum(tool_calls), 0)",
     "rollout/used": "avg((used and reason is null)::int)",
     "rollout/waiting": "count(*) filter (used is null)",
+    "rollout/not_finite": "count(*) filter (not_finite)",
     "tokens/sampled": "sum(sampled_tokens)",
     "tokens/wasted": "coalesce(sum(sampled_tokens) filter (not used or reason is not null), 0)",
     "time/model_seconds": 'sum("seconds/model")',
@@ -84,7 +85,8 @@ class RolloutQueries:
       now: a table with the rows of `slim`, which is read instead of joining the two.
       empty: columns of the two tables that have no value; they are not read.
     Attributes:
-      SOLVED: default condition for a solved task: a reward above the middle of the run's lowest and highest.
+      SOLVED: default condition for a solved task: see `schema.solved`.
+      ABOVE: the query of the reward above which a task is solved, and its answer.
       FATE: what became of a rollout, as an expression over `rollouts_now`.
       QUESTIONS: question -> what it asks.
       answer: the query for a question; `worst_tokens` and `words` ask those of several queries.
@@ -97,7 +99,8 @@ class RolloutQueries:
     worst_tokens = staticmethod(worst_tokens)
     words = staticmethod(words_of_high_advantage)
     apart = staticmethod(apart)
-    SOLVED: ClassVar = _MIDDLE.format("rollouts")
+    ABOVE: ClassVar = threshold_query("rollouts")
+    SOLVED: ClassVar = solved_sql(ABOVE)
 
     def __init__(
         self, columns: Mapping[str, Collection[str]], in_one_pass: bool = False, now: str = "",
@@ -105,6 +108,29 @@ class RolloutQueries:
     ) -> None:  # fmt: skip
         self._columns, self.in_one_pass, self._now, self._empty = columns, in_one_pass, now, empty or {}
         self._rows, self._facts = ("own", "facts") if in_one_pass else ("rollouts", "fates")
+
+    @classmethod
+    def solved(cls, above: float | None) -> str:
+        """The condition of a solved task: a reward above a number, or without one the default."""
+        return cls.SOLVED if above is None else solved_sql(repr(float(above)))
+
+    @staticmethod
+    def condition(solved: str | float | None) -> str | None:
+        """The SQL condition of a solved task; None for the default.
+
+        Args:
+          solved: a condition, or the number (also as text) that the reward is above.
+        Raises:
+          BadInput: it is neither.
+        """
+        if solved is None:
+            return None
+        above = number_in(solved)
+        if above is not None:
+            return solved_sql(repr(above))
+        if isinstance(solved, str):
+            return one_condition(solved)
+        raise BadInput(f"solved={solved!r}: pass a number that the reward is above, or a condition like 'reward >= 1'")
 
     def now(self, of: str = "", sources: tuple[str, str] | None = None) -> str:
         """The view `rollouts_now`: each rollout with its newest fate.
@@ -136,37 +162,68 @@ class RolloutQueries:
         """The view `completions`; `columns` then include those of samples and tasks."""
         return completions(self._columns)
 
-    def curves(self, x: str, mode: str | None = None, solved: str = SOLVED) -> str:
+    def curves(self, x: str, mode: str | None = None, solved: str | None = None) -> str:
         """One row per reading of `x`.
 
         Args:
-          x: "gradient_step": a rollout counts at the first update that handled it, or before that at its own clock;
-            "policy_version": at the version that began it.
+          x: "gradient_step": a rollout counts at the first update that handled it, or before that at its own clock. One
+            without either counts at the first update of its policy version, or of the newest older one that has an
+            update; x is null while there is no update. "policy_version": at the version that began it.
           mode: only rollouts of this mode; None: all except evaluations.
-          solved: SQL condition for a solved task; the caller checks it.
+          solved: SQL condition for a solved task; the caller checks it. None: `SOLVED`.
         Raises:
           BadInput: another x.
         """
         if x not in _STEPS:
             raise BadInput(f"rollout_curves(x={x!r}): pass {' or '.join(map(repr, _STEPS))}")
-        known = self._columns["rollouts"]
-        rewards = [name for name in known if name.startswith("rewards/")]
+        rewards = self._parts()
         parts = {f"rollout/{name[8:]}": f"avg({quoted(name)})" for name in sorted(rewards)}
         rows = [*list(_ROLLOUTS.items())[:2], *parts.items(), *list(_ROLLOUTS.items())[2:]]
-        same = ["x", '"group"', *(name for name in ("task_id", "batch") if name in known)]
         return f"""
-    with {self._needed(solved.lower(), of_each=False)}, r as ({self._placed(x, mode, solved)}),
-    a as (select x, {_listed(dict(rows))} from r where x is not null group by x),
-    g as (select x, bool_and(is_solved) as every_solved, bool_or(is_solved) as any_solved, min(reward) as low,
-        max(reward) as high, coalesce(bool_or(used and reason is null), false) as any_used
-      from r where x is not null and "group" is not null group by {", ".join(same)}),
-    b as (select x, {_listed(_GROUPS)} from g group by x),
+    with {self._needed((solved or "reward").lower(), of_each=self._has_no_version())},
+    r as ({self._placed(x, mode, solved)}),
+    a as (select x, {_listed(dict(rows))} from r where {self._counts(x)} group by x),
+    g as ({self._groups("r")}),
+    b as (select x, {_listed(_GROUPS)} from g where {self._counts(x)} group by x),
     f as ({self._used(x, mode)}),
     c as (select x, {_listed(_FATES)} from f where x is not null group by x)
-    select x as {quoted(x)}, a.* exclude (x), b.* exclude (x), c.* exclude (x)
-    from a left join b using (x) full join c using (x) order by x"""
+    select coalesce(a.x, c.x) as {quoted(x)}, a.* exclude (x), b.* exclude (x), c.* exclude (x)
+    from a left join b on a.x is not distinct from b.x full join c on a.x = c.x order by 1 nulls last"""
 
-    def prompts(self, x: str, mode: str | None = None, solved: str = SOLVED, stretches: int = 0) -> str:
+    def _groups(self, source: str) -> str:
+        """The groups at each `x` where one of their rollouts counts, each judged by all its rollouts.
+
+        Rollouts of a group have its name, task and batch in common. If there is no batch, a name may be that of a
+        later group, too: then the updates of its rollouts lie apart.
+        """
+        names = ['"group"', *(name for name in ("task_id", "batch") if name in self._columns["rollouts"])]
+        name, is_given = ", ".join(names), "batch is not null" if "batch" in names else "false"
+        whole = f"window w as (partition by {name}, has_version, generation)"
+        return f"""select distinct x, {name}, generation, bool_and(every_solved) over w as every_solved,
+        bool_or(any_solved) over w as any_solved, min(low) over w as low, max(high) over w as high,
+        bool_or(any_used) over w as any_used
+      from (select *, sum(is_new::int) over (
+            partition by {name}, has_version order by since, version, place) as generation
+        from (select *, not ({is_given}) and coalesce(since > max(until) over (
+              partition by {name}, has_version order by since, version, place
+              rows between unbounded preceding and 1 preceding), false) as is_new
+          from (select *, case when has_version then min(place) over v else began end as since,
+              case when has_version then max(place) over v else ended end as until
+            from (select x, {name}, version is not null as has_version, version, place, min(began) as began,
+                max(ended) as ended, bool_and(is_solved) as every_solved, bool_or(is_solved) as any_solved,
+                min(reward) as low, max(reward) as high, coalesce(bool_or(used and reason is null), false) as any_used
+              from {source} where "group" is not null group by all)
+            window v as (partition by {name}, version))))
+      {whole}"""
+
+    def _has_no_version(self) -> bool:
+        return "policy_version" not in self._columns["rollouts"] or "policy_version" in self._empty.get("rollouts", ())
+
+    @staticmethod
+    def _counts(x: str) -> str:
+        return "true" if x == "gradient_step" else "x is not null"
+
+    def prompts(self, x: str, mode: str | None = None, solved: str | None = None, stretches: int = 0) -> str:
         """One row per prompt (task): how often it was tried and solved, in all and in the last fifth of training.
 
         Args:
@@ -189,9 +246,9 @@ class RolloutQueries:
         list({stretch: stretch, n: n, k: k} order by stretch) as strip from s group by 1)"""
             with_strips = " left join strips using (task_id)"
         return f"""
-    with {self._needed(solved.lower())},
+    with {self._needed((solved or "reward").lower())},
     r as materialized (select r.x, r.is_solved, r.reward, r.rollout_id, r.time, {group}
-      from ({self._placed(x, mode, solved)}) r),
+      from ({self._placed(x, mode, solved, late=False)}) r),
     ends as (select (floor(max(x) - (max(x) - min(x) + 1) / 5) + 1)::bigint as since, min(x)::bigint as first_x,
         greatest(1, ceil((max(x) - min(x) + 1) / {stretches or 1}))::bigint as width from r),
     g as (select task_id, count(*) as groups
@@ -258,7 +315,7 @@ class RolloutQueries:
             return f"now as not materialized (select * from {self._now})"
         read = {"rollout_id", "mode", "policy_version", "gradient_step", "group", "task_id", "batch", "used", "reason"}
         read |= {"reward", "sampled_tokens", "status", "turns", "tool_errors", "tool_calls"}
-        read |= {"time"} if of_each else set()
+        read |= {"time", "fate_time"} if of_each else set()
         read |= {name for name in self._columns["rollouts"] if name.startswith(("rewards/", "seconds/"))}
         fixed = {"rollouts": read, "fates": {*TABLES["fates"].columns, "gradient_step", "epoch", *_WHEN}}
         needed = {
@@ -299,15 +356,50 @@ class RolloutQueries:
     def _step(self) -> str:
         return "f.gradient_step" if "gradient_step" in self._columns["fates"] else "null::bigint"
 
-    def _placed(self, x: str, mode: str | None, solved: str) -> str:
-        """The rollouts of a mode, each with its reading of `x`, and whether it solved its task."""
-        place = "coalesce(u.first_step, r.gradient_step)" if x == "gradient_step" else "r.policy_version"
-        solved = _MIDDLE.format(self._rows) if solved == self.SOLVED else solved
+    def _parts(self) -> list[str]:
+        return [name for name in self._columns["rollouts"] if name.startswith("rewards/")]
+
+    def _placed(self, x: str, mode: str | None, solved: str | None, *, late: bool = True) -> str:
+        """The rollouts of a mode, each with its reading of `x`, its update, and whether it solved its task.
+
+        Rewards that are not finite are null, and `not_finite` is true.
+
+        Args:
+          x, mode, solved: as for `curves`.
+          late: whether rollouts without an update have a reading, too.
+        """
+        limit = f"with t as materialized ({threshold_query(self._rows)})" if solved is None else "with t as (select 1)"
+        condition = solved_sql("select above from t") if solved is None else f"coalesce(({solved}), false)"
+        rewards = ["reward", *self._parts()]
+        finite = ", ".join(
+            f"case when isfinite({name}::double) then {name} end as {name}" for name in map(quoted, rewards)
+        )
+        odd = " or ".join(f"coalesce(not isfinite({name}::double), false)" for name in map(quoted, rewards))
         # Of one use, rollouts_now has the update.
         several = "group by rollout_id having count(*) > 1"
         first = f"select rollout_id, min({self._step()}) as first_step from {self._facts_of_several()} f {several}"
-        return f"""select {place} as x, r.*, coalesce(({solved}), false) as is_solved
-      from now r left join ({first}) u using (rollout_id) where {_in_mode(mode)}"""
+        no_version = late and self._has_no_version()
+        began = "epoch_us(r.time)" if no_version else "null::bigint"
+        ended = "epoch_us(greatest(r.time, r.fate_time))" if no_version else "null::bigint"
+        version = "null::bigint" if self._has_no_version() else "r.policy_version"
+        order = began if no_version else version
+        placed = f"""select r.*, coalesce(u.first_step, r.gradient_step) as place, {version} as version,
+          {order} as in_order, {began} as began, {ended} as ended
+        from (select * replace ({finite}), {odd} as not_finite from now) r left join ({first}) u using (rollout_id)
+        where {_in_mode(mode)}"""
+        if x == "policy_version" or not late:
+            x = "version" if x == "policy_version" else "place"
+            return f"{limit} select {x} as x, *, {condition} as is_solved from ({placed})"
+        # Those that wait stand where rollouts of their version were first handled.
+        return f"""{limit}, p as not materialized ({placed}),
+        handled as (select in_order, min(place) as begins, max(place) as ends
+          from p where place is not null group by 1),
+        late as materialized (select w.in_order, coalesce(
+            case when w.in_order = h.in_order then h.begins else h.ends end, (select min(begins) from handled)) as place
+          from (select distinct in_order from p where place is null) w
+            asof left join handled h on w.in_order >= h.in_order)
+        select coalesce(p.place, late.place) as x, p.*, {condition} as is_solved
+        from p left join late on p.place is null and p.in_order is not distinct from late.in_order"""
 
     def _uses(self) -> str:
         """The fates without those of a use that was reported again: the newest counts."""

@@ -38,19 +38,30 @@ _MOST_UNUSUAL = (20, 200)
 _MOST_BY_NAME = 1000
 """Of more rollouts without a reported gap, the lists of all are compared."""
 
-_FATES = f"""select {FATE} as fate, count(*) as rollouts, count(distinct "group") as groups,
-    sum(sampled_tokens)::bigint as sampled_tokens, avg(reward) as reward
+_FINITE = "case when isfinite(reward::double) then reward end"
+_FATES = f"""select {FATE} as fate, count(*) as rollouts,
+    count(distinct hash("group", task_id, batch)) filter ("group" is not null) as groups,
+    sum(sampled_tokens)::bigint as sampled_tokens, avg({_FINITE}) as reward
   from rollouts_now where mode is distinct from 'eval' group by 1 order by rollouts desc, fate"""
-_GROUPS = """select reason, count(*) as groups, sum(rollouts)::bigint as rollouts,
+# The reason of most of its rollouts is that of a group. While more of them wait than have a fate, it may still teach.
+_GROUPS = """select reason, count(*) as groups, sum(n)::bigint as rollouts,
     sum(sampled_tokens)::bigint as sampled_tokens, min(first) as first, max(last) as last
-  from (select coalesce(min(reason) filter (used), case when bool_or(used) then 'zero advantage' end, min(reason),
-        'dropped') as reason, count(*) as rollouts, sum(sampled_tokens) as sampled_tokens,
-      min(coalesce(gradient_step, policy_version)) as first, max(coalesce(gradient_step, policy_version)) as last
-    from rollouts_now where used is not null and "group" is not null and mode is distinct from 'eval'
-    group by "group", task_id, batch having not bool_or(used and reason is null and advantage is distinct from 0))
+  from (select arg_max(reason, (n, was_used, reason)) as reason, sum(n) filter (reason is not null) as n,
+      sum(sampled_tokens) filter (reason is not null) as sampled_tokens,
+      min(first) filter (reason is not null) as first,
+      max(last) filter (reason is not null) as last
+    from (select "group", task_id, batch, case when used is null then null when reason is not null then reason
+          when used then 'zero advantage' else 'dropped' end as reason, bool_or(used) as was_used, count(*) as n,
+        bool_or(used and reason is null and advantage is distinct from 0) as taught,
+        sum(sampled_tokens) as sampled_tokens, min(coalesce(gradient_step, policy_version)) as first,
+        max(coalesce(gradient_step, policy_version)) as last
+      from rollouts_now where "group" is not null and mode is distinct from 'eval' group by 1, 2, 3, 4)
+    group by "group", task_id, batch
+    having not coalesce(bool_or(taught), false)
+      and sum(n) filter (reason is not null) >= coalesce(sum(n) filter (reason is null), 0))
   group by 1 order by groups desc, reason"""
-_STALENESS = """select staleness, count(*) as n, avg(clipped) as clipped, avg(gap_mean) as gap_mean,
-    max(gap_max) as gap_max, avg(reward) as reward
+_STALENESS = f"""select staleness, count(*) as n, avg(clipped) as clipped, avg(gap_mean) as gap_mean,
+    max(gap_max) as gap_max, avg({_FINITE}) as reward
   from rollouts_now where used and staleness is not null group by 1 order by 1"""
 _GAPS = """select rollout_id, gap_max, gap_mean, ratio_max, clipped, staleness, reward,
     coalesce(gradient_step, policy_version) as at, task_id
@@ -117,8 +128,9 @@ _WORDS = """, words as (select is_high, unnest(list_distinct(
 _LOST = """select coalesce(status, '-') as status, count(*) as rollouts, min(time) as first, max(time) as last,
     max_by(rollout_id, time) as rollout_id
   from rollouts anti join fates using (rollout_id) where mode is distinct from 'eval' group by 1 order by 2 desc, 1"""
-_HISTORY = """select coalesce(policy_version, gradient_step) as version, count(*) as rollouts, avg(reward) as reward,
-    max(reward) as best, count(*) filter (used) as used, max_by(rollout_id, (reward, rollout_id)) as rollout_id
+_HISTORY = f"""select coalesce(policy_version, gradient_step) as version, count(*) as rollouts,
+    avg({_FINITE}) as reward, max({_FINITE}) as best, count(*) filter (used) as used,
+    max_by(rollout_id, ({_FINITE}, rollout_id)) as rollout_id
   from rollouts_now where task_id = (select any_value(task_id) from rollouts where rollout_id = $id)
   group by 1 order by 1 nulls first"""
 _QUERIES = {

@@ -7,6 +7,7 @@ import click
 from rollbook.cli.find import dir_option, find_book, format_options, run_argument_or_last
 from rollbook.cli.fitted_table import print_fitted, terminal_width
 from rollbook.cli.output import in_microseconds, print_arrow, remark
+from rollbook.schema.solved import RULE, number_in
 
 _EMPTY = {
     "fates": "every rollout is of an evaluation",
@@ -30,11 +31,13 @@ _WIDE = {"prompts": "prompt", "tools": "error"}
 @click.argument("question", default="fates")
 @click.option("--id", "rollout_id", metavar="ROLLOUT", help="For history: one rollout of the prompt.")
 @click.option("--limit", default=20, type=click.IntRange(min=1), show_default=True, help="How many rows at most.")
+@click.option("--solved", metavar="REWARD", help="For prompts: the reward that a solved one is above, or a condition.")
 @dir_option
 @format_options
 def rollouts(
-    run: str, question: str, rollout_id: str | None, limit: int, root: str, as_json: bool, as_csv: bool
-) -> None:
+    run: str, question: str, rollout_id: str | None, limit: int, solved: str | None, root: str, as_json: bool,
+    as_csv: bool,
+) -> None:  # fmt: skip
     """Answer a question about the rollouts of a run; the worst comes first.
 
     QUESTION is fates, history, prompts, groups, staleness, gaps, tokens, tools, time, words or lost.
@@ -43,6 +46,7 @@ def rollouts(
     Examples:
       rollbook rollouts last                       what became of them
       rollbook rollouts last prompts               which prompt is never solved
+      rollbook rollouts last prompts --solved 0.9  the same, solved with a reward above 0.9
       rollbook rollouts last tools --json          which tool breaks
       rollbook rollouts last history --id 09ab-7   this prompt over training
     """
@@ -53,7 +57,9 @@ def rollouts(
     book = find_book(run, root, lambda book: book.row_count("rollouts") > 0, "rollouts")
     if question == "history" and rollout_id is None:
         raise click.UsageError("history is about one prompt: --id ROLLOUT, the id of one of its rollouts")
-    answer = book.rollout_answer(question, rollout_id=rollout_id, limit=limit + 1)
+    answer = book.rollout_answer(question, rollout_id=rollout_id, limit=limit + 1, solved=solved)
+    if question == "prompts" and answer.num_rows:
+        remark(_solved(book.solved_above() if solved is None else None, solved))
     shown = answer.slice(0, limit)
     if as_json or as_csv:
         print_arrow(shown, as_json=as_json, as_csv=as_csv)
@@ -68,3 +74,12 @@ def rollouts(
             remark("nothing to list: the run has no rollouts. `run.rollouts` records them")
     if answer.num_rows > limit:
         remark(f"only the first {limit:,} rows; --limit shows more")
+
+
+def _solved(above: float | None, given: str | None) -> str:
+    """What counts as solved, for people."""
+    if given is not None:
+        return f"solved: {given if number_in(given) is None else f'a reward above {given}'}"
+    if above is None:
+        return "solved: none, there is no reward"
+    return f"solved: a reward above {above:g} ({RULE}; --solved sets it)"

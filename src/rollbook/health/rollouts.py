@@ -5,6 +5,7 @@ from __future__ import annotations
 from rollbook.errors import BadInput
 from rollbook.health._keyed import place
 from rollbook.schema.records import Alert
+from rollbook.schema.solved import solved_above
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ _WORDS = {
     "policy/gap_mean": "nats per token between sampler and trainer: they are not the same model; usually weights were "
     "not passed on, or temperature, precision or masks differ",
 }
-_FEWEST, _MOST_GROUPS, _KEPT = 4, 4_096, 20
+_FEWEST, _MOST_GROUPS, _MOST_REWARDS, _KEPT = 4, 4_096, 2_048, 20
 
 
 class Rollouts:
@@ -52,32 +53,35 @@ class Rollouts:
     truncated and failed rollouts, failed tool calls, rollouts that taught nothing, and sampler against trainer.
 
     A rollout counts at the policy version that began it (without one, at its gradient step), a fate at its gradient
-    step. A task is solved above the middle between the lowest and the highest reward of the run so far. Evaluations do
-    not count, nor rows of an older update than the newest. Each finding is reported once, until as many updates in a
-    row are not above its limit.
+    step. A task is solved as `Book.solved_above` says of the rewards so far (of evenly chosen ones, once there are more
+    than 2,048), or above `solved`. Evaluations do not count, nor rows of an older update than the newest. Each finding
+    is reported once, until as many updates in a row are not above its limit.
 
     Args:
       updates: how many updates in a row.
       limits: finding -> another limit than that of `LIMITS`.
+      solved: the reward that a solved one is above; None: as above.
     """
 
     name = "rollouts"
     source = "rollbook's own limits"
     tables = frozenset({"rollouts", "fates"})
 
-    def __init__(self, updates: int = 10, limits: Mapping[str, float] | None = None) -> None:
+    def __init__(
+        self, updates: int = 10, limits: Mapping[str, float] | None = None, solved: float | None = None
+    ) -> None:
         unknown = set(limits or {}) - set(LIMITS)
         if updates < 1 or unknown:
             raise BadInput(
                 f"rule 'rollouts': updates={updates!r} must be at least 1, and limits={limits!r} can have "
                 f"{', '.join(LIMITS)}"
             )
-        self._updates, self._limits = updates, {**LIMITS, **(limits or {})}
+        self._updates, self._limits, self._solved = updates, {**LIMITS, **(limits or {})}, solved
         self._memory: dict[str, Any] = {}
 
     def open(self, run: RunInfo) -> None:
         """A run begins, or continues after a rewind."""
-        self._memory = {"rollouts": {}, "fates": {}, "low": None, "high": None, "found": {}}
+        self._memory = {"rollouts": {}, "fates": {}, "rewards": [], "every": 1, "next": 0, "found": {}}
 
     def state(self) -> dict[str, Any]:
         """See `protocols.Stateful`."""
@@ -119,13 +123,22 @@ class Rollouts:
         reward, group = _number(values.get("reward")), values.get("group")
         if reward is None:
             return
-        memory = self._memory
-        memory["low"] = reward if memory["low"] is None else min(reward, memory["low"])
-        memory["high"] = reward if memory["high"] is None else max(reward, memory["high"])
+        self._remember(reward)
         groups = own["groups"]
         if isinstance(group, str) and (group in groups or len(groups) < _MOST_GROUPS):
             n, low, high = groups.get(group, (0, reward, reward))
             groups[group] = (n + 1, min(low, reward), max(high, reward))
+
+    def _remember(self, reward: float) -> None:
+        """Keep every reward, every second, fourth …: at most `_MOST_REWARDS`."""
+        memory = self._memory
+        memory["next"] -= 1
+        if memory["next"] < 0:
+            memory["rewards"].append(reward)
+            memory["next"] = memory["every"] - 1
+            if len(memory["rewards"]) >= _MOST_REWARDS:
+                memory["rewards"] = memory["rewards"][::2]
+                memory["every"] *= 2
 
     def _of_rollouts(self, own: dict[str, Any]) -> Iterator[tuple[str, float, float]]:
         """(finding, value, of how many) of one update."""
@@ -137,10 +150,11 @@ class Rollouts:
             yield "rollout/tool_errors", own["tool_errors"] / own["tool_calls"], own["tool_calls"]
         if len(groups) < _FEWEST:
             return
-        middle = (self._memory["low"] + self._memory["high"]) / 2
+        above = solved_above(self._memory["rewards"]) if self._solved is None else self._solved
+        above = 0.0 if above is None else above
         shares = {
-            "group/solved_none": sum(high <= middle for _n, _low, high in groups),
-            "group/solved_all": sum(low > middle for _n, low, _high in groups),
+            "group/solved_none": sum(high <= above for _n, _low, high in groups),
+            "group/solved_all": sum(low > above for _n, low, _high in groups),
             "group/zero_std": sum(low == high for _n, low, high in groups),
         }
         solved = ("group/solved_none", "group/solved_all")

@@ -16,6 +16,7 @@ from rollbook.errors import BadInput, InvalidName
 from rollbook.runs.colours import COLOURS, colours_of_groups
 from rollbook.runs.fields import check_field, value_at
 from rollbook.runs.results import fewer_is_better, placed_scores_of, taken_of
+from rollbook.runs.reward_parts import on_one_scale
 from rollbook.schema.addresses import is_address
 from rollbook.schema.run_files import MANIFEST_FILE
 from rollbook.system import files
@@ -126,6 +127,7 @@ def comparison_of(
     for field in (by, task):
         if field is not None:
             check_field(field, rows, f"compare({metric!r}, by={by!r})")
+    metric, parts_note = on_one_scale(rows, metric)
     results = placed_scores_of(rows, metric, score, x)
     units = units_of(rows)
     entries = [
@@ -153,7 +155,9 @@ def comparison_of(
         entries, metric=metric, by=by, how=str(how), normalise=normalise, statistic=statistic,
         study=compare.Study.from_data(stored["study"]) if stored else None, planned=plan is not None, delta=delta,
         floor=floor, direction=direction, seed=seed,
-        notes=[*mixed(rows, by, task), *alike(rows, by), *_who_never_got_there(entries, metric, str(how))],
+        notes=[
+            *parts_note, *mixed(rows, by, task), *alike(rows, by), *_who_never_got_there(entries, metric, str(how)),
+        ],
     )  # fmt: skip
     if path is not None and comparison.study is not None:
         seeds = {group.label: list(group.names) for group in comparison.groups}

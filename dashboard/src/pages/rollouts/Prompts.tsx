@@ -16,6 +16,7 @@ import { useHands } from "../../state/hands.ts";
 import { source } from "../../state/here.ts";
 import { useNews } from "../../state/run.ts";
 import { cellText } from "../samples/cells.ts";
+import { above, Above } from "./Above.tsx";
 import { PassRate } from "./PassRate.tsx";
 import { PromptCell } from "./SharedPrompts.tsx";
 import { Task } from "./Task.tsx";
@@ -58,7 +59,7 @@ export function Prompts({ run, row, first }: { run: string; row: string; first: 
   const filter = ONLY.find((name) => name === only.value);
   const asked = useAsked({
     what: "prompt",
-    query: { ...(filter ? { only: filter } : {}), sort: sortOf(order.value) },
+    query: { ...(filter ? { only: filter } : {}), ...above.value, sort: sortOf(order.value) },
     news,
     ask: (query: PromptsQuery, signal) => source.prompts(run, query, signal),
     open: (one: PromptRow) => {
@@ -129,7 +130,7 @@ export function Prompts({ run, row, first }: { run: string; row: string; first: 
           ))}
         </span>
         <span class="soft">
-          {answer && typeof answer.above === "number" && `solved: reward above ${value(answer.above)}`}
+          <Above now={answer?.above ?? null} />
           {since !== null && `; last fifth: from ${x} ${count(since)}`}
         </span>
       </div>

@@ -12,8 +12,10 @@ import { addressOf, say, word } from "../../state/address.ts";
 import { useAnswer } from "../../state/answer.ts";
 import { source } from "../../state/here.ts";
 import { useNews } from "../../state/run.ts";
+import { above, Above } from "./Above.tsx";
 
 const other = word("other");
+const part = word("part");
 const number = (cell: Num): string => (typeof cell === "number" ? value(cell) : "–");
 
 export function SharedPrompts({ run }: { run: string }) {
@@ -51,7 +53,9 @@ export function SharedPrompts({ run }: { run: string }) {
       </Answered>
       {other.value === "" || other.value === run ? (
         <Empty title="Choose the other run">
-          <p>Prompts that both runs have are compared by the mean reward of their rollouts.</p>
+          <p>
+            Prompts that both runs have are compared by the mean reward of their rollouts, as far as both measure it.
+          </p>
         </Empty>
       ) : (
         <Both key={`${run} ${other.value}`} run={run} with={other.value} names={[named(run), named(other.value)]} />
@@ -62,7 +66,10 @@ export function SharedPrompts({ run }: { run: string }) {
 
 function Both({ run, with: against, names }: { run: string; with: string; names: readonly [string, string] }) {
   const news = useNews(run, ["rollouts"], 10_000);
-  const answer = useAnswer(`${run} ${against} prompts ${news}`, () => source.sharedPrompts(run, against));
+  const asked = { ...(part.value && { part: part.value }), ...above.value };
+  const answer = useAnswer(`${run} ${against} prompts ${JSON.stringify(asked)} ${news}`, () =>
+    source.sharedPrompts(run, against, asked),
+  );
   return (
     <Answered of={answer} what="the prompts of both runs">
       {(found) => <Table runs={[run, against]} names={names} found={found} />}
@@ -83,16 +90,44 @@ function Table({
   const solved = (row: SharedPromptsRow, i: number): string => percent((row.solved[i] ?? 0) / (row.n[i] || 1));
   const most = Math.max(...found.rows.map((row) => Math.abs(Number(row.mean[1]) - Number(row.mean[0]))), 1e-9);
   const [mean, after] = [found.mean[0] ?? null, found.mean[1] ?? null];
+  const [limit, second] = [found.above[0] ?? null, found.above[1] ?? null];
   return (
     <div class="cols">
       <section class="card" style={{ gridColumn: "1 / -1" }}>
+        {found.note !== "" && (
+          <p class="note" role="note">
+            {found.note}
+          </p>
+        )}
+        {(found.parts.length > 0 || found.measure !== "share solved") && (
+          <div class="bar">
+            {found.parts.length > 0 && (
+              <label class="soft">
+                compared by{" "}
+                <select value={part.value} onChange={(event) => say({ part: event.currentTarget.value })}>
+                  <option value="">{part.value === "" ? found.measure : "what both measure"}</option>
+                  {found.parts.map((name) => (
+                    <option key={name} value={name}>
+                      {shown(name)}
+                    </option>
+                  ))}
+                </select>
+              </label>
+            )}
+            <Above now={limit} />
+          </div>
+        )}
         <header>
           <h2>
             Better on {count(found.better)}, worse on {count(found.worse)} of {amount(found.shared, "prompt")}
           </h2>
           <span class="soft">
-            {shown(names[0])} → {shown(names[1])}: mean reward {number(mean)} → {number(after)}; alone:{" "}
-            {count(found.only[0] ?? 0)} and {amount(found.only[1] ?? 0, "prompt")}
+            {shown(names[0])} → {shown(names[1])}:{" "}
+            {found.measure === "share solved"
+              ? `share solved (above ${number(limit)} and ${number(second)})`
+              : `mean ${shown(found.measure)}`}{" "}
+            {number(mean)} → {number(after)}; alone: {count(found.only[0] ?? 0)} and{" "}
+            {amount(found.only[1] ?? 0, "prompt")}
             {found.rows.length < found.shared && `; the ${count(found.rows.length)} with the largest differences`}
           </span>
         </header>
@@ -101,7 +136,11 @@ function Table({
           columns={[
             { id: "prompt", head: "prompt" },
             { id: "change", head: "change", number: true },
-            { id: "mean", head: "mean reward", number: true },
+            {
+              id: "mean",
+              head: found.measure === "share solved" ? "share solved" : `mean ${shown(found.measure)}`,
+              number: true,
+            },
             { id: "solved", head: "solved", number: true },
             { id: "n", head: "rollouts", number: true },
           ]}

@@ -83,9 +83,11 @@ class Fates:
     def _leave(self) -> None:
         """Completions left when the next batch begins, or at the end, are not trained on."""
         batch = self._batch
-        left = [] if batch is None else [name for name, n in zip(batch.ids, batch.uses, strict=True) if not n]
-        if left:
-            self._run.run.rollouts.dropped(left, reason="surplus")
+        left = [] if batch is None else [place for place, n in enumerate(batch.uses) if not n]
+        if batch is not None and left:
+            advantages = None if batch.advantages is None else [batch.advantages[place] for place in left]
+            ids = [batch.ids[place] for place in left]
+            self._run.run.rollouts.dropped(ids, reason="surplus", advantage=advantages)
 
     def _report(self, batch: Batch, places: list[int], facts: dict[str, list[Any]], step: int) -> None:
         reasons = _reasons(batch)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal
@@ -12,7 +13,8 @@ import pyarrow as pa
 
 from rollbook.book import Retention, RolloutQueries
 from rollbook.schema import manifest
-from rollbook.schema.expressions import literal
+from rollbook.schema.expressions import literal, quoted
+from rollbook.schema.solved import solved_above
 from rollbook.server.shared.endpoint import Endpoint
 from rollbook.server.shared.rows import (
     axis_values,
@@ -108,16 +110,24 @@ def unused(context: ServerContext, ask: UnusedAsk) -> UnusedAnswer:
 
 
 def _fate(members: list[dict[str, object]], reward: str | None) -> str:
-    """Why a group was not trained on: as the run reports it, else judged by its rewards."""
-    for name in ("discard_reason", "discarded", "skip_reason", "not_trained"):
-        given_reason = next((cells[name] for cells in members if cells.get(name)), None)
-        if given_reason:
-            return str(given_reason) if isinstance(given_reason, str) else name.replace("_", " ")
+    """Why a group was not trained on: as the run reports it of most of its rows, else judged by its rewards."""
+    reasons = Counter(_reason_of(cells) for cells in members)
+    why = min(reasons, key=lambda reason: (-reasons[reason], reason is None, str(reason)))
+    if why is not None:
+        return why
     scores = [cells.get(reward) for cells in members] if reward else []
     known = [float(score) for score in scores if isinstance(score, (int, float)) and math.isfinite(score)]
     if len(known) > 1 and min(known) == max(known):
         return f"all rewards equal, {known[0]:g}"
     return "trained on"
+
+
+def _reason_of(cells: Mapping[str, object]) -> str | None:
+    for name in ("discard_reason", "discarded", "skip_reason", "not_trained"):
+        given = cells.get(name)
+        if given:
+            return given if isinstance(given, str) else name.replace("_", " ")
+    return None
 
 
 class FatesAsk(OfRun, kw_only=True):
@@ -127,12 +137,14 @@ class FatesAsk(OfRun, kw_only=True):
       brief: without the tables. counts: without the curves, too: layers and passes, the fastest to make.
       part: only the curves, with layers and passes; clipping, stale and gaps ("fates"); tools; tokens; or words. All
         else is empty.
+      above: a rollout with a reward above this solved its prompt; null: as `Book.solved_above` says.
     """
 
     points: int = 120
     brief: bool = False
     counts: bool = False
     part: Literal["curves", "fates", "tools", "tokens", "words"] | None = None
+    above: float | None = None
 
 
 class FatesLayer(msgspec.Struct, kw_only=True):
@@ -202,10 +214,12 @@ class PromptsAsk(OfRun, kw_only=True):
 
     Attributes:
       only: "never", "sometimes" or "always" solved.
+      above: as in `FatesAsk`.
       sort: columns of `Prompt`, such as recent_rate; without any, by rate, then by most attempts.
     """
 
     only: Literal["never", "sometimes", "always"] | None = None
+    above: float | None = None
     sort: list[Sort] = []
     offset: int = 0
     limit: int = 100
@@ -273,10 +287,14 @@ class SharedPromptsAsk(OfRun, kw_only=True):
 
     Attributes:
       other: the other run.
+      part: a part of the reward that both have; null: the reward, if its parts are the same in both.
+      above: a rollout above this solved its prompt; null: as `Book.solved_above` says, of both runs together.
       limit: so many rows: half of them where the other run gains most, half where it loses most.
     """
 
     other: str
+    part: str | None = None
+    above: float | None = None
     limit: int = 200
 
 
@@ -284,8 +302,8 @@ class SharedPromptsRow(msgspec.Struct, kw_only=True):
     """One prompt in both runs; the second number of each pair is the other run's.
 
     Attributes:
-      solved: rollouts with a reward above the middle of the lowest and highest of both runs.
-      example: a rollout of each.
+      solved: rollouts with a reward (or the parts that both have) above the number of the answer.
+      mean: of the measure. example: a rollout of each.
     """
 
     prompt: str | None
@@ -300,9 +318,18 @@ class SharedPromptsAnswer(Answer, kw_only=True):
 
     Attributes:
       shared: how many prompts both have; only: how many each has alone.
-      mean: the mean over the shared prompts of their mean rewards, a number for each run.
-      better, worse: on how many prompts the other run's mean reward is higher, or lower.
+      measure: what is compared: "reward", parts of it ("accuracy", "accuracy + format"), or "share solved".
+      note: why this is not the reward, in words; "" if it is.
+      parts: the parts that both have.
+      above: a number for each run; a rollout above it is solved.
+      mean: the mean over the shared prompts of their means of the measure, a number for each run.
+      better, worse: on how many prompts the other run's mean is higher, or lower.
     """
+
+    measure: str
+    note: str
+    parts: list[str]
+    above: list[Num]
 
     shared: int
     only: list[int]
@@ -346,7 +373,8 @@ _COUNTED = f"""with own as materialized (
     select gradient_step, policy_version, used, reason, sampled_tokens, reward, mode from rollouts_now),
   a as (select {_BY_UPDATE} as by_update from own),
   r as (select coalesce(case when by_update then gradient_step end, policy_version, 0) as x, by_update,
-      {RolloutQueries.FATE} as reason, sampled_tokens, {RolloutQueries.SOLVED} as is_solved
+      {RolloutQueries.FATE} as reason, sampled_tokens,
+      case when isfinite(reward::double) then {{solved}} end as is_solved
     from own, a where mode is distinct from 'eval'),
   e as (select min(x) as low, greatest(1, ceil((max(x) - min(x) + 1) / {{points}}.0)) as width from r),
   b as (select reason, e.low + floor((x - e.low) / e.width) * e.width as place, any_value(e.width) as width,
@@ -380,10 +408,13 @@ def fates(context: ServerContext, ask: FatesAsk) -> FatesAnswer:
         clipping: list[dict[str, Any]] = []
         kept = partial(db.kept, of=of)
         if ask.part in (None, "curves"):
-            counted = db.kept(_COUNTED.format(points=ask.points), of[:2]).to_pylist()
+            counted = db.kept(
+                _COUNTED.format(points=ask.points, solved=RolloutQueries.solved(ask.above)), of[:2]
+            ).to_pylist()
         if "curves" in parts:
             queries = RolloutQueries(db.columns, now="slim" if "filled" in db.stored else "", empty=db.empty)
-            curves = db.kept(queries.curves(_axis_of(counted)), of[:2])
+            solved = queries.condition(ask.above)
+            curves = db.kept(queries.curves(_axis_of(counted), solved=solved), of[:2])
         for name, (part, most) in _ANSWERS.items():
             if part in parts:
                 answers[name] = rows_of(kept(f"{RolloutQueries.answer(name)} limit {most}"), _CUT)
@@ -445,6 +476,8 @@ def _binned(curves: pa.Table, x: str, places: Sequence[float]) -> dict[str, list
         sums, counts = [0.0] * len(places), [0] * len(places)
         stretch = 0
         for place, cell in zip(at, curves[name].to_pylist(), strict=True):
+            if place is None:  # of those that wait before the first update
+                continue
             while stretch + 1 < len(places) and place >= places[stretch + 1]:
                 stretch += 1
             if isinstance(cell, (int, float)) and math.isfinite(cell) and places:
@@ -486,7 +519,8 @@ def prompts(context: ServerContext, ask: PromptsAsk) -> PromptsAnswer:
     def work(db: Locked) -> tuple[str, pa.Table, pa.Table]:
         db.view("rollouts_now", f"select * from {slim(db)}")
         x = _axis(db)
-        each = RolloutQueries(db.columns, now="slim").prompts(x, stretches=_STRETCHES)
+        queries = RolloutQueries(db.columns, now="slim")
+        each = queries.prompts(x, solved=queries.condition(ask.above), stretches=_STRETCHES)
         found = db.table(f"""with p as materialized ({each}),
             c as (select count(*) as n_prompts, any_value(recent_from) as since, min(begin) as begins,
               any_value(width) as wide, max(last) as ends, {counts} from p),
@@ -494,7 +528,7 @@ def prompts(context: ServerContext, ask: PromptsAsk) -> PromptsAnswer:
               from p{where} qualify place > {ask.offset} and place <= {ask.offset + ask.limit}),
             t as ({_QUESTIONS} where task_id in (select task_id from w) group by 1)
             select * from c left join (w left join t using (task_id)) on true order by place""")
-        return x, found, db.table("select (min(reward) + max(reward)) / 2 as middle from rollouts")
+        return x, found, db.table(queries.ABOVE)
 
     x, found, ends = ask_rollouts(context, context.row(ask.run), ["tasks"], work)
     rows = cells_of(found)
@@ -504,7 +538,7 @@ def prompts(context: ServerContext, ask: PromptsAsk) -> PromptsAnswer:
         recent_from=rows[0]["since"],
         begin=rows[0]["begins"],
         width=rows[0]["wide"],
-        above=num(ends["middle"][0].as_py()),
+        above=num(ends["above"][0].as_py() if ask.above is None else ask.above),
         total=rows[0]["n_prompts"],
         **counts_of,
         matched=counts_of[ask.only] if ask.only else rows[0]["n_prompts"],
@@ -530,23 +564,79 @@ def _prompt(cells: Mapping[str, Any]) -> Prompt:
 
 
 _MOST_SHARED = 1_000
-_OF_PROMPTS = """select task_id, count(*) as n, avg(reward) as mean, count(*) filter (reward > ?) as solved,
-    max_by(rollout_id, time) as example
-  from rollouts where task_id is not null and reward is not null and mode is distinct from 'eval' group by 1"""
+
+
+def _of_prompts(value: str, above: float) -> Callable[[Locked], pa.Table]:
+    """One row per prompt: its rollouts, the mean of a measure and how many are above a number."""
+    query = f"""with r as (select task_id, rollout_id, time, ({value})::double as value from rollouts
+      where task_id is not null and mode is distinct from 'eval')
+    select task_id, count(*) as n, avg(value) as mean, count(*) filter (value > {above!r}) as solved,
+      max_by(rollout_id, time) as example from r where isfinite(value) group by 1"""
+    return lambda db: db.table(query)
+
+
+def _reward_of(db: Locked) -> tuple[list[str], bool]:
+    """The parts that rewards of a run have, sorted, and whether there is a reward."""
+    empty = set(db.empty.get("rollouts", ()))
+    names = [name for name in db.columns["rollouts"] if name not in empty]
+    parts = [name for name in names if name.startswith("rewards/")]
+    there = db.table("select " + ", ".join(["count(reward)", *(f"count({quoted(name)})" for name in parts)])
+                     + " from rollouts").to_pylist()[0]  # fmt: skip
+    has_reward, *has = there.values()
+    return sorted(name[8:] for name, n in zip(parts, has, strict=True) if n), bool(has_reward)
+
+
+def _measure(parts: Sequence[Sequence[str]], weights: Sequence[object], part: str | None) -> tuple[list[str], str, str]:
+    """(the parts that are compared, [] for the whole reward; what that is called; why it is not the reward)."""
+    common = [name for name in parts[0] if name in parts[1]]
+    if part is not None:
+        if part not in common:
+            raise Refused(
+                "bad_input",
+                f"part={part!r:.80}: both runs have {', '.join(common) or 'no part of the reward'}",
+                "Choose one of these.",
+            )
+        return [part], part, ""
+    if parts[0] == parts[1] and weights[0] == weights[1]:
+        return [], "reward", ""
+    if parts[0] == parts[1]:
+        why = f"The rewards weigh their parts differently ({weights[0]} and {weights[1]})"
+    else:
+        one, two = (" + ".join(own) or "one number" for own in parts)
+        why = f"The rewards are made of different parts ({one} in one run, {two} in the other)"
+    if common:
+        return common, " + ".join(common), f"{why}: {' + '.join(common)}, which both have, is compared."
+    return [], "share solved", f"{why} and have none in common: the share of solved rollouts is compared."
 
 
 def shared_prompts(context: ServerContext, ask: SharedPromptsAsk) -> SharedPromptsAnswer:
-    """Two runs on the prompts that both have."""
+    """Two runs on the prompts that both have, by what both measure alike."""
     if not 1 <= ask.limit <= _MOST_SHARED:
         raise Refused("too_large", f"limit={ask.limit}: 1 to {_MOST_SHARED:,}")
     both = [context.row(ask.run), context.row(ask.other)]
-    ends = "select min(reward) as low, max(reward) as high from rollouts"
-    bounds = [cells for row in both for cells in cells_of(ask_rollouts(context, row, [], lambda db: db.table(ends)))]
-    known = [cells[name] for cells in bounds for name in ("low", "high") if cells.get(name) is not None]
-    middle = (min(known) + max(known)) / 2 if known else 0.0
-    a, b = (
-        {str(cells["task_id"]): cells for cells in cells_of(ask_rollouts(context, row, [], _prompts_of(middle)))}
+    found = [ask_rollouts(context, row, [], _reward_of) for row in both]
+    configs = [manifest.look(row.folder).get("config") or {} for row in both]
+    weights = [config.get("reward_weights") for config in configs]
+    chosen_parts, measure, note = _measure([parts for parts, _ in found], weights, ask.part)
+    value = " + ".join(quoted(f"rewards/{name}") for name in chosen_parts) or "reward"
+    values = [
+        ask_rollouts(context, row, [], lambda db: db.table(f"select ({value})::double as value from rollouts"))["value"]
         for row in both
+    ]
+    known = [[cell for cell in own.to_pylist() if cell is not None] for own in values]
+    if measure == "share solved":  # no scale in common: each run by its own
+        above = [solved_above(own) for own in known]
+    else:
+        above = [solved_above([*known[0], *known[1]])] * 2
+    limits = [ask.above if ask.above is not None else 0.0 if own is None else own for own in above]
+    a, b = (
+        {
+            str(cells["task_id"]): cells
+            if measure != "share solved"
+            else {**cells, "mean": cells["solved"] / cells["n"]}
+            for cells in cells_of(ask_rollouts(context, row, [], _of_prompts(value, limit)))
+        }
+        for row, limit in zip(both, limits, strict=True)
     )
     tasks = sorted(a.keys() & b.keys(), key=lambda task: (b[task]["mean"] - a[task]["mean"], task))
     half = ask.limit // 2
@@ -557,6 +647,10 @@ def shared_prompts(context: ServerContext, ask: SharedPromptsAsk) -> SharedPromp
     prompts = {str(cells["task_id"]): cells["prompt"] for cells in task_rows}
     gains = [b[task]["mean"] - a[task]["mean"] for task in tasks]
     return SharedPromptsAnswer(
+        measure=measure,
+        note=note,
+        parts=[name for name in found[0][0] if name in found[1][0]],
+        above=[num(limit) for limit in limits],
         shared=len(tasks),
         only=[len(a) - len(tasks), len(b) - len(tasks)],
         mean=[num(sum(own[task]["mean"] for task in tasks) / len(tasks)) if tasks else None for own in (a, b)],
@@ -573,10 +667,6 @@ def shared_prompts(context: ServerContext, ask: SharedPromptsAsk) -> SharedPromp
             for task in chosen
         ],
     )
-
-
-def _prompts_of(middle: float) -> Callable[[Locked], pa.Table]:
-    return lambda db: db.table(_OF_PROMPTS, [middle])
 
 
 ENDPOINTS = [

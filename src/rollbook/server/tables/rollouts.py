@@ -45,6 +45,7 @@ class RolloutsAsk(OfRun, kw_only=True):
         gradient_step or policy_version alone also bound the search and the counts of fates.
       group: only those of the group of this rollout; task: only those of its task.
       by_group: a row for each group of them, and the order is that of groups: by the mean of a number.
+      above: a rollout with a reward above this solved its prompt; null: as `Book.solved_above` says.
     """
 
     search: str | None = None
@@ -55,6 +56,7 @@ class RolloutsAsk(OfRun, kw_only=True):
     group: str | None = None
     task: str | None = None
     by_group: bool = False
+    above: float | None = None
 
 
 class RolloutGroup(msgspec.Struct, kw_only=True):
@@ -104,9 +106,14 @@ class RolloutsAnswer(Answer, kw_only=True):
 
 
 class OneRolloutAsk(OfRun, kw_only=True):
-    """One rollout by its id."""
+    """One rollout by its id.
+
+    Attributes:
+      above: as in `RolloutsAsk`.
+    """
 
     id: str
+    above: float | None = None
 
 
 class RolloutTokens(msgspec.Struct, kw_only=True):
@@ -153,7 +160,8 @@ class RolloutVersion(msgspec.Struct, kw_only=True):
     """A task at one version of the policy.
 
     Attributes:
-      solved: above the middle of the run's lowest and highest reward; low, high: of their share, 95 % (Wilson).
+      solved: with a reward above that of the question, or as `Book.solved_above` says; low, high: of their share, 95 %
+        (Wilson).
     """
 
     version: int | None
@@ -204,7 +212,6 @@ _STEPS = ("gradient_step", "policy_version")
 _MOST_MARKS = 64
 _MOST_LISTED = 4_000
 """Ids in a query; DuckDB joins more of them faster than it looks for them one by one."""
-_MARK = f"case when reward is null then 'x' when {RolloutQueries.SOLVED} then '1' else '0' end"
 _PROMPTS = "select task_id, any_value(prompt) as prompt from tasks group by task_id"
 
 
@@ -354,12 +361,14 @@ def _groups(
         of = _listed(ids) if len(ids) <= _MOST_LISTED else f"select rollout_id from {own}"
         db.view("their_fates", f"select * from fates where rollout_id in ({of})")
         source = f"({RolloutQueries(db.columns).now(sources=(own, 'their_fates'))})"
+    mark = f"""case when reward is null or not isfinite(reward::double) then 'x'
+      when {RolloutQueries.solved(ask.above)} then '1' else '0' end"""
     grouped = db.table(
         f"""with w as ({window}), f as (select * from {source})
         select arg_max(rollout_id, {{{when}}}) as rollout_id, any_value(w.newest) as newest, count(*) as n,
           any_value(w.groups) as groups{"".join(f", any_value(w.{name}) as {name}" for name in sorts)},
-          left(string_agg({_MARK}, '' order by translate({_MARK}, '10x', '012')), {_MOST_MARKS}) as marks,
-          list(reward order by reward) filter (reward is not null) as rewards, max(staleness) as stale,
+          left(string_agg({mark}, '' order by translate({mark}, '10x', '012')), {_MOST_MARKS}) as marks,
+          list(reward order by reward) filter (isfinite(reward::double)) as rewards, max(staleness) as stale,
           median(turns) as turns, sum(sampled_tokens)::bigint as tokens,
           list({RolloutQueries.FATE} order by {RolloutQueries.FATE}) as fates
         from f join w on {same[0]} = its_group and {same[1]} is not distinct from its_task
@@ -435,8 +444,8 @@ def one_rollout(context: ServerContext, ask: OneRolloutAsk) -> OneRolloutAnswer:
         version = "policy_version" if "policy_version" in row.column_names else "null"
         of_task = RolloutQueries(db.columns).now(f"task_id = {literal(str(task))}")
         history = f"""select *, {RolloutQueries.interval("solved", "n")} from (
-            select {version} as version, count(*) as n, avg(reward) as mean,
-              count(*) filter ({RolloutQueries.SOLVED}) as solved, count(*) filter (used) as used
+            select {version} as version, count(*) as n, avg(reward) filter (isfinite(reward::double)) as mean,
+              count(*) filter ({RolloutQueries.solved(ask.above)}) as solved, count(*) filter (used) as used
             from ({of_task}) where mode is not distinct from ? group by 1)
             order by version nulls first limit 2000"""
         return (
