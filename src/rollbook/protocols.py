@@ -196,6 +196,12 @@ class ForeignRun:
       made_by: what wrote it, for people, where that is more than the format says.
       beside: sets what costs a look into further files, such as `config` and `seed`; called by `look_beside`, so that
         folders of thousands of runs are listed without it.
+      home: the folder that is the run, if the tool has no name of its own for it: its path then makes the name, and may
+        say algorithm, environment and seed. None: the tool named it.
+      part: which part of the home it is, if others there are runs of their own; "" for all of it.
+      algo, env: its algorithm and environment, where the files say them outside of a configuration.
+      failure: why it ended early, in the words of the tool; read with `status`.
+      sources: field ("config", "seed") -> the file or the words that say so.
     """
 
     name: str
@@ -217,6 +223,12 @@ class ForeignRun:
     columns: Callable[[], Iterable[Row | Scalars]] | None = None
     made_by: str = ""
     beside: Callable[[], None] | None = None
+    home: Path | None = None
+    part: str = ""
+    algo: str = ""
+    env: str = ""
+    failure: str = ""
+    sources: dict[str, str] = field(default_factory=dict)
 
     def look_beside(self) -> ForeignRun:
         """The run, with all that its tool stored about it; called before its rows are read."""

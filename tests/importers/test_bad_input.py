@@ -21,6 +21,7 @@ from rollbook.formats import importers
 from rollbook.formats.foreign import found
 from rollbook.formats.importers._into_runs import import_one
 from rollbook.formats.importers._registry import patterns
+from rollbook.formats.importers._walk import Found
 from rollbook.values import Histogram
 
 NAMES = importers.names()
@@ -131,7 +132,7 @@ def test_an_import_of_what_vanished_says_so(tmp_path: Path) -> None:
     (run,) = importers.make("jsonl").runs(sample)
     sample.unlink()
     with pytest.raises(BadInput, match="went away"):
-        import_one(run, "jsonl", sample, str(tmp_path / "runs"), "project", "run", {})
+        import_one(Found(run, "jsonl", sample), str(tmp_path / "runs"), "project", "run")
 
 
 @pytest.mark.parametrize("name", OPENED)

@@ -77,12 +77,12 @@ def test_open_reads_what_other_tools_wrote_beside_what_rollbook_did_and_changes_
     before = contents(study)
     runs = rollbook.open(study, foreign=True)
     assert sorted((book.project, book.name) for book in runs) == [
-        ("own", "ppo"), ("study", "a2c_1"), ("study", "ppo-7"), ("study", "tb-dqn_1"),
+        ("own", "ppo"), ("study", "ppo-7"), ("study", "sb3-a2c_1"), ("study", "tb-dqn_1"),
     ]  # fmt: skip
     wandb = runs.one("study/ppo-7")
     assert wandb.metrics(["losses/value"], x="env_step").num_rows == 60
     assert runs.one("study/tb-dqn_1").metrics(["loss"], x="step")["loss"].to_pylist() == [n / 2 for n in range(20)]
-    assert runs.one("study/a2c_1").metrics(["rollout/ep_rew_mean"], x="env_step").num_rows == 30
+    assert runs.one("study/sb3-a2c_1").metrics(["rollout/ep_rew_mean"], x="env_step").num_rows == 30
     assert contents(study) == before
 
 
@@ -126,11 +126,11 @@ def test_what_cannot_be_read_is_a_problem_with_words_and_the_others_are_there(st
     bad.parent.mkdir()
     bad.write_bytes(b"not one of these")
     runs = rollbook.open(study, foreign=True)
-    assert {book.name for book in runs} >= {"ppo-7", "tb-dqn_1", "a2c_1", "ppo"}
+    assert {book.name for book in runs} >= {"ppo-7", "tb-dqn_1", "sb3-a2c_1", "ppo"}
 
 
 def test_runs_of_other_tools_are_there_beside_runs_of_rollbook(study: Path) -> None:
-    every = {"ppo", "ppo-7", "tb-dqn_1", "a2c_1"}
+    every = {"ppo", "ppo-7", "tb-dqn_1", "sb3-a2c_1"}
     assert {book.name for book in rollbook.open(study)} == every
     assert [book.name for book in rollbook.open(study, foreign=False)] == ["ppo"]
     listed = CliRunner().invoke(app, ["ls", str(study), "--json"])
@@ -146,7 +146,7 @@ def test_the_page_has_runs_of_both_and_follows_them(study: Path) -> None:
     from rollbook.cli.ui import _folders
 
     places = _folders(str(study), "runs")
-    every = {"ppo", "ppo-7", "tb-dqn_1", "a2c_1"}
+    every = {"ppo", "ppo-7", "tb-dqn_1", "sb3-a2c_1"}
 
     def shown() -> set[str]:
         return {book.name for place in places for book in rollbook.open(place, foreign=False)}
@@ -208,7 +208,7 @@ def test_a_training_that_a_program_logs_to_rollbook_too_is_one_run(study: Path) 
             run.log({"loss": n / 3}, env_step=n)
             file.write(messages.framed(messages.event(time.time(), n, [messages.scalar("loss", n / 3)])))
     runs = rollbook.open(study)
-    assert sorted(book.name for book in runs) == ["a2c_1", "both", "ppo", "ppo-7", "tb-dqn_1"]
+    assert sorted(book.name for book in runs) == ["both", "ppo", "ppo-7", "sb3-a2c_1", "tb-dqn_1"]
     assert runs.filter(lambda row: row["name"] == "both")[0].path.is_relative_to(study / "own")
     shutil.rmtree(study / "own")
     assert "tb-both" in [book.name for book in rollbook.open(study)]
@@ -218,7 +218,11 @@ def test_ls_lists_them_all(study: Path) -> None:
     shutil.rmtree(study / "own")
     done = CliRunner().invoke(app, ["ls", str(study)])
     assert done.exit_code == 0, done.output
-    for name, what in (("ppo-7", "W&B offline run"), ("tb-dqn_1", "TensorBoard event files"), ("a2c_1", "CSV table")):
+    for name, what in (
+        ("ppo-7", "W&B offline run"),
+        ("tb-dqn_1", "TensorBoard event files"),
+        ("sb3-a2c_1", "CSV table"),
+    ):
         assert any(name in line and what in line for line in done.output.splitlines()), done.output
     shown = CliRunner().invoke(app, ["show", str(rollbook.open(study).one("study/ppo-7").path)])
     assert f"W&B offline run, read from {study}" in shown.output, shown.output

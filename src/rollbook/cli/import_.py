@@ -51,7 +51,10 @@ def import_(
     if source is None:
         raise click.UsageError("say what to bring in: a file or a folder. rollbook import --formats lists what is read")
     given = dict(option_of(text) for text in options)
-    runs = importers.import_runs(source, format_, dir=root, project=project, name=name, **given)
+    left: list[str] = []
+    runs = importers.import_runs(source, format_, dir=root, project=project, name=name, left=left, **given)
+    for sentence in left:
+        remark(f"left out: {clean(sentence)}")
     if as_json:
         print_json([{"folder": str(run.folder), "rows": run.rows, "left_out": run.left_out} for run in runs])
         return

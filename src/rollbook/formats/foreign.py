@@ -10,11 +10,8 @@ is added. `rollbook import` creates permanent runs from the same sources.
 from __future__ import annotations
 
 import contextlib
-import fnmatch
-import functools
 import hashlib
 import os
-import re
 import shutil
 import sys
 import threading
@@ -23,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from rollbook.errors import BadInput, RollbookError
-from rollbook.formats.importers._registry import make, patterns
-from rollbook.protocols import ForeignRun
+from rollbook.formats.importers._labels import labels_of
+from rollbook.formats.importers._walk import Found, Walk, found
 from rollbook.runs.catalog import stamped
 from rollbook.schema import manifest
 from rollbook.schema.run_files import MANIFEST_FILE
@@ -32,15 +29,11 @@ from rollbook.system.files import loosely, read_json, try_lock, unlock, user_cac
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Container, Iterator
+    from collections.abc import Collection
 
-_DEEPEST = 8
-_MOST_ENTRIES = 300_000
-"""In a larger tree, only this many files and folders are searched."""
+    from rollbook.protocols import ForeignRun
 
-_PASSED_OVER = frozenset({"node_modules", "__pycache__", "site-packages", ".git", ".venv", "venv", "artifacts"})
-_OF_MANY = frozenset({".db", ".sqlite"})
-"""Databases hold many runs: that one lies in a folder says nothing about the other files there."""
+__all__ = ["Asked", "follow", "found", "is_laid_out", "laid_out"]
 
 _PATIENCE, _GLANCE = 600.0, 1.0
 """Seconds to wait for another process that lays out the same folder; the same if some of its runs are enough."""
@@ -54,27 +47,6 @@ _FIRST, _NEXT = 50, 2_000
 """How many new runs the page's thread reads at first, and then at once: others may read between."""
 
 _lock = threading.Lock()
-
-
-def found(root: str | os.PathLike[str], own: Container[str] = ()) -> dict[str, list[str]]:
-    """The formats that other tools left below a folder, each with the folders that hold its files, by names alone.
-
-    Runs of rollbook are skipped. Nothing is opened, so this costs one listing per folder.
-
-    Args:
-      own: folders that are known to be runs of rollbook; others are recognised by their run.json.
-    """
-    wanted, looks_for = _wanted()
-    sources: dict[str, list[str]] = {}
-    for folder, names in _folders(os.path.abspath(os.fspath(root)), own):
-        above = os.path.basename(os.path.dirname(folder)) + "/" + os.path.basename(folder)
-        for name in names:
-            match = looks_for.fullmatch(f"/{above}/{name}")
-            if match is not None:
-                folders = sources.setdefault(str(match.lastgroup), [])
-                if not folders or folders[-1] != folder:
-                    folders.append(folder)
-    return {name: sources[name] for name in wanted if name in sources}
 
 
 def laid_out(
@@ -212,24 +184,6 @@ class _Progress:
             self._due, self._is_shown = time.monotonic() + 0.2, True
 
 
-class _Found:
-    """A run of another tool.
-
-    Attributes:
-      identity: recognises it the next time.
-      changed: when the newest of its files changed.
-    """
-
-    __slots__ = ("changed", "format_name", "identity", "path", "run")
-
-    def __init__(self, run: ForeignRun, format_name: str, path: Path) -> None:
-        self.run, self.format_name, self.path = run, format_name, path
-        self.identity = f"{format_name}\0{path}\0{run.name}"
-        self.changed = 0
-        with contextlib.suppress(OSError):
-            self.changed = max((os.stat(file).st_mtime_ns for file in run.files), default=0)
-
-
 class _Folder:
     """A folder of other tools, and the folder of the cache in which their runs are laid out.
 
@@ -244,18 +198,23 @@ class _Folder:
         self._base, self._home, self._problems = base, home, problems
         self._own = {path: manifest.look(path) for path in sorted(own)}
         self._listed: dict[str, dict[str, str]] = {}
-        self._judged: dict[str, bool] = {}
         self._own_digest = hashlib.blake2b("\0".join(self._own).encode("utf-8", "surrogateescape")).hexdigest()
 
     def bring_up_to_date(
         self, sources: dict[str, list[str]], newest: int | None, report: _Progress | None, asked: Asked | None = None
     ) -> int:
         """Read what is new in those folders, by format, newest files first. Returns how many runs are not read."""
+        from rollbook.formats.importers._into_runs import in_words
+
         shutil.rmtree(os.path.join(self._home, _MAKING), ignore_errors=True)
         index = os.path.join(self._home, "index.json")
         known: dict[str, Any] = read_json(index).get("runs", {})
         now: dict[str, Any] = {}
-        every = sorted(self._runs(sources), key=lambda one: one.changed, reverse=True)
+        walk = Walk(self._base, self._own, sources=sources)
+        self._problems += walk.problems
+        if said := in_words(walk.strange):
+            self._problems.append(said)
+        every = sorted(walk.runs, key=lambda one: one.changed, reverse=True)
         later = [] if newest is None else every[newest:]
         unread = {one.identity for one in later if one.identity not in known}
         if asked is not None:
@@ -263,7 +222,7 @@ class _Folder:
         due = time.monotonic() + _SAVED
         for n, one in enumerate(every):
             if one.identity not in unread:
-                now[one.identity] = self._one(one.run, one.format_name, one.path, known.get(one.identity, {}))
+                now[one.identity] = self._one(one, known.get(one.identity, {}))
             if report is not None:
                 report(n + 1, len(every))
             if time.monotonic() > due:
@@ -275,7 +234,7 @@ class _Folder:
             write_json(index, {"runs": now})
         return len(unread)
 
-    def _unmet(self, asked: Asked, every: list[_Found], known: dict[str, Any]) -> set[str]:
+    def _unmet(self, asked: Asked, every: list[Found], known: dict[str, Any]) -> set[str]:
         """The runs that were never read and need not be, for they do not meet a condition."""
         from rollbook.formats.importers._into_runs import early_fields, identity_of
 
@@ -283,58 +242,31 @@ class _Folder:
         for one in every:
             if one.identity not in known:
                 with contextlib.suppress(RollbookError, OSError, ValueError):  # said when it is read
-                    identity = identity_of(one.run, one.format_name, one.path)
-                    new[one.identity] = early_fields(one.run, identity, self._project_of(one.run))
+                    new[one.identity] = early_fields(one, identity_of(one), self._project_of(one.run))
         read = [manifest.look(entry["folder"]) for entry in known.values() if entry["folder"] and not entry["twin"]]
         return asked.unmet(new, [manifest.listed(about) for about in (*self._own.values(), *read)]) if new else set()
 
     def _project_of(self, run: ForeignRun) -> str:
-        from rollbook.formats.importers._into_runs import as_name
+        from rollbook.formats.importers._names import as_name
 
         return as_name(run.project or self._base.name or "foreign")
 
-    def _runs(self, sources: dict[str, list[str]]) -> Iterator[_Found]:
-        """The runs of all formats, without those that another format or rollbook has."""
-        claimed: set[str] = set()
-        for format_name, folders in sources.items():
-            importer = make(format_name)
-            whole = getattr(importer, "gathers", False)
-            taken: set[str] = set()
-            for path in [self._base] if whole else [Path(folder) for folder in folders]:
-                try:
-                    runs = list(importer.runs(path))
-                except (RollbookError, OSError, ValueError) as err:
-                    self._problems.append(f"{path}: {err}")
-                    continue
-                for run in runs:
-                    homes = {str(file.parent) for file in run.files}
-                    is_claimed = homes and all(_is_within(home, claimed, str(self._base)) for home in homes)
-                    if is_claimed or any(map(self._is_of_rollbook, homes)):
-                        continue
-                    if not any(file.suffix in _OF_MANY for file in run.files):
-                        taken |= homes
-                    yield _Found(run, format_name, path)
-            claimed |= taken
-
-    def _is_of_rollbook(self, folder: str) -> bool:
-        """Whether a folder belongs to a run of rollbook, which also writes event files."""
-        if len(folder) <= len(str(self._base)):
-            return False
-        if folder not in self._judged:
-            self._judged[folder] = manifest.holds_a_run(folder) or self._is_of_rollbook(os.path.dirname(folder))
-        return self._judged[folder]
-
-    def _one(self, run: ForeignRun, format_name: str, path: Path, known: dict[str, Any]) -> dict[str, Any]:
-        """The index entry of a run: the stamps of its files, its folder, its twin and its problem.
+    def _one(self, one: Found, known: dict[str, Any]) -> dict[str, Any]:
+        """The index entry of a run: the stamps of its files, what it is called, its folder, its twin and its problem.
 
         It is read again if the stamps differ, and from its beginning if rows changed that were read before.
         """
-        from rollbook.formats.importers._into_runs import as_name, identity_of, import_one, stamp_of
+        from rollbook.formats.importers._into_runs import identity_of, import_one, stamp_of
+        from rollbook.formats.importers._names import as_name
 
-        stamps = stamp_of(run)
+        run, stamps = one.run, stamp_of(one.run)
+        called = self._called(one)
         twin = known.get("twin")
         is_there = bool(known) and os.path.exists(os.path.join(known["folder"], MANIFEST_FILE))
         if is_there and known["files"] == stamps and (twin in self._own or not twin):
+            if known.get("called") != called:
+                self._call_anew(one, known["folder"])
+                known = {**known, "called": called}
             if not twin and known["compared"] != self._own_digest:
                 known = self._apart(known)
             self._problems += [known["problem"]] if known.get("problem") else []
@@ -345,23 +277,43 @@ class _Folder:
         root = os.path.join(self._home, "twins" if twin else "runs")
         project = self._project_of(run)
         laid = self._laid(root, project)
-        if identity_of(run, format_name, path) not in laid:
+        if identity_of(one) not in laid:
             root = os.path.join(self._home, _MAKING)  # it appears among the others once it is whole
         try:
             try:
-                done = import_one(run, format_name, path, root, project, as_name(run.name), {}, laid)
+                done = import_one(one, root, project, as_name(run.name), laid=laid)
             except BadInput:
                 if not is_there:
                     raise
                 _remove(known)  # the file was written anew
-                done = import_one(run, format_name, path, root, project, as_name(run.name), {})
+                done = import_one(one, root, project, as_name(run.name))
         except (RollbookError, OSError, ValueError) as err:
-            self._problems.append(f"{path}: {err}")
+            self._problems.append(f"{run.home or one.place}: {err}")
             return {"files": [], "folder": ""}
-        problem = _problem_of(run, path, done.left_out)
+        if is_there:
+            self._call_anew(one, str(done.folder))
+        problem = _problem_of(run, one.place, done.left_out)
         self._problems += [problem] if problem else []
-        entry = {"files": stamps, "folder": str(done.folder), "twin": twin, "problem": problem}
+        entry = {
+            "files": stamps, "called": called, "folder": str(done.folder), "twin": twin, "problem": problem,
+        }  # fmt: skip
         return entry if twin and root.endswith("twins") else self._apart(entry)
+
+    def _called(self, one: Found) -> list[Any]:
+        """What a run is called now, and what labels say about it: both may change while its files stay as they are."""
+        labels = labels_of(one.run.home or (one.run.files[0] if one.run.files else one.place))
+        return [one.run.name, [[name, value] for name, (value, _file) in labels.items()]]
+
+    def _call_anew(self, one: Found, folder: str) -> None:
+        """Write what is known of a run beside its rows to its run.json."""
+        from rollbook.formats.importers._into_runs import early_fields
+
+        about = early_fields(one, "", self._project_of(one.run))
+        with manifest.ManifestLock(folder):
+            fields: Any = manifest.read(folder)
+            for name in ("name", "seed", "group", "config", "algo", "env", "folder", "from_path"):
+                fields[name] = about[name]
+            manifest.write(folder, fields)
 
     def _laid(self, root: str, project: str) -> dict[str, str]:
         """Run id -> folder of what an earlier call left in a project; listed once, for there may be thousands."""
@@ -403,61 +355,3 @@ def _problem_of(run: ForeignRun, path: Path, left_out: dict[str, int]) -> str:
         f"{place}: {', '.join(lost)}. The rest is shown. If the file is sound where it was written, copy it from there "
         "again; if a newer version of the tool wrote it, use a newer rollbook"
     )
-
-
-def _is_within(folder: str, claimed: set[str], base: str) -> bool:
-    """Whether a folder is one of those, or inside one.
-
-    What lies beside the runs, in the folder that was opened, says nothing about those below it.
-    """
-    while folder not in claimed:
-        folder = os.path.dirname(folder)
-        if len(folder) <= len(base):
-            return False
-    return True
-
-
-@functools.cache
-def _wanted() -> tuple[list[str], re.Pattern[str]]:
-    """The formats in their order, and `_any_of` for their patterns. Other packages may offer some: asked for once."""
-    known = patterns()
-    return [*known], _any_of(known)
-
-
-def _any_of(wanted: dict[str, tuple[str, ...]]) -> re.Pattern[str]:
-    """One expression for "/folder/folder/file" whose last group is the format of a file name."""
-    groups = []
-    for name, globs in wanted.items():
-        paths = [f"*/{glob}" for glob in globs]
-        inside = "|".join(fnmatch.translate(path).removesuffix(r"\Z").removesuffix(r"\z") for path in paths)
-        groups.append(f"(?P<{name}>{inside})")
-    return re.compile("|".join(groups) or r"(?!)")
-
-
-def _folders(root: str, own: Container[str]) -> Iterator[tuple[str, list[str]]]:
-    """Each folder at or below the root that is not a run of rollbook, with the names of its files."""
-    waiting = [(root, 0)]
-    seen = 0
-    while waiting:
-        folder, depth = waiting.pop()
-        try:
-            entries = list(os.scandir(folder))
-        except OSError:
-            continue
-        seen += len(entries)
-        files = []
-        below = []
-        for entry in entries:
-            try:
-                if entry.is_dir(follow_symlinks=False):
-                    if entry.name not in _PASSED_OVER and entry.path not in own:
-                        below.append(entry.path)
-                else:
-                    files.append(entry.name)
-            except OSError:
-                continue
-        if MANIFEST_FILE in files and manifest.holds_a_run(folder):
-            continue
-        yield folder, sorted(files)
-        if depth < _DEEPEST and seen < _MOST_ENTRIES:
-            waiting += [(path, depth + 1) for path in sorted(below, reverse=True)]

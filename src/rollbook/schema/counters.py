@@ -1,5 +1,7 @@
 """Which columns of a foreign row are clocks: those named like a clock, and the counters of known frameworks."""
 
+# ruff: noqa: SIM905  (lists of words are read as words)
+
 from __future__ import annotations
 
 from numbers import Real
@@ -23,7 +25,15 @@ _CANONICAL = {
 SPELLINGS = {
     **{name: name for name in STANDARD},
     "global_step": "env_step",
+    "timestep": "env_step",
     "timesteps": "env_step",
+    "num_timesteps": "env_step",
+    "total_steps": "env_step",
+    "total_env_steps": "env_step",
+    "num_env_steps": "env_step",
+    "env_steps": "env_step",
+    "TotalEnvSteps": "env_step",
+    "frames": "env_step",
     "total_timesteps": "env_step",
     "timesteps_total": "env_step",
     "training_iteration": "epoch",
@@ -31,6 +41,17 @@ SPELLINGS = {
     "_step": "step",
 }
 """Columns that are only clocks, by their own names."""
+
+_AXES = {
+    **dict.fromkeys(
+        "step steps time_step time_steps num_steps n_steps total_num_steps environment_steps env_interactions "
+        "interactions samples total_samples frame".split(), "env_step"),
+    **dict.fromkeys("t global_step_count index x training_step train_step".split(), "step"),
+    **dict.fromkeys("update updates n_updates num_updates gradient_steps".split(), "gradient_step"),
+    **dict.fromkeys("epoch epochs iteration iterations iter itr generation round cycle".split(), "epoch"),
+    **dict.fromkeys("episode episodes ep episode_number num_episodes n_episodes game".split(), "episode"),
+}  # fmt: skip
+"""Names of columns, in lower case and with "_" between words, by which the rows of a table of any kind are ordered."""
 
 _BOUND = 2**63
 
@@ -45,6 +66,16 @@ def clock_name(column: str) -> str:
         if len(_found) < 100_000:
             _found[column] = known
     return known
+
+
+def x_clock(column: str) -> str:
+    """The clock that a column of any table counts, by a looser reading of its name than `clock_name`; "" for none."""
+    known = clock_name(column)
+    if known:
+        return known
+    words = column.rpartition("/")[2].strip().lower().replace(" ", "_").replace("-", "_").lstrip("#_")
+    clock = _AXES.get(words, "")
+    return "step" if words in ("step", "steps") else clock
 
 
 def is_reading(value: object) -> TypeGuard[SupportsInt]:

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 CONFIG_NAMES = ("params.json", "config.json", "hparams.json", "args.json", "hparams.yaml", "config.yaml", "config.yml")
 """A file with one of these names next to the rows is the configuration; the first readable one is used."""
 
+FROM_NAME = "the name of its folder"
+"""The source of a seed or a group that only a name says."""
+
 _HYDRA = ".hydra/config.yaml"
 _LIGHTZERO = ("formatted_total_config.py", "total_config.py")
 _HIGHEST = 3
@@ -85,9 +88,11 @@ def describe(run: ForeignRun, folder: Path, config: Mapping[str, Any] | None = N
     if run.seed is None:
         run.seed = seed_of(run.config)
     if run.seed is None and (cleanrl or seeded):
-        run.seed = int((cleanrl or seeded)["seed"])  # type: ignore[index]
+        run.seed, run.sources["seed"] = int((cleanrl or seeded)["seed"]), FROM_NAME  # type: ignore[index]
     if run.group is None:
         group_name = _shallowest(run.config, _GROUPS, str) or (cleanrl["exp_name"] if cleanrl else None)
+        if group_name is None:
+            run.sources["group"] = FROM_NAME
         if group_name is None and seeded is not None and int(seeded["seed"]) == run.seed:
             group_name = seeded["group"] or os.path.basename(os.path.dirname(os.path.abspath(folder)))
         run.group = group_name
@@ -99,9 +104,11 @@ def complete(run: ForeignRun) -> None:
     if run.seed is None:
         run.seed = seed_of(run.config)
     if run.seed is None and seeded is not None:
-        run.seed = int(seeded["seed"])
+        run.seed, run.sources["seed"] = int(seeded["seed"]), FROM_NAME
     if run.group is None:
         group_name = _shallowest(run.config, _GROUPS, str)
+        if group_name is None:
+            run.sources["group"] = FROM_NAME
         if group_name is None and seeded is not None and int(seeded["seed"]) == run.seed:
             group_name = seeded["group"]
         run.group = group_name or None

@@ -10,17 +10,20 @@ from pathlib import Path
 from typing import Any
 
 from rollbook.errors import BadInput
-from rollbook.formats.importers._beside import complete, hydra_of
+from rollbook.formats.importers._beside import FROM_NAME, complete, hydra_of
+from rollbook.formats.importers._labels import labels_of
 from rollbook.formats.importers._media import filed
+from rollbook.formats.importers._names import as_name
+from rollbook.formats.importers._paths import read_path
 from rollbook.formats.importers._registry import choose, make, what
+from rollbook.formats.importers._registry import names as importer_names
+from rollbook.formats.importers._walk import Found, Walk
 from rollbook.protocols import ForeignRun, Row
-from rollbook.run.arguments import check_name
 from rollbook.run.origin.config import plain
 from rollbook.run.resuming import find_to_resume
 from rollbook.run.session import init
 from rollbook.schema import manifest
 from rollbook.schema.clocks import STANDARD
-from rollbook.system.texts import printable
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +48,13 @@ def import_runs(
     dir: str | os.PathLike[str] | None = None,
     project: str | None = None,
     name: str | None = None,
+    left: list[str] | None = None,
     **options: object,
 ) -> list[Imported]:
     """Import the runs that another tool wrote at `source` into a folder of runs.
 
-    Every row keeps its own time, and so does the run: it begins with its first row and ends with its last. Calling it
+    Of a folder, all runs that `rollbook ls` shows come, of whatever formats, unless one is named. Every row keeps its
+    own time, and so does the run: it begins with its first row and ends with its last. Calling it
     again continues a killed import, adds new data of a source that has grown, and does nothing for an unchanged source.
 
     Args:
@@ -58,6 +63,7 @@ def import_runs(
       dir: root of all runs. Default: $ROLLBOOK_DIR, or "runs".
       project: of the runs. Default: the other tool's project, else the name of the source.
       name: of the run; used as a prefix if there are several.
+      left: gets a sentence for each source that cannot be read, and one for files that nobody understands.
       options: those of the importer, such as clock="env_step".
     Raises:
       BadInput: no importer finds anything; or data that was imported before has changed.
@@ -65,45 +71,78 @@ def import_runs(
       MissingExtra: the importer's package is not installed.
     """
     path = Path(source)
-    chosen = format if format is not None else choose(path)
-    importer = make(chosen, **options)
     if not path.exists():
         choose(path)  # raises the error
     root = os.path.abspath(os.fspath(dir) if dir is not None else os.environ.get("ROLLBOOK_DIR") or "runs")
     home = as_name(project or path.resolve().stem or "imported")
+    found = runs_at(path, format, options, [] if left is None else left)
     done = []
-    try:
-        runs = list(importer.runs(path))
-    except OSError as err:
-        raise _gone(err) from None
-    own = project is None
-    for foreign in runs:
-        called = foreign.name if name is None else name if len(runs) == 1 else f"{name}-{foreign.name}"
-        there = as_name(foreign.project) if own and foreign.project else home
-        done.append(import_one(foreign, chosen, path, root, there, as_name(called), options))
+    for one in found:
+        foreign = one.run
+        called = foreign.name if name is None else name if len(found) == 1 else f"{name}-{foreign.name}"
+        there = as_name(foreign.project) if project is None and foreign.project else home
+        done.append(import_one(one, root, there, as_name(called), options))
     return done
 
 
+def runs_at(path: Path, format: str | None, options: dict[str, object], left: list[str]) -> list[Found]:
+    """The runs of other tools at a file or folder: those that `rollbook ls` shows, or those of one format.
+
+    Args:
+      left: gets a sentence for what cannot be read.
+    Raises:
+      BadInput, UnknownOption, MissingExtra: see `import_runs`.
+    """
+    if format is None and path.is_dir():
+        from rollbook.runs.catalog import stamped
+
+        walk = Walk(Path(os.path.abspath(path)), stamped(os.path.abspath(path)), options)
+        left += walk.problems
+        if said := in_words(walk.strange):
+            left.append(said)
+        if not walk.runs:
+            more = "".join(f"\n{sentence}" for sentence in left[:3])
+            raise BadInput(
+                f"import {path}: no importer reads what is there. There are: {', '.join(importer_names())}{more}"
+            )
+        return walk.runs
+    chosen = format if format is not None else choose(path)
+    importer = make(chosen, **options)
+    try:
+        return [Found(run, chosen, path) for run in importer.runs(path)]
+    except OSError as err:
+        raise _gone(err) from None
+
+
+def in_words(strange: list[tuple[Path, str]]) -> str:
+    """How many files nobody understands, some of their names, and what to do; "" without any."""
+    if not strange:
+        return ""
+    names = ", ".join(str(file) for file, _why in strange[:3])
+    more = f" and {len(strange) - 3:,} more" if len(strange) > 3 else ""
+    whys = "; ".join(dict.fromkeys(why for _file, why in strange[:3]))
+    return f"{len(strange):,} files with results that nobody understands: {names}{more}. {whys}"
+
+
 def import_one(
-    foreign: ForeignRun, chosen: str, path: Path, root: str, project: str, name: str, options: dict[str, object],
+    one: Found, root: str, project: str, name: str, options: Mapping[str, object] | None = None,
     laid: Mapping[str, str] | None = None,
 ) -> Imported:  # fmt: skip
     """Import one foreign run into a folder of runs; see `import_runs`.
 
     Args:
-      chosen: the format.
-      path: the given source.
-      options: those of the importer. These three are the identity of the import.
+      options: those of the importer; they belong to the identity of the import.
       laid: run id -> folder of all runs that lie in that project; None: they are looked for, at a listing each.
     """
-    identity = identity_of(foreign, chosen, path, options)
+    foreign, chosen = one.run, one.format_name
+    identity = identity_of(one, options)
     stamp = stamp_of(foreign)
     there = find_to_resume(os.path.join(root, project), name, identity) if laid is None else laid.get(identity)
     if there is not None and foreign.files:
         before = manifest.look(there).get("imported")
         if isinstance(before, dict) and before.get("files") == stamp:
             return Imported(Path(there), 0, {str(what): int(n) for what, n in before.get("left_out", {}).items()})
-    _look_beside(foreign)
+    told = look_beside(one)
     run = init(
         project,
         name,
@@ -128,10 +167,10 @@ def import_one(
         rows = 0
         for table in foreign.tables:
             chosen_rows = (row for row in span.watch(foreign.rows()) if row.table == table)
-            rows += run.write_rows(chosen_rows, table=table, source=f"{chosen}:{foreign.name}:{table}")
+            rows += run.write_rows(chosen_rows, table=table, source=f"{chosen}:{table}")
         parts: Mapping[str, Callable[[], Iterable[Any]]] = foreign.parts or {"": foreign.columns or foreign.rows}
         for part, rows_of in ({} if foreign.tables else parts).items():
-            source = f"{chosen}:{foreign.name}:{part}" if part else f"{chosen}:{foreign.name}"
+            source = f"{chosen}:{part}" if part else chosen
             rows += run.write_rows(span.watch(rows_of()), source=source)
         status = foreign.status
     finally:
@@ -140,24 +179,31 @@ def import_one(
             if cause in run.bill()["drops"]:
                 left_out[cause] = run.bill()["drops"][cause]
         run.finish(status)
-    imported: dict[str, object] = {"format": chosen, "from": str(path), "files": stamp, "left_out": left_out}
-    _write_origin(run.folder, span, imported, foreign.made_by or what(chosen))
+    imported: dict[str, object] = {
+        "format": chosen, "from": _place_of(one), "files": stamp, "left_out": left_out, "sources": foreign.sources,
+    }  # fmt: skip
+    _write_origin(run.folder, span, imported, foreign, {**told, "made_by": foreign.made_by or what(chosen)})
     return Imported(run.folder, rows, left_out)
 
 
-def identity_of(foreign: ForeignRun, chosen: str, path: Path, options: Mapping[str, object] | None = None) -> str:
-    """The id of the run that `import_one` makes of those."""
-    identifying = f"{chosen}\0{path.resolve()}\0{foreign.name}\0{sorted((options or {}).items())!r}"
+def identity_of(one: Found, options: Mapping[str, object] | None = None) -> str:
+    """The id of the run that `import_one` makes of it."""
+    identifying = f"{os.path.realpath(one.place)}\0{one.identity}\0{sorted((options or {}).items())!r}"
+    if one.run.home is not None:
+        identifying = f"{one.identity}\0{sorted((options or {}).items())!r}"
     return hashlib.sha256(identifying.encode("utf-8", "backslashreplace")).hexdigest()[:8]
 
 
-EARLY = ("id", "name", "project", "seed", "group", "job_type", "tags", "notes", "config")
+EARLY = (
+    "id", "name", "project", "seed", "group", "job_type", "tags", "notes", "config", "algo", "env", "folder",
+    "from_path",
+)  # fmt: skip
 """The fields of a run that are known before its rows are read."""
 
 
-def early_fields(foreign: ForeignRun, identity: str, project: str) -> dict[str, object]:
+def early_fields(one: Found, identity: str, project: str) -> dict[str, object]:
     """Those fields, as they will be in the listing of the run that is made of it; the others are None."""
-    _look_beside(foreign)
+    told, foreign = look_beside(one), one.run
     return manifest.listed(
         {
             "id": identity,
@@ -169,16 +215,76 @@ def early_fields(foreign: ForeignRun, identity: str, project: str) -> dict[str, 
             "tags": list(foreign.tags),
             "notes": foreign.notes or None,
             "config": plain(dict(foreign.config))[0],
+            **told,
         }
     )
 
 
-def _look_beside(foreign: ForeignRun) -> None:
-    """Complete what is known of a run before its rows are read; further calls change nothing."""
+def look_beside(one: Found) -> dict[str, Any]:
+    """Complete what is known of a run before its rows are read; further calls change nothing.
+
+    Returns:
+      Fields of run.json: algo, env, folder and from_path, as far as they are known.
+    """
+    foreign = one.run
     foreign.look_beside()
     if foreign.files:
-        foreign.config = {**hydra_of(foreign.files[0].parent), **foreign.config}
+        place = foreign.files[0].parent
+        if hydra := hydra_of(place):
+            foreign.sources.setdefault("config", f"{place}, .hydra/config.yaml")
+        foreign.config = {**hydra, **foreign.config}
     complete(foreign)
+    return _with_path(one)
+
+
+def _with_path(one: Found) -> dict[str, Any]:
+    """What the path says, where neither the tool nor files do; and what people have said in labels, above all."""
+    foreign, said = one.run, []
+    fields: dict[str, Any] = {name: text for name, text in (("algo", foreign.algo), ("env", foreign.env)) if text}
+    if foreign.home is not None:
+        home = Path(os.path.abspath(foreign.home))
+        below = one.parts or (home.name,)
+        told = read_path((*below, foreign.part) if foreign.part else below, home.parts[: -len(below)][-_ABOVE:])
+        known = manifest.listed({"config": dict(foreign.config)})
+        for name, value in told.settings.items():
+            if name not in foreign.config:
+                foreign.config = {**foreign.config, name: value}
+                said.append(f"config.{name}")
+        if foreign.seed is None or foreign.sources.get("seed") == FROM_NAME:
+            foreign.seed = told.seed if told.seed is not None else foreign.seed
+            if foreign.seed is not None:
+                said.append("seed")
+        if foreign.group is None or foreign.sources.get("group") == FROM_NAME:
+            foreign.group = told.group or foreign.group or (home.parent.name if one.parts else None)
+            said.append("group")
+        for name, text in (("algo", told.algo), ("env", told.env)):
+            if text and not known[name] and name not in fields:
+                fields[name] = text
+                said.append(name)
+        fields["folder"] = {f"level{n + 1}": part for n, part in enumerate(one.parts)}
+        if told.date:
+            fields["folder"]["date"] = told.date
+    labels = labels_of(foreign.home or (foreign.files[0] if foreign.files else one.place))
+    for name, (value, file) in labels.items():
+        foreign.sources[name] = file
+        said = [each for each in said if each != name]
+        if name in ("seed", "group"):
+            setattr(foreign, name, value)
+        elif name in ("algo", "env"):
+            fields[name] = str(value)
+        else:
+            foreign.config = {**foreign.config, name.removeprefix("config."): value}
+    fields["from_path"] = said
+    return fields
+
+
+_ABOVE = 3
+"""How many folders above the one that was opened may say algorithm and environment."""
+
+
+def _place_of(one: Found) -> str:
+    files = one.run.files
+    return str(files[0] if len(files) == 1 else one.run.home or one.place)
 
 
 class _Passing:
@@ -215,8 +321,10 @@ def _gone(err: OSError) -> BadInput:
     )
 
 
-def _write_origin(folder: Path, span: _Passing, imported: dict[str, object], made_by: str) -> None:
-    """Write to run.json what the run is and when it took place, not facts of the importing process."""
+def _write_origin(
+    folder: Path, span: _Passing, imported: dict[str, object], foreign: ForeignRun, told: dict[str, Any]
+) -> None:
+    """Write to run.json what the run is, when it took place and how it ended, not facts of the importing process."""
     with manifest.ManifestLock(str(folder)):
         fields: Any = manifest.read(folder)
         for name in manifest.ORIGIN:
@@ -227,7 +335,13 @@ def _write_origin(folder: Path, span: _Passing, imported: dict[str, object], mad
             if fields["attempts"]:
                 fields["attempts"][0]["started"] = span.first
                 fields["attempts"][-1]["ended"] = span.last
-        fields["imported"], fields["made_by"] = imported, made_by
+        if fields["attempts"]:
+            fields["attempts"][-1].pop("failure", None)
+            if foreign.failure:
+                fields["attempts"][-1]["failure"] = {
+                    "type": "", "message": foreign.failure, "traceback": "", "stderr": "",
+                }  # fmt: skip
+        fields.update(told, imported=imported)
         manifest.write(folder, fields)
 
 
@@ -242,9 +356,3 @@ def _stamp(file: Path) -> tuple[int, int]:
     except OSError:
         return 0, 0
     return stat.st_size, stat.st_mtime_ns
-
-
-def as_name(text: str) -> str:
-    """`text` as the name of a run or project: characters that are not allowed in folder names become "-"."""
-    clean = "".join("-" if c in '/\\:*?"<>|' or not c.isprintable() else c for c in printable(text)).strip(" .-")
-    return check_name("name", clean[:60] or "imported")

@@ -6,7 +6,6 @@ at its class. Nothing is imported before it is used.
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 
 from rollbook.errors import BadInput
@@ -65,10 +64,6 @@ def make(name: str, **options: object) -> Importer:
     return importer
 
 
-_MOST_INNER = 50
-"""So many folders in a folder that no importer reads are looked into."""
-
-
 def choose(path: str | os.PathLike[str]) -> str:
     """The name of the importer for the files at `path`.
 
@@ -85,13 +80,6 @@ def choose(path: str | os.PathLike[str]) -> str:
     fitting = [name for name in found if name not in also]
     if len(fitting) == 1:
         return fitting[0]
-    inside = sorted(each for each in place.iterdir() if each.is_dir()) if place.is_dir() and not fitting else []
-    for inner in inside[:_MOST_INNER]:
-        if reads := [name for name in names() if make(name).finds(inner)]:
-            raise BadInput(
-                f"import {place}: {reads[0]} reads folders in it, such as {inner.name!r}. Import each of them; "
-                f"to look at all as they are: rollbook ls {shlex.quote(str(place))}"
-            )
     if not fitting:
         raise BadInput(f"import {place}: no importer reads what is there. There are: {', '.join(names())}")
     raise BadInput(f"import {place}: {' and '.join(fitting)} read what is there. Say which: format={fitting[0]!r}")
@@ -102,6 +90,11 @@ def patterns() -> dict[str, tuple[str, ...]]:
     order = [*_IMPORTERS, *(name for name in names() if name not in _IMPORTERS)]
     known = {name: tuple(getattr(_REGISTRY.load(name), "files", ())) for name in order}
     return {name: globs for name, globs in known.items() if globs}
+
+
+def looks_into(name: str) -> tuple[str, ...]:
+    """Endings of file names, such as ".csv", that the importer looks into whatever they are called."""
+    return tuple(getattr(_REGISTRY.load(name), "looks_into", ()))
 
 
 def what(name: str) -> str:

@@ -34,7 +34,7 @@ def with_metrics(run: ForeignRun, folder: Path) -> ForeignRun:
     importer = JsonLines()
     if not importer.finds(folder):
         return run
-    (metrics,) = importer.runs(folder)
+    metrics = next(iter(importer.runs(folder)))
     rollouts = run.rows
 
     def rows() -> Iterator[Row]:

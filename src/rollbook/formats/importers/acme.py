@@ -38,10 +38,11 @@ class Acme:
         for home, files in sorted(_homes(path).items()):
             below = "-".join(home.relative_to(base).parts) if home != base and base in home.parents else ""
             run = ForeignRun(below or home.name, files=files)
+            run.home = home
             describe(run, home)
             parts: dict[str, Callable[[], Iterable[Row]]] = {}
             for file in files:
-                (inner,) = Csv().runs(file)
+                inner = Csv().of_files(file.parent, [file])
                 inner.left_out = run.left_out
                 label = file.parent.name
                 parts[label] = functools.partial(_under, label, inner.parts[file.name])

@@ -6,17 +6,21 @@ import csv
 import functools
 import json
 import os
+import re
 from pathlib import Path
 
 from rollbook.errors import BadInput
 from rollbook.formats.importers._beside import describe
+from rollbook.formats.importers._labels import labels_of
+from rollbook.formats.importers._paths import STAGES
 from rollbook.protocols import ForeignRun, Row
-from rollbook.schema.counters import SPELLINGS, clock_name, is_reading
+from rollbook.schema import aliases
+from rollbook.schema.counters import SPELLINGS, clock_name, is_reading, x_clock
 from rollbook.system.files import run_name_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any
 
 _TIMES = ("time", "timestamp", "_timestamp", "wall_time", "Wall time", "created")
@@ -25,58 +29,230 @@ _EARLIEST = 1e8
 """Smaller numbers are not unix seconds but seconds since the start."""
 
 _LONGEST_LINE = 16 * 1024 * 1024
+_LONGEST_TO_SPLIT = 256 * 1024 * 1024
+
+_PROGRESS = ("progress.csv", "progress.txt")
+_KNOWN = (*_PROGRESS, "metrics.csv", "progress.tsv")
+"""Tables that are one training's, whatever their columns are called."""
+
+_ROW = "row"
+"""As x: the number of the row."""
+
+_SPLITTING = {
+    "seed": "seed", "run": "run", "run_id": "run", "run_name": "run", "trial": "run", "env": "env", "env_id": "env",
+    "env_name": "env", "environment": "env", "task": "env", "game": "env", "algo": "algo", "algorithm": "algo",
+    "method": "algo", "agent": "algo",
+}  # fmt: skip
+"""Columns that say which run a row belongs to."""
+
+_DOWNLOADED = re.compile(r"run-(?P<run>.*)-tag-(?P<tag>.+)")
+"""What TensorBoard calls the CSV files that it offers for download."""
+
+_EXPORTED = re.compile(r"(?P<run>.+) - (?P<key>[^ ].*)")
+"""The columns of the CSV files that W&B's charts export."""
+
+_OF_A_SEED = re.compile(r"(?:seed|run|trial|s|rep)[-_ ]?(?P<n>\d+)", re.IGNORECASE)
 
 
 class Csv:
     """CSV and tab-separated files with a header, such as progress.csv, and Monitor files.
 
-    All such files of a folder make one run. Columns that are counters of a known framework, or have the name of a
-    clock, are clocks. Numbers and texts are values, empty cells are missing. Lines that do not fit the header are left
-    out and counted.
+    progress.csv and the Monitor files of a folder are one run, whose episodes come in the order of their ends. Any
+    other table is a run of its own if one of its columns is an x-axis: a counter of a known framework, a column named
+    like a clock, or one that is said to be. Columns called seed, run, env or algo divide a table into runs, and so do
+    W&B's exports and a column for each seed. Numbers and texts are values, empty cells are missing. Lines that do not
+    fit the header are left out and counted.
 
     Args:
       clock: columns that are clocks, "COLUMN" or "COLUMN=clock", several with commas; in addition to the detected ones.
       time: the column with each row's time: unix seconds, or seconds since the start if they are small. Without such a
         column, the file's modification time is used.
+      x: the column along which the rows of tables of an unknown kind are drawn; "row": their number.
     """
 
     name = "csv"
     what = "CSV table"
     files = ("progress.csv", "progress.txt", "monitor.csv", "*.monitor.csv", "metrics.csv")
+    looks_into = (".csv", ".tsv")
 
-    def __init__(self, clock: str = "", time: str = "") -> None:
+    def __init__(self, clock: str = "", time: str = "", x: str = "") -> None:
         self._clocks: dict[str, str] = {}
         for word in filter(None, (part.strip() for part in str(clock).split(","))):
             column, _, name = word.rpartition("=")
             self._clocks[column or word] = name if column else clock_name(word) or word.rpartition("/")[2]
-        self._time = str(time)
+        self._time, self._x = str(time), str(x)
+        self.refused: dict[Path, str] = {}
 
     def finds(self, path: Path) -> bool:
         """Whether it is a CSV file with a header, or a folder that holds some."""
         return any(_header_of(file) is not None for file in _files(path))
 
     def runs(self, path: Path) -> Iterable[ForeignRun]:
-        """One run: all files at `path`."""
-        files = _files(path) or ([path] if path.is_file() else [])
-        base = path.resolve()
-        run = ForeignRun(
-            base.stem if path.is_file() else run_name_of(base), files=files, clocks=tuple(self._clocks.values())
-        )
-        describe(run, base.parent if path.is_file() else base)
-        run.give({file.name: functools.partial(self._rows, file, run) for file in files})
-        return [run]
+        """The runs of a file or a folder; `refused` has the tables that are no run, and why."""
+        if path.is_file():
+            file = path.resolve()
+            runs = self._table(file)
+            if not runs and file in self.refused:
+                raise BadInput(f"import {path}: {self.refused[file]}")
+            for run in runs or [self.of_files(file.parent, [path])]:
+                run.name = file.stem + (run.name if run.name.startswith("-") else "")
+                run.part = run.part or file.stem
+                yield run
+            return
+        base, files = path.resolve(), _files(path)
+        known = [file for file in files if file.name in _PROGRESS or _is_monitor(file)]
+        runs = [self.of_files(base, known)] if known else []
+        rest = [file for file in files if file not in known]
+        runs += [self.of_files(base, [file]) for file in rest if file.name in _KNOWN]
+        stages = [file for file in rest if file.stem.lower() in STAGES and self._x_of(file)]
+        if len(stages) > 1:
+            runs.append(self.of_files(base, stages, prefixed=True))
+        else:
+            stages = []
+        tables = [file for file in rest if file.name not in _KNOWN and file not in stages]
+        downloaded: dict[str, list[Path]] = {}
+        own: list[ForeignRun] = []
+        for file in tables:
+            if (match := _DOWNLOADED.fullmatch(file.stem)) is not None and _is_downloaded(_header_of(file)):
+                downloaded.setdefault(match["run"], []).append(file)
+            else:
+                own += self._table(file)
+        for called, members in downloaded.items():
+            run = self.of_files(base, members)
+            run.name = run.part = called or base.name
+            own.append(run)
+        if len(own) == 1 and not runs and not _SPLIT_NAME.search(own[0].name):
+            own[0].part = ""
+        for run in own:
+            run.name = "-".join(filter(None, (run_name_of(base), run.part)))
+        yield from [*runs, *own]
 
-    def _rows(self, file: Path, run: ForeignRun) -> Iterator[Row]:
+    def of_files(
+        self, folder: Path, files: list[Path], *, prefixed: bool = False, alone: bool | None = None
+    ) -> ForeignRun:  # fmt: skip
+        """Some tables and Monitor files of a folder as one run, whatever their columns are called.
+
+        Args:
+          prefixed: keys begin with the name of the file.
+          alone: nothing else says the returns of the Monitor files; None: if there is no table.
+        """
+        run = ForeignRun(run_name_of(folder), files=files, clocks=tuple(self._clocks.values()), home=folder)
+        describe(run, folder)
+        headers = {
+            file: header for file in files if (header := _header_of(file)) is not None and header.monitor is not None
+        }
+        monitors = [*headers]
+        known = [str(said) for header in headers.values() if (said := (header.monitor or {}).get("env_id"))]
+        run.env = next((name for name in known if name != "None"), "")
+        parts: dict[str, Callable[[], Iterable[Row]]] = {
+            file.name: functools.partial(self._rows, file, run, f"{file.stem}/" if prefixed else "")
+            for file in files
+            if file not in monitors
+        }
+        if monitors:
+            says_returns = not parts if alone is None else alone
+            parts[monitors[0].name] = functools.partial(self._episodes, monitors, run, says_returns)
+        run.give(parts)
+        return run
+
+    def _table(self, file: Path) -> list[ForeignRun]:
+        """The runs of a table of any name; none if its x-axis would be a guess."""
+        header = _header_of(file)
+        if file.name in _KNOWN or _is_monitor(file) or (header is not None and header.monitor is not None):
+            return [self.of_files(file.parent, [file])]
+        if header is None:
+            if _has_lines(file):
+                self.refused[file] = "A table needs a header: names of at least two columns in its first line"
+            return []
+        if not self._clocks and not self._x_of(file, header):
+            self.refused[file] = _advice(file, header)
+            return []
+        made: list[ForeignRun] = []
+        for mark, wanted, fields in self._split(file, header):
+            run = ForeignRun(mark, files=[file], clocks=tuple(self._clocks.values()), home=file.parent)
+            run.part = "-".join(filter(None, (file.stem, mark.strip("-"))))
+            run.seed = fields.pop("seed", None)
+            run.sources.update(dict.fromkeys(["seed"] if run.seed is not None else [], f"{file.name}, a column"))
+            run.algo, run.env = fields.pop("algo", ""), fields.pop("env", "")
+            describe(run, file.parent)
+            run.give({file.name: functools.partial(self._rows, file, run, "", wanted)})
+            made.append(run)
+        return made
+
+    def _x_of(self, file: Path, header: _Header | None = None) -> str:
+        """The column that is the x-axis of a table, or "row"; "" if none is known to be."""
+        header = header or _header_of(file)
+        if header is None:
+            return ""
+        said = self._x or str(labels_of(file).get("x", ("", ""))[0])
+        if said == _ROW or said in header.columns:
+            return said
+        return next((name for name in sorted(header.columns, key=_by_clock) if x_clock(name)), "")
+
+    def _split(self, file: Path, header: _Header) -> list[tuple[str, _Wanted | None, dict[str, Any]]]:
+        """The runs of a table: what their names end in, which rows and columns they have, and what is known of them."""
+        x = self._x_of(file, header)
+        others = [name for name in header.columns if name != x]
+        exported = {name: match for name in others if (match := _EXPORTED.fullmatch(name)) is not None}
+        if exported and len(exported) == len(others):
+            of_run: dict[str, dict[str, str]] = {}
+            for name, match in exported.items():
+                of_run.setdefault(match["run"], {})[name] = match["key"]
+            return [(f"-{run}", _Wanted(columns={x: x, **names}), {}) for run, names in of_run.items()]
+        seeds = {name: int(match["n"]) for name in others if (match := _OF_A_SEED.fullmatch(name)) is not None}
+        if len(seeds) > 1 and len(seeds) == len(others):
+            return [
+                (f"-{name}", _Wanted(columns={x: x, name: file.stem}), {"seed": n} if "eed" in name else {})
+                for name, n in seeds.items()
+            ]
+        dividing = [name for name in others if name.lower() in _SPLITTING]
+        if not dividing or os.path.getsize(file) > _LONGEST_TO_SPLIT:
+            return [("", None, {})]
+        places = [header.columns.index(name) for name in dividing]
+        values = dict.fromkeys(
+            tuple(cells[p].strip() for p in places) for cells in _lines(file, header, ForeignRun(""))
+        )
+        if len(values) > _MOST_SPLIT:
+            return [("", None, {})]
+        made: list[tuple[str, _Wanted | None, dict[str, Any]]] = []
+        for each in values:
+            fields: dict[str, Any] = {}
+            for name, text in zip(dividing, each, strict=True):
+                field, value = _SPLITTING[name.lower()], _value_of(text)
+                if field == "seed" and isinstance(value, (int, float)) and float(value).is_integer():
+                    fields["seed"] = int(value)
+                elif field in ("env", "algo") and text:
+                    fields[field] = text
+            varying = [
+                f"{name}{text}" if field == "seed" else text
+                for n, (name, text) in enumerate(zip(dividing, each, strict=True))
+                for field in [_SPLITTING[name.lower()]]
+                if len({other[n] for other in values}) > 1
+            ]
+            made.append(
+                ("".join(f"-{word}" for word in varying), _Wanted(cells=dict(zip(places, each, strict=True))), fields)
+            )
+        return made
+
+    def _rows(
+        self, file: Path, run: ForeignRun, prefix: str = "", wanted: _Wanted | None = None
+    ) -> Iterator[Row]:  # fmt: skip
         header = _header_of(file)
         if header is None:
             run.lose("files without a header")
-        elif header.monitor is not None:
-            yield from self._episodes(file, header, run)
-        else:
-            yield from self._metrics(file, header, run)
+            return
+        for row in self._metrics(file, header, run, wanted):
+            names = _names_of(file, header) if wanted is None else wanted.columns
+            values = {names.get(key, key) if names else key: value for key, value in row.values.items()}
+            if prefix:
+                values = {key if key.startswith(prefix) else prefix + key: value for key, value in values.items()}
+            yield Row(row.time, row.clocks, values)
 
-    def _metrics(self, file: Path, header: _Header, run: ForeignRun) -> Iterator[Row]:
+    def _metrics(self, file: Path, header: _Header, run: ForeignRun, wanted: _Wanted | None) -> Iterator[Row]:
         clocks = {name: self._clocks.get(name) or clock_name(name) for name in header.columns}
+        x = self._x_of(file, header) if file.name not in _KNOWN or self._x else self._x
+        if x and x != _ROW and not clocks.get(x):
+            clocks[x] = x_clock(x) or "step"
         for name in self._clocks:
             if name not in clocks:
                 raise BadInput(f"import {file}: there is no column {name!r}. It has: {', '.join(header.columns)}")
@@ -90,50 +266,129 @@ class Csv:
         written = os.stat(file).st_mtime
         start = _start_of(file, header, timed, written) if timed else written
         moment = start
-        for cells in _lines(file, header, run):
+        for number, cells in enumerate(_lines(file, header, run)):
+            if wanted is not None and not wanted.row(cells):
+                continue
             cells_of_row = dict(zip(header.columns, map(_value_of, cells), strict=True))
+            if wanted is not None and wanted.columns:
+                cells_of_row = {name: cells_of_row.get(name) for name in wanted.columns}
             stamp = cells_of_row.get(timed) if timed else None
             if isinstance(stamp, (int, float)) and stamp == stamp:
                 moment = float(stamp) if stamp >= _EARLIEST else start + float(stamp)
                 if timed in _TIMES and timed not in _ELAPSED:
                     del cells_of_row[timed]
-            readings = {}
+            readings = {"step": number} if x == _ROW else {}
             for name, clock in clocks.items():
                 reading: Any = cells_of_row.get(name)
                 if clock and is_reading(reading):
                     readings[clock] = int(reading)
-                    if name in SPELLINGS or name in self._clocks:
+                    if name in SPELLINGS or name in self._clocks or name == x:
                         del cells_of_row[name]
             values = {name: value for name, value in cells_of_row.items() if value is not None}
             if values or readings:
                 yield Row(moment, readings, values or {f"clock/{name}": n for name, n in readings.items()})
 
-    def _episodes(self, file: Path, header: _Header, run: ForeignRun) -> Iterator[Row]:
-        """The episodes of a Monitor file: return, length and seconds since its start."""
-        start = header.monitor.get("t_start") if header.monitor else None
-        if not isinstance(start, (int, float)):
-            run.lose(f"starting times of {file.name}")
-            start = os.stat(file).st_mtime
+    def _episodes(self, files: list[Path], run: ForeignRun, alone: bool) -> Iterator[Row]:
+        """The episodes of all Monitor files of a folder, in the order of their ends: return, length and seconds.
+
+        As Stable-Baselines3 reads them: steps and episodes of all environments are counted together.
+
+        Args:
+          alone: nothing else says the return: each episode is then also a value of `train/return` and `train/length`.
+        """
+        episodes = [episode for file in files for episode in _of_monitor(file, run)]
+        episodes.sort(key=lambda episode: episode[0])
         steps = 0
-        for n, cells in enumerate(_lines(file, header, run)):
-            cells_of_row = dict(zip(header.columns, map(_value_of, cells), strict=True))
-            gained, length, elapsed = (
-                cells_of_row.pop("r", None),
-                cells_of_row.pop("l", None),
-                cells_of_row.pop("t", None),
-            )
-            if not isinstance(gained, (int, float)) or not isinstance(length, int):
-                run.lose("lines that are no episode")
-                continue
-            steps += length
-            moment = start + float(elapsed) if isinstance(elapsed, (int, float)) and elapsed == elapsed else start
-            values = {
-                "episode_id": f"{file.name}-{n}",
-                "return": float(gained),
-                "length": length,
-                **{name: value for name, value in cells_of_row.items() if value is not None},
-            }
-            yield Row(moment, {"env_step": steps, "episode": n + 1}, values, scope="train", table="episodes")
+        for n, (moment, values) in enumerate(episodes):
+            steps += values["length"]
+            clocks = {"env_step": steps, "episode": n + 1}
+            yield Row(moment, clocks, values, scope="train", table="episodes")
+            if alone:
+                yield Row(moment, clocks, {"train/return": values["return"], "train/length": values["length"]})
+
+
+def _of_monitor(file: Path, run: ForeignRun) -> Iterator[tuple[float, dict[str, Any]]]:
+    """(unix seconds, values) of each episode of a Monitor file."""
+    header = _header_of(file)
+    if header is None:
+        run.lose("files without a header")
+        return
+    start = header.monitor.get("t_start") if header.monitor else None
+    if not isinstance(start, (int, float)):
+        run.lose(f"starting times of {file.name}")
+        start = os.stat(file).st_mtime
+    for n, cells in enumerate(_lines(file, header, run)):
+        cells_of_row = dict(zip(header.columns, map(_value_of, cells), strict=True))
+        gained, length, elapsed = (cells_of_row.pop(name, None) for name in ("r", "l", "t"))
+        if not isinstance(gained, (int, float)) or not isinstance(length, int):
+            run.lose("lines that are no episode")
+            continue
+        moment = start + float(elapsed) if isinstance(elapsed, (int, float)) and elapsed == elapsed else start
+        values = {"episode_id": f"{file.name}-{n}", "return": float(gained), "length": length}
+        yield moment, {**values, **{name: value for name, value in cells_of_row.items() if value is not None}}
+
+
+class _Wanted:
+    """The rows and columns of a table that are one run's.
+
+    Args:
+      cells: place of a column -> what stands there in its rows.
+      columns: its columns -> their keys; {} for all.
+    """
+
+    __slots__ = ("cells", "columns")
+
+    def __init__(self, cells: dict[int, str] | None = None, columns: dict[str, str] | None = None) -> None:
+        self.cells, self.columns = cells or {}, columns or {}
+
+    def row(self, cells: list[str]) -> bool:
+        """Whether these cells are one of its rows."""
+        return all(cells[place].strip() == text for place, text in self.cells.items())
+
+
+_MOST_SPLIT = 10_000
+"""Into more runs no table is divided: what looks like a column of runs is none then."""
+
+_SPLIT_NAME = re.compile(r"^-")
+
+
+def _is_monitor(file: Path) -> bool:
+    return file.name == "monitor.csv" or file.name.endswith(".monitor.csv")
+
+
+def _is_downloaded(header: _Header | None) -> bool:
+    """Whether these are the columns of TensorBoard's "Download CSV"."""
+    return header is not None and header.columns == ["Wall time", "Step", "Value"]
+
+
+def _names_of(file: Path, header: _Header) -> dict[str, str]:
+    """The key of the column of TensorBoard's download: the tag in the file's name."""
+    if not _is_downloaded(header):
+        return {}
+    match = _DOWNLOADED.fullmatch(file.stem)
+    tag = match["tag"] if match is not None else file.stem
+    places = [n for n, sign in enumerate(tag) if sign == "_"]
+    spelled = next((name for n in places if aliases.canonical(name := f"{tag[:n]}/{tag[n + 1 :]}")), tag)
+    return {"Value": spelled}
+
+
+def _by_clock(column: str) -> int:
+    """The order in which columns are taken as x-axis: environment steps before anything else."""
+    order = ("env_step", "step", "gradient_step", "epoch", "episode")
+    clock = x_clock(column)
+    return order.index(clock) if clock in order else len(order)
+
+
+def _advice(file: Path, header: _Header) -> str:
+    return (
+        f"Which column of {file.name} is the x-axis would be a guess: say it with rollbook label '{file.name}' "
+        f"x=COLUMN, or x=row for the number of the row (columns: {', '.join(header.columns[:8])})"
+    )
+
+
+def _has_lines(file: Path) -> bool:
+    with open(file, "rb") as stream:
+        return bool(stream.read(1))
 
 
 class _Header:
@@ -177,6 +432,8 @@ def _header_of(file: Path) -> _Header | None:
     except csv.Error:
         return None
     columns = [name.strip().lstrip("\ufeff") for name in columns]
+    if columns and not columns[0] and "index" not in columns:  # as pandas writes it
+        columns[0] = "index"
     named = len(columns) > 1 and len(set(columns)) == len(columns) and all(columns)
     if not named or any("\x00" in name or _is_number(name) for name in columns):
         return None

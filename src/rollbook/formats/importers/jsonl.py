@@ -8,8 +8,9 @@ import os
 from pathlib import Path
 
 from rollbook.formats.importers._beside import describe
+from rollbook.formats.importers._labels import labels_of
 from rollbook.protocols import ForeignRun, Row
-from rollbook.schema.counters import clocks_of
+from rollbook.schema.counters import clocks_of, is_reading, x_clock
 from rollbook.system.files import run_name_of
 
 TYPE_CHECKING = False
@@ -29,9 +30,9 @@ _LONGEST_LINE = 64 * 1024 * 1024
 class JsonLines:
     """Files with one JSON object a line: metrics.jsonl, scores.jsonl, progress.json, result.json, or any *.jsonl.
 
-    All such files of a folder make one run. Its configuration comes from files next to them (params.json, config.yaml,
-    `.hydra` …) and from `config` in the lines of Ray Tune's result.json. Nested names are joined with "/". NaN and
-    Infinity may appear without quotes. Lines that are not objects are left out and counted.
+    The files of a folder with the known names make one run, others one each. Its configuration comes from files next to
+    them (params.json, config.yaml, `.hydra` …) and from `config` in the lines of Ray Tune's result.json. Nested names
+    are joined with "/". NaN and Infinity may be bare. Lines that are no objects are left out and counted.
 
     Args:
       clock: a name that is a clock in each line, "NAME" or "NAME=clock"; in addition to the detected ones.
@@ -40,27 +41,67 @@ class JsonLines:
     name = "jsonl"
     what = "JSON lines"
     files = _NAMES
+    looks_into = (".jsonl", ".ndjson")
 
     def __init__(self, clock: str = "") -> None:
         column, _, called = str(clock).partition("=")
         self._column, self._clock = column, called or column.rpartition("/")[2]
+        self.refused: dict[Path, str] = {}
 
     def finds(self, path: Path) -> bool:
         """Whether it is such a file, or a folder that holds one."""
         return any(_first_object(file) is not None for file in _files(path))
 
     def runs(self, path: Path) -> Iterable[ForeignRun]:
-        """One run: all files at `path`."""
-        files = _files(path)
+        """One run of the files with known names, and one for each further file whose lines have an x-axis."""
         base = path.resolve()
-        run = ForeignRun(base.stem if path.is_file() else run_name_of(base), files=files)
+        if path.is_file():
+            run = self._run(base.parent, [path])
+            run.name = run.part = base.stem
+            return [run]
+        files = _files(path)
+        runs = [self._run(base, files)] if files else []
+        further = [file for file in _others(base, files) if self._has_axis(file)]
+        for file in further:
+            run = self._run(base, [file])
+            if runs or len(further) > 1:
+                run.part = file.stem
+                run.name = f"{run.name}-{run.part}"
+            runs.append(run)
+        return runs
+
+    def _run(self, folder: Path, files: list[Path]) -> ForeignRun:
+        run = ForeignRun(run_name_of(folder), files=files, home=folder)
         run.clocks = (self._clock,) if self._clock else ()
-        configs = (record for file in files if isinstance(record := (_first_object(file) or {}).get("config"), dict))
-        describe(run, base.parent if path.is_file() else base, next(configs, None))
-        if any(file.name == "result.json" and "trial_id" in (_first_object(file) or {}) for file in files):
+        firsts = [_first_object(file) or {} for file in files]
+        configs = [record for first in firsts if isinstance(record := first.get("config"), dict)]
+        describe(run, folder, configs[0] if configs else None)
+        if any(file.name == "result.json" and "trial_id" in first for file, first in zip(files, firsts, strict=True)):
             run.made_by = "Ray Tune results"
         run.give({file.name: functools.partial(self._rows, file, run) for file in files})
-        return [run]
+        return run
+
+    def _has_axis(self, file: Path) -> bool:
+        """Whether the lines of a file of any name are rows: numbers along something like a step."""
+        first = _first_object(file)
+        if first is None:
+            return False
+        values: dict[str, Any] = {}
+        _flatten("", first, values, ForeignRun(""))
+        numbers = [name for name, value in values.items() if isinstance(value, (int, float))]
+        if len(numbers) > 1 and (self._axis_of(file, values) or (self._column and self._column in values)):
+            return True
+        if len(numbers) > 1:
+            self.refused[file] = (
+                f"Which value of {file.name} is the x-axis would be a guess: say it with rollbook label "
+                f"'{file.name}' x=NAME ({', '.join(numbers[:8])})"
+            )
+        return False
+
+    def _axis_of(self, file: Path, values: dict[str, Any]) -> str:
+        """What the lines of a file of any name are ordered by; "" if it is unknown."""
+        said = str(labels_of(file).get("x", ("", ""))[0])
+        return said if said in values else next((name for name in values if x_clock(name)), "")
 
     def _rows(self, file: Path, run: ForeignRun) -> Iterator[Row]:
         start: float | None = None
@@ -78,6 +119,8 @@ class JsonLines:
                 passed = next((values[name] for name in _ELAPSED if isinstance(values.get(name), (int, float))), 0.0)
                 stamp = start + (passed if 0 <= passed < _EARLIEST else 0.0)
             clocks = clocks_of(values)
+            if not clocks and file.name not in _NAMES and (axis := self._axis_of(file, values)):
+                clocks = {x_clock(axis) or "step": int(values[axis])} if is_reading(values[axis]) else {}
             reading = values.get(self._column) if self._column else None
             if isinstance(reading, (int, float)) and reading == int(reading):
                 clocks[self._clock] = int(reading)
@@ -91,6 +134,13 @@ def _files(path: Path) -> list[Path]:
     if not path.is_dir():
         return []
     return [path / name for name in _NAMES if (path / name).is_file()]
+
+
+def _others(folder: Path, known: list[Path]) -> list[Path]:
+    """The files with lines of JSON under names that say nothing."""
+    names = sorted(os.listdir(folder))
+    files = [folder / name for name in names if name.endswith((".jsonl", ".ndjson"))]
+    return [file for file in files if file not in known and file.is_file()]
 
 
 def objects(file: Path, run: ForeignRun) -> Iterator[dict[str, Any]]:

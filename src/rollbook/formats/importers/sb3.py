@@ -41,21 +41,24 @@ class StableBaselines3:
         base = path.resolve()
         folder = base.parent if path.is_file() else base
         run = ForeignRun(folder.name)
+        run.home = folder
         describe(run, folder)
         parts: dict[str, Callable[[], Iterable[Row]]] = {}
         progress = next((name for name in ("progress.json", "progress.csv") if (folder / name).is_file()), "")
         if progress and path.is_dir():
             (inner,) = (JsonLines() if progress.endswith(".json") else Csv()).runs(folder / progress)
-            inner.left_out = run.left_out
+            _counts_with(inner, run)
             parts.update(inner.parts)
-        for file in _own(folder) if path.is_dir() else [base]:
-            if file.name == _EVALUATIONS:
-                parts[file.name] = functools.partial(self._evaluations, file, run, not progress)
-            else:
-                (inner,) = Csv().runs(file)
-                inner.left_out = run.left_out
-                parts.update(inner.parts)
-        run.files = [folder / name for name in parts]
+        own = _own(folder) if path.is_dir() else [base]
+        if (evaluations := folder / _EVALUATIONS) in own:
+            parts[_EVALUATIONS] = functools.partial(self._evaluations, evaluations, run, not progress)
+        monitors = [file for file in own if file.name != _EVALUATIONS]
+        if monitors:
+            inner = Csv().of_files(folder, monitors, alone=not progress)
+            _counts_with(inner, run)
+            run.env = inner.env
+            parts.update(inner.parts)
+        run.files = [*([folder / progress] if progress and path.is_dir() else []), *own]
         run.give(parts)
         return [run]
 
@@ -68,6 +71,12 @@ class StableBaselines3:
                 arrays = {name: archive[name] for name in archive.files}
             steps, results = arrays["timesteps"], arrays["results"]
             lengths, successes = (arrays.get(name) for name in ("ep_lengths", "successes"))
+            if results.ndim == 3 and results.shape[2] == 1:  # Stable-Baselines3 before 1.1
+                results = results[:, :, 0]
+            lengths, successes = (
+                part[:, :, 0] if part is not None and part.ndim == 3 and part.shape[2] == 1 else part
+                for part in (lengths, successes)
+            )
             shape = results.shape
             if results.ndim != 2 or len(steps) != len(results) or any(
                 part is not None and part.shape != shape for part in (lengths, successes)
@@ -92,6 +101,11 @@ class StableBaselines3:
                 if successes is not None:
                     episode["success"] = bool(successes[n, k])
                 yield Row(moment, clocks, episode, scope="test", table="episodes")
+
+
+def _counts_with(inner: ForeignRun, run: ForeignRun) -> None:
+    """Let what is left out of a part be counted with the whole."""
+    inner.left_out, inner.lost = run.left_out, run.lost
 
 
 def _own(folder: Path) -> list[Path]:

@@ -46,8 +46,12 @@ class ScalarFiles:
         for folder, scalars in sorted(_homes(path)):
             below = "-".join(folder.relative_to(base).parts)
             run = ForeignRun(below or folder.name, clocks=(self._clock,))
+            run.home = folder
             describe(run, folder, _hparams(folder / "texts"))
-            files = sorted(file for file in (scalars.rglob if scalars != folder else folder.glob)("*.csv"))
+            if scalars != folder:
+                files = sorted(scalars.rglob("*.csv"))
+            else:
+                files = sorted(file for file in folder.glob("*.csv") if _is_of_a_metric(file))
             run.files = files
             run.give({
                 str(file.relative_to(scalars)): lambda file=file, run=run, scalars=scalars: self._rows(file, scalars, run)  # type: ignore[misc]  # noqa: E501
@@ -97,6 +101,16 @@ def _homes(path: Path) -> Iterator[tuple[Path, Path]]:
     for folder in ([base / "scalars"] if (base / "scalars").is_dir() else []) + [*base.rglob("*/scalars")]:
         if folder.is_dir() and (folder.parent / "texts").is_dir() and next(folder.rglob("*.csv"), None) is not None:
             yield folder.parent, folder
+
+
+def _is_of_a_metric(file: Path) -> bool:
+    """Whether a file in a folder of d3rlpy begins as d3rlpy's do: with a number, or the names of epoch and step."""
+    try:
+        with open(file, "rb") as stream:
+            first = stream.read(11)
+    except OSError:
+        return False
+    return first[:1] in b"0123456789" or first == b"epoch,step,"
 
 
 def _hparams(texts: Path) -> dict[str, Any]:

@@ -86,6 +86,7 @@ class TensorBoard:
             below = "-".join(parts_below if called == folder.name else (*parts_below[:-2], called))
             under = {**dict.fromkeys(files, ""), **parts.get(folder, {})}
             run = ForeignRun(below or base.resolve().name or "run", clocks=(self._clock,), files=tuple(under))
+            run.home = folder
             run.beside = lambda run=run, folder=folder: _describe(run, folder)
             run.rows = lambda run=run, under=under: one_by_one(self._columns(run, under))  # type: ignore[misc]
             run.columns = lambda run=run, under=under: self._columns(run, under)

@@ -50,6 +50,7 @@ class TrainerState:
                 continue
             config = config_beside(folder)
             run = ForeignRun(below or folder.name, config=config, seed=seed_of(config), files=[file])
+            run.home = folder
             run.rows = functools.partial(self._rows, file, run)
             yield run
 

@@ -1,0 +1,107 @@
+"""What people say about runs of other tools: patterns of paths with fields, in a small text file beside the runs.
+
+    # rollbook.labels
+    logs/*/PPO*      algo=ppo
+    old/**/run_?     seed=3  config.lr=0.001
+    *.csv            x=iteration
+
+Each line holds a pattern of paths, relative to the file's folder, and fields. `*` and `?` match within one folder's
+name, `**` any number of folders; a pattern matches a folder with all below it. Of several lines that match, the last
+counts. Nothing is written into files of other tools.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import shlex
+from pathlib import Path
+
+from rollbook.errors import BadInput
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+LABELS_FILE = "rollbook.labels"
+FIELDS = ("algo", "env", "seed", "group", "x")
+"""Fields that a label may set, besides those of the configuration (`config.lr`)."""
+
+_HIGHEST = 8
+_LONGEST = 1_000_000
+
+Line = tuple[str, dict[str, object]]
+
+
+def labels_of(place: Path) -> dict[str, tuple[object, str]]:
+    """What labels say about a folder or file: field -> (value, the labels' file).
+
+    Those of a nearer folder count before those above it.
+    """
+    found: dict[str, tuple[object, str]] = {}
+    path = os.path.abspath(place)
+    above = os.path.dirname(path)
+    places = [path, above]
+    for _ in range(_HIGHEST):
+        above = os.path.dirname(above)
+        places.append(above)
+    for folder in reversed(dict.fromkeys(places)):
+        for pattern, fields in lines_in(folder):
+            below = os.path.relpath(path, folder).replace(os.sep, "/")
+            if _expression(pattern).match(below):
+                found.update({name: (value, os.path.join(folder, LABELS_FILE)) for name, value in fields.items()})
+    return found
+
+
+def lines_in(folder: str) -> Sequence[Line]:
+    """The lines of the labels of a folder; () without any."""
+    file = os.path.join(folder, LABELS_FILE)
+    try:
+        stat = os.stat(file)
+    except (OSError, ValueError):
+        return ()
+    return _lines(file, stat.st_mtime_ns, stat.st_size) if stat.st_size <= _LONGEST else ()
+
+
+@functools.lru_cache(maxsize=256)
+def _lines(file: str, _changed: int, _size: int) -> Sequence[Line]:
+    made = []
+    with open(file, encoding="utf-8", errors="replace") as stream:
+        for text in stream:
+            try:
+                pattern, *words = shlex.split(text, comments=True) or [""]
+                if pattern:
+                    made.append((pattern, dict(map(field_of, words))))
+            except (ValueError, BadInput):  # a line that a person wrote wrongly says nothing
+                continue
+    return made
+
+
+def field_of(word: str) -> tuple[str, object]:
+    """The name and the value of "NAME=VALUE".
+
+    Raises:
+      BadInput: no label has such a name, or the value does not fit.
+    """
+    from rollbook.formats.importers._beside import plain
+
+    name, equals, text = word.partition("=")
+    if not equals or (name not in FIELDS and not (name.startswith("config.") and len(name) > len("config."))):
+        raise BadInput(
+            f"label {word!r}: a field is written NAME=VALUE. Names are {', '.join(FIELDS)} and config.<setting>"
+        )
+    if name == "seed":
+        if not text.isdecimal():
+            raise BadInput(f"label {word!r}: a seed is a whole number")
+        return name, int(text)
+    return name, plain(text) if name.startswith("config.") else text
+
+
+@functools.lru_cache(maxsize=1024)
+def _expression(pattern: str) -> re.Pattern[str]:
+    """The pattern as an expression; it also matches what lies below a folder that matches."""
+    text = re.escape(pattern.strip("/"))
+    for glob, means in ((r"\*\*/", "(?:.*/)?"), (r"\*\*", ".*"), (r"\*", "[^/]*"), (r"\?", "[^/]")):
+        text = text.replace(glob, means)
+    return re.compile(rf"{text}(?:/.*)?$")

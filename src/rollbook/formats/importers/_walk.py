@@ -1,0 +1,331 @@
+"""Which runs of other tools are below a folder: one answer for `ls`, `ui`, `open`, `compare` and `import`.
+
+    walk = Walk(base, own)
+    walk.runs                      [Found, …]: each file that is understood belongs to exactly one of them
+    walk.problems, walk.strange    what could not be read, and files that nobody understands
+
+Files are known by their names; only tables and lines of JSON under a name that says nothing are looked into. Files of
+several formats in one folder are one run: that of the format listed first, with what only the others say. What lies in
+a folder says nothing about the folders below it, except folders that are named as parts of a training (`eval`, `tb`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fnmatch
+import functools
+import hashlib
+import os
+import re
+from collections import Counter
+from pathlib import Path
+
+from rollbook.errors import RollbookError, UnknownOption
+from rollbook.formats.importers._companions import joined
+from rollbook.formats.importers._names import as_name
+from rollbook.formats.importers._paths import NEUTRAL, STAGES
+from rollbook.formats.importers._registry import looks_into, make, patterns
+from rollbook.schema import manifest
+from rollbook.schema.run_files import MANIFEST_FILE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterator, Mapping
+
+    from rollbook.protocols import ForeignRun, Importer
+
+_DEEPEST = 8
+_MOST_ENTRIES = 300_000
+"""In a larger tree, only this many files and folders are searched."""
+
+_PASSED_OVER = frozenset({"node_modules", "__pycache__", "site-packages", ".git", ".venv", "venv", "artifacts"})
+_OF_MANY = frozenset({".db", ".sqlite"})
+"""Databases hold many runs: that one lies in a folder says nothing about the other files there."""
+
+
+class Found:
+    """A run of another tool.
+
+    Attributes:
+      run: the run, with its name.
+      format_name: the format that reads it; further ones may add to it.
+      place: the folder or file that was given to the importer.
+      identity: recognises it the next time, whatever its name has become.
+      parts: the folders of its path below the folder that was opened.
+      changed: when the newest of its files changed.
+    """
+
+    __slots__ = ("changed", "format_name", "identity", "parts", "place", "run")
+
+    def __init__(self, run: ForeignRun, format_name: str, place: Path) -> None:
+        self.run, self.format_name, self.place = run, format_name, place
+        home = os.path.abspath(place if run.home is None else run.home)
+        own = run.name if run.home is None else run.part
+        self.identity = f"{format_name}\0{home}\0{own}"
+        self.parts: tuple[str, ...] = ()
+        self.changed = 0
+
+    def stamp(self) -> None:
+        """Note when the newest of its files changed."""
+        with contextlib.suppress(OSError):
+            self.changed = max((os.stat(file).st_mtime_ns for file in self.run.files), default=0)
+
+
+class Walk:
+    """The runs of other tools below a folder.
+
+    Args:
+      base: the folder, absolute.
+      own: folders of runs of rollbook, which are passed over; others are recognised by their run.json.
+      options: of importers; each gets those that it takes.
+    Attributes:
+      runs: each with a name of its own.
+      problems: sentences about what could not be read.
+      strange: files with results, by their names, that nobody understands: (path, why).
+    Raises:
+      UnknownOption: an option that no format there takes.
+    """
+
+    def __init__(
+        self, base: Path, own: Container[str] = (), options: Mapping[str, object] | None = None,
+        sources: dict[str, list[str]] | None = None,
+    ) -> None:  # fmt: skip
+        self._base, self._own = base, own
+        self._judged: dict[str, bool] = {}
+        self.problems: list[str] = []
+        self.strange: list[tuple[Path, str]] = []
+        if sources is None:
+            sources = found(base, own)
+        self.runs = self._named(self._joined(list(self._all(sources, dict(options or {})))))
+        for one in self.runs:
+            one.stamp()
+
+    def _all(self, sources: dict[str, list[str]], options: dict[str, object]) -> Iterator[Found]:
+        """The runs of all formats; a file that one of them reads is not read by another."""
+        claimed: set[Path] = set()
+        refused: dict[Path, str] = {}
+        untaken = set(options) if sources else set()
+        for format_name, folders in sources.items():
+            importer, taken = _made(format_name, options)
+            untaken -= taken
+            gathers = getattr(importer, "gathers", False)
+            for place in [self._base] if gathers else [Path(folder) for folder in folders]:
+                try:
+                    runs = list(importer.runs(place))
+                except (RollbookError, OSError, ValueError) as err:
+                    self.problems.append(f"{place}: {err}")
+                    continue
+                refused.update(getattr(importer, "refused", {}))
+                for run in runs:
+                    files = [file for file in run.files if file not in claimed]
+                    if (run.files and not files) or any(map(self._is_of_rollbook, {str(f.parent) for f in files})):
+                        continue
+                    if len(files) < len(run.files) and run.parts:
+                        run.parts = {name: rows for name, rows in run.parts.items() if place / name not in claimed}
+                        run.files = files
+                    if not any(file.suffix in _OF_MANY for file in files):
+                        claimed.update(files)
+                    if run.home is None and not gathers and run.name == place.name and place.is_dir():
+                        run.home = place
+                    yield Found(run, format_name, place)
+        if untaken:
+            raise UnknownOption(
+                f"{', '.join(sorted(untaken))}=: no format of the files below {self._base} takes this option. They are "
+                f"of: {', '.join(sources)}"
+            )
+        self.strange = [(file, why) for file, why in sorted(refused.items()) if file not in claimed]
+
+    def _is_of_rollbook(self, folder: str) -> bool:
+        """Whether a folder belongs to a run of rollbook, which also writes event files."""
+        if len(folder) <= len(str(self._base)):
+            return False
+        if folder not in self._judged:
+            self._judged[folder] = (
+                folder in self._own or manifest.holds_a_run(folder) or self._is_of_rollbook(os.path.dirname(folder))
+            )
+        return self._judged[folder]
+
+    # -- which files are one training
+
+    def _joined(self, every: list[Found]) -> list[Found]:
+        """The runs, each with those that are parts of the same training."""
+        whole: dict[Path, list[Found]] = {}  # home -> the runs that are all of it, in the order of formats
+        for one in every:
+            if one.run.home is not None and not one.run.part:
+                whole.setdefault(one.run.home, []).append(one)
+        owners = {_home_of(one): one for one in every if one.run.home is None and _home_of(one) is not None}
+        prefixes: dict[int, str] = {}
+        for home in sorted(whole, key=lambda home: len(home.parts), reverse=True):
+            above, name = home.parent, home.name.lower()
+            if name not in STAGES and name not in NEUTRAL:
+                continue
+            beside = [other for other in whole if other.parent == above and other != home]
+            others = any(other.name.lower() not in STAGES | NEUTRAL for other in beside)
+            if above in whole and above != self._base and not others:
+                pass
+            elif name in STAGES and any(other.name.lower() in STAGES for other in beside) and not others:
+                for one in whole[home]:
+                    one.run.home = above
+            else:
+                continue
+            for one in whole[home]:
+                prefixes[id(one)] = f"{home.name}/" if name in STAGES else ""
+            whole.setdefault(above, []).extend(whole.pop(home))
+        for home in list(whole):
+            owner = next((owners[above] for above in (home, *home.parents) if above in owners), None)
+            if owner is not None:
+                whole[home] = [owner, *whole[home]]
+        inner: set[int] = set()
+        for members in whole.values():
+            first, *rest = members
+            prefix = prefixes.get(id(first), "")
+            if rest or prefix:
+                joined(first.run, prefix, [(one.run, one.format_name, prefixes.get(id(one), "")) for one in rest])
+                inner.update(map(id, rest))
+        return [one for one in every if id(one) not in inner]
+
+    # -- names
+
+    def _named(self, runs: list[Found]) -> list[Found]:
+        """The runs with their names: the path below the folder that was opened, without what all of them share."""
+        for one in runs:
+            if one.run.home is not None:
+                with contextlib.suppress(ValueError):
+                    one.parts = one.run.home.relative_to(self._base).parts
+        of_path = [one for one in runs if one.run.home is not None]
+        shared = _shared([one.parts for one in of_path])
+        for one in of_path:
+            one.run.name = as_name("-".join(_shortened(one.parts[shared:], one.run.part)) or self._base.name or "run")
+        for one in _same(runs):
+            if one.run.home is not None:
+                one.run.name = as_name("-".join(filter(None, (*one.parts, one.run.part))) or one.run.name)
+        for one in _same(runs):
+            if one.run.home is not None:
+                one.run.name = as_name(f"{one.run.name}-{one.format_name}")
+        for one in _same(runs):
+            mark = hashlib.blake2b(one.identity.encode("utf-8", "surrogateescape"), digest_size=3).hexdigest()
+            one.run.name = as_name(f"{one.run.name}-{mark}")
+        return runs
+
+
+def _home_of(one: Found) -> Path | None:
+    """The folder that belongs to a run which its tool named; None for databases and files that hold several."""
+    files = one.run.files
+    if not files or any(file.suffix in (*_OF_MANY, ".json", ".parquet") for file in files):
+        return None
+    folder = files[0].parent
+    return folder.parent if folder.name in ("metrics", "data") else folder
+
+
+def _shared(paths: list[tuple[str, ...]]) -> int:
+    """How many folders all paths begin with, so that each keeps one."""
+    if len(paths) < 2:
+        return 0
+    least = min(len(path) for path in paths) - 1
+    return next((n for n in range(max(0, least)) if len({path[n] for path in paths}) > 1), max(0, least))
+
+
+def _shortened(parts: tuple[str, ...], part: str) -> list[str]:
+    """The parts of a name: without folders at the end that only say what they hold."""
+    kept = list(parts)
+    while len(kept) > 1 and (kept[-1].lower() in NEUTRAL or (kept[-1] == "0" and kept[-2].lower() in NEUTRAL)):
+        kept.pop()
+    if len(kept) > 1 and kept[-1] == "version_0":  # Lightning's first version
+        kept.pop()
+    return [*kept, part] if part else kept
+
+
+def _same(runs: list[Found]) -> list[Found]:
+    """The runs whose project and name others have, too."""
+    names = Counter((one.run.project, as_name(one.run.name).lower()) for one in runs)
+    return [one for one in runs if names[one.run.project, as_name(one.run.name).lower()] > 1]
+
+
+def _made(format_name: str, options: dict[str, object]) -> tuple[Importer, set[str]]:
+    """The importer, and which of the options it takes."""
+    if options:
+        taken = {}
+        for name, value in options.items():
+            with contextlib.suppress(UnknownOption):
+                make(format_name, **{name: value})
+                taken[name] = value
+        return make(format_name, **taken), set(taken)
+    return make(format_name), set()
+
+
+# -- by names alone
+
+
+def found(root: str | os.PathLike[str], own: Container[str] = ()) -> dict[str, list[str]]:
+    """The formats that other tools left below a folder, each with the folders that hold its files, by names alone.
+
+    Runs of rollbook are skipped. Nothing is opened, so this costs one listing per folder.
+
+    Args:
+      own: folders that are known to be runs of rollbook; others are recognised by their run.json.
+    """
+    wanted, looks_for, by_ending = _wanted()
+    sources: dict[str, list[str]] = {}
+    for folder, names in _folders(os.path.abspath(os.fspath(root)), own):
+        above = os.path.basename(os.path.dirname(folder)) + "/" + os.path.basename(folder)
+        for name in names:
+            match = looks_for.fullmatch(f"/{above}/{name}")
+            formats = by_ending.get(name[name.rfind(".") :].lower(), ())
+            for format_name in formats if match is None else (str(match.lastgroup), *formats):
+                folders = sources.setdefault(format_name, [])
+                if not folders or folders[-1] != folder:
+                    folders.append(folder)
+    return {name: sources[name] for name in wanted if name in sources}
+
+
+@functools.cache
+def _wanted() -> tuple[list[str], re.Pattern[str], dict[str, list[str]]]:
+    """The formats in their order, `_any_of` for their patterns, and endings of files that some look into.
+
+    Other packages may offer some: asked for once.
+    """
+    known = patterns()
+    endings: dict[str, list[str]] = {}
+    for name in known:
+        for ending in looks_into(name):
+            endings.setdefault(ending, []).append(name)
+    return [*known], _any_of(known), endings
+
+
+def _any_of(wanted: dict[str, tuple[str, ...]]) -> re.Pattern[str]:
+    """One expression for "/folder/folder/file" whose last group is the format of a file name."""
+    groups = []
+    for name, globs in wanted.items():
+        paths = [f"*/{glob}" for glob in globs]
+        inside = "|".join(fnmatch.translate(path).removesuffix(r"\Z").removesuffix(r"\z") for path in paths)
+        groups.append(f"(?P<{name}>{inside})")
+    return re.compile("|".join(groups) or r"(?!)")
+
+
+def _folders(root: str, own: Container[str]) -> Iterator[tuple[str, list[str]]]:
+    """Each folder at or below the root that is not a run of rollbook, with the names of its files."""
+    waiting = [(root, 0)]
+    seen = 0
+    while waiting:
+        folder, depth = waiting.pop()
+        try:
+            entries = list(os.scandir(folder))
+        except OSError:
+            continue
+        seen += len(entries)
+        files = []
+        below = []
+        for entry in entries:
+            try:
+                if entry.is_dir(follow_symlinks=False):
+                    if entry.name not in _PASSED_OVER and entry.path not in own:
+                        below.append(entry.path)
+                else:
+                    files.append(entry.name)
+            except OSError:
+                continue
+        if MANIFEST_FILE in files and manifest.holds_a_run(folder):
+            continue
+        yield folder, sorted(files)
+        if depth < _DEEPEST and seen < _MOST_ENTRIES:
+            waiting += [(path, depth + 1) for path in sorted(below, reverse=True)]
