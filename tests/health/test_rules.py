@@ -146,6 +146,27 @@ def test_an_entropy_that_vanishes_is_trouble_only_while_the_return_is_as_at_the_
     assert alert.level == "fail"
     assert alert.evidence["return_now"] <= 24.0
     assert entropies(lambda i: 20.0 + 4 * i) == []
+    won = [i % 10 == 0 for i in range(30)] + [True] * 70  # a tenth of the games by luck, then all: solved
+    assert entropies(lambda i: float(won[i])) == []
+    assert entropies(lambda i: float(i % 10 == 0)) != [], "a tenth of the games, as at the start"
+
+
+def test_a_divergence_of_0_is_trouble_only_where_it_could_be_another_number() -> None:
+    """With one epoch and one minibatch it is measured before the only step: 0 in every healthy run."""
+
+    def updates(**values: Any) -> list[dict[str, float]]:
+        return [{key.replace("__", "/"): float(at(i)) for key, at in values.items()} for i in range(300)]
+
+    noise = [math.sin(12.9 * i) for i in range(300)]
+    learning = updates(losses__approx_kl=lambda i: 0, losses__entropy=lambda i: 0.69 - i / 600 + noise[i] / 50)
+    still = updates(losses__approx_kl=lambda i: 0, losses__entropy=lambda i: 0.69 + noise[i] / 50)
+    decided = updates(losses__approx_kl=lambda i: 0.01 * (i < 50), losses__entropy=lambda i: 0.69 * (i < 50))
+    stopped = updates(losses__approx_kl=lambda i: 0.01 * (i < 50), losses__entropy=lambda i: 0.6 + noise[i] / 50)
+    assert heard("frozen", {}, learning) == []
+    assert heard("frozen", {}, decided) == [], "a policy that chooses one action has no divergence left"
+    assert [alert.clocks["env_step"] for alert in heard("frozen", {}, stopped)] == [52]
+    assert len(heard("frozen", {}, still)) == 1
+    assert [alert.evidence["rows"] for alert in heard("frozen", {"n_epochs": 4}, learning)] == [3]
 
 
 def test_a_run_is_silent_when_it_says_nothing_for_ten_times_its_longest_pause() -> None:

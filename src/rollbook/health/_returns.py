@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 
 from rollbook.health._keyed import Spellings, in_order, meaning, place
 from rollbook.schema.records import Alert, RunInfo
@@ -155,11 +156,14 @@ class ReturnRule:
 def above(later: Sequence[float], earlier: Sequence[float]) -> float:
     """How far later returns lie above earlier ones by rank, in standard errors (Mann and Whitney 1947).
 
-    A mean and its error mislead where a few returns are far from the others, as at the start of many tasks.
+    A mean and its error mislead where a few returns are far from the others, as at the start of many tasks. Ties make
+    the error smaller: of returns that are 0 or 1 nearly all are equal.
     """
     n, m = len(later), len(earlier)
     wins = sum([(value > other) - (value < other) for value in later for other in earlier])
-    return wins / math.sqrt(n * m * (n + m + 1) / 3) if n and m else 0.0
+    ties = Counter([*later, *earlier]).values()
+    free = n + m + 1 - sum(tied**3 - tied for tied in ties) / max(1, (n + m) * (n + m - 1))
+    return wins / math.sqrt(n * m * free / 3) if n and m and free > 0 else 0.0
 
 
 def rise(values: Sequence[float]) -> float:

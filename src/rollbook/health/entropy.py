@@ -8,7 +8,7 @@ from operator import neg
 
 from rollbook.errors import BadInput
 from rollbook.health._keyed import KeyedRule, Last, in_order, meaning, median, place
-from rollbook.health._returns import progress
+from rollbook.health._returns import above, progress
 from rollbook.schema.records import Alert, RunInfo
 
 TYPE_CHECKING = False
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _FIRST = 5
 _RETURNS = 20
+_CLEAR = 3.0
+"""Standard errors by rank from which the newest returns are better than the first."""
 
 _EARLY, _EARLY_SHARE = 0.15, 0.2
 """In this first part of a run, an entropy that falls below this share of its largest has collapsed, whatever returns
@@ -209,11 +211,11 @@ class Entropy(KeyedRule):
         self._take_returns(array("d", [value for _time, _n, value in sorted(some)]))
 
     def _has_improved(self) -> bool:
-        """Whether the newest returns are above the first ones; also True if too few are known."""
+        """Whether the newest returns are above the first, or at the best of them; also True if too few are known."""
         if len(self._early) < _RETURNS:
             return True
-        spread = sorted(self._early)
-        return median(self._late) > max(median(self._early), spread[int(0.9 * len(spread))])
+        is_at_best = median(self._late) >= max(self._early) > min(self._early)  # of 0 and 1, nothing is above 1
+        return is_at_best or above(self._late, self._early) > _CLEAR
 
 
 def _sign(column: Column) -> int:

@@ -3,25 +3,44 @@
 from __future__ import annotations
 
 from rollbook.errors import BadInput
-from rollbook.health._keyed import KeyedRule, Last, place
-from rollbook.schema.records import Alert
+from rollbook.health._config import number_in
+from rollbook.health._keyed import KeyedRule, Last, in_order, meaning, place
+from rollbook.health._returns import rise
+from rollbook.schema.records import Alert, RunInfo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from typing import Any
 
-    from rollbook.schema.columns import Column
+    from rollbook.schema.columns import Column, Columns
 
 
-_NONE = 1e-9
-"""What rounding leaves of 0 when a ratio of probabilities is computed in single precision."""
+_NONE, _MOVED = 1e-9, 1e-7
+"""What rounding leaves of 0 when a ratio of probabilities is computed in single precision, and what is surely more."""
+
+_STEPS = frozenset({"update/step_norm", "update/policy_step_norm"})
+_DIVERGENCES = frozenset({"update/approx_kl", "update/kl"})
+_WITNESSES = ("update/entropy", "update/loss/entropy", "update/loss/value", "train/return")
+"""What moves with the parameters, where the divergence does not show it."""
+
+_ENTROPIES = ("update/entropy", "update/loss/entropy")
+_EPOCHS = ("n_epochs", "num_epochs", "update_epochs", "ppo_epochs", "ppo_epoch", "num_sgd_iter", "k_epochs")
+_WITNESSED, _CLEAR = 100, 3.0
+"""So many values of a witness, and no trend beyond so many standard errors (Mann, Kendall): it stands still."""
+
+_NO_ENTROPY = 0.01
+"""Nats below which a policy chooses one action: then its divergence is 0, however it is updated."""
 
 
 class Frozen(KeyedRule):
     """Updates that change nothing: the norm of their step, or the KL divergence they cause, is 0.
 
-    "fail" after `rows` updates in a row. The divergences that PPO logs show it without a further key; the norm of the
-    step (`update/step_norm`) shows it everywhere. A learning rate of 0 is also reported by its own rule.
+    "fail" after `rows` updates in a row. The norm of the step (`update/step_norm`) shows it everywhere. The divergence
+    that PPO logs is measured before each step: with one epoch and one minibatch it is 0 in every healthy run. It shows
+    a frozen policy if it was above 0 before, or if the settings say that there are several epochs (`n_epochs=4` or the
+    like). Else "fail" only if entropy, value loss and return also stand still, over 100 values of each. A policy whose
+    entropy is near 0 has no divergence left, and is not reported here.
 
     Args:
       rows: how many updates in a row.
@@ -30,9 +49,7 @@ class Frozen(KeyedRule):
 
     name = "frozen"
     source = "parameters that an update leaves as they are were not updated"
-    meanings = frozenset({
-        "update/step_norm", "update/policy_step_norm", "update/approx_kl", "update/kl"
-    })  # fmt: skip
+    meanings = _STEPS | _DIVERGENCES
 
     def __init__(self, rows: int = 3, keys: Sequence[str] = ()) -> None:
         super().__init__(keys)
@@ -40,27 +57,87 @@ class Frozen(KeyedRule):
             raise BadInput(f"rule 'frozen': rows={rows!r} must be at least 1")
         self._rows = rows
 
+    def open(self, run: RunInfo) -> None:
+        """A run begins, or continues after a rewind."""
+        super().open(run)
+        self._witnesses: dict[str, list[float]] = {}
+
+    def state(self) -> dict[str, Any]:
+        """See `protocols.Stateful`."""
+        return {**super().state(), "witnesses": self._witnesses}
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """See `protocols.Stateful`."""
+        super().set_state(state)
+        self._witnesses = {key: list(values) for key, values in state["witnesses"].items()}
+
+    def look(self, columns: Columns, now: float) -> Iterable[Alert]:
+        """See `protocols.Rule`."""
+        found = [alert for key in self.watched(columns) for alert in self.take(key, columns.column(key))]
+        suspected = [key for key, memory in self.memory.items() if memory["suspected"]]
+        if not found and not suspected:
+            return ()
+        for key in columns.keys("metrics"):
+            if meaning(key) in _WITNESSES:
+                self._witnesses[key] = [*self._witnesses.get(key, ()), *columns.column(key).values][-_WITNESSED:]
+        if self._is_decided():
+            return ()
+        for key in suspected:
+            if self._stands_still(self.memory[key]["zeros"]):
+                self.memory[key]["suspected"] = False
+                found.append(self._alert(key, Last(self.memory[key], 1)))
+        return in_order(found)
+
     def take(self, key: str, column: Column) -> Iterator[tuple[float, Alert]]:
         """The new values of a checked key."""
-        memory = self.memory.setdefault(key, {"zeros": 0})
+        memory = self.memory.setdefault(key, {"zeros": 0, "moved": False, "suspected": False})
         last, values = Last(memory, 1), column.values
         if min(values) > _NONE:
-            memory["zeros"] = 0
+            memory["zeros"], memory["moved"], memory["suspected"] = 0, True, False
         else:
             for i, value in enumerate(values):
-                memory["zeros"] = memory["zeros"] + 1 if abs(value) <= _NONE else 0
+                if abs(value) > _NONE:
+                    memory["zeros"], memory["suspected"] = 0, False
+                    memory["moved"] = memory["moved"] or abs(value) > _MOVED
+                    continue
+                memory["zeros"] += 1
                 if memory["zeros"] == self._rows:
-                    yield self._alert(key, last.up_to(column, range(i + 1), i + 1))
+                    if self._shows_it(key):
+                        yield self._alert(key, last.up_to(column, range(i + 1), i + 1))
+                    else:
+                        memory["suspected"] = True
         last.take_all(column, range(len(values)))
 
+    def _shows_it(self, key: str) -> bool:
+        """Whether a 0 alone says that nothing was updated."""
+        if meaning(key) not in _DIVERGENCES or self.memory[key]["moved"]:
+            return True
+        return (number_in(self.run.config, *_EPOCHS) or 1) > 1
+
+    def _is_decided(self) -> bool:
+        """Whether the policy chooses one action alone."""
+        entropies = [values[-1] for key, values in self._witnesses.items() if meaning(key) in _ENTROPIES]
+        return any(abs(nats) < _NO_ENTROPY for nats in entropies)
+
+    def _stands_still(self, zeros: int) -> bool:
+        """Whether a divergence has been 0 for long, and the other numbers have no trend meanwhile."""
+        witnesses = list(self._witnesses.values())
+        if zeros < _WITNESSED or any(len(values) < _WITNESSED for values in witnesses):
+            return False
+        if all(abs(rise(values)) <= _CLEAR for values in witnesses):
+            return True
+        self._witnesses = {}  # newer values are judged by themselves
+        return False
+
     def _alert(self, key: str, last: Last) -> tuple[float, Alert]:
-        where = last.where()
+        where, rows = last.where(), self.memory[key]["zeros"]
         return where["time"], Alert(
             self.name,
             "fail",
-            f"{key} has been 0 in {self._rows} updates in a row{place(where['clocks'])}: updates do not change the "
-            "parameters; usually the optimizer holds others, gradients are cut off, or the step is never called",
-            last.evidence(rows=self._rows),
+            f"{key} has been 0 in {rows} updates in a row{place(where['clocks'])}: updates do not change the "
+            "parameters; usually the optimizer holds others, gradients are cut off, the learning rate is far too "
+            "small, or the step is never called",
+            last.evidence(rows=rows),
             self.source,
             key,
             where["clocks"],
