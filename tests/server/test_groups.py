@@ -75,7 +75,7 @@ def test_the_rows_of_a_group_are_read_once_and_again_of_the_run_that_has_more(
         assert len(asked) == 3  # both keys of a run at once
         curves(client, **ask, points=30)
         curves(client, **ask, statistic="mean")
-        client.post("/api/compare", json={"groups": [{"name": "g", "runs": runs}], "key": "train/return"})
+        client.post("/api/compare", json={"by": [{"name": "g", "runs": runs}], "metric": "train/return"})
         assert len(asked) == 3
         folder = tmp_path / "cartpole" / asked[0][0]
         with rollbook.init("cartpole", "ppo", dir=tmp_path, run_id=folder.name.rpartition("-")[2], resume="must",
@@ -128,7 +128,7 @@ def test_the_first_curve_of_very_many_runs_is_of_some_and_says_so(
         assert len(asked) == 2 + 6  # some, then each once, although nothing could be kept
         (_, at_once), _ = curves(client, **ask)
         assert {name: row.tobytes() for name, row in whole.items()} == {n: row.tobytes() for n, row in at_once.items()}
-        judged = client.post("/api/compare", json={"groups": groups_of(runs), "key": "train/return"}).json()
+        judged = client.post("/api/compare", json={"by": groups_of(runs), "metric": "train/return"}).json()
         assert [len(group["seeds"]) for group in judged["groups"]] == [3, 3]
 
 
@@ -167,9 +167,10 @@ def test_two_groups_of_one_name_are_refused(client: TestClient, runs: list[str])
 
 
 def test_a_comparison_says_which_is_better_and_how_sure_that_is(client: TestClient, runs: list[str]) -> None:
-    answer = client.post("/api/compare", json={"groups": groups_of(runs), "key": "train/return"}).json()
-    assert answer["at"] == 4999.0
-    assert answer["at_why"] == "reached by all 6 finished runs"
+    answer = client.post("/api/compare", json={"by": groups_of(runs), "metric": "train/return"}).json()
+    assert answer["at"] is None
+    assert answer["at_why"] == "each run at its own end"
+    assert {(one["rows"], one["of"]) for group in answer["groups"] for one in group["seeds"]} == {(4994, 4994)}
     assert [group["n"] for group in answer["groups"]] == [3, 3]
     (pair,) = answer["pairs"]
     assert pair["verdict"] == "undecided"  # three seeds against three cannot decide
@@ -190,7 +191,7 @@ def test_a_comparison_says_where_groups_parted_and_what_the_plans_beside_them_sa
     with client_of(tmp_path) as client:
         found = client.post("/api/runs", json={"group_by": ["config.lr"]}).json()["rows"]
         groups = [{"name": row["name"], "runs": row["runs"]} for row in found]
-        answer = client.post("/api/compare", json={"groups": groups, "key": "train/return"}).json()
+        answer = client.post("/api/compare", json={"by": groups, "metric": "train/return"}).json()
     (pair,) = answer["parted"]
     assert {pair["a"], pair["b"]} == {"lr 3e-4", "lr 0.001"}
     assert pair["ahead"] == "lr 0.001"
@@ -207,7 +208,7 @@ def test_a_sweep_shows_the_settings_that_vary_and_the_same_scores_as_a_compariso
 ) -> None:
     answer = client.post("/api/sweep", json={"key": "train/return"}).json()
     assert [setting["column"] for setting in answer["settings"]] == ["config.lr"]  # and no seed
-    compared = client.post("/api/compare", json={"groups": groups_of(runs), "key": "train/return", "statistic": "mean"})
+    compared = client.post("/api/compare", json={"by": groups_of(runs), "metric": "train/return", "statistic": "mean"})
     means = {frozenset(group["runs"]): group["centre"] for group in compared.json()["groups"]}
     assert {frozenset(one["runs"]): one["mean"] for one in answer["configurations"]} == pytest.approx(means)
     assert answer["configurations"][0]["values"] == [1e-3]
@@ -221,14 +222,14 @@ def test_a_sweep_of_another_project_or_of_no_run_says_so(client: TestClient) -> 
 
 
 def test_a_comparison_at_a_step_uses_nothing_behind_it(client: TestClient, runs: list[str]) -> None:
-    ask = {"groups": groups_of(runs), "key": "train/return", "at": 100, "score": "last"}
+    ask = {"by": groups_of(runs), "metric": "train/return", "at": 100, "score": "last"}
     answer = client.post("/api/compare", json=ask).json()
     assert all(abs(entry["value"]) < 20 for group in answer["groups"] for entry in group["seeds"])
 
 
-@pytest.mark.parametrize("ask", [{"groups": []}, {"score": "nonsense"}, {"statistic": "mode"}])
+@pytest.mark.parametrize("ask", [{"by": []}, {"score": "nonsense"}, {"statistic": "mode"}])
 def test_what_cannot_be_compared_is_reported(client: TestClient, runs: list[str], ask: dict[str, Any]) -> None:
-    whole = {"groups": groups_of(runs), "key": "train/return", **ask}
+    whole = {"by": groups_of(runs), "metric": "train/return", **ask}
     assert client.post("/api/compare", json=whole).status_code == 400
 
 
@@ -250,7 +251,7 @@ def test_a_run_that_did_not_finish_counts_as_the_floor_or_is_named_as_left_out(
         run.finish("crashed" if crashed and seed else "finished")
     with client_of(tmp_path) as client:
         names = [row["run"] for row in client.post("/api/runs", json={"sections": False}).json()["rows"]]
-        ask = {"groups": [{"name": "g", "runs": names}], "key": "train/return", "floor": floor}
+        ask = {"by": [{"name": "g", "runs": names}], "metric": "train/return", "floor": floor}
         (group,) = client.post("/api/compare", json=ask).json()["groups"]
     is_left_out = crashed and floor is None
     assert (group["n"], len(group["missing"])) == ((1, 1) if is_left_out else (2, 0))
@@ -301,8 +302,8 @@ def test_the_notes_of_a_comparison_tell_runs_by_name_and_seed_and_by_id_where_tw
         for name, runs in zip("abc", ([runs[0]], [runs[1], bad[0]], [runs[2], *bad]), strict=True)
     ]
     with client_of(tmp_path) as client:
-        answer = client.post("/api/compare", json={"groups": groups, "key": "test/return"}).json()
-        alone = client.post("/api/compare", json={"groups": groups[:2], "key": "test/return"}).json()
+        answer = client.post("/api/compare", json={"by": groups, "metric": "test/return"}).json()
+        alone = client.post("/api/compare", json={"by": groups[:2], "metric": "test/return"}).json()
     lacking = " without a finite value; not among the scores."
     first, second = (f"dqn, new (2) seed 1 ({run})" for run in bad)
     assert f"b: 1 run ({first}){lacking}" in answer["notes"]

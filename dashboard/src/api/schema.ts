@@ -184,6 +184,7 @@ export interface CompareAnswer {
   level: number;
   sentence: string;
   notes: string[];
+  sentences: string[];
   groups: CompareGroup[];
   pairs: ComparePair[];
   profile: Profile | null;
@@ -192,15 +193,20 @@ export interface CompareAnswer {
   plans?: StoredPlan[];
 }
 
-/** Which group is better. */
+/** Which group is better, how certain that is, and what would decide it. */
 export interface CompareAsk {
-  groups: Group[];
-  key: string;
-  x?: string | null;
-  at?: number | null;
+  metric: string;
+  by: string | Group[];
   score?: string;
-  statistic?: "iqm" | "mean" | "median";
+  at?: number | "common end" | "own end";
+  x?: string | null;
+  task?: string | null;
+  normalise?: string | { [name: string]: [number, number] } | null;
+  statistic?: "iqm" | "mean" | "median" | null;
   floor?: number | null;
+  direction?: "higher" | "lower" | null;
+  seed?: number;
+  runs?: string[] | null;
 }
 
 /** What a group scores. */
@@ -1104,12 +1110,16 @@ export interface ScatterEntry {
   arrays: { [name: string]: Cell };
 }
 
-/** What one run scores; counted: whether that is among the scores (runs that go on or crashed are not). */
+/** What one run scores. */
 export interface SeedValue {
   run: string;
   seed: number | null;
   value: number | "-Infinity" | "Infinity" | "NaN" | null;
   counted: boolean;
+  rows?: number;
+  of?: number;
+  non_finite?: number;
+  ends_in_nan?: boolean;
 }
 
 /** Many keys of many runs. */

@@ -183,7 +183,7 @@ export class Copy implements Source {
       ? timelineOf(await this.of<Parameters<typeof timelineOf>[0]>(run, "timeline"))
       : notHere("Another part of the timeline");
   cost: Source["cost"] = (run) => this.of(run, "cost");
-  compare: Source["compare"] = (query) => this.compared<api.CompareAnswer>(query.groups, query.key);
+  compare: Source["compare"] = (query) => this.compared<api.CompareAnswer>(query.by as api.GroupOf[], query.metric);
   diff: Source["diff"] = (groups) => this.compared<api.DiffAnswer>(groups, null);
   sweep: Source["sweep"] = async (query) => {
     const all = await this.json<{ project: string; key: string; file: string }[]>("sweep/index.json", "A sweep");

@@ -7,9 +7,11 @@ from typing import Any
 
 import click
 
+from rollbook.cli.asking import asks
 from rollbook.cli.find import dir_option, find_runs, format_options
 from rollbook.cli.fitted_table import print_fitted, terminal_width
 from rollbook.cli.output import clean, print_arrow, print_json, print_rows, remark
+from rollbook.runs.questions import Compare
 from rollbook.system.texts import amount
 
 TYPE_CHECKING = False
@@ -20,25 +22,8 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("runs", default="", required=False)
 @dir_option
-@click.option("--metric", "-m", default=None, help="The score, such as test/return.")
-@click.option("--by", default=None, help="The field whose values are compared, such as config.algo.")
-@click.option(
-    "--score", default="mean of the last 10%", show_default=True, help='Also "last", "best", "area", "steps to 475" …'
-)
-@click.option("-x", "--x", "axis", default=None, help="The axis along which last is meant.")
+@asks(Compare, short={"metric": "-m", "x": "-x"})
 @click.option("--where", default=None, help="Condition on runs, such as \"status = 'finished'\".")
-@click.option("--statistic", default=None, help="iqm (default), mean (default with --plan) or median.")
-@click.option("--plan", default=None, help="Name of a sequential test plan; created on first use.")
-@click.option("--delta", type=float, default=None, help="The largest difference that would not matter.")
-@click.option("--floor", type=float, default=None, help="What a crashed run is worth.")
-@click.option(
-    "--direction",
-    type=click.Choice(["higher", "lower"]),
-    default=None,
-    help="Which scores are better (default: by the name of the metric).",
-)
-@click.option("--task", default=None, help="The field that names the task, such as config.env.")
-@click.option("--normalise", default=None, help="Scores of several tasks on one scale: atari or d4rl.")
 @click.option("--output", "-o", "folder", default=None, help="A folder for the figures.")
 @click.option("--theme", type=click.Choice(["light", "dark"]), default="light", show_default=True)
 @click.option("--paired", is_flag=True, help="Compare equal seeds with each other.")
@@ -49,7 +34,6 @@ def compare(
     root: str,
     metric: str | None,
     by: str | None,
-    axis: str | None,
     where: str | None,
     folder: str | None,
     theme: str,
@@ -69,7 +53,7 @@ def compare(
     chosen = find_runs(runs, root, where)
     if metric is None or by is None:
         raise click.UsageError(_what_to_compare(chosen, metric, by))
-    answer = chosen.compare(metric, by, x=axis, **options)
+    answer = chosen.compare(metric, by, **options)
     pairs = answer.paired() if paired else []
     if as_json:
         sentences = [*answer.sentences(), *(pair.sentence() for pair in pairs)]
@@ -86,7 +70,7 @@ def compare(
         rows = answer.table()
         print_fitted(rows, list(rows[0]) if rows else [], width=width)
     if folder is not None:
-        for path in _figures(chosen, answer, axis, options, folder, theme):
+        for path in _figures(chosen, answer, options, folder, theme):
             remark(f"wrote {clean(path)}")
 
 
@@ -105,10 +89,10 @@ def _what_to_compare(runs: RunSet, metric: str | None, by: str | None) -> str:
     return "\n".join(f"say {words}" for words in missing)
 
 
-def _figures(chosen: Any, answer: Any, axis: str | None, options: dict[str, Any], folder: str, theme: str) -> list[str]:
+def _figures(chosen: Any, answer: Any, options: dict[str, Any], folder: str, theme: str) -> list[str]:
     """Curves, intervals, profiles, improvement and sample efficiency: those possible for this comparison."""
     of_tasks = {name: options[name] for name in ("task", "normalise")}
-    curves = chosen.curves(answer.metric, x=axis, by=answer.by, statistic=answer.statistic, **of_tasks)
+    curves = chosen.curves(answer.metric, x=options["x"], by=answer.by, statistic=answer.statistic, **of_tasks)
     pictures = {"curves": curves.plot(theme=theme)}
     if len(answer.tasks) == 1:
         pictures["efficiency"] = curves.reached().plot(theme=theme)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from rollbook import stats
-from rollbook.compare.comparison import Comparison
+from rollbook.compare.comparison import Comparison, Place
+from rollbook.compare.facts import Fact
 from rollbook.compare.group_curve import Floats
 from rollbook.compare.scales import no_common_point, scale_of
 from rollbook.compare.scores import Entry, Group, Pair
@@ -42,7 +43,8 @@ def compare(
     floor: float | None = None,
     direction: str | None = None,
     seed: int = 0,
-    notes: Sequence[str] = (),
+    facts: Iterable[Fact] = (),
+    place: Place | None = None,
 ) -> Comparison:
     """Compare groups of runs by one score; see `RunSet.compare`.
 
@@ -57,7 +59,8 @@ def compare(
       direction: whether "higher" or "lower" is better. None: the name of the metric decides
         (`aliases.lower_is_better`); after `normalise` higher is better.
       seed: of resampling and splits.
-      notes: further remarks for the reader.
+      facts: further facts for the reader.
+      place: where on the axis the scores end; None: each run's own end, on an axis without a name.
     Raises:
       BadInput: no run has a score; groups, floor, delta, statistic or direction differ from the plan's.
       UnknownOption: `direction` has another value.
@@ -80,22 +83,21 @@ def compare(
         )
     known = {entry.group for entry in entries if entry.crashed or entry.running or entry.score is not None}
     others = Counter(entry.group for entry in entries if entry.group not in known)  # of another metric
+    facts = list(facts)
     if others:
-        of_each = [f"{label} ({amount(n, 'run')})" for label, n in others.items()]
-        rest = f" and {amount(len(of_each) - 6, 'more group')}" if len(of_each) > 6 else ""
-        notes = [*notes, f"No finite value, so not compared: {', '.join(of_each[:6])}{rest}."]
+        facts.append(Fact("groups without score", values={"runs_of": dict(others)}))
     alone = len({entry.group for entry in entries}) == 1
     labels = tuple(dict.fromkeys(entry.group for entry in entries if entry.group in known))
     entries = [entry for entry in entries if entry.group in known]
     tasks = tuple(dict.fromkeys(entry.task for entry in entries))
     scale, of_scale = scale_of(tasks, normalise)
-    notes = [*notes, *of_scale]
+    facts += of_scale
     groups = [_group([e for e in entries if e.group == label], label, tasks, scale, floor) for label in labels]
     groups = [_with_interval(group, statistic, seed) for group in groups]
     for group in groups:
-        notes += _who_is_missing(group, floor)
+        facts += _who_is_missing(group, floor, {entry.name: entry.called or entry.name for entry in entries})
     apart = _apart(entries, labels)
-    notes += apart.values()
+    facts += apart.values()
     if not apart:
         study = _looked(study, groups, planned, delta, floor, metric, statistic, lower)
     verdicts = {} if study is None else {frozenset(v.pair): v for v in study.verdicts()}
@@ -106,14 +108,17 @@ def compare(
         for a, b in itertools.combinations(groups, 2)
     )
     if len(groups) == 1:
-        why = f"All runs have the same {by}" if alone else f"Only {groups[0].label} has scores"
-        notes.append(f"{why}: there is one group, and nothing to compare it with.")
+        facts.append(Fact("one group", groups[0].label, values={"by": by, "alone": alone}))
+    place = place or Place()
+    facts += _ends(entries, place)
+    if study is None:
+        facts += _leaders(entries, pairs, place, tasks, scale, floor)
     pooled = np.concatenate([group.scores_RT[~np.isnan(group.scores_RT)] for group in groups])
     thresholds = _thresholds(pooled)
     profiles = _profiles(groups, len(tasks), thresholds, lower)
     return Comparison(
-        metric, by, how, tasks, statistic, tuple(groups), pairs, thresholds, profiles, study, tuple(notes),
-        lower_is_better=lower, normalised=normalise is not None,
+        metric, by, how, tasks, statistic, tuple(groups), pairs, thresholds, profiles, study, tuple(facts),
+        lower_is_better=lower, normalised=normalise is not None, place=place, entries=tuple(entries),
     )  # fmt: skip
 
 
@@ -146,20 +151,20 @@ def _same_question(
             )
 
 
-def _apart(entries: Sequence[Entry], labels: Sequence[str]) -> dict[tuple[str, str], str]:
-    """Pairs of groups without a common point of the axis, with a sentence each."""
+def _apart(entries: Sequence[Entry], labels: Sequence[str]) -> dict[tuple[str, str], Fact]:
+    """Pairs of groups without a common point of the axis."""
     spans: dict[str, tuple[str, float, float]] = {}
     for entry in entries:
         if entry.span is not None:
             axis, first, last = entry.span
             _, low, high = spans.get(entry.group, entry.span)
             spans[entry.group] = (axis, min(low, first), max(high, last))
-    sentences = {}
+    facts = {}
     for a, b in itertools.combinations([label for label in labels if label in spans], 2):
         (axis, low_a, high_a), (other_axis, low_b, high_b) = spans[a], spans[b]
         if axis == other_axis and (high_a < low_b or high_b < low_a):
-            sentences[a, b] = no_common_point(a, (low_a, high_a), b, (low_b, high_b), axis)
-    return sentences
+            facts[a, b] = no_common_point(a, (low_a, high_a), b, (low_b, high_b), axis)
+    return facts
 
 
 def _thresholds(scores: Floats) -> Floats:
@@ -237,43 +242,88 @@ def _with_interval(group: Group, statistic: str, seed: int) -> Group:
     return replace(group, interval=replace(interval, low=low, high=high))
 
 
-def _who_is_missing(group: Group, floor: float | None) -> list[str]:
-    remarks = []
-    if group.crashed and floor is None:
-        remarks.append(
-            f"{group.label}: {_runs(group.crashed)} did not finish and {_are(group.crashed)} not among the scores, "
-            "which flatters. A floor, what such a run is worth, counts them."
+def _who_is_missing(group: Group, floor: float | None, called: Mapping[str, str]) -> list[Fact]:
+    of_kind = {
+        "crashed": group.crashed, "running": group.running, "without score": group.without_score,
+        "ends in nan": group.ends_in_nan, "repeated": group.again,
+    }  # fmt: skip
+    return [
+        Fact(
+            kind,
+            group.label,
+            tuple(called[name] for name in names),
+            {} if kind != "crashed" or floor is None else {"floor": floor},
         )
-    elif group.crashed:
-        count = "counts" if len(group.crashed) == 1 else "count"
-        remarks.append(f"{group.label}: {_runs(group.crashed)} did not finish and {count} as {floor:g}.")
-    if group.running:
-        remarks.append(
-            f"{group.label}: {_runs(group.running)} {_are(group.running)} still being written; not among the "
-            "scores yet."
-        )
-    if group.without_score:
-        remarks.append(f"{group.label}: {_runs(group.without_score)} without a finite value; not among the scores.")
-    if group.ends_in_nan:
-        what = "ends with a row that is" if len(group.ends_in_nan) == 1 else "end with rows that are"
-        remarks.append(
-            f"{group.label}: {_runs(group.ends_in_nan)} {what} NaN or infinite; the last finite rows are the score."
-        )
-    if group.again:
-        verb = "repeats an earlier one" if len(group.again) == 1 else "repeat earlier ones"
-        remarks.append(
-            f"{group.label}: {_runs(group.again)} {verb} of the same configuration, seed and code; each such seed "
-            "counts once, with the mean of its finished runs."
-        )
-    return remarks
+        for kind, names in of_kind.items()
+        if names
+    ]
 
 
-def _are(names: Sequence[str]) -> str:
-    return "are" if len(names) > 1 else "is"
+_ENDS_ALIKE = 0.05
+"""Ends that differ by at most this part of the longest run are alike: seeds end within an episode of each other."""
 
 
-def _runs(names: Sequence[str]) -> str:
-    return f"{amount(len(names), 'run')} ({', '.join(names[:3])}{', …' if len(names) > 3 else ''})"
+def _ends(entries: Sequence[Entry], place: Place) -> list[Fact]:
+    """Whether the runs that count end at different places of one axis."""
+    spans = [e.span for e in entries if e.span is not None and e.score is not None and not (e.crashed or e.running)]
+    if len({axis for axis, _, _ in spans}) != 1 or place.kind == "chosen":
+        return []
+    if ends_alike(spans):
+        return []
+    (axis, *_), ends = spans[0], [last for _, _, last in spans]
+    return [Fact("ends differ", values={"axis": axis, "first": min(ends), "last": max(ends), "at": place.kind})]
+
+
+def ends_alike(spans: Sequence[tuple[str, float, float]]) -> bool:
+    """Whether runs, (axis, first, last) each, end at about the same place of one axis."""
+    if not spans:
+        return True
+    ends = [last for _, _, last in spans]
+    return max(ends) - min(ends) <= _ENDS_ALIKE * (max(ends) - min(first for _, first, _ in spans))
+
+
+def _leaders(
+    entries: Sequence[Entry],
+    pairs: Sequence[Pair],
+    place: Place,
+    tasks: tuple[str, ...],
+    scale: Mapping[str, tuple[float, float]],
+    floor: float | None,
+) -> list[Fact]:
+    """The pairs whose leader is another one with the other choice of where runs are scored."""
+    if place.kind == "chosen" or all(entry.otherwise is None for entry in entries):
+        return []
+    others = [replace(entry, score=entry.otherwise) for entry in entries]
+    complete = {
+        label: stats.complete_seeds(
+            _group([e for e in others if e.group == label], label, tasks, scale, floor).scores_RT
+        )
+        for label in {label for pair in pairs for label in (pair.a, pair.b)}
+    }
+    facts = []
+    for pair in pairs:
+        a, b = complete[pair.a][0], complete[pair.b][0]
+        if pair.reason or not len(a) or not len(b) or math.isnan(pair.difference):
+            continue
+        other = float(stats.aggregate(pair.statistic, a) - stats.aggregate(pair.statistic, b))
+        if other * pair.difference >= 0:
+            continue
+        own, common = (pair.difference, other) if place.kind == "own end" else (other, pair.difference)
+        leads = {
+            name: pair.a if (difference > 0) != pair.lower_is_better else pair.b
+            for name, difference in (("own_leader", own), ("common_leader", common))
+        }
+        facts.append(
+            Fact(
+                "leaders differ",
+                values={
+                    "a": pair.a, "b": pair.b, "statistic": pair.statistic, "own": own, "common": common, **leads,
+                    "axis": place.axis, "common_end": place.common_end,
+                    "side": "lower" if pair.lower_is_better else "higher",
+                },
+            )
+        )  # fmt: skip
+    return facts
 
 
 def _looked(

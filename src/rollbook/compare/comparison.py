@@ -6,15 +6,16 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from rollbook import stats
+from rollbook.compare.facts import Fact
 from rollbook.compare.group_curve import Floats
 from rollbook.compare.paired import PairedSeeds, paired_seeds
 from rollbook.compare.plans import plan_data
-from rollbook.compare.scores import Group, Pair, in_a_sentence
+from rollbook.compare.scores import Entry, Group, Pair, in_a_sentence
 from rollbook.compare.seeds import SeedPlan, as_seen, to_decide
 from rollbook.errors import UnknownOption, did_you_mean
 from rollbook.stats import Aggregate, Interval, Study
@@ -30,6 +31,39 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """Where on the axis the scores of runs end.
+
+    Attributes:
+      kind: "own end": each run at its own. "common end": all at the first end of a run that counts. "chosen": all at a
+        place that was asked for.
+      axis: "" if the runs have several.
+      at: the place where all end; None at their own ends.
+      common_end: the first end of a run that counts; None if there is none.
+      runs: how many runs count, that is, have finished and have a finite value.
+    """
+
+    kind: Literal["own end", "common end", "chosen"] = "own end"
+    axis: str = ""
+    at: float | None = None
+    common_end: float | None = None
+    runs: int = 0
+
+    @property
+    def why(self) -> str:
+        """Why the scores end there."""
+        if self.kind == "chosen":
+            return "as chosen"
+        if self.kind == "own end":
+            return "each run at its own end"
+        return (
+            f"reached by all {self.runs} finished runs"
+            if self.at is not None
+            else ("no run has finished; each counts as far as it has come")
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """Groups of runs compared by one score.
 
@@ -40,11 +74,14 @@ class Comparison:
       groups, pairs: in the order of the groups' first runs.
       thresholds_H, profiles_GH: performance profiles: the share of scores above each threshold, one row per group.
       study: the plan and its looks; None without a plan.
-      notes: remarks for the reader: which runs were left out and why, and what is not on one scale.
+      facts: what readers should know besides: which runs were left out and why, what is not on one scale, whether
+        another choice names another leader. `notes` has their sentences.
       preliminary: whether a result with more resamples will follow.
       lower_is_better: whether lower scores are better.
       normalised: whether scores are normalised by anchors, to 0 and 1.
       looks: label -> which colour and dashes of the style, from 0; without, those of a group's index.
+      place: where on the axis the scores end, and why.
+      entries: the runs that were asked about, with the rows that each score is made of.
     """
 
     metric: str
@@ -57,12 +94,19 @@ class Comparison:
     thresholds_H: Floats
     profiles_GH: Floats
     study: Study | None = None
-    notes: tuple[str, ...] = ()
+    facts: tuple[Fact, ...] = ()
     preliminary: bool = False
     extra: Mapping[str, Any] = field(default_factory=dict)
     lower_is_better: bool = False
     normalised: bool = False
     looks: Mapping[str, int] = field(default_factory=dict)
+    place: Place = Place()
+    entries: tuple[Entry, ...] = ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """A sentence for each fact."""
+        return tuple(fact.sentence for fact in self.facts)
 
     def sentences(self) -> list[str]:
         """The verdicts, then the intervals, then the notes."""
@@ -250,7 +294,7 @@ class Comparison:
         return conclusions + ([f"Not compared: {'; '.join(apart)}."] if apart else [])
 
     def _notes_in_a_picture(self) -> tuple[str, ...]:
-        return tuple(note.partition(" Say ")[0] for note in self.notes)
+        return tuple(fact.statement for fact in self.facts)
 
     def _improvement(self, against: str | None = None) -> Bars:
         from rollbook.plots import Bars

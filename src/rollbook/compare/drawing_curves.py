@@ -82,7 +82,8 @@ def refined_curves(
     if whole_curve:
         statistic = "mean"
     tasks = tuple(dict.fromkeys(line.task for runs in lines.values() for line in runs.values()))
-    scale, notes = scale_of(tasks, normalise)
+    scale, facts = scale_of(tasks, normalise)
+    notes = [fact.sentence for fact in facts]
     alignment.setdefault("nan", "keep")
     grid = alignment.pop("grid", None)
     if grid is None:
@@ -143,7 +144,7 @@ def _about_rows(lines: Mapping[str, Mapping[str, Line]], key: str, axis: str) ->
             ends[label] = (min(float(span[0]) for span in spans), max(float(span[1]) for span in spans))
     for a, b in itertools.combinations(ends, 2):
         if ends[a][1] < ends[b][0] or ends[b][1] < ends[a][0]:
-            remarks.append(no_common_point(a, ends[a], b, ends[b], axis))
+            remarks.append(no_common_point(a, ends[a], b, ends[b], axis).sentence)
     return remarks
 
 

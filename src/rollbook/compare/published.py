@@ -10,6 +10,7 @@ from typing import Any
 
 from rollbook.compare.comparing import compare
 from rollbook.compare.comparison import Comparison
+from rollbook.compare.facts import Fact
 from rollbook.compare.scores import Entry
 from rollbook.errors import BadInput
 
@@ -54,14 +55,14 @@ def published(
         for task in expected
         for run, score in enumerate(tasks[task][: min(map(len, tasks.values()))])
     ]
-    notes = [
-        f"{label}: {min(counts)} of up to {max(counts)} runs a task; the first {min(counts)} of each task are taken."
+    facts = [
+        Fact("uneven tasks", label, values={"least": min(counts), "most": max(counts)})
         for label, tasks in checked.items()
         if len(counts := {len(each) for each in tasks.values()}) > 1
     ]
     return compare(
         entries, metric="score" if normalise is None else "normalised score", by="algorithm", how="as published",
-        normalise=normalise, direction=direction, notes=notes,
+        normalise=normalise, direction=direction, facts=facts,
     )  # fmt: skip
 
 

@@ -27,6 +27,11 @@ class Entry:
       span: (axis, first, last) of its finite values; None if unknown.
       unit: equal for runs with equal configuration, seed and code, which count as one; "" if the run is its own unit.
       ends_in_nan: whether its last row is NaN or infinite; its score is then from an earlier row.
+      called: what people call it; "" for its name.
+      rows, of: how many finite rows its score is made of the whole of, and how many it has; they differ if scores stop
+        at a place of the axis that the run went past.
+      non_finite: how many of its rows are NaN or infinite and left out.
+      otherwise: its score with the other choice of where runs are scored (`Comparison.at_why`); None if there is none.
     """
 
     group: str
@@ -39,6 +44,11 @@ class Entry:
     span: tuple[str, float, float] | None = None
     unit: str = ""
     ends_in_nan: bool = False
+    called: str = ""
+    rows: int = 0
+    of: int = 0
+    non_finite: int = 0
+    otherwise: float | None = None
 
 
 @brief

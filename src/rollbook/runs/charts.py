@@ -13,9 +13,13 @@ from rollbook.book import Book
 from rollbook.errors import BadInput, UnknownOption, did_you_mean
 from rollbook.plots import CHARTS, Line, Panel, Picture, Threads, draw
 from rollbook.plots._registry import chart_named, options_of
+from rollbook.runs.comparing import compared
 from rollbook.runs.fields import check_field, leaves, value_at
-from rollbook.runs.groups import begun_first, comparison_of, curves_of, label_of, looks_of
+from rollbook.runs.groups import begun_first, curves_of, label_of, looks_of
+from rollbook.runs.question import options as question_options
+from rollbook.runs.questions import Compare
 from rollbook.runs.results import scores_of
+from rollbook.runs.source import Files
 from rollbook.system.texts import amount
 
 TYPE_CHECKING = False
@@ -176,12 +180,10 @@ def _numbers(asked: _Asked) -> Curves:
 def _comparison(asked: _Asked, chart: str) -> Comparison:
     if asked.by is None:
         raise BadInput(f"plot(chart={chart!r}): say what makes the groups, such as by='config.algo'")
-    usual: dict[str, object] = {
-        "score": "mean of the last 10%", "task": None, "normalise": None, "statistic": None, "plan": None,
-        "delta": None, "floor": None, "direction": None, "seed": 0,
-    }  # fmt: skip
     looks_of(asked.rows, asked.root, asked.by, drawn=True)
-    return comparison_of(asked.rows, asked.root, asked.keys[0], asked.by, x=asked.x, **{**usual, **asked.options})
+    options: dict[str, Any] = asked.options
+    answer = compared(Compare(metric=asked.keys[0], by=asked.by, x=asked.x, **options), Files(asked.rows, asked.root))
+    return replace(answer, looks=looks_of(asked.rows, asked.root, asked.by))
 
 
 def _take(options: dict[str, object], *names: str) -> dict[str, Any]:
@@ -189,7 +191,7 @@ def _take(options: dict[str, object], *names: str) -> dict[str, Any]:
 
 
 _CURVES = ("task", *compare.OPTIONS)
-_COMPARED = ("score", "task", "normalise", "statistic", "plan", "delta", "floor", "direction", "seed")
+_COMPARED = tuple(option.name for option in question_options(Compare) if option.name not in ("metric", "by", "x"))
 _MAKERS: dict[str, tuple[Callable[[_Asked, str, dict[str, object]], Picture], tuple[str, ...]]] = {
     "curves": (_curves, (*_CURVES, "seeds", "extremes")),
     "small_multiples": (_small_multiples, (*_CURVES, "seeds", "extremes", "panels")),

@@ -15,15 +15,15 @@ from rollbook.book import Series
 from rollbook.errors import BadInput, InvalidName
 from rollbook.runs.colours import COLOURS, colours_of_groups
 from rollbook.runs.fields import check_field, value_at
-from rollbook.runs.results import fewer_is_better, placed_scores_of, taken_of
-from rollbook.runs.reward_parts import on_one_scale
+from rollbook.runs.grouping_facts import alike
+from rollbook.runs.results import taken_of
 from rollbook.schema.addresses import is_address
 from rollbook.schema.run_files import MANIFEST_FILE
+from rollbook.schema.status import ENDED_BADLY
 from rollbook.system import files
 from rollbook.values.array_types import NDArray
 
 Row = Mapping[str, Any]
-_ENDED_BADLY = ("crashed", "killed", "stale")
 
 
 def curves_of(
@@ -45,7 +45,8 @@ def refined_curves_of(
 
 def _told(curves: compare.Curves, rows: Sequence[Row], root: str, by: str | None) -> compare.Curves:
     """The curves, with their colours, and with what a reader should know about their groups."""
-    return replace(curves, looks=looks_of(rows, root, by), notes=(*curves.notes, *alike(rows, by)))
+    remarks = [fact.sentence for fact in alike(rows, [label_of(row, by) for row in rows], by)]
+    return replace(curves, looks=looks_of(rows, root, by), notes=(*curves.notes, *remarks))
 
 
 def lines_of(
@@ -72,13 +73,13 @@ def lines_of(
     groups: dict[str, dict[str, compare.Line]] = {}
     for row, unit in zip(rows, units_of(rows), strict=True):
         _, x_values, y_values = lines[str(row["path"])] or ("", np.zeros(0), np.zeros(0))
-        groups.setdefault(label_of(row, by), {})[_name(row)] = compare.Line(
+        groups.setdefault(label_of(row, by), {})[name_of(row)] = compare.Line(
             x_values,
             y_values,
-            str(row["status"]) in _ENDED_BADLY,
+            str(row["status"]) in ENDED_BADLY,
             str(row["path"]),
-            _task_of(row, task),
-            _seed_of(row),
+            task_of(row, task),
+            seed_of(row),
             unit,
             end_of(row, axis),
         )
@@ -92,189 +93,18 @@ def end_of(row: Row, axis: str) -> float | None:
     return float(end) if isinstance(end, int) else None
 
 
-def _seed_of(row: Row) -> int | None:
+def seed_of(row: Row) -> int | None:
+    """The seed of a run; None if it has none."""
     return row["seed"] if isinstance(row.get("seed"), int) else None
 
 
-def _task_of(row: Row, task: str | None) -> str:
+def task_of(row: Row, task: str | None) -> str:
+    """The task of a run, by the field `task`; "" without one."""
     return "" if task is None else str(value_at(row, task))
 
 
 def _points(series: Series) -> tuple[str, NDArray, NDArray]:
     return series.axis, series.x, series.mean
-
-
-def comparison_of(
-    rows: Sequence[Row],
-    root: str,
-    metric: str,
-    by: str,
-    *,
-    score: object,
-    x: str | None,
-    task: str | None,
-    normalise: object,
-    statistic: str | None,
-    plan: str | None,
-    delta: float | None,
-    floor: float | None,
-    direction: str | None,
-    seed: int,
-) -> compare.Comparison:
-    """See `RunSet.compare`."""
-    _some(rows, f"compare({metric!r})")
-    rows = begun_first(rows)
-    for field in (by, task):
-        if field is not None:
-            check_field(field, rows, f"compare({metric!r}, by={by!r})")
-    metric, parts_note = on_one_scale(rows, metric)
-    results = placed_scores_of(rows, metric, score, x)
-    units = units_of(rows)
-    entries = [
-        compare.Entry(
-            group=label_of(row, by),
-            name=_name(row),
-            seed=_seed_of(row),
-            task=_task_of(row, task),
-            score=result.score,
-            span=result.span,
-            unit=unit,
-            ends_in_nan=result.ends_in_nan,
-            crashed=str(row["status"]) in _ENDED_BADLY,
-            running=str(row["status"]) == "running",
-        )
-        for row, result, unit in zip(rows, results, units, strict=True)
-    ]
-    how = score if isinstance(score, str) else getattr(score, "__name__", "a function")
-    if direction is None and fewer_is_better(score):
-        direction = "lower"
-    path = None if plan is None else plan_path(root, plan)
-    asked = {"metric": metric, "by": by, "score": str(how), "task": task or ""}
-    stored = {} if path is None or not os.path.exists(path) else _looks_so_far(path, plan, asked)
-    comparison = compare.compare(
-        entries, metric=metric, by=by, how=str(how), normalise=normalise, statistic=statistic,
-        study=compare.Study.from_data(stored["study"]) if stored else None, planned=plan is not None, delta=delta,
-        floor=floor, direction=direction, seed=seed,
-        notes=[
-            *parts_note, *mixed(rows, by, task), *alike(rows, by), *_who_never_got_there(entries, metric, str(how)),
-        ],
-    )  # fmt: skip
-    if path is not None and comparison.study is not None:
-        seeds = {group.label: list(group.names) for group in comparison.groups}
-        _refuse_missing_seeds(plan, stored.get("seeds"), seeds)
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        files.write_json(path, {"asked": asked, "study": comparison.study.as_data(), "seeds": seeds})
-    return replace(comparison, looks=looks_of(rows, root, by))
-
-
-def _looks_so_far(path: str, plan: str | None, asked: dict[str, str]) -> dict[str, Any]:
-    """What is stored of a plan."""
-    stored = files.read_json(path)
-    if stored.get("asked") != asked:
-        raise BadInput(
-            f"compare(plan={plan!r}): this plan was made for {_in_words(stored.get('asked'))}, and now "
-            f"{_in_words(asked)} is asked. A plan says beforehand what is compared; take another name for another "
-            "question"
-        )
-    return stored
-
-
-def _who_never_got_there(entries: Sequence[compare.Entry], metric: str, how: str) -> list[str]:
-    """A remark about a score that only some runs have."""
-    never = sum(entry.score is None and entry.span is not None for entry in entries)
-    if not never or not fewer_is_better(how):
-        return []
-    level = how.strip().rpartition(" ")[2]
-    return [
-        f"{never} of {len(entries)} runs never reached {level} and have no score, which flatters their groups: "
-        f'runs.curves("{metric}", by=…).reached({level}) counts them.'
-    ]
-
-
-def _in_words(asked: object) -> str:
-    """The question of a plan: metric='test/return', by='config.algo', …"""
-    return ", ".join(f"{name}={value!r}" for name, value in asked.items() if value) if isinstance(asked, dict) else "?"
-
-
-def _refuse_missing_seeds(plan: str | None, before: object, now: Mapping[str, Sequence[str]]) -> None:
-    """Raise if seeds of the last look are missing in this one; older plans recorded no seeds."""
-    for arm, names in before.items() if isinstance(before, Mapping) else ():
-        gone = [name for name in names if name not in now.get(arm, ())]
-        if gone:
-            more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
-            raise BadInput(
-                f"compare(plan={plan!r}): of {arm}, {gone[0]}{more} had a score at the last look and none now. "
-                "A plan keeps the runs that were looked at: choose them, too, or make a new plan for seeds "
-                "that were not looked at"
-            )
-
-
-_ENVIRONMENTS = (
-    "config.env", "config.env_id", "config.env_name", "config.environment", "config.task", "env", "project",
-)  # fmt: skip
-"""`env` is what one of the others says, or the path of a run that another tool wrote."""
-
-_ALGORITHMS = ("algo", "config.algo", "config.algorithm")
-
-
-def mixed(rows: Sequence[Row], by: str, task: str | None) -> list[str]:
-    """Sentences about environments and projects that differ between groups or within them."""
-    remarks: list[str] = []
-    asked = {by, task} & set(_ENVIRONMENTS)
-    for field in _ENVIRONMENTS:
-        if field in (by, task) or (field in ("env", "project") and remarks):
-            continue
-        if asked - {"project"} and (field == "env" or "env" in asked):
-            continue
-        of_group: dict[str, dict[str, None]] = {}
-        for row in rows:
-            value = value_at(row, field)
-            if value is not None:
-                of_group.setdefault(label_of(row, by), {})[str(value)] = None
-        every = list(dict.fromkeys(value for values in of_group.values() for value in values))
-        if len(every) < 2 or (field == "project" and task is not None):
-            continue
-        first, *others = of_group.items()
-        what = "project" if field == "project" else "environment"
-        unlike = next((other for other in others if other[1].keys() != first[1].keys()), None)
-        if unlike is not None:
-            ran = " and ".join(f"{label} in {_few(list(values))}" for label, values in (first, unlike))
-            remarks.append(
-                f"Careful: the groups differ in their {what}, too ({field}): {ran}. Say --task {field} "
-                f"(task={field!r}) for scores of several on one scale, or choose the runs of one."
-            )
-        else:
-            remarks.append(
-                f"Careful: scores of {len(every)} {what}s ({field}: {_few(every)}) are taken together. Say --task "
-                f"{field} (task={field!r}), or choose the runs of one."
-            )
-    return remarks
-
-
-def alike(rows: Sequence[Row], by: str | None) -> list[str]:
-    """Sentences about groups whose runs are of several algorithms, or cannot be told apart."""
-    groups: dict[str, list[Row]] = {}
-    for row in rows:
-        groups.setdefault(label_of(row, by), []).append(row)
-    remarks = []
-    for label, members in groups.items():
-        found = dict.fromkeys(str(row["algo"]) for row in members if row.get("algo"))
-        unknown = [row for row in members if row.get("made_by") and not row.get("algo") and not row.get("config")]
-        if len(found) > 1 and by not in _ALGORITHMS:
-            remarks.append(
-                f"Careful: {label} takes {len(found)} algorithms together ({_few(list(found))}). Say --by algo, or "
-                "choose the runs of one."
-            )
-        elif len(unknown) > 1 and len(members) > 1:
-            remarks.append(
-                f"Careful: of {len(unknown)} runs of {label}, neither files nor paths say the algorithm or the "
-                "configuration; they may differ. rollbook label says it for them."
-            )
-    return remarks
-
-
-def _few(names: Sequence[str]) -> str:
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def units_of(rows: Sequence[Row]) -> list[str]:
@@ -374,7 +204,8 @@ def label_of(row: Row, by: str | None) -> str:
     return value if isinstance(value, str) else json.dumps(value, default=str, sort_keys=True)
 
 
-def _name(row: Row) -> str:
+def name_of(row: Row) -> str:
+    """The name of a run that no other has: project/name id."""
     return f"{row['project']}/{row['name']} {row['id']}"
 
 

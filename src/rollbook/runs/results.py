@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -45,9 +46,10 @@ _WORDS = (
 )
 
 
-def fewer_is_better(how: object) -> bool:
-    """Whether a score is a number of steps: then fewer is better for every metric."""
-    return isinstance(how, str) and _STEPS.fullmatch(how.strip().lower()) is not None
+def level_of(how: object) -> str | None:
+    """The level of a score that is a number of steps to it, of which fewer are better for every metric; else None."""
+    steps = _STEPS.fullmatch(how.strip().lower()) if isinstance(how, str) else None
+    return None if steps is None else steps.group(1)
 
 
 def _score_of_function(how: Callable[..., Any], key: str) -> Score:
@@ -78,9 +80,12 @@ def score_named(how: object, key: str) -> Score:
     Raises:
       BadInput: an unknown word, or a function with other arguments.
     """
-    if callable(how):
-        return _score_of_function(how, key)
-    word = str(how).strip().lower()
+    return _score_of_function(how, key) if callable(how) else _score_of_words(str(how), key)
+
+
+@functools.lru_cache(256)
+def _score_of_words(how: str, key: str) -> Score:
+    word = how.strip().lower()
     if word == "best":
         word = "min" if lower_is_better(key) else "max"
     simple: dict[str, Score] = {
@@ -133,35 +138,9 @@ def scores_of(rows: Sequence[Row], key: str, how: object, x: str | None = None) 
     Raises:
       UnknownKey: none of the runs has it.
     """
-    return [placed.score for placed in placed_scores_of(rows, key, how, x)]
-
-
-class PlacedScore(NamedTuple):
-    """The score of a run, and the rows that it comes from.
-
-    Attributes:
-      score: None if the run has no finite value.
-      span: (axis, first, last) of its finite values.
-      ends_in_nan: whether its last row is not finite.
-    """
-
-    score: float | None = None
-    span: tuple[str, float, float] | None = None
-    ends_in_nan: bool = False
-
-
-def placed_scores_of(rows: Sequence[Row], key: str, how: object, x: str | None = None) -> list[PlacedScore]:
-    """`scores_of`, with the span of each run's finite values."""
     score = score_named(how, key)
-
-    def take(series: Series) -> PlacedScore:
-        finite = np.isfinite(series.mean)
-        xs = series.x[finite]
-        span = (series.axis, float(xs.min()), float(xs.max())) if len(xs) else None
-        return PlacedScore(_number(series, score), span, bool(len(finite)) and not finite[-1])
-
-    taken = taken_of(rows, [key], take, x=x)
-    return [taken[str(row["path"])].get(key, PlacedScore()) for row in rows]
+    taken = taken_of(rows, [key], lambda series: _number(series, score), x=x)
+    return [taken[str(row["path"])].get(key) for row in rows]
 
 
 def _number(series: Series | None, score: Score) -> float | None:
@@ -199,7 +178,7 @@ def taken_of(
     taken = {str(row["path"]): answer for row, (answer, _) in zip(rows, answers, strict=True)}
     missing = [key for key in keys if rows and not any(key in answer for answer in taken.values())]
     if missing:
-        raise _unknown(missing[0], rows, dict.fromkeys(key for _, others in answers for key in others))
+        raise unknown_key(missing[0], rows, dict.fromkeys(key for _, others in answers for key in others))
     return taken
 
 
@@ -220,7 +199,8 @@ def for_each_run(rows: Sequence[Row], work: Callable[[Row], T]) -> list[T]:
             raise
 
 
-def _unknown(key: str, rows: Sequence[Row], known: Mapping[str, object]) -> UnknownKey:
+def unknown_key(key: str, rows: Sequence[Row], known: Mapping[str, object]) -> UnknownKey:
+    """The error about a key that none of the runs has; `known`: keys that they have."""
     absent = "the run has no" if len(rows) == 1 else f"none of {amount(len(rows), 'run')} has a"
     return UnknownKey(f"{absent} key {key!r}.{did_you_mean(key, list(known))}")
 
@@ -239,7 +219,7 @@ def metrics_of(rows: Sequence[Row], keys: Sequence[str] | None, *, x: str | None
         tables.append(table.add_column(0, "run", constant(str(row["id"]), table.num_rows)))
     missing = [key for key in keys or () if key not in known]
     if missing and rows:
-        raise _unknown(missing[0], rows, known)
+        raise unknown_key(missing[0], rows, known)
     return join_tables(tables) if tables else pa.table({"run": pa.nulls(0, pa.string())})
 
 

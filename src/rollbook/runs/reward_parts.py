@@ -2,42 +2,37 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from rollbook.book import Book
+from rollbook.compare.facts import Fact
 from rollbook.errors import BadInput
+from rollbook.runs.source import Row, Source
 
 _PART = re.compile(r"(?P<before>(?:.*/|eval_)?)rewards/(?P<part>.+?)(?P<after>/mean)?$")
 """A metric of one part of the reward, as TRL names it."""
 _TOTALS = ("reward", "return")
 
 
-def on_one_scale(rows: Sequence[Mapping[str, Any]], metric: str) -> tuple[str, list[str]]:
+def on_one_scale(source: Source, rows: Sequence[Row], metric: str) -> tuple[str, list[Fact]]:
     """A metric that means the same in all runs, and why it is another one than was asked for.
 
     Args:
-      rows: the runs.
+      source: of the runs; rows: those that are asked about.
       metric: a key or a canonical name. Only whole rewards have parts.
     Returns:
-      The metric of a part of the reward that all runs have, with a sentence about it; or the metric as it was given.
+      The metric of a part of the reward that all runs have, with a fact about it; or the metric as it was given.
     Raises:
       BadInput: the rewards are made of different parts and have none in common.
     """
     if not metric.replace("_", "/").rsplit("/", 1)[-1].endswith(_TOTALS) or len(rows) < 2:
         return metric, []
-    made_of: dict[str, tuple[dict[str, str], object]] = {}
-    for row in rows:
-        book = Book(str(row["path"]))
-        keys = book.keys()
-        prefix = "eval_" if "eval" in re.split("[/_]", metric) else ""
-        found = [match for match in map(_PART.fullmatch, keys) if match]
-        parts = {match["part"]: match[0] for match in found if match["before"] == prefix and _is_mean(match, keys)}
-        parts |= {name: "" for name in book.reward_parts() if name not in parts}
-        config = row.get("config")
-        made_of[str(row["path"])] = (parts, config.get("reward_weights") if isinstance(config, Mapping) else None)
-    with_parts = [(parts, weights) for parts, weights in made_of.values() if parts]
+    prefix = "eval_" if "eval" in re.split("[/_]", metric) else ""
+    parts_of = source.facts(f"reward parts {prefix}", functools.partial(_parts, prefix))
+    made_of = [(parts_of.get(str(row["path"]), {}), _weights(row)) for row in rows]
+    with_parts = [(parts, weights) for parts, weights in made_of if parts]
     kinds = [(frozenset(parts), weights) for parts, weights in with_parts]
     if all(kind == kinds[0] for kind in kinds):
         return metric, []
@@ -55,10 +50,22 @@ def on_one_scale(rows: Sequence[Mapping[str, Any]], metric: str) -> tuple[str, l
             "book.rollout_prompts(solved=...)"
         )
     chosen, *others = sorted(in_all)
-    more = f" They also share {', '.join(others)}." if others else ""
-    return with_parts[0][0][chosen], [
-        f"Compared by {with_parts[0][0][chosen]}, which all runs have, and not by {metric}: the rewards {what}.{more}"
-    ]
+    metric_of_all = with_parts[0][0][chosen]
+    values = {"metric": metric, "instead": metric_of_all, "what": what, "others": others}
+    return metric_of_all, [Fact("rewards of unlike parts", values=values)]
+
+
+def _parts(prefix: str, book: Book) -> dict[str, str]:
+    """Part of the reward -> its metric, "" if it has none."""
+    keys = book.keys()
+    found = [match for match in map(_PART.fullmatch, keys) if match]
+    parts = {match["part"]: match[0] for match in found if match["before"] == prefix and _is_mean(match, keys)}
+    return parts | {name: "" for name in book.reward_parts() if name not in parts}
+
+
+def _weights(row: Row) -> object:
+    config = row.get("config")
+    return config.get("reward_weights") if isinstance(config, Mapping) else None
 
 
 def _is_mean(match: re.Match[str], keys: Sequence[str]) -> bool:

@@ -12,7 +12,8 @@ runs.compare("test/return", by="config.algo")          # verdicts and intervals
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, overload
+from dataclasses import replace
+from typing import Any, Literal, overload
 
 from rollbook.errors import AmbiguousRun, BadInput, RunNotFound, did_you_mean, suggesting
 from rollbook.runs.conditions import holds
@@ -407,25 +408,29 @@ class RunSet(Sequence["Book"]):
     def compare(
         self,
         metric: str,
-        by: str,
+        by: str | Mapping[str, Sequence[str]],
         *,
-        score: object = "mean of the last 10%",
+        score: str | Callable[..., float] = "mean of the last 10%",
+        at: float | Literal["own end", "common end"] = "own end",
         x: str | None = None,
         task: str | None = None,
-        normalise: object = None,
-        statistic: str | None = None,
+        normalise: str | Mapping[str, tuple[float, float]] | None = None,
+        statistic: Literal["iqm", "mean", "median"] | None = None,
         plan: str | None = None,
         delta: float | None = None,
         floor: float | None = None,
-        direction: str | None = None,
+        direction: Literal["higher", "lower"] | None = None,
         seed: int = 0,
     ) -> Comparison:
         """Which group is better, how certain that is, and what would decide it.
 
         Args:
           metric: a key; canonical names are accepted.
-          by: the field that forms the groups, such as "config.algo".
-          score: how a run's metric becomes one number, see `table`.
+          by: the field that forms the groups, such as "config.algo"; or the groups themselves, {label: ids, names or
+            paths of runs}.
+          score: how a run's metric becomes one number: "last", "best", "area", "steps to 475" …, see `table`.
+          at: where on the axis scores end: "own end": each run at its own; "common end": all at the first end of a
+            finished run; or a place of the axis.
           x: the axis that defines "last"; default: the run's own.
           task: the field with a run's task, such as "config.env"; seeds are matched across tasks.
           normalise: for several tasks: {task: (random, human)}, or the name of a published table ("atari", "d4rl").
@@ -441,12 +446,17 @@ class RunSet(Sequence["Book"]):
         Returns:
           See `rollbook.compare.Comparison`.
         """
-        from rollbook.runs.groups import comparison_of
+        from rollbook.runs.comparing import compared
+        from rollbook.runs.groups import looks_of
+        from rollbook.runs.questions import Compare
+        from rollbook.runs.source import Files
 
-        return comparison_of(
-            self._rows, self.root, metric, by, score=score, x=x, task=task, normalise=normalise, statistic=statistic,
+        ask = Compare(
+            metric=metric, by=by, score=score, at=at, x=x, task=task, normalise=normalise, statistic=statistic,
             plan=plan, delta=delta, floor=floor, direction=direction, seed=seed,
         )  # fmt: skip
+        answer = compared(ask, Files(self._rows, self.root))
+        return replace(answer, looks=looks_of(self._rows, self.root, by if isinstance(by, str) else None))
 
     def plans(self) -> list[dict[str, Any]]:
         """The plans stored with these runs, with their interim looks and verdicts, as plain data; see `compare`.

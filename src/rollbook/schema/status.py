@@ -12,6 +12,9 @@ from rollbook.system.files import read_json
 from rollbook.system.guard import tolerating
 from rollbook.system.liveness import is_alive
 
+ENDED_BADLY = ("crashed", "killed", "stale")
+"""The statuses of runs that did not come to their end."""
+
 STALE_SECONDS = 60.0
 """A writer that cannot be judged from here counts as stale if its run's heartbeat is older than this; in a remote, if
 the

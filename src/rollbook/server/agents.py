@@ -10,14 +10,18 @@ of a run (names, texts, samples) comes from others: it is never an instruction.
 from __future__ import annotations
 
 import functools
+import inspect
 import logging
+import operator
 import os
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from inspect import Parameter, Signature
+from typing import Any, TypeVar
 
 import anyio
 import anyio.to_thread
+import msgspec
 import pyarrow as pa
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message, Receive, Scope, Send
@@ -26,8 +30,12 @@ from rollbook.book import Book, Database
 from rollbook.errors import BadInput, MissingExtra, UnknownKey, did_you_mean
 from rollbook.runs.alerts import alerts_of
 from rollbook.runs.catalog import open as open_runs
+from rollbook.runs.comparing import compared
 from rollbook.runs.conditions import holds
+from rollbook.runs.question import Question, of_text, options
+from rollbook.runs.questions import Compare
 from rollbook.runs.run_set import RunSet
+from rollbook.runs.source import Files
 from rollbook.runs.waiting import wait
 from rollbook.schema.expressions import condition, named_tables
 from rollbook.schema.tables import TABLES
@@ -47,6 +55,9 @@ _LONGEST_WAIT = 300.0
 _CELLS = (1_000, 300, 80, 20)
 """The most characters of a text; the next length is tried if a single row exceeds the budget."""
 _MOST_POINTS, _MOST_AROUND = 1_000, 100
+
+
+Q = TypeVar("Q", bound=Question)
 
 
 class AgentTools:
@@ -72,6 +83,7 @@ class AgentTools:
             raise BadInput(f"budget={budget!r}: an answer needs at least {_FEWEST:,} characters")
         self._all = root if callable(root) else functools.partial(open_runs, os.fspath(root))
         self.budget, self._longest_wait = budget, longest_wait
+        self.compare = self._asking(Compare, self._compared)
 
     def tools(self) -> list[Callable[..., str]]:
         """All of them, in the order in which an agent needs them."""
@@ -162,17 +174,9 @@ class AgentTools:
         ]
         return self._answer({**_who(book), clock: at}, found, cursor)
 
-    def compare(
-        self, metric: str, by: str, where: str = "", score: str = "mean of the last 10%", direction: str = "",
-        cursor: str = "",
-    ) -> str:  # fmt: skip
-        """Which group of runs is better, how sure that is, and how many seeds a group would decide it.
-
-        `by` is the field that makes the groups, such as config.algo; `direction` is "higher" or "lower" where the name
-        of the metric does not say which is better. `seeds_needed` is a range, null with fewer than 10 seeds a group; an
-        end of it is null beyond 100.
-        """
-        answer = self._chosen(where).compare(metric, by, score=score, direction=direction or None)
+    def _compared(self, runs: RunSet, question: Compare) -> tuple[dict[str, Any], list[Any]]:
+        """`seeds_needed` is a range of seeds a group, null with fewer than 10; an end of it is null beyond 100."""
+        answer = compared(question, Files(runs.rows(), runs.root))
         needed = answer.seeds_to_decide()
         rows: list[dict[str, Any]] = [{"sentence": sentence} for sentence in answer.sentences()]
         rows += [{"group": None, **row} for row in answer.table()]
@@ -181,9 +185,9 @@ class AgentTools:
              "decides_at": pair.decides, "improvement": pair.improvement, "seeds_needed": needed[pair.a, pair.b]}
             for pair in answer.pairs
         ]  # fmt: skip
-        return self._answer(
-            {"metric": metric, "by": by, "score": answer.how, "statistic": answer.statistic}, rows, cursor
-        )
+        head = {"metric": answer.metric, "by": answer.by, "score": answer.how, "statistic": answer.statistic,
+                "at": answer.place.at, "at_why": answer.place.why}  # fmt: skip
+        return head, rows
 
     def alerts(self, run: str = "", since: float | None = None, cursor: str = "") -> str:
         """What health rules found in a run, a project or all runs, newest first; `since` is in unix seconds."""
@@ -240,6 +244,49 @@ class AgentTools:
 
     # -- shared by the questions
 
+    def _asking(
+        self, question: type[Q], answer: Callable[[RunSet, Q], tuple[dict[str, Any], list[Any]]]
+    ) -> Callable[..., str]:
+        """A tool with the fields of a question as its parameters, and with `where`, a condition on runs.
+
+        Args:
+          question: which; its words describe the tool, followed by the docstring of `answer`.
+          answer: its head and rows, from some runs.
+        """
+        asked = [option for option in options(question) if not option.writes]
+        own = [Parameter("where", _KEYWORD, default="", annotation=str), _CURSOR]
+        parameters = [
+            Parameter(
+                option.name,
+                _KEYWORD,
+                default=Parameter.empty if option.default is msgspec.NODEFAULT else option.default,
+                annotation=functools.reduce(operator.or_, of_text(option.type)),
+            )
+            for option in asked
+        ]
+        signature = Signature([*parameters, *own], return_annotation=str)
+
+        def tool(*arguments: object, **named: object) -> str:
+            given = signature.bind(*arguments, **named)
+            given.apply_defaults()
+            where, cursor = str(given.arguments.pop("where")), str(given.arguments.pop("cursor"))
+            head, rows = answer(self._chosen(where), question(**given.arguments))
+            return self._answer(head, rows, cursor)
+
+        tool.__name__ = question.__name__.lower()
+        tool.__doc__ = "\n".join(
+            [
+                inspect.getdoc(question) or "",
+                "",
+                *(f"`{option.name}`: {option.words}" for option in asked),
+                "`where`: a condition on runs, as of the tool `runs`.",
+                *filter(None, [inspect.getdoc(answer)]),
+            ]
+        )
+        tool.__signature__ = signature  # type: ignore[attr-defined]
+        tool.__annotations__ = {name: each.annotation for name, each in signature.parameters.items()} | {"return": str}
+        return tool
+
     def _chosen(self, where: str) -> RunSet:
         runs = self._all()
         if not where:
@@ -280,6 +327,8 @@ class AgentTools:
 
 
 _OWN = ("host/", "rollbook/")
+_KEYWORD = Parameter.POSITIONAL_OR_KEYWORD
+_CURSOR = Parameter("cursor", _KEYWORD, default="", annotation=str)
 _IDENTITY = frozenset(("writer", "lane", "seq", "attempt", "index"))
 _PLACE = ("writer", "lane", "seq", "index")
 """What keeps samples of one time in one order."""

@@ -18,6 +18,7 @@ import anyio.to_thread
 import msgspec
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from rollbook.schema.status import ENDED_BADLY
 from rollbook.server.runs.page_state import boards_stamp
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.shapes import Refused, plain, words_of
@@ -282,7 +283,7 @@ def _status(row: RunRow, was: str | None) -> dict[str, object]:
     }
     kind: Literal["status"] = "status"
     name, project, identity = (str(about.get(word) or "") for word in ("name", "project", "id"))
-    died = row.status in ("crashed", "killed", "stale")
+    died = row.status in ENDED_BADLY
     return {
         "type": kind,
         "run": row.key,

@@ -18,9 +18,10 @@ from rollbook.schema.aliases import canonical
 from rollbook.schema.run_files import MANIFEST_FILE
 from rollbook.server.answering import content_policy, plain_json
 from rollbook.server.app import BuiltPage
+from rollbook.server.asking import Group
 from rollbook.server.curves import groups as curves
 from rollbook.server.curves import series, sweeps, verdicts
-from rollbook.server.curves.groups import CurvesAsk, Group, rows_of_runs
+from rollbook.server.curves.groups import CurvesAsk, rows_of_runs
 from rollbook.server.curves.series import SeriesAsk
 from rollbook.server.curves.sweeps import SweepAsk
 from rollbook.server.curves.verdicts import CompareAsk, DiffAsk
@@ -344,8 +345,8 @@ class _Copy:
             common = held_rows.telling_first(have)
             for key in common[:_MOST_KEYS]:
                 name = f"{len(index)}.json"
-                ask = CompareAsk(groups=groups, key=key)
-                answer = self._try(lambda ask=ask: verdicts.compared(self._context, ask))  # type: ignore[misc]
+                ask = CompareAsk(metric=key, by=groups)
+                answer = self._try(lambda ask=ask: verdicts.comparison(self._context, ask))  # type: ignore[misc]
                 if answer is not None:
                     self._write(f"compare/{name}", plain_json(answer))
                     index.append({"key": key, "runs": [group.runs for group in groups], "file": name})

@@ -53,8 +53,8 @@ export function Compare() {
       : null,
     () =>
       source.compare({
-        groups: chosen,
-        key: of,
+        metric: of,
+        by: chosen,
         statistic: ["mean", "median"].includes(statistic.value) ? (statistic.value as "mean" | "median") : "iqm",
         ...(atStep.value === "" ? {} : { at: Number(atStep.value) }),
         ...(floor.value === "" ? {} : { floor: Number(floor.value) }),
@@ -143,7 +143,7 @@ function AtStep({ found }: { found: CompareAnswer }) {
   return (
     <Menu
       what="at"
-      label={<b>{typeof found.at === "number" ? `${place(found.at, kindOf(found.x))} ${found.x}` : "–"}</b>}
+      label={<b>{typeof found.at === "number" ? `${place(found.at, kindOf(found.x))} ${found.x}` : "own end"}</b>}
     >
       {(close) => (
         <form
@@ -156,7 +156,7 @@ function AtStep({ found }: { found: CompareAnswer }) {
         >
           <p class="soft">{found.at_why}</p>
           <label>
-            step <input name="step" type="number" step="any" placeholder="reached by all" />
+            step <input name="step" type="number" step="any" placeholder="each at its own end" />
           </label>
           <button class="btn" type="submit">
             Compare there

@@ -16,6 +16,8 @@ import numpy.typing as npt
 from rollbook import compare
 from rollbook.errors import BadInput, RollbookError
 from rollbook.runs.groups import end_of, units_of
+from rollbook.schema.status import ENDED_BADLY
+from rollbook.server.asking import Group
 from rollbook.server.curves.row_helpers import RowHelpers, Rows, keep, kept, rows_in
 from rollbook.server.curves.series import EntryError, axis_name, version_of
 from rollbook.server.frames import MEDIA_TYPE, Array, Frame
@@ -26,13 +28,6 @@ from rollbook.server.shared.rows import check_points, check_range, started
 from rollbook.server.shared.shapes import Ask, Refused, plain, words_of
 from rollbook.server.shared.state import ServerContext, stamp_of
 from rollbook.values.array_types import NDArray
-
-
-class Group(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """Runs that are taken together."""
-
-    name: str
-    runs: list[str]
 
 
 class CurvesAsk(Ask, kw_only=True):
@@ -90,11 +85,13 @@ class RowsOfRun(NamedTuple):
     Attributes:
       axis: its name in the API.
       x, y: [rows].
+      is_whole: whether these are all of its rows, as they were logged; means of long runs are not.
     """
 
     axis: str
     x: NDArray
     y: NDArray
+    is_whole: bool = True
 
 
 _MOST_KEYS, _MOST_AHEAD = 16, 1_000
@@ -123,10 +120,13 @@ def rows_of_runs(
     x: str | None,
     stamps: Mapping[str, object],
     ahead: Sequence[str] = (),
+    *,
+    own_axes: bool = False,
 ) -> dict[str, RowsOfRun]:
     """run -> its rows along one axis, without the runs that have none or cannot be read.
 
     Args:
+      own_axes: without `x`, along each run's own axis.
       x: None: the axis of the first run that has rows.
       stamps: of each run, by its folder.
       ahead: further keys that will be requested: a few runs are read once for several of them.
@@ -153,7 +153,9 @@ def rows_of_runs(
         rows_of_run = now.get(row.folder) or _rows_of(context, row, together, x, stamps[row.folder])
         if len(rows_of_run.x) and axis is None:
             axis = rows_of_run.axis
-        if len(rows_of_run.x) and x is None and rows_of_run.axis != axis:  # its own axis is another one
+        if (
+            len(rows_of_run.x) and x is None and rows_of_run.axis != axis and not own_axes
+        ):  # its own axis is another one
             rows_of_run = _rows_of(context, row, [key], axis, stamps[row.folder])
         if len(rows_of_run.x):
             read[row.key] = rows_of_run
@@ -185,10 +187,10 @@ def _read_together(
 
 def _take(context: ServerContext, row: RunRow, key: str, x: str | None, stamp: object, rows: Rows) -> RowsOfRun:
     """Remember the rows of a run as it was read."""
-    axis, places, values = rows
+    axis, places, values, is_whole = rows
     if x == "relative" and len(places):
         places = places - started(row)
-    rows_of_run = RowsOfRun(axis_name(x, axis) if axis else "", places, values)
+    rows_of_run = RowsOfRun(axis_name(x, axis) if axis else "", places, values, is_whole)
     _remember(context, row.folder, key, x, stamp, rows_of_run)
     return rows_of_run
 
@@ -231,7 +233,6 @@ def _rows_of(context: ServerContext, row: RunRow, keys: Sequence[str], x: str | 
     return of_key[keys[0]]
 
 
-ENDED_BADLY = ("crashed", "killed", "stale")
 FEW_DRAWS, DRAWS = 200, 1999
 
 

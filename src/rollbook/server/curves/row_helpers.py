@@ -21,14 +21,14 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 import numpy as np
 
-from rollbook.book import Book
+from rollbook.book import Book, Series
 from rollbook.errors import RollbookError
 from rollbook.schema import source
 from rollbook.system.files import remove, replacing, user_cache
 from rollbook.values.array_types import NDArray
 
-Rows = tuple[str, NDArray, NDArray]
-"""(axis, x, y) of a run."""
+Rows = tuple[str, NDArray, NDArray, bool]
+"""(axis, x, y) of a run, and whether these are all of its rows, as they were logged."""
 
 _MOST_BYTES, _MOST_FILES = 128 << 20, 16
 _KINDS = {"i": np.dtype("<i8"), "f": np.dtype("<f8")}
@@ -42,11 +42,12 @@ class _Place(msgspec.Struct, array_like=True):
     kind: str
     start: int
     rows: int
+    is_whole: bool = True
 
 
 def keep(roots: Sequence[str], key: str, x: str | None, stamps: Mapping[str, object], rows: Mapping[str, Rows]) -> None:
     """Keep the rows of runs, by folder; nothing if there are too many rows."""
-    if sum(16 * len(xs) for _, xs, _ in rows.values()) > _MOST_BYTES:
+    if sum(16 * len(xs) for _, xs, _, _ in rows.values()) > _MOST_BYTES:
         return
     path = _path(roots, key, x)
     with contextlib.suppress(OSError):
@@ -73,10 +74,10 @@ def packed(rows: Mapping[str, Rows], stamps: Mapping[str, str]) -> list[bytes]:
     places: dict[str, _Place] = {}
     parts: list[bytes] = []
     start = 0
-    for name, (axis, xs, ys) in rows.items():
+    for name, (axis, xs, ys, is_whole) in rows.items():
         if xs.dtype.kind not in _KINDS or xs.dtype.itemsize != 8:
             continue
-        places[name] = _Place(stamps.get(name, ""), axis, xs.dtype.kind, start, len(xs))
+        places[name] = _Place(stamps.get(name, ""), axis, xs.dtype.kind, start, len(xs), is_whole)
         parts += [xs.astype(_KINDS[xs.dtype.kind], copy=False).tobytes(), ys.astype("<f8", copy=False).tobytes()]
         start += 16 * len(xs)
     header = msgspec.json.encode(places)
@@ -95,7 +96,8 @@ def unpacked(content: bytes) -> Iterator[tuple[str, str, Rows]]:
         if place.kind not in _KINDS or place.rows < 0 or place.start < 0 or at + 16 * place.rows > len(content):
             continue
         xs = np.frombuffer(content, _KINDS[place.kind], place.rows, at)
-        yield name, place.stamp, (place.axis, xs, np.frombuffer(content, "<f8", place.rows, at + 8 * place.rows))
+        ys = np.frombuffer(content, "<f8", place.rows, at + 8 * place.rows)
+        yield name, place.stamp, (place.axis, xs, ys, place.is_whole)
 
 
 def _word(stamp: object) -> str:
@@ -103,7 +105,7 @@ def _word(stamp: object) -> str:
 
 
 def _path(roots: Sequence[str], key: str, x: str | None) -> str:
-    return os.path.join(user_cache(), "rows", f"{_word((tuple(roots), key, x))}.rows")
+    return os.path.join(user_cache(), "rows", f"{_word((2, tuple(roots), key, x))}.rows")
 
 
 def _remove_old(folder: str) -> None:
@@ -140,11 +142,22 @@ def rows_in(book: Book, keys: Sequence[str], axis: str | None) -> dict[str, Rows
     """{key: (axis, x, y)} of a run; a missing key has no rows."""
     read = book.batch(keys, x=axis, points=ROWS_A_RUN, raw=4 * ROWS_A_RUN)
     return {
-        key: (series.axis, series.x, series.mean) if (series := read.get(key)) is not None else _NOTHING for key in keys
+        key: (series.axis, series.x, series.mean, _is_whole(series))
+        if (series := read.get(key)) is not None
+        else _NOTHING
+        for key in keys
     }
 
 
-_NOTHING: Rows = ("", np.zeros(0), np.zeros(0))
+def _is_whole(series: Series) -> bool:
+    """Whether each point is one row."""
+    if not len(series):
+        return True
+    bad = 0 if series.bad is None else series.bad
+    return bool(np.all(series.count + bad <= 1)) and series.non_finite == int(np.sum(~np.isfinite(series.mean)))
+
+
+_NOTHING: Rows = ("", np.zeros(0), np.zeros(0), True)
 
 
 class RowHelpers:

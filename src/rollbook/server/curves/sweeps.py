@@ -8,13 +8,16 @@ from typing import Literal
 import msgspec
 
 from rollbook import compare
+from rollbook.compare.comparison import Place
 from rollbook.errors import BadInput, RollbookError
+from rollbook.runs.comparing import NO_SCORE, scores_at
 from rollbook.runs.groups import units_of
+from rollbook.runs.questions import At
 from rollbook.runs.results import score_named
 from rollbook.schema.aliases import lower_is_better
 from rollbook.schema.expressions import LONGEST
-from rollbook.server.curves.groups import ENDED_BADLY
-from rollbook.server.curves.verdicts import finite_lines, place_of_scores, score_up_to
+from rollbook.schema.status import ENDED_BADLY
+from rollbook.server.curves.memory import Memory
 from rollbook.server.runs.columns import RunGroup, auto_columns, groups_of, value_of
 from rollbook.server.runs.table import fitting
 from rollbook.server.shared.catalogue import RunRow
@@ -30,7 +33,7 @@ class SweepAsk(Ask, kw_only=True):
     Attributes:
       project: of which runs; "": the one with most configurations.
       key: the metric; "": the one that tells most.
-      at: up to where on the axis; null: what every finished run has reached.
+      at: up to where on the axis; null: each run to its own end.
       filter, search: as of the table of runs.
     """
 
@@ -152,10 +155,14 @@ def swept(context: ServerContext, ask: SweepAsk) -> SweepAnswer:
         raise Refused("too_large", f"more than {context.limits.runs:,} runs at once", "Filter the table of runs.")
     keys = _keys(context, [row for group in groups for row in group.members])
     key = ask.key or next(iter(keys), "")
-    lines, axis, spoilt = finite_lines(context, members, key, None)
-    at, at_why = place_of_scores(members, lines, ask.at)
-    score = score_named(ask.score, key)
-    scores = {row.key: score_up_to(lines.get(row.key), at, score) for group in groups for row in group.members}
+    source = Memory(context, [row for rows in members.values() for row in rows])
+    at: At = "own end" if ask.at is None else ask.at
+    of_path, place = (
+        scores_at(source, source.rows, key, score_named(ask.score, key), None, at) if key else ({}, Place())
+    )
+    scored = {name: of_path.get(path, NO_SCORE) for path, name in source.key_of.items()}
+    scores = {name: one.score for name, one in scored.items()}
+    spoilt = {name for name, one in scored.items() if one.ends_in_nan}
     lower = lower_is_better(key)
     found = compare.sweep(
         _entries(groups, scores, spoilt),
@@ -173,9 +180,9 @@ def swept(context: ServerContext, ask: SweepAsk) -> SweepAnswer:
         ],
         key=plain(key),
         keys=[plain(name) for name in keys[:_MOST_KEYS]],
-        x=plain(axis),
-        at=num(at),
-        at_why=at_why,
+        x=plain(place.axis),
+        at=None if place.at is None else num(place.at),
+        at_why=place.why,
         score=ask.score,
         better="lower" if lower else "higher",
         sentence=plain(found.sentence),

@@ -3,53 +3,44 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import msgspec
-import numpy as np
 
 from rollbook import compare
-from rollbook.errors import BadInput
-from rollbook.runs.groups import mixed, plans_below, units_of
-from rollbook.runs.results import score_named
-from rollbook.server.curves.groups import ENDED_BADLY, CurvesAsk, Group, gathered, refined, rows_of_runs
+from rollbook.runs.comparing import compared
+from rollbook.runs.groups import name_of, plans_below
+from rollbook.runs.questions import Compare
+from rollbook.server.asking import Group, asked_of, shape_of
+from rollbook.server.curves.groups import CurvesAsk, gathered, refined
+from rollbook.server.curves.memory import Memory
 from rollbook.server.runs.columns import common, flat
 from rollbook.server.runs.one_run import LeftOut
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint
-from rollbook.server.shared.rows import default_axis
 from rollbook.server.shared.shapes import Answer, Ask, Cell, Num, num, plain
-from rollbook.server.shared.state import ServerContext, stamp_of
-from rollbook.values.array_types import NDArray
+from rollbook.server.shared.state import ServerContext
 
-
-class CompareAsk(Ask, kw_only=True):
-    """Which group is better.
-
-    Attributes:
-      at: up to where on the axis; null: what every finished run has reached.
-      score: how a run's values up to there become one number: "mean of the last 10%", "last", "max" …
-      floor: what a run that crashed is worth; null: it is left out, and said.
-    """
-
-    groups: list[Group]
-    key: str
-    x: str | None = None
-    at: float | None = None
-    score: str = "mean of the last 10%"
-    statistic: Literal["iqm", "mean", "median"] = "iqm"
-    floor: float | None = None
+CompareAsk = shape_of(Compare)
 
 
 class SeedValue(msgspec.Struct, kw_only=True):
-    """What one run scores; counted: whether that is among the scores (runs that go on or crashed are not)."""
+    """What one run scores.
+
+    Attributes:
+      counted: whether that is among the scores (runs that go on or crashed are not).
+      rows, of: how many finite rows the score is made of, and how many the run has; non_finite: how many are left out.
+      ends_in_nan: whether its last row is NaN or infinite.
+    """
 
     run: str
     seed: int | None
     value: Num
     counted: bool
+    rows: int = 0
+    of: int = 0
+    non_finite: int = 0
+    ends_in_nan: bool = False
 
 
 class CompareGroup(msgspec.Struct, kw_only=True):
@@ -160,6 +151,8 @@ class CompareAnswer(Answer, kw_only=True):
     """The comparison of groups: a sentence first, then what it rests on.
 
     Attributes:
+      at: where on the axis scores end; null: each run at its own end. at_why: why there.
+      notes: what readers should know besides, a sentence each; sentences: all that there is to say, verdicts first.
       parted: of each pair of groups, along the axis.
       plans: those kept beside the runs, of this metric first.
     """
@@ -173,6 +166,7 @@ class CompareAnswer(Answer, kw_only=True):
     level: float
     sentence: str
     notes: list[str]
+    sentences: list[str]
     groups: list[CompareGroup]
     pairs: list[ComparePair]
     profile: Profile | None
@@ -203,155 +197,64 @@ class DiffAnswer(Answer, kw_only=True):
     equal: int
 
 
-def finite_lines(
-    context: ServerContext, groups: dict[str, list[RunRow]], key: str, x: str | None
-) -> tuple[dict[str, tuple[NDArray, NDArray]], str, set[str]]:
-    """run -> (x, values) of its finite rows, the axis, and the runs whose last row is not finite."""
-    axis = (
-        x or default_axis(context, next(row for rows in groups.values() for row in rows))
-        if any(groups.values())
-        else ""
-    )
-    every = [row for rows in groups.values() for row in rows]
-    stamps = {row.folder: stamp_of(row.folder) for row in every}
-    read = rows_of_runs(context, every, key, axis, stamps)
-    finite = {
-        run: (rows_of_run.x[np.isfinite(rows_of_run.y)].astype(np.float64), rows_of_run.y[np.isfinite(rows_of_run.y)])
-        for run, rows_of_run in read.items()
-    }
-    spoilt = {run for run, rows_of_run in read.items() if len(rows_of_run.y) and not np.isfinite(rows_of_run.y[-1])}
-    return finite, axis, spoilt
-
-
-def place_of_scores(
-    groups: dict[str, list[RunRow]], lines: dict[str, tuple[NDArray, NDArray]], at: float | None
-) -> tuple[float | None, str]:
-    """The position where runs are compared: the requested one, else what every finished run has reached."""
-    if at is not None:
-        return at, "as chosen"
-    ends = [
-        float(lines[row.key][0].max())
-        for rows in groups.values()
-        for row in rows
-        if row.key in lines and len(lines[row.key][0]) and row.status == "finished"
-    ]
-    if not ends:
-        return None, "no run has finished; each counts as far as it has come"
-    return min(ends), f"reached by all {len(ends)} finished runs"
-
-
-def score_up_to(
-    line: tuple[NDArray, NDArray] | None, at: float | None, score: Callable[[NDArray, NDArray], float]
-) -> float | None:
-    """The score of a run's values up to a position of the axis; None if it has no values there."""
-    if line is None:
-        return None
-    x, values = line
-    if at is not None:
-        x, values = x[x <= at], values[x <= at]
-    if not len(x):
-        return None
-    number = float(score(x, values))
-    return number if math.isfinite(number) else None
-
-
 _LEAST_SEEDS = 5
 _LACKING = "(not set)"
-_GROUP = "\0group"
-"""A field that no run has: the group that the page assigned."""
 _MOST_PLANS, _MOST_LOOKS = 20, 200
 
 
-def _names(rows: Sequence[RunRow]) -> dict[str, str]:
-    """Run -> what it is called: its name and seed, and its id where another run is called the same."""
-    called: dict[str, str] = {}
-    for row in rows:
-        name = str(row.about.get("name") or row.key)
-        seed = row.about.get("seed")
-        called[row.key] = name if seed is None else f"{name} seed {seed}"
-    often = Counter(called.values())
-    return {run: name if often[name] == 1 else f"{name} ({run})" for run, name in called.items()}
-
-
-def compared(context: ServerContext, ask: CompareAsk) -> CompareAnswer:
+def comparison(context: ServerContext, ask: Ask) -> CompareAnswer:
     """Groups of runs compared by one score."""
-    groups = gathered(context, ask.groups)
-    if not groups:
-        raise BadInput("groups=[]: name at least one group")
-    if len(groups) > 20:
-        raise BadInput(f"{len(groups)} groups; at most 20 are compared at once")
-    score = score_named(ask.score, ask.key)
-    lines, axis, spoilt = finite_lines(context, groups, ask.key, ask.x)
-    at, at_why = place_of_scores(groups, lines, ask.at)
-    entries: list[compare.Entry] = []
-    every = [row for rows in groups.values() for row in rows]
-    names = _names(every)
-    abouts = [{**row.about, "path": row.folder} for row in every]
-    units = dict(zip((row.key for row in every), units_of(abouts), strict=True))
-    label_of = {row.key: name for name, rows in groups.items() for row in rows}
-    labelled = [{**about, _GROUP: label_of[row.key]} for row, about in zip(every, abouts, strict=True)]
-    for name, rows in groups.items():
-        for row in sorted(rows, key=lambda row: row.about.get("created") or 0.0):
-            seed = row.about.get("seed")
-            entries.append(
-                compare.Entry(
-                    group=name,
-                    name=names[row.key],
-                    seed=seed if isinstance(seed, int) else None,
-                    task="",
-                    score=score_up_to(lines.get(row.key), at, score),
-                    crashed=row.status in ENDED_BADLY,
-                    running=row.status == "running",
-                    unit=units[row.key],
-                    ends_in_nan=row.key in spoilt,
-                )
-            )
-    comparison = compare.compare(
-        entries, metric=ask.key, by="group", how=ask.score, statistic=ask.statistic, floor=ask.floor,
-        notes=mixed(labelled, _GROUP, None),
-    )  # fmt: skip
-    run_of = {name: run for run, name in names.items()}
-    made = [_group(group, groups[group.label], entries, run_of, ask) for group in comparison.groups]
-    pairs = [_pair(pair) for pair in comparison.pairs]
+    question, rows = asked_of(context, ask, Compare)
+    source = Memory(context, rows)
+    answer = compared(question, source)
+    run_of = {name_of(row): source.key_of[row["path"]] for row in source.rows}
+    groups = [_group(group, answer, run_of, question.floor) for group in answer.groups]
+    pairs = [_pair(pair) for pair in answer.pairs]
+    row_of = {row.key: row for row in rows}
+    members: dict[str, list[RunRow]] = {}
+    for entry in answer.entries:
+        members.setdefault(entry.group, []).append(row_of[run_of[entry.name]])
+    axis = answer.place.axis or next((entry.span[0] for entry in answer.entries if entry.span is not None), "")
     return CompareAnswer(
-        key=ask.key,
+        key=answer.metric,
         x=plain(axis),
-        at=num(at) if at is not None else None,
-        at_why=at_why,
-        score=ask.score,
-        statistic=comparison.statistic,
+        at=None if answer.place.at is None else num(answer.place.at),
+        at_why=answer.place.why,
+        score=answer.how,
+        statistic=answer.statistic,
         level=0.95,
-        sentence=plain(" ".join(pair.sentence for pair in pairs) if pairs else made[0].sentence),
-        notes=[plain(note) for note in comparison.notes],
-        groups=made,
+        sentence=plain(" ".join(pair.sentence for pair in pairs) if pairs else groups[0].sentence),
+        notes=[plain(note) for note in answer.notes],
+        sentences=[plain(sentence) for sentence in answer.sentences()],
+        groups=groups,
         pairs=pairs,
         profile=Profile(
-            tau=[float(t) for t in comparison.thresholds_H],
+            tau=[float(t) for t in answer.thresholds_H],
             groups={
                 plain(group.label): [_there(v) for v in row]
-                for group, row in zip(comparison.groups, comparison.profiles_GH, strict=True)
+                for group, row in zip(answer.groups, answer.profiles_GH, strict=True)
             },
         )
-        if len(comparison.thresholds_H)
+        if len(answer.thresholds_H)
         else None,
-        plan=[_plan(group) for group in comparison.groups],
-        parted=_parted(context, groups, ask, axis) if len(groups) > 1 else [],
-        plans=_plans(context, ask.key),
+        plan=[_plan(group) for group in answer.groups],
+        parted=_parted(context, members, answer.metric, answer.statistic, axis) if len(members) > 1 else [],
+        plans=_plans(context, answer.metric),
     )
 
 
 def _group(
-    group: compare.Group, rows: list[RunRow], entries: list[compare.Entry], run_of: dict[str, str], ask: CompareAsk
+    group: compare.Group, answer: compare.Comparison, run_of: dict[str, str], floor: float | None
 ) -> CompareGroup:
-    interval, key = group.interval, ask.key
-    worth = {name: ask.floor for name in group.crashed if ask.floor is not None}
+    interval = group.interval
+    worth = {name: floor for name in group.crashed if floor is not None}
     why = dict.fromkeys(group.crashed, "did not finish")
     why.update(dict.fromkeys(group.running, "still running"))
     why.update(dict.fromkeys(group.without_score, "no finite value"))
-    mine = [entry for entry in entries if entry.group == group.label]
+    mine = [entry for entry in answer.entries if entry.group == group.label]
     return CompareGroup(
         name=plain(group.label),
-        runs=[row.key for row in rows],
+        runs=[run_of[entry.name] for entry in mine],
         n=len(group.seeds_R),
         missing=[LeftOut(run=run_of[name], why=reason) for name, reason in why.items() if name not in group.names],
         centre=_there(interval.estimate) if interval is not None else None,
@@ -359,13 +262,19 @@ def _group(
         high=_there(interval.high) if interval is not None else None,
         method=interval.method if interval is not None else "",
         claim=float(interval.claim) if interval is not None and interval.claim is not None else None,
-        sentence=plain(interval.sentence(key)) if interval is not None else f"{key}: no finished run has a value.",
+        sentence=plain(interval.sentence(answer.metric))
+        if interval is not None
+        else f"{answer.metric}: no finished run has a value.",
         seeds=[
             SeedValue(
                 run=run_of[e.name],
                 seed=e.seed,
                 value=_there(worth.get(e.name, e.score)),
                 counted=e.name in group.names,
+                rows=e.rows,
+                of=e.of,
+                non_finite=e.non_finite,
+                ends_in_nan=e.ends_in_nan,
             )
             for e in mine
         ],
@@ -397,10 +306,12 @@ def _plan(group: compare.Group) -> PlanRow:
     return PlanRow(group=plain(group.label), n=n, sd=num(float(scores.std(ddof=1))) if n > 1 else None, todo=todo)
 
 
-def _parted(context: ServerContext, groups: dict[str, list[RunRow]], ask: CompareAsk, axis: str) -> list[PartedPair]:
+def _parted(
+    context: ServerContext, groups: dict[str, list[RunRow]], key: str, statistic: str, axis: str
+) -> list[PartedPair]:
     """Along the curves that the page draws of these groups; bands play no part in it, so few draws are enough."""
-    along = CurvesAsk(groups=[], keys=[], x=axis or None, statistic=ask.statistic, refine=True)
-    curves = next(drawn for drawn in refined(context, groups, ask.key, along) if not drawn.is_part).curves
+    along = CurvesAsk(groups=[], keys=[], x=axis or None, statistic=statistic, refine=True)  # type: ignore[arg-type]
+    curves = next(drawn for drawn in refined(context, groups, key, along) if not drawn.is_part).curves
     return [
         PartedPair(
             a=plain(pair.a),
@@ -471,7 +382,7 @@ def difference(context: ServerContext, ask: DiffAsk) -> DiffAnswer:
 
 ENDPOINTS = [
     Endpoint(
-        "POST", "/api/compare", CompareAsk, CompareAnswer, compared, "Which group is better, and how sure that is"
+        "POST", "/api/compare", CompareAsk, CompareAnswer, comparison, "Which group is better, and how sure that is"
     ),
     Endpoint("POST", "/api/diff", DiffAsk, DiffAnswer, difference, "What differs between the configurations of groups"),
 ]

@@ -17,6 +17,7 @@ from rollbook.runs.checking import asked
 from rollbook.schema import manifest
 from rollbook.schema.aliases import SCORES
 from rollbook.schema.run_files import journal_folder, part_folders
+from rollbook.schema.status import ENDED_BADLY
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint
 from rollbook.server.shared.rows import (
@@ -139,7 +140,6 @@ class MarksAnswer(Answer, kw_only=True):
 
 _MOST_MARKS = 5_000
 _MOST_ALERTS = 500
-_ENDED_BADLY = ("crashed", "killed", "stale")
 _ENDINGS = {
     "crashed": "Ended without an exception: its process vanished",
     "killed": "Killed from outside: it left no word",
@@ -346,7 +346,7 @@ def all_alerts(context: ServerContext, ask: AlertsAsk) -> AlertsAnswer:
     newest: list[Alert] = []
     found: dict[tuple[str, str], dict[str, tuple[FindingRun, str]]] = {}
     for row in rows:
-        if row.status in _ENDED_BADLY:
+        if row.status in ENDED_BADLY:
             why = _ending(row)
             ended = row.about.get("ended")
             at = _found_in(row, "", ended if isinstance(ended, (int, float)) else None, None, "")

@@ -1,0 +1,77 @@
+"""The door of the command line: the options of a command are made from the fields of its question."""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Literal, TypeVar
+
+import click
+import msgspec
+
+from rollbook.runs.question import Option, Question, of_text, options
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def asks(
+    question: type[Question], *, short: Mapping[str, str] | None = None, arguments: Collection[str] = ()
+) -> Callable[[F], F]:
+    """A decorator: the command takes each field of the question as the option --name, and gets it under that name.
+
+    Args:
+      question: which.
+      short: {field: a letter}, such as {"metric": "-m"}.
+      arguments: fields that the command takes in another way.
+    """
+
+    def decorated(command: F) -> F:
+        for option in reversed(options(question)):
+            if option.name not in arguments:
+                command = _option(option, (short or {}).get(option.name))(command)
+        return command
+
+    return decorated
+
+
+def _option(option: Option, letter: str | None) -> Callable[[F], F]:
+    default = None if option.default is msgspec.NODEFAULT else option.default
+    named = [letter] if letter else []
+    words = option.words.rstrip(".").replace("`", "")
+    if default is not None:
+        words += f"; default: {default}"
+    return click.option(
+        *named, f"--{option.name.replace('_', '-')}", option.name, default=default, type=_Kind(option),
+        help=f"{words[:1].upper()}{words[1:]}.",
+    )  # fmt: skip
+
+
+class _Kind(click.ParamType):  # type: ignore[type-arg]
+    """A value of one of the types that text can say, the narrowest first."""
+
+    def __init__(self, option: Option) -> None:
+        kinds = [kind for kind in of_text(option.type) if kind is not type(None)]
+        self._words = [word for kind in kinds if typing.get_origin(kind) is Literal for word in typing.get_args(kind)]
+        self._is_int, self._is_float, self._is_text = int in kinds, float in kinds, str in kinds
+        self.name = "integer" if self._is_int else "float" if self._is_float else "text"
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:
+        """What stands for the value in the help."""
+        if not self._words:
+            return None
+        return "[" + "|".join([*self._words, *(["number"] if self._is_float else [])]) + "]"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The value, or click's error."""
+        if not isinstance(value, str) or value in self._words:
+            return value
+        for is_so, kind in ((self._is_int, int), (self._is_float, float)):
+            if is_so:
+                try:
+                    return kind(value)
+                except ValueError:
+                    continue
+        if self._is_text:
+            return value
+        what = [*map(repr, self._words), *(["a number"] if self._is_float or self._is_int else [])]
+        raise click.BadParameter(f"{value!r} is not {' or '.join(what)}", ctx, param)

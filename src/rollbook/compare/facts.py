@@ -1,0 +1,216 @@
+"""What readers of an answer should know besides its numbers: facts as data, and their sentences, made here alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from rollbook.system.texts import amount
+
+
+class Fact(msgspec.Struct, frozen=True):
+    """One remark about an answer. Code reads its fields, people its sentence; no code reads a sentence.
+
+    Attributes:
+      kind: one of the names in `KINDS`.
+      group: the group that it is about; "" for the whole answer.
+      runs: what the runs that it is about are called.
+      values: its numbers and names; each function below says which.
+    """
+
+    kind: str
+    group: str = ""
+    runs: tuple[str, ...] = ()
+    values: dict[str, Any] = {}
+
+    @property
+    def statement(self) -> str:
+        """What is so, without advice: for pictures, which are shown without their program."""
+        return KINDS[self.kind](self)[0]
+
+    @property
+    def sentence(self) -> str:
+        """What is so, and what to do about it."""
+        return " ".join(filter(None, KINDS[self.kind](self)))
+
+
+Words = tuple[str, str]
+"""(statement, advice)."""
+
+
+def _crashed(fact: Fact) -> Words:
+    floor = fact.values.get("floor")
+    if floor is None:
+        return (
+            f"{fact.group}: {_runs(fact)} did not finish and {_are(fact)} not among the scores, which flatters.",
+            "A floor, what such a run is worth, counts them.",
+        )
+    return f"{fact.group}: {_runs(fact)} did not finish and {_verb(fact, 'counts', 'count')} as {floor:g}.", ""
+
+
+def _running(fact: Fact) -> Words:
+    return f"{fact.group}: {_runs(fact)} {_are(fact)} still being written; not among the scores yet.", ""
+
+
+def _without_score(fact: Fact) -> Words:
+    return f"{fact.group}: {_runs(fact)} without a finite value; not among the scores.", ""
+
+
+def _ends_in_nan(fact: Fact) -> Words:
+    what = _verb(fact, "ends with a row that is", "end with rows that are")
+    return f"{fact.group}: {_runs(fact)} {what} NaN or infinite; the last finite rows are the score.", ""
+
+
+def _repeated(fact: Fact) -> Words:
+    verb = _verb(fact, "repeats an earlier one", "repeat earlier ones")
+    return (
+        f"{fact.group}: {_runs(fact)} {verb} of the same configuration, seed and code; each such seed counts once, "
+        "with the mean of its finished runs."
+    ), ""
+
+
+def _groups_without_score(fact: Fact) -> Words:
+    of_each = [f"{label} ({amount(n, 'run')})" for label, n in fact.values["runs_of"].items()]
+    rest = f" and {amount(len(of_each) - 6, 'more group')}" if len(of_each) > 6 else ""
+    return f"No finite value, so not compared: {', '.join(of_each[:6])}{rest}.", ""
+
+
+def _one_group(fact: Fact) -> Words:
+    by = fact.values["by"]
+    why = f"All runs have the same {by}" if fact.values["alone"] else f"Only {fact.group} has scores"
+    return f"{why}: there is one group, and nothing to compare it with.", ""
+
+
+def _tasks_not_on_one_scale(fact: Fact) -> Words:
+    return (
+        f"Scores of {fact.values['tasks']} tasks are not on one scale.",
+        "Say normalise={task: (random, human)}.",
+    )
+
+
+def _no_common_point(fact: Fact) -> Words:
+    of_a, of_b = fact.values["span_a"], fact.values["span_b"]
+    return (
+        f"{fact.values['a']} was measured from {of_a[0]:.6g} to {of_a[1]:.6g} {fact.values['axis']}, "
+        f"{fact.values['b']} from {of_b[0]:.6g} to {of_b[1]:.6g}: no common point, nothing is compared."
+    ), ""
+
+
+def _never_reached(fact: Fact) -> Words:
+    level = fact.values["level"]
+    return (
+        f"{fact.values['n']} of {fact.values['of']} runs never reached {level} and have no score, which flatters their "
+        "groups:",
+        f'runs.curves("{fact.values["metric"]}", by=…).reached({level}) counts them.',
+    )
+
+
+def _groups_differ_in(fact: Fact) -> Words:
+    field, what = fact.values["field"], _kind_of_field(fact.values["field"])
+    ran = " and ".join(f"{label} in {few(values)}" for label, values in fact.values["of_group"].items())
+    return (
+        f"Careful: the groups differ in their {what}, too ({field}): {ran}.",
+        f"Say --task {field} (task={field!r}) for scores of several on one scale, or choose the runs of one.",
+    )
+
+
+def _taken_together(fact: Fact) -> Words:
+    field, every = fact.values["field"], fact.values["all"]
+    return (
+        f"Careful: scores of {len(every)} {_kind_of_field(field)}s ({field}: {few(every)}) are taken together.",
+        f"Say --task {field} (task={field!r}), or choose the runs of one.",
+    )
+
+
+def _several_algorithms(fact: Fact) -> Words:
+    found = fact.values["algorithms"]
+    return (
+        f"Careful: {fact.group} takes {len(found)} algorithms together ({few(found)}).",
+        "Say --by algo, or choose the runs of one.",
+    )
+
+
+def _cannot_be_told_apart(fact: Fact) -> Words:
+    return (
+        f"Careful: of {fact.values['runs']} runs of {fact.group}, neither files nor paths say the algorithm or the "
+        "configuration; they may differ.",
+        "rollbook label says it for them.",
+    )
+
+
+def _rewards_of_unlike_parts(fact: Fact) -> Words:
+    v = fact.values
+    more = f" They also share {', '.join(v['others'])}." if v["others"] else ""
+    return (
+        f"Compared by {v['instead']}, which all runs have, and not by {v['metric']}: the rewards {v['what']}.{more}"
+    ), ""
+
+
+def _ends_differ(fact: Fact) -> Words:
+    first, last, axis = fact.values["first"], fact.values["last"], fact.values["axis"]
+    where = f"Runs end at different places, from {first:.6g} to {last:.6g} {axis}"
+    if fact.values["at"] == "own end":
+        return f"{where}; each is scored at its own end.", 'At "common end" (at=, --at) all are scored at the first.'
+    return f"{where}; all are scored at the first, whatever came later.", 'At "own end" (at=, --at) each counts whole.'
+
+
+def _leaders_differ(fact: Fact) -> Words:
+    v = fact.values
+    name = "IQM" if v["statistic"] == "iqm" else v["statistic"]
+    own = f"at the runs' own ends {v['own_leader']} is ahead ({name} {v['side']} by {abs(v['own']):.4g})"
+    common = (
+        f"at their common end ({v['axis']} {v['common_end']:.6g}) {v['common_leader']} is ahead "
+        f"({name} {v['side']} by {abs(v['common']):.4g})"
+    )
+    return f"Careful: which of {v['a']} and {v['b']} leads depends on where runs are scored: {own}, {common}.", ""
+
+
+def _uneven_tasks(fact: Fact) -> Words:
+    least, most = fact.values["least"], fact.values["most"]
+    return f"{fact.group}: {least} of up to {most} runs a task; the first {least} of each task are taken.", ""
+
+
+def _kind_of_field(field: str) -> str:
+    return "project" if field == "project" else "environment"
+
+
+def few(names: Sequence[str]) -> str:
+    """At most three names, and how many more there are."""
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def _verb(fact: Fact, one: str, many: str) -> str:
+    return one if len(fact.runs) == 1 else many
+
+
+def _are(fact: Fact) -> str:
+    return _verb(fact, "is", "are")
+
+
+def _runs(fact: Fact) -> str:
+    return f"{amount(len(fact.runs), 'run')} ({', '.join(fact.runs[:3])}{', …' if len(fact.runs) > 3 else ''})"
+
+
+KINDS: dict[str, Callable[[Fact], Words]] = {
+    "crashed": _crashed,
+    "running": _running,
+    "without score": _without_score,
+    "ends in nan": _ends_in_nan,
+    "repeated": _repeated,
+    "groups without score": _groups_without_score,
+    "one group": _one_group,
+    "tasks not on one scale": _tasks_not_on_one_scale,
+    "no common point": _no_common_point,
+    "never reached": _never_reached,
+    "groups differ in": _groups_differ_in,
+    "taken together": _taken_together,
+    "several algorithms": _several_algorithms,
+    "cannot be told apart": _cannot_be_told_apart,
+    "rewards of unlike parts": _rewards_of_unlike_parts,
+    "ends differ": _ends_differ,
+    "leaders differ": _leaders_differ,
+    "uneven tasks": _uneven_tasks,
+}
+"""kind -> its words."""

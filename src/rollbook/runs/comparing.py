@@ -1,0 +1,224 @@
+"""Which group of runs is better: the question, and its answer from a source of rows."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rollbook import compare
+from rollbook.compare.comparing import ends_alike
+from rollbook.compare.comparison import Place
+from rollbook.compare.facts import Fact
+from rollbook.errors import BadInput
+from rollbook.runs.fields import check_field
+from rollbook.runs.grouping_facts import alike, mixed
+from rollbook.runs.groups import begun_first, label_of, name_of, plan_path, seed_of, task_of, units_of
+from rollbook.runs.questions import At, Compare
+from rollbook.runs.results import Score, level_of, score_named
+from rollbook.runs.reward_parts import on_one_scale
+from rollbook.runs.source import Line, Row, Source
+from rollbook.schema.status import ENDED_BADLY
+from rollbook.system import files
+
+
+def compared(ask: Compare, source: Source) -> compare.Comparison:
+    """The answer; see `RunSet.compare` for what it raises."""
+    asked = f"compare({ask.metric!r})"
+    if not source.rows:
+        raise BadInput(f"{asked}: the set is empty. Look what there is with rollbook.open(…).table()")
+    rows, labels = _grouped(ask, source, asked)
+    if ask.task is not None:
+        check_field(ask.task, rows, f"compare({ask.metric!r}, task={ask.task!r})")
+    metric, of_parts = on_one_scale(source, rows, ask.metric)
+    score = score_named(ask.score, metric)
+    scored, place = scores_at(source, rows, metric, score, ask.x, ask.at)
+    entries = [
+        compare.Entry(
+            group=label, name=name_of(row), seed=seed_of(row), task=task_of(row, ask.task), unit=unit, called=name,
+            crashed=str(row["status"]) in ENDED_BADLY, running=str(row["status"]) == "running",
+            **scored.get(str(row["path"]), NO_SCORE)._asdict(),
+        )
+        for row, label, unit, name in zip(rows, labels, units_of(rows), called(rows), strict=True)
+    ]  # fmt: skip
+    by = ask.by if isinstance(ask.by, str) else "group"
+    how = ask.score if isinstance(ask.score, str) else getattr(ask.score, "__name__", "a function")
+    level = level_of(ask.score)
+    direction = "lower" if ask.direction is None and level is not None else ask.direction
+    path = None if ask.plan is None else plan_path(source.root, ask.plan)
+    question = {"metric": metric, "by": by, "score": str(how), "task": ask.task or ""}
+    if ask.at != "own end":
+        question["at"] = str(ask.at)
+    stored = {} if path is None or not os.path.exists(path) else _looks_so_far(path, ask.plan, question)
+    answer = compare.compare(
+        entries, metric=metric, by=by, how=str(how), normalise=ask.normalise, statistic=ask.statistic,
+        study=compare.Study.from_data(stored["study"]) if stored else None, planned=ask.plan is not None,
+        delta=ask.delta, floor=ask.floor, direction=direction, seed=ask.seed, place=place,
+        facts=[
+            *of_parts, *mixed(rows, labels, by, ask.task), *alike(rows, labels, by),
+            *_never_reached(entries, metric, level),
+        ],
+    )  # fmt: skip
+    if path is not None and answer.study is not None:
+        seeds = {group.label: list(group.names) for group in answer.groups}
+        _refuse_missing_seeds(ask.plan, stored.get("seeds"), seeds)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        files.write_json(path, {"asked": question, "study": answer.study.as_data(), "seeds": seeds})
+    return answer
+
+
+def _grouped(ask: Compare, source: Source, asked: str) -> tuple[list[Row], list[str]]:
+    """The runs that are compared, in the order in which they started, group by group if the groups were named; and the
+    label of each."""
+    if isinstance(ask.by, str):
+        rows = begun_first(source.rows)
+        check_field(ask.by, rows, f"compare({ask.metric!r}, by={ask.by!r})")
+        return rows, [label_of(row, ask.by) for row in rows]
+    if not ask.by:
+        raise BadInput(f"{asked}: by={{}} names no group. Name at least one, {{label: runs}}, or a field")
+    if len(ask.by) > _MOST_GROUPS:
+        raise BadInput(f"{asked}: {len(ask.by)} groups; at most {_MOST_GROUPS} are compared at once")
+    rows, labels = [], []
+    for label, names in ask.by.items():
+        wanted = {str(name) for name in names}
+        members = [row for row in source.rows if not wanted.isdisjoint(_names_of(row))]
+        missing = wanted.difference(*(_names_of(row) for row in members)) if wanted else wanted
+        if missing:
+            raise BadInput(f"{asked}: group {label!r}: there is no run {sorted(missing)[0]!r:.80} in this set")
+        rows += begun_first(members)
+        labels += [label] * len(members)
+    if not rows:
+        raise BadInput(f"{asked}: none of the groups has a run")
+    return rows, labels
+
+
+_MOST_GROUPS = 20
+
+
+def _names_of(row: Row) -> set[str]:
+    own = f"{row['name']}-{row['id']}"
+    return {str(row[name]) for name in ("path", "id", "name") if row.get(name)} | {
+        own, f"{row['project']}/{row['name']}", f"{row['project']}/{own}"
+    }  # fmt: skip
+
+
+class Scored(NamedTuple):
+    """A run's score, and what it is made of; see `compare.Entry`."""
+
+    score: float | None = None
+    span: tuple[str, float, float] | None = None
+    ends_in_nan: bool = False
+    rows: int = 0
+    of: int = 0
+    non_finite: int = 0
+    otherwise: float | None = None
+
+
+NO_SCORE = Scored()
+"""Of a run without a row of the key."""
+
+
+def scores_at(
+    source: Source, rows: Sequence[Row], key: str, score: Score, x: str | None, at: At
+) -> tuple[dict[str, Scored], Place]:
+    """The score of each run by path, and where on the axis they end.
+
+    Scores leave rows that are not finite out. Where the runs that count end at different places, each has its score
+    with the other choice, too (`Scored.otherwise`).
+    """
+    place = None if isinstance(at, str) else float(at)
+    scored = source.each(key, x, UpTo(place, score).of)
+    axes = list(dict.fromkeys(one.span[0] for row in rows if (one := scored.get(str(row["path"]))) and one.span))
+    if at != "own end" and len(axes) > 1:  # one place needs one axis: that of the first run
+        x = axes[0]
+        scored = source.each(key, x, UpTo(place, score).of)
+        axes = axes[:1]
+    axis = axes[0] if len(axes) == 1 else ""
+    spans = [one.span for row in rows if _counts(row) and (one := scored.get(str(row["path"]))) and one.span]
+    ends = [last for _, _, last in spans]
+    common = min(ends) if ends and axis else None
+    if place is not None:
+        return scored, Place("chosen", axis, place, common, len(ends))
+    if common is not None and (at == "common end" or not ends_alike(spans)):
+        cut = source.each(key, x, UpTo(common, score).of)
+        own, first = (scored, cut) if at == "own end" else (cut, scored)
+        scored = {path: one._replace(otherwise=first.get(path, NO_SCORE).score) for path, one in own.items()}
+    if at == "own end":
+        return scored, Place("own end", axis, None, common, len(ends))
+    return scored, Place("common end", axis, common, common, len(ends))
+
+
+def _counts(row: Row) -> bool:
+    """Whether the scores of a run are final, and so among those that are compared."""
+    return row["status"] not in (*ENDED_BADLY, "running")
+
+
+class UpTo(NamedTuple):
+    """Makes the score of the finite rows of a run up to a place of the axis. Equal ones make equal scores."""
+
+    at: float | None
+    score: Score
+
+    def of(self, line: Line) -> Scored:
+        """The score, and what it is made of."""
+        finite = np.isfinite(line.y)
+        if not len(finite):
+            return NO_SCORE
+        x, y = line.x[finite], line.y[finite]
+        span, of = (line.axis, float(x.min()), float(x.max())) if len(x) else None, len(x)
+        if self.at is not None:
+            there = x <= self.at
+            x, y = x[there], y[there]
+        number = float(self.score(x, y)) if len(y) else math.nan
+        return Scored(number if math.isfinite(number) else None, span, not finite[-1], len(y), of, len(finite) - of)
+
+
+def called(rows: Sequence[Row]) -> list[str]:
+    """What people call each run: its name and seed, and its id where another one is called the same."""
+    names = [f"{row['name']}" if row.get("seed") is None else f"{row['name']} seed {row['seed']}" for row in rows]
+    often = Counter(dict(zip((row["path"] for row in rows), names, strict=True)).values())
+    return [name if often[name] == 1 else f"{name} ({row['id']})" for name, row in zip(names, rows, strict=True)]
+
+
+def _never_reached(entries: Sequence[compare.Entry], metric: str, level: str | None) -> list[Fact]:
+    """A fact about a score that only some runs have."""
+    never = sum(entry.score is None and entry.span is not None for entry in entries)
+    if not never or level is None:
+        return []
+    return [Fact("never reached", values={"n": never, "of": len(entries), "level": level, "metric": metric})]
+
+
+def _looks_so_far(path: str, plan: str | None, asked: Mapping[str, str]) -> dict[str, Any]:
+    """What is stored of a plan."""
+    stored = files.read_json(path)
+    if stored.get("asked") != asked:
+        raise BadInput(
+            f"compare(plan={plan!r}): this plan was made for {_in_words(stored.get('asked'))}, and now "
+            f"{_in_words(asked)} is asked. A plan says beforehand what is compared; take another name for another "
+            "question"
+        )
+    return stored
+
+
+def _in_words(asked: object) -> str:
+    """The question of a plan: metric='test/return', by='config.algo', …"""
+    return (
+        ", ".join(f"{name}={value!r}" for name, value in asked.items() if value) if isinstance(asked, Mapping) else "?"
+    )
+
+
+def _refuse_missing_seeds(plan: str | None, before: object, now: Mapping[str, Sequence[str]]) -> None:
+    """Raise if seeds of the last look are missing in this one; older plans recorded no seeds."""
+    for arm, names in before.items() if isinstance(before, Mapping) else ():
+        gone = [name for name in names if name not in now.get(arm, ())]
+        if gone:
+            more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
+            raise BadInput(
+                f"compare(plan={plan!r}): of {arm}, {gone[0]}{more} had a score at the last look and none now. "
+                "A plan keeps the runs that were looked at: choose them, too, or make a new plan for seeds "
+                "that were not looked at"
+            )

@@ -1,0 +1,59 @@
+"""What readers should know about how runs were put into groups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rollbook.compare.facts import Fact
+from rollbook.runs.fields import value_at
+from rollbook.runs.source import Row
+
+_ENVIRONMENTS = (
+    "config.env", "config.env_id", "config.env_name", "config.environment", "config.task", "env", "project",
+)  # fmt: skip
+"""`env` is what one of the others says, or the path of a run that another tool wrote."""
+
+_ALGORITHMS = ("algo", "config.algo", "config.algorithm")
+
+
+def mixed(rows: Sequence[Row], labels: Sequence[str], by: str, task: str | None) -> list[Fact]:
+    """Environments and projects that differ between groups or within them."""
+    facts: list[Fact] = []
+    asked = {by, task} & set(_ENVIRONMENTS)
+    for field in _ENVIRONMENTS:
+        if field in (by, task) or (field in ("env", "project") and facts):
+            continue
+        if asked - {"project"} and (field == "env" or "env" in asked):
+            continue
+        of_group: dict[str, dict[str, None]] = {}
+        for row, label in zip(rows, labels, strict=True):
+            value = value_at(row, field)
+            if value is not None:
+                of_group.setdefault(label, {})[str(value)] = None
+        every = list(dict.fromkeys(value for values in of_group.values() for value in values))
+        if len(every) < 2 or (field == "project" and task is not None):
+            continue
+        first, *others = of_group.items()
+        unlike = next((other for other in others if other[1].keys() != first[1].keys()), None)
+        if unlike is not None:
+            of_two = {label: list(values) for label, values in (first, unlike)}
+            facts.append(Fact("groups differ in", values={"field": field, "of_group": of_two}))
+        else:
+            facts.append(Fact("taken together", values={"field": field, "all": every}))
+    return facts
+
+
+def alike(rows: Sequence[Row], labels: Sequence[str], by: str | None) -> list[Fact]:
+    """Groups whose runs are of several algorithms, or cannot be told apart."""
+    groups: dict[str, list[Row]] = {}
+    for row, label in zip(rows, labels, strict=True):
+        groups.setdefault(label, []).append(row)
+    facts = []
+    for label, members in groups.items():
+        found = list(dict.fromkeys(str(row["algo"]) for row in members if row.get("algo")))
+        unknown = [row for row in members if row.get("made_by") and not row.get("algo") and not row.get("config")]
+        if len(found) > 1 and by not in _ALGORITHMS:
+            facts.append(Fact("several algorithms", label, values={"algorithms": found}))
+        elif len(unknown) > 1 and len(members) > 1:
+            facts.append(Fact("cannot be told apart", label, values={"runs": len(unknown)}))
+    return facts

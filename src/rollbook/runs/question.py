@@ -1,0 +1,78 @@
+"""What a question is: one frozen struct, whose fields are the only list of its options; each door is made from it.
+
+    class Compare(Question):
+        '''Which group is better, how certain that is, and what would decide it.'''
+        metric: Annotated[str, words("a key; canonical names are accepted.")]
+
+`options(Compare)` lists name, type, default and words of each field. `RunSet.compare`, `rollbook compare`,
+`POST /api/compare` and the agents' tool `compare` offer exactly these (`tests/house/test_questions.py`). A door may add
+what is its own: which runs, a format of output, a budget of characters; nothing that changes a number.
+"""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import msgspec
+
+
+class Question(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The options of a question."""
+
+
+def words(text: str, *, writes: bool = False) -> msgspec.Meta:
+    """What an option means, in one or two sentences.
+
+    Args:
+      text: the sentences.
+      writes: whether the option makes the question write files; doors that only read leave it out.
+    """
+    return msgspec.Meta(description=text, extra={"writes": writes})
+
+
+class Option(NamedTuple):
+    """A field of a question.
+
+    Attributes:
+      name, type, default, words: as the struct has them; `default` is `msgspec.NODEFAULT` if there is none.
+      writes: whether it makes the question write files.
+    """
+
+    name: str
+    type: Any
+    default: Any
+    words: str
+    writes: bool
+
+
+def options(question: type[Question]) -> list[Option]:
+    """The options of a question, in the order of its fields."""
+    hints = typing.get_type_hints(question, include_extras=True)
+    found = []
+    for field in msgspec.structs.fields(question):
+        hint = hints[field.name]
+        meta = next((extra for extra in typing.get_args(hint)[1:] if isinstance(extra, msgspec.Meta)), msgspec.Meta())
+        bare = typing.get_args(hint)[0] if typing.get_origin(hint) is typing.Annotated else hint
+        extra = meta.extra or {}
+        found.append(Option(field.name, bare, field.default, meta.description or "", bool(extra.get("writes"))))
+    return found
+
+
+def alternatives(kind: Any) -> list[Any]:
+    """The members of a union, or the type itself."""
+    if typing.get_origin(kind) in (typing.Union, types.UnionType):
+        return [*typing.get_args(kind)]
+    return [kind]
+
+
+def of_text(kind: Any) -> list[Any]:
+    """The alternatives of a type that text or JSON can say: no functions."""
+    return [one for one in alternatives(kind) if typing.get_origin(one) is not Callable and not _is_callable(one)]
+
+
+def _is_callable(kind: Any) -> bool:
+    origin = typing.get_origin(kind)
+    return isinstance(origin, type) and issubclass(origin, Callable)  # type: ignore[arg-type]

@@ -1,0 +1,79 @@
+"""The questions that may be asked about runs. A field is an option; each door is made from these (`question.py`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Literal, TypeAlias
+
+from rollbook.runs.question import Question, words
+
+At: TypeAlias = float | Literal["own end", "common end"]
+"""Where on the axis scores end."""
+Groups: TypeAlias = Mapping[str, Sequence[str]]
+"""{label: ids, names or paths of runs}."""
+
+
+class Compare(Question, frozen=True):
+    """Which group is better, how certain that is, and what would decide it."""
+
+    metric: Annotated[str, words("a key; canonical names are accepted.")]
+    by: Annotated[
+        str | Groups,
+        words(
+            'the field that forms the groups, such as "config.algo"; or the groups themselves, {label: ids, names or '
+            "paths of runs}."
+        ),
+    ]
+    score: Annotated[
+        str | Callable[..., float],
+        words('how a run\'s metric becomes one number: "last", "best", "area", "steps to 475" …, see `table`.'),
+    ] = "mean of the last 10%"
+    at: Annotated[
+        At,
+        words(
+            'where on the axis scores end: "own end": each run at its own; "common end": all at the first end of a '
+            "finished run; or a place of the axis."
+        ),
+    ] = "own end"
+    x: Annotated[str | None, words('the axis that defines "last"; default: the run\'s own.')] = None
+    task: Annotated[
+        str | None,
+        words('the field with a run\'s task, such as "config.env"; seeds are matched across tasks.'),
+    ] = None
+    normalise: Annotated[
+        str | Mapping[str, tuple[float, float]] | None,
+        words('for several tasks: {task: (random, human)}, or the name of a published table ("atari", "d4rl").'),
+    ] = None
+    statistic: Annotated[
+        Literal["iqm", "mean", "median"] | None,
+        words('"iqm", "mean" or "median", for every number shown. Default: "iqm"; with a plan "mean".'),
+    ] = None
+    plan: Annotated[
+        str | None,
+        words(
+            "the name of a sequential test plan, stored with the runs. The first call creates it (with `delta` and "
+            "`floor`); each further call is an interim look. The question and the seeds of each look are kept. Without "
+            "a plan, the evidence may be checked at any time.",
+            writes=True,
+        ),
+    ] = None
+    delta: Annotated[
+        float | None,
+        words("the largest difference that would not matter, in units of the score.", writes=True),
+    ] = None
+    floor: Annotated[
+        float | None,
+        words("the score of a crashed run. Without it, crashed runs are left out of the scores and reported."),
+    ] = None
+    direction: Annotated[
+        Literal["higher", "lower"] | None,
+        words(
+            'whether "higher" or "lower" is better. By default the metric\'s name decides: lower for losses, errors, '
+            "regret, costs and durations, else higher."
+        ),
+    ] = None
+    seed: Annotated[int, words("seed of resampling and splits.")] = 0
+
+
+QUESTIONS: tuple[type[Question], ...] = (Compare,)
+"""All of them. `RunSet`, the command line, the server and the agents' tools have a door for each, with its name."""

@@ -1,0 +1,87 @@
+"""What questions about runs read from: the files, or what a server keeps of them in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
+
+from rollbook.values.array_types import NDArray
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rollbook.book import Book
+
+T = TypeVar("T")
+Row: TypeAlias = Mapping[str, Any]
+"""A run as `RunSet.rows` lists it."""
+
+
+class Line(NamedTuple):
+    """A key of a run: every row of it, in order of the axis; NaN and infinite rows included.
+
+    Attributes:
+      axis: its name.
+      x, y: [rows].
+    """
+
+    axis: str
+    x: NDArray
+    y: NDArray
+
+
+class Source(Protocol):
+    """Some runs, and their rows. Speed is a property of the source; the numbers are the same from each.
+
+    Attributes:
+      rows: the runs, one mapping each.
+      root: the folder that holds them, where plans are kept; "" if there is none.
+    """
+
+    @property
+    def rows(self) -> Sequence[Row]:
+        """See above."""
+
+    @property
+    def root(self) -> str:
+        """See above."""
+
+    def each(self, key: str, x: str | None, take: Callable[[Line], T]) -> dict[str, T]:
+        """Apply `take` to a key of every run, by path; without the runs that have no row of it. Rows are freed at once.
+
+        Args:
+          key: a key, or a canonical name.
+          x: the axis; None: each run's own.
+          take: called in any thread.
+        Raises:
+          UnknownKey: none of the runs has it.
+        """
+
+    def facts(self, name: str, take: Callable[[Book], T]) -> dict[str, T]:
+        """What `take` makes of the book of each run, by path; without runs that cannot be read.
+
+        Args:
+          name: of these facts; a source may keep them under it until the run changes.
+          take: called in any thread.
+        """
+
+
+class Files:
+    """The files of the runs, read at every question. See `Source`."""
+
+    def __init__(self, rows: Sequence[Row], root: str) -> None:
+        self.rows, self.root = rows, root
+
+    def each(self, key: str, x: str | None, take: Callable[[Line], T]) -> dict[str, T]:
+        """See `Source.each`."""
+        from rollbook.runs.results import taken_of
+
+        taken = taken_of(self.rows, [key], lambda series: take(Line(series.axis, series.x, series.mean)), x=x)
+        return {path: of_key[key] for path, of_key in taken.items() if key in of_key}
+
+    def facts(self, name: str, take: Callable[[Book], T]) -> dict[str, T]:
+        """See `Source.facts`."""
+        from rollbook.book import Book
+        from rollbook.runs.results import for_each_run
+
+        made = for_each_run(self.rows, lambda row: take(Book(str(row["path"]))))
+        return {str(row["path"]): each for row, each in zip(self.rows, made, strict=True)}

@@ -1,0 +1,91 @@
+"""The HTTP door: the shape of a request is made from the question, and its fields become the question again."""
+
+from __future__ import annotations
+
+import functools
+import operator
+import typing
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+
+from rollbook.errors import BadInput
+from rollbook.runs.question import Question, alternatives, of_text, options
+from rollbook.runs.questions import Groups
+from rollbook.server.shared.shapes import Ask, Refused
+from rollbook.server.shared.state import ServerContext
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rollbook.server.shared.catalogue import RunRow
+
+Q = TypeVar("Q", bound=Question)
+
+
+class Group(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """Runs that are taken together.
+
+    Attributes:
+      name: of the group; runs: as the table of runs names them.
+    """
+
+    name: str
+    runs: list[str]
+
+
+def shape_of(question: type[Question]) -> type[Ask]:
+    """The request of a question: its fields, but for those that make it write, and which runs it is about.
+
+    A mapping of groups is a list of `Group` here, since names such as "10" lose their order as keys of an object.
+    """
+    fields: list[Any] = []
+    for option in options(question):
+        if not option.writes:
+            kinds = [list[Group] if kind == Groups else kind for kind in of_text(option.type)]
+            kind: Any = functools.reduce(operator.or_, kinds)
+            described: Any = Annotated[kind, msgspec.Meta(description=option.words)]
+            default = () if option.default is msgspec.NODEFAULT else (option.default,)
+            fields.append((option.name, described, *default))
+    about = "which runs, as the table of runs names them; null: those of the groups, or all."
+    fields.append(("runs", Annotated[list[str] | None, msgspec.Meta(description=about)], None))
+    shape = msgspec.defstruct(
+        f"{question.__name__}Ask", fields, bases=(Ask,), namespace={"__doc__": question.__doc__}, module=__name__,
+        kw_only=True, forbid_unknown_fields=True,
+    )  # fmt: skip
+    return typing.cast("type[Ask]", shape)
+
+
+def asked_of(context: ServerContext, ask: Ask, question: type[Q]) -> tuple[Q, list[RunRow]]:
+    """The question of a request, and the runs that it is about.
+
+    Raises:
+      Refused: more runs than may be asked about at once, or an unknown one. BadInput: two groups of one name.
+    """
+    given = {option.name: getattr(ask, option.name) for option in options(question) if not option.writes}
+    named: list[str] = []
+    for name, value in given.items():
+        if isinstance(value, list) and value and isinstance(value[0], Group):
+            groups: dict[str, list[str]] = {}
+            for group in value:
+                if group.name in groups:
+                    raise BadInput(f"two groups are called {group.name!r:.80}; give each a name of its own")
+                groups[group.name] = [row.folder for row in context.rows(group.runs)]
+                named += group.runs
+            given[name] = groups
+        elif isinstance(value, list) and not value and any(kind == Groups for kind in _kinds(question, name)):
+            given[name] = {}
+    runs = getattr(ask, "runs", None)
+    rows = (
+        context.rows(runs)
+        if runs is not None
+        else context.rows(named)
+        if named
+        else [*context.catalogue.snapshot().rows.values()]
+    )
+    if len(rows) > context.limits.runs:
+        raise Refused("too_large", f"more than {context.limits.runs:,} runs at once", "Choose fewer.")
+    return question(**given), rows
+
+
+def _kinds(question: type[Question], name: str) -> list[Any]:
+    return next(alternatives(option.type) for option in options(question) if option.name == name)

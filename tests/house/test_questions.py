@@ -1,0 +1,237 @@
+"""One question, one answer: each question of `runs/questions.py`, about hard runs, asked by every door."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import pytest
+from click.testing import CliRunner
+from starlette.testclient import TestClient
+
+import rollbook
+from hard_runs import KEY, record
+from page_server import client_of
+from rollbook.cli.app import app
+from rollbook.errors import RollbookError
+from rollbook.runs.question import Option, Question, of_text, options
+from rollbook.runs.questions import QUESTIONS
+from rollbook.runs.run_set import RunSet
+from rollbook.server.agents import AgentTools
+from rollbook.server.openapi import ENDPOINTS
+from rollbook.server.shared.catalogue import Catalogue
+
+OWN: dict[str, set[str]] = {
+    "cli": {"runs", "where", "root", "as_json", "as_csv", "limit", "folder", "theme", "paired", "latex", "help"},
+    "http": {"runs"},
+    "mcp": {"where", "cursor"},
+}
+"""What a door may add: which runs, how much of the answer, and how it is shown."""
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("hard")
+    record(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def doors(root: Path) -> Iterator[Doors]:
+    foreign = rollbook.open(root / "foreign")
+    places = {"runs": root / "runs", "foreign": Path(foreign[0].path).parents[1]}
+    tools = {
+        name: AgentTools(functools.partial(rollbook.open, root / name), budget=10_000_000).tools() for name in places
+    }
+    with client_of(places["runs"]) as runs, client_of(places["foreign"]) as others:
+        keys = {
+            row.folder: key for place in places.values() for key, row in Catalogue([str(place)]).snapshot().rows.items()
+        }
+        yield Doors(root, {"runs": runs, "foreign": others}, tools, keys)
+
+
+class Doors(NamedTuple):
+    """The doors of two folders, and the names of their runs in the API."""
+
+    root: Path
+    clients: dict[str, TestClient]
+    tools: dict[str, list[Callable[..., str]]]
+    keys: dict[str, str]
+
+    def python(self, name: str, folder: str, ask: dict[str, Any]) -> Any:
+        given = dict(ask)
+        try:
+            return FACES[name](getattr(self._runs(folder, given.pop("where", None)), name)(**given))
+        except RollbookError as err:
+            return {"error": str(err)}
+
+    def cli(self, name: str, folder: str, ask: dict[str, Any]) -> Any:
+        line = [name, "--dir", str(self.root / folder), "--json"]
+        for option, value in ask.items():
+            line += [f"--{option}", str(value)]
+        done = CliRunner().invoke(app, line)
+        if done.exit_code:
+            return {"error": done.stderr}
+        return json.loads(done.stdout)
+
+    def http(self, name: str, folder: str, ask: dict[str, Any]) -> Any:
+        given = dict(ask)
+        runs = self._runs(folder, given.pop("where", None))
+        given["runs"] = [self.keys[str(Path(str(row["path"])).resolve())] for row in runs.rows()]
+        answer = self.clients[folder].post(f"/api/{name}", json=given).json()
+        if "error" in answer:
+            return {"error": " ".join(filter(None, [answer["error"]["message"], answer["error"]["hint"]]))}
+        return answer
+
+    def mcp(self, name: str, folder: str, ask: dict[str, Any]) -> Any:
+        tool = next(one for one in self.tools[folder] if one.__name__ == name)
+        try:
+            return json.loads(tool(**ask))
+        except RollbookError as err:
+            return {"error": str(err)}
+
+    def _runs(self, folder: str, where: str | None) -> RunSet:
+        runs = rollbook.open(self.root / folder)
+        return runs if where is None else runs.where(where)
+
+
+# -- the doors are made of the struct
+
+
+def name_of(question: type[Question]) -> str:
+    return question.__name__.lower()
+
+
+def own_types(option: Option) -> str:
+    return re.sub(r"[\s'\"]|typing\.|collections\.abc\.|NoneType", "", str(option.type)).replace("|None", "")
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=name_of)
+def test_a_method_has_the_names_types_defaults_and_words_of_its_question(question: type[Question]) -> None:
+    method = getattr(RunSet, name_of(question))
+    signature = inspect.signature(method)
+    parameters = {name: one for name, one in signature.parameters.items() if name != "self"}
+    assert list(parameters) == [option.name for option in options(question)]
+    documented = words_of_arguments(method)
+    for option in options(question):
+        default = inspect.Parameter.empty if option.default is msgspec.NODEFAULT else option.default
+        assert parameters[option.name].default == default, option.name
+        hint = eval(parameters[option.name].annotation, vars(sys.modules[RunSet.__module__]))
+        assert own_types(option) == own_types(option._replace(type=hint)), option.name
+        assert documented[option.name] == option.words
+
+
+def words_of_arguments(method: Callable[..., object]) -> dict[str, str]:
+    """The Args of a docstring: name -> words."""
+    text = (inspect.getdoc(method) or "").partition("Args:\n")[2]
+    block = re.split(r"\n(?=\S)", text)[0]
+    return {
+        name: " ".join(words.split())
+        for name, words in re.findall(r"^  (\w+): (.*?)(?=^  \w+:|\Z)", block, re.MULTILINE | re.DOTALL)
+    }
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=name_of)
+def test_every_door_offers_the_options_of_a_question_and_adds_none_that_changes_a_number(
+    question: type[Question], root: Path
+) -> None:
+    every = {option.name for option in options(question)}
+    reading = {option.name for option in options(question) if not option.writes}
+    command = app.get_command(None, name_of(question))  # type: ignore[arg-type]
+    assert command is not None
+    assert {one.name for one in command.params} - OWN["cli"] == every
+    shape = next(one.ask for one in ENDPOINTS if one.ask.__name__ == f"{question.__name__}Ask")
+    assert {field.name for field in msgspec.structs.fields(shape)} - OWN["http"] == reading
+    tool = next(one for one in AgentTools(root / "runs").tools() if one.__name__ == name_of(question))
+    offered = inspect.signature(tool).parameters
+    assert set(offered) - OWN["mcp"] == reading
+    for option in options(question):
+        if not option.writes and option.default is not msgspec.NODEFAULT:
+            assert offered[option.name].default == option.default
+            assert next(f.default for f in msgspec.structs.fields(shape) if f.name == option.name) == option.default
+
+
+# -- the answers are the same
+
+
+ASKED: dict[str, list[dict[str, Any]]] = {
+    "compare": [
+        {"metric": KEY, "by": "config.algo", "where": "project = 'lengths'"},
+        {"metric": KEY, "by": "config.algo", "where": "project = 'lengths'", "at": "common end"},
+        {"metric": KEY, "by": "config.algo", "where": "project = 'lengths'", "at": 100, "score": "last"},
+        {"metric": KEY, "by": "config.algo", "where": "project = 'study'"},
+        {"metric": KEY, "by": "config.algo", "where": "project = 'study'", "score": "last", "floor": 1.0},
+        {"metric": KEY, "by": "config.algo", "where": "project = 'study'", "score": "steps to 5", "statistic": "mean"},
+        {"metric": KEY, "by": "name", "where": "project = 'study'", "at": "common end", "direction": "lower"},
+        {"metric": KEY, "by": "config.lr", "where": "project = 'study'", "score": "best"},
+        {"metric": "update/loss", "by": "config.algo"},
+        {"metric": "train/return", "by": "name", "folder": "foreign"},
+        {"metric": "nothing/at/all", "by": "config.algo"},
+        {"metric": "nothing/at/all", "by": "config.algo", "where": "project = 'lengths'"},
+        {"metric": KEY, "by": "config.nothing", "where": "project = 'lengths'"},
+        {"metric": KEY, "by": "config.algo", "where": "project = 'lengths'", "score": "the third"},
+    ],
+}
+
+
+def numbers_of_comparison(answer: Any) -> dict[str, Any]:
+    return {
+        "sentences": answer.sentences(),
+        "groups": {
+            group.label: (
+                len(group.seeds_R),
+                *(
+                    (None, None, None)
+                    if group.interval is None
+                    else (group.interval.estimate, group.interval.low, group.interval.high)
+                ),
+            )
+            for group in answer.groups
+        },
+    }
+
+
+FACES: dict[str, Callable[[Any], Any]] = {"compare": numbers_of_comparison}
+
+
+def face_of(door: str, name: str, answer: Any) -> Any:
+    """The numbers and words of an answer, as `FACES` makes them."""
+    if name == "compare":
+        if door == "http":
+            groups = {g["name"]: (g["n"], g["centre"], g["low"], g["high"]) for g in answer["groups"]}
+            return {"sentences": answer["sentences"], "groups": groups}
+        rows = answer["groups"] if door == "cli" else [row for row in answer["rows"] if "group" in row]
+        sentences = answer["sentences"] if door == "cli" else [r["sentence"] for r in answer["rows"] if "sentence" in r]
+        statistic = next((s for s in ("iqm", "mean", "median") if rows and s in rows[0]), "iqm")
+        return {
+            "sentences": sentences,
+            "groups": {row["group"]: (row["n"], row[statistic], row["low"], row["high"]) for row in rows},
+        }
+    raise AssertionError(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "ask"), [(name, ask) for name, asks in ASKED.items() for ask in asks], ids=lambda value: str(value)[:70]
+)
+def test_every_door_gives_the_same_numbers_words_and_errors(name: str, ask: dict[str, Any], doors: Doors) -> None:
+    given = dict(ask)
+    folder = given.pop("folder", "runs")
+    answers = {door: getattr(doors, door)(name, folder, given) for door in ("cli", "http", "mcp")}
+    expected = doors.python(name, folder, given)
+    for door, answer in answers.items():
+        if "error" in expected:
+            assert expected["error"] in answer["error"].replace("\n", " "), door
+            continue
+        assert json.loads(json.dumps(face_of(door, name, answer))) == json.loads(json.dumps(expected)), door
+
+
+def test_every_question_is_asked() -> None:
+    assert set(ASKED) == {name_of(question) for question in QUESTIONS}
+    assert of_text(int) == [int]
