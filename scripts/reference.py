@@ -104,6 +104,19 @@ def canonical_names() -> str:
     return "| name | what it is | unit | clock |\n|---|---|---|---|\n" + "".join(rows)
 
 
+def names_in_tools() -> str:
+    """What each tool calls the canonical names of episodes and counters."""
+    shown = ("train/return", "train/length", "test/return", "test/length", "time/env_steps")
+    tools: dict[str, dict[str, list[str]]] = {}
+    for entry in keys.TABLE:
+        for native in entry.natives if entry.name in shown else ():
+            tools.setdefault(native.framework, {}).setdefault(entry.name, []).append(f"`{native.key}`")
+    rows = [[tool, *(", ".join(names.get(name, [])) for name in shown)] for tool, names in sorted(tools.items())]
+    head = ["tool", *(f"`{name}`" for name in shown)]
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join("| " + " | ".join(cells) + " |\n" for cells in lines)
+
+
 def decisions() -> str:
     """Which interval is chosen when."""
     rows = "".join(
@@ -142,6 +155,7 @@ PARTS = {
     "Book": lambda: members_of(rollbook.Book),
     "RunSet": lambda: members_of(rollbook.RunSet),
     "names": canonical_names,
+    "names.tools": names_in_tools,
     "decisions": decisions,
     "tables": columns_of_tables,
     **{f"help.{name}": partial(help_of, name) for name in app.list_commands(Context(app))},

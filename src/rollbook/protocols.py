@@ -201,6 +201,7 @@ class ForeignRun:
       part: which part of the home it is, if others there are runs of their own; "" for all of it.
       algo, env: its algorithm and environment, where the files say them outside of a configuration.
       failure: why it ended early, in the words of the tool; read with `status`.
+      started, ended: unix seconds, where the tool has a record of them.
       sources: field ("config", "seed") -> the file or the words that say so.
     """
 
@@ -228,6 +229,8 @@ class ForeignRun:
     algo: str = ""
     env: str = ""
     failure: str = ""
+    started: float | None = None
+    ended: float | None = None
     sources: dict[str, str] = field(default_factory=dict)
 
     def look_beside(self) -> ForeignRun:

@@ -44,6 +44,28 @@ WRITTEN = {
         "learners/default_policy/policy_loss": "update/loss/policy",
         "evaluation/env_runners/episode_return_mean": "test/return",
     },
+    "mlagents": {"Environment/Cumulative Reward": "train/return", "Environment/Episode Length": "train/length"},
+    "berkeley": {
+        "Train_AverageReturn": "train/return",
+        "Eval_AverageReturn": "test/return",
+        "Train_EnvstepsSoFar": "time/env_steps",
+    },
+    "rllab": {"AverageReturn": "train/return"},
+    "garage": {"Evaluation/AverageReturn": "test/return", "TotalEnvSteps": "time/env_steps"},
+    "baselines": {"eprewmean": "train/return", "eplenmean": "train/length", "TimestepsSoFar": "time/env_steps"},
+    "rlkit": {"exploration/Average Returns": "train/return", "evaluation/Average Returns": "test/return"},
+    "pymarl": {"return_mean": "train/return", "test_return_mean": "test/return"},
+    "tf_agents": {"train/Metrics/AverageReturn": "train/return", "eval/Metrics/AverageReturn": "test/return"},
+    "dopamine": {"Train/AverageReturns": "train/return", "Eval/AverageReturns": "test/return"},
+    "sample_factory": {"reward/reward": "train/return", "len/len": "train/length"},
+    "onpolicy": {"average_episode_rewards": "train/return", "eval_average_episode_rewards": "test/return"},
+    "rlpyt": {"ReturnAverage": "train/return", "CumSteps": "time/env_steps"},
+    "drq": {"train/episode_reward": "train/return"},
+    "jaxrl": {"training/return": "train/return", "evaluation/return": "test/return"},
+    "coach": {"Training Reward": "train/return", "Evaluation Reward": "test/return", "Total steps": "time/env_steps"},
+    "torchbeast": {"mean_episode_return": "train/return"},
+    "pfrl": {"eval/mean": "test/return"},
+    "table": {"episode_reward": "train/return", "ep_len": "train/length", "eval_reward": "test/return"},
     "trl": {"reward": "train/reward", "kl": "update/kl_to_reference"},
 }
 
@@ -74,6 +96,13 @@ def test_one_name_reads_the_quantity_out_of_every_frameworks_book(tmp_path: Path
         assert table[canonical].to_pylist() == [k, k + 100, k + 200], "the column has the name that was asked for"
     assert book.keys() == sorted(names), "an alias is no key"
     assert {native: canonical for canonical, native in book.canonical().items()} == names
+
+
+def test_the_rewards_of_an_older_tianshou_are_returns_where_their_lengths_are_beside_them(tmp_path: Path) -> None:
+    book = written(tmp_path, ["train/reward", "train/length", "test/reward", "test/length"])
+    assert book.series("train/return").mean.tolist() == [0, 100, 200]
+    assert book.series("test/return").mean.tolist() == [2, 102, 202]
+    assert "train/return" not in written(tmp_path / "other", ["train/reward", "loss"]).canonical()
 
 
 def test_every_framework_of_the_table_is_tried_here() -> None:

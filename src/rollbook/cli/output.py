@@ -59,8 +59,12 @@ def cell(column: str, value: object) -> str:
     return number(value)
 
 
+_HOURS_OF_DAYS, _DAYS_OF_A_YEAR = 72, 365
+"""From so many hours on, a duration is in days; from so many days on, in years."""
+
+
 def seconds(duration: float | None) -> str:
-    """A duration: 3.2 s, 4 m 05 s, 2 h 07 m."""
+    """A duration: 3.2 s, 4 m 05 s, 2 h 07 m, 5 d 03 h, 2.4 years."""
     if duration is None:
         return "-"
     if duration < 60:
@@ -69,7 +73,10 @@ def seconds(duration: float | None) -> str:
     if minutes < 60:
         return f"{minutes} m {rest:02d} s"
     hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes:02d} m"
+    if hours < _HOURS_OF_DAYS:
+        return f"{hours} h {minutes:02d} m"
+    days, hours = divmod(hours, 24)
+    return f"{days} d {hours:02d} h" if days < _DAYS_OF_A_YEAR else f"{days / _DAYS_OF_A_YEAR:.1f} years"
 
 
 def ago(moment: float | None) -> str:

@@ -44,7 +44,8 @@ class Native:
     Attributes:
       framework: the adapter's name: sb3, spinningup, acme, tianshou, lightzero, mrl, rllib, trl, rsl_rl, skrl,
         rl_games, d3rlpy, brax, stoix, pufferlib, dreamerv3; cleanrl and benchmarl through their writers; rollbook for
-        what `RecordEpisodes` logs on a run instead of a scope.
+        what `RecordEpisodes` logs on a run instead of a scope; others whose files are read: baselines, rllab, garage,
+        rlkit, berkeley (homework of CS 285), mlagents …; "table" for columns of tables of no known tool.
       key: its key. A part `*` matches any one part ("learners/*/entropy").
       estimator: how the number was computed from the observations.
     """
@@ -88,6 +89,8 @@ _ITERATION = "mean of the episodes finished in the iteration, at most 100"
 _EVAL = "mean of the evaluation's episodes"
 _UPDATE = "mean of the update's minibatches"
 _STEP = "one gradient step"
+_SUMMARY = "mean of the episodes finished since the last row"
+_SEVERAL = "a mean of episodes; of which, the file does not say"
 _SINCE_START = "since the start of learning"
 
 TABLE: tuple[Canonical, ...] = (
@@ -124,6 +127,52 @@ TABLE: tuple[Canonical, ...] = (
         ("stoix", "actor/episode_return/mean", _ITERATION_ALL),
         ("benchmarl", "collection_reward_episode_reward_mean", _COLLECT),
         ("benchmarl", "collection/reward/episode_reward_mean", _COLLECT),
+        ("mlagents", "Environment/Cumulative Reward", _SUMMARY),
+        ("berkeley", "Train_AverageReturn", _ITERATION_ALL),
+        ("berkeley", "train_return", _ITERATION_ALL),
+        ("rllab", "AverageReturn", _ITERATION_ALL),
+        ("baselines", "eprewmean", _LAST_100),
+        ("baselines", "ep_rewmean", _LAST_100),
+        ("baselines", "EpRewMean", _LAST_100),
+        ("baselines", "ep_reward_mean", _LAST_100),
+        ("baselines", "mean 100 episode reward", _LAST_100),
+        ("baselines", "rollout/return", _EPOCH),
+        ("rlkit", "exploration/Average Returns", _EPOCH),
+        ("rlkit", "expl/Average Returns", _EPOCH),
+        ("pymarl", "return_mean", _SUMMARY),
+        ("tf_agents", "Metrics/AverageReturn", "mean of the last 10 episodes"),
+        ("tf_agents", "train/Metrics/AverageReturn", "mean of the last 10 episodes"),
+        ("dopamine", "Train/AverageReturns", _ITERATION_ALL),
+        ("sample_factory", "reward/reward", _LAST_100),
+        ("sample_factory", "0_aux/avg_reward", _LAST_100),
+        ("onpolicy", "average_episode_rewards", _ITERATION_ALL),
+        ("onpolicy", "train_episode_rewards", _ITERATION_ALL),
+        ("onpolicy", "aver_rewards", _ITERATION_ALL),
+        ("rlpyt", "ReturnAverage", _ITERATION_ALL),
+        ("drq", "train/episode_reward", _EACH),
+        ("jaxrl", "training/return", _EACH),
+        ("coach", "Training Reward", _EACH),
+        ("torchbeast", "mean_episode_return", _ITERATION_ALL),
+        ("table", "episode_reward", _EACH),
+        ("table", "episode_rewards", _EACH),
+        ("table", "episodic_return", _EACH),
+        ("table", "episodic_reward", _EACH),
+        ("table", "total_reward", _EACH),
+        ("table", "ep_reward", _EACH),
+        ("table", "ep_return", _EACH),
+        ("table", "ep_ret", _EACH),
+        ("table", "cumulative_reward", _EACH),
+        ("table", "Episode Reward", _EACH),
+        ("table", "returns", _EACH),
+        ("table", "average_return", _SEVERAL),
+        ("table", "avg_return", _SEVERAL),
+        ("table", "mean_return", _SEVERAL),
+        ("table", "mean_episode_reward", _SEVERAL),
+        ("table", "avg_episode_reward", _SEVERAL),
+        ("table", "average_episode_reward", _SEVERAL),
+        ("table", "mean_reward", _SEVERAL),
+        ("table", "avg_reward", _SEVERAL),
+        ("table", "average_reward", _SEVERAL),
     ),
     Canonical(
         "train/length",
@@ -152,6 +201,24 @@ TABLE: tuple[Canonical, ...] = (
         ("pufferlib", "environment/episode_length", _ITERATION_ALL),
         ("dreamerv3", "episode/length", _EACH),
         ("stoix", "actor/episode_length/mean", _ITERATION_ALL),
+        ("mlagents", "Environment/Episode Length", _SUMMARY),
+        ("berkeley", "Train_AverageEpLen", _ITERATION_ALL),
+        ("berkeley", "train_ep_len", _ITERATION_ALL),
+        ("baselines", "eplenmean", _LAST_100),
+        ("baselines", "EpLenMean", _LAST_100),
+        ("baselines", "ep_len_mean", _LAST_100),
+        ("baselines", "ep_lenmean", _LAST_100),
+        ("rlkit", "exploration/path length Mean", _EPOCH),
+        ("pymarl", "ep_length_mean", _SUMMARY),
+        ("tf_agents", "Metrics/AverageEpisodeLength", "mean of the last 10 episodes"),
+        ("tf_agents", "train/Metrics/AverageEpisodeLength", "mean of the last 10 episodes"),
+        ("sample_factory", "len/len", _LAST_100),
+        ("rlpyt", "LengthAverage", _ITERATION_ALL),
+        ("jaxrl", "training/length", _EACH),
+        ("table", "ep_len", _EACH),
+        ("table", "ep_length", _EACH),
+        ("table", "episodic_length", _EACH),
+        ("table", "episode_steps", _EACH),
     ),
     Canonical(
         "train/success_rate",
@@ -159,6 +226,8 @@ TABLE: tuple[Canonical, ...] = (
         "1",
         "env_step",
         ("sb3", "rollout/success_rate", _LAST_100),
+        ("pymarl", "battle_won_mean", _SUMMARY),
+        ("garage", "Training/SuccessRate", _ITERATION_ALL),
     ),
     Canonical(
         "train/reward",
@@ -202,6 +271,29 @@ TABLE: tuple[Canonical, ...] = (
         ("stoix", "evaluator/episode_return/mean", _EVAL),
         ("benchmarl", "eval_reward_episode_reward_mean", _EVAL),
         ("benchmarl", "eval/reward/episode_reward_mean", _EVAL),
+        ("berkeley", "Eval_AverageReturn", _EVAL),
+        ("berkeley", "eval_return", _EVAL),
+        ("garage", "Evaluation/AverageReturn", _EVAL),
+        ("baselines", "eval/return", _EVAL),
+        ("rlkit", "evaluation/Average Returns", _EVAL),
+        ("rlkit", "eval/Average Returns", _EVAL),
+        ("tianshou", "test/reward", _EVAL),
+        ("pymarl", "test_return_mean", _EVAL),
+        ("tf_agents", "eval/Metrics/AverageReturn", _EVAL),
+        ("tf_agents", "evaluation/Metrics/AverageReturn", _EVAL),
+        ("dopamine", "Eval/AverageReturns", _EVAL),
+        ("onpolicy", "eval_average_episode_rewards", _EVAL),
+        ("jaxrl", "evaluation/return", _EVAL),
+        ("jaxrl", "evaluation/average_returns", _EVAL),
+        ("coach", "Evaluation Reward", _EVAL),
+        ("pfrl", "eval/mean", _EVAL),
+        ("table", "eval_reward", _EVAL),
+        ("table", "test_reward", _EVAL),
+        ("table", "test_return", _EVAL),
+        ("table", "evaluation_reward", _EVAL),
+        ("table", "evaluation_return", _EVAL),
+        ("table", "mean_eval_reward", _EVAL),
+        ("table", "eval_mean_reward", _EVAL),
     ),
     Canonical(
         "test/length",
@@ -222,6 +314,13 @@ TABLE: tuple[Canonical, ...] = (
         ("stoix", "evaluator/episode_length/mean", _EVAL),
         ("benchmarl", "eval_reward_episode_len_mean", _EVAL),
         ("benchmarl", "eval/reward/episode_len_mean", _EVAL),
+        ("berkeley", "Eval_AverageEpLen", _EVAL),
+        ("berkeley", "eval_ep_len", _EVAL),
+        ("rlkit", "evaluation/path length Mean", _EVAL),
+        ("pymarl", "test_ep_length_mean", _EVAL),
+        ("tf_agents", "eval/Metrics/AverageEpisodeLength", _EVAL),
+        ("jaxrl", "evaluation/length", _EVAL),
+        ("jaxrl", "evaluation/average_lengths", _EVAL),
     ),
     Canonical(
         "test/success_rate",
@@ -229,6 +328,8 @@ TABLE: tuple[Canonical, ...] = (
         "1",
         "env_step",
         ("sb3", "eval/success_rate", _EVAL),
+        ("pymarl", "test_battle_won_mean", _EVAL),
+        ("garage", "Evaluation/SuccessRate", _EVAL),
     ),
     # -- updates --------------------------------------------------------------------------------------------------
     Canonical(
@@ -582,6 +683,14 @@ TABLE: tuple[Canonical, ...] = (
         ("pufferlib", "agent_steps", "a counter"),
         ("benchmarl", "counters_total_frames", "a counter"),
         ("benchmarl", "counters/total_frames", "a counter"),
+        ("berkeley", "Train_EnvstepsSoFar", "a counter"),
+        ("baselines", "TimestepsSoFar", "a counter"),
+        ("baselines", "misc/total_timesteps", "a counter"),
+        ("rlkit", "exploration/num steps total", "a counter"),
+        ("rlkit", "Number of env steps total", "a counter"),
+        ("garage", "TotalEnvSteps", "a counter"),
+        ("coach", "Total steps", "a counter"),
+        ("rlpyt", "CumSteps", "a counter"),
     ),
     Canonical(
         "time/episodes",
@@ -593,6 +702,8 @@ TABLE: tuple[Canonical, ...] = (
         ("lightzero", "collector/total_episode_count", "a counter"),
         ("lightzero", "collector_iter/total_episode_count", "a counter"),
         ("rllib", "env_runners/num_episodes_lifetime", "a counter"),
+        ("baselines", "EpisodesSoFar", "a counter"),
+        ("coach", "Episode #", "a counter"),
     ),
     Canonical(
         "time/iterations",
@@ -603,6 +714,9 @@ TABLE: tuple[Canonical, ...] = (
         ("spinningup", "Epoch", "a counter, from 0"),
         ("rllib", "training_iteration", "a counter"),
         ("rl_games", "info/epochs", "a counter"),
+        ("berkeley", "Iteration", "a counter"),
+        ("rllab", "Itr", "a counter"),
+        ("garage", "Evaluation/Iteration", "a counter"),
     ),
 )
 """Every canonical name, in a useful order for readers."""
@@ -619,6 +733,10 @@ for _entry in TABLE:
             _PATTERNS.append((tuple(_native.key.split("/")), _entry, _native))
         elif _native.key != _entry.name:
             _EXACT[_native.key] = (_entry, _native)
+
+
+_BESIDE = {"train/return": (("train/reward", "train/length"),)}
+"""Old Tianshou's `train/reward` is a return, as the length beside it shows: name -> (key, which key shows it)."""
 
 
 def _find(native: str) -> tuple[Canonical, Native] | None:
@@ -690,7 +808,7 @@ def resolve(name: str, available: Iterable[str]) -> list[str]:
     if entry is None:
         return []
     order = {native.key: i for i, native in enumerate(entry.natives)}
-    ranked = []
+    ranked = [(len(order), key) for key, with_ in _BESIDE.get(name, ()) if key in keys and with_ in keys]
     for key in keys:
         hit = _find(key)
         if hit is not None and hit[0] is entry:
@@ -730,8 +848,10 @@ def candidates(name: str, available: Iterable[str]) -> list[str]:
     chosen: dict[tuple[str, str], str] = {}
     for key in keys:
         hit = _find(key)
-        assert hit is not None
+        if hit is None:  # one of `_BESIDE`
+            return [key for key in keys if _find(key) is not None][:1] or keys[:1]
         native = hit[1]
         several = "*" in native.key or native.framework in _LABELLED
         chosen.setdefault((native.framework, key if several else ""), key)
-    return list(chosen.values())
+    known = [key for (framework, _), key in chosen.items() if framework != "table"]
+    return known or list(chosen.values())

@@ -16,6 +16,9 @@ import re
 from collections import Counter
 from pathlib import Path
 
+from rollbook.formats.importers._paths import NEUTRAL
+from rollbook.formats.importers._plain import plain
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -23,7 +26,10 @@ if TYPE_CHECKING:
 
     from rollbook.protocols import ForeignRun
 
-CONFIG_NAMES = ("params.json", "config.json", "hparams.json", "args.json", "hparams.yaml", "config.yaml", "config.yml")
+CONFIG_NAMES = (
+    "params.json", "config.json", "variant.json", "hparams.json", "args.json", "cfg.json", "hyperparameters.json",
+    "hparams.yaml", "config.yaml", "config.yml", "configuration.yaml", "cfg.yaml", "args.yaml",
+)  # fmt: skip
 """A file with one of these names next to the rows is the configuration; the first readable one is used."""
 
 FROM_NAME = "the name of its folder"
@@ -32,7 +38,14 @@ FROM_NAME = "the name of its folder"
 _HYDRA = ".hydra/config.yaml"
 _LIGHTZERO = ("formatted_total_config.py", "total_config.py")
 _HIGHEST = 3
-"""How many folders above the rows to search for metadata: LightZero writes into log/serial/."""
+"""How many folders, from that of the rows upwards, are searched for the metadata of a tool: LightZero writes into
+log/serial/."""
+
+_ABOVE = 3
+"""How many folders above the rows may hold a configuration of any tool."""
+
+_OWN_PLACES = frozenset({".git", "pyproject.toml", "setup.py"})
+"""A folder with one of these is a project: what is called config.yaml there is not a run's."""
 
 _LONGEST = 8 * 1024 * 1024
 _MOST = 20_000
@@ -76,7 +89,9 @@ def describe(run: ForeignRun, folder: Path, config: Mapping[str, Any] | None = N
       folder: where its rows are.
       config: the configuration among the rows; files and the folder's name add missing entries.
     """
-    known, beside = dict(config or {}), config_beside(folder)
+    known, (beside, file) = dict(config or {}), config_at(folder)
+    if beside:
+        run.sources.setdefault("config", file)
     if _VERSION.fullmatch(folder.name):
         folder = folder.parent
     name = os.path.basename(os.path.abspath(folder))
@@ -116,26 +131,60 @@ def complete(run: ForeignRun) -> None:
 
 def config_beside(folder: Path) -> dict[str, Any]:
     """The configuration in files at a folder, or a little above it; empty if there is none."""
+    return config_at(folder)[0]
+
+
+def config_at(folder: Path) -> tuple[dict[str, Any], str]:
+    """The configuration in files at a folder or up to three above it, and the file; ({}, "") if there is none.
+
+    Of a file that is above folders of several runs, the seed is not taken.
+    """
     place = os.path.abspath(folder)
     try:
         with os.scandir(place) as entries:
             here = {entry.name: entry.is_dir() for entry in entries}
     except OSError:
-        return {}
+        return {}, ""
     for name in CONFIG_NAMES:
         if name in here and (config := _mapping(f"{place}/{name}")):
-            return config
+            return config, f"{place}/{name}"
     if config := _zoo(place, [name for name, is_folder in here.items() if is_folder]) or _isaac(place):
-        return config
+        return config, place
     for above in _from(place):
         if (above != place or ".hydra" in here) and (config := _mapping(f"{above}/{_HYDRA}")):
-            return config
+            return config, f"{above}/{_HYDRA}"
         if above != place and (config := _isaac(above)):
-            return config
+            return config, above
         for name in _LIGHTZERO:
             if (above != place or name in here) and (config := _assigned(f"{above}/{name}")):
-                return config
-    return {}
+                return config, f"{above}/{name}"
+    return _above(place, here)
+
+
+def _above(place: str, here: Mapping[str, bool]) -> tuple[dict[str, Any], str]:
+    """The configuration in a folder above; see `config_at`."""
+    is_own, names = True, set(here)
+    for _ in range(_ABOVE):
+        if names & _OWN_PLACES:
+            break
+        name = os.path.basename(place).lower()
+        place = os.path.dirname(place)
+        try:
+            names = set(os.listdir(place))
+        except OSError:
+            break
+        if names & _OWN_PLACES or place in (os.path.expanduser("~"), os.path.dirname(place)):
+            break
+        of_stage = name in NEUTRAL or (name.isdecimal() and os.path.basename(place).lower() in NEUTRAL)
+        is_own = is_own and (of_stage or "configuration.yaml" in names)
+        for called in CONFIG_NAMES:
+            if called in names and (config := _mapping(f"{place}/{called}")):
+                if not is_own:
+                    config = {key: value for key, value in config.items() if key not in _SEEDS}
+                return config, f"{place}/{called}"
+        if config := _zoo(place, []):
+            return (config if is_own else {k: v for k, v in config.items() if k not in _SEEDS}), f"{place}/args.yml"
+    return {}, ""
 
 
 def hydra_of(folder: Path) -> dict[str, Any]:
@@ -169,27 +218,13 @@ def of_table(text: str) -> dict[str, Any] | None:
     return config
 
 
-def plain(text: str) -> object:
-    """The value that a tool wrote as text: a number, a boolean, None, or a text."""
-    known = {"True": True, "False": False, "None": None}
-    if text in known:
-        return known[text]
-    for kind in (int, float):
-        try:
-            number = kind(text)
-        except ValueError:
-            continue
-        if str(number) == text or kind is float:
-            return number
-    return text
-
-
 def _zoo(folder: str, inner: list[str]) -> dict[str, Any]:
     """RL Zoo: `<env>/args.yml` (the arguments) and `<env>/config.yml` (the hyper-parameters)."""
     for place in [folder, *(f"{folder}/{name}" for name in sorted(inner))]:
         arguments = _mapping(f"{place}/args.yml")
-        if arguments:
-            return {**arguments, **({"hyperparams": more} if (more := _mapping(f"{place}/config.yml")) else {})}
+        more = _mapping(f"{place}/config.yml") if arguments or place != folder else {}
+        if arguments or more:
+            return {**arguments, **({"hyperparams": more} if more else {})}
     return {}
 
 

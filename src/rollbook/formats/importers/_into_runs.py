@@ -160,7 +160,7 @@ def import_one(
         run_id=identity,
         keeper="import",
     )
-    span = _Passing(run.folder)
+    span = _Passing(run.folder, stamp)
     status = "crashed"
     try:
         foreign.left_out.clear()
@@ -292,10 +292,12 @@ class _Passing:
 
     Args:
       folder: the run's folder.
+      stamps: of its files: a row at the time when one of them was changed has no time of its own.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, stamps: list[list[Any]]) -> None:
         self._folder = folder
+        self._written = {stamp[2] / 1e9 for stamp in stamps}
         self.first, self.last = float("inf"), float("-inf")
 
     def watch(self, rows: Any) -> Iterator[Any]:
@@ -309,7 +311,8 @@ class _Passing:
             except OSError as err:
                 raise _gone(err) from None
             first, last = (row.time, row.time) if type(row) is Row else (row.times_R.min(), row.times_R.max())
-            self.first, self.last = min(self.first, float(first)), max(self.last, float(last))
+            if first not in self._written:
+                self.first, self.last = min(self.first, float(first)), max(self.last, float(last))
             has_file = type(row) is Row and row.table == "media" and "content" in row.values
             yield filed(row, self._folder) if has_file else row
 
@@ -330,17 +333,18 @@ def _write_origin(
         for name in manifest.ORIGIN:
             if name not in ("config", "seed"):
                 fields.pop(name, None)
+        first, last = foreign.started, foreign.ended
         if span.first <= span.last:
-            fields["created"], fields["ended"] = span.first, span.last
-            if fields["attempts"]:
-                fields["attempts"][0]["started"] = span.first
-                fields["attempts"][-1]["ended"] = span.last
+            first, last = min(span.first, first or span.first), max(span.last, last or span.last)
+        fields["created"], fields["ended"] = first, last
         if fields["attempts"]:
-            fields["attempts"][-1].pop("failure", None)
-            if foreign.failure:
-                fields["attempts"][-1]["failure"] = {
-                    "type": "", "message": foreign.failure, "traceback": "", "stderr": "",
-                }  # fmt: skip
+            fields["attempts"][0]["started"], fields["attempts"][-1]["ended"] = first, last
+        if fields["attempts"]:
+            for attempt in fields["attempts"]:  # what stopped the reading is not what ended the training
+                attempt.pop("failure", None)
+            if foreign.status in ("crashed", "killed"):
+                words = foreign.failure or f"{foreign.status}, says {told['made_by']}"
+                fields["attempts"][-1]["failure"] = {"type": words, "message": "", "traceback": "", "stderr": ""}
         fields.update(told, imported=imported)
         manifest.write(folder, fields)
 

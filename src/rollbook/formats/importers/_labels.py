@@ -19,6 +19,7 @@ import shlex
 from pathlib import Path
 
 from rollbook.errors import BadInput
+from rollbook.formats.importers._plain import plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -84,7 +85,6 @@ def field_of(word: str) -> tuple[str, object]:
     Raises:
       BadInput: no label has such a name, or the value does not fit.
     """
-    from rollbook.formats.importers._beside import plain
 
     name, equals, text = word.partition("=")
     if not equals or (name not in FIELDS and not (name.startswith("config.") and len(name) > len("config."))):

@@ -15,6 +15,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from rollbook.formats.importers._plain import plain
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -176,7 +178,7 @@ def _take(part: str, told: Told) -> str:
             elif name.lower() in ("algo", "algorithm", "alg", "agent") and not told.algo:
                 told.algo = value
             else:
-                told.settings[name] = _number(value)
+                told.settings[name] = plain(value)
             words = words.replace(found[0], " ", 1)
     versioned = _VERSIONED.search(words)
     if versioned is not None:
@@ -202,12 +204,6 @@ def _take(part: str, told: Told) -> str:
 def _tidied(text: str) -> str:
     text = re.sub(r"__+", "__", text)
     return text.strip(" -_,+.;&=")
-
-
-def _number(text: str) -> object:
-    from rollbook.formats.importers._beside import plain
-
-    return plain(text)
 
 
 def _normal(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Flatten nested values of other tools' rows to values by key."""
+"""Values of other tools: texts that are numbers, and nested ones by key."""
 
 from __future__ import annotations
 
@@ -20,3 +20,18 @@ def flat(prefix: str, value: object, values: dict[str, Any], leave_out: Callable
         values[prefix] = value
     elif isinstance(value, list):
         leave_out("lists")
+
+
+def plain(text: str) -> object:
+    """The value that a tool wrote as text: a number, a boolean, None, or a text."""
+    known = {"True": True, "False": False, "None": None}
+    if text in known:
+        return known[text]
+    for kind in (int, float):
+        try:
+            number = kind(text)
+        except ValueError:
+            continue
+        if str(number) == text or kind is float:
+            return number
+    return text

@@ -9,8 +9,9 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
-from rollbook.formats.importers._beside import plain, seed_of
+from rollbook.formats.importers._beside import seed_of
 from rollbook.formats.importers._database import UNREADABLE, damaged, has_tables, is_unlisted, opened, with_log
+from rollbook.formats.importers._plain import plain
 from rollbook.protocols import ForeignRun, Row
 from rollbook.schema.counters import clocks_of
 
@@ -79,9 +80,11 @@ class MLflow:
         run.clocks = (self._clock,)
         status = _STATUS.get(about.get("status", ""), _WORDS.get(about.get("status", ""), "finished"))
 
+        run.started, run.ended = _seconds(about.get("start_time")), _seconds(about.get("end_time"))
+
         def rows() -> Iterator[Row]:
             run.left_out.clear()
-            run.status = status
+            run.status, run.failure = status, _failure(about.get("status", ""))
             return self._rows(_points(metrics, folder / "metrics", run))
 
         run.rows = rows
@@ -94,7 +97,7 @@ class MLflow:
             with contextlib.closing(opened(file)) as database:
                 experiments = dict(database.execute("select experiment_id, name from experiments"))
                 found = database.execute(
-                    "select run_uuid, name, status, experiment_id from runs "
+                    "select run_uuid, name, status, experiment_id, start_time, end_time from runs "
                     "where lifecycle_stage = 'active' order by start_time, run_uuid"
                 ).fetchall()
                 texts = {
@@ -104,17 +107,18 @@ class MLflow:
         except UNREADABLE:
             yield file.stem, damaged(file)
             return
-        for run_id, name, status, experiment in found:
+        for run_id, name, status, experiment, started, ended in found:
             params, tags = texts["params"].get(run_id, {}), texts["tags"].get(run_id, {})
             run = _described(run_id, name or tags.get("mlflow.runName"), experiments.get(experiment), params, tags)
             run.files = with_log(file)
             run.clocks = (self._clock,)
+            run.started, run.ended = _seconds(started), _seconds(ended)
             run.rows = lambda run=run, run_id=run_id, status=status: self._of_run(file, run, run_id, status)  # type: ignore[misc]
             yield run_id, run
 
     def _of_run(self, file: Path, run: ForeignRun, run_id: str, status: str) -> Iterator[Row]:
         run.left_out.clear()
-        run.status = _WORDS.get(status, "finished")
+        run.status, run.failure = _WORDS.get(status, "finished"), _failure(status)
         points: list[tuple[int, int, str, float]] = []
         try:
             with contextlib.closing(opened(file)) as database:
@@ -149,6 +153,24 @@ class MLflow:
 
     def _row(self, moment: tuple[int, int], values: dict[str, float]) -> Row:
         return Row(moment[0] / 1000, {**clocks_of(values), self._clock: moment[1]}, values)
+
+
+_SAID = {"1": "RUNNING", "2": "SCHEDULED", "4": "FAILED", "5": "KILLED"}
+
+
+def _failure(status: str) -> str:
+    """How a run ended, in MLflow's words; "" if it went well."""
+    word = _SAID.get(status, status)
+    if word in ("RUNNING", "SCHEDULED"):
+        return f"MLflow says {word}: it was killed, or it still runs"
+    return f"{word}, says MLflow" if word in ("FAILED", "KILLED") else ""
+
+
+def _seconds(milliseconds: object) -> float | None:
+    try:
+        return float(str(milliseconds)) / 1000 or None
+    except ValueError:
+        return None
 
 
 def _stores(path: Path) -> Iterator[Path]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from rollbook.formats.importers._beside import describe, plain
+from rollbook.formats.importers._beside import describe
+from rollbook.formats.importers._plain import plain
 from rollbook.protocols import ForeignRun, Row
 
 TYPE_CHECKING = False

@@ -24,7 +24,7 @@ from rollbook.values import Histogram
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
     from typing import Any
 
 _HEAD = 8 * 1024
@@ -76,10 +76,13 @@ class TensorBoard:
             part = "" if _SUB_WRITER.fullmatch(folder.name) else _part_of(folder.name, folders[folder])
             if part is not None:
                 parts.setdefault(folder.parent, {}).update(dict.fromkeys(folders[folder], part))
+        for folder in folders:
+            if folder.parent not in folders and (whole := _whole_of(folder, folders)) is not None:
+                parts.setdefault(whole[0], {}).update(dict.fromkeys(folders[folder], whole[1]))
         parted = {file for files in parts.values() for file in files}
         base = path if path.is_dir() else path.parent
-        for folder, files in sorted(folders.items()):
-            if files[0] in parted:
+        for folder, files in sorted({**{place: list[Path]() for place in parts}, **folders}.items()):
+            if files and files[0] in parted:
                 continue
             parts_below = folder.relative_to(base).parts
             called = folder.name if folder.parent in folders else run_name_of(folder)
@@ -320,6 +323,28 @@ def _part_of(name: str, files: list[Path]) -> str | None:
         return None
     stem = tags.pop().replace("/", "_") + "_"
     return name.removeprefix(stem) if name.startswith(stem) and name != stem else None
+
+
+def _whole_of(folder: Path, folders: Mapping[Path, list[Path]]) -> tuple[Path, str] | None:
+    """The folder of the run whose `add_scalars` made this one, and the part of the tag that it is for; else None.
+
+    tensorboardX writes `<run>/<tag>/<part>`, with one tag, which may have several parts itself.
+    """
+    above = folder.parents[1 : 1 + _MOST_PARTS]
+    if folder.name != folder.parent.name and not any(place in folders for place in above):
+        return None
+    tags = set().union(*(_Head(file).tags for file in folders[folder]))
+    if len(tags) != 1:
+        return None
+    tag = tags.pop()
+    depth = len(Path(tag).parts)
+    if len(folder.parents) <= depth or folder.parent.parts[-depth:] != Path(tag).parts:
+        return None
+    return folder.parents[depth], "" if folder.name in (tag, Path(tag).name) else folder.name
+
+
+_MOST_PARTS = 4
+"""So many parts separated by "/" a tag of `add_scalars` may have, to be looked for above its folder."""
 
 
 def _files(path: Path) -> Iterator[Path]:

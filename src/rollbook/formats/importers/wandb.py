@@ -99,7 +99,7 @@ class Wandb:
 
     def _rows(self, run: ForeignRun) -> Iterator[Row]:
         run.left_out.clear()
-        run.status = "crashed"  # without an end record: it was killed, or it still runs
+        run.status, run.failure = "crashed", "W&B has no record of its end: it was killed, or it still runs"
         for file in run.files:
             start = 0.0
             for number, data in _records(file, run.lose):
@@ -112,11 +112,14 @@ class Wandb:
                         yield from _system(data)
                     elif number == _RUN:
                         start = moment(first(data, 17))
+                        run.started = run.started or start or None
                         _settings(first(data, 4))
                     elif number == _CONFIG:
                         _settings(data)
                     elif number == _EXIT:
-                        run.status = "finished" if signed(first(data, 1)) == 0 else "crashed"
+                        code = signed(first(data, 1))
+                        run.status = "finished" if code == 0 else "crashed"
+                        run.failure = "" if code == 0 else f"exit code {code}, says W&B"
                     elif number in _SKIPPED:
                         run.leave_out(_SKIPPED[number])
                 except BadMessage:
@@ -191,8 +194,8 @@ def _item(data: bytes) -> tuple[list[str], Any]:
         elif number == 16:
             try:
                 value = json.loads(content)
-            except (ValueError, RecursionError):
-                raise BadMessage("a value that is not JSON") from None
+            except (ValueError, RecursionError):  # W&B 0.19 writes some texts bare, such as the names of GPUs
+                value = content.decode("utf-8", "backslashreplace")
     return names, value
 
 
