@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 
+from rollbook.capture._rewards import read_reward
 from rollbook.schema.alerts import Alerts
 
 TYPE_CHECKING = False
@@ -108,7 +109,7 @@ class RewardLedger:
 
         Args:
           stage: "raw", "shaped", "clipped", "normalised", "final", or a name of your own.
-          reward: a number, or a mapping of component -> number.
+          reward: a number, a vector of components, or a mapping of component -> number.
           agent: its name; "" for the only one.
           component: of a single number; "" is the whole reward.
         Raises:
@@ -117,8 +118,13 @@ class RewardLedger:
         if hasattr(reward, "items") and hasattr(reward, "keys"):
             for name, value in reward.items():
                 self.tally(agent, str(name), stage).add(float(value))
-        else:
-            self.tally(agent, component, stage).add(float(reward))
+            return
+        number, parts = read_reward(reward)
+        if number is None:
+            raise TypeError(f"found a {type(reward).__name__}")
+        self.tally(agent, component, stage).add(number)
+        for index, part in enumerate(parts):
+            self.tally(agent, f"{component}/{index}" if component else str(index), stage).add(part)
 
     def catch_up(self, stage: str, total: float, n: int) -> None:
         """Add the sum of steps that were not added one by one. Their minimum and maximum are unknown.

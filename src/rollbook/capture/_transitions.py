@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import os
 
+from rollbook.capture._rewards import read_reward
 from rollbook.capture.episodes.infos import EpisodeInfos, info_cells
 from rollbook.capture.episodes.steps import StepChunks, Unstorable
 from rollbook.errors import BadInput, LoggingFailed
 from rollbook.system.guard import is_foreign
-from rollbook.values import scalar_of
 from rollbook.values.arrays import array_or_none
 
 TYPE_CHECKING = False
@@ -84,7 +84,8 @@ class TransitionRecorder:
 
         Args:
           obs, action: the observation, and the action that was chosen on it. Left out: no such column.
-          reward: a number. None, or what is not a number, counts as 0 in the return.
+          reward: a number, or a vector of numbers: their sum, and its parts as `reward/0`, `reward/1`, … None, or what
+            is neither, counts as 0 in the return.
           next_obs: the observation after the action, if it is stored, too.
           terminated, truncated: whether the episode ended with this transition.
           info: the step's info. None: empty.
@@ -103,15 +104,16 @@ class TransitionRecorder:
             for name, value in (("obs", obs), ("action", action), ("next_obs", next_obs)):
                 if value is not _NOTHING:
                     episode.chunks.add_flat(name, value, cells)
-            number = scalar_of(reward)
+            number, parts = read_reward(reward)
             cells.update(reward=number, terminated=bool(terminated), truncated=bool(truncated))
+            cells.update({f"reward/{index}": part for index, part in enumerate(parts)})
             if info:
                 info_cells(info, self._unstorable, cells)
                 cells.update(self._infos.take(info) or {})  # running/ and media/, named as in episode recorders
             for name, value in further.items():
                 episode.chunks.add_flat(name, value, cells)
             episode.chunks.add(cells)
-            episode.note(agent, 0.0 if number is None else float(number), bool(terminated), bool(truncated))
+            episode.note(agent, number or 0.0, bool(terminated), bool(truncated))
             if episode.is_over(self._agents):
                 self._close(episode)
         except Exception as err:
@@ -137,7 +139,7 @@ class TransitionRecorder:
 
         Args:
           obs, action, next_obs: T each; None: no such column.
-          reward: T numbers. None: none.
+          reward: T numbers, or [T, k] for k objectives. None: none.
           terminated, truncated: T booleans. None: all False.
           episode_ids: T ids of your own.
           agents: T names. None: one agent.

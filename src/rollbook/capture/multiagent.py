@@ -92,8 +92,9 @@ class RecordParallel(_Recorded):
 
     Arguments as in `pettingzoo.ParallelEnv` for `reset` and `step`.
 
-    The episode ends when no agent is left. It counts as terminated if any agent terminated, and as truncated if any
-    agent was truncated. A trajectory has one row per step and agent, with the agent's name in the column `agent`.
+    The episode ends when no agent is left, or when all that are left have ended. It counts as terminated if any agent
+    terminated, and as truncated if any agent was truncated. A trajectory has one row per step and agent, with the
+    agent's name in the column `agent`.
 
     Args:
       env: anything with the reset, step and agents of a `ParallelEnv`.
@@ -149,7 +150,7 @@ class RecordParallel(_Recorded):
                 if episodes.keeps_steps and agent in obs:
                     episodes.last_obs(name, t + 1, obs[agent])
         self._seen = self._copied(obs)
-        if not self.env.agents:
+        if episodes.all_ended(self.env.agents):
             episodes.finish(complete=True)
 
     def _copied(self, obs: Mapping[object, object]) -> dict[str, object]:
@@ -201,7 +202,7 @@ class RecordAEC(_Recorded):
             self.episodes.failed(err)
         result = self.env.step(action)
         try:
-            if not self.env.agents and self.episodes.episode_id:
+            if self.episodes.episode_id and self.episodes.all_ended(self.env.agents):
                 self.episodes.finish(complete=True)
         except Exception as err:
             self.episodes.failed(err)

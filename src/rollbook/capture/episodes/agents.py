@@ -10,7 +10,7 @@ from rollbook.values import scalar_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from rollbook.capture.episodes.steps import StepChunks
 
@@ -49,12 +49,10 @@ class AgentsRecorder(EpisodeRecorder):
 
         Args:
           agent: its name.
-          reward: a number; anything else counts as 0.
+          reward: a number, or a vector of numbers, which are its components.
         """
-        number = scalar_of(reward)
-        paid = 0.0 if number is None else float(number)
+        paid = self._paid(reward, agent)
         self.total += paid
-        self._ledger.add("final", paid, agent=agent)
         return paid
 
     def note_info(self, agent: str, info: Mapping[str, object]) -> None:
@@ -136,6 +134,14 @@ class AgentsRecorder(EpisodeRecorder):
           terminated, truncated: how.
         """
         self._ends[agent] = (terminated, truncated)
+
+    def all_ended(self, agents: Iterable[object]) -> bool:
+        """Whether each of these agents has ended; environments may keep them in their list.
+
+        Args:
+          agents: those that the environment still lists.
+        """
+        return all(str(agent) in self._ends for agent in agents)
 
     def finish(self, complete: bool) -> str:
         """End the episode: terminated if any agent did, truncated if any agent was. Returns its id.

@@ -14,6 +14,7 @@ import json
 import time
 
 from rollbook.capture._ledger import TOTAL, RewardLedger
+from rollbook.capture._rewards import read_reward
 from rollbook.capture.episodes.film import Films
 from rollbook.capture.episodes.infos import EpisodeInfos
 from rollbook.capture.episodes.settings import EpisodeSettings, Finished
@@ -235,7 +236,7 @@ class EpisodeRecorder:
                 self._check(info)
             return self._end(bool(terminated), bool(truncated), complete=True)
         if not t:  # the first reward shows its kind
-            self.plain_steps = not trajectory.in_full and not self._entered
+            self.plain_steps = not trajectory.in_full and not self._entered and isinstance(reward, float)
         return ""
 
     def end(self, terminated: bool = False, truncated: bool = False) -> str:
@@ -365,17 +366,27 @@ class EpisodeRecorder:
             self._entered = True
             together = 0.0
             for agent, value in reward.items():
-                self._ledger.add("final", value, agent=str(agent))
-                together += float(value)
+                together += self._paid(value, str(agent))
             return together
-        number = scalar_of(reward)
-        if number is not None:
-            return float(number)
-        parts = [float(part) for part in reward]
-        self._entered = True
+        return self._paid(reward)
+
+    def _paid(self, reward: object, agent: str = "") -> float:
+        """An agent's reward as a number. Enters its components, and the reward of a named agent, into the ledger."""
+        number, parts = read_reward(reward)
+        if number is None:
+            number = float("nan")
+            self._recorder.count(
+                "odd_reward",
+                1,
+                f"the reward {reward!r:.80} is a {type(reward).__name__}, neither a number nor a vector of numbers; it "
+                "counts as NaN, and the episode is kept",
+            )
+        if agent:
+            self._ledger.add("final", number, agent=agent)
         for index, part in enumerate(parts):
-            self._ledger.add("final", part, component=str(index))
-        return float(sum(parts))
+            self._ledger.add("final", part, agent=agent, component=str(index))
+        self._entered = self._entered or bool(parts)
+        return number
 
     def _from_info(
         self, info: Mapping[str, Any] | None, components: Mapping[str, Any] | None

@@ -108,7 +108,7 @@ class RecordEpisodes(gymnasium.Wrapper):
         try:
             if episodes.plain_steps:
                 _, reward, terminated, truncated, info = result
-                if not (terminated or truncated or info):
+                if isinstance(reward, float) and not (terminated or truncated or info):
                     episodes.total, episodes.length = episodes.total + reward, episodes.length + 1
                     if episodes.drives:
                         episodes.drive_clock()

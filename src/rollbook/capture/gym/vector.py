@@ -13,6 +13,7 @@ import numpy
 from gymnasium.vector import VectorEnv, VectorWrapper
 from gymnasium.vector.utils import iterate
 
+from rollbook.capture._rewards import read_rewards
 from rollbook.capture.episodes.recorder import EpisodeRecorder, EpisodeSettings
 from rollbook.capture.gym.envs import EnvGroup, RecordedEnv
 from rollbook.capture.gym.merged_infos import info_of, is_reported, reported_of
@@ -21,6 +22,7 @@ from rollbook.capture.gym.wrappers import comparable, describe_env, reporter
 from rollbook.capture.storable import UNSTORABLE
 from rollbook.errors import BadInput, LoggingFailed
 from rollbook.system.guard import is_foreign
+from rollbook.values.arrays import host_array
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -137,12 +139,17 @@ class RecordVectorEpisodes(VectorWrapper):
 
     def _note_step(self, result: tuple[Any, ...], actions: object) -> None:
         obs, rewards, terminations, truncations, infos = result
-        rewards = numpy.asarray(rewards, dtype=numpy.float64)
+        rewards, parts = read_rewards(rewards, self._n)
+        if type(terminations) is not numpy.ndarray or type(truncations) is not numpy.ndarray:
+            terminations, truncations = host_array(terminations), host_array(truncations)
         over = numpy.logical_or(terminations, truncations)
         some_over = 1 in over.tobytes()  # a quarter of the cost of any() for a few environments
         resets = self._over if self._some_over and self._mode == "NEXT_STEP" else None
         if not self._inner:
-            self._note_around(obs, rewards, terminations, truncations, infos, actions, over, resets, some_over)
+            of_each = rewards.tolist() if parts is None else parts
+            self._note_around(
+                obs, of_each, terminations, truncations, infos, actions, over, resets, some_over or parts is not None
+            )
         elif self._counts_here:
             self._settings.counted_env_step += self._n - (0 if resets is None else int(resets.sum()))
         self._now += 1
@@ -163,7 +170,7 @@ class RecordVectorEpisodes(VectorWrapper):
     def _note_around(
         self,
         obs: object,
-        rewards: NDArray,
+        rewards: Sequence[object] | NDArray,
         terminated: NDArray,
         truncated: NDArray,
         infos: object,
@@ -173,7 +180,8 @@ class RecordVectorEpisodes(VectorWrapper):
         some_over: bool,
     ) -> None:
         """Record here if nothing records inside: pass each recorder its part of the step if it needs one."""
-        everyone = self._settings.clock is not None or (bool(infos) and is_reported(infos, self._settings))
+        everyone = not isinstance(rewards, list) or self._settings.clock is not None
+        everyone = everyone or (bool(infos) and is_reported(infos, self._settings))
         if not (everyone or some_over or self._slow) and resets is None:
             self._settings.counted_env_step += self._n
             return
@@ -193,7 +201,7 @@ class RecordVectorEpisodes(VectorWrapper):
             last = infos.get("final_obs") if resetting and hasattr(infos, "get") else None
             next_obs = UNSTORABLE if each is None else (each[i] if last is None else last[i])
             recorder.step(
-                float(rewards[i]),
+                rewards[i],
                 bool(terminated[i]),
                 bool(truncated[i]),
                 info_of(infos, i, final=resetting) if infos else None,
