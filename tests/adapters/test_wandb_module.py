@@ -682,3 +682,31 @@ def test_beside_wandb_what_summary_writers_log_is_recorded_too(
     assert (kept.project, kept.seed, kept.status) == ("cleanRL", 3, "finished")
     assert kept.metrics(["losses/td_loss"], x="env_step")["env_step"].to_pylist() == [12]
     assert kept.metrics(["own"]).num_rows == 1
+
+
+PIXELS = {
+    "int64": np.arange(48).reshape(4, 4, 3),
+    "uint16": np.full((4, 4), 300, np.uint16),
+    "negative": np.full((4, 4), -1),
+    "0 to 255": np.full((4, 4, 3), 254.6),
+    "1.5": np.full((4, 4), 1.5),
+    "nan": np.full((4, 4), np.nan),
+    "batch of one": np.full((1, 4, 4), 7, np.int32),
+    "bool": np.ones((4, 4), bool),
+}
+
+
+@pytest.mark.parametrize("name", list(PIXELS))
+def test_pixels_of_any_type_are_kept_as_wandb_keeps_them(name: str, root: Path) -> None:
+    """wandb's `astype(uint8)`: 300 is 44, -1 is 255."""
+    from PIL import Image as Pillow
+
+    pixels = PIXELS[name]
+    wandb.init(project="p")
+    wandb.log({"img": wandb.Image(pixels), "film": wandb.Video(np.broadcast_to(np.ravel(pixels)[0], (2, 3, 4, 4)))})
+    wandb.finish()
+    kept = book(root)
+    assert set(kept.media().column("key").to_pylist()) == {"img", "film"}
+    (path,) = (row["path"] for row in kept.media("image").to_pylist())
+    first = {"uint16": 44, "negative": 255, "0 to 255": 254, "1.5": 1, "batch of one": 7, "bool": 255}.get(name, 0)
+    assert int(np.asarray(Pillow.open(Path(kept.path) / path)).ravel()[0]) == first

@@ -140,7 +140,8 @@ def test_a_figure_is_drawn_at_its_size_and_stays_as_it_was(media: Media, recorde
 @pytest.mark.parametrize(
     ("image", "said"),
     [
-        (np.zeros((2, 2, 3), np.int64), "found int64"),
+        (np.full((2, 2, 3), 300, np.int64), "found 300 to 300 (int64)"),
+        (np.full((2, 2), -1), "found -1 to -1"),
         (np.full((2, 2), 1.5), "found 1.5 to 1.5"),
         (np.full((2, 2), 200.0), "divide by 255"),
         (np.full((2, 2), np.nan), "found nan"),
@@ -164,10 +165,18 @@ def test_what_is_no_picture_is_refused_with_what_was_found(media: Media, recorde
     assert os.listdir(recorder.folder / "media" / ".spool") == []
 
 
+@pytest.mark.parametrize("kind", ["i1", "i2", "i4", "i8", "u2", "u4", "u8"])
+def test_whole_numbers_from_0_to_255_are_pixels_whatever_their_type(media: Media, recorder: Any, kind: str) -> None:
+    path = media.log_image(recorder, "x", np.full((2, 3), 100, kind))
+    assert media.log_video(recorder, "film", np.full((2, 4, 4, 3), 100, kind)) is not None
+    encode_spooled(recorder.folder)
+    assert (pixels_of(recorder.folder / path) == 100).all()
+
+
 def test_a_strict_run_raises_what_others_count(strict_recorder: Any) -> None:
     media = Media(strict_recorder.folder, strict_recorder.count)
     with pytest.raises(LoggingFailed, match="int64"):
-        media.log_image(strict_recorder, "x", np.zeros((2, 2), np.int64))
+        media.log_image(strict_recorder, "x", np.full((2, 2), 300, np.int64))
     with pytest.raises(LoggingFailed, match=r"takes a matplotlib figure; found builtins\.int"):
         media.log_figure(strict_recorder, "x", 3)
 

@@ -130,7 +130,7 @@ def test_pictures_and_films_stand_in_the_book_with_their_clocks(begin: Any) -> N
 def test_what_is_no_picture_does_not_stop_a_run_that_is_not_strict(begin: Any) -> None:
     with begin(strict=False) as run:
         with pytest.warns(rollbook.errors.RollbookWarning, match="int64"):
-            run.log_image("x", np.zeros((4, 4), np.int64))
+            run.log_image("x", np.full((4, 4), 300, np.int64))
         with pytest.warns(rollbook.errors.RollbookWarning, match="cannot be written"):
             assert run.save_checkpoint({"agent": object()}).path is None
         drops = run.bill()["drops"]

@@ -106,9 +106,12 @@ class RollbookTracker(_Base):
         self._open().keep("images", "keeping pictures", self._log_images, values, at)
 
     def _log_images(self, values: Mapping[str, Sequence[object]], clocks: Mapping[str, Any]) -> None:
+        from rollbook.adapters._pixels import as_uint8
+        from rollbook.values.arrays import host_array
+
         for key, images in values.items():
             for image in images:
-                self.run.log_image(key, image, **clocks)
+                self.run.log_image(key, as_uint8(host_array(image)), **clocks)
 
     @_on_main_process
     def finish(self) -> None:

@@ -54,12 +54,14 @@ class RollbookOutput:
             self._joined.log(row, env_step=step)
 
     def _shaped(self, name: str, value: Any, step: int) -> None:
+        from rollbook.adapters._pixels import as_uint8
+
         if value.ndim == 1:
             self.run.log_histogram(name, value, env_step=step)
         elif value.ndim < 4:
-            self.run.log_image(name, value, env_step=step)
+            self.run.log_image(name, as_uint8(value), env_step=step)
         else:
-            self.run.log_video(name, value, fps=self._fps, env_step=step)
+            self.run.log_video(name, as_uint8(value), fps=self._fps, env_step=step)
 
     def wait(self) -> None:
         """Finish the run if it was opened here. `Logger.close()` calls this."""

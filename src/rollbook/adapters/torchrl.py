@@ -88,7 +88,9 @@ class RollbookLogger(_Base):
 
     def _video(self, name: str, video: Any, fps: float, at: dict[str, int]) -> None:
         frames = video[0] if video.ndim == 5 else video
-        self.run.log_video(name, frames.permute(0, 2, 3, 1).cpu().numpy(), fps=fps, **at)
+        from rollbook.adapters._pixels import as_uint8
+
+        self.run.log_video(name, as_uint8(frames.permute(0, 2, 3, 1).cpu().numpy()), fps=fps, **at)
 
     def log_hparams(self, cfg: Any) -> None:
         """Add a dict or an OmegaConf configuration to the run's config. Its seed goes to a run that has none.

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from typing import Any
 
+from rollbook.adapters._pixels import as_uint8
 from rollbook.adapters._run import reached
 from rollbook.adapters.lightzero.counters import as_given
 from rollbook.errors import RollbookError
@@ -210,7 +211,7 @@ class EventWriter:
             films = _films(vid_tensor, dataformats)
             for number, frames in enumerate(films):
                 key = tag.rstrip("/") if len(films) == 1 else f"{tag.rstrip('/')}/{number}"
-                self._run.log_video(key, frames, fps=float(fps), **at)
+                self._run.log_video(key, as_uint8(host_array(frames)), fps=float(fps), **at)
 
     def add_figure(
         self,
@@ -244,7 +245,7 @@ class EventWriter:
         axes = [dataformats.upper().index(axis) for axis in "HWC" if axis in dataformats.upper()]
         if image.ndim == len(axes):
             image = image.transpose(axes)
-        self._run.log_image(tag, image, **self._at(tag, global_step))
+        self._run.log_image(tag, as_uint8(image), **self._at(tag, global_step))
 
     def add_hparams(
         self, hparam_dict: Any, metric_dict: Any = None, name: str | None = None, global_step: int | None = None

@@ -169,6 +169,9 @@ class Walker:
             array = np.moveaxis(array, -3, -1)
         else:
             return False
+        from rollbook.adapters._pixels import as_uint8
+
+        array = as_uint8(array)
         if len(shape) == 3:
             run.log_image(name, array, **clocks)
         else:

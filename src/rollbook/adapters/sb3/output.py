@@ -124,7 +124,7 @@ class RollbookOutputFormat(KVWriter, SeqWriter):
         return plain
 
     def _rich(self, key: str, value: Any, clocks: dict[str, Any]) -> None:
-        from rollbook.adapters._pixels import as_frames, as_picture
+        from rollbook.adapters._pixels import as_frames, as_picture, as_uint8
 
         run: Any = self.run
         if isinstance(value, Figure):
@@ -133,9 +133,9 @@ class RollbookOutputFormat(KVWriter, SeqWriter):
             if value.close and pyplot is not None:  # closes it in pyplot only; others can still draw it
                 pyplot.close(value.figure)
         elif isinstance(value, Image):
-            run.log_image(key, as_picture(value.image, value.dataformats), **clocks)
+            run.log_image(key, as_uint8(as_picture(value.image, value.dataformats)), **clocks)
         elif isinstance(value, Video):
-            run.log_video(key, as_frames(value.frames), fps=value.fps, **clocks)
+            run.log_video(key, as_uint8(as_frames(value.frames)), fps=value.fps, **clocks)
         else:
             whole = run.run
             whole.config["hparams"] = {**whole.config.get("hparams", {}), **value.hparam_dict}

@@ -393,7 +393,9 @@ def _pixels(data: Any) -> Any:
     """An array in the image layout of rollbook; accepts PIL images and tensors with the channels first."""
     from rollbook.values.arrays import host_array
 
-    array = host_array(data)
+    array = _bytes(host_array(data))
+    if array.ndim > 3:
+        array = array.squeeze()
     if array.ndim == 3 and array.shape[0] in (1, 3, 4) and array.shape[2] not in (1, 3, 4):
         array = array.transpose(1, 2, 0)
     return array
@@ -403,9 +405,20 @@ def _frames(data: Any) -> Any:
     """Frames with the channels last; of a batch of videos the first."""
     from rollbook.values.arrays import host_array
 
-    array = host_array(data)
+    array = _bytes(host_array(data))
     if array.ndim == 5:
         array = array[0]
     if array.ndim == 4 and array.shape[1] in (1, 3, 4):
         array = array.transpose(0, 2, 3, 1)
+    return array
+
+
+def _bytes(array: Any) -> Any:
+    """Pixels as wandb keeps them: the lowest eight bits of the whole part; floats in [0, 1] are scaled."""
+    import numpy as np
+
+    if array.dtype.kind in "iu" and array.dtype != np.uint8:
+        return array.astype(np.uint8)
+    if array.dtype.kind == "f" and array.size and not (array.min() >= 0 and array.max() <= 1):
+        return np.nan_to_num(array.astype(np.float64), posinf=255, neginf=0).astype(np.int64).astype(np.uint8)
     return array

@@ -1,7 +1,7 @@
 """Any image as rows of bytes: [height, width, channels] uint8, channels last.
 
 Accepted: numpy arrays and anything that converts to one (tensors, nested lists), Pillow images, and matplotlib figures;
-uint8, bools, or floats in [0, 1]; [height, width] or with 1, 3 or 4 channels.
+uint8, other integers from 0 to 255, bools, or floats in [0, 1]; [height, width] or with 1, 3 or 4 channels.
 """
 
 from __future__ import annotations
@@ -135,9 +135,17 @@ def _as_bytes(array: NDArray) -> NDArray:
         return array
     if array.dtype.kind == "b":
         return array.astype(numpy.uint8) * numpy.uint8(255)
+    if array.dtype.kind in "iu":
+        if array.min() >= 0 and array.max() <= 255:
+            return array.astype(numpy.uint8)
+        raise BadInput(
+            f"integer pixels lie in 0 to 255; found {array.min()} to {array.max()} ({array.dtype}). Scale them, such as"
+            " pixels // 256 for 16 bits"
+        )
     if array.dtype.kind != "f":
         raise BadInput(
-            f"pixels are uint8, bool, or floats in [0, 1]; found {array.dtype}. Convert them with .astype(numpy.uint8)"
+            f"pixels are integers, bools, or floats in [0, 1]; found {array.dtype}. Convert them with "
+            ".astype(numpy.uint8)"
         )
     low, high = float(array.min()), float(array.max())
     if not (low >= 0.0 and high <= 1.0):  # NaN fails as well

@@ -51,7 +51,7 @@ class Media:
     def __init__(
         self,
         folder: str | os.PathLike[str],
-        count: Callable[[str, int, str], object],
+        count: Callable[..., object],
         most_spooled: int = MOST_SPOOLED,
     ) -> None:
         self._folder = os.fspath(folder)
@@ -215,7 +215,7 @@ class Media:
         message = f"{key!r} could not be kept: {type(err).__name__}: {err}"[:400]
         if isinstance(err, ModuleNotFoundError) and err.name == "numpy":
             message = f"{key!r} was not kept: pictures and films need numpy, which is not here: pip install numpy"
-        self._count("media_failed", 1, message)
+        self._count("media_failed", 1, message, key)
 
     def _spool(self, name: str, kind: str, suffix: str, pictures: Iterable[NDArray], fps: float) -> dict[str, Any]:
         """Write raw pixels and, last, the file that announces them to the keeper."""
@@ -263,7 +263,7 @@ class Media:
         return self._room[0]
 
     def _refuse(self, key: str, why: str) -> None:
-        self._count("media_refused", 1, f"{key!r} was not kept: {why}")
+        self._count("media_refused", 1, f"{key!r} was not kept: {why}", key)
 
 
 def _bytes_in(folder: str) -> int:
