@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 import numpy as np
@@ -13,6 +14,7 @@ from rollbook.book.read_context import Context
 from rollbook.schema.run_files import RESERVED
 from rollbook.schema.tables import table_of
 from rollbook.storage import IDENTITY, History, Piece, Pieces, identity
+from rollbook.system.guard import tolerating
 from rollbook.values.array_types import NDArray
 from rollbook.values.arrow import TIME, any_column, join_tables, take_table, without_dictionaries
 from rollbook.values.describe import histogram_of
@@ -50,7 +52,21 @@ def read_table(
     for column, kind in fixed.items():
         if column not in table.column_names and f"value/{column}" not in table.column_names:
             table = table.append_column(column, pa.nulls(table.num_rows, kind))
+        elif pa.types.is_list(kind) and column in table.column_names and pa.types.is_string(table[column].type):
+            table = table.set_column(table.column_names.index(column), column, _numbers(table[column]))
     return in_order(_tidy(table, run.clocks), None)
+
+
+def _numbers(column: pa.ChunkedArray) -> pa.Array:
+    """Lists that became JSON text, because those of one row were booleans, as lists of numbers; null for any other."""
+    lists: list[list[float] | None] = []
+    for text in column.to_pylist():
+        cells = None
+        with tolerating(ValueError):
+            cells = json.loads(text) if text is not None else None
+        is_numbers = isinstance(cells, list) and all(isinstance(cell, (bool, int, float)) for cell in cells)
+        lists.append([float(cell) for cell in cells] if is_numbers and cells is not None else None)
+    return pa.array(lists, _KINDS["numbers"])
 
 
 def count_rows(pieces: Pieces, run: Context) -> int:

@@ -18,7 +18,7 @@ from os import getpid
 
 from rollbook.journal import Turns
 from rollbook.system.guard import handled_by, ours
-from rollbook.values import flatten, scalar_of
+from rollbook.values import flatten, key_of, scalar_of
 from rollbook.values.describe import Blocks, Pile, new_buffer
 from rollbook.values.devices import copy_on_device, fetch, is_deferred, is_tracer
 
@@ -86,7 +86,8 @@ class Store:
         if self._pid != getpid():
             self._after_fork()
         cells = self._cells
-        for key, value in row.items():
+        for name, value in row.items():
+            key = name if type(name) is str else key_of(name)
             if isinstance(value, (float, int)):
                 cell = cells.get(key)
                 if cell is None:

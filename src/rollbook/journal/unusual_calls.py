@@ -7,7 +7,7 @@ import time
 from rollbook.journal.lane import NO_DESCRIPTOR
 from rollbook.schema.clocks import STANDARD, UNKNOWN, as_clock, now
 from rollbook.system.guard import handled_by, is_foreign
-from rollbook.values import Histogram, devices, flatten, scalar_of
+from rollbook.values import Histogram, devices, flatten, is_missing, scalar_of
 from rollbook.values.describe import histogram_columns
 from rollbook.values.known import KINDS
 
@@ -96,12 +96,21 @@ class UnusualCalls:
             self._set_clock(self._writer.clocks.index(name), name, value, refused)
         return refused
 
+    def set_clocks(self, clocks: Mapping[str, object]) -> None:
+        """Set clocks; readings that are none are kept as values, in a row of their own."""
+        refused = self.take_declared(clocks)
+        if refused:
+            parts = _Parts()
+            for key, value in refused.items():
+                self._sort_reading(parts, f"{self._channel.prefix}{key}", value)
+            self._write({}, parts, list(self._channel.current))
+
     def clocks(self, given: tuple[object, ...], declared: Mapping[str, object]) -> tuple[list[int], dict[str, object]]:
         """All clocks of a row, after setting the given ones; and the refused readings as values."""
         refused: dict[str, object] = {}
         current = self._channel.current
         for index, value in enumerate(given):
-            if value is not UNKNOWN and value != UNKNOWN:
+            if not (type(value) is int and value == UNKNOWN):
                 self._set_clock(index, STANDARD[index], value, refused)
         if declared:
             refused.update(self.take_declared(declared))
@@ -114,7 +123,7 @@ class UnusualCalls:
         if reading is None:
             self._writer.bill.count(
                 "odd_clock",
-                message=f"log(…, {name}={value!r:.80}): a clock counts, so it takes an integer (or a float with an "
+                message=f"log(…, {name}={_shown(value)}): a clock counts, so it takes an integer (or a float with an "
                 f"integral value); this reading is kept as the value 'clock/{name}'",
                 name=name,
             )
@@ -125,7 +134,7 @@ class UnusualCalls:
     # -- one call
 
     def _log(self, values: Mapping[str, object], given: tuple[object, ...], declared: Mapping[str, object]) -> None:
-        writer, channel = self._writer, self._channel
+        writer = self._writer
         if not hasattr(values, "items"):
             writer.bill.count(
                 "not_a_mapping",
@@ -136,13 +145,12 @@ class UnusualCalls:
         clocks, refused = self.clocks(given, declared)
         parts = self._sort(values)
         if refused:
-            parts.same_keys = False
             for key, value in refused.items():
-                number = scalar_of(value)
-                if number is not None:
-                    parts.numbers[f"{channel.prefix}{key}"] = number
-                else:
-                    parts.texts[f"{channel.prefix}{key}"] = str(value)
+                self._sort_reading(parts, f"{self._channel.prefix}{key}", value)
+        self._write(values, parts, clocks)
+
+    def _write(self, values: Mapping[str, object], parts: _Parts, clocks: list[int]) -> None:
+        writer, channel = self._writer, self._channel
         if parts.numbers or parts.deferred:
             self._row(values, parts, clocks)
         common = {"scope": channel.scope, "at": channel.at, "clocks": clocks}
@@ -229,8 +237,28 @@ class UnusualCalls:
         if key not in bill.names.get(cause, ()):
             bill.count(cause, message=message, name=key)
 
+    def _sort_reading(self, parts: _Parts, key: str, value: object) -> None:
+        """Keep a reading that is none as the value that it is, or as text."""
+        parts.same_keys = False
+        if not is_missing(value):
+            with handled_by(lambda _err: None):
+                if devices.is_deferred(value) or scalar_of(value) is not None or _is_array(value):
+                    self._sort_odd(parts, key, value)
+                    return
+        parts.texts[key] = _shown(value, 1_000)
+
+    def cells_of(self, refused: Mapping[str, object]) -> dict[str, object]:
+        """Readings that are none as cells of a row: numbers, else text."""
+        cells: dict[str, object] = {}
+        for key, value in refused.items():
+            number = None
+            with handled_by(lambda _err: None):
+                number = None if is_missing(value) or devices.is_deferred(value) else scalar_of(value)
+            cells[key] = _shown(value, 1_000) if number is None else number
+        return cells
+
     def _sort_odd(self, parts: _Parts, key: str, value: object) -> None:
-        if value is None:
+        if is_missing(value):
             parts.same_keys = False
         elif isinstance(value, (str, bytes, bytearray)):
             text = value if isinstance(value, str) else bytes(value).decode("utf-8", "backslashreplace")
@@ -253,6 +281,8 @@ class UnusualCalls:
             parts.arrays[key] = value
         elif KINDS.of(value) is not None:
             parts.kinds[key] = value
+        elif hasattr(type(value), "__members__") and hasattr(value, "value"):  # a member of an enum
+            self._sort_odd(parts, key, value.value)
         else:
             self._refuse(key, value)
 
@@ -286,7 +316,8 @@ class UnusualCalls:
             else:
                 holder, seq = lane, self._stream_row(lane, stream, numbers, clocks)
                 kinds = tuple(map(type, values.values()))
-                if parts.same_keys and all(_packs(kind) for kind in kinds):
+                # 1, True and 1.0 are one key of a dict, and three keys here.
+                if parts.same_keys and all(_packs(kind) for kind in kinds) and all(isinstance(k, str) for k in values):
                     stream.types = kinds
                     lane.scopes.setdefault(channel.id, {})[tuple(values)] = stream
             for key, value in parts.deferred.items() if seq else ():
@@ -357,6 +388,13 @@ def _wrong_call(values: object, declared: Mapping[str, object], more: tuple[obje
     return f"{call}: log takes one dict of name -> value, and clocks by name. Write {instead}"
 
 
+def _shown(value: object, longest: int = 80) -> str:
+    """A value in a message, whatever its own `repr` does."""
+    from rollbook.values.walk import Walk
+
+    return str(value)[:longest] if isinstance(value, str) else Walk.repr_of(value, longest)
+
+
 def _packs(kind: type) -> bool:
     """Whether `struct` packs values of this type directly: Python numbers, and numpy numbers up to 64 bits."""
     if kind in _PLAIN:
@@ -370,8 +408,8 @@ _NUMPY_PACKS = frozenset(
 
 
 def _is_array(value: object) -> bool:
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, (list, tuple, range)):
         return bool(value) and all(type(item) in _PLAIN or scalar_of(item) is not None for item in value)
-    shape, dtype = getattr(value, "shape", None), str(getattr(value, "dtype", ""))
+    shape, dtype = getattr(value, "shape", None), str(getattr(value, "dtype", "")).lower()
     numeric = any(word in dtype for word in ("float", "int", "bool", "half", "double"))
     return shape is not None and numeric and devices.elements(value) > 0

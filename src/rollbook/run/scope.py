@@ -12,6 +12,7 @@ from rollbook.errors import BadInput, InvalidName
 from rollbook.run.internals import Internals
 from rollbook.schema.clocks import UNKNOWN
 from rollbook.system.guard import handled_by, raising
+from rollbook.values import key_of
 from rollbook.values.arrays import host_array, is_tensor
 from rollbook.values.describe import histogram_columns
 
@@ -114,7 +115,7 @@ class Scope:
 
     def clock(self, **clocks: object) -> None:
         """Set the current clocks. Later rows carry these readings unless they pass their own."""
-        self._guard(lambda: self._unusual.take_declared(clocks))
+        self._guard(self._unusual.set_clocks, clocks)
 
     def record(
         self,
@@ -152,7 +153,7 @@ class Scope:
                 "at": channel.at,
                 "clocks": readings,
                 "n": n,
-                "columns": self._columns(table, {**columns, **refused}, n),
+                "columns": self._columns(table, {**columns, **self._unusual.cells_of(refused)}, n),
             }
             if clock_columns:
                 payload["clock_columns"] = self._columns(table, clock_columns, n) if n != 1 else dict(clock_columns)
@@ -199,7 +200,7 @@ class Scope:
 
     def _log_many(self, columns: Mapping[str, object], clocks: Mapping[str, object]) -> None:
         prefix = self._channel.prefix
-        cells = {f"{prefix}{key}": _host_column(column) for key, column in columns.items()}
+        cells = {f"{prefix}{key_of(key)}": _host_column(column) for key, column in columns.items()}
         lengths = {len(column) for column in cells.values()}
         if len(lengths) != 1:
             lengths_by_key = {key: len(column) for key, column in cells.items()}
@@ -245,7 +246,7 @@ class Scope:
           key: its key, below the scope's name.
           text: the text. Other objects are converted with `str`.
         """
-        self._guard(lambda: self.record("text", {"key": f"{self._channel.prefix}{key}", "text": str(text)}, **clocks))
+        self._guard(lambda: self.record("text", {"key": self._full(key), "text": str(text)}, **clocks))
 
     def note(self, text: str, **clocks: Any) -> None:
         """Store a note by the person who runs the training. Its key is "note".
@@ -263,7 +264,7 @@ class Scope:
           values: up to 4,096 numbers are stored raw and binned when read. Larger arrays are binned now (64 bins), with
             their exact minimum, maximum, sum and sum of squares.
         """
-        full = f"{self._channel.prefix}{key}"
+        full = self._full(key)
         self._guard(lambda: self.record("histograms", {"key": [full], **self._binned(full, values)}, **clocks))
 
     def _binned(self, key: str, values: object) -> dict[str, object]:
@@ -279,7 +280,7 @@ class Scope:
           key: its key, below the scope's name.
           image: [height, width] or [height, width, 1, 3 or 4], uint8, or floats in [0, 1].
         """
-        self._guard(lambda: self.run.media.log_image(self, f"{self._channel.prefix}{key}", image, **clocks))
+        self._guard(lambda: self.run.media.log_image(self, self._full(key), image, **clocks))
 
     def log_video(self, key: str, frames: object, fps: float = 30.0, **clocks: object) -> None:
         """Store a video.
@@ -289,7 +290,7 @@ class Scope:
           frames: [time, height, width, channels], uint8, or floats in [0, 1].
           fps: frames per second.
         """
-        self._guard(lambda: self.run.media.log_video(self, f"{self._channel.prefix}{key}", frames, fps=fps, **clocks))
+        self._guard(lambda: self.run.media.log_video(self, self._full(key), frames, fps=fps, **clocks))
 
     def log_figure(self, key: str, figure: object, **clocks: object) -> None:
         """Store a matplotlib figure as an image.
@@ -298,7 +299,7 @@ class Scope:
           key: its key, below the scope's name.
           figure: the figure; it stays open.
         """
-        self._guard(lambda: self.run.media.log_figure(self, f"{self._channel.prefix}{key}", figure, **clocks))
+        self._guard(lambda: self.run.media.log_figure(self, self._full(key), figure, **clocks))
 
     def log_episode(self, **columns: Any) -> int:
         """Append one row to `episodes`: return_ or return, length, seconds, terminated, truncated, … and any other
@@ -424,8 +425,12 @@ class Scope:
         """
         if not isinstance(name, str) or not name.strip("/"):
             raise InvalidName(f"scope({name!r}): a scope's name is text without control characters, such as 'train'")
-        scope: Scope = self.run._open_scope(f"{self._channel.prefix}{name}", at)
+        scope: Scope = self.run._open_scope(f"{self._channel.prefix}{key_of(name)}", at)
         return scope
+
+    def _full(self, key: object) -> str:
+        """A key with this scope's prefix."""
+        return f"{self._channel.prefix}{key_of(key)}"
 
     def _guard(self, work: Callable[..., object], *arguments: object) -> None:
         with handled_by(self.run._writer.failed, "log"):

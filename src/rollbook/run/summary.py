@@ -8,6 +8,7 @@ import time
 from rollbook.schema import manifest
 from rollbook.schema.run_files import RunFile
 from rollbook.system.guard import tolerating
+from rollbook.values import key_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ class SummaryWords:
 
         run = self._run
         values = plain({key: run.summary[key] for key in keys if key in run.summary})[0]
-        gone = [str(key) for key in keys if key not in run.summary]
+        gone = [key_of(key) for key in keys if key not in run.summary]
         self._stored.update(values)
         for key in gone:
             self._stored.pop(key, None)

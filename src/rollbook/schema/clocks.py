@@ -42,7 +42,7 @@ def as_clock(value: object) -> int | None:
     """
     try:
         number = operator.index(value)  # type: ignore[arg-type]
-    except ours(TypeError):
+    except ours(Exception):
         if isinstance(value, (str, bytes, bytearray)):  # float() would parse them
             return None
         try:
@@ -50,7 +50,7 @@ def as_clock(value: object) -> int | None:
             if not as_float.is_integer():
                 return None
             number = int(as_float)
-        except ours(TypeError, ValueError, OverflowError):
+        except ours(Exception):  # of many elements, pandas' NA, an object that refuses
             return None
     return number if UNKNOWN < number < 2**63 else None
 

@@ -18,6 +18,6 @@ numpy is imported only to read an array.
 from __future__ import annotations
 
 from rollbook.values.kinds import MAX_RAW_ARRAY, Histogram, Image, Value, Video
-from rollbook.values.scalars import flatten, scalar_of
+from rollbook.values.scalars import flatten, is_missing, key_of, scalar_of
 
-__all__ = ["MAX_RAW_ARRAY", "Histogram", "Image", "Value", "Video", "flatten", "scalar_of"]
+__all__ = ["MAX_RAW_ARRAY", "Histogram", "Image", "Value", "Video", "flatten", "is_missing", "key_of", "scalar_of"]

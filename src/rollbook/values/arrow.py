@@ -225,9 +225,16 @@ def cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
     if is_text and not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         texts = strings([None if v is None else json.dumps(_plain(v), default=str) for v in column.to_pylist()])
         return pa.chunked_array([texts], texts.type).cast(kind)
-    if pa.types.is_boolean(column.type):  # Arrow has no cast from booleans to floats
-        column = column.cast(pa.int64())
-    return column.cast(kind, safe=False)
+    # Arrow has no cast from booleans to floats.
+    return column.cast(_without_booleans(column.type), safe=False).cast(kind, safe=False)
+
+
+def _without_booleans(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_large_list(kind):
+        return pa.large_list(_without_booleans(kind.value_type))
+    if pa.types.is_list(kind):
+        return pa.list_(_without_booleans(kind.value_type))
+    return pa.int64() if pa.types.is_boolean(kind) else kind
 
 
 def plain_text(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -13,7 +13,7 @@ from array import array
 from collections import namedtuple
 
 from rollbook.system.guard import tolerating
-from rollbook.values import MAX_RAW_ARRAY, Histogram
+from rollbook.values import MAX_RAW_ARRAY, Histogram, is_missing
 from rollbook.values.arrays import host_array
 
 TYPE_CHECKING = False
@@ -307,14 +307,18 @@ def histogram_columns(value: object) -> dict[str, object]:
     """The columns of one row of the `histograms` table: raw values up to `MAX_RAW_ARRAY` elements, else 64 bins."""
     if isinstance(value, Histogram):
         return _histogram_columns(value)
-    if isinstance(value, (list, tuple)) and len(value) <= MAX_RAW_ARRAY:
+    if is_missing(value):
+        raise TypeError("a value that is missing is no distribution")
+    if isinstance(value, (list, tuple, range)) and len(value) <= MAX_RAW_ARRAY:
         return {"values": [[float(item) for item in value]]}
     import numpy as np
 
     array = host_array(value).reshape(-1)
     if array.dtype.kind == "O":
-        array = np.array([float(item) for item in array.tolist()])
-    elif array.dtype.kind not in "fiub":
+        array = np.array([float("nan") if is_missing(item) else float(item) for item in array.tolist()])
+    elif array.dtype.kind == "b":
+        array = array.astype(np.float64)
+    elif array.dtype.kind not in "fiu":
         raise TypeError(f"its elements are {array.dtype}")
     if array.size <= MAX_RAW_ARRAY:
         return {"values": [array.tolist()]}

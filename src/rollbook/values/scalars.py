@@ -26,7 +26,7 @@ def flatten(values: Mapping[Any, object], prefix: str = "") -> Iterator[tuple[st
 def _flatten(values: Mapping[Any, Any], prefix: str, above: tuple[int, ...]) -> Iterator[tuple[str, object]]:
     above = (*above, id(values))
     for name, value in values.items():
-        key = f"{prefix}{name}"
+        key = f"{prefix}{name if type(name) is str else key_of(name)}"
         if not _is_mapping(value):
             yield key, value
         elif id(value) in above:
@@ -35,9 +35,23 @@ def _flatten(values: Mapping[Any, Any], prefix: str, above: tuple[int, ...]) -> 
             yield from _flatten(value, f"{key}/", above)
 
 
+def key_of(name: Any) -> str:
+    """The text of a key: the value of an enum's member, the letters of bytes, `str` of anything else."""
+    if isinstance(name, str):
+        return str.__str__(name)
+    if hasattr(type(name), "__members__") and hasattr(name, "value"):
+        return key_of(name.value)
+    return name.decode("utf-8", "backslashreplace") if isinstance(name, bytes) else str(name)
+
+
+def is_missing(value: object) -> bool:
+    """Whether a value means that there is none: None, and NA and NaT of pandas."""
+    return value is None or type(value).__name__ in ("NAType", "NaTType")
+
+
 def _is_mapping(value: object) -> bool:
     try:
-        if not (hasattr(value, "items") and hasattr(value, "keys")):
+        if not (hasattr(value, "items") and hasattr(value, "keys")) or hasattr(value, "dtype"):  # a Series is an array
             return False
         for _ in value.items():
             break

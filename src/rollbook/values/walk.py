@@ -17,7 +17,7 @@ import re
 
 from rollbook.system.guard import ours
 from rollbook.values.arrays import array_or_none
-from rollbook.values.scalars import scalar_of
+from rollbook.values.scalars import key_of, scalar_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class Walk:
 
     def key(self, name: object) -> object:
         """The name of a part of a mapping."""
-        return str(name)
+        return key_of(name)
 
     def mapping(self, parts: Iterable[tuple[object, object]], place: Place, above: tuple[int, ...]) -> object:
         """Named values."""

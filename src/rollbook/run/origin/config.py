@@ -156,6 +156,8 @@ class _Configured(Walk):
     def key(self, name: object) -> object:
         if isinstance(name, str):
             return without_secrets(str.__str__(name))
+        if _is_enum(name):
+            return self.key(name.value)  # type: ignore[attr-defined]
         if name is None or type(name) in (bool, float) or (type(name) is int and name.bit_length() < _MOST_BITS):
             return name
         key = _Configured(json=False)(name)
