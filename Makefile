@@ -83,8 +83,9 @@ test-lowest: .venvs/lowest/.has-lowest  ## the tests of what is stored, read and
 			pandas polars hypothesis psutil pytest pytest-timeout pytest-xdist
 	@touch $@
 
-docs: .venvs/docs/.has-docs  ## the site, into build/site: strict about links, with llms.txt
-	NO_MKDOCS_2_WARNING=1 .venvs/docs/bin/mkdocs build --quiet
+# Not --quiet: mkdocs then counts no warning, and nothing is strict.
+docs: .venvs/docs/.has-docs  ## the site, into build/site: strict about links, anchors and docstrings, with llms.txt
+	NO_MKDOCS_2_WARNING=1 .venvs/docs/bin/mkdocs build
 	@echo "The site is in build/site. The copies of the gallery need a server: python -m http.server -d build/site"
 
 gallery: $(VENV)/.has-demo page  ## record the studies of the gallery, a copy of the page of each, into build/gallery

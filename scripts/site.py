@@ -114,16 +114,6 @@ def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Files) -> 
     return _relinked(markdown, "docs/" + page.file.src_uri, page.file.src_uri)
 
 
-def on_page_content(html: str, *, page: Any, config: Any, files: Files) -> str:
-    """Attributes that a docstring lists together, "id, name: …", stay so: mkdocstrings takes the second for a type."""
-
-    def listed(found: re.Match[str]) -> str:
-        first, others = (re.sub(r"<[^>]*>|[()]", "", part).strip() for part in found.groups())
-        return f"<b><code>{first} {' '.join(others.split())}</code></b>" if first.endswith(",") else found[0]
-
-    return re.sub(r"<b><code>((?:(?!</b>).)*)</code></b>\s*\(<code>(.*?)</code>\)", listed, html, flags=re.DOTALL)
-
-
 def on_post_build(*, config: Any) -> None:
     """Write llms.txt and llms-full.txt next to the pages, and copy the gallery."""
     lines, whole = [f"# {config.site_name}", "", f"> {config.site_description}", ""], []

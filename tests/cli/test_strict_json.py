@@ -118,6 +118,36 @@ def test_every_answer_is_strict_json_of_its_shape(
         assert misfits(answer, shape[0] if words == EPISODE and isinstance(shape, list) else shape) == []
 
 
+def _flags() -> list[list[str]]:
+    """Each command once with each flag that it takes besides --json, and words that make it print something else."""
+    found = []
+    for words in {each[0]: each for each in reversed(COMMANDS)}.values():
+        command = app.get_command(Context(app), words[0])
+        assert command is not None
+        flags = [each.opts[-1] for each in command.params if getattr(each, "is_flag", False)]
+        found += [[*words, flag] for flag in flags if flag not in ("--json", "--follow", "--help", "--merge")]
+    return [*sorted(found), ["checkpoints", "last", "best"], ["checkpoints", "last", "last"]]
+
+
+@pytest.mark.parametrize("words", _flags(), ids=" ".join)
+def test_json_stays_json_whatever_else_is_asked(words: list[str], runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(runs.parent)
+    (runs.parent / "old.csv").write_text("step,loss\n1,0.5\n")
+    place = [] if words[0] in ("catalogue", "shapes", "scores") else ["--dir", str(runs)]
+    if words[0] == "catalogue":
+        assert CliRunner().invoke(app, ["push", "last", "remote", "--dir", str(runs)]).exit_code == 0
+    if words[0] == "scores":
+        Path("A.json").write_text(json.dumps({"pong": [1.0, 2.0, 3.0], "seaquest": [0.0, 0.5, 0.25]}))
+        place = ["A.json"]
+    done = CliRunner().invoke(app, [*words, *place, "--json"])
+    assert done.exit_code in (0, 2), (done.output, done.exception)
+    if done.exit_code == 0:
+        for text in done.stdout.splitlines() if words[0] == "tail" else [done.stdout]:
+            answer = strict(text)
+        if "--latex" in words:
+            assert "tabular" in answer["latex"]
+
+
 def test_every_command_that_prints_json_is_asked() -> None:
     takes = set()
     for name in app.list_commands(Context(app)):

@@ -43,3 +43,10 @@ def test_every_python_that_is_claimed_is_tested() -> None:
     workflow = (ROOT / ".github" / "workflows" / "test.yml").read_text("utf-8")
     (matrix,) = re.findall(r"^ +python: \[(.*)\]$", workflow, re.MULTILINE)
     assert re.findall(r"3\.\d+", matrix) == claimed
+
+
+def test_every_promise_names_a_test() -> None:
+    """A promise is a paragraph in bold, with what else belongs to it, up to the next one."""
+    promises = re.split(r"^(?=\*\*)", PAGE, flags=re.MULTILINE)[1:]
+    assert len(promises) > 30
+    assert [text.splitlines()[0] for text in promises if not re.search(r"^- `tests/", text, re.MULTILINE)] == []

@@ -76,7 +76,9 @@ class RollbookCallback:
         scope = (
             "" if state == "COMPLETE" else f"{state.lower()}/"
         )  # Optuna calls a pruned trial's last report its value
-        row.update({f"{scope}{name}": value for name, value in zip(names, values, strict=True)})
+        row.update(
+            {f"{scope}{name}": value for name, value in zip(names, values, strict=False)}
+        )  # a pruned or failed one may have none
         row.update({f"params/{name}": value for name, value in trial.params.items()})
         if trial.duration is not None:
             row["duration_seconds"] = trial.duration.total_seconds()

@@ -8,7 +8,7 @@ import click
 
 from rollbook.cli.find import dir_option, find_book, format_options, run_argument_or_last
 from rollbook.cli.fitted_table import print_fitted, terminal_width
-from rollbook.cli.output import print_rows, remark
+from rollbook.cli.output import print_json, print_rows, remark
 
 
 @click.command()
@@ -28,7 +28,13 @@ def checkpoints(run: str, which: str | None, root: str, everything: bool, as_jso
     """
     book = find_book(run, root, lambda book: book.row_count("checkpoints") > 0, "checkpoints")
     if which is not None:
-        click.echo(str(book.checkpoint(which).path))
+        path = str(book.checkpoint(which).path)
+        if as_json:
+            print_json({"path": path})
+        elif as_csv:
+            print_rows([{"path": path}], as_csv=True)
+        else:
+            click.echo(path)
         return
     rows: dict[str, dict[str, object]] = {}
     history = book.checkpoint_history()

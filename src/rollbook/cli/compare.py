@@ -57,7 +57,8 @@ def compare(
     pairs = answer.paired() if paired else []
     if as_json:
         sentences = [*answer.sentences(), *(pair.sentence() for pair in pairs)]
-        print_json({"sentences": sentences, "groups": answer.table()})
+        table = {"latex": answer.latex()} if latex else {}
+        print_json({"sentences": sentences, "groups": answer.table(), **table})
     elif as_csv:
         print_rows(answer.table(), as_csv=True)
     elif latex:

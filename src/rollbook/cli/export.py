@@ -8,7 +8,7 @@ import click
 
 from rollbook.cli.find import dir_option, find_book, find_runs, run_argument_or_last
 from rollbook.cli.forward import option_of
-from rollbook.cli.output import clean, json_option, print_json, remark
+from rollbook.cli.output import clean, json_option, print_choices, print_json, remark
 from rollbook.system.texts import amount
 
 
@@ -52,8 +52,7 @@ def export(
     from rollbook.formats import exporters
 
     if formats:
-        for known in exporters.names():
-            click.echo(f"{known:<10}  {exporters.summary(known)}")
+        print_choices("format", {known: exporters.summary(known) for known in exporters.names()}, as_json=as_json)
         return
     if kind in exporters.names():
         counts = _to_a_tool(run, root, str(kind), out, where, dict(option_of(text) for text in options))

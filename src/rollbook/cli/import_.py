@@ -6,7 +6,7 @@ import click
 
 from rollbook.cli.find import dir_option
 from rollbook.cli.forward import option_of
-from rollbook.cli.output import clean, json_option, print_json, remark
+from rollbook.cli.output import clean, json_option, print_choices, print_json, remark
 from rollbook.system.texts import amount
 
 
@@ -45,8 +45,7 @@ def import_(
     from rollbook.formats import importers
 
     if formats:
-        for known in importers.names():
-            click.echo(f"{known:<12}  {importers.summary(known)}")
+        print_choices("format", {known: importers.summary(known) for known in importers.names()}, as_json=as_json)
         return
     if source is None:
         raise click.UsageError("say what to bring in: a file or a folder. rollbook import --formats lists what is read")

@@ -66,7 +66,7 @@ def ls(
         _chosen(chosen, columns, metrics, sort, limit, as_json=as_json, as_csv=as_csv)
         return
     shown = chosen.newest(limit)
-    if as_csv:
+    if as_csv and not as_json:
         print_arrow(shown.table(), as_csv=True)
     elif as_json:
         print_rows(shown.rows(), as_json=True)

@@ -28,6 +28,7 @@ __all__ = [
     "json_option",
     "number",
     "print_arrow",
+    "print_choices",
     "print_finding",
     "print_json",
     "print_rows",
@@ -150,6 +151,17 @@ def _csv_cell(value: object) -> object:
     if isinstance(value, str):
         return csv_cell(value)
     return "" if value is None else json_text(value) if isinstance(value, (dict, list)) else value
+
+
+def print_choices(what: str, choices: Mapping[str, str], *, as_json: bool = False, as_csv: bool = False) -> None:
+    """Print what can be chosen: each name with its sentence; as JSON a list of {what, "about"}."""
+    if as_json or as_csv:
+        rows = [{what: name, "about": about} for name, about in choices.items()]
+        print_rows(rows, as_json=as_json, as_csv=as_csv)
+        return
+    width = max(map(len, choices), default=0)
+    for name, about in choices.items():
+        click.echo(f"{name:<{width}}  {about}")
 
 
 def print_arrow(table: pyarrow.Table, *, as_json: bool = False, as_csv: bool = False, limit: int | None = None) -> None:

@@ -8,7 +8,7 @@ import click
 
 from rollbook.cli.find import dir_option, find_runs
 from rollbook.cli.fitted_table import has_colours, terminal_width
-from rollbook.cli.output import clean, json_option, print_json, remark
+from rollbook.cli.output import clean, json_option, print_choices, print_json, remark
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -73,9 +73,9 @@ def plot(
     if charts:
         from rollbook.runs.charts import kinds
 
-        for name, (says, subject) in kinds().items():
-            about = {"run": "one run", "runs": "several runs", "both": "one or several runs"}[subject]
-            click.echo(f"{name:<16} {says} ({about})")
+        subjects = {"run": "one run", "runs": "several runs", "both": "one or several runs"}
+        listed = {name: f"{says} ({subjects[subject]})" for name, (says, subject) in kinds().items()}
+        print_choices("chart", listed, as_json=as_json)
         return
     options = {name: value for name, value in options.items() if value is not None and value is not False}
     picture = _picture(runs, root, where, list(keys), by, axis, chart, theme, options)

@@ -6,7 +6,7 @@ import click
 
 from rollbook.cli.find import format_options
 from rollbook.cli.fitted_table import has_colours, print_fitted, terminal_width
-from rollbook.cli.output import clean, print_rows, remark
+from rollbook.cli.output import clean, print_json, print_rows, remark
 
 _CHARTS = ("aggregates", "profiles", "improvement", "intervals")
 
@@ -59,14 +59,26 @@ def scores(
 
     answer = published(files, normalise=normalise, direction=direction)
     rows: list[dict[str, object]] = []
-    if not latex:
+    if not latex or as_json:
         counts = {group.label: len(group.seeds_R) for group in answer.groups}
         for label, row in answer.aggregates(resample).items():
             rows += [
                 {"algorithm": label, "runs": counts[label], "statistic": each.statistic, "estimate": each.estimate,
                  "low": each.low, "high": each.high} for each in row
             ]  # fmt: skip
-    if latex:
+    drawn, wrote = None, None
+    if output is not None or text:
+        options = {"resample": resample} if chart == "aggregates" else {}
+        options |= {"against": against} if chart == "improvement" and against is not None else {}
+        picture = answer.plot(chart, theme=theme, size=size, **options)
+        if text:
+            drawn = picture.text(min(terminal_width() or 80, 160), 20, colour=has_colours() and not as_json)
+        if output is not None:
+            wrote = str(picture.save(output))
+    if as_json and (latex or text):
+        more = {"latex": answer.latex(resample) if latex else None, "text": drawn}
+        print_json({"statistics": rows, **{name: words for name, words in more.items() if words is not None}})
+    elif latex:
         click.echo(answer.latex(resample), nl=False)
     elif as_json or as_csv:
         print_rows(rows, as_json=as_json, as_csv=as_csv)
@@ -79,11 +91,7 @@ def scores(
         print_fitted(shown, names, width=terminal_width() or 80)
         for note in answer.notes:
             remark(clean(note))
-    if output is not None or text:
-        options = {"resample": resample} if chart == "aggregates" else {}
-        options |= {"against": against} if chart == "improvement" and against is not None else {}
-        picture = answer.plot(chart, theme=theme, size=size, **options)
-        if text:
-            click.echo("\n" + picture.text(min(terminal_width() or 80, 160), 20, colour=has_colours()))
-        if output is not None:
-            remark(f"wrote {clean(picture.save(output))}")
+    if drawn is not None and not as_json:
+        click.echo("\n" + drawn)
+    if wrote is not None:
+        remark(f"wrote {clean(wrote)}")

@@ -90,12 +90,11 @@ def make(name: str, **options: object) -> Sink:
 
     Args:
       name: see `names()`.
-      every_seconds: thin rows to one in this many seconds of their own time. Default: 1 for text (each kind of row)
-        and for services (each key), none for files that programs read. The terminal draws at most that often.
-      all: True keeps every row, whatever the default of `every_seconds`.
-      filters: names or [name, options] of `sinks.filters.make`, in the order in which rows pass through them.
-        They see all rows; thinning comes after them.
-      options: those of the sink.
+      options: those of the sink, and of what stands in front of it. `every_seconds` thins rows to one in this many
+        seconds of their own time; by default 1 for text (each kind of row) and for services (each key), none for files
+        that programs read; the terminal draws at most that often. `all=True` keeps every row, whatever that default
+        is. `filters` are names or [name, options] of `sinks.filters.make`, in the order in which rows pass through
+        them; they see all rows, and thinning comes after them.
     Raises:
       UnknownOption: no sink has that name, or it has no such option.
       BadInput: an option it has, with a value it cannot use.

@@ -1,0 +1,95 @@
+"""How runs end, and what may never end one."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rollbook
+from waiting import until
+
+Begin = Callable[..., Any]
+
+
+def test_a_killed_run_is_not_in_progress_for_ever(
+    program: Callable[..., Any], outcome: Callable[..., Any], root: Path
+) -> None:
+    job = program(
+        "import time\nrun = rollbook.init('world', 'job', **QUIET)\nrun.log({'loss': 1.0})\ntime.sleep(600)\n"
+    )
+    until(lambda: root.exists() and any(book.keys() for book in rollbook.open(root)))
+    assert rollbook.open(root).one().status == "running"
+    os.kill(job.pid, signal.SIGKILL)
+    outcome(job)
+    assert rollbook.open(root).one().status == "crashed"
+
+
+def test_a_folder_that_is_deleted_under_the_run_ends_no_training(begin: Begin) -> None:
+    run = begin()
+    run.log({"loss": 1.0}, step=0)
+    until(lambda: shutil.rmtree(run.folder, ignore_errors=True) or not Path(run.folder).exists())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for step in range(1, 2000):
+            run.log({"loss": 1.0, f"key{step % 20}": 2.0}, step=step)
+        run.log_samples(["a"], reward=[1.0])
+        run.save_checkpoint({"w": 1})
+        run.finish()
+
+
+def test_values_of_every_strange_kind_end_no_training(begin: Begin) -> None:
+    class Hostile:
+        def __float__(self) -> float:
+            raise RuntimeError("no")
+
+        def __repr__(self) -> str:
+            raise RuntimeError("not even this")
+
+    run = begin()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for value in (Hostile(), object(), [Hostile()], {"a": Hostile()}, "text", None, b"", {1, 2}, ..., lambda: 1):
+            run.log({"odd": value, "loss": 1.0})
+            run.summary["odd"] = value
+            run.config.update({"odd": value})
+    assert run.book.metrics(["loss"]).num_rows == 10
+
+
+def test_an_exception_of_the_program_is_the_reason_that_the_run_keeps(begin: Begin, root: Path) -> None:
+    def train() -> None:
+        with begin() as run:
+            run.log({"loss": 1.0})
+            print(1 / 0)
+
+    with pytest.raises(ZeroDivisionError):
+        train()
+    book = rollbook.open(root).one()
+    assert (book.status, book.failure["type"]) == ("crashed", "ZeroDivisionError")
+
+
+def test_a_second_finish_and_logging_after_the_end_change_nothing(begin: Begin, root: Path) -> None:
+    run = begin()
+    run.log({"loss": 1.0})
+    run.finish()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        run.finish()
+        run.log({"loss": 2.0})
+    page = json.loads((Path(run.folder) / "run.json").read_text())
+    assert page["status"] == "finished"
+    assert rollbook.open(root).one().metrics(["loss"]).num_rows == 1
+
+
+def test_a_program_that_never_calls_finish_has_finished(
+    program: Callable[..., Any], outcome: Callable[..., Any], root: Path
+) -> None:
+    assert outcome(program("rollbook.init('world', 'job', **QUIET).log({'loss': 1.0})\n"))[0] == 0
+    assert [(book.status, book.metrics(["loss"]).num_rows) for book in rollbook.open(root)] == [("finished", 1)]

@@ -1,0 +1,68 @@
+"""Completions, groups and rewards of language models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+Begin = Callable[..., Any]
+
+
+def _train(run: Any, steps: int, prompts: int = 3, generations: int = 4, micro: int = 2) -> None:
+    """GRPO by hand: each update is made of `micro` micro-batches; half of each group is right."""
+    for step in range(steps):
+        ids: list[str] = []
+        for prompt in range(prompts):
+            ids += run.rollouts.log_many(
+                prompts=[f"{prompt} + {prompt}"] * generations, completions=[f"{step} {n}" for n in range(generations)],
+                rewards={"accuracy": [float(n % 2) for n in range(generations)]}, group=f"{step}-{prompt}",
+                policy_version=step,
+            )  # fmt: skip
+        size = len(ids) // micro
+        for start in range(0, len(ids), size):
+            run.rollouts.trained(ids[start : start + size], advantage=1.0, gradient_step=step + 1)
+
+
+def test_completions_of_every_step_are_there_and_not_only_the_newest(begin: Begin) -> None:
+    run = begin()
+    _train(run, 5)
+    texts = run.book.rollouts()["item"].to_pylist()
+    assert sorted(texts) == sorted(f"{step} {n}" for step in range(5) for n in range(4) for _ in range(3))
+
+
+def test_all_prompts_of_an_update_are_there_whatever_accumulation_cuts(begin: Begin) -> None:
+    run = begin()
+    _train(run, 2, prompts=6, micro=4)
+    rows = run.book.sql("""select gradient_step, count(distinct task_id), count(*) from rollouts_now
+        group by 1 order by 1""").fetchall()
+    assert rows == [(1, 6, 24), (2, 6, 24)]
+    assert run.book.rollout_curves()["group/n"].to_pylist() == [6, 6]
+
+
+def test_a_failed_tool_call_is_a_row_with_its_reason(begin: Begin) -> None:
+    run = begin()
+    try:
+        with run.rollouts.begin(task="find it", group="g", policy_version=0) as rollout:
+            rollout.turn("assistant", "look", calls=[{"name": "search"}])
+            raise TimeoutError("the tool did not answer")
+    except TimeoutError:
+        pass
+    (row,) = run.book.rollouts().to_pylist()
+    assert (row["status"], "TimeoutError" in row["error"], row["turns"]) == ("failed", True, 1)
+
+
+def test_an_advantage_that_comes_late_belongs_to_its_completion(begin: Begin) -> None:
+    """Two equal completions of one prompt are two rollouts."""
+    run = begin()
+    ids = run.rollouts.log_many(prompts=["q", "q"], completions=["same", "same"], reward=[0.0, 1.0], group="g")
+    run.rollouts.trained(ids[1:], advantage=[1.0], gradient_step=1)
+    run.rollouts.trained(ids[:1], advantage=[-1.0], gradient_step=1)
+    rows = run.book.rollouts().to_pylist()
+    assert {row["reward"]: row["advantage"] for row in rows} == {0.0: -1.0, 1.0: 1.0}
+
+
+def test_a_reward_function_that_answers_nothing_leaves_its_part_empty(begin: Begin) -> None:
+    run = begin()
+    run.rollouts.log_many(completions=["a", "b"], rewards={"accuracy": [1.0, 0.0], "style": [None, 0.5]})
+    rows = run.book.rollouts().to_pylist()
+    assert [(row["rewards/style"], row["reward"]) for row in rows] == [(None, None), (0.5, 0.5)]

@@ -1,0 +1,62 @@
+"""Names of metrics, runs and folders as people write them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+import rollbook
+from rollbook.cli.app import app
+
+Begin = Callable[..., Any]
+
+
+def _column(book: Any, key: str) -> list[Any]:
+    return [row[key] for row in book.metrics([key]).to_pylist() if row[key] is not None]
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["valid:eng_Latn-tur_Latn", "rew/mean@1", "loss (train)", "λ", "a.b", "select", "50%", "x y", "'q'", '"d"'],
+)
+def test_a_metric_is_found_under_the_name_that_it_was_given(begin: Begin, key: str) -> None:
+    run = begin()
+    run.log({key: 1.5, "loss": 0.5}, step=1)
+    assert _column(run.book, key) == [1.5]
+    assert key in {*run.book.keys()}
+    quoted = key.replace('"', '""')
+    assert run.book.sql(f'select "{quoted}" from metrics').fetchall() == [(1.5,)]
+
+
+def test_runs_of_one_name_are_several_runs(begin: Begin, root: Path) -> None:
+    for number in range(3):
+        with begin("ppo") as run:
+            run.log({"loss": float(number)})
+    assert len(rollbook.open(root)) == 3
+    assert _column(rollbook.open(root).one("world/ppo", newest=True), "loss") == [2.0]
+
+
+@pytest.mark.parametrize("folder", ["with space", "ünïcode", "quo'te", "a%b", "semi;colon"])
+def test_runs_may_lie_in_any_folder(begin: Begin, tmp_path: Path, folder: str) -> None:
+    with begin(dir=tmp_path / folder) as run:
+        run.log({"loss": 1.0}, step=1)
+    assert _column(rollbook.open(tmp_path / folder).one(), "loss") == [1.0]
+    listed = CliRunner().invoke(app, ["ls", "--dir", str(tmp_path / folder)])
+    assert (listed.exit_code, "run" in listed.stdout) == (0, True)
+
+
+def test_a_key_that_is_part_of_another_key_is_a_key_of_its_own(begin: Begin) -> None:
+    run = begin()
+    run.log({"loss": 1.0, "loss/policy": 2.0, "loss/policy/mean": 3.0})
+    assert [_column(run.book, key) for key in ("loss", "loss/policy", "loss/policy/mean")] == [[1.0], [2.0], [3.0]]
+
+
+def test_nested_dictionaries_become_keys_with_slashes_wherever_they_are_given(begin: Begin) -> None:
+    run = begin(config={"optimizer": {"name": "adam", "betas": [0.9, 0.999]}})
+    run.log({"eval": {"return": 1.0, "length": {"mean": 3}}})
+    assert (_column(run.book, "eval/return"), _column(run.book, "eval/length/mean")) == ([1.0], [3])
+    assert run.book.config["optimizer"]["betas"] == [0.9, 0.999]
