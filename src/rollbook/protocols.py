@@ -353,8 +353,21 @@ class RunInternals(Protocol):
     def episodes_before(self) -> tuple[int, int]:
         """(episodes begun, environment steps counted) in this scope, in the effective history."""
 
+    def take_counter(self, counter: Any) -> None:
+        """A recorder of episodes in this scope: checkpoints keep what its `count_all()` gives, the steps counted."""
+
     def latest(self) -> dict[str, tuple[Any, dict[str, int], float]]:
         """{key: (value, clocks, unix seconds)} of the last value of each key, before a resume too; needs no book."""
+
+    def reached(self) -> dict[str, int]:
+        """The highest reading of each clock in the effective history, in all tables; needs no book."""
+
+    def begin_anew(self, why: str) -> None:
+        """In a resumed run, before its first row: abandon all rows of earlier attempts, and say so.
+
+        Args:
+          why: what was seen, as the first part of a sentence.
+        """
 
     def continue_clocks(self, *names: str) -> dict[str, int]:
         """Store the current readings of the named clocks as `offsets`, and return the offsets."""

@@ -146,3 +146,31 @@ def test_counts_go_back_with_the_run(start: Any) -> None:
     table = run.book.episodes()
     assert table["number"].to_pylist() == [0, 1]
     assert table["counted_env_step"].to_pylist() == [5, 10]
+
+
+@pytest.mark.parametrize("kind", ["single", "inside", "around", "async"])
+def test_steps_of_unfinished_episodes_count_on_from_the_checkpoint(start: Any, kind: str) -> None:
+    """A program that is stopped and resumed counts what it would have counted without the stop."""
+
+    def steps(run: rollbook.Run, n: int) -> int:
+        if kind == "single":
+            env = RecordEpisodes(Fixed(1000), run.scope("train"))
+            env.reset()
+            for _ in range(n * len(LENGTHS)):
+                env.step(0)
+        else:
+            env = vector(kind, run.scope("train"), gymnasium.vector.AutoresetMode.SAME_STEP)
+            env.reset(seed=0)
+            for _ in range(n):
+                env.step(env.action_space.sample())
+        run.save_checkpoint({"w": 1}, env_step=n)
+        env.close()
+        counted: int = run.scope("train").internals.episodes_before()[1]
+        return counted
+
+    run = start()
+    assert steps(run, 9) == 9 * len(LENGTHS)
+    run.finish("killed")
+    again = start(resume="must")
+    again.restore()
+    assert steps(again, 9) == 18 * len(LENGTHS)

@@ -10,8 +10,9 @@ import re
 import weakref
 from _thread import get_ident
 
-from rollbook.errors import BadInput
+from rollbook.errors import BadInput, UnknownKey
 from rollbook.system.bill import Bill
+from rollbook.system.guard import tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,6 +48,20 @@ def reached(run: Any) -> dict[str, int]:
     """The highest reading of each clock in the run's effective history, earlier attempts and all tables included."""
     highest: dict[str, int] = run.internals.reached()
     return highest
+
+
+def go_on_at(run: Any, clock: str, reading: int) -> None:
+    """In a resumed run, before its first row: the framework goes on at a reading of a clock. What was recorded beyond
+    that is abandoned: with 0, and where nothing comes before it, all of it, which is said.
+    """
+    whole = run.run
+    if not whole.resumed or not whole.internals.writer.main or reached(run).get(clock, 0) <= reading:
+        return
+    if reading > 0:
+        with tolerating(UnknownKey):
+            whole.rewind(**{clock: reading})
+            return
+    whole.internals.begin_anew(f"the training goes on at {clock} {reading}")
 
 
 def options_of(project: str | None, run_options: Mapping[str, object] | None) -> dict[str, object]:

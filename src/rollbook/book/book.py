@@ -54,7 +54,7 @@ from rollbook.journal import JournalReader
 from rollbook.protocols import Row, RunInfo
 from rollbook.schema import run_files as layout
 from rollbook.schema import source, status
-from rollbook.schema.checkpoint_rows import CheckpointHistory, SavedCheckpoint
+from rollbook.schema.checkpoint_rows import CheckpointHistory, SavedCheckpoint, counts_in
 from rollbook.schema.expressions import literal
 from rollbook.schema.manifest import Attempts
 from rollbook.schema.tables import FORWARDED, TABLES, table_of
@@ -873,12 +873,15 @@ class Book(RunFields):
         return CheckpointHistory(checkpoint_rows(self.checkpoints()), self.path)
 
     def episode_counts(self) -> list[tuple[str, object, object]]:
-        """(scope, number, environment steps counted) of each episode of the effective history."""
+        """(scope, number, environment steps counted) of each episode of the effective history, and (scope, None, steps
+        counted) when a checkpoint was saved.
+        """
+        saved = [count for row in self.checkpoint_history().rows for count in counts_in(row)]
         table = self.episodes()
         names = ("scope", "number", "counted_env_step")
         if not set(names) <= set(table.column_names):
-            return []
-        return list(zip(*(table[name].to_pylist() for name in names), strict=True))
+            return saved
+        return [*saved, *zip(*(table[name].to_pylist() for name in names), strict=True)]
 
     def undumped(self) -> dict[tuple[str, str], dict[str, Window]]:
         """The open windows of `store` in the effective history.

@@ -45,6 +45,12 @@ class Internals:
         """(episodes begun, environment steps counted) in this scope, in the effective history."""
         return self._run._episodes_of(self.scope)
 
+    def take_counter(self, counter: Any) -> None:
+        """A recorder of episodes in this scope: checkpoints keep what its `count_all()` gives, the steps counted."""
+        from weakref import WeakSet
+
+        self._run._parts.counters.setdefault(self.scope, WeakSet()).add(counter)
+
     def latest(self) -> dict[str, tuple[Any, dict[str, int], float]]:
         """The last value of each key in the effective history, with clocks and time; also with rollbook-core alone."""
         return self._run._past.latest()
@@ -52,6 +58,23 @@ class Internals:
     def reached(self) -> dict[str, int]:
         """The highest reading of each clock in the effective history, in all tables; also with rollbook-core alone."""
         return self._run._past.reached()
+
+    def begin_anew(self, why: str) -> None:
+        """In a resumed run: the training begins at 0, so all rows of earlier attempts are abandoned, and this is said.
+
+        Does nothing once this attempt has rows, or after a restore or a rewind: then it is another training in the run.
+
+        Args:
+          why: what was seen, as the first part of a sentence.
+        """
+        run = self._run
+        if run._turns > 1 or run._has_training_rows() or not run._start_again():
+            return
+        run._writer.bill.remark(
+            "begun_anew",
+            f"{why}: the rows of earlier attempts are abandoned (hidden, not deleted; attempts='all' has them). To go "
+            "on with them instead, load a checkpoint, or take resume='never' for a new run",
+        )
 
     @property
     def offsets(self) -> dict[str, int]:

@@ -14,7 +14,7 @@ from rollbook.journal import FrameFile, JournalReader, last_numbers, list_writer
 from rollbook.keeper.rewinds import effective_rows
 from rollbook.keeper.sealed import LazySealed
 from rollbook.schema import cuts, manifest
-from rollbook.schema.checkpoint_rows import CheckpointHistory
+from rollbook.schema.checkpoint_rows import CheckpointHistory, counts_in
 from rollbook.schema.run_files import parse_name
 from rollbook.schema.tables import TABLES
 from rollbook.system.files import names_in
@@ -150,9 +150,10 @@ class OwnPast:
         return {key: newest[key][1:] for key in sorted(newest)}
 
     def episode_counts(self) -> list[tuple[str, object, object]]:
-        """(scope, number, environment steps counted) of each episode."""
+        """See `Book.episode_counts`."""
+        saved = [count for row in self._rows("checkpoints") for count in counts_in(row.values)]
         rows = self._rows("episodes")
-        return [(row.scope, row.values.get("number"), row.values.get("counted_env_step")) for row in rows]
+        return [*saved, *((row.scope, row.values.get("number"), row.values.get("counted_env_step")) for row in rows)]
 
     # -- what the methods above use
 

@@ -9,6 +9,7 @@ from rollbook.journal import Receipt
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Protocol
+    from weakref import WeakSet
 
     from rollbook.capture import Checkpoints, Media, RolloutLog, SampleLog, Store
     from rollbook.keeper.keeper_watch import KeeperWatch
@@ -41,11 +42,13 @@ class Parts:
       final: whether the last mark is written.
       provenance: where the code comes from; {} until it is known.
       stores: (scope, checkpoint) -> values stored there since its last dump.
+      counters: scope -> the recorders of episodes that count its environment steps.
     """
 
     __slots__ = (
         "alert_calls",
         "checkpoints",
+        "counters",
         "failure",
         "final",
         "foreign_rows",
@@ -84,4 +87,5 @@ class Parts:
         self.rollouts: RolloutLog | None = None
         self.samples: SampleLog | None = None
         self.checkpoints: Checkpoints | None = None
+        self.counters: dict[str, WeakSet[Any]] = {}
         self.foreign_rows: ForeignRows | None = None

@@ -206,8 +206,15 @@ class Run(Scope):
         if self._parts.checkpoints is None:
             from rollbook.capture import Checkpoints
 
-            self._parts.checkpoints = Checkpoints(self, self._folder, positions=self._writer.positions)
+            self._parts.checkpoints = Checkpoints(
+                self, self._folder, positions=self._writer.positions, counts=self._counts
+            )
         return self._parts.checkpoints
+
+    def _counts(self) -> dict[str, int]:
+        """Scope -> the environment steps that its recorders of episodes have counted, unfinished episodes included."""
+        found = {scope: [c.count_all() for c in own] for scope, own in self._parts.counters.items()}
+        return {scope: max(counts) for scope, counts in found.items() if counts}
 
     def save_checkpoint(
         self,
@@ -328,13 +335,14 @@ class Run(Scope):
                 self.count("random_state", message=problem)
         return restored
 
-    def _start_again(self) -> None:
-        """A resumed run without any checkpoint starts from 0: all rows of earlier attempts are abandoned."""
+    def _start_again(self) -> bool:
+        """A resumed run starts from 0: all rows of earlier attempts are abandoned. Returns whether that is new."""
         entry = self._attempt_entry()
         if entry.get("parent") is None:
-            return
+            return False
         entry.update({"parent": None, "cut": None, "checkpoint": None})
         self._rewound(None, None, None)
+        return True
 
     def _set_clocks(self, clocks: dict[str, int]) -> None:
         self._channel.current[:] = [clocks.get(name, UNKNOWN) for name in self._writer.clocks]

@@ -161,6 +161,11 @@ class SavedPlace:
         self.through = {name: n for name, n in _object_in(row.get("through")).items() if type(n) is int}
 
 
+def counts_in(checkpoint: Mapping[str, object]) -> list[tuple[str, object, object]]:
+    """(scope, None, environment steps counted) of each scope when a checkpoint was saved; see `Book.episode_counts`."""
+    return [(scope, None, n) for scope, n in _object_in(checkpoint.get("counts")).items() if type(n) is int]
+
+
 def _object_in(text: object) -> dict[str, Any]:
     """A JSON object of a row; {} if it is not an object."""
     with tolerating(ValueError):

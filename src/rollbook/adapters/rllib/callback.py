@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from ray.rllib.callbacks.callbacks import RLlibCallback
 
-from rollbook.adapters._run import reached
+from rollbook.adapters._run import go_on_at
 from rollbook.adapters.rllib.data import Evaluations, take_episode_data, tidy
 from rollbook.adapters.rllib.files import write_episode_data
 from rollbook.adapters.rllib.identity import Settings, function_storage, names_of, open_run, plain_config
@@ -190,9 +190,9 @@ class RollbookCallback(RLlibCallback):  # type: ignore[misc]
             return  # the driver has opened the run, and rewinds it
 
         def rewind() -> None:
-            iteration = int(algorithm.iteration)
-            if iteration < reached(self.run).get("epoch", 0):
-                self.run.rewind(epoch=iteration)
+            era = self.run.internals.era
+            go_on_at(self.run, "epoch", int(algorithm.iteration))
+            if self.run.internals.era != era:
                 self._hand_to_all(algorithm)
 
         self._count.guard("rllib/rewind", "going back to the checkpoint", rewind)
@@ -216,6 +216,9 @@ class RollbookCallback(RLlibCallback):  # type: ignore[misc]
         self._count.guard("rllib/result", "recording a result", lambda: self._log_result(algorithm, result))
 
     def _log_result(self, algorithm: Algorithm, result: dict[str, object]) -> None:
+        iteration = result.get("training_iteration")
+        if self.run.resumed and self.run.internals.era == 1 and isinstance(iteration, int):  # no checkpoint was loaded
+            self._count.guard("rllib/rewind", "beginning anew", lambda: go_on_at(self.run, "epoch", iteration - 1))
         fresh = self._evaluations.without_repeated(result)
         if self.episode_data and self.run.internals.writer.main:
             write_episode_data(algorithm.logdir, file_step(result), take_episode_data(fresh))

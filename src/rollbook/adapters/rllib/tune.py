@@ -219,7 +219,7 @@ class _Trial:
             if iteration is not None:
                 self.run.rewind(epoch=int(iteration))
         else:
-            self.run.note("the trial begins anew")
+            self.run.internals.begin_anew(f"the trial {trial} begins anew, without a checkpoint")
 
     def _find(self, path: str) -> str:
         if not path:

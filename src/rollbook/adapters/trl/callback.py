@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 
 from rollbook.adapters import _versions
-from rollbook.adapters._run import find_run, keep_config, needed, options_of, reached, takes_native_keys
+from rollbook.adapters._run import find_run, go_on_at, keep_config, needed, options_of, takes_native_keys
 from rollbook.adapters.trl import SUPPORTED
 from rollbook.adapters.trl.batches import link_of
 from rollbook.adapters.trl.fates import Fates
@@ -51,7 +51,8 @@ class RollbookCallback(_Base):
     - The arguments, the model's configuration and the versions are the run's config.
     - Each checkpoint folder is registered without moving it.
     - Each completion that went through `record_rewards` gets its fate after its update.
-    - A training that resumes from a checkpoint continues in a resumed run: rows after that checkpoint are hidden.
+    - A training that resumes from a checkpoint continues in a resumed run: rows after that checkpoint are hidden. One
+      that begins at 0 in a resumed run hides all earlier rows, and says so.
 
     With several processes, the first logs scalars and checkpoints; completions come from all of them.
 
@@ -87,7 +88,8 @@ class RollbookCallback(_Base):
         guard = self._count.guard
         guard("config", "keeping the configuration", lambda: self._keep_config(args, kwargs.get("model")))
         guard("trl", "reading the trainer's arguments", lambda: self._link(args, kwargs))
-        guard("rewind", "going back to the checkpoint", lambda: self._follow_resume(state))
+        at = int(state.global_step)
+        guard("rewind", "going back to the checkpoint", lambda: go_on_at(self.run, "gradient_step", at))
 
     def on_log(
         self,
@@ -183,12 +185,7 @@ class RollbookCallback(_Base):
                 ends.update(value if isinstance(value, (list, tuple)) else [value] if value is not None else [])
         link.ends = frozenset(ends)
 
-    def _follow_resume(self, state: TrainerState) -> None:
-        run, now = self.run.run, int(state.global_step)
-        if run.resumed and run.internals.writer.main and 0 < now < reached(run).get("gradient_step", 0):
-            run.rewind(gradient_step=now)
-
-    # -- resuming
+    # -- what it writes
 
     def _clocks(self, state: TrainerState) -> dict[str, int]:
         now = int(state.global_step)

@@ -74,6 +74,7 @@ class Checkpoints:
       recorder: gets rows of the table `checkpoints`, and failures.
       folder: the run's folder.
       positions: returns {writer: {lane: last sequence number}} of this process: the position for a later restore.
+      counts: returns {scope: environment steps counted}, from which a restore counts on.
 
     Threads may save at once; each gets its own file name. Nothing raises unless the run is strict. A failure is counted
     as `checkpoint_failed` and leaves every older checkpoint unchanged.
@@ -84,10 +85,11 @@ class Checkpoints:
         recorder: Recorder,
         folder: str | os.PathLike[str],
         positions: Callable[[], Mapping[str, Mapping[str, int]]] | None = None,
+        counts: Callable[[], Mapping[str, int]] | None = None,
     ) -> None:
         self._recorder = recorder
         self._run_folder = Path(folder)
-        self._positions = positions
+        self._positions, self._counts = positions, counts
         self._files: CkptFolder | None = None
         self._saved = 0
         # Held for bookkeeping, never while a file is written. Re-entrant, because SIGTERM handlers often save.
@@ -168,6 +170,7 @@ class Checkpoints:
         # Read the position before the (long) writing: other threads continue to log meanwhile.
         started = time.monotonic()
         positions = dict(self._positions()) if self._positions is not None else {}
+        counts = dict(self._counts()) if self._counts is not None else {}
         random = {} if rng is False else random_states.take(None if rng is True else rng)
         number = self._score(score)
         with _books(self._lock):
@@ -188,6 +191,8 @@ class Checkpoints:
             "format": kind,
             "higher_is_better": higher_is_better,
         }
+        if counts:
+            row["counts"] = json.dumps(counts)
         if through:
             row["through"] = json.dumps({name: clocks[name] for name in through if name in clocks})
         with _books(self._lock):

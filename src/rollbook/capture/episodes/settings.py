@@ -110,6 +110,9 @@ class EpisodeSettings:
         self.info_roots = frozenset(key.partition("/")[0] for key in self.info_keys)
         self.reads_all_infos = components not in ("auto", None)
         self.best, self.worst = float("-inf"), float("inf")
+        internals = getattr(recorder, "internals", None)
+        if internals is not None and counts is None:
+            internals.take_counter(self)
 
     def describe_once(self, texts: Callable[[], Mapping[str, str | None]]) -> None:
         """Store texts about the environment (its spaces, its id) in the run, unless it was described before.
@@ -193,10 +196,11 @@ class EpisodeSettings:
         steps = recorder.length
         self.counted_env_step, recorder.counted = self.counted_env_step + steps - recorder.counted, steps
 
-    def count_all(self) -> None:
-        """The same for all sub-environments, including those with an unfinished episode."""
+    def count_all(self) -> int:
+        """The same for all sub-environments, including those with an unfinished episode. Returns the count."""
         for recorder in self._recorders:
             self.count(recorder)
+        return self.counted_env_step
 
     def clocks(self) -> dict[str, Any]:
         """Clocks for writing: none (the run's own) unless a clock is set here or comes from elsewhere."""
