@@ -12,6 +12,8 @@ from rollbook.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from os import PathLike
+
     from rollbook.schema.columns import Columns
 
 __all__ = [
@@ -361,6 +363,9 @@ class RunInternals(Protocol):
 
     def reached(self) -> dict[str, int]:
         """The highest reading of each clock in the effective history, in all tables; needs no book."""
+
+    def saved_as(self, path: str | PathLike[str]) -> str | None:
+        """The id of the newest checkpoint in the effective history that is this file or folder; None if it is none."""
 
     def begin_anew(self, why: str) -> None:
         """In a resumed run, before its first row: abandon all rows of earlier attempts, and say so.

@@ -305,6 +305,37 @@ def test_a_resumed_training_goes_on_its_best_model_stays_and_checkpoints_are_bou
     assert second.bill()["drops"] == {}
 
 
+def test_a_resumed_training_goes_on_from_the_checkpoint_that_it_loads(own_place: Path) -> None:
+    """The documented resume: `model_path` of an earlier model. What came after it is hidden in every table."""
+
+    def trained(most: int, **more: Any) -> Any:
+        given = {name: more.pop(name) for name in ("model_path",) if name in more}
+        with rollbook.init(
+            "lz", "back", dir=own_place / "runs", sinks=(), keeper="inline", run_id="one", **more
+        ) as run:
+            options = {"terminal": False, "keep_evaluated": 9}
+            train_muzero([*small_config()], seed=0, max_train_iter=most, run=run, options=options, **given)
+        return run
+
+    first = trained(20)
+    whole = [step for step, _ in column(first.book, "learner/total_loss", "gradient_step")]
+    saved = [row for row in first.book.checkpoints().to_pylist() if 0 < row["gradient_step"] < whole[-1]]
+    chosen = saved[-1]
+    second = trained(7, resume="must", model_path=str(first.folder / chosen["path"]))
+    kept = [step for step in whole if step < chosen["gradient_step"]]
+    steps = [step for step, _ in column(second.book, "learner/total_loss", "gradient_step")]
+    assert steps == list(range(len(steps)))
+    assert len(kept) < len(steps)
+    (entry,) = [entry for entry in second.book.attempts if entry["n"] == second.attempt]
+    assert (entry["parent"], entry["checkpoint"]) == (1, chosen["checkpoint_id"])
+    assert second.internals.offsets["gradient_step"] in (chosen["gradient_step"], chosen["gradient_step"] + 1)
+    episodes = second.book.episodes().to_pylist()
+    ours = [row for row in episodes if row["scope"] == "collector" and row["attempt"] == 1]
+    assert all(row["env_step"] is None or row["env_step"] <= chosen["env_step"] for row in ours)
+    assert any("goes on from this checkpoint" in text for text in second.book.text()["text"].to_pylist())
+    assert second.bill()["drops"] == {}
+
+
 def test_the_learner_log_shows_structure_and_status(muzero: Any) -> None:
     _, folder, _, _ = muzero
     text = (folder / "log" / "learner" / "learner_logger.txt").read_text()

@@ -16,6 +16,7 @@ import time
 from rollbook.errors import Damaged
 from rollbook.journal import format as layout
 from rollbook.journal.files import JournalFile
+from rollbook.schema.run_files import parse_name
 from rollbook.system.files import open_regular, pread
 from rollbook.system.guard import raising, tolerating
 
@@ -100,6 +101,7 @@ class Segment(JournalFile):
         self.damaged_rows = 0
         with self.closed_on_failure():
             self.header = self._read_header()
+            self._check_owner()
         self.row = layout.row_struct(len(self.header.clocks), self.header.types)
         self.width = self.row.size
 
@@ -111,6 +113,13 @@ class Segment(JournalFile):
                 size = os.fstat(self._fd).st_size
                 data = pread(self._fd, min(size, layout.HEAD.size + meta_size), 0)
         return self.header_in(data, self.path)
+
+    def _check_owner(self) -> None:
+        """A copy under another name has rows that count once, in the original."""
+        header, parsed = self.header, parse_name(os.path.basename(self.path))
+        if parsed is not None and parsed != ("seg", header.lane, header.stream, header.slot):
+            own = f"lane {header.lane}, stream {header.stream}, slot {header.slot}"
+            raise Damaged(f"{self.path} is a copy: it describes itself as {own}. Its rows are not read")
 
     def head(self) -> Head:
         """Its current head."""

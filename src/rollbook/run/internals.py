@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+
+from rollbook.system.guard import tolerating
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -58,6 +62,15 @@ class Internals:
     def reached(self) -> dict[str, int]:
         """The highest reading of each clock in the effective history, in all tables; also with rollbook-core alone."""
         return self._run._past.reached()
+
+    def saved_as(self, path: str | os.PathLike[str]) -> str | None:
+        """The id of the newest checkpoint in the effective history that is this file or folder; None if it is none."""
+        history = self._run._past.checkpoint_history()
+        for identity, row in reversed(history.kept.items()):
+            with tolerating(OSError):
+                if row.get("path") and os.path.samefile(history.file_of(row), path):
+                    return identity
+        return None
 
     def begin_anew(self, why: str) -> None:
         """In a resumed run: the training begins at 0, so all rows of earlier attempts are abandoned, and this is said.

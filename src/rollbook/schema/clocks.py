@@ -55,6 +55,11 @@ def as_clock(value: object) -> int | None:
     return number if UNKNOWN < number < 2**63 else None
 
 
+def may_be_clock(name: object) -> bool:
+    """Whether a clock can have this name."""
+    return isinstance(name, str) and name.isidentifier() and name not in _RESERVED
+
+
 def check_clock_names(names: Iterable[str]) -> tuple[str, ...]:
     """All clocks of a run: the standard ones, then the declared `names`, each once.
 
@@ -63,7 +68,7 @@ def check_clock_names(names: Iterable[str]) -> tuple[str, ...]:
     """
     clocks = list(STANDARD)
     for name in names:
-        if not isinstance(name, str) or not name.isidentifier() or name in _RESERVED:
+        if not may_be_clock(name):
             raise InvalidClock(
                 f"clocks={list(names)!r} names {name!r}, which cannot be a clock: a clock is written as a keyword of "
                 "log() and a column of every table, so it is a Python identifier, and none that rollbook uses for "

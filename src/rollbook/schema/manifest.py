@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from io import FileIO
 
 from rollbook.errors import ForeignManifest, NewerFormat, NotARun
+from rollbook.schema.clocks import may_be_clock
 from rollbook.schema.run_files import MANIFEST_FILE, RunFile
 from rollbook.system import files
 from rollbook.system.files import lexists, make_folders
@@ -301,6 +302,10 @@ def clean(content: Mapping[str, object]) -> tuple[RunJson, list[str]]:
             del fields[name]
         else:
             fields[name] = value
+    impossible = [name for name in fields.get("clocks", ()) if not may_be_clock(name)]
+    if impossible:
+        problems.append(f"clocks has {impossible[0]!r}, which cannot be a clock")
+        fields["clocks"] = [name for name in fields["clocks"] if name not in impossible]
     entries: list[Attempt] = []
     listed = content.get("attempts")
     for entry in listed if isinstance(listed, list) else ():

@@ -23,6 +23,7 @@ from rollbook.adapters.lightzero.counters import Counters, as_given
 from rollbook.adapters.lightzero.evaluating import EvaluatorBridge, evaluator_classes
 from rollbook.adapters.lightzero.experiment import Experiment, experiment_of
 from rollbook.adapters.lightzero.learning import LearnerBridge
+from rollbook.adapters.lightzero.loading import watched
 from rollbook.errors import BadInput
 from rollbook.run.origin.config import literal, pretty
 from rollbook.system.bill import counted
@@ -129,6 +130,8 @@ def _install(patches: _Patches, experiment: Experiment, save: bool, keep: int) -
     writer = need("tensorboardX", extra="lightzero", why=_WHY, also="LightZero").SummaryWriter
     patches.everywhere(writer, lambda *_, **__: experiment.events)
 
+    torch = need("torch", extra="lightzero", why=_WHY, also="LightZero")
+    patches.set(torch, "load", watched(torch.load, experiment))
     learner = LearnerBridge(experiment)
     hooks = need("ding.worker.learner.learner_hook", extra="lightzero", why=_WHY, also="LightZero")
     patches.set(hooks.LogShowHook, "__call__", lambda hook, engine: learner.show(hook, engine))

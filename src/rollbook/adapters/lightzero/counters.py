@@ -36,10 +36,12 @@ class Counters:
     def __init__(self, run: Run) -> None:
         self._run = run
         self._offsets: dict[str, int] = {}
-        self._last = dict.fromkeys(_CLOCKS, 0)
-        if run.resumed:
-            with counted(run.count, "lightzero_resume", "the clocks of the earlier attempt could not be read"):
-                self._last = _last_readings(run.internals.latest())
+        self._last: dict[str, int] = {}
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the training has counted anything."""
+        return bool(self._offsets)
 
     def __call__(self, clock: str, reading: int) -> int:
         """The value of the run's clock."""
@@ -48,6 +50,11 @@ class Counters:
         return int(reading) + self._offsets[clock]
 
     def _begin(self, clock: str, reading: int) -> None:
+        if not self._last:  # not earlier: the training may have loaded a checkpoint, and the run gone back to it
+            self._last = dict.fromkeys(_CLOCKS, 0)
+            if self._run.resumed:
+                with counted(self._run.count, "lightzero_resume", "the clocks before the resume could not be read"):
+                    self._last = _last_readings(self._run.internals.latest())
         last = self._last[clock]
         starts_again = reading == 0 or (clock == "env_step" and self._offsets.get("gradient_step", 0) > 0)
         self._offsets[clock] = last if starts_again else 0

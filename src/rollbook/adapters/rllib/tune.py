@@ -211,7 +211,7 @@ class _Trial:
         """Rewind to the checkpoint from which the trial will continue; without one, to the beginning."""
         checkpoint = trial.checkpoint
         path = str(getattr(checkpoint, "path", "") or "")
-        identity = self._saved.get(path) or self._find(path)
+        identity = self._saved.get(path) or (path and self.run.internals.saved_as(path))
         if identity:
             self.run.restore(identity, random_states=False)
         elif path:
@@ -221,18 +221,9 @@ class _Trial:
         else:
             self.run.internals.begin_anew(f"the trial {trial} begins anew, without a checkpoint")
 
-    def _find(self, path: str) -> str:
-        if not path:
-            return ""
-        for row in self.run.book.checkpoints().to_pylist():
-            where = str(row.get("path") or "")
-            if where and os.path.normpath(os.path.join(self.run.folder, where)) == os.path.normpath(path):
-                return str(row["checkpoint_id"])
-        return ""
-
     def restored(self, trial: Trial) -> None:
         path = str(getattr(trial.checkpoint, "path", "") or "")
-        if path and path not in self._saved and not self._find(path):
+        if path and path not in self._saved and not self.run.internals.saved_as(path):
             self.run.note(f"the trial goes on from another trial's checkpoint: {path}")
 
     def last_words(self, trial: Trial, failed: bool) -> None:
