@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from rollbook.capture import Checkpoint, Checkpoints, Store
     from rollbook.journal import Writer
     from rollbook.run.own_past import OwnPast
-    from rollbook.run.process_state import Parts
     from rollbook.schema.shapes import Attempt, RunJson
 
     class OpenRun(Protocol):
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
         _about: RunJson
         _writer: Writer
         _turns: int
-        _parts: Parts
+        _parts: Any
         config: dict[str, Any]
         summary: dict[str, Any]
 
