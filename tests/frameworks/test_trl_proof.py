@@ -50,14 +50,34 @@ def recorded_rows(book: Any) -> list[dict[str, Any]]:
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A training that was killed within a batch, after a checkpoint, and resumed from it."""
-    place = tmp_path_factory.mktemp("proof")
+    return killed_and_resumed(tmp_path_factory.mktemp("proof"), KILLED, "resumed", log_every=1)
+
+
+def killed_and_resumed(place: Path, kill: int, how: str, log_every: int) -> Path:
     program = Path(__file__).with_name("trl_house.py")
     offline = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "TRL_EXPERIMENTAL_SILENCE": "1"}
-    for attempt, kill, code in (("first", KILLED, -signal.SIGKILL), ("resumed", None, 0)):
-        env = {**os.environ, **offline, **({"KILL_AT": str(kill)} if kill else {})}
+    for attempt, more, code in (("first", {"KILL_AT": str(kill)}, -signal.SIGKILL), (how, {}, 0)):
+        env = {**os.environ, **offline, "LOG_EVERY": str(log_every), **more}
         done = subprocess.run([sys.executable, program, place, attempt], env=env, capture_output=True, text=True)
         assert done.returncode == code, done.stderr[-3000:]
     return place
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(("kill", "how"), [(KILLED, "resumed"), (2, "anew")])
+def test_a_cut_holds_for_rollouts_where_no_scalar_was_logged_since_the_checkpoint(
+    tmp_path: Path, kill: int, how: str
+) -> None:
+    """`logging_steps` of 10: only rollouts and fates tell how far the dead attempt came."""
+    place = killed_and_resumed(tmp_path, kill, how, log_every=10)
+    book = rollbook.open(place / "runs").one()
+    ours = completions(book).to_pylist()
+    steps = column(ours, "policy_version")
+    assert {step: steps.count(step) for step in range(STEPS)} == dict.fromkeys(range(STEPS), 16)
+    assert sorted(column(book.table("fates").to_pylist(), "rollout_id")) == sorted(column(ours, "rollout_id"))
+    assert len(book.table("rollouts", attempts="all")) > len(ours)
+    remarks = json.loads((place / "remarks.json").read_text())
+    assert bool(remarks.get("begun_anew")) == (how == "anew")
 
 
 @pytest.mark.timeout(300)

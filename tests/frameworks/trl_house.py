@@ -2,6 +2,7 @@
 
     python trl_house.py FOLDER                 one attempt; with $KILL_AT it kills itself while that batch is judged
     python trl_house.py FOLDER resumed         goes on from the last checkpoint
+    python trl_house.py FOLDER anew            resumes the run, and trains from the beginning
 
 FOLDER then has the run, TRL's own files, `seen.jsonl` (what `compute_loss` got), `log.json` and `drops.json`.
 """
@@ -95,7 +96,7 @@ class Filtering(GRPOTrainer):
         return super().compute_loss(model, inputs, *rest, **more)
 
 
-def train(folder: str, resume: bool) -> None:
+def train(folder: str, resume: bool, anew: bool) -> None:
     """One attempt of the training."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
@@ -110,12 +111,13 @@ def train(folder: str, resume: bool) -> None:
     config = GPT2Config(**size, bos_token_id=1, eos_token_id=1, pad_token_id=0, num_labels=1, name_or_path="org/judge")
     arguments = GRPOConfig(
         output_dir=str(place / "out"), per_device_train_batch_size=8, num_generations=4, max_completion_length=48,
-        max_tool_calling_iterations=2, max_steps=STEPS, logging_steps=1, save_steps=SAVED, beta=0.0, report_to=[],
+        max_tool_calling_iterations=2, max_steps=STEPS, logging_steps=int(os.environ.get("LOG_EVERY", "1")),
+        save_steps=SAVED, beta=0.0, report_to=[],
         use_cpu=True, log_completions=True, disable_tqdm=True, seed=3, learning_rate=1e-2,
         gradient_accumulation_steps=2, reward_weights=[1.0, 0.5],
         generation_kwargs={"exponential_decay_length_penalty": [4, 1.6]},  # short answers, so that tools' answers fit
     )  # fmt: skip
-    resuming = {"resume": "must"} if resume else {}
+    resuming = {"resume": "must"} if resume or anew else {}
     run = rollbook.init("trl", "proof", dir=place / "runs", sinks=(), keeper="inline", **resuming)
     prompts = [[{"role": "user", "content": f"find the {word}"}] for word in ("cat", "dog", *PLACES)]
     trainer = Filtering(
@@ -128,8 +130,9 @@ def train(folder: str, resume: bool) -> None:
     history = [{key: value for key, value in row.items() if value is not None} for row in trainer.state.log_history]
     (place / "log.json").write_text(json.dumps(history))
     (place / "drops.json").write_text(json.dumps(run.bill()["drops"]))
+    (place / "remarks.json").write_text(json.dumps(run.bill()["remarks"]))
     run.finish()
 
 
 if __name__ == "__main__":
-    train(sys.argv[1], "resumed" in sys.argv)
+    train(sys.argv[1], "resumed" in sys.argv, "anew" in sys.argv)

@@ -207,3 +207,12 @@ def test_a_later_write_is_later_whatever_the_clock_says(tmp_path: Path, monkeypa
     assert seen == sorted(set(seen))
     manifest.write(run, {**manifest.read(run), "attempts": [{"n": 2}], "revision": 0})
     assert manifest.progress(manifest.read(run)) > seen[-1]  # another attempt is later than any write of the one before
+
+
+def test_no_run_and_no_attempt_took_less_than_no_time(tmp_path: Path) -> None:
+    """The clock was set back between the attempts, by an older rollbook or another machine."""
+    attempts = [{"n": 1, "started": 900.0, "ended": 950.0}, {"n": 2, "started": 800.0, "ended": 700.0}]
+    put(tmp_path, {**PAGE, "created": 900.0, "ended": 700.0, "attempts": attempts})
+    about = manifest.read(tmp_path)
+    assert (about["created"], about["ended"]) == (900.0, 900.0)
+    assert [(entry["started"], entry["ended"]) for entry in about["attempts"]] == [(900.0, 950.0), (800.0, 800.0)]

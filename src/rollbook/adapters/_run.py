@@ -52,16 +52,19 @@ def reached(run: Any) -> dict[str, int]:
 
 def go_on_at(run: Any, clock: str, reading: int) -> None:
     """In a resumed run, before its first row: the framework goes on at a reading of a clock. What was recorded beyond
-    that is abandoned: with 0, and where nothing comes before it, all of it, which is said.
+    that is abandoned. Where nothing comes before it, that is all, which is said.
+
+    Args:
+      reading: the last one that stays; -1 for a training that begins anew.
     """
     whole = run.run
-    if not whole.resumed or not whole.internals.writer.main or reached(run).get(clock, 0) <= reading:
+    if not whole.resumed or not whole.internals.writer.main or reached(run).get(clock, -1) <= reading:
         return
-    if reading > 0:
+    if reading >= 0:
         with tolerating(UnknownKey):
             whole.rewind(**{clock: reading})
             return
-    whole.internals.begin_anew(f"the training goes on at {clock} {reading}")
+    whole.internals.begin_anew(f"the training begins at {clock} {reading + 1}")
 
 
 def options_of(project: str | None, run_options: Mapping[str, object] | None) -> dict[str, object]:

@@ -313,9 +313,11 @@ def clean(content: Mapping[str, object]) -> tuple[RunJson, list[str]]:
             problems.append("attempts: an entry is not an object with a number n")
             continue
         entries.append(_entry(entry, problems))
+        _end_after(entries[-1], "started")
     if not isinstance(listed, list) and "attempts" in content:
         problems.append("attempts is not a list of objects")
     fields["attempts"] = entries
+    _end_after(fields, "created")
     fields.setdefault("status", "running")
     for name in ("project", "name", "nonce", "notes"):
         fields.setdefault(name, "")
@@ -324,6 +326,13 @@ def clean(content: Mapping[str, object]) -> tuple[RunJson, list[str]]:
     fields.setdefault("tags", [])
     fields.setdefault("clocks", [])
     return fields, problems
+
+
+def _end_after(fields: Any, beginning: str) -> None:
+    """An end before the beginning, by a clock that went back, becomes the beginning: nothing took less than 0 s."""
+    began, ended = fields.get(beginning), fields.get("ended")
+    if began is not None and ended is not None and ended < began:
+        fields["ended"] = began
 
 
 def _entry(entry: dict[str, object], problems: list[str]) -> Attempt:

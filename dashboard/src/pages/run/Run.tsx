@@ -72,7 +72,7 @@ function About({ detail }: { detail: RunDetail }) {
     ["id", detail.id],
     ...(detail.made_by === "" ? [] : [["made by", detail.made_by] as [string, string]]),
     ["begun", `${clock(detail.created)}${detail.host === "" ? "" : ` on ${detail.host}`}`],
-    ["took", seconds((detail.ended ?? detail.updated ?? 0) - (detail.created ?? 0))],
+    ["took", seconds(Math.max(0, (detail.ended ?? detail.updated ?? 0) - (detail.created ?? 0)))],
     [
       "total",
       Object.entries(detail.total ?? {})

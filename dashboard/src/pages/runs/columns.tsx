@@ -171,7 +171,7 @@ function Return({ row }: { row: GroupRow | RunRow }) {
 function runContent(id: string, cell: Cell | undefined, row: RunRow) {
   if (id === "created" || id === "ended") return clock(id === "created" ? row.created : row.ended);
   if (id === "updated") return ago(row.updated);
-  if (id === "duration") return seconds((row.ended ?? Date.now() / 1000) - row.created);
+  if (id === "duration") return seconds(Math.max(0, (row.ended ?? Date.now() / 1000) - row.created));
   if (id === "tags")
     return row.tags.map((tag) => (
       <span class="tag" key={tag}>

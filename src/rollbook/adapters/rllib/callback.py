@@ -191,7 +191,7 @@ class RollbookCallback(RLlibCallback):  # type: ignore[misc]
 
         def rewind() -> None:
             era = self.run.internals.era
-            go_on_at(self.run, "epoch", int(algorithm.iteration))
+            go_on_at(self.run, "epoch", int(algorithm.iteration) or -1)
             if self.run.internals.era != era:
                 self._hand_to_all(algorithm)
 
@@ -218,7 +218,9 @@ class RollbookCallback(RLlibCallback):  # type: ignore[misc]
     def _log_result(self, algorithm: Algorithm, result: dict[str, object]) -> None:
         iteration = result.get("training_iteration")
         if self.run.resumed and self.run.internals.era == 1 and isinstance(iteration, int):  # no checkpoint was loaded
-            self._count.guard("rllib/rewind", "beginning anew", lambda: go_on_at(self.run, "epoch", iteration - 1))
+            self._count.guard(
+                "rllib/rewind", "beginning anew", lambda: go_on_at(self.run, "epoch", iteration - 1 or -1)
+            )
         fresh = self._evaluations.without_repeated(result)
         if self.episode_data and self.run.internals.writer.main:
             write_episode_data(algorithm.logdir, file_step(result), take_episode_data(fresh))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from rollbook.adapters._run import find_run, keep_config, needed, options_of, reached
+from rollbook.adapters._run import find_run, go_on_at, keep_config, needed, options_of, reached
 from rollbook.adapters.sb3 import _host
 from rollbook.adapters.sb3._environments import already_recorded, environment_of, remember_makers
 from rollbook.adapters.sb3._episodes import EpisodeTracker, finished_episode, watch_evaluation
@@ -229,7 +229,7 @@ class RollbookCallback(_Base):
         else:
             self._offset = 0
             if run.resumed and 0 < native < step:  # an earlier model was loaded: rows after it are abandoned
-                self._count.guard("rewind", "rewinding to the loaded model", lambda: run.rewind(env_step=native))
+                self._count.guard("rewind", "rewinding to the loaded model", lambda: go_on_at(run, "env_step", native))
         self._updates = max(self._updates, now.get("policy_version", 0))
         self._episodes = max(self._episodes, now.get("episode", 0))
         self._gradient_steps = GradientSteps(self.model, now.get("gradient_step", 0))

@@ -6,7 +6,7 @@ import os
 from contextlib import contextmanager
 from functools import partial
 
-from rollbook.adapters._run import Users, find_run, keep_config, options_of
+from rollbook.adapters._run import Users, find_run, go_on_at, keep_config, options_of
 from rollbook.adapters.tensorboard import native
 from rollbook.adapters.tensorboard.file_verbs import FILE_VERBS, file_verb, read_table, split_name
 from rollbook.system.bill import Bill
@@ -733,7 +733,7 @@ class SummaryWriter:
 
     def _rewind(self) -> None:
         if self.run is not None and self.purge_step is not None:
-            self.run.run.rewind(**{self._clock or "step": int(self.purge_step) - 1})  # the step itself goes, too
+            go_on_at(self.run, self._clock or "step", max(-1, int(self.purge_step) - 1))  # the step itself goes, too
 
 
 for _name in FILE_VERBS:

@@ -88,7 +88,7 @@ class RollbookCallback(_Base):
         guard = self._count.guard
         guard("config", "keeping the configuration", lambda: self._keep_config(args, kwargs.get("model")))
         guard("trl", "reading the trainer's arguments", lambda: self._link(args, kwargs))
-        at = int(state.global_step)
+        at = int(state.global_step) or -1
         guard("rewind", "going back to the checkpoint", lambda: go_on_at(self.run, "gradient_step", at))
 
     def on_log(

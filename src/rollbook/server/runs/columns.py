@@ -141,7 +141,9 @@ def value_of(column: str, row: RunRow, facts: Facts | None) -> Any:
         return _at(row.about.get(part) or {}, path)
     if column == "duration":
         created, ended = row.about.get("created"), row.about.get("ended") or (facts.heard if facts else None)
-        return ended - created if isinstance(created, (int, float)) and isinstance(ended, (int, float)) else None
+        if not isinstance(created, (int, float)) or not isinstance(ended, (int, float)):
+            return None
+        return max(0.0, ended - created)  # the last file may have been stamped by another clock
     if column == "updated":
         return facts.heard if facts is not None else row.about.get("ended")
     if column == "progress":
