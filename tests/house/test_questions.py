@@ -27,6 +27,7 @@ from rollbook.runs.run_set import RunSet
 from rollbook.server.agents import AgentTools
 from rollbook.server.openapi import ENDPOINTS
 from rollbook.server.shared.catalogue import Catalogue
+from waiting import until
 
 OWN: dict[str, set[str]] = {
     "cli": {"runs", "where", "root", "as_json", "as_csv", "limit", "folder", "theme", "paired", "latex", "help"},
@@ -235,3 +236,67 @@ def test_every_door_gives_the_same_numbers_words_and_errors(name: str, ask: dict
 def test_every_question_is_asked() -> None:
     assert set(ASKED) == {name_of(question) for question in QUESTIONS}
     assert of_text(int) == [int]
+
+
+# -- one language of columns
+
+
+MEASURES = [
+    f'last("{KEY}")', f'best("{KEY}")', f'min("{KEY}")', f'mean("{KEY}", last="10%")', f'max("{KEY}", last=2)',
+    f'steps_to(5, "{KEY}")', f'area("{KEY}")', 'last("update/loss")',
+]  # fmt: skip
+
+
+def test_a_number_of_a_key_is_the_same_in_every_table(doors: Doors) -> None:
+    runs = rollbook.open(doors.root / "runs")
+    expected = plain({row["id"]: row for row in runs.table(["id", *MEASURES]).to_pylist()})
+    assert str(expected[of_name(runs, "diverged")][MEASURES[0]]) == "nan"
+    assert expected[of_name(runs, "diverged")][MEASURES[1]] == 2.0
+    line = ["ls", "--dir", str(doors.root / "runs"), "--json", "--limit", "1000", "--columns", ",".join(MEASURES)]
+    listed = json.loads(CliRunner().invoke(app, line).stdout)
+    assert plain({row["id"]: {"id": row["id"]} | {c: row[c] for c in MEASURES} for row in listed}) == expected
+    told = doors.mcp("runs", "runs", {"columns": MEASURES})["rows"]
+    assert plain({row["id"]: {"id": row["id"]} | {c: row[c] for c in MEASURES} for row in told}) == expected
+    ask = {"columns": MEASURES, "limit": 1000, "sections": False}
+
+    def settled() -> dict[str, Any] | None:
+        answer = doors.clients["runs"].post("/api/runs", json=ask).json()
+        return None if answer["pending"] else answer
+
+    shown = until(settled)["rows"]
+    ids = {key: Path(folder).name.rpartition("-")[2] for folder, key in doors.keys.items()}
+    assert plain({ids[row["run"]]: {"id": ids[row["run"]], **row["cells"]} for row in shown}) == expected
+
+
+@pytest.mark.parametrize(
+    "condition", [f"{MEASURES[0]} > 3", f"{MEASURES[1]} <= 4 and project = 'study'", f"{MEASURES[0]} is null"]
+)
+def test_a_condition_on_a_number_of_a_key_chooses_the_same_runs_by_every_door(condition: str, doors: Doors) -> None:
+    expected = {str(row["id"]) for row in rollbook.open(doors.root / "runs").where(condition).rows()}
+    line = ["ls", "--dir", str(doors.root / "runs"), "--json", "--where", condition]
+    assert {row["id"] for row in json.loads(CliRunner().invoke(app, line).stdout)} == expected
+    assert {row["id"] for row in doors.mcp("runs", "runs", {"where": condition})["rows"]} == expected
+    ask = {"filter": condition, "limit": 1000, "sections": False}
+
+    def settled() -> dict[str, Any] | None:
+        answer = doors.clients["runs"].post("/api/runs", json=ask).json()
+        return None if answer["pending"] else answer
+
+    ids = {key: Path(folder).name.rpartition("-")[2] for folder, key in doors.keys.items()}
+    assert {ids[row["run"]] for row in until(settled)["rows"]} == expected
+
+
+def plain(rows: dict[str, Any]) -> dict[str, Any]:
+    """Numbers that JSON cannot write, as their words."""
+    words = {"NaN": "nan", "Infinity": "inf", "-Infinity": "-inf"}
+
+    def cell(value: Any) -> Any:
+        if isinstance(value, float) and value - value != 0:
+            return str(value)
+        return words.get(value, value) if isinstance(value, str) else value
+
+    return {name: {column: cell(value) for column, value in row.items()} for name, row in rows.items()}
+
+
+def of_name(runs: RunSet, name: str) -> str:
+    return next(str(row["id"]) for row in runs.rows() if row["name"] == name)

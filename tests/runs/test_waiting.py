@@ -52,7 +52,7 @@ FALSE = [
     "name = 'status != \"running\"'", "status = 'last(\"test/return\") > 15'",
 ]  # fmt: skip
 REFUSED = [
-    "", "last(", 'first("test/return") > 1', 'avg("loss") > 0', "statsu = 'finished'", "1; select 2",
+    "", "last(", 'second("test/return") > 1', 'avg("loss") > 0', "statsu = 'finished'", "1; select 2",
     "(select 1) = 1", 'status = "finished" order by 1', "read_text('/etc/hostname') = ''", "__import__('os')",
     "last(loss) > 1 and nothing = 2", 'status > ',
 ]  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import click
@@ -9,6 +10,7 @@ import click
 from rollbook.cli.find import add_what_is_there, dir_option, find_runs, format_options
 from rollbook.cli.fitted_table import print_fitted, terminal_width
 from rollbook.cli.output import ago, clean, print_arrow, print_rows, remark, seconds
+from rollbook.runs.measures import measure_of_option, split_columns
 from rollbook.schema.aliases import SCORES
 from rollbook.system.texts import amount
 
@@ -26,7 +28,11 @@ if TYPE_CHECKING:
 )
 @click.option("--columns", default=None, help='Which columns, such as "seed,config.lr,summary.best".')
 @click.option(
-    "--metric", "-m", "metrics", multiple=True, help='A result as a column: "test/return" or "test/return=best".'
+    "--metric",
+    "-m",
+    "metrics",
+    multiple=True,
+    help='A result as a column: "test/return" or "test/return=best".',
 )
 @click.option("--sort", default=None, help='Sort by a column shown; "-test/return" puts the highest first.')
 @format_options
@@ -51,6 +57,8 @@ def ls(
       rollbook ls cartpole
       rollbook ls results --where "seed == 3"
       rollbook ls --columns seed,config.lr -m test/return=best --sort -test/return
+      rollbook ls --columns 'seed,mean("test/return", last="10%")'
+      rollbook ls --where 'last("test/return") > 10'
       rollbook ls --json | jq '.[].path'
     """
     needs_all = where or columns or metrics or sort
@@ -86,20 +94,30 @@ def _chosen(
     as_csv: bool,
 ) -> None:  # fmt: skip
     """The requested columns, by `RunSet.table`, sorted."""
-    wanted = [name.strip() for name in (columns or "").split(",") if name.strip()] or ["status", "seed"]
-    keys = [metric.partition("=")[0] for metric in metrics]
-    ways = {key: metric.partition("=")[2] or "last" for key, metric in zip(keys, metrics, strict=True)}
+    from rollbook.runs.results import latest_of
+
+    wanted = split_columns(columns or "") or ["status", "seed"]
+    ways: dict[str, list[str]] = {}
+    for one in map(measure_of_option, metrics):
+        ways.setdefault(one.key, []).append(one.how)
     name = (sort or "").removeprefix("-")
-    extra = [name] if name and name not in (*wanted, *ways) else []
+    shown = {key if len(hows) == 1 else f"{key} {how}" for key, hows in ways.items() for how in hows}
+    if name in ways and name not in shown:  # several numbers of a key: by the first
+        name = f"{name} {ways[name][0]}"
+    extra = [name] if name and name not in (*wanted, *shown) else []
     ordered = runs.newest()
     table = ordered.table([*wanted, *extra], ways or None)
     rows: list[dict[str, object]] = table.to_pylist()
-    for row, about in zip(rows, ordered.rows(), strict=True):
+    ends = [latest_of(book, ways) for book in ordered] if ways else [{}] * len(rows)
+    for row, about, last in zip(rows, ordered.rows(), ends, strict=True):
         row["run"], row["id"] = f"{about['project']}/{about['name']}", about["id"]
+        if diverged := [key for key, value in last.items() if value is not None and not math.isfinite(value)]:
+            row["ends in NaN"] = ", ".join(diverged)
     if name:
         rows = sorted(rows, key=lambda row: _order(row.get(name)), reverse=bool(sort and sort.startswith("-")))
         rows = [row for row in rows if row.get(name) is not None] + [row for row in rows if row.get(name) is None]
-    names = list(dict.fromkeys(["id", *table.column_names, "run"]))
+    marks = ["ends in NaN"] if any("ends in NaN" in row for row in rows) else []
+    names = list(dict.fromkeys(["id", *table.column_names, *marks, "run"]))
     if as_json or as_csv:
         print_rows(rows[:limit], as_json=as_json, as_csv=as_csv, columns=names)
         return
@@ -116,10 +134,13 @@ def _order(value: object) -> tuple[bool, object]:
 _COLUMNS = ("run", "id", "made by", "status", "seed", "best", "begun", "took", "attempts", "tags")
 
 
-def _best(summary: dict[str, object]) -> float | None:
-    """The best value of the first canonical score that the run has."""
-    values = (summary.get(f"{name}.best") for name in SCORES)
-    return next((value for value in values if isinstance(value, (int, float))), None)
+def _best(summary: dict[str, object]) -> float | str | None:
+    """The best value of the first canonical score that the run has, marked if its last value is NaN or infinite."""
+    for name in SCORES:
+        value, last = summary.get(f"{name}.best"), summary.get(f"{name}.last")
+        if isinstance(value, (int, float)):
+            return value if isinstance(last, (int, float)) and math.isfinite(last) else f"{value:.4g}, then NaN"
+    return None
 
 
 def _line(row: dict[str, Any]) -> dict[str, object]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from rollbook.formats.foreign import Asked, laid_out
 from rollbook.runs.catalog import open as open_own
-from rollbook.runs.conditions import holds
+from rollbook.runs.columns import fitting
 from rollbook.runs.run_set import RunSet
 from rollbook.schema.addresses import is_address
 
@@ -53,7 +53,7 @@ def _matching(runs: RunSet, where: str | None, unread: Sequence[dict[str, object
     if not where or not (len(runs) or unread):
         return runs
     rows = runs.rows()
-    answers = holds(where, [*rows, *unread])
+    answers = fitting(where, [*rows, *unread])
     chosen = RunSet([row for row, answer in zip(rows, answers, strict=False) if answer], runs.root, runs.problems)
     chosen.unread = runs.unread
     return chosen

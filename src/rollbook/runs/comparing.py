@@ -18,8 +18,8 @@ from rollbook.errors import BadInput
 from rollbook.runs.fields import check_field
 from rollbook.runs.grouping_facts import alike, mixed
 from rollbook.runs.groups import begun_first, label_of, name_of, plan_path, seed_of, task_of, units_of
+from rollbook.runs.measures import Score, level_of, score_named
 from rollbook.runs.questions import At, Compare
-from rollbook.runs.results import Score, level_of, score_named
 from rollbook.runs.reward_parts import on_one_scale
 from rollbook.runs.source import Line, Row, Source
 from rollbook.schema.status import ENDED_BADLY

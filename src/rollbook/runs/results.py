@@ -2,155 +2,79 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
 import os
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar
 
-import numpy as np
 import pyarrow as pa
 
 from rollbook.book import Book, Series
-from rollbook.errors import BadInput, UnknownKey, did_you_mean
+from rollbook.errors import UnknownKey, did_you_mean
 from rollbook.runs.fields import check_field, column_of, field_names, values_at
-from rollbook.schema.aliases import lower_is_better
+from rollbook.runs.measures import is_last, measure_of, measured, score_named
 from rollbook.system.daemon_threads import DaemonThreads
 from rollbook.system.texts import amount
 from rollbook.system.tuning import TUNING
-from rollbook.values.array_types import NDArray
 from rollbook.values.arrow import constant, floats, join_tables
 
 Row: TypeAlias = Mapping[str, Any]
 T = TypeVar("T")
-Score: TypeAlias = Callable[[NDArray, NDArray], float]
-"""(x, values), both [rows] in order of x with finite values only -> one number."""
-
 _USUAL = ("project", "name", "id", "status", "seed", "group", "attempts", "created", "ended")
-_WINDOW = re.compile(r"(mean|median|max|min) of the last (\d+(?:\.\d+)?)\s*(%?)")
-_STEPS = re.compile(r"steps to (-?\d[\d_]*(?:\.\d+)?(?:e[+-]?\d+)?)")
-_WORDS = (
-    "last",
-    "first",
-    "best",
-    "max",
-    "min",
-    "mean",
-    "median",
-    "count",
-    "mean of the last 20",
-    "mean of the last 10%",
-    "area",
-    "steps to 475",
-)
-
-
-def level_of(how: object) -> str | None:
-    """The level of a score that is a number of steps to it, of which fewer are better for every metric; else None."""
-    steps = _STEPS.fullmatch(how.strip().lower()) if isinstance(how, str) else None
-    return None if steps is None else steps.group(1)
-
-
-def _score_of_function(how: Callable[..., Any], key: str) -> Score:
-    """A user's function. With one required argument, such as `np.median`, it gets (values); with two, (x, values)."""
-    try:
-        parameters = inspect.signature(how).parameters.values()
-    except (TypeError, ValueError):  # some C functions have no signature
-        return lambda x, values: float(how(values))
-    taken = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    required = sum(p.default is p.empty for p in taken)
-    if required == 2 or (not taken and any(p.kind is p.VAR_POSITIONAL for p in parameters)):
-        return lambda x, values: float(how(x, values))
-    if required == 1:
-        return lambda x, values: float(how(values))
-    raise BadInput(
-        f"{key}: a function that makes one number of it takes (values) or (x, values), both arrays; "
-        f"{getattr(how, '__name__', how)!r} needs {required} arguments. "
-        "Write for example lambda values: values[-5:].mean()"
-    )
-
-
-def score_named(how: object, key: str) -> Score:
-    """The function that turns a metric's rows into one number.
-
-    Args:
-      how: a word, or a function of (values) or of (x, values) that returns a number; see `RunSet.table`.
-      key: the metric; "best" is its lowest value for losses, errors, costs and durations, else its highest.
-    Raises:
-      BadInput: an unknown word, or a function with other arguments.
-    """
-    return _score_of_function(how, key) if callable(how) else _score_of_words(str(how), key)
-
-
-@functools.lru_cache(256)
-def _score_of_words(how: str, key: str) -> Score:
-    word = how.strip().lower()
-    if word == "best":
-        word = "min" if lower_is_better(key) else "max"
-    simple: dict[str, Score] = {
-        "last": lambda x, values: float(values[-1]),
-        "first": lambda x, values: float(values[0]),
-        "max": lambda x, values: float(values.max()),
-        "min": lambda x, values: float(values.min()),
-        "mean": lambda x, values: float(values.mean()),
-        "median": lambda x, values: float(np.median(values)),
-        "count": lambda x, values: float(len(values)),
-        "area": _area,
-    }
-    if word in simple:
-        return simple[word]
-    steps = _STEPS.fullmatch(word)
-    if steps is not None:
-        level, sign = float(steps.group(1)), -1.0 if lower_is_better(key) else 1.0
-
-        def first_at_level(x: NDArray, values: NDArray) -> float:
-            """The first x where the level is reached, from the first row on; NaN if never."""
-            there = np.flatnonzero(sign * values >= sign * level)
-            return float(x[there[0]]) if len(there) else np.nan
-
-        return first_at_level
-    window = _WINDOW.fullmatch(word)
-    if window is None or float(window.group(2)) <= 0:
-        raise BadInput(f"{key}: {how!r} is not a way to make one number of it.{did_you_mean(word, list(_WORDS))}")
-    reduce: Any = getattr(np, window.group(1))
-    amount = float(window.group(2))
-    if not window.group(3):
-        return lambda x, values: float(reduce(values[-max(1, int(amount)) :]))
-
-    def over_last_part(x: NDArray, values: NDArray) -> float:
-        """Over the rows in the last part of the axis, at least the last row."""
-        from_here = x[-1] - (x[-1] - x[0]) * min(amount, 100.0) / 100
-        return float(reduce(values[np.searchsorted(x, from_here) :]))
-
-    return over_last_part
-
-
-def _area(x: NDArray, values: NDArray) -> float:
-    """The area under the piecewise linear curve, divided by the length of the axis: its mean height."""
-    length = float(x[-1] - x[0])
-    return float(values[-1]) if length <= 0 else float(np.diff(x) @ (values[1:] + values[:-1]) / 2 / length)
 
 
 def scores_of(rows: Sequence[Row], key: str, how: object, x: str | None = None) -> list[float | None]:
-    """One number per run; None if it has no finite value of the key.
+    """One number per run; None if it has no row of the key, or no finite one.
 
     Raises:
       UnknownKey: none of the runs has it.
     """
-    score = score_named(how, key)
-    taken = taken_of(rows, [key], lambda series: _number(series, score), x=x)
-    return [taken[str(row["path"])].get(key) for row in rows]
+    (values,) = measures_of(rows, [(key, how)], x)
+    return values
 
 
-def _number(series: Series | None, score: Score) -> float | None:
-    if series is None:
-        return None
-    finite = np.isfinite(series.mean)
-    if not finite.any():
-        return None
-    number = score(series.x[finite], series.mean[finite])
-    return number if np.isfinite(number) else None
+def measures_of(
+    rows: Sequence[Row], wanted: Sequence[tuple[str, object]], x: str | None = None
+) -> list[list[float | None]]:
+    """For each (key, way) one number per run; see `measures.measured`. Each run is read once for all.
+
+    Without `x` the last row is the newest one, as `Book.latest` has it; along an axis it is the last one there.
+
+    Raises:
+      UnknownKey: a key that none of the runs has. BadInput: an unknown way.
+    """
+    for key, how in wanted:
+        score_named(how, key)
+    newest = {key for key, how in wanted if x is None and is_last(how)}
+    along = list(dict.fromkeys(key for key, how in wanted if x is not None or not is_last(how)))
+
+    def one_run(row: Row) -> tuple[list[float | None], set[str], list[str]]:
+        book = Book(str(row["path"]))
+        series = book.batch(along, x=x) if along else {}
+        latest = latest_of(book, newest) if newest else {}
+        found: list[float | None] = []
+        for key, how in wanted:
+            if key in newest and is_last(how):
+                found.append(latest.get(key))
+            else:
+                one = series.get(key)
+                found.append(None if one is None else measured(one.x, one.mean, how, key))
+        there = {*series, *latest}
+        return found, there, [] if len(there) == len({*newest, *along}) else book.keys()
+
+    answers = for_each_run(rows, one_run)
+    have = {key for _, there, _ in answers for key in there}
+    missing = [key for key, _ in wanted if rows and key not in have]
+    if missing:
+        raise unknown_key(missing[0], rows, dict.fromkeys(key for _, _, others in answers for key in others))
+    return [[found[place] for found, _, _ in answers] for place in range(len(wanted))]
+
+
+def latest_of(book: Book, keys: Collection[str]) -> dict[str, float | None]:
+    """The newest value of keys, NaN included; canonical names are understood. None: it is no number."""
+    latest = book.latest()
+    canonical = book.canonical() if any(key not in latest for key in keys) else {}
+    found = {key: latest[name][0] for key in keys if (name := key if key in latest else canonical.get(key)) in latest}
+    return {key: float(value) if isinstance(value, (int, float)) else None for key, value in found.items()}
 
 
 def series_of(
@@ -232,18 +156,20 @@ def run_table(
 ) -> pa.Table:
     """See `RunSet.table`."""
     names = list(columns) if columns is not None else _usual_columns(rows)
-    arrays = []
+    measures: dict[str, tuple[str, object]] = {name: one for name in names if (one := measure_of(name)) is not None}
+    fields = {}
     for name in names:
-        check_field(name, rows, f"table(columns=[…, {name!r}])")
-        arrays.append(column_of([_cell(value) for value in values_at(rows, name)])[0])
-    wanted = _wanted(metrics)
-    if wanted:
-        series = series_of(rows, list(wanted), x=x)
-        for key, ways in wanted.items():
-            for how in ways:
-                score = score_named(how, key)
-                names.append(key if len(ways) == 1 else f"{key} {getattr(how, '__name__', how)}")
-                arrays.append(floats([_number(series[str(row["path"])].get(key), score) for row in rows]))
+        if name not in measures:
+            check_field(name, rows, f"table(columns=[…, {name!r}])")
+            fields[name] = column_of([_cell(value) for value in values_at(rows, name)])[0]
+    for key, ways in _wanted(metrics).items():
+        for how in ways:
+            name = key if len(ways) == 1 else f"{key} {getattr(how, '__name__', how)}"
+            names.append(name)
+            measures[name] = (key, how)
+    found = measures_of(rows, list(measures.values()), x) if measures else []
+    numbers = dict(zip(measures, map(floats, found), strict=True))
+    arrays = [numbers[name] if name in numbers else fields[name] for name in names]
     return pa.Table.from_arrays(arrays, names=names) if arrays else pa.table({})
 
 

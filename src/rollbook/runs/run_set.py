@@ -16,8 +16,7 @@ from dataclasses import replace
 from typing import Any, Literal, overload
 
 from rollbook.errors import AmbiguousRun, BadInput, RunNotFound, did_you_mean, suggesting
-from rollbook.runs.conditions import holds
-from rollbook.runs.fields import check_field, values_at
+from rollbook.runs.fields import check_field
 from rollbook.schema.aliases import SCORES
 from rollbook.system.texts import amount
 
@@ -99,11 +98,14 @@ class RunSet(Sequence["Book"]):
         Args:
           condition: SQL over the fields of runs (`status`, `seed`, `project`, `config.lr`, `summary.best`, `created`
             …), such as "config.lr < 3e-4 and status = 'finished'"; also `tags has 'a'`. A run without a field matches
-            only `is null` on that field.
+            only `is null` on that field. `last("test/return") > 400` compares a number of a key, see `table`.
         Raises:
           BadInput: the condition is invalid, or names a field that no run has.
+          UnknownKey: a key that no run has.
         """
-        chosen = holds(condition, self._rows)
+        from rollbook.runs.columns import fitting
+
+        chosen = fitting(condition, self._rows)
         return self._some([row for row, wanted in zip(self._rows, chosen, strict=True) if wanted])
 
     def filter(self, wanted: Callable[[dict[str, Any]], bool]) -> RunSet:
@@ -122,9 +124,10 @@ class RunSet(Sequence["Book"]):
         Raises:
           BadInput: no run has the field.
         """
-        check_field(field, self._rows, f"group_by({field!r})")
+        from rollbook.runs.columns import values_of
+
         groups: dict[object, list[Mapping[str, object]]] = {}
-        for row, value in zip(self._rows, values_at(self._rows, field), strict=True):
+        for row, value in zip(self._rows, values_of(self._rows, field, f"group_by({field!r})"), strict=True):
             groups.setdefault(value if value.__hash__ else repr(value), []).append(row)
         return {value: self._some(rows) for value, rows in groups.items()}
 
@@ -219,13 +222,16 @@ class RunSet(Sequence["Book"]):
         """One row per run: fields, configuration and results as columns.
 
         Args:
-          columns: dotted names such as "seed" and "config.lr". None takes the usual ones, and every configuration and
+          columns: dotted names such as "seed" and "config.lr", and numbers of keys, written as calls:
+            'last("test/return")', 'best("test/return")', 'mean("test/return", last="10%")',
+            'steps_to(475, "test/return")'. None takes the usual ones, and every configuration and
             summary value that any run has.
           metrics: {key: score}. A score turns a metric into one number: "last", "first", "best" (the highest; for a
             loss the lowest), "max", "min", "mean", "median", "count", "mean of the last 20" or "mean of the last 10%"
             (also "median of …"), "area" (under the curve, divided by the length of the axis: the mean height),
             "steps to 475" (where 475 is first reached; null if never), a function of (values) or of (x, values) that
-            returns a number, or a list of these. A list of keys means "last". These keys are read.
+            returns a number, or a list of these. A list of keys means "last". These keys are read. "last" is the
+            newest row (along `x`: the last one there), NaN included; all others leave rows that are not finite out.
           x: the axis of metrics; default: the run's own.
         Returns:
           The columns in the requested order. A metric's column has the name of its key, or "<key> <score>" if there are

@@ -4,8 +4,8 @@
     waited.outcome          # "met", "timeout" or "ended"
 
 A condition is SQL over the fields of a run, as in `runs.where`. In addition, `last("key")`, `min("key")`, `max("key")`
-and `mean("key")` stand for the values of a key so far; `last` also takes a clock. The condition is parsed, never
-executed as Python: see `schema.expressions`.
+and `mean("key")` (also first, best, median, count, area) stand for the values of a key so far; `last` also takes a
+clock. The condition is parsed, never executed as Python: see `schema.expressions`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from rollbook.book import Book
 from rollbook.errors import BadInput, did_you_mean
 from rollbook.runs.conditions import holds
 from rollbook.runs.fields import FIELDS
+from rollbook.runs.measures import measured
 from rollbook.schema.expressions import literal, quoted
 
 TYPE_CHECKING = False
@@ -31,7 +32,7 @@ Outcome = Literal["met", "timeout", "ended"]
 
 _ENDED = ("finished", "killed", "crashed", "stale", "part")
 """Statuses after which a run writes nothing more, as seen from this host."""
-_FUNCTIONS = ("last", "min", "max", "mean")
+_FUNCTIONS = ("last", "first", "best", "min", "max", "mean", "median", "count", "area")
 _TEXT = re.compile(r"""('(?:[^']|'')*'|"(?:[^"]|"")*")""")
 _CALL = re.compile(r"(?<![\w.])([A-Za-z_]\w*)\s*\(\s*$")
 
@@ -140,8 +141,12 @@ def _value(book: Book, function: str, key: str) -> Any:
         name = _key_of(book, key)
         if name is None:
             return None
-        series = book.series(name, points=1)
-        value = float(getattr(series, function)[0]) if len(series) else None
+        if function in ("min", "max", "mean"):  # from few numbers: this is asked again and again
+            series = book.series(name, points=1)
+            value = float(getattr(series, function)[0]) if len(series) else None
+        else:
+            series = book.series(name)
+            value = measured(series.x, series.mean, function, name)
     return None if isinstance(value, float) and math.isnan(value) else value
 
 

@@ -30,8 +30,9 @@ from rollbook.book import Book, Database
 from rollbook.errors import BadInput, MissingExtra, UnknownKey, did_you_mean
 from rollbook.runs.alerts import alerts_of
 from rollbook.runs.catalog import open as open_runs
+from rollbook.runs.columns import fitting
 from rollbook.runs.comparing import compared
-from rollbook.runs.conditions import holds
+from rollbook.runs.measures import measure_of_option
 from rollbook.runs.question import Question, of_text, options
 from rollbook.runs.questions import Compare
 from rollbook.runs.run_set import RunSet
@@ -122,13 +123,16 @@ class AgentTools:
 
         `where` is a condition in SQL over project, name, status, seed, group, tags, created, config.<name>, such as
         "config.lr < 3e-4 and status = 'finished'". `columns` are such fields. `metrics` are keys, "test/return" for the
-        last value or "test/return=best" (max, min, mean, median, first, count, "mean of the last 10%").
+        last value or "test/return=best" (max, min, mean, median, first, count, "mean of the last 10%"). Conditions and
+        columns may be numbers of keys: last("loss"), mean("test/return", last="10%"), steps_to(475, "test/return").
         """
         chosen = self._chosen(where).newest()
         total = len(chosen)
         begin = _place(cursor)
         page = chosen[begin : begin + 200]
-        ways = {key: way or "last" for key, _, way in (metric.partition("=") for metric in metrics)}
+        ways: dict[str, list[str]] = {}
+        for one in map(measure_of_option, metrics):
+            ways.setdefault(one.key, []).append(one.how)
         rows: list[dict[str, Any]] = [
             {name: row.get(name) for name in ("id", "project", "name", "status", "seed")} for row in page.rows()
         ]
@@ -291,7 +295,7 @@ class AgentTools:
         runs = self._all()
         if not where:
             return runs
-        wanted = holds(where, runs.rows(), judge())
+        wanted = fitting(where, runs.rows(), judge())
         paths = {row["path"] for row, keep in zip(runs.rows(), wanted, strict=True) if keep}
         return runs.filter(lambda row: row["path"] in paths)
 

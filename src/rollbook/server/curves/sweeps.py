@@ -12,8 +12,8 @@ from rollbook.compare.comparison import Place
 from rollbook.errors import BadInput, RollbookError
 from rollbook.runs.comparing import NO_SCORE, scores_at
 from rollbook.runs.groups import units_of
+from rollbook.runs.measures import score_named
 from rollbook.runs.questions import At
-from rollbook.runs.results import score_named
 from rollbook.schema.aliases import lower_is_better
 from rollbook.schema.expressions import LONGEST
 from rollbook.schema.status import ENDED_BADLY

@@ -18,6 +18,7 @@ import msgspec
 from rollbook import compare
 from rollbook.errors import BadInput, RollbookError, did_you_mean
 from rollbook.runs.conditions import holds
+from rollbook.runs.measures import Measure, calls_in, measure_of
 from rollbook.schema.aliases import canonical, resolve
 from rollbook.schema.source import is_view
 from rollbook.server.settings import LIMITS, Limits
@@ -68,7 +69,6 @@ class ColumnsAnswer(Answer, kw_only=True):
     metrics: list[MetricColumn]
 
 
-METRIC = re.compile(r"(last|max|min):(.+)", re.DOTALL)
 _SEED_LIKE = re.compile(r"(^|[._])(seed|seeds|random_state)$", re.IGNORECASE)
 _NAMES_ONE_RUN = re.compile(
     r"(^|[._])(run_?name|exp_?name|run_?id|log_?dir|output_?dir|save_?(dir|path)|logdir|timestamp|start_?time|device|hostname|pid)$",
@@ -107,15 +107,18 @@ def names_one_run(path: str) -> bool:
 
 
 def is_metric(column: str) -> bool:
-    """Whether a column is about a key of metrics."""
-    return METRIC.fullmatch(column) is not None
+    """Whether a column is a number of a key, such as last("loss")."""
+    return _measure_of(column) is not None
 
 
-def metric_of(column: str) -> tuple[str, str]:
-    """(last, max or min; the key)."""
-    match = METRIC.fullmatch(column)
-    assert match is not None
-    return match[1], match[2]
+@functools.lru_cache(1_024)
+def _measure_of(column: str) -> Measure | None:
+    return measure_of(column)
+
+
+def facts_for(columns: Iterable[str]) -> set[str]:
+    """What has to be read of runs besides the newest values: see `Facts.numbers`."""
+    return {str(one) for column in columns if (one := _measure_of(column)) is not None and one.how != "last"}
 
 
 def native_key(key: str, keys: Collection[str]) -> str:
@@ -128,14 +131,13 @@ def native_key(key: str, keys: Collection[str]) -> str:
 
 def value_of(column: str, row: RunRow, facts: Facts | None) -> Any:
     """The unformatted value of a cell; None for nothing."""
-    if is_metric(column):
-        which, key = metric_of(column)
+    measure = _measure_of(column)
+    if measure is not None:
         if facts is None:
             return None
-        if which == "last":
-            return facts.latest.get(native_key(key, facts.latest))
-        low_high = facts.extremes.get(key)
-        return None if low_high is None else low_high[which == "max"]
+        if measure.how == "last":
+            return facts.latest.get(native_key(measure.key, facts.latest))
+        return facts.numbers.get(str(measure))
     part, dot, path = column.partition(".")
     if dot and part in ("config", "summary"):
         return _at(row.about.get(part) or {}, path)
@@ -271,14 +273,13 @@ def _config_columns(rows: Sequence[RunRow], part: str) -> list[ConfigColumn]:
     return columns_of_config
 
 
-_METRIC_CALL = re.compile(r"\b(last|max|min)\(\s*(\"[^\"]*\"|'[^']*')\s*\)")
 _FIELD = re.compile(r"\b(?:config|summary)(?:\.\w+)+")
 _MOST_WORDS = 50
 
 
 def metrics_in(condition: str) -> list[str]:
-    """The columns of metrics in a condition: last("loss") is last:loss."""
-    return [f"{which}:{key[1:-1]}" for which, key in _METRIC_CALL.findall(condition)]
+    """The columns in a condition that are numbers of keys."""
+    return [str(measure) for measure in calls_in(condition)[1].values()]
 
 
 def searched(rows: list[RunRow], text: str) -> list[RunRow]:
@@ -301,14 +302,8 @@ def filtered(
     Raises:
       Refused: a condition that cannot be parsed, or takes too much time or memory.
     """
-    calls: dict[str, str] = {}
-
-    def named(match: re.Match[str]) -> str:
-        name = f"metric_{len(calls)}"
-        calls[name] = f"{match[1]}:{match[2][1:-1]}"
-        return name
-
-    plain_text = _METRIC_CALL.sub(named, text)
+    plain_text, measures = calls_in(text)
+    calls = {name: str(measure) for name, measure in measures.items()}
 
     def seen(row: RunRow) -> Mapping[str, object]:
         """The fields of a run, and its metrics if the condition uses some."""

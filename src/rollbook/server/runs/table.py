@@ -16,13 +16,13 @@ from rollbook.server.runs.columns import (
     RunGroup,
     cell_of,
     common,
+    facts_for,
     field_hint,
     filtered,
     group_cell,
     group_value,
     groups_of,
     is_metric,
-    metric_of,
     metrics_in,
     progress_of,
     searched,
@@ -261,8 +261,7 @@ def _is_awaited(column: str, facts: Facts | None) -> bool:
     """Whether a cell is empty only because its number was not read yet."""
     if not is_metric(column):
         return False
-    which, key = metric_of(column)
-    return facts is None or (which != "last" and key in facts.latest and key not in facts.extremes)
+    return facts is None or not facts.numbers.keys() >= facts_for([column])
 
 
 def _text(value: object) -> str | None:
@@ -381,9 +380,9 @@ def _flattened(context: ServerContext, shot: Snapshot, ask: RunsAsk) -> tuple[_F
     key, stamp = ("table", msgspec.json.encode(same)), (shot.version, context.facts.version if metrics else 0)
     pending = 0
     if metrics:
-        extremes = {metric_of(column)[1] for column in metrics if is_metric(column) and metric_of(column)[0] != "last"}
-        missing = [row for row in shot.rows.values() if not context.facts.is_fresh(row, extremes)]
-        pending = context.facts.fetch(missing, extremes) if missing else 0
+        wanted = facts_for(metrics)
+        missing = [row for row in shot.rows.values() if not context.facts.is_fresh(row, wanted)]
+        pending = context.facts.fetch(missing, wanted) if missing else 0
     # An order made without some of the numbers is not kept: they may arrive before the next request.
     flattened: _Flat | None = None if pending else context.answers.get(key, stamp)
     if flattened is None:
@@ -457,7 +456,7 @@ def _sorted(items: list[Item], value: Callable[[Item], object], descending: bool
 def _read_ahead(context: ServerContext, window: Sequence[_Entry], columns: Sequence[str]) -> int:
     """Read the numbers of a window within a time limit and the others in the background. Returns how many are
     missing."""
-    extremes = {metric_of(column)[1] for column in columns if is_metric(column) and metric_of(column)[0] != "last"}
+    wanted = facts_for(columns)
     shown: list[RunRow] = []
     for entry in window:
         if isinstance(entry, RunGroup):
@@ -475,11 +474,11 @@ def _read_ahead(context: ServerContext, window: Sequence[_Entry], columns: Seque
             late.append(row)
             continue
         try:
-            context.facts.now(row, extremes)
+            context.facts.now(row, wanted)
         except Exception:  # one damaged run must not hide the table; its page shows what is wrong
             continue
-    late = [row for row in late if not context.facts.is_fresh(row, extremes)]
-    return context.facts.fetch(late, extremes) if late else 0
+    late = [row for row in late if not context.facts.is_fresh(row, wanted)]
+    return context.facts.fetch(late, wanted) if late else 0
 
 
 def _row(entry: _Entry, ask: RunsAsk, known: Callable[[RunRow], Facts | None]) -> TableRow:

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from rollbook.book import Book
 from rollbook.errors import RollbookError
+from rollbook.runs.measures import extreme_of, measure_of, measured
 from rollbook.schema import source
 from rollbook.schema.run_files import MANIFEST_FILE, RunFile, heartbeat_path
 from rollbook.server.settings import Settings
@@ -206,7 +207,7 @@ class Facts:
       stamp: of the run when it was read; looked_at: when its stamp was checked (monotonic seconds).
       latest: key -> newest value; clocks: the highest known reading of each clock.
       heard: unix seconds of the newest row.
-      extremes: key -> (smallest, largest), for the keys requested so far.
+      numbers: column such as `max("loss")` -> its number, for the columns requested so far; None: the run has none.
       damage: why files of metrics could not be read, a sentence each.
     """
 
@@ -215,7 +216,7 @@ class Facts:
     latest: dict[str, object] = field(default_factory=dict)
     clocks: dict[str, int] = field(default_factory=dict)
     heard: float | None = None
-    extremes: dict[str, tuple[float, float]] = field(default_factory=dict)
+    numbers: dict[str, float | None] = field(default_factory=dict)
     damage: tuple[str, ...] = ()
 
 
@@ -250,8 +251,8 @@ class FactsCache:
         """The known facts of a run, possibly a moment old; None if nothing was read yet."""
         return self._facts.get(row.folder)
 
-    def now(self, row: RunRow, extremes: Iterable[str] = ()) -> Facts:
-        """The facts of a run, read in this thread if they are not known."""
+    def now(self, row: RunRow, columns: Iterable[str] = ()) -> Facts:
+        """The facts of a run, read in this thread if they are not known; with these numbers."""
         facts = self._facts.get(row.folder)
         if facts is None or time.monotonic() - facts.looked_at > _LASTING_SECONDS:
             look_again(row.folder, is_live=row.is_live)
@@ -260,11 +261,11 @@ class FactsCache:
                 facts = self._read(row, stamp)
             else:
                 facts.looked_at = time.monotonic()
-        missing = [key for key in extremes if key not in facts.extremes and key in facts.latest]
+        missing = [column for column in columns if column not in facts.numbers]
         if missing:
             with self._readers.book(row.folder) as book:
-                for key in missing:
-                    facts.extremes[key] = _extremes(book, key)
+                for column in missing:
+                    facts.numbers[column] = _number(book, column)
         return facts
 
     @property
@@ -272,21 +273,21 @@ class FactsCache:
         """Whether facts that a request waits for are being read in the background."""
         return bool(self._waiting)
 
-    def is_fresh(self, row: RunRow, extremes: Iterable[str] = ()) -> bool:
+    def is_fresh(self, row: RunRow, columns: Iterable[str] = ()) -> bool:
         """Whether a run's facts need no reading now."""
         facts = self._facts.get(row.folder)
-        if facts is None or any(key in facts.latest and key not in facts.extremes for key in extremes):
+        if facts is None or any(column not in facts.numbers for column in columns):
             return False
         return not row.is_live or time.monotonic() - facts.looked_at <= _LASTING_SECONDS
 
-    def fetch(self, rows: Iterable[RunRow], extremes: Iterable[str] = (), *, hurry: bool = True) -> int:
+    def fetch(self, rows: Iterable[RunRow], columns: Iterable[str] = (), *, hurry: bool = True) -> int:
         """Have facts read in the background. Returns how many are still to be read.
 
         Args:
           hurry: whether a request waits for them. The others are read after those; if they are many, with rests in
             between.
         """
-        keys = [*extremes] or [""]
+        keys = [*columns] or [""]
         with self._lock:
             for row in rows:
                 for key in keys:
@@ -341,15 +342,20 @@ class FactsCache:
         return facts
 
 
-def _extremes(book: Book, key: str) -> tuple[float, float]:
+def _number(book: Book, column: str) -> float | None:
+    """A number of a key; the smallest and the largest come from few points, of which each knows its own."""
+    measure = measure_of(column)
     try:
-        series = book.series(key, points=1)
+        if measure is None:
+            return None
+        how = extreme_of(measure)
+        series = book.series(measure.key, points=None if how is None else 1)
     except RollbookError:
-        return (float("nan"), float("nan"))
-    finite = series.count > 0
-    if not finite.any():
-        return (float("nan"), float("nan"))
-    return float(series.min[finite].min()), float(series.max[finite].max())
+        return None
+    if how is None:
+        return measured(series.x, series.mean, measure.how, measure.key)
+    values = (series.min if how == "min" else series.max)[series.count > 0]
+    return float(values.min() if how == "min" else values.max()) if len(values) else None
 
 
 Made = TypeVar("Made")
