@@ -17,6 +17,8 @@ import rollbook
 from cases import some_of
 from rollbook.remote import views
 from rollbook.remote.push import push
+from rollbook.schema import manifest
+from waiting import until
 
 PROGRAM = """
 import os, signal, time, rollbook
@@ -130,3 +132,19 @@ def test_a_clock_that_is_off_hides_nothing_that_a_remote_has(
     views.forget()
     book = rollbook.open(store).one()
     assert book.metrics(["loss"], x="env_step")["env_step"].to_pylist() == list(range(90))
+
+
+@pytest.mark.parametrize("skew", some_of([3600.0, -3600.0], 1))
+def test_a_keeper_that_outlives_its_training_and_another_machine_agree(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, skew: float
+) -> None:
+    """The training's clock was off; its keeper, whose clock is right, has sealed the run and written how it ended."""
+    root = tmp_path / "runs"
+    folder = killed_run(root, skew, "process")
+    until(lambda: manifest.look(folder)["status"] == "crashed")
+    until(lambda: not list(folder.glob("data/journal/*/*.seg")))
+    monkeypatch.setenv("ROLLBOOK_HOST", "another-machine")
+    for how in HOW:
+        place = tmp_path / how
+        shutil.copytree(root, place, symlinks=True)
+        check(resumed(place, how), how)

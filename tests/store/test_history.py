@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from fake_writer import FakeWriter, make_run, write_run
+from fake_writer import STANDARD, FakeWriter, make_run, write_run
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -263,3 +264,83 @@ def test_a_row_alone_and_a_row_in_a_table_have_one_history(cuts: Any, saved: Any
     alone = EffectiveRows({"attempts": entries}, lambda: saved)
     if mask is not None:  # None: one attempt, which counts whole
         assert mask.tolist() == [alone.has(*row) for row in rows]
+
+
+def many_writers(root: Path, ahead: float) -> Path:
+    """An attempt of six steps: a checkpoint after step 2, and four other writers beside the one that saves it.
+
+    Wall clocks disagree: that of the second process of machine b was set back by a minute before it began, and
+    machine c's is ahead by `ahead`. The rows of a step come in one millisecond on every machine.
+    """
+    run = make_run(root, clocks=[*STANDARD, "tokens"])
+    machines = {"b": 1000.0, "c": 1000.0 + ahead}
+    made = {}
+    for name, machine, own in [("w1", "b", 0.0), ("near", "b", -60.0), ("host", "b", 0.0), ("far", "c", 0.0),
+                               ("blind", "c", 0.0)]:  # fmt: skip
+        clocks = (*STANDARD, "tokens")
+        made[name] = FakeWriter(
+            run, name, attempt=1, start=machines[machine] + own, boot_id=machine, main=name == "w1", clocks=clocks
+        )
+    lanes = {name: writer.lane() for name, writer in made.items()}
+    streams = {name: lane.stream("v") for name, lane in lanes.items()}
+    for step in range(6):
+        at = 1_000_000_000 + step * 10_000_000
+        streams["w1"].log(step, env_step=step, gradient_step=step, mono=at)
+        streams["near"].log(100 + step, mono=at + 1)
+        streams["host"].log(200 + step, mono=at + 2)
+        streams["far"].log(300 + step, gradient_step=step, episode=50 - step, mono=at + 3)
+        streams["blind"].log(400 + step, mono=at + 4)
+        if step == 2:
+            where = {"w1": {"0": lanes["w1"].seq}}
+            made["w1"]._mono = at + 6
+            lanes["w1"].chunk(
+                "checkpoints",
+                {"checkpoint_id": ["c"], "path": ["x"], "positions": [json.dumps(where)], "seconds": [0.0]}, 1,
+                env_step=2, gradient_step=2,
+            )  # fmt: skip
+    write_run(run, attempts=[attempt(1), attempt(2, 1, {"writers": {}, "moment": 0}, writer="w2")])
+    return run
+
+
+@pytest.mark.parametrize("ahead", [-3600.0, 0.0, 5.0])
+@pytest.mark.parametrize("to", ["checkpoint", "clock"])
+def test_each_writer_is_cut_at_the_place_by_what_it_knows(
+    tmp_path: Path, ahead: float, to: str, after: Callable[[Path], None]
+) -> None:
+    """Of the same machine by its monotonic clock, of another by a clock of the training; without one, all counts."""
+    run = many_writers(tmp_path, ahead)
+    after(run)
+    book = Book(run)
+    assert len(values(run)) == 30, "a plain resume hides nothing"
+    if to == "checkpoint":
+        number, cut = book.place_behind(book.checkpoint_history().rows[0])
+    else:
+        number, cut, clocks = book.place_at("env_step", 2)
+        assert clocks == {"env_step": 2, "gradient_step": 2}
+    assert number == 1
+    assert "time" not in cut
+    write_run(run, attempts=[attempt(1), attempt(2, 1, dict(cut), writer="w2")])
+    found = sorted(values(run))
+    far = [300, 301, 302] if to == "checkpoint" else list(range(300, 306))  # it has no env_step
+    assert found == [0, 1, 2, 100, 101, 102, 200, 201, 202, *far, *range(400, 406)]
+
+
+@pytest.mark.parametrize("keeps", ["time", "moment"])
+def test_going_back_twice_keeps_what_the_first_cut_hid(
+    tmp_path: Path, keeps: str, after: Callable[[Path], None]
+) -> None:
+    """The first cut is of an older rollbook, by time, or of this one."""
+    run = many_writers(tmp_path, 0.0)
+    moment = 1_000_000_000_000 + 45_000_000
+    writers = (
+        {"w1": {"0": 5}} if keeps == "time" else {name: {"0": 5} for name in ("w1", "near", "host", "far", "blind")}
+    )
+    write_run(run, attempts=[attempt(1), attempt(2, 1, {"writers": writers, keeps: moment}, writer="w2")])
+    after(run)
+    before = set(values(run))
+    assert {v for v in before if v < 100} == {0, 1, 2, 3}
+    _, cut, _ = Book(run).place_at("env_step", 1)
+    write_run(run, attempts=[attempt(1), attempt(2, 1, dict(cut), writer="w2")])
+    again = set(values(run))
+    assert {v for v in again if v < 300} == {0, 1, 100, 101, 200, 201}
+    assert {v for v in again if v >= 300} == {v for v in before if v >= 300}, "of another machine, with other clocks"

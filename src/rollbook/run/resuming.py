@@ -12,9 +12,18 @@ import time
 from rollbook.errors import ForeignManifest, NotARun
 from rollbook.journal import last_numbers, last_row_time, list_writers
 from rollbook.schema import manifest
-from rollbook.schema.run_files import MANIFEST_FILE, RunFile, heartbeat_path, journal_folder
+from rollbook.schema.run_files import (
+    HIDDEN_TABLES,
+    MANIFEST_FILE,
+    PartName,
+    RunFile,
+    heartbeat_path,
+    journal_folder,
+    part_folders,
+    read_metadata,
+)
 from rollbook.system import liveness
-from rollbook.system.files import exists
+from rollbook.system.files import exists, names_in
 from rollbook.system.guard import ours, tolerating
 
 TYPE_CHECKING = False
@@ -60,7 +69,9 @@ def _candidates(place: str, name: str, run_id: str | None) -> Iterator[tuple[str
 
 
 def living_writers(folder: str) -> list[dict[str, Any]]:
-    """The writers of a run that may still log: alive here, or elsewhere with a fresh heartbeat."""
+    """The writers of a run that may still log: alive here, or elsewhere with a fresh heartbeat. Of a main writer
+    elsewhere, run.json may say that it has ended: its keeper, on that machine, has seen it.
+    """
     import json
 
     journal = journal_folder(folder)
@@ -69,6 +80,8 @@ def living_writers(folder: str) -> list[dict[str, Any]]:
         names = os.listdir(journal)
     if missed:
         return []
+    attempts = manifest.look(folder).get("attempts") or ()
+    ended = {entry.get("writer") for entry in attempts if entry.get("status") != "running" and entry.get("ended")}
     for name in names:
         path = os.path.join(journal, name)
         if exists(os.path.join(path, RunFile.CLOSED)):
@@ -81,6 +94,8 @@ def living_writers(folder: str) -> list[dict[str, Any]]:
         if who.get("keeper"):  # the keeper's writer ends with the run
             continue
         alive = liveness.is_alive(who)
+        if alive is None and name in ended:
+            continue
         if alive is None:
             alive = _heartbeat_age(folder) < _FRESH_SECONDS
         if alive:
@@ -161,9 +176,20 @@ def last_time(folder: str, about: RunJson) -> int:
         last = max(last, int(_number(entry.get("last"))), int(seconds * 1e9))
     newest = manifest.newest(about)
     if "last" not in newest:  # it did not end cleanly
-        own = [info for info in list_writers(folder) if info.id == newest.get("writer")]
-        last = max([last, *map(last_row_time, own)])
+        main = str(newest.get("writer"))
+        own = [info for info in list_writers(folder) if info.id == main]
+        last = max([last, *map(last_row_time, own), *_sealed_times(folder, main)])
     return last + 1 if last else 0
+
+
+def _sealed_times(folder: str, writer: str) -> Iterator[int]:
+    """The time of the last row in each sealed part with rows of a writer, in unix ns."""
+    for table in names_in(os.path.join(folder, "data")):
+        for place in part_folders(folder, table) if table not in HIDDEN_TABLES else ():
+            for name in names_in(place):
+                about = read_metadata(os.path.join(place, name)) if PartName.parse(name) is not None else None
+                if about is not None and (about.get("writer") == writer or writer in (about.get("writers") or ())):
+                    yield int(_number(about.get("last_time")))
 
 
 def _number(value: object) -> float:
