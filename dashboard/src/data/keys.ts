@@ -15,7 +15,7 @@ const TELLING = [
 /** Scopes of the machine and of rollbook itself: never what training is about. */
 const LATE = ["time", "timings", "host", "system", "rollbook", "samples"];
 
-/** What only counts: where training is, how long it takes. Compared without scope, `_`, capitals, plural. */
+/** What only counts: where training is, how long it takes. Compared without scope, `_`, blanks, capitals, plural. */
 const COUNTS = new Set(
   [
     "env_step gradient_step train_iter epoch episode policy_version step global_step iteration training_iteration",
@@ -25,7 +25,8 @@ const COUNTS = new Set(
     "num_episodes_lifetime frames num_tokens num_input_tokens_seen episodes_total counters_total_frames",
     "time seconds elapsed_seconds time_elapsed time_total_s total_time uptime walltime wall_time runtime timestamp",
     "fps total_fps sps steps_per_second env_steps_per_second samples_per_second collect_speed train_speed",
-    "avg_envstep_per_sec step_inference_rl_update_fps",
+    "avg_envstep_per_sec step_inference_rl_update_fps itr cum_steps episodes_so_far timesteps_so_far",
+    "train_envsteps_so_far number_of_env_steps_total num_steps_total",
   ]
     .join(" ")
     .split(" ")
@@ -33,7 +34,7 @@ const COUNTS = new Set(
 );
 
 function plainly(name: string): string {
-  return name.toLowerCase().replaceAll("_", "").replace(/s$/, "");
+  return name.toLowerCase().replace(/[_ #]/g, "").replace(/s$/, "");
 }
 
 /** Clocks and counters by their canonical name: all of `time/`, and how many updates there were. */
