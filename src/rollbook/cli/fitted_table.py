@@ -15,10 +15,14 @@ _WIDEST = 40
 _LEAST_OF_WIDE = 24
 
 
+_NARROWEST = 20
+"""Columns of a terminal, at least: nothing can be laid out in fewer."""
+
+
 def terminal_width() -> int | None:
     """The columns of the terminal; None if the output goes to a file or another program."""
     if sys.stdout.isatty() or os.environ.get("COLUMNS"):
-        return shutil.get_terminal_size((120, 24)).columns
+        return max(_NARROWEST, shutil.get_terminal_size((120, 24)).columns)
     return None
 
 

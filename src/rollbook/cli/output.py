@@ -99,7 +99,7 @@ def print_finding(row: Mapping[str, object], when: str = "") -> None:
 
 def print_wrapped(words: str, initial_indent: str = "", subsequent_indent: str = "") -> None:
     """A long sentence in lines of the terminal's width."""
-    width = shutil.get_terminal_size((120, 24)).columns
+    width = max(20, shutil.get_terminal_size((120, 24)).columns)
     click.echo(textwrap.fill(words, width, initial_indent=initial_indent, subsequent_indent=subsequent_indent))
 
 

@@ -85,6 +85,24 @@ class RecordEpisodes(gymnasium.Wrapper):
                 "no frames to keep; make it with render_mode='rgb_array'",
             )
         describe_env(env, common)
+        if self._is_recorded_inside(env):
+            common.recorder.count(
+                "recorded_twice",
+                1,
+                "RecordEpisodes: another one further inside records the same episodes to the same run, so this "
+                "one records nothing; leave one out, or give one of them another scope",
+            )
+            self.step, self.reset = env.step, env.reset  # type: ignore[method-assign]
+
+    def _is_recorded_inside(self, env: object) -> bool:
+        own = self.episodes.settings.recorder
+        while isinstance(env, gymnasium.Wrapper):
+            if isinstance(env, RecordEpisodes) and env.recorded_by and env.recorded_by == self.recorded_by:
+                other = env.episodes.settings.recorder
+                if (type(other), getattr(other, "name", "")) == (type(own), getattr(own, "name", "")):
+                    return True
+            env = env.env
+        return False
 
     @property
     def recorded_by(self) -> str:

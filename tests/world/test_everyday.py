@@ -1,0 +1,124 @@
+"""What people do every day and what they then look for: one small program each."""
+
+from __future__ import annotations
+
+import enum
+import math
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import rollbook
+from rollbook.cli.app import app
+
+Begin = Callable[..., Any]
+
+
+def _column(book: Any, key: str) -> list[Any]:
+    return [row[key] for row in book.metrics([key]).to_pylist() if row[key] is not None]
+
+
+def test_two_libraries_that_log_loss_and_Loss_are_answered_each_for_itself(begin: Begin, root: Path) -> None:
+    with begin(config={"LR": 1.0, "lr": 2.0}) as run:
+        run.log({"Loss": 1.0}, step=1)
+        run.log({"loss": 2.0}, step=2)
+    book = rollbook.open(root).one()
+    assert book.sql('select max("loss"), max("Loss") from metrics').fetchall() == [(2.0, 1.0)]
+    assert (_column(book, "loss"), _column(book, "Loss")) == ([2.0], [1.0])
+    assert len(rollbook.open(root).where("config.lr = 2.0")) == 1
+
+
+def test_a_reward_of_two_objectives_is_an_episode_with_two_components(begin: Begin) -> None:
+    gymnasium = pytest.importorskip("gymnasium")
+
+    class Two(gymnasium.Env):  # type: ignore[misc, name-defined]
+        observation_space = gymnasium.spaces.Discrete(2)
+        action_space = gymnasium.spaces.Discrete(2)
+
+        def reset(self, **_: Any) -> tuple[int, dict[str, Any]]:
+            return 0, {}
+
+        def step(self, action: object) -> tuple[int, Any, bool, bool, dict[str, Any]]:
+            return 0, np.array([1.0, -0.5]), True, False, {}
+
+    run = begin()
+    env = rollbook.RecordEpisodes(Two(), run.scope("train"))
+    for _ in range(3):
+        env.reset()
+        env.step(0)
+    assert run.book.episodes()["return"].to_pylist() == [0.5] * 3
+    sums = run.book.sql("select sum(sum) from rewards group by component order by 1").fetchall()
+    assert sums == [(-1.5,), (1.5,), (3.0,)]  # the second is the whole reward
+
+
+def test_an_array_of_booleans_leaves_the_histograms_readable(begin: Begin) -> None:
+    run = begin()
+    run.log_histogram("weights", [0.1, 0.2, 0.3])
+    run.log({"dones": np.array([True, False, True])})
+    assert set(run.book.table("histograms")["key"].to_pylist()) >= {"weights"}
+
+
+def test_an_empty_name_breaks_no_query(begin: Begin) -> None:
+    run = begin()
+    run.log({"": 1.0, "loss": 2.0})
+    assert run.book.sql("select max(loss) from metrics").fetchall() == [(2.0,)]
+
+
+@pytest.mark.parametrize("clock", [np.array([5]), np.array([5, 6]), math.nan, None, "five"])
+def test_a_clock_that_is_none_costs_no_value(begin: Begin, clock: object) -> None:
+    run = begin()
+    run.log({"loss": 1.0}, env_step=clock)
+    assert _column(run.book, "loss") == [1.0]
+
+
+class Split(str, enum.Enum):  # noqa: UP042 - as programs for older Pythons write it
+    TRAIN = "train"
+
+
+@pytest.mark.parametrize("before", [[], ["train"], ["Split.TRAIN"]])
+def test_the_member_of_an_enum_is_a_key_by_its_value(begin: Begin, before: list[str]) -> None:
+    run = begin()
+    for key in before:
+        run.log({key: 0.0})
+    run.log({Split.TRAIN: 1.0})
+    assert _column(run.book, "train")[-1] == 1.0
+
+
+def test_wrappers_that_stand_around_each_other_record_an_episode_once(begin: Begin) -> None:
+    gymnasium = pytest.importorskip("gymnasium")
+    run = begin()
+    env = gymnasium.make("CartPole-v1", max_episode_steps=5)
+    env = rollbook.RecordEpisodes(rollbook.RecordEpisodes(env, run.scope("train")), run.scope("train"))
+    env.reset(seed=1)
+    for _ in range(5):
+        env.step(0)
+    env.close()
+    assert run.book.row_count("episodes") == 1
+
+
+@pytest.mark.parametrize("columns", ["1", "10", "80", "1000"])
+def test_a_terminal_of_any_width_shows_the_run(begin: Begin, root: Path, columns: str) -> None:
+    with begin(config={"lr": 0.1}) as run:
+        run.log({"a/rather/long/name/of/a/metric": 1.0}, step=1)
+    for words in (["ls"], ["show", "last"], ["tail", "last"], ["diff"]):
+        done = CliRunner().invoke(app, [*words, "--dir", str(root)], env={**os.environ, "COLUMNS": columns})
+        assert (done.exit_code, done.exception) == (0, None), (words, done.output)
+
+
+def test_half_of_a_character_in_a_configuration_hides_no_other_run(begin: Begin, root: Path) -> None:
+    for name, text in (("odd", "half \ud800"), ("plain", "whole")):
+        with begin(name, config={"text": text}) as run:
+            run.log({"loss": 1.0})
+    assert rollbook.open(root).table().num_rows == 2
+    assert CliRunner().invoke(app, ["ls", "--json", "--dir", str(root)]).exit_code == 0
+
+
+def test_a_text_that_begins_like_a_formula_is_a_text(begin: Begin) -> None:
+    run = begin()
+    run.log_text("note", "=1+1")
+    assert run.book.table("text")["text"].to_pylist() == ["=1+1"]
