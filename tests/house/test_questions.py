@@ -30,8 +30,8 @@ from rollbook.server.shared.catalogue import Catalogue
 from waiting import until
 
 OWN: dict[str, set[str]] = {
-    "cli": {"runs", "where", "root", "as_json", "as_csv", "limit", "folder", "theme", "paired", "latex", "help"},
-    "http": {"runs"},
+    "cli": {"runs", "where", "root", "as_json", "as_csv", "limit", "folder", "theme", "latex", "help"},
+    "http": {"runs", "opened"},
     "mcp": {"where", "cursor"},
 }
 """What a door may add: which runs, how much of the answer, and how it is shown."""
@@ -76,7 +76,7 @@ class Doors(NamedTuple):
     def cli(self, name: str, folder: str, ask: dict[str, Any]) -> Any:
         line = [name, "--dir", str(self.root / folder), "--json"]
         for option, value in ask.items():
-            line += [f"--{option}", str(value)]
+            line += [f"--{option}"] if value is True else [f"--{option}", str(value)]
         done = CliRunner().invoke(app, line)
         if done.exit_code:
             return {"error": done.stderr}
@@ -172,6 +172,8 @@ ASKED: dict[str, list[dict[str, Any]]] = {
         {"metric": KEY, "by": "config.algo", "where": "project = 'study'", "score": "steps to 5", "statistic": "mean"},
         {"metric": KEY, "by": "name", "where": "project = 'study'", "at": "common end", "direction": "lower"},
         {"metric": KEY, "by": "config.lr", "where": "project = 'study'", "score": "best"},
+        {"metric": KEY, "by": "config.algo", "where": "project = 'study'", "paired": True},
+        {"metric": KEY, "by": "config.algo", "where": "project = 'lengths'", "against": "nobody"},
         {"metric": "update/loss", "by": "config.algo"},
         {"metric": "train/return", "by": "name", "folder": "foreign"},
         {"metric": "nothing/at/all", "by": "config.algo"},
@@ -185,6 +187,10 @@ ASKED: dict[str, list[dict[str, Any]]] = {
 def numbers_of_comparison(answer: Any) -> dict[str, Any]:
     return {
         "sentences": answer.sentences(),
+        "pairs": [
+            (pair.a, pair.b, *(getattr(pair.verdict, name) if pair.verdict else None for name in OF_VERDICT))
+            for pair in answer.pairs
+        ],
         "groups": {
             group.label: (
                 len(group.seeds_R),
@@ -199,6 +205,8 @@ def numbers_of_comparison(answer: Any) -> dict[str, Any]:
     }
 
 
+OF_VERDICT = ("better", "p", "limit", "look", "any_shape", "holds", "enough", "more")
+"""What every door tells of a verdict. HTTP calls the winner so: `better` is a chance there, as before."""
 FACES: dict[str, Callable[[Any], Any]] = {"compare": numbers_of_comparison}
 
 
@@ -207,12 +215,17 @@ def face_of(door: str, name: str, answer: Any) -> Any:
     if name == "compare":
         if door == "http":
             groups = {g["name"]: (g["n"], g["centre"], g["low"], g["high"]) for g in answer["groups"]}
-            return {"sentences": answer["sentences"], "groups": groups}
+            pairs = [(p["a"], p["b"], p["winner"], *(p[name] for name in OF_VERDICT[1:])) for p in answer["pairs"]]
+            return {"sentences": answer["sentences"], "groups": groups, "pairs": pairs}
         rows = answer["groups"] if door == "cli" else [row for row in answer["rows"] if "group" in row]
         sentences = answer["sentences"] if door == "cli" else [r["sentence"] for r in answer["rows"] if "sentence" in r]
         statistic = next((s for s in ("iqm", "mean", "median") if rows and s in rows[0]), "iqm")
         return {
             "sentences": sentences,
+            "pairs": [
+                (p["a"], p["b"], *(p.get(name) for name in OF_VERDICT))
+                for p in (answer["pairs"] if door == "cli" else [row for row in answer["rows"] if "pair" in row])
+            ],
             "groups": {row["group"]: (row["n"], row[statistic], row["low"], row["high"]) for row in rows},
         }
     raise AssertionError(name)

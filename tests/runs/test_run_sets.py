@@ -15,7 +15,6 @@ from cases import some_of
 from rollbook.errors import BadInput, UnknownKey
 from rollbook.runs import results
 from rollbook.runs.fields import field_names
-from rollbook.runs.groups import plan_path
 
 STEPS = 40
 
@@ -320,7 +319,7 @@ def test_a_comparison_answers_and_says_who_is_missing(runs: rollbook.RunSet) -> 
     (pair,) = comparison.pairs
     assert pair.difference < -4
     assert pair.improvement == 0.0
-    assert any("did not finish and is not among the scores" in note for note in comparison.notes)
+    assert any("did not finish. In the verdict it counts as worse" in note for note in comparison.notes)
     floored = runs.compare("test/return", by="config.algo", floor=0.0)
     assert {row["group"]: row["n"] for row in floored.table()}["ppo"] == 6
 
@@ -331,17 +330,18 @@ def test_a_plan_is_kept_beside_the_runs_before_its_first_look(tmp_path: Path) ->
         learn(tmp_path, "dqn-long", seed, better=30.0)
     runs = rollbook.open(tmp_path)
     first = runs.compare("test/return", by="config.algo", plan="returns")
-    path = Path(plan_path(runs.root, "returns"))
+    (path,) = (Path(runs.root) / "comparisons").glob("returns-*.json")
     kept = json.loads(path.read_text())
     assert kept["asked"]["metric"] == "test/return"
     assert first.study is not None
     assert first.pairs[0].verdict is not None
     again = rollbook.open(tmp_path).compare("test/return", by="config.algo", plan="returns")
-    assert again.study == first.study, "looking again at the same seeds changes nothing"
+    assert again.study is not None
+    assert again.study.looks == first.study.looks, "looking again at the same seeds changes nothing"
     (kept,) = rollbook.open(tmp_path).plans()
     assert kept["name"] == "returns"
     assert kept["asked"]["metric"] == "test/return"
-    assert [look["n"] for look in kept["looks"]] == [5]
+    assert kept["looks"] == [], "of 22 seeds, five cannot decide"
     assert kept["verdicts"][0]["sentence"] == again.pairs[0].sentence()
     assert json.loads(json.dumps(again.plan_data())) == again.plan_data()
     with pytest.raises(BadInput, match="this plan was made for"):
@@ -392,7 +392,8 @@ def test_groups_that_do_not_overlap_on_the_clock_are_not_compared(odd_runs: roll
         "early and late: not compared; they were measured at no common point of the axis."
     )
     assert said in " ".join(comparison.notes)
-    assert comparison.study is None
+    assert comparison.study is not None
+    assert comparison.study.looks == ()
     assert said in " ".join(runs.curves("test/return", by="config.algo").sentences())
     assert "no common point" in runs.plot("test/return", by="config.algo").bytes("svg").decode()
 

@@ -12,7 +12,6 @@ from click.testing import CliRunner
 import rollbook
 from rollbook import stats
 from rollbook.cli.app import app
-from rollbook.compare.seeds import detectable
 
 
 def asked(*words: str) -> dict:
@@ -21,18 +20,28 @@ def asked(*words: str) -> dict:
     return json.loads(done.stdout)
 
 
-def test_a_difference_of_one_standard_deviation_takes_seventeen_seeds() -> None:
-    """Cohen (1988), table 2.4.1: d = 1.0, power 0.80, two-sided 5 %: n = 17."""
-    found = asked("--difference", "40", "--std", "40")
-    assert found["seeds_needed"] == 17
-    assert found["detectable"][1] == {"seeds": 5, "difference": pytest.approx(40 * 2.0244, rel=1e-3)}
+def test_what_is_promised_is_what_the_verdict_finds() -> None:
+    """The power of the tests of `compare`: simulated in tests/stats/test_verdict.py."""
+    found = asked("--difference", "60", "--std", "40")
+    assert found["seeds_needed"] == stats.seeds_for_difference(1.5, lambda n: 0.03)
+    assert stats.power_to_decide(found["seeds_needed"], 1.5) >= 0.8
+    of_five = next(row for row in found["detectable"] if row["seeds"] == 5)
+    assert stats.power_to_decide(5, of_five["difference"] / 40) == pytest.approx(0.8, abs=1e-3)
+
+
+def test_more_groups_need_more_seeds_and_so_few_that_nothing_can_be_decided_find_none() -> None:
+    """Five groups are ten pairs: 6 seeds of each can decide, 5 cannot (2 / 252 is above 0.03 / 10)."""
+    found = asked("--difference", "200", "--std", "40", "--groups", "5")
+    assert (found["fewest"], found["pairs_compared"]) == (6, 10)
+    assert {row["seeds"]: row["difference"] is None for row in found["detectable"]}[5]
+    assert asked("--difference", "200", "--std", "40", "--groups", "5", "--against", "a")["pairs_compared"] == 4
 
 
 @pytest.mark.parametrize("power", [0.5, 0.8, 0.95])
-@pytest.mark.parametrize("seeds", [2, 5, 50])
+@pytest.mark.parametrize("seeds", [4, 7, 50])
 def test_the_difference_that_seeds_can_find_has_just_that_power(seeds: int, power: float) -> None:
-    size = detectable(seeds, power)
-    assert stats.power(seeds, size) == pytest.approx(power, abs=1e-4)
+    size = stats.detectable(seeds, 0.03, power)
+    assert stats.power_to_decide(seeds, size) == pytest.approx(power, abs=1e-4)
 
 
 def test_of_runs_the_spread_of_their_seeds_is_taken(tmp_path: Path) -> None:
@@ -45,14 +54,19 @@ def test_of_runs_the_spread_of_their_seeds_is_taken(tmp_path: Path) -> None:
                 r.log({"test/return": value}, env_step=1)
     found = asked("--dir", str(tmp_path), "--metric", "test/return", "--by", "config.algo", "--difference", "2")
     assert found["std"] == pytest.approx(np.sqrt((2 + 8) / 4))
-    assert found["seeds_needed"] == stats.seeds_for(0.8, 2 / found["std"])
+    assert found["seeds_needed"] == stats.seeds_for_difference(2 / found["std"], lambda n: 0.03)
     (pair,) = found["pairs"]
-    assert (pair["seeds_a"], pair["seeds_b"], abs(pair["difference"])) == (3, 3, 5.0)
-    assert pair["seeds_needed"] is None  # three seeds cannot say
+    assert (pair["n_a"], pair["n_b"], abs(pair["difference"])) == (3, 3, 5.0)
+    assert (pair["outcome"], pair["enough"]) == ("too few seeds", 4)
     words = (
         CliRunner().invoke(app, ["seeds", "--dir", str(tmp_path), "-m", "test/return", "--by", "config.algo"]).stdout
     )
-    assert "can be told from 10 seeds a group on" in words
+    assert "no verdict from 3 seeds of each" in words
+    judged = (
+        CliRunner().invoke(app, ["compare", "--dir", str(tmp_path), "-m", "test/return", "--by", "config.algo"]).stdout
+    )
+    assert "no verdict from 3 seeds of each" in judged
+    assert "Next: train 1 more seed of each group, then type again: rollbook" in " ".join(judged.split())
 
 
 @pytest.mark.parametrize("words", [[], ["--metric", "test/return"], ["--std", "1", "--by", "seed"]])

@@ -119,7 +119,8 @@ def test_a_comparison_has_the_pair_its_verdict_and_the_seeds_that_it_takes(root:
     rows = strict(AgentTools(root).compare("test/return", "config.algo", where="project = 'cartpole'"))["rows"]
     (pair,) = (row for row in rows if "pair" in row)
     assert sorted(pair["pair"]) == ["dqn", "ppo"]
-    assert pair["seeds_needed"] is None, "of three seeds nothing can be said"
+    assert (pair["outcome"], pair["better"], pair["enough"], pair["more"]) == ("too few seeds", None, 4, None)
+    assert pair["of"] == 9
     assert any("sentence" in row for row in rows)
 
 

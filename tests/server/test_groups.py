@@ -176,9 +176,11 @@ def test_a_comparison_says_which_is_better_and_how_sure_that_is(client: TestClie
     assert pair["verdict"] == "undecided"  # three seeds against three cannot decide
     assert pair["difference"] < -50
     assert pair["better"] == 0.0
-    assert "not decided" in answer["sentence"]
+    assert (pair["outcome"], pair["winner"], pair["enough"]) == ("too few seeds", None, 4)
+    assert (pair["ahead"], pair["won"], pair["of"]) == ("high", 9, 9)
+    assert "no verdict from 3 seeds of each" in answer["sentence"]
     assert {entry["counted"] for group in answer["groups"] for entry in group["seeds"]} == {True}
-    assert [row["todo"] for row in answer["plan"]] == ["run 2 more, then look"] * 2
+    assert [row["todo"] for row in answer["plan"]] == ["train 1 more seed"] * 2
     assert answer["profile"]["groups"]["high"][0] == 1.0 or answer["profile"]["groups"]["high"][1] == 1.0
 
 
@@ -186,8 +188,9 @@ def test_a_comparison_says_where_groups_parted_and_what_the_plans_beside_them_sa
     for lr in (3e-4, 1e-3):
         for seed in range(5):
             record(tmp_path, "ppo", seed, lr, rows=60)
-    rollbook.open(tmp_path).compare("train/return", by="config.lr", plan="which-lr")
-    os.symlink(tmp_path / "comparisons" / "which-lr.json", tmp_path / "comparisons" / "elsewhere.json")
+    rollbook.open(tmp_path).compare("train/return", by="config.lr", plan="which-lr", seeds=5)
+    (stored,) = (tmp_path / "comparisons").glob("*.json")
+    os.symlink(stored, tmp_path / "comparisons" / "elsewhere.json")
     with client_of(tmp_path) as client:
         found = client.post("/api/runs", json={"group_by": ["config.lr"]}).json()["rows"]
         groups = [{"name": row["name"], "runs": row["runs"]} for row in found]
@@ -199,8 +202,22 @@ def test_a_comparison_says_where_groups_parted_and_what_the_plans_beside_them_sa
     assert "no verdict" in pair["sentence"]
     (plan,) = answer["plans"]
     assert (plan["name"], plan["metric"], plan["by"]) == ("which-lr", "train/return", "config.lr")
-    assert plan["looks"][0]["n"] == 5
+    assert (plan["seeds"], plan["first_look"], plan["looks"][0]["n_a"]) == (5, 5, 5)
     assert plan["verdicts"][0]["sentence"]
+
+
+def test_a_page_that_a_person_opens_is_a_look_and_one_that_draws_itself_again_is_none(tmp_path: Path) -> None:
+    for lr in (3e-4, 1e-3):
+        for seed in range(5):
+            record(tmp_path, "ppo", seed, lr, rows=60)
+    with client_of(tmp_path) as client:
+        found = client.post("/api/runs", json={"group_by": ["config.lr"]}).json()["rows"]
+        ask = {"by": [{"name": row["name"], "runs": row["runs"]} for row in found], "metric": "train/return"}
+        client.post("/api/compare", json=ask)
+        assert not (tmp_path / "comparisons").exists()
+        client.post("/api/compare", json={**ask, "opened": True})
+    (kept,) = (tmp_path / "comparisons" / "looks").iterdir()
+    assert '"looks"' in kept.read_text()
 
 
 def test_a_sweep_shows_the_settings_that_vary_and_the_same_scores_as_a_comparison(

@@ -137,10 +137,10 @@ QUESTIONS: list[tuple[str, list[Call], Callable[[Answers], Any], Any]] = [
         {"ppo": 3, "dqn": 2},
     ),
     (
-        "Is three seeds enough to say how many more are needed?",
+        "How many seeds of each are needed at least?",
         [COMPARED],
-        lambda a: a[0]["rows"][-1]["seeds_needed"],
-        None,
+        lambda a: a[0]["rows"][-1]["enough"],
+        4,
     ),
     ("Did a health rule find anything?", [("alerts", {})], lambda a: [r["rule"] for r in a[0]["rows"]], ["non_finite"]),
     (

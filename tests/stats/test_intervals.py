@@ -79,7 +79,9 @@ def test_of_one_and_two_seeds_nothing_is_claimed() -> None:
 
 def test_of_three_and_four_seeds_of_one_task_the_range_is_shown_with_what_it_covers() -> None:
     told = interval([1.0, 5.0, 3.0], "iqm", rng=rng()).sentence("return")
-    assert told.startswith("return between 1 and 5 (n = 3). The true median is inside such a range in 75 % of studies")
+    assert told.startswith(
+        "return between 1 and 5 (3 seeds). The true median is inside such a range in 75 % of studies"
+    )
     assert "87.5 %" in interval([1.0, 5.0, 3.0, 2.0], "mean", rng=rng()).sentence()
 
 
@@ -90,7 +92,7 @@ def test_from_five_seeds_on_an_interval_carries_its_claim() -> None:
     assert found.low is not None
     assert found.high is not None
     assert found.low < found.estimate < found.high
-    assert "(expanded percentile bootstrap, n = 8; at least " in found.sentence()
+    assert "% of such studies (expanded percentile bootstrap, 8 seeds)." in found.sentence()
     json.dumps(found.as_data())
 
 

@@ -113,10 +113,15 @@ def test_equal_seeds_are_compared_with_each_other() -> None:
         for seed, score in enumerate(easy[: 5 if group == "a" else 6])
     ]
     entries[0] = Entry("a", "a 0", 0, "", 10.5)
-    (pair,) = compare(entries, metric="m", by="g", how="last").paired()
+    answer = compare(entries, metric="m", by="g", how="last", paired=True)
+    (pair,) = answer.paired()
     assert pair.differences_N.tolist() == pytest.approx([0.5, 1.0, 1.0, 1.0, 1.0])
     assert (pair.better_in, pair.alone, pair.seeds) == (5, 1, (0, 1, 2, 3, 4))
-    assert "a is better in 5 of 5. Left out, without a partner: 1 run." in pair.sentence()
+    assert pair.sentence().endswith("Left out, without a partner: 1 run.")
+    assert pair.sentence() in answer.sentences()
+    assert answer.pairs[0].sentence() == (
+        "a and b: 5 pairs cannot decide, whatever they score. So far a wins 5 of 5 seeds. 7 of each can."
+    )
 
 
 def test_the_picture_of_some_pairs_reports_nothing_of_others() -> None:

@@ -203,9 +203,13 @@ export interface CompareAsk {
   task?: string | null;
   normalise?: string | { [name: string]: [number, number] } | null;
   statistic?: "iqm" | "mean" | "median" | null;
+  against?: string | null;
+  paired?: boolean;
+  delta?: number | null;
   floor?: number | null;
   direction?: "higher" | "lower" | null;
   seed?: number;
+  opened?: boolean;
   runs?: string[] | null;
 }
 
@@ -224,18 +228,27 @@ export interface CompareGroup {
   seeds: SeedValue[];
 }
 
-/** One group beside another. */
+/** One group beside another; see `stats.Verdict` for the fields of the verdict. */
 export interface ComparePair {
   a: string;
   b: string;
   verdict: "better" | "cannot say" | "same" | "undecided" | "worse";
+  outcome: string;
   sentence: string;
   difference: number | "-Infinity" | "Infinity" | "NaN" | null;
-  low: number | "-Infinity" | "Infinity" | "NaN" | null;
-  high: number | "-Infinity" | "Infinity" | "NaN" | null;
   better: number | "-Infinity" | "Infinity" | "NaN" | null;
-  evidence: number | "-Infinity" | "Infinity" | "NaN" | null;
-  decides: number;
+  winner?: string | null;
+  ahead?: string | null;
+  won?: number | "-Infinity" | "Infinity" | "NaN" | null;
+  of?: number;
+  p?: number | "-Infinity" | "Infinity" | "NaN" | null;
+  limit?: number | "-Infinity" | "Infinity" | "NaN" | null;
+  look?: number | null;
+  any_shape?: number | "-Infinity" | "Infinity" | "NaN" | null;
+  holds?: boolean | null;
+  unseen?: number | "-Infinity" | "Infinity" | "NaN" | null;
+  enough?: number | null;
+  more?: number | null;
 }
 
 /** The configuration of each attempt, oldest first. */
@@ -806,33 +819,33 @@ export interface Passes {
   high: (number | "-Infinity" | "Infinity" | "NaN" | null)[];
 }
 
-/** One look of a plan at a pair; difference: of the means, a - b, with its repeated interval. */
+/** One look at a pair; better: who won it, or null. */
 export interface PlanLook {
   a: string;
   b: string;
-  n: number;
-  level: number;
-  difference: number | "-Infinity" | "Infinity" | "NaN" | null;
-  low: number | "-Infinity" | "Infinity" | "NaN" | null;
-  high: number | "-Infinity" | "Infinity" | "NaN" | null;
-  outcome: string;
+  n_a: number;
+  n_b: number;
+  p: number | "-Infinity" | "Infinity" | "NaN" | null;
+  limit: number | "-Infinity" | "Infinity" | "NaN" | null;
+  better: string | null;
 }
 
-/** Whether a group has enough seeds. */
+/** Whether a group has enough seeds; more: how many more would decide the pair that is closest to it. */
 export interface PlanRow {
   group: string;
   n: number;
   sd: number | "-Infinity" | "Infinity" | "NaN" | null;
+  more: number;
   todo: string;
 }
 
-/** What a plan says of a pair now; chance: that its end decides, if things go on as they are. */
+/** What a plan said of a pair at its last look; more: seeds of each that decide with a chance of 80 %. */
 export interface PlanVerdict {
   a: string;
   b: string;
   outcome: string;
   better: string | null;
-  chance: number | "-Infinity" | "Infinity" | "NaN" | null;
+  more: number | null;
   sentence: string;
 }
 
@@ -1249,8 +1262,8 @@ export interface StoredPlan {
   by: string;
   score: string;
   arms: string[];
-  n_min: number;
-  n_max: number;
+  seeds: number;
+  first_look: number | null;
   alpha: number;
   looks: PlanLook[];
   verdicts: PlanVerdict[];

@@ -34,8 +34,8 @@ export function isLowerBetter(pairs: Pairs): boolean {
 
 export interface Ranked<G> {
   group: G;
-  /** How it stands to the one before: ">" decided, "≈" not; "" of the first, and of one without a score. */
-  sign: ">" | "≈" | "";
+  /** How it stands to the one before: ">" decided, "?" not; "" of the first, and of one without a score. */
+  sign: ">" | "?" | "";
   scored: boolean;
 }
 
@@ -47,7 +47,7 @@ export function ranked<G extends { name: string; centre: Num }>(groups: readonly
   return order.map((group, i) => {
     const [before, scored] = [order[i - 1], Number.isFinite(num(group.centre))];
     if (!before || !scored) return { group, scored, sign: "" };
-    return { group, scored, sign: pairOf(pairs, before.name, group.name)?.verdict === "better" ? ">" : "≈" };
+    return { group, scored, sign: pairOf(pairs, before.name, group.name)?.verdict === "better" ? ">" : "?" };
   });
 }
 
@@ -61,27 +61,20 @@ export function whyNone(missing: readonly { why: string }[]): string {
 export const decidedPairs = (pairs: Pairs): number =>
   pairs.filter(({ verdict }) => verdict === "better" || verdict === "worse").length;
 
-const FEWEST = 5;
 const listed = (names: readonly string[]): string =>
   names.length < 3 ? names.join(" and ") : `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`;
 
-/** What to run next, in one line. */
+/** What to run next, in one line: seeds that would decide the pair that is closest to it. */
 export function runNext(found: Pick<CompareAnswer, "plan" | "pairs">): string {
-  const few = found.plan.filter(({ n }) => n < FEWEST);
-  if (few.length > 0) {
-    const by = new Map<number, string[]>();
-    for (const { group, n } of few) by.set(FEWEST - n, [...(by.get(FEWEST - n) ?? []), group]);
-    const [[all, groups] = []] = by;
-    if (groups?.length === found.plan.length && groups.length > 2)
-      return `${amount(all ?? 0, "more seed")} of each: below ${FEWEST} seeds next to nothing can be decided.`;
-    const told = [...by].map(([more, groups]) => `${amount(more, "more seed")} of ${listed(groups)}`);
-    return `${told.join("; ")}: below ${FEWEST} seeds next to nothing can be decided.`;
-  }
-  const open = found.pairs.filter(({ verdict }) => verdict !== "better" && verdict !== "worse");
+  const few = found.plan.filter(({ more }) => more > 0);
   if (found.pairs.length === 0) return "A second group to compare with.";
-  if (open.length === 0) return "Nothing more: every pair is decided.";
-  const names = found.plan
-    .map(({ group }) => group)
-    .filter((name) => open.some(({ a, b }) => a === name || b === name));
-  return `One more seed of ${listed(names)}, then look again: a look after each seed is allowed.`;
+  if (few.length === 0)
+    return decidedPairs(found.pairs) === found.pairs.length
+      ? "Nothing more: every pair is decided."
+      : "No number of seeds up to 200 is known that would decide more.";
+  const by = new Map<number, string[]>();
+  for (const { group, more } of few) by.set(more, [...(by.get(more) ?? []), group]);
+  const [[all, groups] = []] = by;
+  if (groups?.length === found.plan.length && groups.length > 1) return `${amount(all ?? 0, "more seed")} of each.`;
+  return `${[...by].map(([more, groups]) => `${amount(more, "more seed")} of ${listed(groups)}`).join("; ")}.`;
 }

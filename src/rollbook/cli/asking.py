@@ -38,8 +38,11 @@ def _option(option: Option, letter: str | None) -> Callable[[F], F]:
     default = None if option.default is msgspec.NODEFAULT else option.default
     named = [letter] if letter else []
     words = option.words.rstrip(".").replace("`", "")
-    if default is not None:
+    if default is not None and option.type is not bool:
         words += f"; default: {default}"
+    if option.type is bool:
+        flag = f"--{option.name.replace('_', '-')}"
+        return click.option(flag, option.name, is_flag=True, help=f"{words[:1].upper()}{words[1:]}.")
     return click.option(
         *named, f"--{option.name.replace('_', '-')}", option.name, default=default, type=_Kind(option),
         help=f"{words[:1].upper()}{words[1:]}.",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shlex
+import sys
 from typing import Any
 
 import click
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
 @click.option("--where", default=None, help="Condition on runs, such as \"status = 'finished'\".")
 @click.option("--output", "-o", "folder", default=None, help="A folder for the figures.")
 @click.option("--theme", type=click.Choice(["light", "dark"]), default="light", show_default=True)
-@click.option("--paired", is_flag=True, help="Compare equal seeds with each other.")
 @click.option("--latex", is_flag=True, help="Print a LaTeX table (booktabs).")
 @format_options
 def compare(
@@ -37,7 +38,6 @@ def compare(
     where: str | None,
     folder: str | None,
     theme: str,
-    paired: bool,
     latex: bool,
     as_json: bool,
     as_csv: bool,
@@ -48,31 +48,42 @@ def compare(
     \b
     Examples:
       rollbook compare cartpole --metric test/return --by config.algo
-      rollbook compare cartpole -m test/return --by config.algo --plan ppo-or-dqn
+      rollbook compare cartpole -m test/return --by config.algo --against dqn
+      rollbook compare cartpole -m test/return --by config.algo --plan ppo-or-dqn --seeds 10
     """
     chosen = find_runs(runs, root, where)
     if metric is None or by is None:
         raise click.UsageError(_what_to_compare(chosen, metric, by))
     answer = chosen.compare(metric, by, **options)
-    pairs = answer.paired() if paired else []
     if as_json:
-        sentences = [*answer.sentences(), *(pair.sentence() for pair in pairs)]
-        table = {"latex": answer.latex()} if latex else {}
-        print_json({"sentences": sentences, "groups": answer.table(), **table})
+        print_json({**answer.as_data(), **({"latex": answer.latex()} if latex else {})})
     elif as_csv:
         print_rows(answer.table(), as_csv=True)
     elif latex:
         click.echo(answer.latex(), nl=False)
     else:
         width = terminal_width() or 80
-        for sentence in (*(pair.sentence() for pair in pairs), *answer.sentences()):
+        for sentence in answer.sentences():
             _wrapped(sentence, width)
+        more = answer.next_seeds()
+        if more:
+            _wrapped(_next(more, len(answer.groups)), width)
         click.echo()
         rows = answer.table()
         print_fitted(rows, list(rows[0]) if rows else [], width=width)
     if folder is not None:
         for path in _figures(chosen, answer, options, folder, theme):
             remark(f"wrote {clean(path)}")
+
+
+def _next(more: dict[str, int], groups: int) -> str:
+    """What to train, and what to type then."""
+    counts = set(more.values())
+    if len(counts) == 1 and len(more) == groups:
+        what = f"{amount(counts.pop(), 'more seed')} of each group"
+    else:
+        what = " and ".join(f"{amount(n, 'more seed')} of {label}" for label, n in more.items())
+    return f"Next: train {what}, then type again: rollbook {shlex.join(sys.argv[1:])}"
 
 
 def _what_to_compare(runs: RunSet, metric: str | None, by: str | None) -> str:

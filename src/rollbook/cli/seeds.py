@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from math import inf
+
 import click
 
 from rollbook.cli.find import dir_option, find_runs
 from rollbook.cli.fitted_table import print_fitted, terminal_width
 from rollbook.cli.output import clean, number, print_json
 
-_COUNTS = (3, 5, 10, 15, 20, 30, 50)
+_COUNTS = (4, 5, 7, 10, 15, 20, 30, 50)
 
 
 @click.command()
@@ -20,7 +22,17 @@ _COUNTS = (3, 5, 10, 15, 20, 30, 50)
 @click.option("--where", default=None, help="Condition on runs, such as \"status = 'finished'\".")
 @click.option("--difference", type=click.FloatRange(min=0, min_open=True), default=None, help="To be found.")
 @click.option("--std", type=click.FloatRange(min=0, min_open=True), default=None, help="Between the scores of seeds.")
-@click.option("--power", type=click.FloatRange(0.05, 1, True, True), default=0.8, show_default=True, help="Wanted.")
+@click.option(
+    "--groups", type=click.IntRange(min=2), default=2, show_default=True, help="To be compared, each with each."
+)
+@click.option("--against", default=None, help="One group, which each other one is compared with.")
+@click.option(
+    "--power",
+    type=click.FloatRange(0.05, 1, True, True),
+    default=0.8,
+    show_default=True,
+    help="The wanted chance that compare names the better one.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def seeds(
     runs: str,
@@ -31,13 +43,16 @@ def seeds(
     where: str | None,
     difference: float | None,
     std: float | None,
+    groups: int,
+    against: str | None,
     power: float,
     as_json: bool,
 ) -> None:
     """Say how many seeds each group needs, and which difference a number of seeds can find.
 
     Before a study, --difference and --std say what to plan for. With runs, --metric and --by take both from what their
-    seeds have shown. Of one two-sided t test at 5 %; a plan of several looks (compare --plan) needs a few more.
+    seeds have shown. What is promised here is what `rollbook compare` decides: the same tests,
+    at the limit of the next look.
 
     \b
     Examples:
@@ -47,9 +62,11 @@ def seeds(
     from rollbook.compare.seeds import as_planned
 
     if std is not None and metric is None and by is None:
-        found = as_planned(std, difference, power, _COUNTS)
+        pairs = groups - 1 if against is not None else groups * (groups - 1) // 2
+        found = as_planned(std, difference, power, _COUNTS, pairs)
     elif metric is not None and by is not None and std is None:
-        found = find_runs(runs, root, where).compare(metric, by, score=score).seed_plan(difference, power, _COUNTS)
+        answer = find_runs(runs, root, where).compare(metric, by, score=score, against=against)
+        found = answer.seed_plan(difference, power, _COUNTS)
     else:
         raise click.UsageError("say --std (and --difference) before a study, or --metric and --by with runs")
     if as_json:
@@ -58,7 +75,7 @@ def seeds(
     for sentence in found.sentences():
         click.echo(clean(sentence))
     rows = [
-        {"seeds a group": n, f"difference found with {power:.0%} power": number(size)}
+        {"seeds of each": n, f"difference found with a chance of {power:.0%}": number(size) if size < inf else "none"}
         for n, size in found.detectable.items()
     ]
     click.echo()

@@ -16,12 +16,14 @@ from rollbook.compare.facts import Fact
 from rollbook.compare.group_curve import Floats
 from rollbook.compare.scales import no_common_point, scale_of
 from rollbook.compare.scores import Entry, Group, Pair
-from rollbook.errors import BadInput, UnknownOption
+from rollbook.errors import BadInput, UnknownOption, did_you_mean
 from rollbook.schema.aliases import lower_is_better
 from rollbook.stats import Plan, Study, Verdict
 from rollbook.system.texts import amount
 
 _PROFILE_POINTS = 201
+_PLANNED = 22
+"""Seeds of each group at the end of a plan, if none is named."""
 
 
 def centre(scores: Sequence[float]) -> float:
@@ -39,9 +41,12 @@ def compare(
     statistic: str | None = None,
     study: Study | None = None,
     planned: bool = False,
+    seeds: int | None = None,
     delta: float | None = None,
     floor: float | None = None,
     direction: str | None = None,
+    against: str | None = None,
+    paired: bool = False,
     seed: int = 0,
     facts: Iterable[Fact] = (),
     place: Place | None = None,
@@ -53,11 +58,14 @@ def compare(
       metric: the key that was measured, for the words of the result.
       by, how: the field that forms the groups, and how a run's metric became one number; for the words of the result.
       normalise, statistic: as in `RunSet.compare`.
-      study: a plan and its looks so far; None with `planned` makes a plan now.
+      study: the looks so far, and the plan, if `planned`; None: this is the first.
       planned: whether there is a plan: without `study`, make one now.
-      delta, floor: of a new plan; `floor` is the score of crashed runs in all places.
+      seeds: of a new plan: those of each group at its end.
+      delta: the largest difference of means that would not matter; floor: the score of crashed runs.
       direction: whether "higher" or "lower" is better. None: the name of the metric decides
         (`aliases.lower_is_better`); after `normalise` higher is better.
+      against: the one group that each other one is compared with; None: each with each.
+      paired: whether equal seeds are compared with each other.
       seed: of resampling and splits.
       facts: further facts for the reader.
       place: where on the axis the scores end; None: each run's own end, on an axis without a name.
@@ -68,20 +76,18 @@ def compare(
     if direction not in (None, "higher", "lower"):
         raise UnknownOption(f'direction={direction!r}: it has to be "higher" or "lower" (is better)')
     lower = direction == "lower" or (direction is None and normalise is None and lower_is_better(metric))
-    if study is not None:
-        _same_question(study.plan, statistic, direction, delta, floor)
-        floor, lower, statistic = study.plan.floor, study.plan.lower_is_better, study.plan.centre
+    if study is not None and planned:
+        asked = {"delta": delta, "floor": floor, "against": against, "seeds": seeds, "paired": paired or None}
+        _same_question(study.plan, direction, asked)
+        floor, lower, delta = study.plan.floor, study.plan.lower_is_better, study.plan.delta
+        against, paired = study.plan.against, study.plan.paired
+    statistic = statistic or "iqm"
     tasks = tuple(dict.fromkeys(entry.task for entry in entries))
     if not any(entry.score is not None for entry in entries):
         raise BadInput(f"compare({metric!r}): none of {amount(len(entries), 'run')} has a finite value of it")
-    planned = planned or study is not None
-    statistic = statistic or ("mean" if planned else "iqm")
-    if planned and (statistic not in ("mean", "iqm") or (statistic == "iqm" and len(tasks) > 1)):
-        raise BadInput(
-            f"compare(statistic={statistic!r}, plan=…): a plan judges the mean, or of one task also the IQM. Take "
-            'statistic="mean", or compare without a plan'
-        )
-    known = {entry.group for entry in entries if entry.crashed or entry.running or entry.score is not None}
+    known = {
+        entry.group for entry in entries if entry.crashed or entry.running or entry.never or entry.score is not None
+    }
     others = Counter(entry.group for entry in entries if entry.group not in known)  # of another metric
     facts = list(facts)
     if others:
@@ -92,26 +98,42 @@ def compare(
     tasks = tuple(dict.fromkeys(entry.task for entry in entries))
     scale, of_scale = scale_of(tasks, normalise)
     facts += of_scale
-    groups = [_group([e for e in entries if e.group == label], label, tasks, scale, floor) for label in labels]
+    groups = [_group([e for e in entries if e.group == label], label, tasks, scale, floor, lower) for label in labels]
     groups = [_with_interval(group, statistic, seed) for group in groups]
     for group in groups:
         facts += _who_is_missing(group, floor, {entry.name: entry.called or entry.name for entry in entries})
     apart = _apart(entries, labels)
     facts += apart.values()
-    if not apart:
-        study = _looked(study, groups, planned, delta, floor, metric, statistic, lower)
-    verdicts = {} if study is None else {frozenset(v.pair): v for v in study.verdicts()}
+    if against is not None and against not in labels:
+        raise UnknownOption(
+            f"compare(against={against!r}): there is no such group.{did_you_mean(against, list(labels))}"
+        )
+    if study is None or not planned:
+        plan = Plan(
+            (seeds or _PLANNED) if planned else None, labels if planned and len(labels) > 1 else (), against,
+            delta=delta, floor=floor, lower_is_better=lower, paired=paired, note=metric,
+        )  # fmt: skip
+        study = Study(plan, study.looks if study is not None else ())
+    if len(groups) > 1 or study.plan.arms:
+        floors = (
+            None if floor is None or not scale else [(floor - scale[t][0]) / (scale[t][1] - scale[t][0]) for t in tasks]
+        )
+        study = study.look(
+            {group.label: group.judged_RT for group in groups},
+            seeds={group.label: group.judged_seeds for group in groups}, floors=floors, common_scale=bool(scale),
+            pairs=[(a, b) for a, b in study.plan.pairs(labels) if (a, b) not in apart and (b, a) not in apart],
+        )  # fmt: skip
+    verdicts = {frozenset((v.a, v.b)): v for v in study.verdicts}
     pairs = tuple(
-        Pair(a.label, b.label, math.nan, math.nan, None, None, "measured at no common point of the axis")
-        if (a.label, b.label) in apart
-        else _pair(a, b, verdicts.get(frozenset((a.label, b.label))), statistic, lower, math.comb(len(groups), 2))
+        _pair(a, b, verdicts.get(frozenset((a.label, b.label))), statistic, lower)
         for a, b in itertools.combinations(groups, 2)
+        if against in (None, a.label, b.label)
     )
     if len(groups) == 1:
         facts.append(Fact("one group", groups[0].label, values={"by": by, "alone": alone}))
     place = place or Place()
     facts += _ends(entries, place)
-    if study is None:
+    if not planned:
         facts += _leaders(entries, pairs, place, tasks, scale, floor)
     pooled = np.concatenate([group.scores_RT[~np.isnan(group.scores_RT)] for group in groups])
     thresholds = _thresholds(pooled)
@@ -134,16 +156,11 @@ def _profiles(groups: Sequence[Group], tasks: int, thresholds: Floats, lower: bo
     return profiles
 
 
-def _same_question(
-    plan: Plan, statistic: str | None, direction: str | None, delta: float | None, floor: float | None
-) -> None:
+def _same_question(plan: Plan, direction: str | None, asked: Mapping[str, object]) -> None:
     """Raise if the request differs from the plan's question."""
-    made_for = {
-        "statistic": plan.centre, "direction": "lower" if plan.lower_is_better else "higher", "delta": plan.delta,
-        "floor": plan.floor,
-    }  # fmt: skip
-    asked = {"statistic": statistic, "direction": direction, "delta": delta, "floor": floor}
-    for name, value in asked.items():
+    made_for = {name: getattr(plan, name) for name in asked}
+    made_for["direction"] = "lower" if plan.lower_is_better else "higher"
+    for name, value in {**asked, "direction": direction}.items():
         if value is not None and value != made_for[name]:
             raise BadInput(
                 f"compare({name}={value!r}): this plan was made with {name}={made_for[name]!r}, and a plan is fixed at "
@@ -182,8 +199,10 @@ def _group(
     tasks: tuple[str, ...],
     scale: Mapping[str, tuple[float, float]],
     floor: float | None,
+    lower: bool = False,
 ) -> Group:
     rows: dict[object, list[list[float]]] = {}
+    failed: dict[object, set[int]] = {}  # unit -> tasks in which it crashed, or never reached the level
     names: dict[object, str] = {}
     seeds: dict[object, int | None] = {}
     same: dict[object, str] = {}  # unit and task -> what its runs have in common
@@ -206,11 +225,8 @@ def _group(
             lacking.append(entry.name)
         elif entry.ends_in_nan:
             spoilt.append(entry.name)
-        if score is None:
+        if score is None and not entry.crashed and not entry.never:
             continue
-        if entry.task in scale:
-            zero, one = scale[entry.task]
-            score = (score - zero) / (one - zero)
         # Over several tasks a seed is one unit. With one task, or without a seed, each run (or set of repeats) is one.
         name = first_of.get(f"{entry.unit} {entry.task}", entry.name)
         unit: object = name
@@ -220,15 +236,34 @@ def _group(
                 unit = (unit, n)  # the same seed and task of another configuration
         same[unit, entry.task] = entry.unit
         seeds[unit] = entry.seed
+        task = tasks.index(entry.task)
+        failed.setdefault(unit, set()).update({task} if entry.crashed or entry.never else ())
+        if score is None:
+            continue
+        if entry.task in scale:
+            zero, one = scale[entry.task]
+            score = (score - zero) / (one - zero)
         names[unit] = name
-        rows.setdefault(unit, [[] for _ in tasks])[tasks.index(entry.task)].append(float(score))
-    scores = np.array(
-        [[math.fsum(each) / len(each) if each else math.nan for each in row] for row in rows.values()], dtype=np.float64
-    ).reshape(len(rows), len(tasks))
+        rows.setdefault(unit, [[] for _ in tasks])[task].append(float(score))
+    scores = _means(rows, rows, tasks)
+    judged = _means(failed, rows, tasks)
+    for at, cells in enumerate(failed.values()):
+        judged[at, list(cells)] = math.inf if lower else -math.inf
+    has_all_tasks: list[bool] = np.logical_not(np.isnan(judged).any(axis=1)).tolist()
     return Group(
         label, scores, tuple(names[unit] for unit in rows), None, tuple(crashed), tuple(running), tuple(lacking),
-        tuple(again), tuple(spoilt), tuple(seeds[unit] for unit in rows),
+        tuple(again), tuple(spoilt), tuple(seeds[unit] for unit in rows), judged[has_all_tasks],
+        tuple(seeds[unit] for unit, has_all in zip(failed, has_all_tasks, strict=True) if has_all),
     )  # fmt: skip
+
+
+def _means(units: Iterable[object], rows: Mapping[object, list[list[float]]], tasks: tuple[str, ...]) -> Floats:
+    """[units, tasks]: the mean of each cell; NaN if it is empty."""
+    found = [
+        [math.fsum(each) / len(each) if each else math.nan for each in rows.get(unit, [[] for _ in tasks])]
+        for unit in units
+    ]
+    return np.array(found, dtype=np.float64).reshape(len(found), len(tasks))
 
 
 def _with_interval(group: Group, statistic: str, seed: int) -> Group:
@@ -326,45 +361,11 @@ def _leaders(
     return facts
 
 
-def _looked(
-    study: Study | None, groups: Sequence[Group], planned: bool, delta: float | None, floor: float | None, metric: str,
-    statistic: str, lower: bool,
-) -> Study | None:  # fmt: skip
-    if study is None:
-        if not planned or len(groups) < 2:
-            return None
-        arms = tuple(group.label for group in groups)
-        study = Study(Plan(arms=arms, delta=delta, floor=floor, centre=statistic, note=metric, lower_is_better=lower))
-    by_label = {group.label: group for group in groups}
-    unknown = [label for label in by_label if label not in study.plan.arms]
-    if unknown:
-        raise BadInput(
-            f"the plan compares {', '.join(study.plan.arms)}; {unknown[0]!r} is not among them. "
-            "A new group needs a new plan"
-        )
-    scores = {arm: by_label[arm].seeds_R if arm in by_label else np.zeros(0) for arm in study.plan.arms}
-    return study.look(scores)
-
-
-def _pair(a: Group, b: Group, verdict: Verdict | None, statistic: str, lower: bool, pairs: int) -> Pair:
-    a_R, b_R = a.seeds_R, b.seeds_R
-    if not len(a_R) or not len(b_R):
-        return Pair(a.label, b.label, math.nan, math.nan, None, verdict, "", statistic, lower)
-    wealth = stats.e_process(a_R, b_R)
-    won = float(np.sign(a_R[: len(wealth)] - b_R[: len(wealth)]).sum()) * (-1 if lower else 1)
-    leads = a.label if won > 0 else b.label if won < 0 else ""
+def _pair(a: Group, b: Group, verdict: Verdict | None, statistic: str, lower: bool) -> Pair:
+    reason = "" if verdict is not None else "measured at no common point of the axis"
     complete_a, complete_b = stats.complete_seeds(a.scores_RT)[0], stats.complete_seeds(b.scores_RT)[0]
+    if verdict is None or not len(complete_a) or not len(complete_b):
+        return Pair(a.label, b.label, math.nan, math.nan, verdict, reason, statistic, lower)
     higher = float(stats.probability_of_improvement(complete_a, complete_b))
-    return Pair(
-        a.label,
-        b.label,
-        float(stats.aggregate(statistic, complete_a) - stats.aggregate(statistic, complete_b)),
-        1 - higher if lower else higher,
-        float(wealth[-1]) if len(wealth) else None,
-        verdict,
-        "",
-        statistic,
-        lower,
-        stats.DECIDES * pairs,
-        leads,
-    )
+    difference = float(stats.aggregate(statistic, complete_a) - stats.aggregate(statistic, complete_b))
+    return Pair(a.label, b.label, difference, 1 - higher if lower else higher, verdict, reason, statistic, lower)

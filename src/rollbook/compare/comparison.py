@@ -16,9 +16,10 @@ from rollbook.compare.group_curve import Floats
 from rollbook.compare.paired import PairedSeeds, paired_seeds
 from rollbook.compare.plans import plan_data
 from rollbook.compare.scores import Entry, Group, Pair, in_a_sentence
-from rollbook.compare.seeds import SeedPlan, as_seen, to_decide
+from rollbook.compare.seeds import SeedPlan, as_seen
 from rollbook.errors import UnknownOption, did_you_mean
 from rollbook.stats import Aggregate, Interval, Study
+from rollbook.stats.verdict import TRAIN_MORE, cannot, short, statement, unseen
 from rollbook.system.brief import screenful
 
 TYPE_CHECKING = False
@@ -73,7 +74,7 @@ class Comparison:
       statistic: of the intervals.
       groups, pairs: in the order of the groups' first runs.
       thresholds_H, profiles_GH: performance profiles: the share of scores above each threshold, one row per group.
-      study: the plan and its looks; None without a plan.
+      study: the looks so far and the verdicts, and the plan, if there is one.
       facts: what readers should know besides: which runs were left out and why, what is not on one scale, whether
         another choice names another leader. `notes` has their sentences.
       preliminary: whether a result with more resamples will follow.
@@ -109,14 +110,53 @@ class Comparison:
         return tuple(fact.sentence for fact in self.facts)
 
     def sentences(self) -> list[str]:
-        """The verdicts, then the intervals, then the notes."""
-        sentences_of_pairs = [pair.sentence() for pair in self.pairs]
-        sentences_of_pairs += [
+        """The verdicts and what limits them, then the intervals, then the notes."""
+        intervals = [
             f"{g.label}: {in_a_sentence(g.interval.sentence(self.metric))}"
             for g in self.groups
             if g.interval is not None
         ]
-        return [*sentences_of_pairs, *self.notes]
+        paired = self.study is not None and self.study.plan.paired
+        within = [pair.sentence() for pair in self.paired()] if paired else []
+        return [*self.verdicts(), *within, *intervals, *self.notes]
+
+    def verdicts(self) -> list[str]:
+        """What is decided and what is not, a sentence for each pair; what is so for all of them is said once."""
+        found = [pair.verdict for pair in self.pairs if pair.verdict is not None]
+        unable = [verdict for verdict in found if verdict.outcome == "cannot decide"]
+        together = len(unable) > 1 and len({(v.n, v.enough, v.pairs) for v in unable}) == 1
+        lead = [cannot(unable[0], self._others_of_one())] if together else []
+        pairs = []
+        for pair in self.pairs:
+            said = pair.verdict
+            pairs.append(short(said) if together and said is not None and said in unable else pair.sentence())
+        winners = [v.n_a if v.better == v.a else v.n_b for v in found if v.better is not None]
+        end = [unseen(min(winners), stats.unseen_share(min(winners)))] if winners else []
+        return [*lead, *pairs, *end]
+
+    def _others_of_one(self) -> int:
+        """How many pairs there are against one group; 0 if that is what is compared."""
+        against = self.study.plan.against if self.study is not None else None
+        return len(self.groups) - 1 if against is None and len(self.groups) > 2 else 0
+
+    def next_seeds(self) -> dict[str, int]:
+        """Label -> how many more finished seeds of it would decide the pair that is closest to it; {} if none would.
+
+        The number is that for a chance of 80 % if the difference is as it looks now, or the fewest that can decide.
+        """
+        wanted: dict[str, int] = {}
+        goals = [
+            (goal, verdict)
+            for pair in self.pairs
+            if (verdict := pair.verdict) is not None and verdict.outcome in TRAIN_MORE
+            if (goal := verdict.more or verdict.enough) is not None
+        ]
+        nearest = min((goal for goal, _ in goals), default=0)
+        for goal, verdict in goals:
+            for label, seeds in ((verdict.a, verdict.n_a), (verdict.b, verdict.n_b)):
+                if goal == nearest and goal > seeds:
+                    wanted[label] = max(wanted.get(label, 0), goal - seeds)
+        return wanted
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{group.label} {len(group.seeds_R)}" for group in self.groups)
@@ -124,7 +164,7 @@ class Comparison:
 
     def plan_data(self) -> dict[str, Any] | None:
         """The plan with its looks and verdicts as plain data for JSON; None without a plan. See `plans.plan_data`."""
-        return None if self.study is None else plan_data(self.study)
+        return None if self.study is None or self.study.plan.seeds is None else plan_data(self.study)
 
     def _repr_html_(self) -> str:
         from rollbook.plots.cards import card, grid, sentences
@@ -176,14 +216,24 @@ class Comparison:
         """Each pair of groups, seed by seed, for studies where equal seeds share something, such as their tasks."""
         return [paired_seeds(a, b, self.lower_is_better) for a, b in itertools.combinations(self.groups, 2)]
 
-    def seeds_to_decide(self) -> dict[tuple[str, str], list[int | None] | None]:
-        """Seeds per group that would decide between the two groups of each pair; see `seeds.to_decide`."""
-        groups = {group.label: group for group in self.groups}
-        return {(pair.a, pair.b): to_decide(groups[pair.a], groups[pair.b]) for pair in self.pairs}
-
     def seed_plan(self, difference: float | None, power: float, counts: Sequence[int]) -> SeedPlan:
         """How many seeds each group needs, from the scores seen so far; see `seeds.as_seen`."""
-        return as_seen(self.groups, self.pairs, difference, power, counts)
+        verdicts = [pair.verdict for pair in self.pairs if pair.verdict is not None]
+        scores = [group.seeds_R for group in self.groups]
+        found = as_seen(scores, self.study or Study(), verdicts, difference, power, counts)
+        return replace(found, verdicts=verdicts, said=self.verdicts())
+
+    def as_data(self) -> dict[str, Any]:
+        """Verdicts, groups and notes as plain data for JSON."""
+        return {
+            "sentences": self.sentences(),
+            "pairs": [pair.as_data() for pair in self.pairs],
+            "groups": self.table(),
+            "more_seeds": self.next_seeds(),
+            "facts": [
+                {"kind": f.kind, "group": f.group, "runs": list(f.runs), "sentence": f.sentence} for f in self.facts
+            ],
+        }
 
     def latex(self, resample: str | None = None) -> str:
         """The groups as a LaTeX table (booktabs) with seeds, estimate and interval.
@@ -283,13 +333,17 @@ class Comparison:
 
     def _verdicts_in_a_picture(self, pairs: Sequence[Pair]) -> list[str]:
         """The verdicts of these pairs, short and without advice: a picture is shown without its program."""
-        decided = [f"{p.better} is better than {p.b if p.better == p.a else p.a}" for p in pairs if p.better]
-        open_pairs = [f"{p.a} and {p.b}" for p in pairs if not p.better and not p.reason]
-        apart = [f"{p.a} and {p.b}" for p in pairs if p.reason]
+        decided = [p for p in pairs if p.better]
+        open_pairs = [p for p in pairs if not p.better and p.verdict is not None]
+        apart = [f"{p.a} and {p.b}" for p in pairs if p.verdict is None]
+        if len(pairs) == 1 and not apart:
+            return [statement(pairs[0].verdict)]  # type: ignore[arg-type]
         lower = " (lower is better)" if self.lower_is_better else ""
-        conclusions = [f"{'; '.join(decided)}{lower}."] if decided else []
-        how = " by the plan" if self.study is not None else ""
-        some = f"{len(open_pairs)} of {len(pairs)} pairs" if len(open_pairs) > 3 else "; ".join(open_pairs)
+        better = [f"{p.better} is better than {p.b if p.better == p.a else p.a}" for p in decided]
+        conclusions = [f"{'; '.join(better)}{lower}."] if decided else []
+        how = " by the plan" if self.study is not None and self.study.plan.seeds is not None else ""
+        some = "; ".join(f"{p.a} and {p.b}" for p in open_pairs)
+        some = f"{len(open_pairs)} of {len(pairs)} pairs" if len(open_pairs) > 3 else some
         conclusions += [f"Not decided{how}{'' if decided else lower}: {some}."] if open_pairs else []
         return conclusions + ([f"Not compared: {'; '.join(apart)}."] if apart else [])
 

@@ -44,8 +44,10 @@ def _crashed(fact: Fact) -> Words:
     floor = fact.values.get("floor")
     if floor is None:
         return (
-            f"{fact.group}: {_runs(fact)} did not finish and {_are(fact)} not among the scores, which flatters.",
-            "A floor, what such a run is worth, counts them.",
+            f"{fact.group}: {_runs(fact)} did not finish. In the verdict {_verb(fact, 'it counts', 'they count')} as "
+            f"worse than all that did; {_verb(fact, 'it is', 'they are')} not in the interval.",
+            "If that was not the fault of what is compared, leave such runs out: --where \"status = 'finished'\". "
+            "--floor NUMBER says what such a run is worth.",
         )
     return f"{fact.group}: {_runs(fact)} did not finish and {_verb(fact, 'counts', 'count')} as {floor:g}.", ""
 
@@ -101,9 +103,16 @@ def _no_common_point(fact: Fact) -> Words:
 def _never_reached(fact: Fact) -> Words:
     level = fact.values["level"]
     return (
-        f"{fact.values['n']} of {fact.values['of']} runs never reached {level} and have no score, which flatters their "
-        "groups:",
+        f"{fact.values['n']} of {fact.values['of']} runs never reached {level}. In the verdict they count as slower "
+        "than all that did; they are not in the intervals, which flatters their groups:",
         f'runs.curves("{fact.values["metric"]}", by=…).reached({level}) counts them.',
+    )
+
+
+def _look_not_kept(fact: Fact) -> Words:
+    return (
+        f"This look could not be kept ({fact.values['why']}), so later looks will not allow for it.",
+        "Compare in a folder that can be written to, so that the error is shared among all looks.",
     )
 
 
@@ -204,6 +213,7 @@ KINDS: dict[str, Callable[[Fact], Words]] = {
     "tasks not on one scale": _tasks_not_on_one_scale,
     "no common point": _no_common_point,
     "never reached": _never_reached,
+    "look not kept": _look_not_kept,
     "groups differ in": _groups_differ_in,
     "taken together": _taken_together,
     "several algorithms": _several_algorithms,

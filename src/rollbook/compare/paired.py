@@ -37,7 +37,7 @@ class PairedSeeds:
     alone: int
 
     def sentence(self) -> str:
-        """How far a is above b within a seed, how certain that is, and in how many seeds a is better."""
+        """How far a is above b within a seed, and how certain that is; the verdict is that of `Comparison.pairs`."""
         if self.interval is None:
             return f"{self.a} and {self.b}: not paired; they have no seed in common."
         n = len(self.seeds)
@@ -45,13 +45,10 @@ class PairedSeeds:
         sure = (
             f"no interval: {of.reason}"
             if of.low is None or of.high is None
-            else f"95 % interval {of.low:.4g} to {of.high:.4g} ({of.method}, nominal)"
+            else f"95 % interval {of.low:.4g} to {of.high:.4g} if no rare kind of seed was missed ({of.method})"
         )
         alone = f" Left out, without a partner: {amount(self.alone, 'run')}." if self.alone else ""
-        return (
-            f"{self.a} minus {self.b} within a seed: {of.estimate:.4g} on average, n = {n}, {sure}; "
-            f"{self.a} is better in {self.better_in} of {n}.{alone}"
-        )
+        return f"{self.a} minus {self.b} within a seed: {of.estimate:.4g} on average, n = {n}, {sure}.{alone}"
 
 
 def paired_seeds(a: Group, b: Group, lower_is_better: bool) -> PairedSeeds:

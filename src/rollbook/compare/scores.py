@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
-from rollbook import stats
 from rollbook.compare.group_curve import Floats
 from rollbook.stats import Interval, Verdict
 from rollbook.system.brief import brief
@@ -32,6 +32,7 @@ class Entry:
         at a place of the axis that the run went past.
       non_finite: how many of its rows are NaN or infinite and left out.
       otherwise: its score with the other choice of where runs are scored (`Comparison.at_why`); None if there is none.
+      never: whether it finished without reaching the level that its score is about.
     """
 
     group: str
@@ -49,6 +50,7 @@ class Entry:
     of: int = 0
     non_finite: int = 0
     otherwise: float | None = None
+    never: bool = False
 
 
 @brief
@@ -65,6 +67,9 @@ class Group:
       again: names of the runs that repeat an earlier one with the same configuration, seed and code.
       ends_in_nan: names of the runs whose last row is not finite.
       seeds: [seeds], the seed of each row of scores; None if it has none.
+      judged_RT: [seeds that count in a verdict, tasks]: those that have all tasks, and those that failed: -inf,
+        or inf if lower is better.
+      judged_seeds: [the same], the seed of each.
     """
 
     label: str
@@ -77,6 +82,8 @@ class Group:
     again: tuple[str, ...] = ()
     ends_in_nan: tuple[str, ...] = ()
     seeds: tuple[int | None, ...] = ()
+    judged_RT: Floats = field(default_factory=lambda: np.zeros((0, 1)))
+    judged_seeds: tuple[int | None, ...] = ()
 
     @property
     def seeds_R(self) -> Floats:
@@ -94,71 +101,40 @@ class Pair:
       a, b: their labels.
       difference: of the comparison's statistic, a minus b; NaN if one group has none.
       improvement: probability that a seed of a scores better than a seed of b (averaged over tasks); ties count half.
-      evidence: e-value against "a seed of a scores better than one of b as often as worse", used without a plan. It may
-        be checked at any time. None: no pairs.
-      verdict: of the sequential test plan; None without a plan.
+      verdict: which is better, and how sure that is; None if they are not compared.
       reason: why they are not compared; "" if they are.
       statistic: the statistic of `difference`.
       lower_is_better: whether lower scores are better.
-      decides: the evidence needed for a decision; it grows with the number of pairs compared together.
-      leads: the group whose seeds scored better in most pairs of seeds, paired in order; "" if neither did.
     """
 
     a: str
     b: str
     difference: float
     improvement: float
-    evidence: float | None
     verdict: Verdict | None = None
     reason: str = ""
     statistic: str = "mean"
     lower_is_better: bool = False
-    decides: float = stats.DECIDES
-    leads: str = ""
 
     @property
     def better(self) -> str | None:
-        """The label of the better group, by the plan, or by the evidence without a plan; None: not decided."""
-        if self.reason:
-            return None
-        if self.verdict is not None:
-            return self.verdict.better
-        return self.leads if self.leads and self.evidence is not None and self.evidence >= self.decides else None
+        """The label of the better group; None: not decided."""
+        return self.verdict.better if self.verdict is not None else None
 
     def sentence(self) -> str:
-        """The answer, then how certain it is."""
-        if self.reason:
+        """The answer, and how certain it is."""
+        if self.verdict is None:
             return f"{self.a} and {self.b}: not compared; they were {self.reason}."
-        if self.verdict is not None:
-            verdict_words = self.verdict.sentence()
-            return verdict_words if self.verdict.better else f"{self.a} and {self.b}: {in_a_sentence(verdict_words)}"
-        if math.isnan(self.difference):
-            return f"{self.a} and {self.b}: not decided; one of them has no finished seed with a score."
-        lower = "; lower is better" if self.lower_is_better else ""
-        if self.better is not None:
-            worse = self.b if self.better == self.a else self.a
-            return (
-                f"{self.better} is better than {worse}: its seeds usually score {self._side}, evidence "
-                f"{self.evidence:.3g} ({self.decides:g} decides{lower}), which may be looked at after every seed. "
-                f"{self._ahead()}"
-            )
-        so_far = "none yet" if self.evidence is None else f"{self.evidence:.3g} of the {self.decides:g} that decide"
-        return (
-            f"{self.a} and {self.b}: not decided. {self._ahead()}; evidence {so_far}{lower}. "
-            "Make a plan before the next seeds (plan=…, --plan NAME) for an answer with fewer of them."
-        ).replace(".;", ";")
+        return self.verdict.sentence()
 
-    @property
-    def _side(self) -> str:
-        return "lower" if self.lower_is_better else "higher"
-
-    def _ahead(self) -> str:
-        """Which group has the better statistic, and by how much."""
-        name = "IQM" if self.statistic == "iqm" else self.statistic
-        if self.difference == 0:
-            return f"Their {name}s are equal."
-        ahead = self.a if (self.difference > 0) != self.lower_is_better else self.b
-        return f"{ahead} is ahead: {name} {self._side} by {abs(self.difference):.4g}."
+    def as_data(self) -> dict[str, Any]:
+        """The pair and its verdict as plain data for JSON; numbers that are not finite are None."""
+        numbers = {"difference": self.difference, "improvement": self.improvement}
+        data = {name: value if math.isfinite(value) else None for name, value in numbers.items()}
+        verdict = {} if self.verdict is None else self.verdict.as_data() | {"difference_of_means": None}
+        if self.verdict is not None and math.isfinite(self.verdict.difference):
+            verdict["difference_of_means"] = self.verdict.difference
+        return {"a": self.a, "b": self.b, **verdict, **data, "reason": self.reason, "sentence": self.sentence()}
 
 
 def in_a_sentence(sentence: str) -> str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,19 +15,26 @@ from rollbook.compare.comparing import ends_alike
 from rollbook.compare.comparison import Place
 from rollbook.compare.facts import Fact
 from rollbook.errors import BadInput
+from rollbook.runs import looks
 from rollbook.runs.fields import check_field
 from rollbook.runs.grouping_facts import alike, mixed
-from rollbook.runs.groups import begun_first, label_of, name_of, plan_path, seed_of, task_of, units_of
+from rollbook.runs.groups import begun_first, label_of, name_of, seed_of, task_of, units_of
 from rollbook.runs.measures import Score, level_of, score_named
 from rollbook.runs.questions import At, Compare
 from rollbook.runs.reward_parts import on_one_scale
 from rollbook.runs.source import Line, Row, Source
 from rollbook.schema.status import ENDED_BADLY
-from rollbook.system import files
 
 
-def compared(ask: Compare, source: Source) -> compare.Comparison:
-    """The answer; see `RunSet.compare` for what it raises."""
+def compared(ask: Compare, source: Source, *, opened: bool = True) -> compare.Comparison:
+    """The answer; see `RunSet.compare` for what it raises.
+
+    Args:
+      ask: the question.
+      source: the runs.
+      opened: whether a person or a program looks at the verdict, and not only a page that draws itself again. The look
+        is then kept beside the runs, so that later ones allow for it.
+    """
     asked = f"compare({ask.metric!r})"
     if not source.rows:
         raise BadInput(f"{asked}: the set is empty. Look what there is with rollbook.open(…).table()")
@@ -35,39 +42,43 @@ def compared(ask: Compare, source: Source) -> compare.Comparison:
     if ask.task is not None:
         check_field(ask.task, rows, f"compare({ask.metric!r}, task={ask.task!r})")
     metric, of_parts = on_one_scale(source, rows, ask.metric)
-    score = score_named(ask.score, metric)
+    score, level = score_named(ask.score, metric), level_of(ask.score)
     scored, place = scores_at(source, rows, metric, score, ask.x, ask.at)
     entries = [
         compare.Entry(
             group=label, name=name_of(row), seed=seed_of(row), task=task_of(row, ask.task), unit=unit, called=name,
             crashed=str(row["status"]) in ENDED_BADLY, running=str(row["status"]) == "running",
-            **scored.get(str(row["path"]), NO_SCORE)._asdict(),
+            **(own := scored.get(str(row["path"]), NO_SCORE))._asdict(),
+            never=own.score is None and own.span is not None and level is not None and _counts(row),
         )
         for row, label, unit, name in zip(rows, labels, units_of(rows), called(rows), strict=True)
     ]  # fmt: skip
     by = ask.by if isinstance(ask.by, str) else "group"
     how = ask.score if isinstance(ask.score, str) else getattr(ask.score, "__name__", "a function")
-    level = level_of(ask.score)
     direction = "lower" if ask.direction is None and level is not None else ask.direction
-    path = None if ask.plan is None else plan_path(source.root, ask.plan)
-    question = {"metric": metric, "by": by, "score": str(how), "task": ask.task or ""}
+    projects = sorted({str(row.get("project")) for row in rows})
+    question: dict[str, object] = {
+        "projects": projects, "metric": metric, "score": str(how), "task": ask.task or "", "paired": ask.paired,
+    }  # fmt: skip
     if ask.at != "own end":
         question["at"] = str(ask.at)
-    stored = {} if path is None or not os.path.exists(path) else _looks_so_far(path, ask.plan, question)
+    if ask.seeds is not None and ask.plan is None:
+        raise BadInput(
+            f"{asked[:-1]}, seeds={ask.seeds}): seeds is the end of a plan; name one with plan=… (--plan NAME)"
+        )
+    before = looks.kept(source.root, ask.plan, question, {"by": by})
     answer = compare.compare(
         entries, metric=metric, by=by, how=str(how), normalise=ask.normalise, statistic=ask.statistic,
-        study=compare.Study.from_data(stored["study"]) if stored else None, planned=ask.plan is not None,
-        delta=ask.delta, floor=ask.floor, direction=direction, seed=ask.seed, place=place,
+        study=before.study, planned=ask.plan is not None, seeds=ask.seeds, delta=ask.delta, floor=ask.floor,
+        direction=direction, against=ask.against, paired=ask.paired, seed=ask.seed, place=place,
         facts=[
             *of_parts, *mixed(rows, labels, by, ask.task), *alike(rows, labels, by),
             *_never_reached(entries, metric, level),
         ],
     )  # fmt: skip
-    if path is not None and answer.study is not None:
+    if opened and answer.study is not None and len(answer.groups) > 1:
         seeds = {group.label: list(group.names) for group in answer.groups}
-        _refuse_missing_seeds(ask.plan, stored.get("seeds"), seeds)
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        files.write_json(path, {"asked": question, "study": answer.study.as_data(), "seeds": seeds})
+        answer = replace(answer, facts=(*answer.facts, *looks.keep(before, answer.study, seeds)))
     return answer
 
 
@@ -186,39 +197,7 @@ def called(rows: Sequence[Row]) -> list[str]:
 
 def _never_reached(entries: Sequence[compare.Entry], metric: str, level: str | None) -> list[Fact]:
     """A fact about a score that only some runs have."""
-    never = sum(entry.score is None and entry.span is not None for entry in entries)
+    never = sum(entry.never for entry in entries)
     if not never or level is None:
         return []
     return [Fact("never reached", values={"n": never, "of": len(entries), "level": level, "metric": metric})]
-
-
-def _looks_so_far(path: str, plan: str | None, asked: Mapping[str, str]) -> dict[str, Any]:
-    """What is stored of a plan."""
-    stored = files.read_json(path)
-    if stored.get("asked") != asked:
-        raise BadInput(
-            f"compare(plan={plan!r}): this plan was made for {_in_words(stored.get('asked'))}, and now "
-            f"{_in_words(asked)} is asked. A plan says beforehand what is compared; take another name for another "
-            "question"
-        )
-    return stored
-
-
-def _in_words(asked: object) -> str:
-    """The question of a plan: metric='test/return', by='config.algo', …"""
-    return (
-        ", ".join(f"{name}={value!r}" for name, value in asked.items() if value) if isinstance(asked, Mapping) else "?"
-    )
-
-
-def _refuse_missing_seeds(plan: str | None, before: object, now: Mapping[str, Sequence[str]]) -> None:
-    """Raise if seeds of the last look are missing in this one; older plans recorded no seeds."""
-    for arm, names in before.items() if isinstance(before, Mapping) else ():
-        gone = [name for name in names if name not in now.get(arm, ())]
-        if gone:
-            more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
-            raise BadInput(
-                f"compare(plan={plan!r}): of {arm}, {gone[0]}{more} had a score at the last look and none now. "
-                "A plan keeps the runs that were looked at: choose them, too, or make a new plan for seeds "
-                "that were not looked at"
-            )

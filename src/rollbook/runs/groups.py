@@ -12,7 +12,7 @@ import numpy as np
 
 from rollbook import compare
 from rollbook.book import Series
-from rollbook.errors import BadInput, InvalidName
+from rollbook.errors import BadInput
 from rollbook.runs.colours import COLOURS, colours_of_groups
 from rollbook.runs.fields import check_field, value_at
 from rollbook.runs.grouping_facts import alike
@@ -140,38 +140,6 @@ def _commit(row: Row) -> str:
     """The commit that a run started from; "" if unknown."""
     git = files.read_json(os.path.join(str(row["path"]), MANIFEST_FILE)).get("git")
     return str(git.get("commit") or "") if isinstance(git, dict) else ""
-
-
-def plan_path(root: str, name: str) -> str:
-    """The file of the plan of this name: with the runs, outside of their folders."""
-    if not name or any(c in name for c in "/\\\0") or name.startswith("."):
-        raise InvalidName(f"plan={name!r}: a plan's name becomes a file's name; use letters, digits, - and _")
-    return os.path.join(root, "comparisons", f"{name}.json")
-
-
-def plans_below(root: str) -> list[dict[str, Any]]:
-    """The plans stored with the runs of a folder, by name: name, asked (metric, by, score, task), and `plan_data`.
-
-    Links and files that are not plans are left out.
-    """
-    folder = os.path.join(root, "comparisons")
-    plans = []
-    for file in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
-        name, dot, kind = file.rpartition(".")
-        path = os.path.join(folder, file)
-        stored = files.read_json(path) if dot and kind == "json" and name and not os.path.islink(path) else {}
-        if isinstance(stored.get("asked"), dict) and isinstance(stored.get("study"), dict):
-            try:
-                plans.append(
-                    {
-                        "name": name,
-                        "asked": stored["asked"],
-                        **compare.plan_data(compare.Study.from_data(stored["study"])),
-                    }
-                )
-            except (BadInput, KeyError, TypeError, ValueError):
-                continue
-    return plans
 
 
 def begun_first(rows: Sequence[Row]) -> list[Row]:

@@ -46,24 +46,42 @@ class Compare(Question, frozen=True):
     ] = None
     statistic: Annotated[
         Literal["iqm", "mean", "median"] | None,
-        words('"iqm", "mean" or "median", for every number shown. Default: "iqm"; with a plan "mean".'),
+        words(
+            '"iqm" (the default), "mean" or "median", for intervals, tables and pictures; verdicts do not depend on it.'
+        ),
     ] = None
+    against: Annotated[
+        str | None,
+        words(
+            "one group, which each other one is compared with; by default each with each. Fewer pairs need fewer seeds."
+        ),
+    ] = None
+    paired: Annotated[
+        bool,
+        words("compare equal seeds with each other, where they share something, such as the tasks that they draw."),
+    ] = False
     plan: Annotated[
         str | None,
         words(
-            "the name of a sequential test plan, stored with the runs. The first call creates it (with `delta` and "
-            "`floor`); each further call is an interim look. The question and the seeds of each look are kept. Without "
-            "a plan, the evidence may be checked at any time.",
+            "the name of a plan, stored with the runs: for a look after each seed up to an end that is fixed before. "
+            "The first call creates it; the question and the seeds of each look are kept.",
             writes=True,
         ),
     ] = None
+    seeds: Annotated[
+        int | None,
+        words("the seeds of each group at the end of a new plan; 22 if none are named.", writes=True),
+    ] = None
     delta: Annotated[
         float | None,
-        words("the largest difference that would not matter, in units of the score.", writes=True),
+        words("the largest difference of means that would not matter, in units of the score."),
     ] = None
     floor: Annotated[
         float | None,
-        words("the score of a crashed run. Without it, crashed runs are left out of the scores and reported."),
+        words(
+            "the score of a run that did not finish. Without it such runs are not in intervals, and in verdicts they "
+            "count as worse than all that finished."
+        ),
     ] = None
     direction: Annotated[
         Literal["higher", "lower"] | None,

@@ -422,7 +422,10 @@ class RunSet(Sequence["Book"]):
         task: str | None = None,
         normalise: str | Mapping[str, tuple[float, float]] | None = None,
         statistic: Literal["iqm", "mean", "median"] | None = None,
+        against: str | None = None,
+        paired: bool = False,
         plan: str | None = None,
+        seeds: int | None = None,
         delta: float | None = None,
         floor: float | None = None,
         direction: Literal["higher", "lower"] | None = None,
@@ -440,12 +443,17 @@ class RunSet(Sequence["Book"]):
           x: the axis that defines "last"; default: the run's own.
           task: the field with a run's task, such as "config.env"; seeds are matched across tasks.
           normalise: for several tasks: {task: (random, human)}, or the name of a published table ("atari", "d4rl").
-          statistic: "iqm", "mean" or "median", for every number shown. Default: "iqm"; with a plan "mean".
-          plan: the name of a sequential test plan, stored with the runs. The first call creates it (with `delta` and
-            `floor`); each further call is an interim look. The question and the seeds of each look are kept. Without a
-            plan, the evidence may be checked at any time.
-          delta: the largest difference that would not matter, in units of the score.
-          floor: the score of a crashed run. Without it, crashed runs are left out of the scores and reported.
+          statistic: "iqm" (the default), "mean" or "median", for intervals, tables and pictures; verdicts do not depend
+            on it.
+          against: one group, which each other one is compared with; by default each with each. Fewer pairs need fewer
+            seeds.
+          paired: compare equal seeds with each other, where they share something, such as the tasks that they draw.
+          plan: the name of a plan, stored with the runs: for a look after each seed up to an end that is fixed before.
+            The first call creates it; the question and the seeds of each look are kept.
+          seeds: the seeds of each group at the end of a new plan; 22 if none are named.
+          delta: the largest difference of means that would not matter, in units of the score.
+          floor: the score of a run that did not finish. Without it such runs are not in intervals, and in verdicts they
+            count as worse than all that finished.
           direction: whether "higher" or "lower" is better. By default the metric's name decides: lower for losses,
             errors, regret, costs and durations, else higher.
           seed: seed of resampling and splits.
@@ -459,7 +467,8 @@ class RunSet(Sequence["Book"]):
 
         ask = Compare(
             metric=metric, by=by, score=score, at=at, x=x, task=task, normalise=normalise, statistic=statistic,
-            plan=plan, delta=delta, floor=floor, direction=direction, seed=seed,
+            against=against, paired=paired, plan=plan, seeds=seeds, delta=delta, floor=floor, direction=direction,
+            seed=seed,
         )  # fmt: skip
         answer = compared(ask, Files(self._rows, self.root))
         return replace(answer, looks=looks_of(self._rows, self.root, by if isinstance(by, str) else None))
@@ -468,9 +477,9 @@ class RunSet(Sequence["Book"]):
         """The plans stored with these runs, with their interim looks and verdicts, as plain data; see `compare`.
 
         Returns:
-          One dict per plan: name, asked, arms, n_min, n_max, alpha, delta, floor, looks, verdicts.
+          One dict per plan: name, asked, arms, seeds (at its end), first_look, alpha, delta, floor, looks, verdicts.
         """
-        from rollbook.runs.groups import plans_below
+        from rollbook.runs.looks import plans_below
 
         return plans_below(self.root)
 

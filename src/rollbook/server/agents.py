@@ -179,16 +179,15 @@ class AgentTools:
         return self._answer({**_who(book), clock: at}, found, cursor)
 
     def _compared(self, runs: RunSet, question: Compare) -> tuple[dict[str, Any], list[Any]]:
-        """`seeds_needed` is a range of seeds a group, null with fewer than 10; an end of it is null beyond 100."""
+        """`more` is the number of seeds of each group that decides a pair with a chance of 80 % if the difference is as
+        it looks now; `enough` the fewest that can decide it. A call is a look: later ones allow for it."""
         answer = compared(question, Files(runs.rows(), runs.root))
-        needed = answer.seeds_to_decide()
         rows: list[dict[str, Any]] = [{"sentence": sentence} for sentence in answer.sentences()]
         rows += [{"group": None, **row} for row in answer.table()]
         rows += [
-            {"pair": [pair.a, pair.b], "better": pair.better, "difference": pair.difference, "evidence": pair.evidence,
-             "decides_at": pair.decides, "improvement": pair.improvement, "seeds_needed": needed[pair.a, pair.b]}
+            {"pair": [pair.a, pair.b], **{name: value for name, value in pair.as_data().items() if name != "sentence"}}
             for pair in answer.pairs
-        ]  # fmt: skip
+        ]
         head = {"metric": answer.metric, "by": answer.by, "score": answer.how, "statistic": answer.statistic,
                 "at": answer.place.at, "at_why": answer.place.why}  # fmt: skip
         return head, rows

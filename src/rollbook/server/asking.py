@@ -33,8 +33,10 @@ class Group(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     runs: list[str]
 
 
-def shape_of(question: type[Question]) -> type[Ask]:
+def shape_of(question: type[Question], *own: tuple[str, Any, Any]) -> type[Ask]:
     """The request of a question: its fields, but for those that make it write, and which runs it is about.
+
+    `own` are further fields, (name, type, default), of this door alone, which change no number.
 
     A mapping of groups is a list of `Group` here, since names such as "10" lose their order as keys of an object.
     """
@@ -46,6 +48,7 @@ def shape_of(question: type[Question]) -> type[Ask]:
             described: Any = Annotated[kind, msgspec.Meta(description=option.words)]
             default = () if option.default is msgspec.NODEFAULT else (option.default,)
             fields.append((option.name, described, *default))
+    fields += own
     about = "which runs, as the table of runs names them; null: those of the groups, or all."
     fields.append(("runs", Annotated[list[str] | None, msgspec.Meta(description=about)], None))
     shape = msgspec.defstruct(

@@ -12,9 +12,13 @@
     several       many comparisons at once: Holm, step-down over tasks
     variance_shares  the variance explained by each setting of a sweep, by its seeds, and by chance
     sample_size   the power to detect a difference, before the study
-    boundaries    the error that each interim look at growing data may spend
-    evidence      evidence that may be checked after every seed, without a plan
-    verdict       is A better than B: plan, interim looks, answer
+    boundaries    the error that each look at growing data may spend
+    exact_ranks   exact p of sums of ranks, with ties
+    judging       the two tests behind a verdict about two arms
+    deciding      how many seeds decide
+    plan          how groups are compared, and what each look may spend
+    study         is A better than B: a plan and its looks
+    verdict       what can be said about two groups, in words
 
 Axes in array names: R or N runs (seeds), T tasks, P points, B draws, V = runs x tasks. Random choices take
 `rng: np.random.Generator` and use only that. docs/statistics.md shows by simulation where each method is valid.
@@ -40,7 +44,7 @@ from rollbook.stats.aggregates import (
 from rollbook.stats.alignment import Aligned, Series, align, common_grid, overlap, placed
 from rollbook.stats.bands import Band, band, centre_line, whole_curve_band
 from rollbook.stats.bootstrap import bca, bootstrap_t, expanded_percentile, percentile
-from rollbook.stats.boundaries import boundaries, classical_constant, nominal_levels, spent
+from rollbook.stats.boundaries import boundaries, classical_constant, nominal_levels, open_ended, spent
 from rollbook.stats.closed_forms import (
     clopper_pearson,
     order_statistics,
@@ -50,16 +54,27 @@ from rollbook.stats.closed_forms import (
     winsorised_t,
 )
 from rollbook.stats.common_scale import anchors_of, normalise
+from rollbook.stats.deciding import (
+    detectable,
+    difference_of_share,
+    fewest_that_decide,
+    power_to_decide,
+    seeds_for_difference,
+    seeds_to_decide,
+)
 from rollbook.stats.differences import Difference, difference, improvement, profile_band
 from rollbook.stats.draws import run_counts, seed_counts
-from rollbook.stats.evidence import DECIDES, e_process
+from rollbook.stats.exact_ranks import any_shape
 from rollbook.stats.intervals import DECISIONS, Decision, Interval, complete_seeds, decide, interval, pointwise
 from rollbook.stats.iqm_bootstrap import IqmReplicates, RefinedIqm, iqm_of_counts, refined_iqm
+from rollbook.stats.judging import FEWEST, Tested, holds_with_one_more_failure, judge, least_p, unseen_share
 from rollbook.stats.multiple_comparisons import holm, step_down_tasks
+from rollbook.stats.plan import Plan
 from rollbook.stats.reference_scores import ATARI, D4RL, REFERENCES, Reference
 from rollbook.stats.replicates import jackknife, replicates
 from rollbook.stats.sample_size import power, power_table, seeds_for
 from rollbook.stats.smooth import ema, rolling_mean, rolling_median, warm_up_average
+from rollbook.stats.study import Look, Study
 from rollbook.stats.two_samples import (
     TwoSampleTest,
     brunner_munzel,
@@ -69,14 +84,14 @@ from rollbook.stats.two_samples import (
     welch_interval,
     yuen,
 )
-from rollbook.stats.verdict import Look, Plan, SeedRange, Study, Verdict, chance_to_decide, seeds_needed
+from rollbook.stats.verdict import Verdict
 
 __all__ = [
     "AGGREGATES",
     "ATARI",
     "D4RL",
-    "DECIDES",
     "DECISIONS",
+    "FEWEST",
     "REFERENCES",
     "Aggregate",
     "Aligned",
@@ -89,15 +104,16 @@ __all__ = [
     "Plan",
     "Reference",
     "RefinedIqm",
-    "SeedRange",
     "Series",
     "Study",
+    "Tested",
     "TwoSampleTest",
     "Verdict",
     "aggregate",
     "aggregate_row",
     "align",
     "anchors_of",
+    "any_shape",
     "area_under_curve",
     "band",
     "bca",
@@ -105,28 +121,33 @@ __all__ = [
     "boundaries",
     "brunner_munzel",
     "centre_line",
-    "chance_to_decide",
     "classical_constant",
     "clopper_pearson",
     "common_grid",
     "complete_seeds",
     "decide",
+    "detectable",
     "difference",
-    "e_process",
+    "difference_of_share",
     "ema",
     "expanded_percentile",
+    "fewest_that_decide",
+    "holds_with_one_more_failure",
     "holm",
     "improvement",
     "interval",
     "iqm",
     "iqm_of_counts",
     "jackknife",
+    "judge",
+    "least_p",
     "mann_whitney",
     "mean",
     "median",
     "median_of_task_means",
     "nominal_levels",
     "normalise",
+    "open_ended",
     "optimality_gap",
     "order_statistics",
     "order_statistics_coverage",
@@ -138,6 +159,7 @@ __all__ = [
     "pointwise",
     "power",
     "power_table",
+    "power_to_decide",
     "probability_of_improvement",
     "profile_band",
     "profile_of_task_means",
@@ -150,12 +172,14 @@ __all__ = [
     "sample_efficiency",
     "seed_counts",
     "seeds_for",
-    "seeds_needed",
+    "seeds_for_difference",
+    "seeds_to_decide",
     "spent",
     "step_down_tasks",
     "steps_to_reach",
     "student_t",
     "tolerance",
+    "unseen_share",
     "warm_up_average",
     "welch",
     "welch_interval",

@@ -1,6 +1,7 @@
-"""The error that each interim look may spend: two-sided group-sequential boundaries at any information fractions.
+"""The error that each look at growing data may spend: two-sided group-sequential boundaries at any information.
 
-    nominal_levels((0.25, 0.5, 0.75, 1.0))     # the p-value that each of four looks must not exceed
+    nominal_levels((0.25, 0.5, 0.75, 1.0))     # the p-value that each of four planned looks must not exceed
+    open_ended((5, 10, 20))                    # the same where nothing is planned: 0.03, …
 
 Without a difference, the z statistics of the looks are a Brownian motion at the information fractions. The part of it
 that has not crossed a boundary is carried from look to look as a density on Gauss-Legendre nodes.
@@ -22,6 +23,8 @@ from rollbook.stats._quadrature import nodes_and_weights
 from rollbook.stats._special import ndtr, ndtri
 
 SPENDING = ("obrien-fleming", "pocock")
+FIRST = 0.6
+"""The share of the error that a first look may spend where nothing is planned."""
 _NODES = 401
 _FARTHEST = 8.0
 """In standard errors; the boundary while nothing can be spent."""
@@ -68,7 +71,7 @@ def boundaries(fractions: Sequence[float], alpha: float = 0.05, spending: str = 
     if not 0 < alpha < 1:
         raise BadInput(f"alpha={alpha!r} has to lie between 0 and 1.")
     choice(spending, SPENDING, "spending")
-    return np.array(_walked(looks, float(alpha), spending).bounds)
+    return _bounds(looks, tuple(spent(look, float(alpha), spending) for look in looks))
 
 
 def nominal_levels(fractions: Sequence[float], alpha: float = 0.05, spending: str = "obrien-fleming") -> Floats:
@@ -76,11 +79,34 @@ def nominal_levels(fractions: Sequence[float], alpha: float = 0.05, spending: st
     return np.asarray(2 * ndtr(-boundaries(fractions, alpha, spending)), dtype=np.float64)
 
 
+def open_ended(information: Sequence[float], alpha: float = 0.05) -> Floats:
+    """The p-value that each look must not exceed where nothing is planned and the looks may go on for ever.
+
+    The first look may spend `FIRST` of alpha. All later ones share the rest as the information grows: half of it is
+    spent when there is twice as much as at the first look, and never all of it. So the number of looks does not matter,
+    only how far the data have grown.
+
+    Args:
+      information: of each look, increasing: 1 / (1/n_a + 1/n_b) for seeds of two arms, in any unit.
+      alpha: two-sided, for all looks together.
+
+    Returns:
+      [looks].
+
+    Raises:
+      BadInput: information that does not increase.
+    """
+    looks = tuple(float(each) / float(information[0]) for each in information)
+    if not looks or any(b <= a for a, b in itertools.pairwise(looks)):
+        raise BadInput(f"The information of looks has to increase; given was {tuple(information)}.")
+    spends = tuple(alpha * (FIRST + (1 - FIRST) * (1 - 1 / look)) for look in looks)
+    return np.asarray(2 * ndtr(-_bounds(looks, spends)), dtype=np.float64)
+
+
 @dataclass(frozen=True)
 class _Walk:
-    """The state after some looks: their boundaries, and the density of the sums that have crossed none."""
+    """The state after some looks: the density of the sums that have crossed no boundary."""
 
-    bounds: tuple[float, ...]
     at: float
     sums: Floats
     mass: Floats
@@ -96,25 +122,35 @@ class _Walk:
         nodes, weights = nodes_and_weights(_NODES)
         fresh = nodes * edge
         density = np.exp(-0.5 * ((fresh[:, None] - self.sums) / sd) ** 2) / (sd * math.sqrt(2 * math.pi))
-        return _Walk((*self.bounds, z), now, fresh, (density @ self.mass) * weights * edge)
+        return _Walk(now, fresh, (density @ self.mass) * weights * edge)
 
 
-_START = _Walk((), 0.0, np.zeros(1), np.ones(1))
+_START = _Walk(0.0, np.zeros(1), np.ones(1))
+
+
+@lru_cache(maxsize=1024)
+def _walked(times: tuple[float, ...], spends: tuple[float, ...]) -> _Walk:
+    """The state after looks at these times that together spend so much; another look continues from the one before."""
+    if not times:
+        return _START
+    return _walked(times[:-1], spends[:-1]).beyond(_bound(times, spends), times[-1])
 
 
 @lru_cache(maxsize=4096)
-def _walked(fractions: tuple[float, ...], alpha: float, spending: str) -> _Walk:
-    """The state after these looks; another look continues from the one before it."""
-    if not fractions:
-        return _START
-    before, now = _walked(fractions[:-1], alpha, spending), fractions[-1]
-    goal = spent(now, alpha, spending) - (spent(fractions[-2], alpha, spending) if len(fractions) > 1 else 0.0)
+def _bound(times: tuple[float, ...], spends: tuple[float, ...]) -> float:
+    """The |z| of the last of these looks."""
+    before, now = _walked(times[:-1], spends[:-1]), times[-1]
+    goal = spends[-1] - (spends[-2] if len(spends) > 1 else 0.0)
     low, high = 0.0, _FARTHEST
     if before.tail(high, now) <= goal:
-        for _ in range(50):  # to 1e-14
+        for _ in range(45):  # to 2e-13
             middle = (low + high) / 2
             low, high = (middle, high) if before.tail(middle, now) > goal else (low, middle)
-    return before.beyond(high, now)
+    return high
+
+
+def _bounds(times: tuple[float, ...], spends: tuple[float, ...]) -> Floats:
+    return np.array([_bound(times[: n + 1], spends[: n + 1]) for n in range(len(times))])
 
 
 def classical_constant(looks: int, power: float, alpha: float = 0.05) -> float:

@@ -192,19 +192,23 @@ class Interval:
                 f"All {self.n} seeds score {_number(self.estimate)}. No spread was seen, so no interval can be "
                 "computed; this is not certainty."
             )
-        few = f"{metric} between {span} (n = {self.n}). The true median is inside such a range in "
+        few = f"{metric} between {span} ({self.n} seeds). The true median is inside such a range in "
         if self.method == "range" or (self.low is None and self.tasks == 1 and self.n in (3, 4)):
             share = 100 * (1 - 2.0 ** (1 - self.n))
-            return f"{few}{share:g} % of studies; no 95 % interval is honest here."
+            return f"{few}{share:g} % of studies; so few seeds say nothing surer."
         if self.low is None or self.high is None:
             return f"{name} {_number(self.estimate)} (n = {self.n}); no interval: {self.reason}."
-        claim = "; nominal, a rare kind of seed that was not drawn is not in it"
-        if self.claim is not None:
-            claim = f"; at least {100 * self.claim:g} % in our tests"
         left = f" Left out for lack of a task: {amount(self.left_out, 'seed')}." if self.left_out else ""
+        ends = f"{_number(self.low)} to {_number(self.high)}"
+        how = f"{self.method}, {amount(self.n, 'seed')}"
+        if self.claim is None:
+            return (
+                f"{name} {_number(self.estimate)}, {100 * self.level:g} % interval {ends} if no rare kind of seed was "
+                f"missed ({how}).{left}"
+            )
         return (
-            f"{name} {_number(self.estimate)}, {100 * self.level:g} % interval {_number(self.low)} to "
-            f"{_number(self.high)} ({self.method}, n = {self.n}{claim}).{left}"
+            f"{name} {_number(self.estimate)}; the true value lies between {ends.replace(' to ', ' and ')} in at least "
+            f"{100 * self.claim:g} % of such studies ({how}).{left}"
         )
 
 

@@ -18,7 +18,8 @@ from numpy.typing import ArrayLike
 
 from rollbook.errors import BadInput
 from rollbook.stats._checked_input import Bools, Floats, choice, vector
-from rollbook.stats._special import ndtr, stdtr, stdtrit
+from rollbook.stats._special import stdtr, stdtrit
+from rollbook.stats.exact_ranks import doubled_midranks, splits_as_far
 from rollbook.system.brief import brief
 
 EXACT_SPLITS = 20_000
@@ -154,6 +155,7 @@ def permutation(
     draws: int = 9_999,
     centre: str = "mean",
     most_splits: int = EXACT_SPLITS,
+    splits: Bools | None = None,
 ) -> TwoSampleTest:
     """Permutation test of the studentised difference: exact for arms with equal distribution, robust to unequal
     spreads.
@@ -168,6 +170,7 @@ def permutation(
       draws: random splits.
       centre: "mean" (Welch's ratio) or "iqm" (Yuen's: trimmed means over winsorised errors).
       most_splits: of more, only `draws` random ones are tried.
+      splits: [draws, seeds] of A's members, instead of random ones; see `random_splits`.
 
     Returns:
       A `TwoSampleTest`.
@@ -188,7 +191,11 @@ def permutation(
     seen_S, seen_gap, seen_error = _studentised(unit, (order < len(a))[None, :], centre)
     every = math.comb(len(pooled), len(a))
     exact = every <= most_splits
-    members = _all_splits(len(pooled), len(a)) if exact else _some_splits(len(pooled), len(a), draws, rng)
+    if exact:
+        members = _all_splits(len(pooled), len(a))
+    else:
+        members = random_splits(len(pooled), len(a), draws, rng) if splits is None else splits
+        draws = len(members)
     drawn = _studentised(unit, members, centre)[0]
     as_extreme = int((drawn >= seen_S[0] * (1 - 1e-9)).sum())
     p = as_extreme / every if exact else (1 + as_extreme) / (1 + draws)
@@ -214,7 +221,8 @@ def _all_splits(size: int, chosen: int) -> Bools:
     return members
 
 
-def _some_splits(size: int, chosen: int, draws: int, rng: np.random.Generator) -> Bools:
+def random_splits(size: int, chosen: int, draws: int, rng: np.random.Generator) -> Bools:
+    """[draws, size]: random choices of so many members."""
     members = np.zeros((draws, size), dtype=np.bool_)
     np.put_along_axis(members, np.argpartition(rng.random((draws, size)), chosen - 1, axis=1)[:, :chosen], True, axis=1)
     return members
@@ -250,7 +258,7 @@ def _trimmed(ordered: Floats, inside_SN: Bools, size: int, cut: int) -> tuple[Fl
 def mann_whitney(a_N: ArrayLike, b_N: ArrayLike) -> TwoSampleTest:
     """Rank test of Wilcoxon, Mann and Whitney: do both arms have the same distribution?
 
-    Exact without ties up to 2,500 pairs of seeds, else the normal limit with corrections for ties and continuity.
+    Exact, with ties too, up to about 60 seeds an arm; beyond, the normal limit.
 
     Args:
       a_N: [seeds of A], at least 2.
@@ -263,41 +271,15 @@ def mann_whitney(a_N: ArrayLike, b_N: ArrayLike) -> TwoSampleTest:
     """
     a, b = vector(a_N, "a_N", 2), vector(b_N, "b_N", 2)
     na, nb = len(a), len(b)
-    ordered = np.sort(b)
-    wins = (np.searchsorted(ordered, a, "left") + np.searchsorted(ordered, a, "right")).sum() / 2
-    half = na * nb / 2
-    _, sizes = np.unique(np.concatenate([a, b]), return_counts=True)
-    both = na + nb
-    variance = na * nb / 12 * (both + 1 - float((sizes**3 - sizes).sum()) / (both * (both - 1)))
-    error = math.sqrt(max(variance, 0.0))
-    exact = bool(sizes.max() == 1) and na * nb <= _EXACT_PAIRS
+    ranks = doubled_midranks(np.concatenate([a, b]))
+    wins = int(ranks[:na].sum()) / 2 - na * (na + 1) / 2
+    error = math.sqrt(na * nb / (na + nb - 1) * float(ranks.var())) / 2
     if error == 0:
         return TwoSampleTest("Mann-Whitney", 0.0, math.nan, 1.0, 0.0, math.inf, 0, True)
-    z = math.copysign(max(abs(wins - half) - 0.5, 0.0) / error, wins - half)
-    if exact:
-        ways = _ways_to_win(min(na, nb), max(na, nb))
-        p = 2 * sum(ways[: round(half - abs(wins - half)) + 1]) / sum(ways)
-    else:
-        p = 2 * float(ndtr(-abs(z)))
-    return TwoSampleTest(
-        "Mann-Whitney", float(wins / (na * nb) - 0.5), z, min(p, 1.0), error / (na * nb), math.inf, 0, exact
-    )
-
-
-_EXACT_PAIRS = 2_500
-"""Seeds of A times seeds of B up to which the rank test counts every split."""
-
-
-@lru_cache(maxsize=64)
-def _ways_to_win(na: int, nb: int) -> tuple[int, ...]:
-    """In how many splits of na + nb distinct scores A wins 0, 1 … na x nb of the pairs: the Gaussian binomial."""
-    ways = [1] + [0] * (na * nb)
-    for step in range(1, na + 1):
-        for wins in range(na * nb, nb + step - 1, -1):
-            ways[wins] -= ways[wins - nb - step]
-        for wins in range(step, na * nb + 1):
-            ways[wins] += ways[wins - step]
-    return tuple(ways)
+    away = wins - na * nb / 2
+    z = math.copysign(max(abs(away) - 0.5, 0.0) / error, away)
+    p, pairs = splits_as_far(ranks, na), na * nb
+    return TwoSampleTest("Mann-Whitney", away / pairs, z, p, error / pairs, math.inf, 0, pairs <= 2_500)
 
 
 def brunner_munzel(a_N: ArrayLike, b_N: ArrayLike) -> TwoSampleTest:

@@ -1,7 +1,7 @@
 /** The answer on top: the ranking in one line, why, the plan and its state, what to run next. */
 
 import type { Cell, CompareAnswer, GroupOf, StoredPlan } from "../../api/names.ts";
-import { amount, count, percent, sentence } from "../../data/numbers.ts";
+import { amount, count, sentence } from "../../data/numbers.ts";
 import { decidedPairs, ranked, runNext, whyNone } from "../../data/ranking.ts";
 import { Copy } from "../../parts/CopyLink.tsx";
 import { Menu } from "../../parts/Menu.tsx";
@@ -17,8 +17,8 @@ export function Answer({ found, groups }: { found: CompareAnswer; groups: GroupO
   const top = found.pairs.find((pair) => [pair.a, pair.b].every((name) => name === first || name === second));
   const plan = (found.plans ?? []).find((one) => one.metric === found.key);
   const decided = decidedPairs(found.pairs);
-  // Where a plan was made, or can be made, stands in the next lines; that there is one group, too.
-  const notes = found.notes.filter((note) => !note.includes("plan=") && !note.endsWith("nothing to compare it with."));
+  // That there is one group stands in the next lines.
+  const notes = found.notes.filter((note) => !note.endsWith("nothing to compare it with."));
   return (
     <section class="card c12 said">
       <p class="ranking">
@@ -45,10 +45,10 @@ export function Answer({ found, groups }: { found: CompareAnswer; groups: GroupO
         </p>
       )}
       <p class="verdict why">
-        {sentence(plain(top?.sentence ?? found.groups[0]?.sentence ?? found.sentence))}{" "}
+        {sentence(top?.sentence ?? found.groups[0]?.sentence ?? found.sentence)}{" "}
         {found.pairs.length > 1 && (
           <span class="soft">
-            {count(decided)} of {amount(found.pairs.length, "pair")} decided. &gt; decided, ≈ not decided.
+            {count(decided)} of {amount(found.pairs.length, "pair")} decided. &gt; decided, ? not decided.
           </span>
         )}
       </p>
@@ -78,13 +78,6 @@ const Name = ({ of }: { of: string }) => (
   </>
 );
 
-/** A verdict without the advice to make a plan, for which there is a button. */
-const plain = (sentence: string): string =>
-  sentence
-    .split(/(?<=\.) /)
-    .filter((part) => !part.includes("plan="))
-    .join(" ");
-
 /** The line that makes a plan, and that looks again. */
 function lineOf(metric: string, by: string, plan: string): string {
   const [project, ...others] = drawnProjects();
@@ -96,27 +89,24 @@ const MOST_SQUARES = 40;
 
 /** The state of the plan: how far it has come, what its last look said, and the line that looks again. */
 function Made({ plan }: { plan: StoredPlan }) {
-  const looked = plan.looks.at(-1)?.n ?? 0;
+  const last = plan.looks.at(-1);
+  const looked = last ? Math.min(last.n_a, last.n_b) : 0;
   const decided = plan.verdicts.filter(({ better }) => better !== null).length;
-  const open = plan.verdicts.find(({ better, chance }) => better === null && typeof chance === "number");
   return (
     <>
       <span class="tag good">plan {plan.name}</span>{" "}
-      {plan.n_max <= MOST_SQUARES && (
-        <span class="squares" role="img" aria-label={`${looked} of at most ${amount(plan.n_max, "seed")} of each`}>
-          {Array.from({ length: plan.n_max }, (_, i) => (
+      {plan.seeds <= MOST_SQUARES && (
+        <span class="squares" role="img" aria-label={`${looked} of at most ${amount(plan.seeds, "seed")} of each`}>
+          {Array.from({ length: plan.seeds }, (_, i) => (
             <i key={i} class={i < looked ? "done" : ""} />
           ))}
         </span>
       )}
       <span>
-        {plan.n_min} to {amount(plan.n_max, "seed")} of each,{" "}
+        to {amount(plan.seeds, "seed")} of each; {plan.first_look ?? plan.seeds} of each can decide first;{" "}
         {looked === 0
           ? "no look yet"
           : `last looked at ${looked}; ${decided} of ${amount(plan.verdicts.length, "pair")} decided`}
-        {open &&
-          `; its end decides ${plan.verdicts.length === 1 ? "" : `${open.a} and ${open.b} `}` +
-            `with a chance of ${percent(Number(open.chance))}, if things go on as they are`}
         .
       </span>{" "}
       <Menu label="Look again">
@@ -164,8 +154,8 @@ function Make({ of, groups }: { of: string; groups: GroupOf[] }) {
       {() => (
         <div class="words wide">
           <p>
-            A plan says beforehand what is compared and how often one looks: it decides with fewer seeds. This line
-            makes it beside the runs; each further call is a look.
+            A plan is for a look after each seed, up to an end that is fixed before. This line makes it beside the runs;
+            each further call is a look.
           </p>
           <Line text={line} what="the line that makes a plan" />
         </div>

@@ -2,7 +2,7 @@
 
 import { amount } from "../../data/numbers.ts";
 import { signal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import type { CompareAnswer, GroupOf } from "../../api/names.ts";
 import { Context } from "../../parts/Context.tsx";
 import { CopyLink } from "../../parts/CopyLink.tsx";
@@ -47,18 +47,23 @@ export function Compare() {
   );
   const of = key.value !== "" ? key.value : (pinnedFirst(keys.value?.keys ?? [], 1)[0] ?? "");
   const known = key.value !== "" || !keys.old; // the keys of the groups before may be none of these
+  const seen = useRef(""); // what a person has opened is a look; drawing it again is none
   const answer = useAnswer(
     known && of !== "" && chosen.length > 0
       ? `${of} ${statistic.value} ${atStep.value} ${floor.value} ${question}`
       : null,
-    () =>
-      source.compare({
+    () => {
+      const opened = seen.current !== `${of} ${atStep.value} ${question}`;
+      seen.current = `${of} ${atStep.value} ${question}`;
+      return source.compare({
+        opened,
         metric: of,
         by: chosen,
         statistic: ["mean", "median"].includes(statistic.value) ? (statistic.value as "mean" | "median") : "iqm",
         ...(atStep.value === "" ? {} : { at: Number(atStep.value) }),
         ...(floor.value === "" ? {} : { floor: Number(floor.value) }),
-      }),
+      });
+    },
   );
   const found = answer.value;
   const asked = keys.error ? { ...answer, error: keys.error, again: keys.again } : answer;
@@ -172,7 +177,7 @@ function Crashed({ found }: { found: CompareAnswer }) {
   if (floor.value === "" && !found.groups.some(({ missing }) => missing.some(({ why }) => why === "did not finish")))
     return null;
   return (
-    <Menu what="unfinished" label={<b>{floor.value === "" ? "left out" : `as ${floor.value}`}</b>}>
+    <Menu what="unfinished" label={<b>{floor.value === "" ? "worst" : `as ${floor.value}`}</b>}>
       {(close) => (
         <form
           class="words"
@@ -182,9 +187,13 @@ function Crashed({ found }: { found: CompareAnswer }) {
             close();
           }}
         >
-          <p class="soft">Runs that did not finish are left out, unless you say what such a run is worth.</p>
+          <p class="soft">
+            Runs that did not finish count as worse than all others in the verdict. Say what such a run is worth to have
+            them in intervals, too.
+          </p>
           <label>
-            worth <input name="floor" type="number" step="any" placeholder="left out" defaultValue={floor.value} />
+            worth{" "}
+            <input name="floor" type="number" step="any" placeholder="worse than all" defaultValue={floor.value} />
           </label>
           <button class="btn" type="submit">
             Compare so

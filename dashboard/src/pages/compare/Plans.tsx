@@ -5,15 +5,14 @@ import { amount, count, sentence, value } from "../../data/numbers.ts";
 import { MiniTable } from "../../parts/MiniTable.tsx";
 import { say } from "../../state/address.ts";
 
-const said = (v: Num): string => (typeof v === "number" ? value(v) : "–");
+const said = (v: Num): string => (typeof v === "number" ? value(v, 2) : "–");
 
 const COLUMNS = [
   { id: "pair", head: "pair" },
   { id: "n", head: "seeds", number: true },
-  { id: "difference", head: "difference", number: true },
-  { id: "range", head: "repeated interval" },
-  { id: "level", head: "level of this look", number: true },
-  { id: "outcome", head: "outcome" },
+  { id: "p", head: "p", number: true },
+  { id: "limit", head: "decides at", number: true },
+  { id: "better", head: "better" },
 ];
 
 export function Plans({ found }: { found: CompareAnswer }) {
@@ -33,7 +32,7 @@ function Plan({ plan, shown }: { plan: StoredPlan; shown: boolean }) {
         <h2>Plan {plan.name}</h2>
         <span class="soft">
           {`${plan.metric} by ${plan.by} (${plan.arms.join(", ")}), ${plan.score}; `}
-          {plan.n_min} to {amount(plan.n_max, "seed")} of each, {value(100 * plan.alpha)} % over all looks
+          to {amount(plan.seeds, "seed")} of each, {value(100 * plan.alpha)} % over all looks
         </span>
         <span class="grow" />
         {!shown && (
@@ -58,11 +57,10 @@ function Plan({ plan, shown }: { plan: StoredPlan; shown: boolean }) {
           columns={COLUMNS}
           rows={plan.looks}
           cell={(look, id) => {
-            if (id === "pair") return `${look.a} − ${look.b}`;
-            if (id === "range") return `${said(look.low)} to ${said(look.high)}`;
-            if (id === "n") return count(look.n);
-            if (id === "level") return `${value(100 * look.level)} %`;
-            return id === "difference" ? said(look.difference) : look.outcome;
+            if (id === "pair") return `${look.a} and ${look.b}`;
+            if (id === "n") return look.n_a === look.n_b ? count(look.n_a) : `${look.n_a}, ${look.n_b}`;
+            if (id === "p") return said(look.p);
+            return id === "limit" ? said(look.limit) : (look.better ?? "not decided");
           }}
         />
       )}

@@ -46,7 +46,7 @@ export function Intervals({ found }: { found: CompareAnswer }) {
       <header>
         <h2>
           {found.statistic === "iqm" ? "IQM" : found.statistic}
-          {any && ` and ${Math.round(found.level * 100)} % interval`}
+          {any && " and its interval"}
         </h2>
         <span class="soft">the best first; each small tick one seed{!any && "; no interval of so few"}</span>
       </header>
@@ -122,7 +122,7 @@ export function Intervals({ found }: { found: CompareAnswer }) {
   );
 }
 
-/** Each pair: how likely a run of one beats one of the other, and how far the evidence has come. */
+/** Each pair: how likely a run of one beats one of the other, and p beside what decides. */
 export function Better({ found }: { found: CompareAnswer }) {
   const { at } = scale(0, 1);
   return (
@@ -133,7 +133,7 @@ export function Better({ found }: { found: CompareAnswer }) {
       </header>
       <div class="in rowsplot">
         {found.pairs.map((pair) => {
-          const evidence = num(pair.evidence);
+          const [p, limit] = [num(pair.p ?? null), num(pair.limit ?? null)];
           return (
             <div key={`${pair.a} ${pair.b}`} class="pairplot">
               <div class="row">
@@ -149,10 +149,10 @@ export function Better({ found }: { found: CompareAnswer }) {
                 {Number.isFinite(num(pair.better)) && <i class="point" style={{ left: at(num(pair.better)) }} />}
               </span>
               <p class="small">
-                <span class={`tag${TONE[pair.verdict] ?? ""}`}>{pair.verdict}</span>{" "}
-                {Number.isFinite(evidence) && (
+                <span class={`tag${TONE[pair.verdict] ?? ""}`}>{pair.outcome}</span>{" "}
+                {Number.isFinite(p) && Number.isFinite(limit) && (
                   <span class="soft">
-                    evidence {value(evidence, 2)}; {pair.decides} decides
+                    p {p < 0.0001 ? "< 0.0001" : value(p, 2)}; {value(limit, 2)} or less decides
                   </span>
                 )}
               </p>

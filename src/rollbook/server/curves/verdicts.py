@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
 from rollbook import compare
 from rollbook.runs.comparing import compared
-from rollbook.runs.groups import name_of, plans_below
+from rollbook.runs.groups import name_of
+from rollbook.runs.looks import plans_below
 from rollbook.runs.questions import Compare
 from rollbook.server.asking import Group, asked_of, shape_of
 from rollbook.server.curves.groups import CurvesAsk, gathered, refined
@@ -20,8 +21,22 @@ from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint
 from rollbook.server.shared.shapes import Answer, Ask, Cell, Num, num, plain
 from rollbook.server.shared.state import ServerContext
+from rollbook.system.texts import amount
 
-CompareAsk = shape_of(Compare)
+CompareAsk = shape_of(
+    Compare,
+    (
+        "opened",
+        Annotated[
+            bool,
+            msgspec.Meta(
+                description="whether a person has opened the answer, and not only a page drawn it again; such a look "
+                "is kept beside the runs, so that later ones allow for it."
+            ),
+        ],
+        False,
+    ),
+)
 
 
 class SeedValue(msgspec.Struct, kw_only=True):
@@ -60,25 +75,36 @@ class CompareGroup(msgspec.Struct, kw_only=True):
 
 
 class ComparePair(msgspec.Struct, kw_only=True):
-    """One group beside another.
+    """One group beside another; see `stats.Verdict` for the fields of the verdict.
 
     Attributes:
-      verdict: of a against b.
-      difference: of the statistic, a - b; low, high: its repeated interval where there is a plan.
-      better: the probability that a run of a scores better than one of b.
-      evidence: against "neither usually scores better"; may be looked at any time; `decides` is how much decides.
+      verdict: of a against b; outcome: the same in the words of `stats.Verdict`.
+      difference: of the statistic, a - b.
+      better: the probability that a run of a scores better than one of b; winner: the group that is better, or null.
+      won, of: the pairs of seeds that `ahead` wins, and all of them; p, and the limit that decides at this look.
+      any_shape: a bound on p that holds whatever the shapes of the two; holds: with one more failed seed of the winner.
+      enough: the fewest seeds of each that can decide; more: those that decide with a chance of 80 %.
     """
 
     a: str
     b: str
     verdict: Literal["better", "worse", "same", "undecided", "cannot say"]
+    outcome: str
     sentence: str
     difference: Num
-    low: Num
-    high: Num
     better: Num
-    evidence: Num
-    decides: float
+    winner: str | None = None
+    ahead: str | None = None
+    won: Num = None
+    of: int = 0
+    p: Num = None
+    limit: Num = None
+    look: int | None = None
+    any_shape: Num = None
+    holds: bool | None = None
+    unseen: Num = None
+    enough: int | None = None
+    more: int | None = None
 
 
 class Profile(msgspec.Struct, kw_only=True):
@@ -89,11 +115,12 @@ class Profile(msgspec.Struct, kw_only=True):
 
 
 class PlanRow(msgspec.Struct, kw_only=True):
-    """Whether a group has enough seeds."""
+    """Whether a group has enough seeds; more: how many more would decide the pair that is closest to it."""
 
     group: str
     n: int
     sd: Num
+    more: int
     todo: str
 
 
@@ -109,39 +136,42 @@ class PartedPair(msgspec.Struct, kw_only=True):
 
 
 class PlanLook(msgspec.Struct, kw_only=True):
-    """One look of a plan at a pair; difference: of the means, a - b, with its repeated interval."""
+    """One look at a pair; better: who won it, or null."""
 
     a: str
     b: str
-    n: int
-    level: float
-    difference: Num
-    low: Num
-    high: Num
-    outcome: str
+    n_a: int
+    n_b: int
+    p: Num
+    limit: Num
+    better: str | None
 
 
 class PlanVerdict(msgspec.Struct, kw_only=True):
-    """What a plan says of a pair now; chance: that its end decides, if things go on as they are."""
+    """What a plan said of a pair at its last look; more: seeds of each that decide with a chance of 80 %."""
 
     a: str
     b: str
     outcome: str
     better: str | None
-    chance: Num
+    more: int | None
     sentence: str
 
 
 class StoredPlan(msgspec.Struct, kw_only=True):
-    """A comparison that was planned beforehand and is kept beside the runs."""
+    """A comparison that was planned beforehand and is kept beside the runs.
+
+    Attributes:
+      seeds: of each group at its end; first_look: the fewest that can decide.
+    """
 
     name: str
     metric: str
     by: str
     score: str
     arms: list[str]
-    n_min: int
-    n_max: int
+    seeds: int
+    first_look: int | None
     alpha: float
     looks: list[PlanLook]
     verdicts: list[PlanVerdict]
@@ -197,7 +227,6 @@ class DiffAnswer(Answer, kw_only=True):
     equal: int
 
 
-_LEAST_SEEDS = 5
 _LACKING = "(not set)"
 _MOST_PLANS, _MOST_LOOKS = 20, 200
 
@@ -206,7 +235,7 @@ def comparison(context: ServerContext, ask: Ask) -> CompareAnswer:
     """Groups of runs compared by one score."""
     question, rows = asked_of(context, ask, Compare)
     source = Memory(context, rows)
-    answer = compared(question, source)
+    answer = compared(question, source, opened=bool(getattr(ask, "opened", False)))
     run_of = {name_of(row): source.key_of[row["path"]] for row in source.rows}
     groups = [_group(group, answer, run_of, question.floor) for group in answer.groups]
     pairs = [_pair(pair) for pair in answer.pairs]
@@ -214,6 +243,7 @@ def comparison(context: ServerContext, ask: Ask) -> CompareAnswer:
     members: dict[str, list[RunRow]] = {}
     for entry in answer.entries:
         members.setdefault(entry.group, []).append(row_of[run_of[entry.name]])
+    more = answer.next_seeds()
     axis = answer.place.axis or next((entry.span[0] for entry in answer.entries if entry.span is not None), "")
     return CompareAnswer(
         key=answer.metric,
@@ -223,7 +253,7 @@ def comparison(context: ServerContext, ask: Ask) -> CompareAnswer:
         score=answer.how,
         statistic=answer.statistic,
         level=0.95,
-        sentence=plain(" ".join(pair.sentence for pair in pairs) if pairs else groups[0].sentence),
+        sentence=plain(" ".join(answer.verdicts()) if pairs else groups[0].sentence),
         notes=[plain(note) for note in answer.notes],
         sentences=[plain(sentence) for sentence in answer.sentences()],
         groups=groups,
@@ -237,7 +267,7 @@ def comparison(context: ServerContext, ask: Ask) -> CompareAnswer:
         )
         if len(answer.thresholds_H)
         else None,
-        plan=[_plan(group) for group in answer.groups],
+        plan=[_plan(group, more) for group in answer.groups],
         parted=_parted(context, members, answer.metric, answer.statistic, axis) if len(members) > 1 else [],
         plans=_plans(context, answer.metric),
     )
@@ -282,28 +312,35 @@ def _group(
 
 
 def _pair(pair: compare.Pair) -> ComparePair:
-    verdict = "cannot say" if math.isnan(pair.difference) else "undecided"
+    verdict = "cannot say" if math.isnan(pair.difference) or pair.verdict is None else "undecided"
     if pair.better is not None:
         verdict = "better" if pair.better == pair.a else "worse"
+    said = pair.verdict
+    of_verdict: dict[str, Any] = {}
+    if said is not None:
+        of_verdict = {name: getattr(said, name) for name in ("of", "look", "holds", "enough", "more")}
+        of_verdict |= {name: _there(getattr(said, name)) for name in ("won", "p", "limit", "any_shape", "unseen")}
+        of_verdict |= {"ahead": plain(said.ahead), "winner": plain(said.better)}
     return ComparePair(
         a=plain(pair.a),
         b=plain(pair.b),
         verdict=verdict,  # type: ignore[arg-type]
+        outcome=said.outcome if said is not None else "not compared",
         sentence=plain(pair.sentence()),
         difference=_there(pair.difference),
-        low=None,
-        high=None,
         better=_there(pair.improvement),
-        evidence=_there(pair.evidence),
-        decides=pair.decides,
+        **of_verdict,
     )
 
 
-def _plan(group: compare.Group) -> PlanRow:
+def _plan(group: compare.Group, more: dict[str, int]) -> PlanRow:
     scores = group.seeds_R
+    seeds = more.get(group.label, 0)
+    todo = f"train {amount(seeds, 'more seed')}" if seeds else "enough for what is compared"
     n = len(scores)
-    todo = f"run {_LEAST_SEEDS - n} more, then look" if n < _LEAST_SEEDS else "look after each further seed"
-    return PlanRow(group=plain(group.label), n=n, sd=num(float(scores.std(ddof=1))) if n > 1 else None, todo=todo)
+    return PlanRow(
+        group=plain(group.label), n=n, sd=num(float(scores.std(ddof=1))) if n > 1 else None, more=seeds, todo=todo
+    )
 
 
 def _parted(
@@ -336,22 +373,21 @@ def _stored(plan: dict[str, Any]) -> StoredPlan:
     return StoredPlan(
         name=plain(plan["name"]),
         arms=[plain(arm) for arm in plan["arms"]],
-        n_min=plan["n_min"],
-        n_max=plan["n_max"],
+        seeds=plan["seeds"] or 0,
+        first_look=plan["first_look"],
         alpha=plan["alpha"],
         looks=[
             PlanLook(
-                a=plain(look["pair"][0]),
-                b=plain(look["pair"][1]),
-                **{name: look[name] for name in ("n", "level", "outcome")},
-                **{name: _there(look[name]) for name in ("difference", "low", "high")},
+                **{name: plain(look[name]) for name in ("a", "b", "better")},
+                **{name: look[name] for name in ("n_a", "n_b")},
+                **{name: _there(look[name]) for name in ("p", "limit")},
             )
             for look in plan["looks"][-_MOST_LOOKS:]
         ],
         verdicts=[
             PlanVerdict(
-                **{name: plain(verdict[name]) for name in ("a", "b", "outcome", "better", "sentence")},
-                chance=_there(verdict["chance"]),
+                **{name: plain(verdict.get(name)) for name in ("a", "b", "outcome", "better", "sentence")},
+                more=verdict.get("more"),
             )
             for verdict in plan["verdicts"]
         ],
