@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import ast
+import threading
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import rollbook
 from rollbook import adapters
+from rollbook.adapters._run import end_training, find_run, go_on
 from syntax import tree as tree_of
+from waiting import until
 
 
 def _acme(**options: Any) -> Any:
@@ -177,6 +181,88 @@ def test_every_adapter_that_opens_runs_is_held_to_this() -> None:
         ]
         if calls:
             assert place.partition("/")[0] in known or place.partition("/")[0] in ELSEWHERE or place in ELSEWHERE, place
+
+
+LOOPS = [name for name in OPENERS if not name.startswith("lightzero")]  # its loggers are components of one experiment
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_a_loop_over_trainings_makes_a_run_for_each(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROLLBOOK_DIR", str(tmp_path / "runs"))
+    options = {"run_options": {}} if name in ACMES else {}
+    runs = [OPENERS[name](**options) for _ in range(3)]
+    assert len({run.id for run in runs}) == 3
+    until(lambda: all(run.status != "running" for run in runs[:2]), "the ends of those whose loggers are gone")
+    for run in runs:
+        run.finish()
+
+
+def test_a_training_that_says_otherwise_than_the_callers_run_gets_its_own_and_one_line_says_so(
+    run: Any, options: dict[str, Any], recwarn: pytest.WarningsRecorder
+) -> None:
+    first, second = SimpleNamespace(), SimpleNamespace()
+    known: dict[str, Any] = {"project": "p", "name": "n", "kind": "kind", "defaults": {**options, "seed": None}}
+    assert find_run(None, user=first, seed=1, algorithm="PPO", **known)[0] is run
+    assert find_run(None, user=first, seed=1, algorithm="PPO", **known)[0] is run, "the same training joins again"
+    for says in ({"algorithm": "A2C"}, {"seed": 2}, {}):
+        other, opened = find_run(None, user=second, **{**says, **known})
+        assert other is not None
+        assert (opened, other.id != run.id) == (True, True)
+        end_training(other, second)
+        assert other.status == "finished"
+    words = [str(warning.message) for warning in recwarn.list]
+    assert [word.partition("open: ")[2].partition(".")[0] for word in words] == [
+        "it says algorithm PPO, and this training says algorithm A2C",
+        "it says seed 1, and this training says seed 2",
+        "it has another training of this kind",
+    ]
+    assert all(run.id in word and "recorded as run" in word.partition(run.id)[0] for word in words)
+
+
+@pytest.mark.parametrize(
+    ("config", "says", "joins"),
+    [
+        ({"algo": "ppo", "env": "CartPole-v1"}, {"algorithm": "PPO", "environment": "CartPole-v1"}, True),
+        ({"algo": "ppo"}, {"algorithm": "A2C"}, False),
+        ({"env_id": "CartPole-v1"}, {"environment": "Pendulum-v1"}, False),
+        ({"algo": "my own", "env": "atari"}, {"algorithm": "PPO", "environment": "ALE/Pong-v5"}, True),
+        ({"seed": 3}, {}, True),
+    ],
+)
+def test_a_configuration_contradicts_only_by_names_that_everybody_uses(
+    config: dict[str, Any], says: dict[str, Any], joins: bool, options: dict[str, Any]
+) -> None:
+    with rollbook.init("p", "n", config=config, **{**options, "seed": None}) as run:
+        found, opened = find_run(None, project="p", name="n", user=options, defaults=options, kind="k", **says)
+        assert found is not None
+        assert (found.id == run.id) is joins
+        if opened:
+            found.finish()
+
+
+def test_a_second_door_joins_the_training_that_an_adapter_records_and_other_threads_do_not(
+    options: dict[str, Any],
+) -> None:
+    first, second, third = SimpleNamespace(), SimpleNamespace(), SimpleNamespace()
+    run, opened = find_run(None, project="p", name="n", user=first, kind="one", defaults=options)
+    assert opened
+    assert run is not None
+    assert find_run(None, project="p", name="n", user=second, kind="two", defaults=options)[0] is run
+    beside: list[Any] = []
+    thread = threading.Thread(
+        target=lambda: beside.append(find_run(None, project="p", name="n", user=third, kind="two", defaults=options)[0])
+    )
+    thread.start()
+    thread.join()
+    assert beside[0].id != run.id
+    end_training(run, second)
+    assert run.status == "running", "it belongs to the first"
+    end_training(run, first)
+    assert run.status == "finished"
+    again = go_on(run)
+    assert (again.id, again.attempt, again.status) == (run.id, 2, "running")
+    end_training(again, first)
+    beside[0].finish()
 
 
 def test_the_loggers_of_an_experiment_share_the_run_that_the_first_one_opened(options: dict[str, Any]) -> None:

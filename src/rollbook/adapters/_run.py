@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import weakref
 from _thread import get_ident
 
 from rollbook.errors import BadInput, UnknownKey
-from rollbook.system.bill import Bill
+from rollbook.run.training import Training, contradiction, opener_of, trainings_of
+from rollbook.system.bill import Bill, warn_caller
 from rollbook.system.guard import tolerating
 
 TYPE_CHECKING = False
@@ -28,6 +30,18 @@ def clean_name(text: object, default: str) -> str:
     """`text` as the name of a run or project: characters that are not allowed in folder names become "-"."""
     name = re.sub(r'[/\\:*?"<>|\x00-\x1f\x7f]+', "-", str(text or "")).strip(" .-")
     return name[:100] or default
+
+
+_NAME = re.compile(r"(?P<env>.+)__(?P<exp>.+)__(?P<seed>\d{1,9})__(?P<time>\d{10})")
+
+
+def split_name(name: str) -> tuple[str, int | None]:
+    """(name, seed) of a folder called `<env_id>__<exp_name>__<seed>__<unix seconds>`; for other names (the name, None).
+
+    Runs that only differ in their seed then have the same name.
+    """
+    match = _NAME.fullmatch(name)
+    return (name, None) if match is None else (f"{match['env']}__{match['exp']}", int(match["seed"]))
 
 
 def takes_native_keys(run: object) -> Any:
@@ -58,6 +72,9 @@ def go_on_at(run: Any, clock: str, reading: int) -> None:
       reading: the last one that stays; -1 for a training that begins anew.
     """
     whole = run.run
+    opener = opener_of(whole)
+    if opener is not None and opener.has_gone_on:  # this process has trained until now
+        return
     if not whole.resumed or not whole.internals.writer.main or reached(run).get(clock, -1) <= reading:
         return
     if reading >= 0:
@@ -91,39 +108,188 @@ def find_run(
     options: Mapping[str, object] | None = None,
     defaults: Mapping[str, object] | None = None,
     seed: int | None = None,
+    user: object = None,
+    kind: str = "",
+    host: str = "",
+    subject: object = None,
+    algorithm: object = None,
+    environment: object = None,
+    has_end: bool = False,
+    shares: bool = False,
 ) -> tuple[Run | None, bool]:
-    """The run to write to, and whether it was opened here (the adapter then finishes it).
+    """The run to write to, and whether it was opened here (the adapter then ends it by `end_training`).
+
+    A current run is joined if its caller opened it and it is not about another training; one that an adapter opened,
+    only by an adapter of another kind while that training goes on. Otherwise a new run is opened.
 
     Args:
       run: a run or a scope of a run. None uses the current run or opens one; False records nothing.
       project, name: of a run that has to be opened. Made valid as folder names.
       options: further arguments of `rollbook.init`; they override the above. If any is given, a new run is opened.
       defaults: what the adapter knows about a run that has to be opened; `options` override it.
+      seed: of the training, if known.
+      user, kind, host, subject, has_end: see `Training`. Default of `kind`: the class of `user`.
+      algorithm, environment: their names, if known.
+      shares: whether several of its kind may write to one run of the caller.
     Raises:
       BadInput: `run` has another type.
     """
     if run is False:
         return None, False
-    if run is None and not options:
-        from rollbook.run.current import current_run
-
-        run = current_run()
-    if run is None:
-        from rollbook.run.session import init
-        from rollbook.sinks import QUIET
-
-        arguments: dict[str, Any] = {"project": project, "name": name, "seed": seed, "sinks": QUIET}
-        arguments |= {**(defaults or {}), **(options or {})}
-        opened = init(
-            clean_name(arguments.pop("project"), "runs"), clean_name(arguments.pop("name"), "run"), **arguments
-        )
-        return takes_native_keys(opened), True
-    if not callable(getattr(run, "log", None)) or not callable(getattr(run, "record", None)):
+    if run is not None and not (callable(getattr(run, "log", None)) and callable(getattr(run, "record", None))):
         raise BadInput(
             f"run={run!r:.200} is a {type(run).__name__}, not a rollbook run: pass what rollbook.init() returned, "
             "None to use the current run (or open one), or False to keep no book"
         )
-    return takes_native_keys(run), False  # a Scope has the same verbs
+    says: dict[str, object] = {"seed": seed, "algorithm": algorithm, "environment": environment}
+    kind = kind or f"{type(user).__module__}.{type(user).__qualname__}"
+
+    def training(arguments: Mapping[str, Any] | None = None, place: str = "") -> Training:
+        return Training(kind, host, user, subject, says, arguments, has_end, place)
+
+    if run is not None:
+        _note_training(run, user, training)
+        return takes_native_keys(run), False  # a Scope has the same verbs
+    why = ""
+    if not options:
+        found, why = _to_join(kind, user if subject is None else subject, says, shares)
+        if found is not None:
+            _note_training(found, user, training)
+            return takes_native_keys(found), False
+    from rollbook.run.session import init
+    from rollbook.sinks import QUIET
+
+    arguments: dict[str, Any] = {"project": project, "name": name, "seed": seed, "sinks": QUIET}
+    arguments |= {**(defaults or {}), **(options or {})}
+    arguments["project"] = clean_name(arguments["project"], "runs")
+    arguments["name"] = clean_name(arguments["name"], "run")
+    opened = init(**arguments)
+    if user is not None:
+        opened._parts.opener = training(arguments)
+        opened._parts.trainings.append(opened._parts.opener)
+    if why:
+        warn_caller(f"this training is recorded as run {opened.id} of {opened.project}/{opened.name}, {why}")
+    return takes_native_keys(opened), True
+
+
+def is_opened_for(run: Any, user: object, kind: str, host: str, subject: object = None) -> None:
+    """An adapter has opened the run by `rollbook.init` itself: it is of this training, and ends when `user` is gone."""
+    run._parts.opener = Training(kind, host, user, subject, {}, None, False)
+    run._parts.trainings.append(run._parts.opener)
+
+
+def place_of(run: Any) -> tuple[Any, str]:
+    """(The run, the name of its scope that is written to, "" for the run itself)."""
+    whole = getattr(run, "run", run)
+    return whole, "" if run is whole else str(run.name)
+
+
+def _note_training(run: Any, user: object, training: Callable[..., Training]) -> None:
+    whole = run.run
+    if user is not None and hasattr(whole, "_parts"):
+        whole._parts.trainings.append(training(place=place_of(run)[1]))
+
+
+def _to_join(kind: str, subject: object, says: Mapping[str, object], shares: bool) -> tuple[Any, str]:
+    """(The open run of this process that a training belongs to; why it does not join the one that it found instead)."""
+    from rollbook.run.current import current_run, opened
+
+    current, why = current_run(), ""
+    for run in dict.fromkeys([*([] if current is None else [current]), *reversed(opened)]):
+        if run.status != "running":
+            continue
+        opener, trainings = opener_of(run), trainings_of(run)
+        of_kind = [training for training in trainings if training.kind == kind]
+        if any(training.is_about(subject) and (opener is None or not opener.is_over) for training in of_kind):
+            return run, ""
+        if opener is not None and opener.thread != get_ident():
+            continue  # what another thread trains
+        differs = contradiction(run, says)
+        if not differs and of_kind and not (shares and (opener is None or opener.kind != kind)):
+            differs = "it has another training of this kind"
+        if opener is None or opener.is_live:
+            if not differs:
+                return run, ""
+            hint = "" if opener is not None else ". To have both in one run, pass run="
+            why = why or f"not in run {run.id}, which is open: {differs}{hint}"
+        if opener is None:
+            break  # further runs of the caller are not the current one
+    return None, why
+
+
+def end_training(run: Any, user: object, status: str = "finished") -> None:
+    """The training that `user` records has ended: finish the run if it was opened for it. Twice is fine."""
+    whole = getattr(run, "run", run)
+    if whole is None or not hasattr(whole, "_parts"):
+        return
+    for training in trainings_of(whole):
+        if training.user is user and not training.is_over:
+            training.is_over = True
+            if training is opener_of(whole):
+                whole.finish(status)
+
+
+def go_on(run: Any) -> Any:
+    """A run that an adapter has opened and ended, continued by the same training: its next attempt.
+
+    Returns:
+      The run, open again; `run` itself if it is still open or belongs to somebody else.
+    """
+    whole = run.run
+    opener = opener_of(whole)
+    if whole.status == "running" or opener is None or opener.arguments is None:
+        return run
+    from rollbook.run.session import init
+
+    again = init(**{**opener.arguments, "run_id": whole.id, "resume": "must"})
+    opener.is_over, opener.has_gone_on = False, True
+    again._parts.opener = opener
+    again._parts.trainings = trainings_of(whole)
+    return takes_native_keys(again)
+
+
+def is_recorded_already(run: Any, user: object, subject: object) -> bool:
+    """Whether another adapter of the same kind records this subject in the same place: each number is stored once."""
+    whole = run.run
+    mine = next((training for training in trainings_of(whole) if training.user is user), None)
+    if mine is None:
+        return False
+    return any(
+        other is not mine and other.kind == mine.kind and other.is_live and other.is_about(subject)
+        for other in trainings_of(whole)
+        if other.place == mine.place
+    )
+
+
+def records(run: Any, host: str) -> bool:
+    """Whether an adapter of this package records a training in the run: whatever the package logs is stored then."""
+    whole = getattr(run, "run", run)
+    return bool(host) and any(
+        training.host == host and training.is_live and not training.kind.endswith(".SummaryWriter")
+        for training in trainings_of(whole)
+    )
+
+
+_HOSTS = {
+    **{name: name for name in ("accelerate", "d3rlpy", "keras", "lightning", "openrlhf", "rl_games", "rsl_rl", "skrl")},
+    **{name: name for name in ("stable_baselines3", "tianshou", "torchrl", "transformers", "verl")},
+    "lightning_fabric": "lightning",
+    "pytorch_lightning": "lightning",
+    "sb3_contrib": "stable_baselines3",
+    "trl": "transformers",
+}
+"""Packages that log by several doors -> the package that an adapter names as its host."""
+
+
+def host_that_calls() -> str:
+    """The package with an adapter that makes this call to rollbook (or to wandb); "" if the program itself does."""
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+        if package not in ("rollbook", "wandb", "contextlib"):
+            return _HOSTS.get(package, "")
+        frame = frame.f_back
+    return ""
 
 
 _recording: set[int] = set()
@@ -153,6 +319,8 @@ class JoinedRun:
       run: a run or a scope of a run. None uses the current run, or opens one; False records nothing.
       project, name: of a run that is opened here.
       options: arguments of `rollbook.init`. If any is given, a new run is opened instead of using the current one.
+      user: the object with which the run that is opened here ends. None: this one.
+      host, known: what `find_run` takes: the package that trains, seed, algorithm, environment, subject, has_end.
     Attributes:
       run: the run or scope; None if nothing is recorded.
       bill: counts failures.
@@ -160,9 +328,23 @@ class JoinedRun:
       BadInput: `run` has another type, or `rollbook.init` has no such option.
     """
 
-    def __init__(self, who: str, run: object, project: str, name: str, options: Mapping[str, object]) -> None:
+    def __init__(
+        self,
+        who: str,
+        run: object,
+        project: str,
+        name: str,
+        options: Mapping[str, object],
+        *,
+        user: object = None,
+        host: str = "",
+        **known: Any,
+    ) -> None:
         self.run: Any
-        self.run, self._owned = find_run(run, project=project, name=name, options=options)
+        self._user = self if user is None else user
+        self.run, self._owned = find_run(
+            run, project=project, name=name, options=options, user=self._user, kind=f"{host}.{who}", host=host, **known
+        )
         self.bill = Bill(to=self.run) if self.run is not None else Bill(who=who)
 
     def log(self, values: Mapping[str, object], **clocks: Any) -> None:
@@ -193,10 +375,18 @@ class JoinedRun:
     def _checkpoint(self, path: str, through: str, clocks: Mapping[str, Any]) -> None:
         self.run.run.save_checkpoint(path=path, rng=False, through=through, **clocks)
 
-    def finish(self) -> None:
-        """Finish the run if it was opened here. Calling it twice is fine."""
-        if self._owned:
-            self.run.finish()
+    def finish(self, status: str = "finished") -> None:
+        """The training has ended: finish the run if it was opened here. Calling it twice is fine."""
+        end_training(self.run, self._user, status)
+
+    def go_on(self) -> None:
+        """Continue the run that was opened and finished here, if the training goes on after all."""
+        if self.run is not None and self._owned and self.run.status != "running":
+            self.keep("go_on", "continuing the run", self._go_on)
+
+    def _go_on(self) -> None:
+        self.run = go_on(self.run)
+        self.bill = Bill(to=self.run)
 
 
 class Users:
@@ -213,9 +403,13 @@ class Users:
         if opened:
             self._opened.add(whole)
 
-    def running(self) -> OpenRun | None:
-        """A run that one of them writes to, or None."""
-        return next((run for run, users in self._users.items() if users and run.status == "running"), None)
+    def opened(self) -> list[Any]:
+        """The runs that they opened and write to, oldest first."""
+        return [run for run, users in self._users.items() if users and run in self._opened]
+
+    def open(self) -> list[Any]:
+        """The loggers that are not closed."""
+        return [user for users in self._users.values() for user in users]
 
     def of(self, run: Any) -> list[Any]:
         """The loggers that write to the run."""

@@ -69,7 +69,9 @@ class RollbookTracker(_Base):
         if self._joined is None:
             from rollbook.run.arguments import program_name
 
-            self._joined = JoinedRun("RollbookTracker", self._given, self._project, program_name(), self._options)
+            self._joined = JoinedRun(
+                "RollbookTracker", self._given, self._project, program_name(), self._options, host="accelerate"
+            )
             self.run = self._joined.run
         return self._joined
 

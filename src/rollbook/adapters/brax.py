@@ -28,7 +28,7 @@ def progress(
       clock: what the first argument counts: environment steps, except in ARS, ES and behaviour cloning.
       run_options: arguments of `rollbook.init`. If any is given, a new run is opened instead of using the current one.
     """
-    joined = JoinedRun("brax.progress", run, "brax", "train", run_options)
+    joined = JoinedRun("brax.progress", run, "brax", "train", run_options, host="brax")
 
     def progress_fn(num_steps: int, metrics: Mapping[str, object]) -> None:
         """Log what Brax measured."""
@@ -46,7 +46,7 @@ def checkpoints(run: object = None, then: Callable[..., object] | None = None) -
       run: a run or a scope of a run. None uses the current run.
       then: the program's own `policy_params_fn`, called afterwards with the same arguments.
     """
-    joined = JoinedRun("brax.checkpoints", run, "brax", "train", {})
+    joined = JoinedRun("brax.checkpoints", run, "brax", "train", {}, host="brax")
 
     def policy_params_fn(current_step: int, make_policy: Any, params: Any) -> None:
         """Save the parameters: {path in the tree: array}."""

@@ -39,7 +39,9 @@ class RollbookAdapterFactory:
           experiment_name: d3rlpy's name of the training; the default name of the run.
           n_steps_per_epoch: not used; d3rlpy passes it to every factory.
         """
-        joined = JoinedRun("RollbookAdapterFactory", self._given, "d3rlpy", experiment_name, self._options)
+        joined = JoinedRun(
+            "RollbookAdapterFactory", self._given, "d3rlpy", experiment_name, self._options, host="d3rlpy"
+        )
         return RollbookAdapter(joined, algo, models=self._models, gradients=self._gradients)
 
 

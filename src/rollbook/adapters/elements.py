@@ -29,7 +29,7 @@ class RollbookOutput:
     def __init__(self, run: object = None, *, fps: float = 20.0, **run_options: Any) -> None:
         from rollbook.run.arguments import program_name
 
-        self._joined = JoinedRun("RollbookOutput", run, "dreamerv3", program_name(), run_options)
+        self._joined = JoinedRun("RollbookOutput", run, "dreamerv3", program_name(), run_options, host="elements")
         self.run, self._fps = self._joined.run, fps
 
     def __call__(self, summaries: Iterable[tuple[int, str, Any]]) -> None:

@@ -39,15 +39,26 @@ class RollbookCallback(_Base):
         self.run: Any = None
         self._given, self._options, self._every = run, run_options, every
         self._joined: JoinedRun | None = None
-        self._batches = 0
+        self._batches = self._fits = 0
 
     def on_train_begin(self, logs: Any = None) -> None:
         """Find or open the run; a second `fit` continues it. Keeps the arguments of `fit` and of the optimizer."""
         if self._joined is None:
             name = str(getattr(self.model, "name", "") or "fit")
-            self._joined = JoinedRun("RollbookCallback", self._given, "keras", name, self._options)
-            self.run = self._joined.run
+            self._joined = JoinedRun(
+                "RollbookCallback", self._given, "keras", name, self._options, host="keras", has_end=True
+            )
+        self._joined.go_on()
+        self.run = self._joined.run
         self._joined.keep("config", "keeping the configuration", self._keep)
+
+    def on_train_end(self, logs: Any = None) -> None:
+        """Finish the run if it was opened here. One that a second `fit` continued stays open until the callback is
+        gone: a program may call `fit` thousands of times.
+        """
+        self._fits += 1
+        if self._joined is not None and self._fits == 1:
+            self._joined.finish()
 
     def _keep(self) -> None:
         assert self._joined is not None

@@ -78,8 +78,21 @@ class RollbookLogger(_Base):
         if self._joined is None:
             from rollbook.run.arguments import program_name
 
-            self._joined = JoinedRun("RollbookLogger", self._given, self._project, program_name(), self._options)
+            self._joined = JoinedRun(
+                "RollbookLogger",
+                self._given,
+                self._project,
+                program_name(),
+                self._options,
+                host=_Base.__module__.partition(".")[0],
+            )
         return self._joined
+
+    def _go_on(self) -> JoinedRun:
+        """The run, continued if an earlier `fit` or `test` of this logger ended it."""
+        joined = self._open()
+        joined.go_on()
+        return joined
 
     # -- what Lightning reads
 
@@ -124,7 +137,7 @@ class RollbookLogger(_Base):
             epoch = int(values.pop("epoch"))  # type: ignore[call-overload]
         else:
             epoch = None
-        self._open().log(values, step=step, epoch=epoch)
+        self._go_on().log(values, step=step, epoch=epoch)
 
     @_rank_zero
     def log_hyperparams(self, params: Mapping[str, object] | Namespace | None, *args: Any, **kwargs: Any) -> None:
@@ -137,7 +150,7 @@ class RollbookLogger(_Base):
         """
         if params is not None:
             settings = dict(params) if hasattr(params, "keys") else vars(params)
-            self._open().settings({**settings, **kwargs})
+            self._go_on().settings({**settings, **kwargs})
 
     @_rank_zero
     def after_save_checkpoint(self, checkpoint_callback: object) -> None:
@@ -146,7 +159,7 @@ class RollbookLogger(_Base):
         Args:
           checkpoint_callback: the ModelCheckpoint whose list of files is read.
         """
-        joined = self._open()
+        joined = self._go_on()
         joined.keep("checkpoint", "registering a checkpoint", self._register, joined.run, checkpoint_callback)
 
     def _register(self, run: Any, callback: Any) -> None:
@@ -166,12 +179,29 @@ class RollbookLogger(_Base):
 
     @_rank_zero
     def finalize(self, status: str) -> None:
-        """Does not finish the run: Lightning calls this after each `fit`, `validate` and `test`, and there may be
-        several.
+        """Finish the run if it was opened here. Lightning calls this after each `fit`, `validate` and `test`; the next
+        one of this logger continues the run.
 
         Args:
-          status: Lightning's word for how it ended; not used.
+          status: Lightning's word for how it ended.
         """
+        if self._joined is not None:
+            from rollbook.run.ending import status_of
+
+            kind = sys.exc_info()[0]
+            self._joined.finish(
+                status_of(kind) if kind is not None else "crashed" if status == "failed" else "finished"
+            )
+
+    @_rank_zero
+    def log_graph(self, model: object, input_array: object = None) -> None:
+        """A `fit`, `validate` or `test` begins: continue the run if an earlier one ended it. The graph is not kept.
+
+        Args:
+          model, input_array: not used.
+        """
+        if self._joined is not None:
+            self._joined.go_on()
 
     @_rank_zero
     def close(self) -> None:

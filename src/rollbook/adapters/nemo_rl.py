@@ -41,7 +41,7 @@ class RollbookLogger:
     def __init__(
         self, run: object = None, *, project: str = "nemo-rl", name: str = "train", **run_options: object
     ) -> None:
-        self._joined = JoinedRun("RollbookLogger", run, project, name, run_options)
+        self._joined = JoinedRun("RollbookLogger", run, project, name, run_options, host="nemo_rl")
         self.run = self._joined.run
 
     def log_metrics(

@@ -35,7 +35,9 @@ class RollbookLogger:
     def __init__(self, args: Any = None, run: object = None, *, also: Any = None, **run_options: object) -> None:
         named = getattr(getattr(args, "logger", None), "wandb", None)
         project, name = getattr(named, "project", None), getattr(named, "run_name", None)
-        self._joined = JoinedRun("RollbookLogger", run, str(project or "openrlhf"), str(name or "train"), run_options)
+        self._joined = JoinedRun(
+            "RollbookLogger", run, str(project or "openrlhf"), str(name or "train"), run_options, host="openrlhf"
+        )
         self.run, self._also = self._joined.run, also
         if args is not None:
             self._joined.keep("config", "keeping the configuration", self._config, args)

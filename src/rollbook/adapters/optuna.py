@@ -34,7 +34,7 @@ class RollbookCallback:
     def __init__(self, run: object = None, **run_options: Any) -> None:
         from rollbook.run.arguments import program_name
 
-        self._joined = JoinedRun("RollbookCallback", run, "optuna", program_name(), run_options)
+        self._joined = JoinedRun("RollbookCallback", run, "optuna", program_name(), run_options, host="optuna")
         self.run: Any = self._joined.run
         self._lock, self._has_settings = threading.Lock(), False
 

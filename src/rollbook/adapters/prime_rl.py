@@ -48,7 +48,7 @@ class RollbookMonitor:
         **run_options: object,
     ) -> None:  # fmt: skip
         self.config = config
-        self._joined = JoinedRun("RollbookMonitor", run, project, name, run_options)
+        self._joined = JoinedRun("RollbookMonitor", run, project, name, run_options, host="prime_rl")
         self.run = self._joined.run
         self._ids: dict[str, str] = {}
         self._logged: dict[str, object] = {}

@@ -27,7 +27,9 @@ class RollbookLogger:
 
     def __init__(self, run: object = None, config: Mapping[str, Any] | None = None, **run_options: Any) -> None:
         about = dict(config or {})
-        self._joined = JoinedRun("RollbookLogger", run, "pufferlib", str(about.get("env_name", "puffer")), run_options)
+        self._joined = JoinedRun(
+            "RollbookLogger", run, "pufferlib", str(about.get("env_name", "puffer")), run_options, host="pufferlib"
+        )
         self.run = self._joined.run
         self.run_id = str(self.run.run.id) if self.run is not None else "none"
         self._last: str | None = None

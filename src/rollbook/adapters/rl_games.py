@@ -61,7 +61,16 @@ class RollbookObserver(_Base):
         if writer is not None and not isinstance(writer, _Writer):  # rl_games calls this twice for one algorithm
             config = dict(getattr(algo, "config", {}))
             project, name = str(config.get("env_name", "rl_games")), str(getattr(algo, "experiment_name", "run"))
-            joined = JoinedRun("RollbookObserver", self._given, project, name, self._options)
+            joined = JoinedRun(
+                "RollbookObserver",
+                self._given,
+                project,
+                name,
+                self._options,
+                host="rl_games",
+                seed=config.get("seed"),
+                environment=config.get("env_name"),
+            )
             self.run = joined.run
             features = config.pop("features", None)  # objects, this observer among them
             joined.settings({key: value for key, value in config.items() if value is not features}, config.get("seed"))

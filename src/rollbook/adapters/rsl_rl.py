@@ -48,7 +48,7 @@ class RollbookWriter(_Base):
         super().__init__()
         folder = os.path.abspath(os.fspath(log_dir))
         parent, name = os.path.split(folder)
-        self._joined = JoinedRun("RollbookWriter", run, os.path.basename(parent), name, run_options)
+        self._joined = JoinedRun("RollbookWriter", run, os.path.basename(parent), name, run_options, host="rsl_rl")
         self.run = self._joined.run
 
     def add_scalar(self, tag: str, scalar_value: float, global_step: int) -> None:

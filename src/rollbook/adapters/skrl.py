@@ -31,7 +31,7 @@ def attach(agent: Any, run: object = None, **run_options: Any) -> Any:
       run_options: arguments of `rollbook.init`. If any is given, a new run is opened instead of using the current one.
         Defaults of `project` and `name`: the last two parts of the agent's experiment folder.
     Returns:
-      The run. A run opened here ends with the program, or by its `finish()`.
+      The run. A run opened here ends with the last step of its trainer.
     Raises:
       BadInput: `agent` is not an agent of skrl 2, or `run` has another type.
     """
@@ -41,12 +41,22 @@ def attach(agent: Any, run: object = None, **run_options: Any) -> Any:
             "Pass an agent of skrl 2, such as PPO(...)"
         )
     parent, name = os.path.split(os.path.abspath(agent.experiment_dir))
-    joined = JoinedRun("skrl.attach", run, os.path.basename(parent), name, run_options)
+    joined = JoinedRun(
+        "attach",
+        run,
+        os.path.basename(parent),
+        name,
+        run_options,
+        host="skrl",
+        subject=agent,
+        algorithm=type(agent).__name__,
+    )
     joined.settings({"agent": getattr(agent, "cfg", None), "algorithm": type(agent).__name__})
     write, save = agent.write_tracking_data, agent.write_checkpoint
 
     def write_tracking_data(*, timestep: int, timesteps: int) -> None:
         """Log the row, then let the agent write it, which clears the data."""
+        joined.go_on()  # an evaluation after the training
         joined.keep("tracking_data", "recording tracking data", _log, joined, agent, timestep)
         with Recorded():
             write(timestep=timestep, timesteps=timesteps)
@@ -60,6 +70,15 @@ def attach(agent: Any, run: object = None, **run_options: Any) -> Any:
                 joined.checkpoint(os.path.join(folder, f"{part}_{timestep}.{ending}"), step=timestep)
 
     agent.write_tracking_data, agent.write_checkpoint = write_tracking_data, write_checkpoint
+    if (interacted := getattr(agent, "post_interaction", None)) is not None:
+
+        def post_interaction(*, timestep: int, timesteps: int) -> None:
+            """Let the agent learn; after the last step, finish a run that was opened here."""
+            interacted(timestep=timestep, timesteps=timesteps)
+            if timestep >= timesteps - 1:
+                joined.finish()
+
+        agent.post_interaction = post_interaction
     return joined.run
 
 

@@ -69,7 +69,9 @@ def _joined_for(args: Any) -> JoinedRun:
     whole = None if _joined is None or _joined.run is None else _joined.run.run
     if _joined is None or (whole is not None and whole.status != "running"):
         project, name = getattr(args, "wandb_project", None) or "slime", getattr(args, "wandb_group", None) or "train"
-        _joined = JoinedRun("rollbook.adapters.slime", None, str(project), str(name), {})
+        _joined = JoinedRun(
+            "rollbook.adapters.slime", None, str(project), str(name), {}, seed=getattr(args, "seed", None), host="slime"
+        )
         _joined.settings(dict(vars(args)), getattr(args, "seed", None))
     return _joined
 

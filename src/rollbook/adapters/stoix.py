@@ -46,7 +46,7 @@ class RollbookLogger:
         project = os.path.basename(os.path.normpath(base_exp_path)) if is_path else "mava"
         if not is_path and hasattr(base_exp_path, "keys"):
             system_name = str(_inside(base_exp_path, "logger", "system_name") or system_name)
-        self._joined = JoinedRun("RollbookLogger", run, project, system_name, run_options)
+        self._joined = JoinedRun("RollbookLogger", run, project, system_name, run_options, host="stoix")
         self.run = self._joined.run
         if not is_path and hasattr(base_exp_path, "keys"):
             self.log_config(base_exp_path)

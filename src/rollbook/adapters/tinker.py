@@ -40,7 +40,7 @@ class RollbookLogger:
     def __init__(
         self, run: object = None, *, project: str = "tinker", name: str = "train", **run_options: object
     ) -> None:
-        self._joined = JoinedRun("RollbookLogger", run, project, name, run_options)
+        self._joined = JoinedRun("RollbookLogger", run, project, name, run_options, host="tinker")
         self.run = self._joined.run
 
     def log_hparams(self, config: Any) -> None:
@@ -150,7 +150,7 @@ def log_groups(
     Returns:
       The ids of the trajectories, a list for each group, for `run.rollouts.trained` and `dropped`.
     """
-    joined = JoinedRun("log_groups", run, "tinker", "train", {})
+    joined = JoinedRun("log_groups", run, "tinker", "train", {}, user=log_groups, host="tinker")
     found: list[list[str]] = [[] for _group in groups]
     if joined.run is not None:
         version = iteration if policy_version is None else policy_version

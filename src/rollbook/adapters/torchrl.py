@@ -41,7 +41,9 @@ class RollbookLogger(_Base):
         self, exp_name: str, log_dir: str | os.PathLike[str] | None = None, run: object = None, **run_options: Any
     ) -> None:
         folder = os.path.abspath(os.fspath(log_dir)) if log_dir else os.getcwd()
-        self._joined = JoinedRun("RollbookLogger", run, os.path.basename(folder) or "torchrl", exp_name, run_options)
+        self._joined = JoinedRun(
+            "RollbookLogger", run, os.path.basename(folder) or "torchrl", exp_name, run_options, host="torchrl"
+        )
         self.run = self._joined.run
         super().__init__(exp_name=exp_name, log_dir=folder)
 

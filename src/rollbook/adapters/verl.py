@@ -16,7 +16,7 @@ import re
 from pathlib import Path
 
 from rollbook.adapters import _versions
-from rollbook.adapters._run import find_run, keep_config, needed
+from rollbook.adapters._run import end_training, find_run, keep_config, needed
 from rollbook.adapters._verl_rollouts import Rollouts, join
 from rollbook.errors import BadInput
 from rollbook.system.bill import Bill
@@ -66,7 +66,7 @@ class Backend:
         global _current
         config = config or {}
         trainer = config.get("trainer") or {}
-        self.run, self._owned = _run_for(project_name, experiment_name, trainer, run, dict(run_options or {}))
+        self.run = _run_for(self, project_name, experiment_name, trainer, run, dict(run_options or {}))
         self._count = Bill(to=self.run)
         self._count.guard("config", "keeping the configuration", lambda: self._keep_config(config))
         self.rollouts = Rollouts(self.run, trainer, token_groups)
@@ -103,8 +103,7 @@ class Backend:
         for dumps in self._dumps:
             self._count.guard("verl_dumps", "taking in a rollout dump", dumps.take)
         self._count.guard("verl_rollouts", "keeping rollouts", self.rollouts.finish)
-        if self._owned:
-            self.run.finish("crashed" if exit_code else "finished")
+        end_training(self.run, self, "crashed" if exit_code else "finished")
 
     def _keep_config(self, config: Mapping[str, Any]) -> None:
         version = _versions.installed("verl")
@@ -299,14 +298,14 @@ class _Dumps:
 
 
 def _run_for(
-    project: str, name: str, trainer: Mapping[str, Any], run: object, options: dict[str, Any]
-) -> tuple[Any, bool]:
+    user: object, project: str, name: str, trainer: Mapping[str, Any], run: object, options: dict[str, Any]
+) -> Any:
     defaults: dict[str, object] = {"clocks": ("train_iter",)}
     if trainer.get("total_training_steps"):
         defaults["total"] = {"step": int(trainer["total_training_steps"])}
     wanted = options if run is None else None
-    found, owned = find_run(run, project=project, name=name, options=wanted, defaults=defaults)
-    return needed(found, "Backend", "back end 'rollbook'"), owned
+    found, _ = find_run(run, project=project, name=name, options=wanted, defaults=defaults, user=user, host="verl")
+    return needed(found, "Backend", "back end 'rollbook'")
 
 
 def _native() -> Any:

@@ -9,8 +9,8 @@ from rollbook.errors import NotARun, RunNotFound, suggesting
 from rollbook.journal import Writer
 from rollbook.run.current import opened
 from rollbook.run.ending import status_of
-from rollbook.run.joining import own_rank
 from rollbook.run.needed import import_needed
+from rollbook.run.ranks import own_rank
 from rollbook.run.run import Run
 from rollbook.run.scope import Scope
 from rollbook.run.start_and_finish import start, undo

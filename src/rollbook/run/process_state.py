@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rollbook.keeper.main import Keeper
     from rollbook.run.alert_calls import AlertCalls
     from rollbook.run.foreign_rows import ForeignRows
+    from rollbook.run.training import Training
 
     class _Rounds(Protocol):
         """The run's own thread: the part needed to end it."""
@@ -38,6 +39,8 @@ class Parts:
       native_config: the configuration as given, until it is written.
       formatted_config: the text that formatted_total_config.py holds instead of it.
       must: whether the run was opened with resume="must".
+      opener: the training for which an adapter opened the run; None if the caller did.
+      trainings: what adapters record in the run in this process, oldest first.
       failure: what ended the run early, once known; see `rollbook.run.failure`.
       final: whether the last mark is written.
       provenance: where the code comes from; {} until it is known.
@@ -60,12 +63,14 @@ class Parts:
         "media",
         "must",
         "native_config",
+        "opener",
         "pid",
         "provenance",
         "rollouts",
         "samples",
         "stores",
         "ticker",
+        "trainings",
     )
 
     def __init__(self) -> None:
@@ -79,6 +84,8 @@ class Parts:
         self.native_config: object = None
         self.formatted_config: str | None = None
         self.must = False
+        self.opener: Training | None = None
+        self.trainings: list[Training] = []
         self.failure: dict[str, Any] | None = None
         self.final = Receipt()
         self.provenance: dict[str, object] | None = None

@@ -21,7 +21,7 @@ from rollbook.run.attaching import attach
 from rollbook.run.choosing_remote import requested_remote
 from rollbook.run.current import end_former, interactive
 from rollbook.run.ending import status_of
-from rollbook.run.joining import elder
+from rollbook.run.joining import elder, is_taken
 from rollbook.run.needed import import_needed
 from rollbook.run.opening import Wanted, find_former, open_attempt
 from rollbook.run.start_and_finish import start, undo
@@ -108,8 +108,9 @@ def init(
 
     Values in `config` that look like secrets, by name (api_key, token, password …) or by form, are stored as "***".
 
-    A process becomes a further writer of an existing run instead if it inherits ROLLBOOK_RUN_ID from a run of the same
-    project and name, or if it is a rank above 0 of a distributed job.
+    A process becomes a further writer of an existing run instead if that run is being written by its parent process, or
+    by other ranks of its job (torchrun, SLURM, MPI), and says the same: project, name, and as far as both tell them
+    run_id, seed and config. docs/concepts.md has a table of all cases.
 
     Raises:
       BadInput (InvalidName, InvalidClock, UnknownOption): an argument that cannot be used.
@@ -138,14 +139,6 @@ def init(
     wanted_remote = requested_remote(remote)
     root = os.path.abspath(os.fspath(dir) if dir is not None else os.environ.get("ROLLBOOK_DIR") or "runs")
 
-    if how == "never" and run_id is None and parent is None and forked_from is None:
-        older = elder(project, name, root)
-        if older is not None:
-            return attach(older, strict=strict)
-
-    import_needed(orders, keeper)
-    if interactive():
-        end_former(project, name)
     bill = Bill(strict)
     if config is None and "hydra.core.hydra_config" in sys.modules:
         from rollbook.run.origin.hydra import hydra_config
@@ -175,22 +168,35 @@ def init(
             "config": None if config is None else settings,
         },
     )
-    former = find_former(wanted)
-    begun: list[Writer] = []
-    try:
-        writer, about, differs = open_attempt(wanted, former, bill, begun)
-        _report_what_differs(about, differs, by_id=run_id is not None)
-        run = start(writer.run_folder, about, writer, orders, keeper, config, how == "must")
-        if receiver is not None:
-            run.on_alert(receiver[0], level=receiver[1])
-        _report_what_is_hidden(settings)
-        for problem in config_problems:
-            bill.count("config_as_repr", message=f"config: {problem}")
-        return run
-    except BaseException as err:
-        for writer in begun:
-            undo(writer, former is None, status_of(type(err)))
-        raise
+    import_needed(orders, keeper)
+    if interactive():
+        end_former(project, name)
+    while True:
+        found = elder(wanted)
+        if found.folder is not None:
+            return attach(found.folder, strict=strict)
+        wanted.run_id = found.run_id or run_id
+        former: str | None = None
+        begun: list[Writer] = []
+        try:
+            former = find_former(wanted)
+            writer, about, differs = open_attempt(wanted, former, bill, begun)
+            if found.why:
+                warn_caller(f"this process writes run {about['id']} of its own, {found.why}")
+            _report_what_differs(about, differs, by_id=run_id is not None)
+            run = start(writer.run_folder, about, writer, orders, keeper, config, how == "must")
+            if receiver is not None:
+                run.on_alert(receiver[0], level=receiver[1])
+            _report_what_is_hidden(settings)
+            for problem in config_problems:
+                bill.count("config_as_repr", message=f"config: {problem}")
+            return run
+        except BaseException as err:
+            for writer in begun:
+                undo(writer, former is None, status_of(type(err)))
+            wanted.run_id = run_id
+            if not is_taken(wanted, found, err):
+                raise
 
 
 def _receiver(alerts: object) -> tuple[Any, str] | None:

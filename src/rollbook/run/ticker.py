@@ -93,7 +93,7 @@ class Ticker(threading.Thread):
         run = self._run
         for work in (
             run._writer.tick, *self._take_late(), self._settle, self._own_cost, self._feed, run._check_sinks,
-            self._see_keeper,
+            self._see_keeper, self._see_opener,
         ):  # fmt: skip
             with handled_by(run._writer.failed, "keep house"):
                 work()
@@ -135,6 +135,13 @@ class Ticker(threading.Thread):
         watch = self._run._parts.keeper_watch
         if watch is not None and not self._run._writer.closed:
             watch.look()
+
+    def _see_opener(self) -> None:
+        """End the run if the adapter that opened it is gone."""
+        if self._run._parts.opener is not None:
+            from rollbook.run.training import end_if_left
+
+            end_if_left(self._run)
 
     def _own_cost(self) -> None:
         """Log rollbook's own cost to the run, every ten seconds in which rows were logged."""

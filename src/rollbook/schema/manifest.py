@@ -67,6 +67,14 @@ def new_id() -> str:
     return "".join(_LETTERS[byte & 31] for byte in os.urandom(8))
 
 
+def id_from(*texts: str) -> str:
+    """The id that every process computes from these texts, in the form of `new_id`."""
+    import hashlib
+
+    digest = hashlib.blake2b("\0".join(texts).encode(), digest_size=8).digest()
+    return "".join(_LETTERS[byte & 31] for byte in digest)
+
+
 def path_of(folder: str | os.PathLike[str]) -> str:
     """The path of a run's manifest."""
     return os.path.join(folder, MANIFEST_FILE)

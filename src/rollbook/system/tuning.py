@@ -52,6 +52,10 @@ class _Tuning:
         self.rules_seconds = 0.5  # of it for a rule of others that does not come back
         self.recall_end_seconds = 0.5  # the end waits for what the rules remember of a run that went back
 
+        # Waits at the start of a run.
+        self.rank_seconds = 5.0  # a rank waits for rank 0 to create their run; after that, rank 0 joins it
+        self.distant_rank_seconds = 30.0  # the same if the job has several hosts
+
         # Waits during a run.
         self.seal_rest_seconds = 10.0  # seal_bytes wait for more: a child's start costs what sealing 16 MiB does
         self.first_cost_seconds = 1.0  # until a run first logs rollbook's own cost

@@ -34,7 +34,8 @@ class RollbookLogger(Logger):
     otherwise. An evaluator's own steps do not move training forward: they are the clock `step`, and its rows take the
     run's current clocks.
 
-    A run that was opened here is finished when the last of its loggers is closed, or when the program ends.
+    The loggers of an experiment, which have different labels, share the run that the first of them opened; a label that
+    is there already begins another experiment. The run is finished when the last of its loggers is closed or gone.
 
     Args:
       run: a run or a scope of a run. None uses the current run, or opens one.
@@ -60,9 +61,12 @@ class RollbookLogger(Logger):
     ) -> None:
         name = f"{label}_{instance}" if label and instance else label
         options = options_of(project, run_options)
-        if run is None and options:
-            run = _users.running()  # the options only apply to a new run
-        found, opened = find_run(run, project="acme", name=name or "acme", options=options)
+        self._label = name or ""
+        if run is None:  # also with options, which only apply to a new run
+            run = _experiment_without(self._label)
+        found, opened = find_run(
+            run, project="acme", name=name or "acme", options=options, user=self, kind="acme", host="acme", shares=True
+        )
         self.run = needed(found, "RollbookLogger", "logger")
         _users.join(self.run, self, opened)
         self._scope = self.run.scope(name) if name else self.run
@@ -105,6 +109,14 @@ class RollbookLogger(Logger):
                     taken.add(entry)
                     break
         return readings
+
+
+def _experiment_without(label: str) -> Any:
+    """The run that loggers opened for the newest experiment, if none of them has this label; else None."""
+    for run in reversed(_users.opened()):
+        if run.status == "running":
+            return run if all(logger._label != label for logger in _users.of(run)) else None
+    return None
 
 
 class BookFirst(Logger):

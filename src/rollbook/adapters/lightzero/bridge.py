@@ -61,13 +61,15 @@ def recording(
     _check_versions()
     if run is None and not options:
         experiment = experiment_of(None)
+        if experiment.is_recorded:  # by a block before: this is another training
+            experiment = Experiment(None)
     elif run is None:
         experiment = Experiment(None, options={"project": "lightzero", **options})
     else:
         experiment = experiment_of(run)
     if keep_evaluated < 0:
         raise BadInput(f"recording(keep_evaluated={keep_evaluated!r}): give a number of checkpoints, 0 or more")
-    experiment.terminal, experiment.compat = terminal, compat
+    experiment.terminal, experiment.compat, experiment.is_recorded = terminal, compat, True
     experiment.counters = Counters(experiment.run)
     patches = _Patches()
     finishers: list[Callable[[], None]] = []

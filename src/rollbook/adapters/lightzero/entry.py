@@ -8,12 +8,14 @@ train_muzero([main_config, create_config], seed=0, max_env_step=int(1e5))
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from typing import Any
 
-from rollbook.adapters._run import clean_name
+from rollbook.adapters._run import clean_name, end_training, find_run
 from rollbook.adapters.lightzero.bridge import recording
 from rollbook.errors import BadInput
+from rollbook.run.ending import status_of
 from rollbook.system.optional import need
 
 ENTRIES = (
@@ -53,25 +55,30 @@ def entry(name: str) -> Callable[..., object]:
     ) -> Any:
         why = f"rollbook.adapters.lightzero.{name}"
         theirs = getattr(need("lzero.entry", extra="lightzero", why=why, also="LightZero"), name)
-        if run is None:
-            from rollbook.run.current import current_run
-
-            run = current_run()
         given = dict(options or {})
         chosen = {option: given.pop(option) for option in _OF_RECORDING if option in given}
+        training = _Training()
         if run is None:
-            chosen = {**_named(input_cfg), "seed": seed, "sinks": (), **given, **chosen}
+            known: Any = {**_named(input_cfg), "seed": seed, "kind": "lightzero.entry", "host": "lzero"}
+            run, _ = find_run(None, options=given, defaults={"sinks": ()}, user=training, algorithm=name, **known)
         elif given:
             raise BadInput(
                 f"{name}(run=…, options=…): the run is open already, so {', '.join(map(repr, given))} cannot be used. "
                 f"With run=, options are {', '.join(_OF_RECORDING)}"
             )
-        with recording(run, **chosen):
-            return theirs(input_cfg, seed, *args, **kwargs)
+        try:
+            with recording(run, **chosen):
+                return theirs(input_cfg, seed, *args, **kwargs)
+        finally:
+            end_training(run, training, status_of(sys.exc_info()[0]))
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = f"LightZero's `{name}`, recorded. See `rollbook.adapters.lightzero.entry`."
     return call
+
+
+class _Training:
+    """One call of an entry function."""
 
 
 def _named(input_cfg: Any) -> dict[str, object]:

@@ -51,12 +51,12 @@ class Experiment:
         options: Mapping[str, object] | None = None,
     ) -> None:
         run_or_scope, self.opened_here = find_run(
-            run, project="lightzero", name="experiment", options=options, defaults={"sinks": ()}
+            run, project="lightzero", name="experiment", options=options, defaults={"sinks": ()}, user=self
         )
         if run_or_scope is None:
             raise BadInput("an experiment of LightZero needs a run: pass one, or nothing to open one")
         self.run: Any = getattr(run_or_scope, "run", run_or_scope)
-        self.terminal, self.compat = terminal, compat
+        self.terminal, self.compat, self.is_recorded = terminal, compat, False
         self._text_is_ours = "text" not in sinks_of(self.run)
         self.events = EventWriter(self.run)
         self._texts: dict[str, TextLogger] = {}

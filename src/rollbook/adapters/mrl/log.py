@@ -81,7 +81,7 @@ class Log(Callback):
     ) -> None:
         super().__init__(name="log", order=100)
         self._keep_items, self._keep_values = keep_items, keep_values
-        run_or_scope, _ = find_run(run, project="mrl", name="run", options=run_options)
+        run_or_scope, _ = find_run(run, project="mrl", name="run", options=run_options, user=self)
         if run_or_scope is None:
             raise BadInput("Log(run=False): the log reads back from the run, so it needs one; pass a run or nothing")
         self.pbar: Any = None

@@ -129,6 +129,7 @@ class RollbookCallback(RLlibCallback):  # type: ignore[misc]
             trial_name=_TIMESTAMP.sub("", trial),
             fallback=(_env_name(config), type(algorithm).__name__),
             config=plain_config(config),
+            user=algorithm,
         )
         self._count = Bill(to=self.run)
         self._end_with(algorithm)

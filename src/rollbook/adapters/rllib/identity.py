@@ -11,7 +11,7 @@ import os
 import time
 
 from rollbook.adapters._plain import described
-from rollbook.adapters._run import clean_name
+from rollbook.adapters._run import clean_name, is_opened_for
 from rollbook.errors import BadInput, NotARun, RunExists, RunIsLive, RunNotFound
 
 TYPE_CHECKING = False
@@ -102,6 +102,7 @@ def open_run(
     trial_name: str = "",
     fallback: tuple[str, str] = ("rllib", "run"),
     config: object = None,
+    user: object,
 ) -> Run:
     """Create the run of a trial, continue it if it has ended, or join it if another process writes it now.
 
@@ -110,6 +111,7 @@ def open_run(
       trial_name: the run's name, unless the settings have one.
       fallback: project and name if neither the settings nor Tune have them.
       config: the algorithm's configuration.
+      user: with which the run ends at the latest: the algorithm, or what stands for the trial.
     Returns:
       The run; `run.internals.writer.main` is true if this process is its main writer.
     Raises:
@@ -127,7 +129,9 @@ def open_run(
         options.setdefault("group", experiment)
     options.setdefault("config", config)
     try:
-        return init(project, name, run_id=identity, resume=resume, dir=settings.dir, **options)
+        run = init(project, name, run_id=identity, resume=resume, dir=settings.dir, **options)
+        is_opened_for(run, user, "rllib", "ray")
+        return run
     except (RunExists, RunIsLive):
         if identity is None:
             raise

@@ -120,6 +120,7 @@ class RollbookLogger(Logger):
             trial=folder,
             trial_name=str(trial) if trial is not None else "",
             config=plain_config(self.config),
+            user=self,
         )
         self._count = Bill(to=self.run)
 

@@ -166,6 +166,7 @@ class _Trial:
             trial=name,
             trial_name=str(trial),
             config=plain_config(trial.config),
+            user=self,
         )
         self._walker, self._evaluations = walker, Evaluations()
         self._is_function = _is_function(trial)

@@ -6,9 +6,20 @@ model.learn(100_000, callback=[RollbookCallback(run, checkpoint_every=10_000), E
 
 from __future__ import annotations
 
+import weakref
 from functools import partial
 
-from rollbook.adapters._run import find_run, go_on_at, keep_config, needed, options_of, reached
+from rollbook.adapters._run import (
+    end_training,
+    find_run,
+    go_on,
+    go_on_at,
+    keep_config,
+    needed,
+    options_of,
+    place_of,
+    reached,
+)
 from rollbook.adapters.sb3 import _host
 from rollbook.adapters.sb3._environments import already_recorded, environment_of, remember_makers
 from rollbook.adapters.sb3._episodes import EpisodeTracker, finished_episode, watch_evaluation
@@ -16,7 +27,7 @@ from rollbook.adapters.sb3._model import GradientSteps, describe, is_on_policy
 from rollbook.adapters.sb3.output import RollbookOutputFormat
 from rollbook.errors import BadInput
 from rollbook.schema import aliases as keys
-from rollbook.system.bill import Bill
+from rollbook.system.bill import Bill, warn_caller
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,6 +59,9 @@ else:
     from stable_baselines3.common.callbacks import BaseCallback as _Base
 
 
+_runs_opened: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+"""Model -> the run that a callback opened for it last."""
+
 _THROUGH = ("env_step", "gradient_step")
 """Other callbacks log at the same step after the save. After a resume they are not called again for that step."""
 
@@ -66,11 +80,12 @@ class RollbookCallback(_Base):
     - clocks: env_step, gradient_step (optimizer steps), policy_version (updates), episode, and `step` (num_timesteps).
     - configuration, seed, checkpoints, and the best model an `EvalCallback` saves.
 
-    `num_timesteps` restarts at 0 when `learn` is called again, or on a loaded model; env_step continues.
+    `num_timesteps` restarts at 0 when `learn` is called again, or on a loaded model; env_step continues. A run that is
+    opened here ends with `learn`; `learn(reset_num_timesteps=False)` of the same model continues it.
 
     Args:
-      run: a run or a scope of a run. None uses the current run, or opens one with the environment as project and the
-        algorithm as name.
+      run: a run or a scope of a run. None uses the current run if it is not about another training, or opens one with
+        the environment as project and the algorithm as name.
       project, run_options: of a run that is opened here.
       checkpoint_every: save the model each time env_step passes a multiple of this.
       keep: how many of these checkpoints to keep, in addition to the best.
@@ -95,9 +110,11 @@ class RollbookCallback(_Base):
         if checkpoint_every is not None and (not isinstance(checkpoint_every, int) or checkpoint_every < 1):
             raise BadInput(f"checkpoint_every={checkpoint_every!r}: pass a number of env steps, at least 1, or None")
         self.run: Any = run
+        self._given = run
+        self._began: object = None  # the `learn` that it records
+        self._is_second = False  # another callback records this training in the same place
         self._options = options_of(project, run_options)
         self._every, self._keep, self._every_update = checkpoint_every, keep, every_update
-        self._owned = False
         self._count = Bill()
         self._output: RollbookOutputFormat | None = None
         self._offset = self._updates = self._episodes = self._next_checkpoint = 0
@@ -113,25 +130,74 @@ class RollbookCallback(_Base):
     # -- what Stable-Baselines3 calls
 
     def _init_callback(self) -> None:
-        model = self.model
-        if self.run is None or isinstance(self.run, bool):
-            total = int(getattr(model, "_total_timesteps", 0) or 0)
-            self.run, self._owned = find_run(
-                self.run,
-                project=environment_of(model) or "environment",
-                name=type(model).__name__,
-                seed=model.seed,
-                options=self._options if self.run is None else None,
-                defaults={"total": {"env_step": total}} if total else None,
-            )
-        else:
-            self.run, _ = find_run(self.run, project="", name="")
-        self.run = needed(self.run, "RollbookCallback", "callback")
+        before, self.run = self.run, needed(self._find_run(), "RollbookCallback", "callback")
+        if self.run is not before:  # a callback may be used again, for another model
+            self._updates = self._episodes = 0
+            self.__dict__.pop("_train_scope", None)
         self._count = Bill(to=self.run)
+        self._is_second = self._other_records()
+        if self._is_second:
+            warn_caller(
+                "this training has two RollbookCallbacks for one run: the second records nothing, so that each number "
+                "is stored once. Leave one out, or give each a scope of its own: RollbookCallback(run.scope('a'))"
+            )
+            return
+        self._began = self._learn
         self._count.guard("logger", "joining the logger", self._join_logger)
         self._count.guard("config", "keeping the configuration", self._keep_config)
 
+    def _find_run(self) -> Any:
+        model: Any = self.model
+        if self._given is not None and self._given is not True:
+            return find_run(self._given, project="", name="", user=self, host="stable_baselines3", subject=model)[0]
+        before = _runs_opened.get(model)
+        if before is not None:
+            opener = before._parts.opener
+            if opener is not None and getattr(opener.user, "_began", None) != self._learn:
+                end_training(before, opener.user, "crashed")  # an exception ended that `learn`
+            if opener is not None and int(model.num_timesteps) > 0:  # learn(reset_num_timesteps=False) goes on
+                opener.take(self)
+                _runs_opened[model] = run = go_on(before)
+                return run
+        total = int(getattr(model, "_total_timesteps", 0) or 0)
+        environment = environment_of(model)
+        run, is_opened = find_run(
+            None,
+            project=environment or "environment",
+            name=type(model).__name__,
+            seed=model.seed,
+            options=self._options,
+            defaults={"total": {"env_step": total}} if total else None,
+            user=self,
+            host="stable_baselines3",
+            subject=model,
+            algorithm=type(model).__name__,
+            environment=environment,
+            has_end=True,
+        )
+        if is_opened:
+            _runs_opened[model] = run
+        return run
+
+    def _other_records(self) -> bool:
+        """Whether another callback of this `learn` writes to the same run under the same names."""
+        here = place_of(self.run)
+        for output in self.logger.output_formats:
+            other = getattr(getattr(output, "clocks", None), "__self__", None)
+            if not isinstance(other, RollbookCallback) or other is self or not isinstance(output, RollbookOutputFormat):
+                continue
+            if place_of(other.run) == here and other._began == self._learn:
+                return True
+        return False
+
+    @property
+    def _learn(self) -> object:
+        """Identifies a call of `learn`."""
+        return getattr(self.model, "start_time", None)
+
     def _on_training_start(self) -> None:
+        if self._is_second:
+            return
         guard = self._count.guard
         guard("clocks", "reading the counters", self._start_clocks)
         self._tracker = guard("episodes", "following the environments", self._follow_environments)
@@ -141,11 +207,15 @@ class RollbookCallback(_Base):
         guard("update", "reading the counters", self._start_counting)
 
     def _on_rollout_start(self) -> None:
+        if self._is_second:
+            return
         self._count.guard("update", "keeping the update", self._keep_update)
         self._end_stage()
         self._begin_stage("rollout")
 
     def _on_step(self) -> bool:
+        if self._is_second:
+            return True
         if self._evaluations:
             self._note_best_models()
         local, tracker = self.locals, self._tracker
@@ -165,6 +235,8 @@ class RollbookCallback(_Base):
         return True
 
     def _on_rollout_end(self) -> None:
+        if self._is_second:
+            return
         self._note_best_models()
         if "dones" not in self.locals:
             self._count.guard("episodes", "keeping episodes", self._keep_finished)
@@ -172,28 +244,46 @@ class RollbookCallback(_Base):
         self._begin_stage("train")
 
     def _on_training_end(self) -> None:
+        if self._is_second:
+            return
         self._count.guard("update", "keeping the update", self._keep_update)
         self._end_stage()
         self._note_best_models()
         if self._gradient_steps is not None:
             self._count.guard("update", "counting gradient steps", self._gradient_steps.close)
+        self._count.guard("logger", "leaving the logger", self._leave_logger)
+        end_training(self.run, self)
 
     def close(self) -> None:
-        """Finish the run if this callback opened it. At the end of the program this happens automatically."""
-        if self._owned and self.run is not None:
-            self.run.finish()
+        """Finish the run if this callback opened it, before the training ends. Twice is fine."""
+        end_training(self.run, self)
 
     # -- start of training
 
     def _join_logger(self) -> None:
         outputs = self.logger.output_formats
-        whole = self.run.run
-        mine = [o for o in outputs if isinstance(o, RollbookOutputFormat) and getattr(o.run, "run", None) is whole]
+        here = place_of(self.run)
+        mine = [o for o in outputs if isinstance(o, RollbookOutputFormat) and o.run and place_of(o.run) == here]
+        stale = [o for o in outputs if isinstance(o, RollbookOutputFormat) and o.is_callbacks and self._is_stale(o)]
+        outputs[:] = [o for o in outputs if o not in stale]
+        mine = [o for o in mine if o not in stale]
         if not mine:
             mine = [RollbookOutputFormat(self.run)]
+            mine[0].is_callbacks = True
             outputs.append(mine[0])
         self._output = mine[0]
         self._output.clocks = self._clocks
+
+    def _is_stale(self, output: RollbookOutputFormat) -> bool:
+        """Whether the output belongs to the callback of another `learn`, which ended without telling it."""
+        other = getattr(output.clocks, "__self__", None)
+        return not isinstance(other, RollbookCallback) or other is self or other._began != self._learn
+
+    def _leave_logger(self) -> None:
+        """The model's logger lives on: what it logs in the next `learn` is not of this training."""
+        output = self._output
+        if output is not None and output.is_callbacks and output in self.logger.output_formats:
+            self.logger.output_formats.remove(output)
 
     def _keep_config(self) -> None:
         keep_config(self.run, {**describe(self.model), "stable_baselines3": _host.VERSION})

@@ -277,15 +277,7 @@ def configure(
     if run is not False:
         from rollbook.adapters.sb3.output import RollbookOutputFormat
 
-        named = {"name": os.path.basename(os.path.normpath(place)), **(run_options or {})}
-        options = named if run is None and _nothing_is_open() else run_options
-        outputs.append(RollbookOutputFormat(run, project=project, run_options=options))
+        outputs.append(RollbookOutputFormat(run, project=project, run_options=run_options, folder=place))
     if native and native != ["stdout"] and not compat:
         logger.log(f"Logging to {place}")
     return logger
-
-
-def _nothing_is_open() -> bool:
-    from rollbook.run.current import current_run
-
-    return current_run() is None

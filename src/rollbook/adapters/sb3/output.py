@@ -6,10 +6,11 @@ logger.Logger.CURRENT.output_formats.append(RollbookOutputFormat(run))  # the ol
 
 from __future__ import annotations
 
+import os
 import sys
 from functools import partial
 
-from rollbook.adapters._run import find_run, options_of
+from rollbook.adapters._run import end_training, find_run, options_of
 from rollbook.adapters.sb3._host import Figure, HParam, Image, KVWriter, SeqWriter, Video, excluded_from
 from rollbook.system.bill import Bill
 
@@ -40,10 +41,13 @@ class RollbookOutputFormat(KVWriter, SeqWriter):
       run: a run or a scope of a run. None uses the current run or opens one.
       project, run_options: of a run that is opened here.
       clocks: native step -> further clocks of a row; set by `RollbookCallback`.
+      folder: a run that is opened here is named after it.
     Threads: as the logger. Raises only in a strict run.
     """
 
     name = "rollbook"
+    is_callbacks = False
+    """Whether `RollbookCallback` made it, for one `learn`."""
 
     def __new__(cls, *_args: object, **_kwargs: object) -> Self:
         """An instance that the older library also accepts as one of its own, if that library is in use."""
@@ -59,9 +63,17 @@ class RollbookOutputFormat(KVWriter, SeqWriter):
         project: str | None = None,
         run_options: Mapping[str, object] | None = None,
         clocks: Callable[[int], dict[str, Any]] | None = None,
+        folder: str = "sb3",
     ) -> None:
         options = options_of(project, run_options)
-        self.run, self.owned = find_run(run, project="stable-baselines3", name="sb3", options=options)
+        self.run, self.owned = find_run(
+            run,
+            project="stable-baselines3",
+            name=os.path.basename(os.path.normpath(folder)),
+            options=options,
+            user=self,
+            host="stable_baselines3",
+        )
         self.clocks = clocks
         self._count = Bill(to=self.run)
         self._plain_kinds: set[type] = {float, int, bool}
@@ -83,8 +95,7 @@ class RollbookOutputFormat(KVWriter, SeqWriter):
 
     def close(self) -> None:
         """Finish the run if this format opened it."""
-        if self.owned and self.run is not None:
-            self.run.finish()
+        end_training(self.run, self)
 
     # -- the older names
 

@@ -23,7 +23,7 @@ import sys
 import tempfile
 from functools import partial
 
-from rollbook.adapters._run import find_run, options_of
+from rollbook.adapters._run import end_training, find_run, options_of
 from rollbook.adapters._table import GrowingTable
 from rollbook.adapters._trackers import Trackers
 from rollbook.adapters.spinningup import saving
@@ -256,8 +256,7 @@ class Logger:
         """Close the table, and finish the run if this logger opened it. Calling it twice is fine."""
         if self._table is not None:
             self._count.guard("progress_file", f"closing {self._table.path}", self._table.close)
-        if self._owned and self.run is not None:
-            self.run.finish()
+        end_training(self.run, self)
 
     def __enter__(self) -> Self:
         return self
@@ -267,7 +266,7 @@ class Logger:
 
         kind = exc[0]
         if self._owned and self.run is not None and isinstance(kind, type) and issubclass(kind, BaseException):
-            self.run.finish(status_of(kind))
+            end_training(self.run, self, status_of(kind))
         self.close()
 
     # -- parts
@@ -281,7 +280,7 @@ class Logger:
             return _shared_run(lambda: self._open_run(project, options, folder, seed))
         if run is None:
             return self._open_run(project, options, folder, seed)
-        return find_run(run, project="", name="")
+        return find_run(run, project="", name="", user=self)
 
     def _open_run(
         self, project: str | None, options: Mapping[str, object] | None, folder: str, seed: re.Match[str] | None
@@ -293,6 +292,7 @@ class Logger:
             name=name,
             seed=int(seed.group(1)) if seed else None,
             options=options_of(project or None, options),
+            user=self,
         )
 
     def _clocks_of(self, row: Mapping[str, object]) -> dict[str, Any]:

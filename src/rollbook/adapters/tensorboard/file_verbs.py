@@ -6,7 +6,7 @@ Also: reading the table of hyperparameters from those files.
 from __future__ import annotations
 
 import inspect
-import re
+import os
 from functools import wraps
 
 from rollbook.adapters._plain import parsed
@@ -53,9 +53,6 @@ def file_verb(name: str) -> Callable[..., None]:
     return verb
 
 
-_NAME = re.compile(r"(?P<env>.+)__(?P<exp>.+)__(?P<seed>\d{1,9})__(?P<time>\d{10})")
-
-
 def read_table(text: str) -> dict[str, object]:
     """The parameters of a Markdown table `|param|value|`; {} for any other text."""
     lines = [line.strip() for line in str(text).splitlines()]
@@ -69,10 +66,15 @@ def read_table(text: str) -> dict[str, object]:
     return parameters
 
 
-def split_name(name: str) -> tuple[str, int | None]:
-    """(name, seed) of a folder called `<env_id>__<exp_name>__<seed>__<unix seconds>`; for other names (the name, None).
+_PARTS = {
+    "train", "training", "test", "testing", "eval", "evaluation", "val", "valid", "validation", "learner", "actor",
+    "collector", "evaluator", "buffer", "serial", "env", "agent", "policy", "summary",
+}  # fmt: skip
 
-    Runs that only differ in their seed then have the same name.
-    """
-    match = _NAME.fullmatch(name)
-    return (name, None) if match is None else (f"{match['env']}__{match['exp']}", int(match["seed"]))
+
+def is_one_experiment(folder: str, other: str) -> bool:
+    """Whether two writers write to one experiment: in one folder, one inside of the other, or parts side by side."""
+    one, two = os.path.abspath(folder), os.path.abspath(other)
+    above, name = os.path.split(one)
+    beside, called = os.path.split(two)
+    return os.path.commonpath([one, two]) in (one, two) or (above == beside and {name, called} <= _PARTS)

@@ -6,9 +6,23 @@ import os
 from contextlib import contextmanager
 from functools import partial
 
-from rollbook.adapters._run import Users, find_run, go_on_at, keep_config, options_of
+from rollbook.adapters._run import (
+    Users,
+    find_run,
+    go_on_at,
+    host_that_calls,
+    keep_config,
+    options_of,
+    records,
+    split_name,
+)
 from rollbook.adapters.tensorboard import native
-from rollbook.adapters.tensorboard.file_verbs import FILE_VERBS, file_verb, read_table, split_name
+from rollbook.adapters.tensorboard.file_verbs import (
+    FILE_VERBS,
+    file_verb,
+    is_one_experiment,
+    read_table,
+)
 from rollbook.system.bill import Bill
 from rollbook.system.files import run_name_of
 from rollbook.values import Histogram
@@ -40,8 +54,11 @@ class SummaryWriter:
       scope: prefix of all keys in the book. Default: none; the folder's name for a second writer on the same run.
       project, run_options: of a run that is opened here; arguments of `rollbook.init`.
       more: further options of tensorboardX.
-    One process writes to one run: a writer that finds an open run joins it. A run that a writer opened is finished when
-    its last writer is closed.
+    A writer joins the current run if the caller opened it, and the run of an open writer whose folder belongs to the
+    same experiment: the same one, one inside of the other, or parts such as `train` and `test` side by side. Any other
+    gets a run of its own. A run that a writer opened is finished when its last writer is closed or gone.
+    A writer that a framework makes itself opens its run with the first number; while an adapter of that framework
+    records the training, it writes event files only, so that each number is stored once.
     Threads: any. Only the constructor raises, unless the run is strict: later failures are counted and reported once
     per method and kind of error, as `event_file_<verb>_<error>` and, for the book, `summary_writer_<verb>_<error>`.
     """
@@ -82,14 +99,29 @@ class SummaryWriter:
             options["purge_step"] = purge_step
         self.native = native.open_events(events if write_to_disk else False, self.log_dir, options)
         self._clock = clock
-        self.run: Run | None
-        self.run, opened = self._find_run(run, project, run_options)
-        self._count = Bill(to=self.run)
+        self.run: Run | None = None
+        self._count = Bill()
         self._book: Scope | None = None
         self._closed = False
+        self._host = "" if run is False else host_that_calls()
+        self._held: list[Callable[[], object]] = []
+        self._open_late: Callable[[], None] | None = None
+        open_now = partial(self._open, run, project, run_options, scope)
+        if self._host:
+            self._open_late = open_now
+        else:
+            open_now()
         unknown = [key for key in more if key != "comet_config"]
         if unknown and not self._is_tensorboardx():
             self._count("unknown_argument", message=f"SummaryWriter() knows no argument {unknown[0]!r}; it is not used")
+
+    def _open(
+        self, run: object, project: str | None, run_options: Mapping[str, object] | None, scope: str | None
+    ) -> None:
+        """Find or open the run."""
+        clock, purge_step = self._clock, self.purge_step
+        self.run, opened = self._find_run(run, project, run_options)
+        self._count = Bill(to=self.run)
         if self.run is not None:
             name = self._scope_name() if scope is None else scope
             self._book = self.run.scope(name) if name else self.run
@@ -125,7 +157,7 @@ class SummaryWriter:
         """
         if self._defaults is not None:
             global_step, walltime = self._place(global_step, walltime)
-        book: Any = self._book
+        book: Any = self._book if not self._host else self._book_of_host()
         if book is not None and not self._closed:
             if tag == _EPISODES and self._counts_episodes(global_step):
                 self._guard("add_scalar", lambda: book.log({tag: scalar_value}, step=global_step))
@@ -554,9 +586,37 @@ class SummaryWriter:
         if (options or {}).get("resume", "never") == "never":  # an earlier run is found by its name
             name, seed = split_name(name)
         options = options_of(project, options)
-        if run is None and options:  # arguments only apply to a new run; one process has one run
-            run = _writers.running()
-        return find_run(run, project=program_name(), name=name, seed=seed, options=options)
+        if run is None:  # also with options, which only apply to a new run
+            near = (other.run for other in _writers.open() if is_one_experiment(self.log_dir, other.log_dir))
+            run = next((found for found in near if found.run.status == "running"), None)
+        return find_run(
+            run,
+            project=program_name(),
+            name=name,
+            seed=seed,
+            options=options,
+            user=self,
+            kind="rollbook.SummaryWriter",
+            host=self._host,
+            shares=True,
+        )
+
+    def _book_of_host(self) -> Scope | None:
+        """Where the numbers of a framework's own writer go: nowhere if an adapter of the framework stores them."""
+        if self._open_late is not None:
+            open_now, self._open_late = self._open_late, None
+            self._guard("__init__", open_now)
+            held, self._held = self._held, []
+            for work in held:
+                work()
+        return None if self.run is None or records(self.run, self._host) else self._book
+
+    def _is_held(self, work: Callable[[], object]) -> bool:
+        """Whether this waits for the first number of a framework's own writer."""
+        if self._open_late is None:
+            return False
+        self._held.append(work)
+        return True
 
     def _scope_name(self) -> str:
         """Two writers on one run would mix their keys, so the second gets its folder's name as a prefix."""
@@ -651,7 +711,9 @@ class SummaryWriter:
         )
 
     def _keep(self, verb: str, work: Callable[[Any], object]) -> None:
-        book: object = self._book
+        if verb in ("add_text", "add_hparams") and self._is_held(lambda: self._keep(verb, work)):
+            return
+        book: object = self._book if not self._host else self._book_of_host()
         if book is None:
             return
         if self._closed:
@@ -717,7 +779,7 @@ class SummaryWriter:
         return type(self.native).__module__.partition(".")[0] == "tensorboardX"
 
     def _configure(self, config: Mapping[str, object]) -> None:
-        if self.run is None or not config:
+        if self._is_held(lambda: self._configure(config)) or self.run is None or not config:
             return
         run = self.run.run
         keep_config(run, config)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from numbers import Number
 from typing import Any
 
-from rollbook.adapters._run import find_run, options_of
+from rollbook.adapters._run import end_training, find_run, options_of
 from rollbook.adapters.tianshou.base import BaseLogger, DataScope, SaveFn
 from rollbook.adapters.tianshou.restore import restore_logged_data
 from rollbook.system.bill import Bill
@@ -74,7 +74,9 @@ class RollbookLogger(BaseLogger):
             training_interval=training_interval,
         )
         options = options_of(project, run_options)
-        self.run, opened_here = find_run(run, project="tianshou", name="run", options=options)
+        self.run, opened_here = find_run(
+            run, project="tianshou", name="run", options=options, user=self, host="tianshou"
+        )
         self._bill = Bill(to=self.run) if self.run is not None else Bill(who="RollbookLogger")
         self.writer, self.write_flush = writer, write_flush
         self._finish = opened_here if finish is None else finish
@@ -125,6 +127,7 @@ class RollbookLogger(BaseLogger):
         """Close the native file; finish the run if it was opened here."""
         if self.writer is not None:
             self._guard("native", lambda: self.writer.close())
+        end_training(self.run, self)
         if self._finish and self.run is not None and hasattr(self.run, "finish"):
             self.run.finish()
 

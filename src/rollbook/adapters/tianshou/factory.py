@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rollbook.adapters._run import clean_name
+from rollbook.adapters._run import clean_name, is_opened_for
 from rollbook.adapters.tianshou.book import RollbookLogger
 from rollbook.adapters.tianshou.restore import POINTER
 
@@ -74,7 +74,9 @@ class LoggerFactory:
         where = os.path.relpath(run.folder, log_dir)
         Path(log_dir, POINTER).write_text(json.dumps({"folder": where, "id": run.id}) + "\n", encoding="utf-8")
         writer = self._writer(log_dir) if self.tensorboard else None
-        return RollbookLogger(run, save_interval=self.save_interval, writer=writer, finish=True, **self.options)
+        logger = RollbookLogger(run, save_interval=self.save_interval, writer=writer, finish=True, **self.options)
+        is_opened_for(run, logger, "tianshou.LoggerFactory", "tianshou")
+        return logger
 
     def get_logger_class(self) -> type[RollbookLogger]:
         """RollbookLogger."""

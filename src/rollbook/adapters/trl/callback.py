@@ -8,11 +8,21 @@ from __future__ import annotations
 import os
 
 from rollbook.adapters import _versions
-from rollbook.adapters._run import find_run, go_on_at, keep_config, needed, options_of, takes_native_keys
+from rollbook.adapters._run import (
+    end_training,
+    find_run,
+    go_on,
+    go_on_at,
+    is_recorded_already,
+    keep_config,
+    needed,
+    options_of,
+    takes_native_keys,
+)
 from rollbook.adapters.trl import SUPPORTED
 from rollbook.adapters.trl.batches import link_of
 from rollbook.adapters.trl.fates import Fates
-from rollbook.system.bill import Bill
+from rollbook.system.bill import Bill, warn_caller
 from rollbook.system.optional import need
 
 TYPE_CHECKING = False
@@ -34,7 +44,7 @@ def register() -> None:
     """Make `TrainingArguments(report_to="rollbook")` add a `RollbookCallback()`. Calling it again changes nothing.
 
     transformers keeps its integrations in a dict without a function to extend it, so this adds an entry in this
-    process. Use either that name or your own callback: with both, each row is written twice.
+    process. With that name and your own callback, the first of them records.
     """
     from transformers.integrations import integration_utils
 
@@ -57,8 +67,10 @@ class RollbookCallback(_Base):
     With several processes, the first logs scalars and checkpoints; completions come from all of them.
 
     Args:
-      run: a run or a scope of a run. None uses the current run, or opens one. Its project is then the name of
-        `output_dir`'s folder, and its name comes from the trainer's arguments (`GRPOConfig` gives "grpo").
+      run: a run or a scope of a run. None uses the current run if it is not about another training, or opens one that
+        ends with `train` (or with `evaluate` outside of it; a later one of this trainer continues it). Its project is
+        then the name of `output_dir`'s folder, and its name comes from the trainer's arguments (`GRPOConfig` gives
+        "grpo").
       project, run_options: of a run that is opened here.
     Raises:
       BadInput: run=False.
@@ -75,8 +87,10 @@ class RollbookCallback(_Base):
         self.run: Any = None
         if run is not None:
             self.run = needed(find_run(run, project="", name="")[0], "RollbookCallback", "callback")
+        self._given = self.run
+        self._trainer: Any = None  # what identifies the trainer: its control
+        self._is_training = self._was_trained = self._is_second = False
         self._options = options_of(project, run_options)
-        self._owned = False
         self._count = Bill(to=self.run)
         self._fates: Fates | None = None
 
@@ -84,7 +98,11 @@ class RollbookCallback(_Base):
 
     def on_train_begin(self, args: object, state: TrainerState, control: object, **kwargs: object) -> None:
         """Open the run if there is none, and record the configuration."""
-        self._join(args, state)
+        self._is_training = True
+        if self._was_trained and not state.global_step:  # train() again: another training of this trainer
+            self._trainer = None
+        if not self.join(args, state, control):
+            return
         guard = self._count.guard
         guard("config", "keeping the configuration", lambda: self._keep_config(args, kwargs.get("model")))
         guard("trl", "reading the trainer's arguments", lambda: self._link(args, kwargs))
@@ -100,8 +118,9 @@ class RollbookCallback(_Base):
         **kwargs: object,
     ) -> None:
         """Log one row under the native keys."""
-        self._join(args, state)  # evaluate() without train() logs too
-        if state.is_world_process_zero and logs:
+        if (
+            self.join(args, state, control) and state.is_world_process_zero and logs
+        ):  # evaluate() without train() logs too
             self.run.log(logs, **self._clocks(state))
 
     def on_substep_end(self, args: object, state: TrainerState, control: object, **kwargs: object) -> None:
@@ -123,34 +142,76 @@ class RollbookCallback(_Base):
 
     def on_save(self, args: TrainingArguments, state: TrainerState, control: object, **kwargs: object) -> None:
         """Register the checkpoint folder."""
-        if self.run is not None and state.is_world_process_zero:
+        if self.run is not None and state.is_world_process_zero and not self._is_second:
             self._count.guard("checkpoint", "registering a checkpoint", lambda: self._register(args, state))
 
     def on_train_end(self, args: object, state: TrainerState, control: object, **kwargs: object) -> None:
-        """Write the fates of completions that were not trained on, and record how training ended."""
-        if self.run is None:
+        """Write the fates of completions that were not trained on, record how training ended, and end the run."""
+        self._is_training, self._was_trained = False, True
+        if self.run is None or self._is_second:
             return
         self._with_fates(lambda fates: fates.end())
         if state.is_world_process_zero:
             self._count.guard("summary", "keeping the summary", lambda: self._sum_up(state))
+        end_training(self.run, self)
+
+    def on_evaluate(self, args: object, state: TrainerState, control: object, **kwargs: object) -> None:
+        """An evaluation outside of `train` is over."""
+        if not self._is_training:
+            self._with_fates(lambda fates: fates.settle())
+            end_training(self.run, self)
 
     def close(self) -> None:
-        """Finish the run if this callback opened it. At the end of the program this happens automatically."""
-        if self._owned and self.run is not None:
-            self.run.finish()
+        """Finish the run if this callback opened it, before the training ends. Twice is fine."""
+        end_training(self.run, self)
 
     # -- start of training
 
-    def _join(self, args: object, state: TrainerState) -> None:
-        if self.run is not None:
+    def join(self, args: object, state: TrainerState, control: object) -> bool:
+        """Find or open the run of a trainer. Returns whether this callback records it.
+
+        Args:
+          args, state, control: of the trainer.
+        """
+        if self._trainer is not control:
+            self._trainer, self._fates, self._was_trained = control, None, False
+            self._find_run(args, state, control)
+            self._is_second = is_recorded_already(self.run, self, control)
+            if self._is_second:
+                warn_caller(
+                    "this training has two RollbookCallbacks for one run: the second records nothing, so that each "
+                    "number is stored once. Leave one out: report_to='rollbook' adds one, too"
+                )
+        elif self.run.run.status != "running" and self._given is None:
+            self.run, self._fates = go_on(self.run), None
+            self._count = Bill(to=self.run)
             takes_native_keys(self.run)
+        return not self._is_second
+
+    def _find_run(self, args: object, state: TrainerState, control: object) -> None:
+        if self._given is not None:
+            self.run = find_run(
+                self._given, project="", name="", user=self, host="transformers", subject=control, has_end=True
+            )[0]
             return
-        defaults: dict[str, object] = {"clocks": ("train_iter",), "seed": getattr(args, "seed", None)}
+        defaults: dict[str, object] = {"clocks": ("train_iter",)}
         if getattr(state, "max_steps", 0) > 0:
             defaults["total"] = {"gradient_step": int(state.max_steps)}
         folder = os.path.basename(os.path.abspath(str(getattr(args, "output_dir", None) or "runs")))
         name = type(args).__name__.removesuffix("Config").lower() or "train"
-        self.run, self._owned = find_run(None, project=folder, name=name, options=self._options, defaults=defaults)
+        self.run, _ = find_run(
+            None,
+            project=folder,
+            name=name,
+            seed=getattr(args, "seed", None),
+            options=self._options,
+            defaults=defaults,
+            user=self,
+            host="transformers",
+            subject=control,
+            algorithm=name,
+            has_end=True,
+        )
         self._count = Bill(to=self.run)
 
     def _keep_config(self, args: TrainingArguments, model: object) -> None:
@@ -195,7 +256,7 @@ class RollbookCallback(_Base):
         return clocks
 
     def _with_fates(self, work: Callable[[Fates], None]) -> None:
-        if self.run is None:
+        if self.run is None or self._is_second:
             return
         if self._fates is None:
             self._fates = Fates(self.run)

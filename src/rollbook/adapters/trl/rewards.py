@@ -17,7 +17,7 @@ from rollbook.system.bill import Bill
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any
 
     from rollbook.run.scope import Scope
@@ -144,22 +144,23 @@ class _Gathering:
     """
 
     def __init__(self, run: Any, names: list[str], columns: bool | frozenset[str], is_all: bool = True) -> None:
-        self._run, self._names, self._columns, self._is_all = run, names, columns, is_all
+        self._given = self._run = run
+        self._names, self._columns, self._is_all = names, columns, is_all
         self._lock = threading.Lock()
         self._open: tuple[object, Batch] | None = None
         self._last: dict[str | None, tuple[int, int]] = {}
         self._count: Bill | None = None
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _Gathering, (self._run, self._names, self._columns, self._is_all)
+        return _Gathering, (self._given or self._run, self._names, self._columns, self._is_all)
 
     def begin(self, kwargs: dict[str, object]) -> Batch | None:
         """The batch of these arguments; None (counted) if they are not a batch."""
         with self._lock:
-            if self._run is None:
-                from rollbook.run.current import current_run
-
-                self._run = current_run()
+            if self._given is None:
+                run = _run_of_the_trainer(kwargs)
+                if run is not self._run:
+                    self._run, self._count, self._open = run, None, None
             if self._count is None:
                 self._count = Bill(to=self._run)
             if self._run is None:
@@ -357,3 +358,16 @@ def _of_the_trainer(name: str, n: int) -> list[Any] | None:
             return value if isinstance(value, list) and len(value) == n else None
         frame = frame.f_back  # type: ignore[assignment]
     return None
+
+
+def _run_of_the_trainer(kwargs: Mapping[str, Any]) -> Any:
+    """The run of the RollbookCallback of the trainer that asks for rewards, also before `train`; else the current."""
+    trainer: Any = getattr(kwargs.get("log_extra"), "__self__", None)
+    for callback in getattr(getattr(trainer, "callback_handler", None), "callbacks", ()):
+        join = getattr(callback, "join", None)
+        is_ours = type(callback).__module__ == "rollbook.adapters.trl.callback"
+        if is_ours and join is not None and join(trainer.args, trainer.state, trainer.control):
+            return callback.run
+    from rollbook.run.current import current_run
+
+    return current_run()

@@ -6,6 +6,7 @@ import os
 import time
 from fnmatch import fnmatchcase
 
+from rollbook.adapters._run import host_that_calls, records
 from rollbook.adapters.wandb._artifacts import Artifact, find
 from rollbook.adapters.wandb._current import forget, termlog
 from rollbook.adapters.wandb._data import Table, Value, copied
@@ -428,8 +429,8 @@ class Run:
             at = int(step)
             self._step = max(self._step, at) + bool(commit)
         recorder = self._recorder
-        if recorder is None:
-            return
+        if recorder is None or (recorder._parts.trainings and records(recorder, host_that_calls())):
+            return  # nothing is recorded, or an adapter stores what this framework logs
         columns = self._plain_rows.get(tuple(data))
         if columns is not None and _PLAIN.issuperset(map(type, data.values())):
             self._write(recorder, data, columns, at)

@@ -100,8 +100,8 @@ def init(
       config_exclude_keys, config_include_keys: settings of `config` to leave out, or the only ones to store.
       mode: "disabled" records nothing; every other mode records here.
       reinit: what happens to an open run: "finish_previous" (also True), "return_previous" (also False), or
-        "create_new", which leaves `wandb.run` and `wandb.log` as they are. Default: it is returned; in a notebook it is
-        finished.
+        "create_new", which leaves `wandb.run` and `wandb.log` as they are. Default: it is returned; in a notebook, or
+        if `id` or a setting of `config` is another one, it is finished.
       fork_from, resume_from: "<id>?_step=<n>": kept as a note.
       tensorboard: the older name of `sync_tensorboard`.
       sync_tensorboard: also record what SummaryWriters of torch and tensorboardX log.
@@ -126,7 +126,7 @@ def init(
         config = {**plain(config), **searched.settings}
         project, group = project or searched.project, group or f"sweep-{searched.sweep_id}"
         asked.update(sweep_id=searched.sweep_id)
-    previous = _previous(reinit)
+    previous = _previous(reinit, id, plain(config))
     if previous is not None:
         return previous
     project = project or asked.project or os.environ.get("WANDB_PROJECT") or "uncategorized"
@@ -163,8 +163,11 @@ def init(
     return run
 
 
-def _previous(reinit: bool | str | None) -> Run | None:
-    """The open run, if `init` is to return it; if open runs are to be finished, finish them."""
+def _previous(reinit: bool | str | None, id: str | None, config: Mapping[str, Any]) -> Run | None:
+    """The open run, if `init` is to return it; if open runs are to be finished, finish them.
+
+    A call that says otherwise than the open run begins another training, where `reinit` does not say what to do.
+    """
     there = runs()
     if not there or reinit == "create_new":
         return None
@@ -175,7 +178,21 @@ def _previous(reinit: bool | str | None) -> Run | None:
             run.finish()
         return None
     newest: Run = there[-1]
+    if reinit in (None, "default") and (differs := _contradiction(newest, id, config)):
+        termlog(f"run {newest.id} is finished, because init() was called with another {differs}: a run for each")
+        newest.finish()
+        return None
     return newest
+
+
+def _contradiction(run: Run, id: str | None, config: Mapping[str, Any]) -> str:
+    """What `init` is told otherwise than the open run; "" if nothing. Its name may be another, as in wandb."""
+    if id is not None and run.rollbook is not None and id != run.id:
+        return "id"
+    for key, value in config.items():
+        if key in run.config and run.config[key] != value:
+            return f"config.{key}"
+    return ""
 
 
 def opened(
@@ -183,7 +200,7 @@ def opened(
     group: str | None, job_type: str | None, notes: str, tags: list[str], folder: Any,
 ) -> Recorder:  # fmt: skip
     """A run of rollbook for the arguments of `init`; see there."""
-    from rollbook.adapters._run import clean_name, takes_native_keys
+    from rollbook.adapters._run import clean_name, split_name, takes_native_keys
     from rollbook.errors import NothingToResume
     from rollbook.run.arguments import program_name
     from rollbook.run.session import init as open_run
@@ -197,6 +214,9 @@ def opened(
     root = os.environ.get("ROLLBOOK_DIR") or folder or os.environ.get("WANDB_DIR")
     place = None if root is None else root if root == os.environ.get("ROLLBOOK_DIR") else os.path.join(root, "runs")
     seed = next((config[word] for word in ("seed", "random_seed") if word in config), None)
+    if name and (how == "never" or run_id):  # an earlier run is found by its name
+        name, named = split_name(name)
+        seed = named if seed is None else seed
     try:
         run = open_run(
             clean_name(project, "uncategorized"), clean_name(name or program_name(), "run"), config=config or None,

@@ -1,0 +1,70 @@
+"""Which rank of a distributed job this process is, and what its ranks share."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from rollbook.system import liveness
+from rollbook.system.guard import tolerating
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_RANKS = (
+    ("RANK", "WORLD_SIZE"),
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+    ("PMI_RANK", "PMI_SIZE"),
+    ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),
+)
+"""The variables with a process's rank and with the number of ranks, by launcher."""
+
+_MEETING = (
+    "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "MASTER_ADDR", "MASTER_PORT", "SLURM_JOB_ID", "SLURM_STEP_ID",
+    "SLURM_RESTART_COUNT", "PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid",
+)  # fmt: skip
+"""Variables that the ranks of one job share."""
+
+_SIZES = (
+    ("LOCAL_WORLD_SIZE", "WORLD_SIZE"), ("OMPI_COMM_WORLD_LOCAL_SIZE", "OMPI_COMM_WORLD_SIZE"),
+    ("SLURM_TASKS_PER_NODE", "SLURM_STEP_NUM_TASKS"),
+)  # fmt: skip
+
+
+def own_rank() -> int | None:
+    """The rank of this process in a distributed job, None outside one."""
+    return _rank_and_size()[0]
+
+
+def _rank_and_size() -> tuple[int | None, int | None]:
+    for name, size in _RANKS:
+        value, all_of_them = os.environ.get(name, ""), os.environ.get(size, "")
+        if value.isdigit():
+            return int(value), int(all_of_them) if all_of_them.isdigit() else None
+    distributed: Any = sys.modules.get("torch.distributed")
+    if distributed is not None:  # spawned by the program itself
+        with tolerating(Exception):
+            if distributed.is_initialized():
+                return int(distributed.get_rank()), int(distributed.get_world_size())
+    return None, None
+
+
+def rendezvous() -> str:
+    """A text that all ranks of one distributed job share, "" outside such a job."""
+    rank, size = _rank_and_size()
+    if rank is None or size == 1:
+        return ""
+    shared = "|".join(os.environ.get(name, "") for name in _MEETING).strip("|")
+    address = os.environ.get("MASTER_ADDR", "")
+    if not shared or address == "localhost" or address.startswith("127."):  # a launcher on this host
+        own = liveness.identity()
+        shared += f"|{own.get('host')}|{own.get('boot_id')}"
+        if not address:
+            shared += f"|{os.getppid()}|{liveness.start_time(os.getppid())}"
+    return shared
+
+
+def is_on_one_host() -> bool:
+    """Whether all ranks of the job run on this host, as far as its launcher tells."""
+    return all(os.environ.get(here) in (None, os.environ.get(all_of_them)) for here, all_of_them in _SIZES)
