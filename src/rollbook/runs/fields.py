@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rollbook.errors import BadInput, did_you_mean
 from rollbook.schema import manifest
+from rollbook.system.guard import tolerating
 from rollbook.system.texts import amount
 
 TYPE_CHECKING = False
@@ -48,6 +50,29 @@ def values_at(rows: Sequence[Mapping[str, Any]], name: str) -> list[Any]:
         return [row[first][rest] for row in rows]  # plain mappings that all have it: five times as fast
     except (KeyError, TypeError, IndexError):
         return [value_at(row, name) for row in rows]
+
+
+def grouped(value: object) -> Any:
+    """A value as groups of runs have it: 1 and 1.0 are one group; True, and the text "1", are others."""
+    if isinstance(value, float):
+        return int(value) if value.is_integer() and abs(value) < 2**53 else value
+    if isinstance(value, Mapping):
+        return {str(name): grouped(inner) for name, inner in value.items()}
+    return [grouped(inner) for inner in value] if isinstance(value, (list, tuple)) else value
+
+
+def group_key(value: object) -> str:
+    """A text that is equal for the values of one group."""
+    return json.dumps(grouped(value), default=str, sort_keys=True)
+
+
+def group_label(value: object) -> str:
+    """The name of the group with this value: a text as it is, in quotes if it reads as a number or a word of JSON."""
+    if not isinstance(value, str):
+        return group_key(value)
+    with tolerating(ValueError):
+        return group_key(value) if not isinstance(json.loads(value), (str, list, dict)) else value
+    return value
 
 
 def leaves(value: object, prefix: str) -> Iterator[tuple[str, Any]]:

@@ -14,7 +14,7 @@ from rollbook import compare
 from rollbook.book import Series
 from rollbook.errors import BadInput
 from rollbook.runs.colours import COLOURS, colours_of_groups
-from rollbook.runs.fields import check_field, value_at
+from rollbook.runs.fields import check_field, group_label, value_at
 from rollbook.runs.grouping_facts import alike
 from rollbook.runs.results import taken_of
 from rollbook.schema.addresses import is_address
@@ -165,11 +165,8 @@ def looks_of(rows: Sequence[Row], root: str, by: str | None, *, drawn: bool = Fa
 
 
 def label_of(row: Row, by: str | None) -> str:
-    """The name of the group that a row of the listing belongs to: the value of the field `by`, as text."""
-    if by is None:
-        return "all runs"
-    value = value_at(row, by)
-    return value if isinstance(value, str) else json.dumps(value, default=str, sort_keys=True)
+    """The name of the group that a row of the listing belongs to: the value of the field `by`; see `group_label`."""
+    return "all runs" if by is None else group_label(value_at(row, by))
 
 
 def name_of(row: Row) -> str:

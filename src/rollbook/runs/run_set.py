@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Any, Literal, overload
 
 from rollbook.errors import AmbiguousRun, BadInput, RunNotFound, did_you_mean, suggesting
-from rollbook.runs.fields import check_field
+from rollbook.runs.fields import check_field, group_key, group_label
 from rollbook.schema.aliases import SCORES
 from rollbook.system.texts import amount
 
@@ -119,6 +119,9 @@ class RunSet(Sequence["Book"]):
     def group_by(self, field: str) -> dict[Any, RunSet]:
         """Run sets by the value of a field such as "config.algo", in order of appearance; None: runs without it.
 
+        1 and 1.0 are one value; True, and the text "1", are others. Beside 1, which is the same key in Python, True is
+        "true".
+
         Args:
           field: a field of the runs, such as "config.algo".
         Raises:
@@ -126,10 +129,15 @@ class RunSet(Sequence["Book"]):
         """
         from rollbook.runs.columns import values_of
 
-        groups: dict[object, list[Mapping[str, object]]] = {}
+        groups: dict[str, list[Mapping[str, object]]] = {}
+        names: dict[object, str] = {}
         for row, value in zip(self._rows, values_of(self._rows, field, f"group_by({field!r})"), strict=True):
-            groups.setdefault(value if value.__hash__ else repr(value), []).append(row)
-        return {value: self._some(rows) for value, rows in groups.items()}
+            group = group_key(value)
+            if group not in groups:
+                name = value if value.__hash__ else repr(value)
+                names[group_label(value) if name in names else name] = group
+            groups.setdefault(group, []).append(row)
+        return {name: self._some(groups[group]) for name, group in names.items()}
 
     def newest(self, n: int | None = None) -> RunSet:
         """The runs, newest first; at most `n` if given.

@@ -18,6 +18,7 @@ import msgspec
 from rollbook import compare
 from rollbook.errors import BadInput, RollbookError, did_you_mean
 from rollbook.runs.conditions import holds
+from rollbook.runs.fields import grouped
 from rollbook.runs.measures import Measure, calls_in, measure_of
 from rollbook.schema.aliases import canonical, resolve
 from rollbook.schema.source import is_view
@@ -457,7 +458,7 @@ def groups_of(rows: Sequence[RunRow], columns: Sequence[str]) -> list[RunGroup]:
         mine: dict[bytes, RunGroup] = {}
         for row in members:
             values = {column: plain(value_of(column, row, None), 200) for column in chosen}
-            alike = _encoded(values)
+            alike = _encoded(grouped(values))
             if alike not in mine:
                 identity = _identity(project, name, _configuration(row) if automatic else values)
                 mine[alike] = RunGroup(identity, "", project, values, [])
