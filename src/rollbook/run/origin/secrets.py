@@ -2,8 +2,10 @@
 
 A name such as `wandb_api_key`, `password` or `hf_token` hides its value, also if the name is spread over levels
 (`{"api": {"key": …}}`). A value with the form of a credential (`sk-…`, `ghp_…`, `Bearer …`, a private key, a login in a
-URL) is hidden under any name. Forty hexadecimal digits are a W&B key or a commit hash: they are hidden unless a name
-around them contains hash, commit, revision, id or similar. ROLLBOOK_SECRETS=keep turns hiding off.
+URL) is hidden under any name. Forty hexadecimal digits are a W&B key or a commit hash: they are hidden, also within a
+sentence, unless a name around them, or one of the four words before, is hash, commit, revision, id or similar, or they
+are a part of a path. The same holds for forty letters and digits that look random (an AWS key). ROLLBOOK_SECRETS=keep
+turns hiding off.
 Standard library only; never raises; takes time proportional to the length of a text.
 """
 
@@ -53,8 +55,12 @@ _LOGIN = re.compile(r"(?i)(?<![a-z0-9+.-])([a-z][a-z0-9+.-]*://)[^/\s@]+@")
 _QUERY = re.compile(r"([?&;][^=?&;#\s]*)=([^&;#\s]+)")
 _CONNECTION = re.compile(r"(?i)\b(accountkey|sharedaccesskey|password|pwd)=[^;\s\"']+")
 _NAMED_HEX = re.compile(r"(?i)((?:wandb|key|token|login)[^a-z0-9]{1,3})[0-9a-f]{40}(?![0-9a-f])")
+_FREE_KEY = re.compile(r"(?<![A-Za-z0-9+/@_=-])(?:local-)?[A-Za-z0-9+/]{40}(?![A-Za-z0-9+/=_-])")
 _HEX_KEY = re.compile(r"(?:local-)?[0-9a-f]{40}")
 _BASE64_KEY = re.compile(r"[A-Za-z0-9+/]{40}")
+_BEFORE_HASHES = _HASHES | {"checked", "checkout", "cloned", "merge", "merged", "parent", "reset"}
+_WORD = re.compile(r"[A-Za-z0-9]+")
+_BEFORE = 48  # characters that are searched for the words before a key
 _DIGIT_INSIDE = re.compile(r"[0-9][A-Za-z]")
 
 
@@ -85,13 +91,22 @@ def _is_below_a_secret(name: object, above: Sequence[object]) -> bool:
     return bool(outer) and _ends_as_secret([*outer[-1], *_parts(name)])
 
 
-def _is_key_by_form(name: object, above: Sequence[object], value: str) -> bool:
-    """Whether a whole value has the form of a key without a prefix: older W&B keys, and AWS keys."""
+def _is_key_by_form(value: str) -> bool:
+    """Whether a text has the form of a key without a prefix: older W&B keys, and AWS keys."""
     is_hex = bool(_HEX_KEY.fullmatch(value)) and len(set(value)) > 8
-    if not is_hex and not (_BASE64_KEY.fullmatch(value) and _is_random(value)):
-        return False
-    words = {part.removesuffix("s") for each in (*above, name) for part in _parts(each)}
-    return not words & _HASHES
+    return is_hex or (bool(_BASE64_KEY.fullmatch(value)) and _is_random(value))
+
+
+def _names_a_hash(names: Sequence[object], words: frozenset[str] = _HASHES) -> bool:
+    return bool({part.removesuffix("s") for each in names for part in _parts(each)} & words)
+
+
+def _free_key(match: re.Match[str]) -> str:
+    """What stands for forty letters in a text."""
+    if not _is_key_by_form(match[0]):
+        return match[0]
+    before = match.string[max(0, match.start() - _BEFORE) : match.start()]
+    return match[0] if _names_a_hash(_WORD.findall(before)[-4:], _BEFORE_HASHES) else HIDDEN
 
 
 def _is_random(value: str) -> bool:
@@ -102,8 +117,12 @@ def _is_random(value: str) -> bool:
     return is_mixed and _DIGIT_INSIDE.search(value) is not None
 
 
-def without_secrets(text: str) -> str:
-    """A text in which logins and secret parameters of URLs, and everything that looks like a credential, are hidden."""
+def without_secrets(text: str, *, is_hash: bool = False) -> str:
+    """A text in which logins and secret parameters of URLs, and everything that looks like a credential, are hidden.
+
+    Args:
+      is_hash: a name around it says that forty hexadecimal digits are a hash.
+    """
     if len(text) < 8 or _kept():
         return text
     text = _LOGIN.sub(rf"\1{HIDDEN}@" if "://" in text else r"\1", text) if "@" in text else text
@@ -112,6 +131,7 @@ def without_secrets(text: str) -> str:
     text = _SCHEME.sub(rf"\1 {HIDDEN}", text)
     text = _CONNECTION.sub(rf"\1={HIDDEN}", text) if "=" in text else text
     text = _NAMED_HEX.sub(rf"\g<1>{HIDDEN}", text) if len(text) > 40 else text
+    text = _FREE_KEY.sub(_free_key, text) if len(text) >= 40 and not is_hash else text
     return _CREDENTIAL.sub(HIDDEN, text)
 
 
@@ -126,9 +146,9 @@ def hidden(name: object, value: object, above: Sequence[object] = ()) -> object:
     if not isinstance(value, (str, bytes)) or _kept():
         return value
     text = value if isinstance(value, str) else value.decode("utf-8", "backslashreplace")
-    if text and (is_secret_name(name) or _is_below_a_secret(name, above) or _is_key_by_form(name, above, text)):
+    if text and (is_secret_name(name) or _is_below_a_secret(name, above)):
         return HIDDEN
-    shown = without_secrets(text)
+    shown = without_secrets(text, is_hash=_names_a_hash((*above, name)))
     return value if shown == text else shown
 
 
