@@ -15,6 +15,7 @@ from rollbook.errors import BadInput, UnknownKey
 from rollbook.run.training import Training, contradiction, opener_of, trainings_of
 from rollbook.system.bill import Bill, warn_caller
 from rollbook.system.guard import tolerating
+from rollbook.values import key_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,10 +53,12 @@ def takes_native_keys(run: object) -> Any:
     return run
 
 
-def keep_config(run: Any, settings: Mapping[str, object]) -> None:
-    """Add a framework's settings to the run's config. Entries that the program set itself stay."""
+def keep_config(run: Any, settings: object) -> None:
+    """Add a framework's settings (anything with named values) to the run's config. The program's own entries stay."""
+    from rollbook.run.origin.config import entries_of
+
     config = run.run.config
-    config.update({str(key): value for key, value in settings.items() if key not in config})
+    config.update({key_of(key): value for key, value in entries_of(settings).items() if key_of(key) not in config})
 
 
 def reached(run: Any) -> dict[str, int]:
@@ -357,11 +360,11 @@ class JoinedRun:
         if self.run is not None:
             self.bill.guard(cause, what, work, *arguments)
 
-    def settings(self, settings: Mapping[str, object], seed: object = None) -> None:
+    def settings(self, settings: object, seed: object = None) -> None:
         """Add a framework's settings to the run's config, and its seed to a run that was opened here without one."""
         self.keep("config", "keeping the configuration", self._settings, settings, seed)
 
-    def _settings(self, settings: Mapping[str, object], seed: object) -> None:
+    def _settings(self, settings: object, seed: object) -> None:
         keep_config(self.run, settings)
         whole = self.run.run
         if self._owned and whole.seed is None and isinstance(seed, int) and not isinstance(seed, bool):

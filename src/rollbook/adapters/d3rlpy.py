@@ -64,7 +64,7 @@ class RollbookAdapter:
 
     def write_params(self, params: Mapping[str, object]) -> None:
         """Add the parameters to the run's config."""
-        self._joined.settings(dict(params), params.get("seed"))
+        self._joined.settings(params, params.get("seed") if hasattr(params, "get") else None)
 
     def before_write_metric(self, epoch: int, step: int) -> None:
         """Begin a row."""

@@ -16,6 +16,7 @@ import sys
 from importlib.util import find_spec
 
 from rollbook.adapters._run import JoinedRun
+from rollbook.schema.clocks import as_clock
 from rollbook.system.optional import need
 
 TYPE_CHECKING = False
@@ -132,11 +133,13 @@ class RollbookLogger(_Base):
           metrics: native key -> number. A whole `epoch` becomes the clock of that name.
           step: Lightning's global step. None: the run's clock `step` keeps its reading.
         """
-        values, epoch = dict(metrics), metrics.get("epoch")
-        if isinstance(epoch, (int, float)) and epoch == int(epoch):
-            epoch = int(values.pop("epoch"))  # type: ignore[call-overload]
-        else:
-            epoch = None
+        self._go_on().keep("metrics", "keeping metrics", self._row, metrics, step)
+
+    def _row(self, metrics: Mapping[str, object], step: int | None) -> None:
+        values = dict(metrics)
+        epoch = as_clock(values.get("epoch"))
+        if epoch is not None:
+            del values["epoch"]
         self._go_on().log(values, step=step, epoch=epoch)
 
     @_rank_zero
@@ -149,8 +152,9 @@ class RollbookLogger(_Base):
           kwargs: further settings; without `params` they are not used.
         """
         if params is not None:
-            settings = dict(params) if hasattr(params, "keys") else vars(params)
-            self._go_on().settings({**settings, **kwargs})
+            joined = self._go_on()
+            joined.settings(params)
+            joined.settings(kwargs)
 
     @_rank_zero
     def after_save_checkpoint(self, checkpoint_callback: object) -> None:

@@ -73,7 +73,7 @@ class RollbookLogger:
         Args:
           params: setting -> value. Existing entries stay.
         """
-        self._joined.settings(dict(params))
+        self._joined.settings(params)
 
     def log_histogram(self, histogram: list[Any], step: int, name: str) -> None:
         """Log the values, raw.

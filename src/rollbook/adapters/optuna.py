@@ -69,16 +69,13 @@ class RollbookCallback:
     def _keep_trial(self, study: Any, trial: Any) -> None:
         state = trial.state.name
         row: dict[str, object] = {"state": state}
-        names = getattr(study, "metric_names", None)
-        values = list(trial.values or ())
-        if names is None:
-            names = ["value"] if len(values) == 1 else [f"value_{n}" for n in range(len(values))]
+        values = list(trial.values or ())  # a trial that failed has none, whatever the study's metrics are called
+        names = list(getattr(study, "metric_names", None) or ([] if len(values) != 1 else ["value"]))
+        names += [f"value_{n}" for n in range(len(names), len(values))]
         scope = (
             "" if state == "COMPLETE" else f"{state.lower()}/"
         )  # Optuna calls a pruned trial's last report its value
-        row.update(
-            {f"{scope}{name}": value for name, value in zip(names, values, strict=False)}
-        )  # a pruned or failed one may have none
+        row.update({f"{scope}{name}": value for name, value in zip(names, values, strict=False)})
         row.update({f"params/{name}": value for name, value in trial.params.items()})
         if trial.duration is not None:
             row["duration_seconds"] = trial.duration.total_seconds()

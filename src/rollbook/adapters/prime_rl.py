@@ -63,7 +63,7 @@ class RollbookMonitor:
 
     def _config(self, config: Any) -> None:
         dump = getattr(config, "model_dump", None)
-        self._joined.settings(dump(mode="json") if dump is not None else dict(config))
+        self._joined.settings(dump(mode="json") if dump is not None else config)
 
     async def log(self, data: Any, step: int | None, kind: str = "train", subset: str = "effective") -> None:
         """Log metrics (a dict), or an episode or a list of them."""

@@ -72,7 +72,7 @@ def _joined_for(args: Any) -> JoinedRun:
         _joined = JoinedRun(
             "rollbook.adapters.slime", None, str(project), str(name), {}, seed=getattr(args, "seed", None), host="slime"
         )
-        _joined.settings(dict(vars(args)), getattr(args, "seed", None))
+        _joined.settings(args, getattr(args, "seed", None))
     return _joined
 
 

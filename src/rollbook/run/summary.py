@@ -34,9 +34,13 @@ class Watched(dict):  # type: ignore[type-arg]
         self._changed(key)
 
     def update(self, *args: object, **kwargs: object) -> None:
-        """As `dict.update`; reports each key."""
-        for key, value in dict(*args, **kwargs).items():
-            self[key] = value
+        """As `dict.update`, with anything that has named values: a namespace, a dataclass, an OmegaConf of which some
+        values are missing. Reports each key; never raises."""
+        from rollbook.run.origin.config import entries_of
+
+        for given in (*args, kwargs):
+            for key, value in entries_of(given).items():
+                self[key] = value
 
     def setdefault(self, key: str, default: object = None) -> Any:
         """As `dict.setdefault`; reports a new key."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import zlib
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -112,13 +113,18 @@ class Mlflow:
             client.set_terminated(self._id, "FINISHED")
 
     def _name(self, key: str) -> str:
-        """The name of a metric. In a file store "loss" is a file, so "loss/policy" becomes "loss_/policy"."""
+        """The name of a metric. In a file store "loss" is a file, so "loss/policy" becomes "loss_/policy".
+
+        Of two keys with the same allowed letters, the second has a short hash of its own behind it.
+        """
         name = self._names.get(key)
         if name is None:
             name = _named(key)
             while self._is_file_store and self._clashes(name):
                 first, slash, rest = name.partition("/")
                 name = f"{first}_{slash}{rest}"
+            if name in self._names.values():
+                name = f"{name[:240]}_{zlib.crc32(key.encode(errors='backslashreplace')):08x}"
             self._names[key] = name
             self._taken.add(name)
         return name

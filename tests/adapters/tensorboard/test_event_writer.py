@@ -93,7 +93,10 @@ def test_hyper_parameters_have_a_beginning_and_an_end(writer: Any, tmp_path: Pat
             assert set(infos) == {"lr", "fast", "algo", "net"}
             assert [value.number_value for value in infos["lr"].domain_discrete.values] == [0.1, 0.2]
             assert found["m"][0] == 5
-    assert writer.run.config["lr"] == 0.1
+    assert (writer.run.config["lr"], writer.run.summary["m"]) == (0.3, 3.0)  # one pair, not the parts of two
+    assert "fast" not in writer.run.config
+    pairs = [(row["lr"], row["m"]) for row in writer.run.book.table("hparams").to_pylist()]
+    assert pairs == [(0.1, 1.0), (0.2, 2.0), (0.3, 3.0)]
     assert writer.run.bill()["drops"] == {}
 
 

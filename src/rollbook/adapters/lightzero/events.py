@@ -253,10 +253,12 @@ class EventWriter:
         """Add hyper-parameters to the run's config, and their results to its summary."""
         del name, global_step
         if hparam_dict:
-            self._run.config.update(dict(flatten(hparam_dict)))
-        for key, value in dict(metric_dict or {}).items():
-            number = scalar_of(value)
-            self._run.summary[key] = value if number is None else number
+            with counted(self._run.count, "lightzero_hparams", "add_hparams()"):
+                self._run.config.update(dict(flatten(hparam_dict)))
+        with counted(self._run.count, "lightzero_hparams", "add_hparams()"):
+            for key, value in dict(metric_dict or {}).items():
+                number = scalar_of(value)
+                self._run.summary[key] = value if number is None else number
 
     def flush(self) -> None:
         """Does nothing: everything written is already with the operating system."""

@@ -25,7 +25,7 @@ from rollbook.adapters.tensorboard.file_verbs import (
 )
 from rollbook.system.bill import Bill
 from rollbook.system.files import run_name_of
-from rollbook.values import Histogram
+from rollbook.values import Histogram, key_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -89,6 +89,7 @@ class SummaryWriter:
         self.log_dir = self.logdir = os.fspath(folder) if folder else native.default_folder(comment or "")
         self.purge_step, self.max_queue, self.flush_secs = purge_step, max_queue, flush_secs
         self.filename_suffix = filename_suffix
+        self._hparams: list[str] = []  # the entries of the configuration that add_hparams made
         self._defaults: tuple[object, float | None] | None = None  # of use_metadata()
         self._accepted: dict[str, frozenset[str] | None] = {}
         self._points: dict[str, list[object]] = {}
@@ -482,7 +483,7 @@ class SummaryWriter:
             if run_name is not None and not isinstance(run_name, str):
                 global_step, run_name = run_name, None
         global_step, _ = self._place(global_step, None)
-        self._guard("add_hparams", lambda: self._configure(dict(hparam_dict)))
+        self._guard("add_hparams", lambda: self._configure_again(hparam_dict, metric_dict))
         if metric_dict:
             self._keep("add_hparams", lambda book: book.log(dict(metric_dict), **self._at(global_step)))
             self._guard("add_hparams", lambda: self._summarise(metric_dict))
@@ -786,6 +787,23 @@ class SummaryWriter:
         seed, total = config.get("seed"), config.get("total_timesteps")
         goal = {self._clock or "step": total} if isinstance(total, (int, float)) and total >= 1 else None
         run.internals.fill_in(seed=seed if type(seed) is int else None, total=goal)
+
+    def _configure_again(self, given: object, metrics: Mapping[str, object]) -> None:
+        """Keep a pair of settings and results as a row of `hparams`; the newest settings are those of the run."""
+        from rollbook.run.origin.config import entries_of
+        from rollbook.values import scalar_of
+
+        if self.run is None:
+            return
+        config, kept = entries_of(given), self.run.run.config
+        for name in self._hparams:
+            kept.pop(name, None)
+        self._hparams = [name for name in config if name not in kept]
+        self._configure(config)
+        columns: dict[str, object] = {key_of(name): scalar_of(value) for name, value in (metrics or {}).items()}
+        columns |= {key_of(name): value for name, value in config.items() if isinstance(value, (str, bool, int, float))}
+        if columns:
+            self.run.record("hparams", columns)
 
     def _summarise(self, metrics: Mapping[str, object]) -> None:
         from rollbook.values import scalar_of

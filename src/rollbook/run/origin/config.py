@@ -396,6 +396,23 @@ def where(place: tuple[Any, ...]) -> str:
     return ".".join(reversed(names))
 
 
+def entries_of(config: object) -> dict[Any, object]:
+    """The entries of anything with named values, as far as they can be read. Never raises.
+
+    A value that cannot be read is the name of its exception, a configuration without named values the entry `config`.
+    """
+    for read in (named_parts, _attributes, _pairs):
+        with tolerating(Exception):
+            parts = read(config)
+            if parts is not None:
+                return dict(parts)
+    return {} if config is None else {"config": _short_repr(config)}
+
+
+def _pairs(config: Any) -> list[tuple[Any, object]]:
+    return list(dict(config).items())
+
+
 def named_parts(value: Any) -> list[tuple[object, object]] | None:
     """The names and values of anything with named values, or None.
 
@@ -411,9 +428,9 @@ def named_parts(value: Any) -> list[tuple[object, object]] | None:
         return [(name, _item(value, name)) for name in value.keys()]  # noqa: SIM118  (iterating need not give keys)
     for names in ("__dataclass_fields__", "__struct_fields__"):
         if hasattr(kind, names):
-            return [(name, getattr(value, name)) for name in getattr(kind, names) if hasattr(value, name)]
+            return [(name, _field(value, name)) for name in getattr(kind, names) if _has(value, name)]
     if hasattr(kind, "__attrs_attrs__"):
-        return [(field.name, getattr(value, field.name)) for field in kind.__attrs_attrs__]
+        return [(field.name, _field(value, field.name)) for field in kind.__attrs_attrs__]
     if hasattr(kind, "model_dump"):
         return list(value.model_dump().items())
     if hasattr(kind, "__fields__") and hasattr(kind, "dict"):  # pydantic 1
@@ -427,6 +444,19 @@ def named_parts(value: Any) -> list[tuple[object, object]] | None:
     if hasattr(kind, "flag_values_dict"):  # absl
         return list(value.flag_values_dict().items())
     return None
+
+
+def _has(value: object, name: str) -> bool:
+    with tolerating(Exception):
+        return hasattr(value, name)
+    return True
+
+
+def _field(value: object, name: str) -> object:
+    try:
+        return getattr(value, name)
+    except ours(Exception) as err:
+        return f"<{type(err).__name__}>"
 
 
 def _item(value: Any, name: object) -> object:
