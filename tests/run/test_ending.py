@@ -44,6 +44,7 @@ def run_program(root: Path, body: str) -> tuple[dict[str, Any], int]:
     some_of(
         [
             ("", "finished"),
+            ("def steps():\n    with run:\n        yield 1\n        yield 2\nnext(steps())", "finished"),
             ("run.finish('killed')", "killed"),
             ("raise ValueError", "crashed"),
             ("raise KeyboardInterrupt", "killed"),
@@ -56,7 +57,7 @@ def run_program(root: Path, body: str) -> tuple[dict[str, Any], int]:
             ("with run:\n    raise KeyboardInterrupt", "killed"),
             ("with run:\n    sys.exit(0)", "finished"),
         ],
-        7,
+        8,
     ),
 )
 def test_the_way_a_program_ends_is_the_status_of_its_run(root: Path, body: str, status: str) -> None:

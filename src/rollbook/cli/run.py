@@ -27,7 +27,7 @@ def run(wandb: str | None, tensorboard: bool, root: str | None, program: tuple[s
       rollbook run train.py --wandb replace
       rollbook run --wandb replace train.py --lr 3e-4
       rollbook run --wandb beside -m my_package.train
-      rollbook run --tensorboard train.py
+      rollbook run --tensorboard train.py -- --lr 3e-4
     """
     words = list(program)
     if wandb is None and "--wandb" in words:  # also accepted after the program
@@ -43,6 +43,8 @@ def run(wandb: str | None, tensorboard: bool, root: str | None, program: tuple[s
         raise click.UsageError("say what is to be recorded: --wandb replace, --wandb beside or --tensorboard")
     from rollbook.adapters.wandb import started
 
+    if "--" in words[1:2]:  # between the program and its arguments, as other launchers have it
+        del words[1]
     environment = dict(os.environ)
     hooks = os.path.abspath(next(iter(started.__path__)))
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, [hooks, environment.get("PYTHONPATH")]))

@@ -332,7 +332,7 @@ def _print_settings(config: Mapping[str, object], width: int, everything: bool) 
     pairs = [(clean(name.partition(".")[2]), cell(name, value)) for name, value in leaves(config, "config")]
     if not pairs:
         return
-    room = 10**9 if everything else width - 9
+    room = 10**9 if everything else max(width - 9, 12)
     for columns in (1,) if everything else (4, 3, 2, 1):
         lines = -(-len(pairs) // columns)
         blocks = [_block(pairs[first : first + lines], room) for first in range(0, len(pairs), lines)]

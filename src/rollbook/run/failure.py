@@ -36,8 +36,8 @@ _threads_reported = 0
 
 
 def describe(error: BaseException | None) -> dict[str, Any] | None:
-    """An exception as data; None for none, or for `SystemExit` with status 0. Never raises."""
-    if error is None or (isinstance(error, SystemExit) and error.code in (None, 0)):
+    """An exception as data; None for none, for `SystemExit` with status 0, and a closed generator. Never raises."""
+    if error is None or isinstance(error, GeneratorExit) or (isinstance(error, SystemExit) and error.code in (None, 0)):
         return None
     kind = type(error)
     place = "" if kind.__module__ in ("builtins", "__main__") else f"{kind.__module__}."

@@ -164,12 +164,9 @@ class Siblings:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        status = "finished"
-        if isinstance(error, KeyboardInterrupt):
-            status = "killed"
-        elif error is not None and not (isinstance(error, SystemExit) and error.code in (None, 0)):
-            status = "crashed"
-        self.finish(status)
+        from rollbook.run.ending import status_of
+
+        self.finish(status_of(kind))
 
     def __repr__(self) -> str:
         return f"<Siblings of seeds {list(self.seeds)}>"

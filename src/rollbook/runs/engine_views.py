@@ -101,8 +101,11 @@ def _of_folder(root: str, folders: list[str]) -> _Sealed:
     """Patterns, which also match the files of later runs."""
     import pyarrow.parquet as pq
 
-    if any(letter in root for letter in "*?["):
-        raise BadInput(f"views of {root!r}: DuckDB would take the path for a pattern. Use a name without * ? and [")
+    if any(letter in root for letter in ("*?[" if os.sep == "\\" else "*?[\\")):
+        raise BadInput(
+            f"views of {root!r}: DuckDB would take the path for a pattern, or find nothing. "
+            "Use a name without * ? [ and \\"
+        )
     files: dict[str, list[str]] = {}
     clocks = dict.fromkeys(STANDARD)
     for folder in folders:

@@ -97,7 +97,10 @@ def read(folder: str | os.PathLike[str], *, to_continue: bool = False) -> RunJso
     path, shown = path_of(folder), os.fspath(folder)
     content: Any = None
     with raising(lambda err: _unreadable(folder, err), OSError, ValueError, RecursionError):
-        content = json.loads(files.read_regular(path))
+        raw = files.read_regular(path)
+        content = json.loads(raw)
+        if b"\\ud" in raw:  # half of a surrogate pair perhaps, which no table can hold
+            content = _escaped(content)
     is_marked = isinstance(content, dict) and isinstance(content.get("id"), str) and type(content.get("format")) is int
     if not is_marked and not holds_a_run(folder):
         raise _foreign(path, shown, content)
@@ -111,6 +114,15 @@ def read(folder: str | os.PathLike[str], *, to_continue: bool = False) -> RunJso
         repair = f"rollbook repair {files.pasted(folder)}"
         raise NotARun(f"{path} does not say which attempts the run had: {problems[0]}. Try: {repair}")
     return fields
+
+
+def _escaped(content: Any) -> Any:
+    """JSON data whose texts can be stored: lone surrogates are escaped."""
+    if isinstance(content, str):
+        return content if content.isascii() else content.encode("utf-8", "backslashreplace").decode()
+    if isinstance(content, dict):
+        return {_escaped(name): _escaped(value) for name, value in content.items()}
+    return [_escaped(value) for value in content] if isinstance(content, list) else content
 
 
 def holds_a_run(folder: str | os.PathLike[str]) -> bool:

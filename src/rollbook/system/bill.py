@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from _thread import get_ident
 
 from rollbook.errors import LoggingFailed, RollbookWarning
@@ -182,10 +183,9 @@ def warn_caller(text: str) -> None:
     with tolerating(Exception) as missed:  # a filter that turns warnings into errors must not affect training
         import warnings
 
-        warnings.warn(text, RollbookWarning, stacklevel=_callers_level())
+        if sys.meta_path is not None:  # else the interpreter is ending, and nobody reads
+            warnings.warn(text, RollbookWarning, stacklevel=_callers_level())
     if missed:
-        import sys
-
         with tolerating(Exception):  # stderr may be closed, or None
             sys.stderr.write(f"rollbook: {text}\n")
 
@@ -193,7 +193,6 @@ def warn_caller(text: str) -> None:
 def _callers_level() -> int:
     """The `stacklevel` of the first line outside rollbook."""
     import os
-    import sys
 
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and os.path.abspath(frame.f_code.co_filename).startswith(PACKAGE):
