@@ -60,3 +60,13 @@ def test_nested_dictionaries_become_keys_with_slashes_wherever_they_are_given(be
     run.log({"eval": {"return": 1.0, "length": {"mean": 3}}})
     assert (_column(run.book, "eval/return"), _column(run.book, "eval/length/mean")) == ([1.0], [3])
     assert run.book.config["optimizer"]["betas"] == [0.9, 0.999]
+
+
+@pytest.mark.parametrize(
+    ("native", "name"),
+    [("evaluation/env_runners/episode_return_mean", "test/return"), ("env_runners/episode_return_mean", "train/return")],
+)
+def test_a_result_is_found_after_its_framework_has_renamed_it(begin: Begin, native: str, name: str) -> None:
+    run = begin()
+    run.log({native: 21.0}, env_step=100)
+    assert list(run.book.series(name, x="env_step").mean) == [21.0]
