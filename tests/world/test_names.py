@@ -64,7 +64,10 @@ def test_nested_dictionaries_become_keys_with_slashes_wherever_they_are_given(be
 
 @pytest.mark.parametrize(
     ("native", "name"),
-    [("evaluation/env_runners/episode_return_mean", "test/return"), ("env_runners/episode_return_mean", "train/return")],
+    [
+        ("evaluation/env_runners/episode_return_mean", "test/return"),
+        ("env_runners/episode_return_mean", "train/return"),
+    ],
 )
 def test_a_result_is_found_after_its_framework_has_renamed_it(begin: Begin, native: str, name: str) -> None:
     run = begin()

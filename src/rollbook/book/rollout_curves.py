@@ -197,24 +197,28 @@ class RolloutQueries:
         later group, too: then the updates of its rollouts lie apart.
         """
         names = ['"group"', *(name for name in ("task_id", "batch") if name in self._columns["rollouts"])]
-        name, is_given = ", ".join(names), "batch is not null" if "batch" in names else "false"
-        whole = f"window w as (partition by {name}, has_version, generation)"
-        return f"""select distinct x, {name}, generation, bool_and(every_solved) over w as every_solved,
-        bool_or(any_solved) over w as any_solved, min(low) over w as low, max(high) over w as high,
-        bool_or(any_used) over w as any_used
-      from (select *, sum(is_new::int) over (
-            partition by {name}, has_version order by since, version, place) as generation
-        from (select *, not ({is_given}) and coalesce(since > max(until) over (
-              partition by {name}, has_version order by since, version, place
-              rows between unbounded preceding and 1 preceding), false) as is_new
-          from (select *, case when has_version then min(place) over v else began end as since,
-              case when has_version then max(place) over v else ended end as until
-            from (select x, {name}, version is not null as has_version, version, place, min(began) as began,
-                max(ended) as ended, bool_and(is_solved) as every_solved, bool_or(is_solved) as any_solved,
-                min(reward) as low, max(reward) as high, coalesce(bool_or(used and reason is null), false) as any_used
-              from {source} where "group" is not null group by all)
-            window v as (partition by {name}, version))))
-      {whole}"""
+        is_given = "batch is not null" if "batch" in names else "false"
+        return f"""with chunks as materialized (
+          select x, name, is_given, version is not null as has_version, version, place, min(began) as began,
+            max(ended) as ended, bool_and(is_solved) as every_solved, bool_or(is_solved) as any_solved,
+            min(reward) as low, max(reward) as high, coalesce(bool_or(used and reason is null), false) as any_used
+          from (select *, hash({", ".join(names)}) as name, {is_given} as is_given
+            from {source} where "group" is not null) group by all),
+        several as (select name from chunks group by name having count(*) > 1)
+      select x, every_solved, any_solved, low, high, any_used from chunks anti join several using (name) union all
+      select x, every_solved, any_solved, low, high, any_used from (
+        select distinct x, name, generation, bool_and(every_solved) over w as every_solved,
+          bool_or(any_solved) over w as any_solved, min(low) over w as low, max(high) over w as high,
+          bool_or(any_used) over w as any_used
+        from (select *, sum(is_new::int) over (
+              partition by name, has_version order by since, version, place) as generation
+          from (select *, not is_given and coalesce(since > max(until) over (
+                partition by name, has_version order by since, version, place
+                rows between unbounded preceding and 1 preceding), false) as is_new
+            from (select *, case when has_version then min(place) over v else began end as since,
+                case when has_version then max(place) over v else ended end as until
+              from chunks semi join several using (name) window v as (partition by name, version))))
+        window w as (partition by name, has_version, generation))"""
 
     def _has_no_version(self) -> bool:
         return "policy_version" not in self._columns["rollouts"] or "policy_version" in self._empty.get("rollouts", ())
@@ -392,14 +396,16 @@ class RolloutQueries:
             return f"{limit} select {x} as x, *, {condition} as is_solved from ({placed})"
         # Those that wait stand where rollouts of their version were first handled.
         return f"""{limit}, p as not materialized ({placed}),
-        handled as (select in_order, min(place) as begins, max(place) as ends
-          from p where place is not null group by 1),
+        orders as materialized (select in_order, min(place) as begins, max(place) as ends,
+            count(*) > count(place) as waits from p group by 1),
+        handled as (select in_order, begins, ends from orders where begins is not null),
         late as materialized (select w.in_order, coalesce(
             case when w.in_order = h.in_order then h.begins else h.ends end, (select min(begins) from handled)) as place
-          from (select distinct in_order from p where place is null) w
+          from (select in_order from orders where waits) w
             asof left join handled h on w.in_order >= h.in_order)
-        select coalesce(p.place, late.place) as x, p.*, {condition} as is_solved
-        from p left join late on p.place is null and p.in_order is not distinct from late.in_order"""
+        select place as x, *, {condition} as is_solved from p where place is not null union all
+        select late.place as x, p.*, {condition} as is_solved from (select * from p where place is null) p
+          left join late on p.in_order is not distinct from late.in_order"""
 
     def _uses(self) -> str:
         """The fates without those of a use that was reported again: the newest counts."""
