@@ -6,6 +6,7 @@ import importlib
 import json
 import os
 import re
+import shlex
 import shutil
 from pathlib import Path
 from typing import Any
@@ -107,7 +108,7 @@ SEVERAL: dict[str, list[str]] = {
     "report": ["-o", "report.html"],
     "ui": [],
 }
-NONE = {"mcp", "demo", "import", "pull", "catalogue", "views", "run", "scores", "shapes"}
+NONE = {"mcp", "demo", "import", "pull", "catalogue", "views", "run", "scores", "shapes", "label"}
 """They take no run: a place, a file, a program, or nothing."""
 
 
@@ -252,20 +253,15 @@ def test_a_run_whose_run_json_is_gone_is_found_by_every_word_for_it(
         find_folder("older", "runs")
 
 
-FOREIGN = {
-    "csv": ("ppo/results of mine.csv", b"time/total_timesteps,train/loss\n2048,0.5\n"),
-}
-"""Files that an importer reads, but that are not opened by their names: any table may be called so."""
-
-
-@pytest.mark.parametrize("name", FOREIGN)
 @pytest.mark.parametrize("command", ["ls", "plot", "compare", "diff", "report", "show", "tail", "ui", "timings"])
-def test_a_folder_of_what_another_tool_wrote_names_it_and_how_to_bring_it_in(
-    command: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_where_another_tool_left_results_a_command_names_what_to_do_and_it_works(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path, content = FOREIGN[name]
-    (tmp_path / "my logs" / path).parent.mkdir(parents=True)
-    (tmp_path / "my logs" / path).write_bytes(content)
+    there = tmp_path / "my logs"
+    there.mkdir()
+    (there / "results of mine.csv").write_bytes(b"time/total_timesteps,train/loss\n2048,0.5\n")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("ROLLBOOK_DIR", "runs")
     module = importlib.import_module("rollbook.cli.ui")
     monkeypatch.setattr(module, "page_is_ready", lambda: False)
 
@@ -277,12 +273,34 @@ def test_a_folder_of_what_another_tool_wrote_names_it_and_how_to_bring_it_in(
             return None
 
     monkeypatch.setattr(module, "_server", lambda settings, any_port: Served())
-    for words, where in (([f"{tmp_path}/my logs"], tmp_path), ([], tmp_path / "my logs" / Path(path).parent)):
-        monkeypatch.chdir(where)
-        done = call(command, *words)
-        assert f"({name})" in done.stderr, (words, done.output)
-        assert "rollbook import " + (f"'{tmp_path}/my logs'" if words else ".") in done.stderr
-        assert done.stdout == ""
+    monkeypatch.chdir(there)
+    done = call(command)
+    assert "(csv)" in done.stderr, done.output
+    assert done.stdout == ""
+    advised = re.findall(r"rollbook ((?:ls|import) \S+)", done.stderr)
+    assert advised == ["ls .", "import ."]
+    for words in advised:
+        followed = call(*words.split())
+        assert (followed.exit_code, "results of mine" in followed.stdout) == (0, True), followed.output
+    assert "results of mine" in call("ls").stdout
+
+
+def test_a_table_whose_axis_would_be_a_guess_is_named_with_the_command_that_says_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "old logs").mkdir()
+    (tmp_path / "old logs" / "mine.csv").write_text("when,loss\n1,0.5\n2,0.25\n")
+    for words in (["ls", "old logs/"], ["import", "old logs"]):
+        refused = call(*words)
+        (advice,) = set(re.findall(r"rollbook (label .*? x=)COLUMN", refused.stderr))
+        assert "when, loss" in refused.stderr
+    assert call(*shlex.split(advice + "when")).exit_code == 0
+    assert (tmp_path / "old logs" / "rollbook.labels").read_text() == "mine.csv x=when\n"
+    assert "mine" in call("ls", "old logs/").stdout
+    assert "2 rows" in call("import", "old logs").stderr
+    assert (tmp_path / "old logs" / "mine.csv").read_text() == "when,loss\n1,0.5\n2,0.25\n"
 
 
 @pytest.mark.parametrize("columns", ["30", "80"])

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 from hypothesis import example, given, settings
@@ -85,3 +87,304 @@ def test_of_many_more_folders_every_value_comes_out_once_in_one_run(
     tmp_path_factory: pytest.TempPathFactory, tree: dict[tuple[str, ...], list[str]]
 ) -> None:
     check_tree(tree, tmp_path_factory.mktemp("tree") / "study")
+
+
+def listed(root: Path) -> dict[str, dict[str, Any]]:
+    """The runs of a folder by name."""
+    return {row["name"]: row for row in rollbook.open(root).rows()}
+
+
+def test_what_lies_above_a_run_hides_no_run(tmp_path: Path) -> None:
+    """The layout of Stable-Baselines3's tutorial, and its likes with other files above."""
+    for n, above in enumerate(("evaluations", "monitor", "progress", "jsonl", "d3rlpy")):
+        logs = tmp_path / "project" / f"logs_{n}"
+        wild.TOOLS[above](logs, iter([1.0, 2.0, 3.0]))
+        for k in (1, 2, 3):
+            wild.events(logs / f"PPO_{k}", {"rollout/ep_rew_mean": [1.0 * k, 2.0 * k]})
+    names = set(listed(tmp_path / "project"))
+    assert names == {f"logs_{n}" for n in range(5)} | {f"logs_{n}-PPO_{k}" for n in range(5) for k in (1, 2, 3)}
+
+
+@pytest.mark.parametrize("tool", ["progress", "tensorboard", "jsonl", "spinningup", "table"])
+def test_a_path_tells_algorithm_environment_and_seed_and_nothing_is_averaged_over_them(
+    tool: str, tmp_path: Path
+) -> None:
+    root = tmp_path / "study"
+    for algo, level in (("ppo", 100.0), ("sac", 300.0)):
+        for env in ("Hopper-v4", "Ant-v4"):
+            for seed in (0, 1, 2):
+                wild.TOOLS[tool](root / algo / env / f"seed_{seed}", iter([level, level, level + seed]))
+    rows = rollbook.open(root).rows()
+    assert sorted((row["algo"], row["env"], row["seed"], row["name"]) for row in rows) == [
+        (algo, env, seed, f"{algo}-{env}-seed_{seed}")
+        for algo in ("ppo", "sac")
+        for env in ("Ant-v4", "Hopper-v4")
+        for seed in (0, 1, 2)
+    ]
+    assert {row["group"] for row in rows} >= {"ppo/Hopper-v4", "sac/Ant-v4"} or tool == "spinningup"
+    done = command(
+        "compare", root, "--by", "algo", "--task", "env", "-m", "score" if tool == "jsonl" else "train/return"
+    )
+    assert done.exit_code == 0, done.output
+    assert "repeat" not in done.output
+    assert all(word in done.output for word in ("ppo", "sac", "3"))
+    folder = next(row for row in rows if row["seed"] == 0)["folder"]
+    assert set(folder) == {"level1", "level2", "level3"}
+    assert len(rollbook.open(root, where="folder.level1 = 'ppo' and env = 'Ant-v4'")) == 3
+    assert {"algo", "seed", "env"} <= set(rows[0]["from_path"])
+
+
+def test_numbers_alone_are_no_seeds_and_groups_that_nothing_tells_apart_are_said_to_be(tmp_path: Path) -> None:
+    root = tmp_path / "study"
+    for place in ("one/0", "one/1", "one/2", "two/0", "two/1"):
+        wild.put_any_table(root / place, iter([1.0, 2.0, 3.0]))
+    rows = listed(root)
+    assert set(rows) == {"one-0", "one-1", "one-2", "two-0", "two-1"}
+    assert {row["seed"] for row in rows.values()} == {None}
+    assert {row["group"] for row in rows.values()} == {"one", "two"}
+    said = command("compare", root, "--by", "group", "-m", "train/return").output
+    assert "neither files nor paths say the algorithm or the configuration" in " ".join(said.split())
+    whole = rollbook.open(root).curves("train/return")
+    assert any("may differ" in sentence for sentence in whole.sentences())
+    for place in ("one", "two"):
+        assert command("label", root / place, f"algo={'ppo' if place == 'one' else 'sac'}").exit_code == 0
+    mixed = rollbook.open(root).curves("train/return").sentences()
+    assert any("takes 2 algorithms together (ppo, sac)" in sentence for sentence in mixed)
+
+
+def test_long_names_stay_different_in_lists_and_on_disk(tmp_path: Path) -> None:
+    root = tmp_path / "study"
+    names = ["a_rather_long_name_of_an_experiment_with_many_settings_" * 3 + f"ensemble{n}_and_more" for n in (1, 3, 5)]
+    for name in names:
+        wild.put_sb3_tensorboard(root / name, iter([1.0, 2.0, 3.0]))
+    rows = listed(root)
+    assert len(rows) == 3
+    assert {row["config"]["ensemble"] for row in rows.values()} == {1, 3, 5}
+    assert len({row["group"] for row in rows.values()}) == 3
+
+
+def test_monitor_files_of_several_environments_are_read_as_stable_baselines3_does(tmp_path: Path) -> None:
+    """By time, all together; alone, too, they answer the return."""
+    folder = tmp_path / "study" / "ppo_s1"
+    for n in range(8):
+        wild.monitor(
+            folder / f"{n}.monitor.csv", [float(10 * n + k) for k in range(10)], [100] * 10, start=1.7e9 + n / 10
+        )
+    (row,) = rollbook.open(tmp_path / "study").rows()
+    assert (row["env"], row["algo"], row["seed"]) == ("Hopper-v4", "ppo", 1)
+    (book,) = rollbook.open(tmp_path / "study")
+    returns = book.series("train/return", x="env_step")
+    assert returns.x.tolist() == [100.0 * (n + 1) for n in range(80)]
+    assert returns.mean.tolist() == [10.0 * n + k for k in range(10) for n in range(8)]
+    assert book.series("train/length", x="env_step").mean.tolist() == [100.0] * 80
+    assert command("plot", tmp_path / "study", "--key", "train/return", "-o", tmp_path / "p.png").exit_code == 0
+
+
+def test_what_ls_shows_comes_with_one_import_and_again_without_a_change(tmp_path: Path) -> None:
+    """RL Zoo: event files, evaluations, Monitor files and configuration in two trees."""
+    root = tmp_path / "zoo"
+    for n in (1, 2):
+        folder = root / "logs" / "ppo" / f"CartPole-v1_{n}"
+        wild.put_evaluations(folder, iter([1.0, 2.0, 3.0]))
+        wild.put_monitor(folder, iter([4.0, 5.0, 6.0]))
+        (folder / "CartPole-v1").mkdir()
+        (folder / "CartPole-v1" / "args.yml").write_text(f"algo: ppo\nenv: CartPole-v1\nseed: {40 + n}\n")
+        (folder / "CartPole-v1" / "config.yml").write_text("gamma: 0.98\n")
+        wild.put_sb3_tensorboard(root / "tb" / "CartPole-v1" / f"PPO_{n}", iter([7.0, 8.0, 9.0]))
+    done = command("import", root, "--dir", tmp_path / "runs")
+    assert done.exit_code == 0, done.output
+    shown, brought = listed(root), listed(tmp_path / "runs")
+    fields = ("seed", "group", "algo", "env", "config", "from_path", "status", "created", "ended")
+    assert {name: [row[f] for f in fields] for name, row in brought.items()} == {
+        name: [row[f] for f in fields] for name, row in shown.items()
+    }
+    assert {row["seed"] for row in brought.values()} == {41, 42, None}
+    again = command("import", root, "--dir", tmp_path / "runs")
+    assert again.output.count("nothing new") == len(shown) == 4
+
+
+def test_a_folder_of_tables_is_a_run_each_and_columns_divide_them(tmp_path: Path) -> None:
+    root = tmp_path / "tables"
+    for n in range(3):
+        wild.table(root / "a" / f"PPO_x_log_{n}.csv", {"episode": [0, 1], "reward": [1.0 * n, 2.0]})
+    lines = [f"{algo},{seed},{step},{seed + step}.5" for algo in ("ppo", "sac") for seed in (0, 1) for step in (0, 1)]
+    (root / "long.csv").write_text("\n".join(["algo,seed,step,return", *lines]) + "\n")
+    for split in ("train", "eval"):
+        wild.table(
+            root / "drq" / f"{split}.csv", {"step": [1, 2], "episode_reward": [3.0, 4.0 if split == "eval" else 5.0]}
+        )
+    tag = "rollout_ep_rew_mean"
+    (root / "tb").mkdir()
+    (root / "tb" / f"run-PPO_1-tag-{tag}.csv").write_text(
+        "Wall time,Step,Value\n1700000000.0,10,1.5\n1700000001.0,20,2.5\n"
+    )
+    export = (
+        '"Step","ppo_s0 - return","ppo_s0 - return__MIN","sac_s1 - return","sac_s1 - return__MIN"\n1,1.5,1.5,2.5,2.5\n'
+    )
+    (root / "wandb_export.csv").write_text(export)
+    (root / "seeds.csv").write_text("step,seed0,seed1\n0,1.5,2.5\n1,2.5,3.5\n")
+    rows = listed(root)
+    assert set(rows) == {
+        "a-PPO_x_log_0", "a-PPO_x_log_1", "a-PPO_x_log_2", "long-ppo-seed0", "long-ppo-seed1", "long-sac-seed0",
+        "long-sac-seed1", "drq", "tb-PPO_1", "wandb_export-ppo_s0", "wandb_export-sac_s1", "seeds-seed0", "seeds-seed1",
+    }  # fmt: skip
+    assert {
+        (rows[f"long-{a}-seed{s}"]["algo"], rows[f"long-{a}-seed{s}"]["seed"]) for a in ("ppo", "sac") for s in (0, 1)
+    } == {(a, s) for a in ("ppo", "sac") for s in (0, 1)}
+    runs = rollbook.open(root)
+    assert runs.one("long-sac-seed1").series("return", x="step").mean.tolist() == [1.5, 2.5]
+    assert runs.one("drq").series("test/return").mean.tolist() == [3.0, 4.0]
+    assert runs.one("drq").series("train/return").mean.tolist() == [3.0, 5.0]
+    assert runs.one("tb-PPO_1").series("train/return", x="step").x.tolist() == [10, 20]
+    assert runs.one("wandb_export-sac_s1").series("return", x="step").mean.tolist() == [2.5]
+
+
+def test_how_and_when_a_run_ended_is_what_its_tool_says(tmp_path: Path) -> None:
+    """However it was read first: while an exception of ours is handled, too."""
+    root = tmp_path / "project"
+    wild.put_mlflow(root / "failed", iter([1.0, 2.0, 3.0]))
+    meta = next(root.rglob("meta.yaml"))
+    meta.write_text(
+        meta.read_text().replace("status: 3", "status: 4") + "start_time: 1500000000000\nend_time: 1500000060000\n"
+    )
+    try:
+        raise ValueError("ours")
+    except ValueError:
+        (row,) = rollbook.open(root).rows()
+    assert (row["status"], row["created"]) == ("crashed", 1.5e9)
+    (book,) = rollbook.open(root)
+    assert book.failure is not None
+    assert book.failure["type"] == "FAILED, says MLflow"
+    shown = command("show", "last", "--dir", root).output
+    assert "ended by FAILED, says MLflow" in shown
+    assert "ours" not in shown
+    assert "years ago" in shown
+
+
+def test_rows_without_a_time_of_their_own_say_nothing_about_when(tmp_path: Path) -> None:
+    wild.put_evaluations(tmp_path / "study" / "a", iter([1.0, 2.0, 3.0]))
+    (row,) = rollbook.open(tmp_path / "study").rows()
+    assert (row["created"], row["ended"]) == (None, None)
+    assert "ago" not in command("ls", tmp_path / "study").output
+
+
+def test_evaluations_of_the_first_stable_baselines3_are_read(tmp_path: Path) -> None:
+    folder = tmp_path / "study" / "run"
+    folder.mkdir(parents=True)
+    values = np.arange(6.0).reshape(3, 2, 1)
+    np.savez(folder / "evaluations.npz", timesteps=np.array([1, 2, 3]), results=values, ep_lengths=np.ones((3, 2), int))
+    (book,) = rollbook.open(tmp_path / "study")
+    assert book.series("test/return", x="env_step").mean.tolist() == [0.5, 2.5, 4.5]
+    assert len(book.episodes()) == 6
+
+
+def test_add_scalars_of_tensorboardx_is_one_run(tmp_path: Path) -> None:
+    """`<run>/<tag>/<part>`: as on-policy's MAPPO writes it, where parts are tags, and with other parts."""
+    logs = tmp_path / "study" / "rmappo" / "run1" / "logs"
+    wild.events(logs, {})
+    for tag in ("value_loss", "average_episode_rewards", "agent0/ratio"):
+        wild.events(logs / tag / tag, {tag: [1.5, 2.5]})
+    for part in ("train", "eval"):
+        wild.events(logs / "aver_rewards" / part, {"aver_rewards": [3.5, 4.5]})
+    (book,) = rollbook.open(tmp_path / "study")
+    assert book.name == "rmappo-run1"
+    assert book.keys() == [
+        "agent0/ratio", "aver_rewards/eval", "aver_rewards/train", "average_episode_rewards", "value_loss",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("config", "text", "rows", "seed"),
+    [
+        ("config.yaml", "seed: 7\nenv_id: Ant\n", "summaries", 7),  # rl_games
+        ("configuration.yaml", "env_settings: {seed: 7, env_id: Ant}\n", "Behavior", 7),  # ML-Agents
+        ("config.json", '{"seed": 7, "env": "Ant"}', ".summary/0", 7),  # Sample Factory
+        ("variant.json", '{"seed": 7, "env": "Ant"}', "", 7),  # rlkit, garage
+        ("config.yaml", "seed: 7\nenv: Ant\n", "some/other", None),  # above several runs: not the seed of one
+    ],
+)
+def test_the_configuration_may_be_above_the_rows(
+    config: str, text: str, rows: str, seed: int | None, tmp_path: Path
+) -> None:
+    place = tmp_path / "study" / "exp"
+    wild.put_sb3_tensorboard(place / rows, iter([1.0, 2.0, 3.0]))
+    (place / config).write_text(text)
+    (row,) = rollbook.open(tmp_path / "study").rows()
+    assert row["seed"] == seed
+    assert "Ant" in str(row["config"])
+    (book,) = rollbook.open(tmp_path / "study")
+    assert book.info["imported"]["sources"]["config"] == str(place / config)
+
+
+def test_files_of_a_training_in_one_folder_are_one_run_with_each_value_once(tmp_path: Path) -> None:
+    """progress.csv and event files of one logger; what only one of them has comes along, on the same clock."""
+    folder = tmp_path / "study" / "ppo"
+    wild.table(folder / "progress.csv", {"time/total_timesteps": [10, 20, 30], "rollout/ep_rew_mean": [1.5, 2.5, 3.5]})
+    wild.events(folder, {"rollout/ep_rew_mean": [1.5, 2.5, 3.5], "extra": [7.0, 8.0, 9.0]})
+    file = folder / "events.out.tfevents.1.host"
+    (book,) = rollbook.open(tmp_path / "study")
+    assert book.metrics(["rollout/ep_rew_mean"]).num_rows == 3
+    assert book.series("extra").mean.tolist() == [7.0, 8.0, 9.0]
+    assert str(file) in str(book.info["imported"]["files"]) or file.name in str(book.info["imported"]["files"])
+    wild.events(folder, {"rollout/ep_rew_mean": [100.0, 200.0, 300.0]}, "events.out.tfevents.2.host")
+    (book,) = rollbook.open(tmp_path / "study")
+    assert book.series("rollout/ep_rew_mean").mean.tolist() == [1.5, 2.5, 3.5], "no curve mixes two files"
+    assert [key for key in sorted([*book.keys()]) if "rollout" in key] == [
+        "rollout/ep_rew_mean",
+        "rollout/ep_rew_mean (tensorboard)",
+    ]
+
+
+def test_sacreds_runs_have_their_metrics_configuration_and_end(tmp_path: Path) -> None:
+    from foreign_samples import sacred_run
+
+    (tmp_path / "sacred").mkdir()
+    sacred_run(tmp_path / "sacred")
+    runs = rollbook.open(tmp_path / "sacred")
+    assert runs.problems == []
+    (book,) = runs
+    assert (book.seed, book.config["lr"]) == (3, 0.01)
+    assert book.series("train/return", x="step").mean.tolist() == [0.5, 1.5, 2.5]
+    assert book.series("test/return", x="env_step").x.tolist() == [100, 200]
+    assert book.failure is not None
+    assert book.failure["type"] == "FAILED, says Sacred: ValueError: boom"
+
+
+def test_scores_without_a_tool_are_runs_and_what_would_be_a_guess_is_refused_in_words(tmp_path: Path) -> None:
+    root = tmp_path / "study"
+    root.mkdir()
+    for n in range(3):
+        np.save(root / f"TD3_Hopper-v2_{n}.npy", np.array([1.5, 2.5]))
+    (root / "dqn.json").write_text('{"a": 1}')
+    (root / "keras").mkdir()
+    (root / "keras" / "log.json").write_text(json.dumps({"episode": [0, 1], "episode_reward": [1.0, 2.0]}))
+    (root / "pfrl").mkdir()
+    (root / "pfrl" / "scores.txt").write_text("steps\tepisodes\telapsed\tmean\n100\t1\t2.5\t7.5\n200\t2\t5.0\t8.5\n")
+    (root / "hw").mkdir()
+    (root / "hw" / "log.txt").write_text("Time\tIteration\tAverageReturn\n1.5\t0\t10.5\n2.5\t1\t20.5\n")
+    np.save(root / "rewards.npy", np.zeros((3, 4)))
+    runs = rollbook.open(root)
+    assert {row["name"] for row in runs.rows()} == {*(f"TD3_Hopper-v2_{n}" for n in range(3)), "keras", "pfrl", "hw"}
+    assert {(row["algo"], row["env"]) for row in runs.rows() if "TD3" in row["name"]} == {("TD3", "Hopper-v2")}
+    (problem,) = runs.problems
+    assert "3 x 4" in problem
+    assert runs.one("pfrl").series("test/return").mean.tolist() == [7.5, 8.5]
+    assert runs.one("hw").series("train/return").mean.tolist() == [10.5, 20.5]
+    assert runs.one("keras").series("train/return").x.tolist() == [0, 1]
+
+
+def test_a_person_may_say_what_files_do_not_and_take_it_back(tmp_path: Path) -> None:
+    root = tmp_path / "study"
+    for name in ("x/one", "x/two", "y/three"):
+        wild.put_jsonl(root / name, iter([1.0, 2.0, 3.0]))
+    before = {path: path.read_bytes() for path in root.rglob("*.jsonl")}
+    done = command("label", f"{root}/x/*", "algo=ppo", "seed=3", "config.lr=0.5", "group=mine")
+    assert "2 runs" in done.output
+    rows = listed(root)
+    assert [(r["algo"], r["seed"], r["config"].get("lr"), r["group"]) for r in (rows["x-one"], rows["y-three"])] == [
+        ("ppo", 3, 0.5, "mine"), (None, None, None, "y/three"),
+    ]  # fmt: skip
+    assert command("label", f"{root}/x/*", "colour=red").exit_code != 0
+    assert command("label", f"{root}/x/*", "--remove").exit_code == 0
+    assert listed(root)["x-one"]["algo"] is None
+    assert {path: path.read_bytes() for path in root.rglob("*.jsonl")} == before

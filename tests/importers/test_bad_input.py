@@ -215,6 +215,7 @@ def test_a_database_whose_tool_was_killed_in_a_transaction_is_read_as_of_its_las
 
 def test_a_thousand_folders_are_known_with_one_listing_each_and_no_other_call(tmp_path: Path) -> None:
     names = [globs[0].replace("[0-9]", "1").replace("*", "x") for globs in patterns().values()]
+    names.remove("run.json")  # which may be rollbook's own: that one is looked at
     for n in range(1000):
         file = tmp_path / f"group_{n % 7}" / f"run_{n}" / names[n % len(names)]
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import shutil
 import sqlite3
 from collections.abc import Callable
@@ -92,6 +93,35 @@ def copied(name: str) -> Callable[[Path], Path]:
     return lambda folder: Path(copy(WRITTEN / name, folder / Path(name).name))
 
 
+def sacred_run(folder: Path) -> Path:
+    """A run as Sacred 0.8.7 writes it, shortened; tests/importers/test_any_folder.py has what it says."""
+    run = folder / "1"
+    run.mkdir()
+    about = {
+        "experiment": {"name": "qmix", "sources": [], "dependencies": []}, "command": "main", "status": "FAILED",
+        "start_time": "2026-11-28T20:00:00.000001", "stop_time": "2026-11-28T20:01:00.000001", "result": None,
+        "fail_trace": ["Traceback (most recent call last):\n", "ValueError: boom\n"],
+    }  # fmt: skip
+    metrics = {
+        "return_mean": {
+            "steps": [0, 100, 200], "values": [0.5, 1.5, 2.5],
+            "timestamps": [f"2026-11-28T20:00:0{n}.500000" for n in range(3)],
+        }
+    }  # fmt: skip
+    info = {"test_return_mean": [1.0, 2.0], "test_return_mean_T": [100, 200]}
+    files = {"run": about, "config": {"seed": 3, "lr": 0.01, "env": "2s3z"}, "metrics": metrics, "info": info}
+    for name, content in files.items():
+        (run / f"{name}.json").write_text(json.dumps(content, indent=2))
+    return run
+
+
+def score_list(folder: Path) -> Path:
+    """A list of returns."""
+    path = folder / "rewards.json"
+    path.write_text("[1.5, 2.5, 3.5, 4.5]")
+    return path
+
+
 SAMPLES: dict[str, Callable[[Path], Path]] = {
     "acme": copied("acme"),
     "aim": aim_with_rocks,
@@ -99,7 +129,9 @@ SAMPLES: dict[str, Callable[[Path], Path]] = {
     "goodseed": of_database("goodseed"),
     "marl_eval": copied("marl_eval/metrics.json"),
     "neptune": copied("neptune"),
+    "sacred": sacred_run,
     "sb3": copied("sb3"),
+    "scores": score_list,
     "scalar_files": copied("torchrl"),
     "swanlab": copied("swanlab"),
     "trackio": of_database("trackio"),

@@ -42,6 +42,7 @@ _SECTIONS = {
     },
     "Move": {
         "import": ("rollbook.cli.import_", "Bring runs that another tool wrote into a folder of runs."),
+        "label": ("rollbook.cli.label", "Say about runs of other tools what their files do not."),
         "export": ("rollbook.cli.export", "Write a table of a run to a file."),
         "push": ("rollbook.cli.places", "Upload a run to a remote (an object store)."),
         "pull": ("rollbook.cli.places", "Download runs from a remote."),

@@ -30,8 +30,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 _NO_RUNS = "{what}. Say where runs lie with --dir or $ROLLBOOK_DIR, or record one with: rollbook demo"
 _MOST_TRIED = 100
 """At most this many of the newest runs are checked for something to show."""
-_MOST_FILES, _MOST_ENTRIES, _DEEPEST = 200, 5_000, 4
-"""How far a folder without runs is searched for other tools' files."""
+_DEEPEST = 4
+"""How deep a folder is searched for runs whose run.json is lost."""
+
+_DEEPEST_HERE = 1
+"""How deep the working folder, which may be anybody's home, is searched for results of other tools."""
 
 
 def run_argument(command: F) -> F:
@@ -279,72 +282,30 @@ def _written_below(folder: str, depth: int = _DEEPEST) -> Iterator[str]:
 
 
 def add_what_is_there(what: str, runs: RunSet | None = None, *, looks_here: bool = False) -> str:
-    """Explain why there are no runs, and what to do: import other tools' files found there, or record a run.
+    """Explain why there are no runs, and what to do: look at other tools' runs, or record a run.
 
     Args:
-      runs: the empty set; its folder is searched, and its problems are named.
-      looks_here: search the working folder instead, not deep.
+      runs: the empty set: it has the runs of other tools, too, and its problems name the files that nobody understands.
+      looks_here: look for runs of other tools in the working folder, not deep.
     """
-    folder, deepest = (os.curdir, 1) if runs is None else (runs.root, _DEEPEST)
-    problems = [] if runs is None else runs.problems
-    if found := _found_by_importers(folder, deepest) if runs is not None or looks_here else []:
-        what += f"; files that rollbook import reads are ({', '.join(found)}). Bring them in with: rollbook import "
-        what += shlex.quote(folder)
-        if looks_here:
-            what += "\nOr look at those that are known by their names, as they are: rollbook ls ."
+    if looks_here and runs is None and (formats := _formats_here()):
+        what += (
+            f"; other tools left results here ({', '.join(formats)}). Look at them as they are: rollbook ls .\n"
+            "Or bring them into a folder of runs: rollbook import ."
+        )
     else:
         what = _NO_RUNS.format(what=what)
+    problems = [] if runs is None else runs.problems
     more = [f"and {len(problems) - 3:,} more"] if len(problems) > 3 else []
     return "\n".join([what, *map(clean, problems[:3]), *more])
 
 
-def _found_by_importers(folder: str, deepest: int) -> list[str]:
-    """The names of the importers that can read some files in a folder; a bounded search."""
-    from rollbook.errors import RollbookError
-    from rollbook.formats import importers
-
-    if is_address(folder):
-        return []
-    makers = {}
-    for name in importers.names():
-        try:
-            makers[name] = importers.make(name)
-        except (RollbookError, ImportError):
-            continue
-    found: list[str] = []
-    for path in _files(folder, deepest):
-        for name, importer in makers.items():
-            try:
-                if name not in found and importer.finds(path):
-                    found.append(name)
-            except (RollbookError, OSError, ValueError):
-                continue
-    return found
-
-
-def _files(folder: str, deepest: int) -> Iterator[Any]:
+def _formats_here() -> list[str]:
+    """The formats of runs of other tools in the working folder, looked for in it and one level below."""
     from pathlib import Path
 
-    entries = files = 0
-    waiting = [(folder, 0)]
-    while waiting:
-        place, depth = waiting.pop(0)
-        try:
-            with os.scandir(place) as listing:
-                here = sorted(listing, key=lambda entry: entry.name)
-        except OSError:
-            continue
-        for entry in here:
-            entries += 1
-            if entries > _MOST_ENTRIES or files >= _MOST_FILES:
-                return
-            try:
-                if entry.name.startswith(".") or entry.is_symlink():
-                    continue
-                if entry.is_dir():
-                    waiting += [(entry.path, depth + 1)] if depth < deepest else []
-                elif entry.is_file():
-                    files += 1
-                    yield Path(entry.path)
-            except OSError:
-                continue
+    from rollbook.formats.importers import Walk, found
+
+    sources = found(os.curdir, deepest=_DEEPEST_HERE)
+    walk = Walk(Path(os.path.abspath(os.curdir)), sources=sources)
+    return [name for name in sources if any(one.format_name == name for one in walk.runs)]

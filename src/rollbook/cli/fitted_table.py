@@ -69,6 +69,11 @@ def print_fitted(
     if wide in cells:
         shown.append(wide)
         widths[wide] = longest if width is None else min(longest, needed + max(0, room))
+    for name in shown if width is not None else ():  # what is left is for those that were cut
+        longest_of = max(len(clean(name)), *map(len, cells[name]))
+        more = min(max(0, room), longest_of - widths[name]) if wide not in cells else 0
+        widths[name] += more
+        room -= more
     right = {name: all(isinstance(row.get(name), (int, float, type(None))) for row in rows) for name in shown}
 
     def line(parts: Mapping[str, str]) -> str:

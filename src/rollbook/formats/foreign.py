@@ -58,6 +58,7 @@ def laid_out(
     *,
     report: bool = True,
     asked: Asked | None = None,
+    homes: set[str] | None = None,
 ) -> tuple[str | None, int]:
     """(folder, n): the folder in the user's cache that holds the runs of other tools below `root`, None if there are
     none; and how many of them are not read yet.
@@ -74,6 +75,7 @@ def laid_out(
         another process reads there. None: all.
       report: print to a terminal how far it is, if it takes long.
       asked: runs that do not meet its condition are not read; they are put there.
+      homes: gets the folders that are runs of other tools.
     """
     base = os.path.abspath(os.fspath(root))
     sources = found(base, own)
@@ -93,6 +95,8 @@ def laid_out(
             with loosely():
                 folder = _Folder(Path(base), home, own, [] if problems is None else problems)
                 unread = folder.bring_up_to_date(sources, newest, _Progress() if report else None, asked)
+                if homes is not None:
+                    homes |= folder.homes
         finally:
             unlock(lock.fileno())
     return os.path.join(home, "runs"), unread
@@ -198,6 +202,7 @@ class _Folder:
         self._base, self._home, self._problems = base, home, problems
         self._own = {path: manifest.look(path) for path in sorted(own)}
         self._listed: dict[str, dict[str, str]] = {}
+        self.homes: set[str] = set()
         self._own_digest = hashlib.blake2b("\0".join(self._own).encode("utf-8", "surrogateescape")).hexdigest()
 
     def bring_up_to_date(
@@ -214,6 +219,7 @@ class _Folder:
         self._problems += walk.problems
         if said := in_words(walk.strange):
             self._problems.append(said)
+        self.homes = {os.path.abspath(one.run.home) for one in walk.runs if one.run.home is not None}
         every = sorted(walk.runs, key=lambda one: one.changed, reverse=True)
         later = [] if newest is None else every[newest:]
         unread = {one.identity for one in later if one.identity not in known}
@@ -263,6 +269,9 @@ class _Folder:
         called = self._called(one)
         twin = known.get("twin")
         is_there = bool(known) and os.path.exists(os.path.join(known["folder"], MANIFEST_FILE))
+        if is_there and _axis_in(known.get("called")) != _axis_in(called):  # its rows are other ones now
+            _remove(known)
+            known, is_there, twin = {}, False, None
         if is_there and known["files"] == stamps and (twin in self._own or not twin):
             if known.get("called") != called:
                 self._call_anew(one, known["folder"])
@@ -301,7 +310,7 @@ class _Folder:
 
     def _called(self, one: Found) -> list[Any]:
         """What a run is called now, and what labels say about it: both may change while its files stay as they are."""
-        labels = labels_of(one.run.home or (one.run.files[0] if one.run.files else one.place))
+        labels = labels_of(one.labelled)
         return [one.run.name, [[name, value] for name, (value, _file) in labels.items()]]
 
     def _call_anew(self, one: Found, folder: str) -> None:
@@ -338,6 +347,11 @@ class _Folder:
         os.makedirs(os.path.dirname(to), exist_ok=True)
         os.rename(folder, to)
         return {**entry, "folder": to, "twin": twin}
+
+
+def _axis_in(called: Any) -> object:
+    """The x-axis that labels name, in what a run is called."""
+    return next((value for name, value in called[1] if name == "x"), None) if called else None
 
 
 def _remove(entry: dict[str, Any]) -> None:

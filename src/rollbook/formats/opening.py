@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 
 from rollbook.formats.foreign import Asked, laid_out
+from rollbook.runs.catalog import of_others
 from rollbook.runs.catalog import open as open_own
 from rollbook.runs.columns import fitting
 from rollbook.runs.run_set import RunSet
@@ -37,9 +38,13 @@ def open(
     own = open_own(path)
     if not foreign or is_address(path) or (len(own) == 1 and own.rows()[0]["path"] == own.root):
         return _matching(own, where)
-    problems = list(own.problems)
+    known = of_others(own.not_ours)
+    problems, homes = [problem for problem in own.problems if problem not in known], set[str]()
     asked = Asked(where) if where else None
-    folder, unread = laid_out(path, problems, {str(row["path"]) for row in own.rows()}, newest=newest, asked=asked)
+    folder, unread = laid_out(
+        path, problems, {str(row["path"]) for row in own.rows()}, newest=newest, asked=asked, homes=homes
+    )
+    problems += of_others({place: text for place, text in own.not_ours.items() if place not in homes})
     if folder is None or not os.path.isdir(folder):
         return _matching(own, where)
     others = open_own(folder)

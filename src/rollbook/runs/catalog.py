@@ -11,7 +11,7 @@ import hashlib
 import itertools
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from operator import itemgetter
 from typing import Any
 
@@ -57,8 +57,26 @@ def open(path: str | os.PathLike[str] = "runs") -> RunSet:
             pass
     folders = sorted(_find(root, 0), key=itemgetter(0))
     problems: list[str] = []
-    rows = _load(root, folders, problems)
-    return RunSet([row for row in rows if row is not None], root, problems)
+    others: dict[str, str] = {}
+    rows = _load(root, folders, problems, others)
+    runs = RunSet([row for row in rows if row is not None], root, [*problems, *of_others(others)])
+    runs.not_ours = others
+    return runs
+
+
+def of_others(manifests: Mapping[str, str]) -> list[str]:
+    """One sentence about folders whose run.json another tool wrote; [] without any.
+
+    Args:
+      manifests: folder -> what is to be said about it alone.
+    """
+    if len(manifests) < 2:
+        return [*manifests.values()]
+    some = ", ".join([*manifests][:3])
+    return [
+        f"{len(manifests):,} files run.json were written by another tool, not by rollbook, and are left as they are, "
+        f"in {some}{' and others' if len(manifests) > 3 else ''}. rollbook import brings in what an importer reads"
+    ]
 
 
 def found(root: str, most: int) -> int:
@@ -72,7 +90,7 @@ def stamped(root: str) -> dict[str, tuple[_Stamp, dict[str, Any]]]:
     Uses the user's cache, as `open` does; runs that cannot be read are left out.
     """
     folders = sorted(_find(root, 0), key=itemgetter(0))
-    rows = _load(root, folders, [])
+    rows = _load(root, folders, [], {})
     return {str(row["path"]): (_known[str(row["path"])][0], row) for row in rows if row is not None}
 
 
@@ -113,7 +131,9 @@ def _page(folder: str) -> os.stat_result | None:
     return about if stat.S_ISREG(about.st_mode) else None
 
 
-def _load(root: str, folders: list[tuple[str, os.stat_result]], problems: list[str]) -> list[dict[str, object] | None]:
+def _load(
+    root: str, folders: list[tuple[str, os.stat_result]], problems: list[str], others: dict[str, str]
+) -> list[dict[str, object] | None]:  # fmt: skip
     cache = _Cache(root) if len(folders) >= TUNING.cached_runs else None
     rows: list[dict[str, object] | None] = []
     waiting = folders[::-1]
@@ -122,7 +142,7 @@ def _load(root: str, folders: list[tuple[str, os.stat_result]], problems: list[s
         try:
             rows.append(_row(folder, page, cache, problems))
         except ForeignManifest as err:  # another tool's file; there may be runs below it
-            problems.append(str(err))
+            others[folder] = str(err)
             depth = os.path.relpath(folder, root).count(os.sep) + (folder != root)
             waiting += sorted(_below(folder, depth), key=itemgetter(0), reverse=True)
     if cache is not None and cache.was_read:

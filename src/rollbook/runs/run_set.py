@@ -44,12 +44,14 @@ class RunSet(Sequence["Book"]):
       root, problems: as above.
       as_of: for runs in a remote, when their catalogue was made (unix seconds); else None.
       unread: how many runs of other tools were not read (`rollbook.open(newest=…)`).
+      not_ours: folders whose run.json another tool wrote, with what is to be said about each.
     """
 
     def __init__(self, rows: Sequence[Mapping[str, object]], root: str = "", problems: Sequence[str] = ()) -> None:
         self._rows, self.root, self.problems = list(rows), root, list(problems)
         self.as_of: float | None = None
         self.unread = 0
+        self.not_ours: dict[str, str] = {}
 
     def __len__(self) -> int:
         return len(self._rows)

@@ -17,7 +17,32 @@ from rollbook.system.lazy import attach
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.formats.importers._into_runs import Imported, import_runs
+    from rollbook.formats.importers._labels import LABELS_FILE, field_of, label, labels_of, lines_in
+    from rollbook.formats.importers._walk import Found, Walk, found
 
-__all__ = ["GROUP", "Imported", "choose", "import_runs", "make", "names", "summary"]
+__all__ = [
+    "GROUP",
+    "LABELS_FILE",
+    "Found",
+    "Imported",
+    "Walk",
+    "choose",
+    "field_of",
+    "found",
+    "import_runs",
+    "label",
+    "labels_of",
+    "lines_in",
+    "make",
+    "names",
+    "summary",
+]
 
-__getattr__, __dir__ = attach(__name__, {"rollbook.formats.importers._into_runs": ("Imported", "import_runs")})
+__getattr__, __dir__ = attach(
+    __name__,
+    {
+        "rollbook.formats.importers._into_runs": ("Imported", "import_runs"),
+        "rollbook.formats.importers._labels": ("LABELS_FILE", "field_of", "label", "labels_of", "lines_in"),
+        "rollbook.formats.importers._walk": ("Found", "Walk", "found"),
+    },
+)

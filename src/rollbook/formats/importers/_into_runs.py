@@ -240,12 +240,13 @@ def look_beside(one: Found) -> dict[str, Any]:
 def _with_path(one: Found) -> dict[str, Any]:
     """What the path says, where neither the tool nor files do; and what people have said in labels, above all."""
     foreign, said = one.run, []
-    fields: dict[str, Any] = {name: text for name, text in (("algo", foreign.algo), ("env", foreign.env)) if text}
+    known = manifest.listed({"config": dict(foreign.config)})
+    said_by_files = (("algo", foreign.algo), ("env", foreign.env))
+    fields: dict[str, Any] = {name: text for name, text in said_by_files if text and not known[name]}
     if foreign.home is not None:
         home = Path(os.path.abspath(foreign.home))
         below = one.parts or (home.name,)
         told = read_path((*below, foreign.part) if foreign.part else below, home.parts[: -len(below)][-_ABOVE:])
-        known = manifest.listed({"config": dict(foreign.config)})
         for name, value in told.settings.items():
             if name not in foreign.config:
                 foreign.config = {**foreign.config, name: value}
@@ -264,7 +265,7 @@ def _with_path(one: Found) -> dict[str, Any]:
         fields["folder"] = {f"level{n + 1}": part for n, part in enumerate(one.parts)}
         if told.date:
             fields["folder"]["date"] = told.date
-    labels = labels_of(foreign.home or (foreign.files[0] if foreign.files else one.place))
+    labels = labels_of(one.labelled)
     for name, (value, file) in labels.items():
         foreign.sources[name] = file
         said = [each for each in said if each != name]
@@ -272,7 +273,7 @@ def _with_path(one: Found) -> dict[str, Any]:
             setattr(foreign, name, value)
         elif name in ("algo", "env"):
             fields[name] = str(value)
-        else:
+        elif name != "x":
             foreign.config = {**foreign.config, name.removeprefix("config."): value}
     fields["from_path"] = said
     return fields
@@ -297,7 +298,7 @@ class _Passing:
 
     def __init__(self, folder: Path, stamps: list[list[Any]]) -> None:
         self._folder = folder
-        self._written = {stamp[2] / 1e9 for stamp in stamps}
+        self._written = {round(stamp[2] / 1e9, 3) for stamp in stamps}
         self.first, self.last = float("inf"), float("-inf")
 
     def watch(self, rows: Any) -> Iterator[Any]:
@@ -311,7 +312,7 @@ class _Passing:
             except OSError as err:
                 raise _gone(err) from None
             first, last = (row.time, row.time) if type(row) is Row else (row.times_R.min(), row.times_R.max())
-            if first not in self._written:
+            if round(float(first), 3) not in self._written:
                 self.first, self.last = min(self.first, float(first)), max(self.last, float(last))
             has_file = type(row) is Row and row.table == "media" and "content" in row.values
             yield filed(row, self._folder) if has_file else row

@@ -20,10 +20,11 @@ from pathlib import Path
 
 from rollbook.errors import BadInput
 from rollbook.formats.importers._plain import plain
+from rollbook.system.files import replacing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 LABELS_FILE = "rollbook.labels"
 FIELDS = ("algo", "env", "seed", "group", "x")
@@ -79,6 +80,46 @@ def _lines(file: str, _changed: int, _size: int) -> Sequence[Line]:
     return made
 
 
+def label(pattern: str, fields: Mapping[str, object]) -> tuple[str, str]:
+    """Write what a person says about paths to the labels beside them.
+
+    Args:
+      pattern: of paths, relative to the working folder or absolute.
+      fields: as `field_of` gives them. None removes a field; a pattern without fields is removed.
+    Returns:
+      The file, in the folder that the pattern's part without wildcards names, and the pattern relative to it.
+    """
+    parts = Path(os.path.abspath(pattern)).parts
+    fixed = next((n for n, part in enumerate(parts) if any(sign in part for sign in "*?")), len(parts) - 1)
+    folder, rest = os.path.join(*parts[:fixed]), "/".join(parts[fixed:])
+    if not os.path.isdir(folder):
+        raise BadInput(f"label {pattern!r}: there is no folder {folder}. The pattern is relative to the working folder")
+    file = os.path.join(folder, LABELS_FILE)
+    lines = Path(file).read_text(encoding="utf-8").splitlines() if os.path.exists(file) else []
+    said: dict[str, object] = {}
+    kept = []
+    for line in lines:
+        words = _words(line)
+        if words and words[0] == rest:
+            said.update(dict(map(field_of, words[1:])))
+        else:
+            kept.append(line)
+    said = {name: value for name, value in {**said, **fields}.items() if value is not None}
+    if said:
+        kept.append(" ".join([shlex.quote(rest), *(shlex.quote(f"{name}={value}") for name, value in said.items())]))
+    with replacing(file) as temporary:
+        Path(temporary).write_text("\n".join([*kept, ""]), encoding="utf-8")
+    return file, rest
+
+
+def _words(line: str) -> list[str]:
+    """The pattern and the fields of a line; none for a comment or a line that cannot be read."""
+    try:
+        return shlex.split(line, comments=True)
+    except ValueError:
+        return []
+
+
 def field_of(word: str) -> tuple[str, object]:
     """The name and the value of "NAME=VALUE".
 
@@ -96,6 +137,12 @@ def field_of(word: str) -> tuple[str, object]:
             raise BadInput(f"label {word!r}: a seed is a whole number")
         return name, int(text)
     return name, plain(text) if name.startswith("config.") else text
+
+
+def matches(pattern: str, place: str | os.PathLike[str], folder: str) -> bool:
+    """Whether a path, or a folder above it, is one of a pattern in the labels of a folder."""
+    below = os.path.relpath(os.path.abspath(place), folder).replace(os.sep, "/")
+    return _expression(pattern).match(below) is not None
 
 
 @functools.lru_cache(maxsize=1024)

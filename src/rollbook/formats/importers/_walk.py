@@ -43,6 +43,10 @@ _OF_MANY = frozenset({".db", ".sqlite"})
 """Databases hold many runs: that one lies in a folder says nothing about the other files there."""
 
 
+_OF_FILES = frozenset({"csv", "jsonl", "scores"})
+"""Formats of single files, which may lie in the folder that was opened, beside others."""
+
+
 class Found:
     """A run of another tool.
 
@@ -64,6 +68,12 @@ class Found:
         self.identity = f"{format_name}\0{home}\0{own}"
         self.parts: tuple[str, ...] = ()
         self.changed = 0
+
+    @property
+    def labelled(self) -> Path:
+        """The file or folder that labels speak of: the file of a run that is one of several in a folder."""
+        run = self.run
+        return run.files[0] if run.files and (run.part or run.home is None) else run.home or self.place
 
     def stamp(self) -> None:
         """Note when the newest of its files changed."""
@@ -102,11 +112,14 @@ class Walk:
 
     def _all(self, sources: dict[str, list[str]], options: dict[str, object]) -> Iterator[Found]:
         """The runs of all formats; a file that one of them reads is not read by another."""
+        earlier: set[Path] = set()
         claimed: set[Path] = set()
         refused: dict[Path, str] = {}
         untaken = set(options) if sources else set()
         for format_name, folders in sources.items():
             importer, taken = _made(format_name, options)
+            claimed = claimed | earlier
+            earlier = set()
             untaken -= taken
             gathers = getattr(importer, "gathers", False)
             for place in [self._base] if gathers else [Path(folder) for folder in folders]:
@@ -124,7 +137,7 @@ class Walk:
                         run.parts = {name: rows for name, rows in run.parts.items() if place / name not in claimed}
                         run.files = files
                     if not any(file.suffix in _OF_MANY for file in files):
-                        claimed.update(files)
+                        earlier.update(files)
                     if run.home is None and not gathers and run.name == place.name and place.is_dir():
                         run.home = place
                     yield Found(run, format_name, place)
@@ -133,6 +146,7 @@ class Walk:
                 f"{', '.join(sorted(untaken))}=: no format of the files below {self._base} takes this option. They are "
                 f"of: {', '.join(sources)}"
             )
+        claimed |= earlier
         self.strange = [(file, why) for file, why in sorted(refused.items()) if file not in claimed]
 
     def _is_of_rollbook(self, folder: str) -> bool:
@@ -195,6 +209,8 @@ class Walk:
         of_path = [one for one in runs if one.run.home is not None]
         shared = _shared([one.parts for one in of_path])
         for one in of_path:
+            if not one.parts and not one.run.part and one.format_name in _OF_FILES and len(one.run.files) == 1:
+                one.run.part = one.run.files[0].stem  # a table in the folder that was opened
             one.run.name = as_name("-".join(_shortened(one.parts[shared:], one.run.part)) or self._base.name or "run")
         for one in _same(runs):
             if one.run.home is not None:
@@ -256,22 +272,26 @@ def _made(format_name: str, options: dict[str, object]) -> tuple[Importer, set[s
 # -- by names alone
 
 
-def found(root: str | os.PathLike[str], own: Container[str] = ()) -> dict[str, list[str]]:
+def found(
+    root: str | os.PathLike[str], own: Container[str] = (), deepest: int = _DEEPEST
+) -> dict[str, list[str]]:  # fmt: skip
     """The formats that other tools left below a folder, each with the folders that hold its files, by names alone.
 
     Runs of rollbook are skipped. Nothing is opened, so this costs one listing per folder.
 
     Args:
       own: folders that are known to be runs of rollbook; others are recognised by their run.json.
+      deepest: how many folders below the root are searched.
     """
-    wanted, looks_for, by_ending = _wanted()
+    wanted, looks_for, by_name, by_ending = _wanted()
     sources: dict[str, list[str]] = {}
-    for folder, names in _folders(os.path.abspath(os.fspath(root)), own):
+    for folder, names in _folders(os.path.abspath(os.fspath(root)), own, deepest):
         above = os.path.basename(os.path.dirname(folder)) + "/" + os.path.basename(folder)
         for name in names:
-            match = looks_for.fullmatch(f"/{above}/{name}")
-            formats = by_ending.get(name[name.rfind(".") :].lower(), ())
-            for format_name in formats if match is None else (str(match.lastgroup), *formats):
+            named = by_name.get(name, ())
+            looking = by_ending.get(name[name.rfind(".") :].lower(), ())
+            match = looks_for.fullmatch(f"/{above}/{name}") if not named or named[0] in _OF_FILES else None
+            for format_name in (*named, *looking) if match is None else (str(match.lastgroup), *named, *looking):
                 folders = sources.setdefault(format_name, [])
                 if not folders or folders[-1] != folder:
                     folders.append(folder)
@@ -279,17 +299,24 @@ def found(root: str | os.PathLike[str], own: Container[str] = ()) -> dict[str, l
 
 
 @functools.cache
-def _wanted() -> tuple[list[str], re.Pattern[str], dict[str, list[str]]]:
-    """The formats in their order, `_any_of` for their patterns, and endings of files that some look into.
+def _wanted() -> tuple[list[str], re.Pattern[str], dict[str, list[str]], dict[str, list[str]]]:
+    """The formats in their order, `_any_of` for their patterns, and the formats by names and by endings of files.
 
     Other packages may offer some: asked for once.
     """
     known = patterns()
+    names: dict[str, list[str]] = {}
     endings: dict[str, list[str]] = {}
-    for name in known:
+    for name, globs in known.items():
+        for glob in globs:
+            if not any(sign in glob for sign in "*?[/"):
+                names.setdefault(glob, []).append(name)
         for ending in looks_into(name):
             endings.setdefault(ending, []).append(name)
-    return [*known], _any_of(known), endings
+    others = {
+        name: tuple(glob for glob in globs if any(sign in glob for sign in "*?[/")) for name, globs in known.items()
+    }
+    return [*known], _any_of({name: globs for name, globs in others.items() if globs}), names, endings
 
 
 def _any_of(wanted: dict[str, tuple[str, ...]]) -> re.Pattern[str]:
@@ -302,7 +329,7 @@ def _any_of(wanted: dict[str, tuple[str, ...]]) -> re.Pattern[str]:
     return re.compile("|".join(groups) or r"(?!)")
 
 
-def _folders(root: str, own: Container[str]) -> Iterator[tuple[str, list[str]]]:
+def _folders(root: str, own: Container[str], deepest: int) -> Iterator[tuple[str, list[str]]]:
     """Each folder at or below the root that is not a run of rollbook, with the names of its files."""
     waiting = [(root, 0)]
     seen = 0
@@ -327,5 +354,5 @@ def _folders(root: str, own: Container[str]) -> Iterator[tuple[str, list[str]]]:
         if MANIFEST_FILE in files and manifest.holds_a_run(folder):
             continue
         yield folder, sorted(files)
-        if depth < _DEEPEST and seen < _MOST_ENTRIES:
+        if depth < deepest and seen < _MOST_ENTRIES:
             waiting += [(path, depth + 1) for path in sorted(below, reverse=True)]

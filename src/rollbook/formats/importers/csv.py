@@ -16,14 +16,14 @@ from rollbook.formats.importers._paths import STAGES
 from rollbook.protocols import ForeignRun, Row
 from rollbook.schema import aliases
 from rollbook.schema.counters import SPELLINGS, clock_name, is_reading, x_clock
-from rollbook.system.files import run_name_of
+from rollbook.system.files import pasted, run_name_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any
 
-_TIMES = ("time", "timestamp", "_timestamp", "wall_time", "Wall time", "created")
+_TIMES = ("time", "timestamp", "_timestamp", "_time", "wall_time", "Wall time", "created")
 _ELAPSED = ("time/time_elapsed", "_runtime", "elapsed", "Time", "time")
 _EARLIEST = 1e8
 """Smaller numbers are not unix seconds but seconds since the start."""
@@ -72,7 +72,9 @@ class Csv:
 
     name = "csv"
     what = "CSV table"
-    files = ("progress.csv", "progress.txt", "monitor.csv", "*.monitor.csv", "metrics.csv")
+    files = (
+        "progress.csv", "progress.txt", "monitor.csv", "*.monitor.csv", "metrics.csv", "log.txt", "scores.txt",
+    )  # fmt: skip
     looks_into = (".csv", ".tsv")
 
     def __init__(self, clock: str = "", time: str = "", x: str = "") -> None:
@@ -121,7 +123,7 @@ class Csv:
             run = self.of_files(base, members)
             run.name = run.part = called or base.name
             own.append(run)
-        if len(own) == 1 and not runs and not _SPLIT_NAME.search(own[0].name):
+        if len(own) == 1 and not runs and not downloaded and not _SPLIT_NAME.search(own[0].name):
             own[0].part = ""
         for run in own:
             run.name = "-".join(filter(None, (run_name_of(base), run.part)))
@@ -187,6 +189,8 @@ class Csv:
         said = self._x or str(labels_of(file).get("x", ("", ""))[0])
         if said == _ROW or said in header.columns:
             return said
+        if len(header.columns) == 1:
+            return _ROW
         return next((name for name in sorted(header.columns, key=_by_clock) if x_clock(name)), "")
 
     def _split(self, file: Path, header: _Header) -> list[tuple[str, _Wanted | None, dict[str, Any]]]:
@@ -363,6 +367,8 @@ def _is_downloaded(header: _Header | None) -> bool:
 
 def _names_of(file: Path, header: _Header) -> dict[str, str]:
     """The key of the column of TensorBoard's download: the tag in the file's name."""
+    if header.columns[:4] == ["steps", "episodes", "elapsed", "mean"]:  # PFRL's and ChainerRL's scores.txt
+        return {name: f"eval/{name}" for name in header.columns[3:]}
     if not _is_downloaded(header):
         return {}
     match = _DOWNLOADED.fullmatch(file.stem)
@@ -381,8 +387,9 @@ def _by_clock(column: str) -> int:
 
 def _advice(file: Path, header: _Header) -> str:
     return (
-        f"Which column of {file.name} is the x-axis would be a guess: say it with rollbook label '{file.name}' "
-        f"x=COLUMN, or x=row for the number of the row (columns: {', '.join(header.columns[:8])})"
+        f"Which column of {file.name} is the x-axis would be a guess: say it with rollbook label "
+        f"{pasted(file)} x=COLUMN, or x=row for the number of the row "
+        f"(columns: {', '.join(header.columns[:8])})"
     )
 
 
@@ -406,8 +413,21 @@ def _files(path: Path) -> list[Path]:
     if not path.is_dir():
         return []
     files = [file for file in sorted(path.iterdir()) if file.is_file()]
-    named = ("progress.csv", "progress.txt")
+    named = ("progress.csv", "progress.txt", *(file.name for file in files if _is_text_table(file)))
     return [file for file in files if file.suffix.lower() in (".csv", ".tsv") or file.name in named]
+
+
+def _is_text_table(file: Path) -> bool:
+    """Whether log.txt is the table of rllab's and the Berkeley homework's loggers, or scores.txt that of PFRL."""
+    if file.name not in ("log.txt", "scores.txt"):
+        return False
+    try:
+        with open(file, encoding="utf-8", errors="replace") as stream:
+            names, numbers = stream.readline(_LONGEST_LINE), stream.readline(_LONGEST_LINE)
+    except OSError:
+        return False
+    cells = numbers.rstrip("\n").split("\t")
+    return len(names.split("\t")) == len(cells) > 1 and any(map(_is_number, cells))
 
 
 def _header_of(file: Path) -> _Header | None:
@@ -421,9 +441,13 @@ def _header_of(file: Path) -> _Header | None:
                 try:
                     header = json.loads(first[1:])
                 except (ValueError, RecursionError):
-                    header = {}
-                monitor = header if isinstance(header, dict) else {}
-                first, lines = stream.readline(_LONGEST_LINE), 2
+                    header = None
+                if header is None and first.count(",") and file.stem != "monitor":  # TorchBeast: "# _tick,_time,…"
+                    first = first[1:].lstrip()
+                else:
+                    monitor = header if isinstance(header, dict) else {}
+                    first, lines = stream.readline(_LONGEST_LINE), 2
+            second = stream.readline(_LONGEST_LINE)
     except OSError:
         return None
     separator = "\t" if "\t" in first and "," not in first else ","
@@ -434,7 +458,8 @@ def _header_of(file: Path) -> _Header | None:
     columns = [name.strip().lstrip("\ufeff") for name in columns]
     if columns and not columns[0] and "index" not in columns:  # as pandas writes it
         columns[0] = "index"
-    named = len(columns) > 1 and len(set(columns)) == len(columns) and all(columns)
+    is_one = len(columns) == 1 and separator not in first and columns[0].isidentifier() and _is_number(second)
+    named = (len(columns) > 1 or is_one) and len(set(columns)) == len(columns) and all(columns)
     if not named or any("\x00" in name or _is_number(name) for name in columns):
         return None
     if monitor is not None and not {"r", "l"} <= set(columns):

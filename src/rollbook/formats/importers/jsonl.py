@@ -11,7 +11,7 @@ from rollbook.formats.importers._beside import describe
 from rollbook.formats.importers._labels import labels_of
 from rollbook.protocols import ForeignRun, Row
 from rollbook.schema.counters import clocks_of, is_reading, x_clock
-from rollbook.system.files import run_name_of
+from rollbook.system.files import pasted, run_name_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class JsonLines:
         if len(numbers) > 1:
             self.refused[file] = (
                 f"Which value of {file.name} is the x-axis would be a guess: say it with rollbook label "
-                f"'{file.name}' x=NAME ({', '.join(numbers[:8])})"
+                f"{pasted(file)} x=NAME ({', '.join(numbers[:8])})"
             )
         return False
 

@@ -336,11 +336,12 @@ def _whole_of(folder: Path, folders: Mapping[Path, list[Path]]) -> tuple[Path, s
     tags = set().union(*(_Head(file).tags for file in folders[folder]))
     if len(tags) != 1:
         return None
-    tag = tags.pop()
-    depth = len(Path(tag).parts)
-    if len(folder.parents) <= depth or folder.parent.parts[-depth:] != Path(tag).parts:
-        return None
-    return folder.parents[depth], "" if folder.name in (tag, Path(tag).name) else folder.name
+    tag = Path(tags.pop()).parts
+    for below in range(1, _MOST_PARTS + 1):  # a part's name may have several parts, too
+        path, part = folder.parts[:-below], folder.parts[-below:]
+        if path[-len(tag) :] == tag and len(path) > len(tag):
+            return Path(*path[: -len(tag)]), "" if part == tag else "/".join(part)
+    return None
 
 
 _MOST_PARTS = 4
