@@ -14,6 +14,12 @@ import pytest
 import rollbook
 from waiting import PATIENCE
 
+HEAD = """import rollbook
+from rollbook.run import start_and_finish
+start_and_finish._let_keeper_finish = lambda run: None  # sealing is no subject here, and loads much
+QUIET = dict(sinks=[], keeper="import", rules=())
+"""
+
 
 @pytest.fixture(autouse=True)
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -44,7 +50,7 @@ def program(tmp_path: Path) -> Callable[..., subprocess.Popen[str]]:
 
     def start(text: str, *arguments: str, **environment: str) -> subprocess.Popen[str]:
         file = tmp_path / f"program{len(list(tmp_path.glob('*.py')))}.py"
-        file.write_text("import rollbook\nQUIET = dict(sinks=[], keeper='inline', rules=())\n" + text)
+        file.write_text(HEAD + text)
         return subprocess.Popen(
             [sys.executable, str(file), *arguments], env={**os.environ, **environment}, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE,

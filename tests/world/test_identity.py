@@ -1,0 +1,97 @@
+"""One training, one run: loops, ranks and jobs, as real programs."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rollbook
+from waiting import until
+
+Run = Callable[..., Any]
+
+RANK = """
+import os, pathlib, sys, time
+rank = int(os.environ.get("SLURM_PROCID", os.environ.get("RANK", "0")))
+seed = rank if sys.argv[1] == "own seed" else 0
+given = eval(sys.argv[2])
+with rollbook.init("world", "ranks", seed=seed, config={"seed": seed}, **QUIET, **given) as run:
+    here = pathlib.Path(os.environ["ROLLBOOK_DIR"] + "-here")  # a barrier, as ranks that train together have
+    here.mkdir(exist_ok=True)
+    (here / f"{os.environ.get('TEST_ROUND', '')}-{rank}").touch()
+    while len(list(here.glob(f"{os.environ.get('TEST_ROUND', '')}-*"))) < int(os.environ.get("WORLD_SIZE", "1")):
+        time.sleep(0.01)
+    for step in range(3):
+        run.log({f"rank{rank}/loss": float(rank)}, step=step)
+"""
+
+
+def _keys(book: Any) -> set[str]:
+    return {key for key in [*book.keys()] if key.startswith("rank")}
+
+
+def _slurm(rank: int, size: int) -> dict[str, str]:
+    return {
+        "SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "SLURM_PROCID": str(rank), "SLURM_NTASKS": str(size),
+        "SLURM_STEP_NUM_TASKS": str(size), "SLURM_LOCALID": str(rank), "SLURM_NODEID": "0",
+    }  # fmt: skip
+
+
+def _torchrun(rank: int, size: int, port: int = 29511) -> dict[str, str]:
+    return {
+        "RANK": str(rank), "WORLD_SIZE": str(size), "LOCAL_RANK": str(rank), "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port), "TORCHELASTIC_RUN_ID": "job",
+    }  # fmt: skip
+
+
+def test_tasks_of_one_job_with_seeds_of_their_own_are_runs_of_their_own(program: Run, outcome: Run, root: Path) -> None:
+    tasks = [program(RANK, "own seed", "{}", **_slurm(n, 3)) for n in range(3)]
+    assert [outcome(task)[0] for task in tasks] == [0, 0, 0]
+    assert {book.seed: _keys(book) for book in rollbook.open(root)} == {n: {f"rank{n}/loss"} for n in range(3)}
+
+
+@pytest.mark.parametrize("given", ["{}", "{'resume': 'allow'}", "{'run_id': 'abc'}"])
+def test_ranks_that_say_the_same_write_one_run(program: Run, outcome: Run, root: Path, given: str) -> None:
+    ranks = [program(RANK, "one seed", given, **_torchrun(n, 2)) for n in range(2)]
+    ends = [outcome(rank) for rank in ranks]
+    assert [code for code, _, _ in ends] == [0, 0], ends
+    (book,) = rollbook.open(root)
+    assert _keys(book) == {"rank0/loss", "rank1/loss"}
+
+
+def test_a_job_that_starts_again_at_the_same_address_is_a_new_run(program: Run, outcome: Run, root: Path) -> None:
+    """The container was lost with all of its processes; the second rank is up before the first."""
+    hang = RANK.replace("float(rank)}, step=step)", "-1.0}, step=step)") + "    time.sleep(600)\n"
+    lost = [program(hang, "one seed", "{}", **_torchrun(n, 2)) for n in range(2)]
+    until(lambda: root.exists() and [_keys(book) for book in rollbook.open(root)] == [{"rank0/loss", "rank1/loss"}])
+    for rank in lost:
+        os.kill(rank.pid, signal.SIGKILL)
+        outcome(rank)
+    (dead,) = rollbook.open(root)
+    again = [program(RANK, "one seed", "{}", TEST_ROUND="2", **_torchrun(n, 2)) for n in (1, 0)]
+    assert [outcome(rank)[0] for rank in again] == [0, 0]
+    (new,) = [book for book in rollbook.open(root) if book.id != dead.id]
+    assert _keys(new) == {"rank0/loss", "rank1/loss"}
+    assert rollbook.open(root).one(id=dead.id).metrics(["rank1/loss"])["rank1/loss"].to_pylist() == [-1.0] * 3
+
+
+def test_a_logger_made_in_a_loop_over_seeds_is_a_run_each(root: Path, tmp_path: Path) -> None:
+    from rollbook.adapters.spinningup import EpochLogger
+
+    for seed in range(3):
+        logger = EpochLogger(output_dir=str(tmp_path / f"vpg_s{seed}"), exp_name="vpg")
+        logger.save_config({"seed": seed, "lr": 0.1})
+        for epoch in range(2):
+            logger.log_tabular("Epoch", epoch)
+            logger.log_tabular("Loss", float(seed))
+            logger.dump_tabular()
+        del logger
+    books = list(rollbook.open(root))
+    assert len(books) == 3
+    losses = sorted(book.metrics(["Loss"])["Loss"].to_pylist() for book in books)
+    assert losses == [[float(seed)] * 2 for seed in range(3)]
