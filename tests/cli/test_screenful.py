@@ -58,6 +58,7 @@ def held(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
         "aggregates": comparison.aggregates(), "seed plan": comparison.seed_plan(1.0, 0.8, (5, 10)),
         "plan": runs.compare("test/return", by="config.algo", plan="p", floor=0.0),
         "tasks": runs.compare("test/return", by="config.algo", task="seed"),
+        "swept": runs.sweep("test/return"),
         "diff": runs.diff(), "diff by": runs.diff("test/return"), "answers": answers, "answer": list(answers),
         "interval": stats.iqm_interval(scores) if hasattr(stats, "iqm_interval") else None,
         "siblings": siblings,

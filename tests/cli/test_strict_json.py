@@ -72,7 +72,7 @@ QUERY = """
 COMMANDS = [
     ["ls"], ["ls", "--columns", "config.nan,config.big,config.bytes", "--metric", "b=best"], ["show", "last"],
     ["compare", "p", "--metric", "b", "--by", "config.n"], ["compare", "p", "--metric", "a", "--by", "config.n"],
-    ["diff", "p"], ["diff", "p", "--metric", "b"],
+    ["diff", "p"], ["diff", "p", "--metric", "b"], ["sweep", "p", "--metric", "b"], ["sweep", "p", "--metric", "a"],
     ["seeds", "--std", "1"], ["tail", "last", "-n", "50"], ["episodes", "last"], EPISODE,
     ["samples", "last"], ["samples", "last", "--unique"], ["rollouts", "last"],
     ["checkpoints", "last", "--all"], ["timings", "last"],

@@ -31,7 +31,7 @@ from waiting import until
 
 OWN: dict[str, set[str]] = {
     "cli": {"runs", "where", "root", "as_json", "as_csv", "limit", "folder", "theme", "latex", "help"},
-    "http": {"runs", "opened"},
+    "http": {"runs", "opened", "filter", "search"},
     "mcp": {"where", "cursor"},
 }
 """What a door may add: which runs, how much of the answer, and how it is shown."""
@@ -180,6 +180,17 @@ ASKED: dict[str, list[dict[str, Any]]] = {
         {"metric": "nothing/at/all", "by": "config.algo", "where": "project = 'lengths'"},
         {"metric": KEY, "by": "config.nothing", "where": "project = 'lengths'"},
         {"metric": KEY, "by": "config.algo", "where": "project = 'lengths'", "score": "the third"},
+        {"metric": KEY, "by": "auto", "where": "project = 'study'"},
+    ],
+    "sweep": [
+        {},
+        {"metric": KEY, "project": "study"},
+        {"metric": KEY, "project": "study", "at": "common end", "score": "last", "direction": "lower"},
+        {"metric": KEY, "project": "lengths", "at": 100},
+        {"where": "project = 'wide'"},
+        {"folder": "foreign", "metric": "train/return"},
+        {"metric": "nothing/at/all"},
+        {"metric": KEY, "project": "nowhere"},
     ],
 }
 
@@ -207,7 +218,25 @@ def numbers_of_comparison(answer: Any) -> dict[str, Any]:
 
 OF_VERDICT = ("better", "p", "limit", "look", "any_shape", "holds", "enough", "more")
 """What every door tells of a verdict. HTTP calls the winner so: `better` is a chance there, as before."""
-FACES: dict[str, Callable[[Any], Any]] = {"compare": numbers_of_comparison}
+
+
+def numbers_of_sweep(answer: Any) -> dict[str, Any]:
+    return {
+        "sentences": answer.sentences(),
+        "settings": [(each["setting"], of_json(each["share"]), of_json(each["low"])) for each in answer.settings()],
+        "tried": [
+            (each["configuration"], of_json(each["mean"]), of_json(each["std"]), each["may_be_best"], each["crashed"])
+            for each in answer.table()
+        ],
+    }
+
+
+def of_json(number: Any) -> Any:
+    """A number as JSON has it: NaN is nothing."""
+    return None if isinstance(number, str) or number != number else number
+
+
+FACES: dict[str, Callable[[Any], Any]] = {"compare": numbers_of_comparison, "sweep": numbers_of_sweep}
 
 
 def face_of(door: str, name: str, answer: Any) -> Any:
@@ -228,7 +257,26 @@ def face_of(door: str, name: str, answer: Any) -> Any:
             ],
             "groups": {row["group"]: (row["n"], row[statistic], row["low"], row["high"]) for row in rows},
         }
-    raise AssertionError(name)
+    if door == "http":
+        return {
+            "sentences": [word for word in (answer["sentence"], answer["todo"], *answer["notes"]) if word],
+            "settings": [(each["column"], each["share"], each["low"]) for each in answer["settings"]],
+            "tried": [
+                (each["name"], each["mean"], each["std"], each["may_be_best"], each["crashed"])
+                for each in answer["configurations"]
+            ],
+        }
+    rows = answer["rows"] if door == "mcp" else []
+    settings = [row for row in rows if "setting" in row] if rows else answer["settings"]
+    tried = [row for row in rows if "configuration" in row] if rows else answer["configurations"]
+    return {
+        "sentences": [row["sentence"] for row in rows if "sentence" in row] if rows else answer["sentences"],
+        "settings": [(each["setting"], of_json(each["share"]), of_json(each["low"])) for each in settings],
+        "tried": [
+            (each["configuration"], of_json(each["mean"]), of_json(each["std"]), each["may_be_best"], each["crashed"])
+            for each in tried
+        ],
+    }
 
 
 @pytest.mark.parametrize(

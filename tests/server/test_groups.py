@@ -223,7 +223,7 @@ def test_a_page_that_a_person_opens_is_a_look_and_one_that_draws_itself_again_is
 def test_a_sweep_shows_the_settings_that_vary_and_the_same_scores_as_a_comparison(
     client: TestClient, runs: list[str]
 ) -> None:
-    answer = client.post("/api/sweep", json={"key": "train/return"}).json()
+    answer = client.post("/api/sweep", json={"metric": "train/return"}).json()
     assert [setting["column"] for setting in answer["settings"]] == ["config.lr"]  # and no seed
     compared = client.post("/api/compare", json={"by": groups_of(runs), "metric": "train/return", "statistic": "mean"})
     means = {frozenset(group["runs"]): group["centre"] for group in compared.json()["groups"]}

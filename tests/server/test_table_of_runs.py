@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 import rollbook
 import waiting
 from page_server import client_of, record
-from rollbook.server.runs.columns import telling_columns
+from rollbook.runs.grouping import telling_columns
 from rollbook.server.settings import Limits
 from rollbook.server.shared.state import FactsCache
 

@@ -1291,14 +1291,18 @@ export interface SweepAnswer {
   left_out: number;
 }
 
-/** Which setting goes along with a score. */
+/** Which setting of a sweep goes along with a score, which configuration may be the best, and what to run next. */
 export interface SweepAsk {
+  metric?: string;
   project?: string;
-  key?: string;
-  at?: number | null;
   score?: string;
+  at?: number | "common end" | "own end";
+  x?: string | null;
+  direction?: "higher" | "lower" | null;
+  seed?: number;
   filter?: string | null;
   search?: string | null;
+  runs?: string[] | null;
 }
 
 /** Runs that were started for one question. */

@@ -189,7 +189,9 @@ export class Copy implements Source {
     const all = await this.json<{ project: string; key: string; file: string }[]>("sweep/index.json", "A sweep");
     const hit = all.find(
       (one) =>
-        (!query.project || one.project === query.project) && (!query.key || one.key === query.key) && !query.filter,
+        (!query.project || one.project === query.project) &&
+        (!query.metric || one.key === query.metric) &&
+        !query.filter,
     );
     return hit ? this.json<api.SweepAnswer>(`sweep/${hit.file}`) : notHere("A sweep by another key");
   };

@@ -34,6 +34,7 @@ _SECTIONS = {
         "compare": ("rollbook.cli.compare", "Say which group of runs is better, and how sure that is."),
         "plot": ("rollbook.cli.plot", "Draw runs: curves with bands, intervals, stages and more."),
         "diff": ("rollbook.cli.compare", "Say what differs between runs."),
+        "sweep": ("rollbook.cli.sweep", "Say which setting of a sweep matters."),
         "seeds": ("rollbook.cli.seeds", "Say how many seeds each group needs."),
         "report": ("rollbook.cli.report", "Write one page about a run or a group of runs, to be mailed."),
         "alerts": ("rollbook.cli.alerts", "List what health rules found in runs."),

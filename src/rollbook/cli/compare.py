@@ -12,7 +12,7 @@ import click
 from rollbook.cli.asking import asks
 from rollbook.cli.find import dir_option, find_runs, format_options
 from rollbook.cli.fitted_table import print_fitted, terminal_width
-from rollbook.cli.output import clean, print_arrow, print_json, print_rows, remark
+from rollbook.cli.output import clean, print_arrow, print_json, print_rows, print_sentence, remark
 from rollbook.runs.questions import Compare
 from rollbook.system.texts import amount
 
@@ -64,10 +64,10 @@ def compare(
     else:
         width = terminal_width() or 80
         for sentence in answer.sentences():
-            _wrapped(sentence, width)
+            print_sentence(sentence, width)
         more = answer.next_seeds()
         if more:
-            _wrapped(_next(more, len(answer.groups)), width)
+            print_sentence(_next(more, len(answer.groups)), width)
         click.echo()
         rows = answer.table()
         print_fitted(rows, list(rows[0]) if rows else [], width=width)
@@ -117,13 +117,6 @@ def _figures(chosen: Any, answer: Any, options: dict[str, Any], folder: str, the
     return [picture.save(os.path.join(folder, f"{name}.png")) for name, picture in pictures.items()]
 
 
-def _wrapped(text: str, width: int) -> None:
-    import textwrap
-
-    for line in textwrap.wrap(clean(text), width, subsequent_indent="  ", break_long_words=False):
-        click.echo(line)
-
-
 @click.command()
 @click.argument("runs", default="", required=False)
 @dir_option
@@ -157,7 +150,9 @@ def diff(
     else:
         names = ("name", "value", "n", "mean", "explained", "kind", "runs")
         rows = [{name: row[name] for name in names} for row in rows]
-        _wrapped(f"mean: of {metric}; explained: the share of its variance that goes along", terminal_width() or 80)
+        print_sentence(
+            f"mean: of {metric}; explained: the share of its variance that goes along", terminal_width() or 80
+        )
     print_fitted(rows[:limit], list(rows[0]), width=terminal_width() or 80)
     if len(rows) > limit:
         remark(f"… {len(rows) - limit:,} more rows; --limit shows them")

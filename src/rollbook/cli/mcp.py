@@ -15,7 +15,8 @@ from rollbook.cli.find import dir_option
 def mcp(root: str, budget: int) -> None:
     """Answer the questions of an agent about the runs below --dir, over the standard streams.
 
-    Nine tools that only read: probe, runs, series, around, compare, alerts, samples, sql, wait.
+    Ten tools that only read: probe, runs, series, around, compare, sweep,
+    alerts, samples, sql, wait.
     It needs: pip install 'rollbook[mcp]'.
 
     \b

@@ -184,3 +184,9 @@ def in_microseconds(table: pyarrow.Table) -> pyarrow.Table:
             cells = table.column(place).cast(pa.timestamp("us", tz=field.type.tz), safe=False)
             table = table.set_column(place, field.name, cells)
     return table
+
+
+def print_sentence(text: str, width: int) -> None:
+    """A sentence on lines of at most this width, the later ones indented."""
+    for line in textwrap.wrap(clean(text), width, subsequent_indent="  ", break_long_words=False):
+        click.echo(line)

@@ -46,6 +46,17 @@ SHAPES: dict[str, object] = {
         }],
         "*": "any",
     },
+    "sweep": {
+        "sentences": ["text"],
+        "settings": [{
+            "setting": "text", "share": "number?", "low": "number?", "high": "number?", "levels": "integer",
+            "together": ["text"], "why": "text",
+        }],
+        "configurations": [{
+            "configuration": "text", "mean": "number?", "std": "number?", "n": "integer", "may_be_best": "boolean",
+            "crashed": "integer", "running": "integer", "*": "any",
+        }],
+    },
     "diff": [{
         "kind": "text", "name": "text", "value": "text", "runs": "text", "n": "integer", "mean": "number?",
         "explained": "number?",

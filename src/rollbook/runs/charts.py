@@ -15,7 +15,7 @@ from rollbook.plots import CHARTS, Line, Panel, Picture, Threads, draw
 from rollbook.plots._registry import chart_named, options_of
 from rollbook.runs.comparing import compared
 from rollbook.runs.fields import check_field, leaves, value_at
-from rollbook.runs.groups import begun_first, curves_of, label_of, looks_of
+from rollbook.runs.groups import begun_first, curves_of, labels_of, looks_of
 from rollbook.runs.question import options as question_options
 from rollbook.runs.questions import Compare
 from rollbook.runs.results import scores_of
@@ -100,7 +100,7 @@ def _panels_by(asked: _Asked, field: str, shown: Mapping[str, Any]) -> list[Pane
     """One panel per value of a field. A group has the same colour in all panels, and no line where it has no run."""
     check_field(field, asked.rows, f"plot(panels={field!r})")
     rows = begun_first(asked.rows)
-    labels = list(dict.fromkeys(label_of(row, asked.by) for row in rows))
+    labels = list(dict.fromkeys(labels_of(rows, asked.by)))
     looks = looks_of(rows, asked.root, asked.by, drawn=True)  # of all panels: no two groups get the same colour
     made: list[Panel] = []
     whose: list[str] = []

@@ -18,7 +18,7 @@ from rollbook.errors import BadInput
 from rollbook.runs import looks
 from rollbook.runs.fields import check_field
 from rollbook.runs.grouping_facts import alike, mixed
-from rollbook.runs.groups import begun_first, label_of, name_of, seed_of, task_of, units_of
+from rollbook.runs.groups import begun_first, check_groups, labels_of, name_of, seed_of, task_of, units_of
 from rollbook.runs.measures import Score, level_of, score_named
 from rollbook.runs.questions import At, Compare
 from rollbook.runs.reward_parts import on_one_scale
@@ -87,8 +87,8 @@ def _grouped(ask: Compare, source: Source, asked: str) -> tuple[list[Row], list[
     label of each."""
     if isinstance(ask.by, str):
         rows = begun_first(source.rows)
-        check_field(ask.by, rows, f"compare({ask.metric!r}, by={ask.by!r})")
-        return rows, [label_of(row, ask.by) for row in rows]
+        check_groups(rows, ask.by, f"compare({ask.metric!r}, by={ask.by!r})")
+        return rows, labels_of(rows, ask.by)
     if not ask.by:
         raise BadInput(f"{asked}: by={{}} names no group. Name at least one, {{label: runs}}, or a field")
     if len(ask.by) > _MOST_GROUPS:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,6 +16,7 @@ from rollbook.book import Series
 from rollbook.errors import BadInput
 from rollbook.runs.colours import COLOURS, colours_of_groups
 from rollbook.runs.fields import check_field, group_label, value_at
+from rollbook.runs.grouping import groups_of
 from rollbook.runs.grouping_facts import alike
 from rollbook.runs.results import taken_of
 from rollbook.schema.addresses import is_address
@@ -45,7 +47,7 @@ def refined_curves_of(
 
 def _told(curves: compare.Curves, rows: Sequence[Row], root: str, by: str | None) -> compare.Curves:
     """The curves, with their colours, and with what a reader should know about their groups."""
-    remarks = [fact.sentence for fact in alike(rows, [label_of(row, by) for row in rows], by)]
+    remarks = [fact.sentence for fact in alike(rows, labels_of(rows, by), by)]
     return replace(curves, looks=looks_of(rows, root, by), notes=(*curves.notes, *remarks))
 
 
@@ -62,7 +64,7 @@ def lines_of(
     rows = begun_first(rows)
     for word, field in (("by", by), ("task", task)):
         if field is not None:
-            check_field(field, rows, f"curves({word}={field!r})")
+            check_groups(rows, field, f"curves({word}={field!r})")
     lines = {path: taken.get(key) for path, taken in taken_of(rows, [key], _points, x=x).items()}
     axis = x or next(line[0] for line in lines.values() if line is not None)
     for row in rows:  # a run with another axis of its own is read along that of the first run
@@ -71,9 +73,9 @@ def lines_of(
         if line is not None and x is None and line[0] != axis:
             lines[path] = taken_of([row], [key], _points, x=axis)[path].get(key)
     groups: dict[str, dict[str, compare.Line]] = {}
-    for row, unit in zip(rows, units_of(rows), strict=True):
+    for row, label, unit in zip(rows, labels_of(rows, by), units_of(rows), strict=True):
         _, x_values, y_values = lines[str(row["path"])] or ("", np.zeros(0), np.zeros(0))
-        groups.setdefault(label_of(row, by), {})[name_of(row)] = compare.Line(
+        groups.setdefault(label, {})[name_of(row)] = compare.Line(
             x_values,
             y_values,
             str(row["status"]) in ENDED_BADLY,
@@ -154,14 +156,35 @@ def looks_of(rows: Sequence[Row], root: str, by: str | None, *, drawn: bool = Fa
       drawn: whether they are drawn now, so that new colours are kept beside the runs.
     """
     groups: dict[str, list[Row]] = {}
-    for row in begun_first(rows):
-        groups.setdefault(label_of(row, by), []).append(row)
+    rows = begun_first(rows)
+    for row, label in zip(rows, labels_of(rows, by), strict=True):
+        groups.setdefault(label, []).append(row)
     looks: dict[str, int] = {}
     colours = colours_of_groups(list(groups.values()), not is_address(root), drawn)
     for label, colour in zip(groups, colours, strict=True):
         same = sum(look % COLOURS == colour - 1 for look in looks.values())
         looks[label] = colour - 1 + COLOURS * same
     return looks
+
+
+def labels_of(rows: Sequence[Row], by: str | None) -> list[str]:
+    """The name of the group of each run: the value of the field `by`, as text; "auto": what differs from the others."""
+    if by != "auto":
+        return [label_of(row, by) for row in rows]
+    groups = groups_of(list(rows), ["auto"])
+    often = Counter(group.name for group in groups)
+    label_by_path = {
+        str(row["path"]): group.name if often[group.name] == 1 else f"{group.section}/{group.name}"
+        for group in groups
+        for row in group.members
+    }
+    return [label_by_path[str(row["path"])] for row in rows]
+
+
+def check_groups(rows: Sequence[Row], field: str, asked: str) -> None:
+    """Raise if no run has the field that is to make groups. Raises: BadInput."""
+    if field != "auto":
+        check_field(field, rows, asked)
 
 
 def label_of(row: Row, by: str | None) -> str:

@@ -20,8 +20,8 @@ class Compare(Question, frozen=True):
     by: Annotated[
         str | Groups,
         words(
-            'the field that forms the groups, such as "config.algo"; or the groups themselves, {label: ids, names or '
-            "paths of runs}."
+            'the field that forms the groups, such as "config.algo"; "auto": what differs in the configuration; or the '
+            "groups themselves, {label: ids, names or paths of runs}."
         ),
     ]
     score: Annotated[
@@ -93,5 +93,31 @@ class Compare(Question, frozen=True):
     seed: Annotated[int, words("seed of resampling and splits.")] = 0
 
 
-QUESTIONS: tuple[type[Question], ...] = (Compare,)
+class Sweep(Question, frozen=True):
+    """Which setting of a sweep goes along with a score, which configuration may be the best, and what to run next."""
+
+    metric: Annotated[
+        str, words('a key; canonical names are accepted. "": the one that tells most, such as a test return.')
+    ] = ""
+    project: Annotated[str, words('of which project; "": the one with most configurations.')] = ""
+    score: Annotated[
+        str | Callable[..., float],
+        words('how a run\'s metric becomes one number: "last", "best", "area", "steps to 475" …, see `table`.'),
+    ] = "mean of the last 10%"
+    at: Annotated[
+        At,
+        words(
+            'where on the axis scores end: "own end": each run at its own; "common end": all at the first end of a '
+            "finished run; or a place of the axis."
+        ),
+    ] = "own end"
+    x: Annotated[str | None, words('the axis that defines "last"; default: the run\'s own.')] = None
+    direction: Annotated[
+        Literal["higher", "lower"] | None,
+        words('whether "higher" or "lower" is better. By default the metric\'s name decides, see `compare`.'),
+    ] = None
+    seed: Annotated[int, words("seed of the permutations that estimate chance.")] = 0
+
+
+QUESTIONS: tuple[type[Question], ...] = (Compare, Sweep)
 """All of them. `RunSet`, the command line, the server and the agents' tools have a door for each, with its name."""

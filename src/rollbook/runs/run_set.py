@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from rollbook.plots import Picture
     from rollbook.runs.diff import Diff
     from rollbook.runs.mapping import Answer, Answers
+    from rollbook.runs.sweeping import Swept
 
 
 class RunSet(Sequence["Book"]):
@@ -64,7 +65,7 @@ class RunSet(Sequence["Book"]):
 
     def __getitem__(self, place: int | slice) -> Book | RunSet:
         if isinstance(place, slice):
-            return RunSet(self._rows[place], self.root)
+            return self._some(self._rows[place])
         if isinstance(place, str):
             raise BadInput(f"runs[{place!r}]: runs are numbered; for a name or an id ask runs.one({place!r})")
         return _book(self._rows[place])
@@ -125,10 +126,18 @@ class RunSet(Sequence["Book"]):
         "true".
 
         Args:
-          field: a field of the runs, such as "config.algo".
+          field: a column of the runs, such as "config.algo" or 'last("epoch")'; "auto": what differs in the
+            configuration, by names such as "ppo lr 0.001".
         Raises:
           BadInput: no run has the field.
         """
+        if field == "auto":
+            from rollbook.runs.groups import labels_of
+
+            automatic: dict[Any, list[Mapping[str, object]]] = {}
+            for row, label in zip(self._rows, labels_of(self._rows, "auto"), strict=True):
+                automatic.setdefault(label, []).append(row)
+            return {label: self._some(rows) for label, rows in automatic.items()}
         from rollbook.runs.columns import values_of
 
         groups: dict[str, list[Mapping[str, object]]] = {}
@@ -216,7 +225,7 @@ class RunSet(Sequence["Book"]):
 
     def _some(self, rows: Sequence[Mapping[str, object]]) -> RunSet:
         some = RunSet(rows, self.root, self.problems)
-        some.as_of = self.as_of
+        some.as_of, some.unread = self.as_of, self.unread
         return some
 
     # -- queries over all runs
@@ -387,7 +396,7 @@ class RunSet(Sequence["Book"]):
         Args:
           key: the key; canonical names are accepted.
           x: a clock, a key, or "time"; default: the axis of the first run.
-          by: the field that forms the groups, such as "config.algo"; None: one group.
+          by: the field that forms the groups, such as "config.algo"; "auto": what differs; None: one group.
           statistic: "iqm", "mean" or "median".
           points: number of points of the common grid.
           seed: seed of the resampling; the same seed gives the same numbers.
@@ -445,8 +454,8 @@ class RunSet(Sequence["Book"]):
 
         Args:
           metric: a key; canonical names are accepted.
-          by: the field that forms the groups, such as "config.algo"; or the groups themselves, {label: ids, names or
-            paths of runs}.
+          by: the field that forms the groups, such as "config.algo"; "auto": what differs in the configuration; or the
+            groups themselves, {label: ids, names or paths of runs}.
           score: how a run's metric becomes one number: "last", "best", "area", "steps to 475" …, see `table`.
           at: where on the axis scores end: "own end": each run at its own; "common end": all at the first end of a
             finished run; or a place of the axis.
@@ -482,6 +491,42 @@ class RunSet(Sequence["Book"]):
         )  # fmt: skip
         answer = compared(ask, Files(self._rows, self.root))
         return replace(answer, looks=looks_of(self._rows, self.root, by if isinstance(by, str) else None))
+
+    @suggesting
+    def sweep(
+        self,
+        metric: str = "",
+        project: str = "",
+        *,
+        score: str | Callable[..., float] = "mean of the last 10%",
+        at: float | Literal["own end", "common end"] = "own end",
+        x: str | None = None,
+        direction: Literal["higher", "lower"] | None = None,
+        seed: int = 0,
+    ) -> Swept:
+        """Which setting of a sweep goes along with a score, which configuration may be the best, and what to run next.
+
+        Args:
+          metric: a key; canonical names are accepted. "": the one that tells most, such as a test return.
+          project: of which project; "": the one with most configurations.
+          score: how a run's metric becomes one number: "last", "best", "area", "steps to 475" …, see `table`.
+          at: where on the axis scores end: "own end": each run at its own; "common end": all at the first end of a
+            finished run; or a place of the axis.
+          x: the axis that defines "last"; default: the run's own.
+          direction: whether "higher" or "lower" is better. By default the metric's name decides, see `compare`.
+          seed: seed of the permutations that estimate chance.
+        Returns:
+          Configurations (`table`), settings (`settings`), and what they say (`sentences`).
+        Raises:
+          BadInput: no run belongs to the project, or an unknown score.
+          UnknownKey: a key that no run has.
+        """
+        from rollbook.runs.questions import Sweep
+        from rollbook.runs.source import Files
+        from rollbook.runs.sweeping import swept
+
+        ask = Sweep(metric=metric, project=project, score=score, at=at, x=x, direction=direction, seed=seed)
+        return swept(ask, Files(self._rows, self.root))
 
     def plans(self) -> list[dict[str, Any]]:
         """The plans stored with these runs, with their interim looks and verdicts, as plain data; see `compare`.

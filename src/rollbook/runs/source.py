@@ -56,6 +56,9 @@ class Source(Protocol):
           UnknownKey: none of the runs has it.
         """
 
+    def keys(self) -> dict[str, tuple[Sequence[str], Mapping[str, str]]]:
+        """The keys of each run, and key -> its canonical name, by path; without runs that cannot be read."""
+
     def facts(self, name: str, take: Callable[[Book], T]) -> dict[str, T]:
         """What `take` makes of the book of each run, by path; without runs that cannot be read.
 
@@ -85,3 +88,7 @@ class Files:
 
         made = for_each_run(self.rows, lambda row: take(Book(str(row["path"]))))
         return {str(row["path"]): each for row, each in zip(self.rows, made, strict=True)}
+
+    def keys(self) -> dict[str, tuple[Sequence[str], Mapping[str, str]]]:
+        """See `Source.keys`."""
+        return self.facts("keys", lambda book: (book.keys(), {key: name for name, key in book.canonical().items()}))

@@ -34,9 +34,10 @@ from rollbook.runs.columns import fitting
 from rollbook.runs.comparing import compared
 from rollbook.runs.measures import measure_of_option
 from rollbook.runs.question import Question, of_text, options
-from rollbook.runs.questions import Compare
+from rollbook.runs.questions import Compare, Sweep
 from rollbook.runs.run_set import RunSet
 from rollbook.runs.source import Files
+from rollbook.runs.sweeping import swept
 from rollbook.runs.waiting import wait
 from rollbook.schema.expressions import condition, named_tables
 from rollbook.schema.tables import TABLES
@@ -85,11 +86,12 @@ class AgentTools:
         self._all = root if callable(root) else functools.partial(open_runs, os.fspath(root))
         self.budget, self._longest_wait = budget, longest_wait
         self.compare = self._asking(Compare, self._compared)
+        self.sweep = self._asking(Sweep, self._swept)
 
     def tools(self) -> list[Callable[..., str]]:
         """All of them, in the order in which an agent needs them."""
-        return [self.probe, self.runs, self.series, self.around, self.compare, self.alerts, self.samples, self.sql,
-                self.wait]  # fmt: skip
+        return [self.probe, self.runs, self.series, self.around, self.compare, self.sweep, self.alerts, self.samples,
+                self.sql, self.wait]  # fmt: skip
 
     def probe(self, of: str = "", cursor: str = "") -> str:
         """What is here. Start with this one.
@@ -191,6 +193,14 @@ class AgentTools:
         head = {"metric": answer.metric, "by": answer.by, "score": answer.how, "statistic": answer.statistic,
                 "at": answer.place.at, "at_why": answer.place.why}  # fmt: skip
         return head, rows
+
+    def _swept(self, runs: RunSet, question: Sweep) -> tuple[dict[str, Any], list[Any]]:
+        """Sentences first; then settings, by the share of the variance that goes along; then configurations."""
+        answer = swept(question, Files(runs.rows(), runs.root))
+        rows: list[dict[str, Any]] = [{"sentence": sentence} for sentence in answer.sentences()]
+        head = {"project": answer.project, "metric": answer.metric, "score": answer.how, "at": answer.place.at,
+                "at_why": answer.place.why, "better": "lower" if answer.lower_is_better else "higher"}  # fmt: skip
+        return head, [*rows, *answer.settings(), *answer.table()]
 
     def alerts(self, run: str = "", since: float | None = None, cursor: str = "") -> str:
         """What health rules found in a run, a project or all runs, newest first; `since` is in unix seconds."""

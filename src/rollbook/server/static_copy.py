@@ -14,6 +14,7 @@ from typing import TypeVar
 import msgspec
 
 from rollbook.errors import BadInput, RollbookError
+from rollbook.runs.sweeping import telling_first
 from rollbook.schema.aliases import canonical
 from rollbook.schema.run_files import MANIFEST_FILE
 from rollbook.server.answering import content_policy, plain_json
@@ -342,7 +343,7 @@ class _Copy:
         for project in dict.fromkeys(row.section for row in rows):
             groups = [_as_group(row) for row in rows if row.section == project][:_MOST_COMPARED]
             have = Counter(key for group in groups for run in group.runs for key in self._keys_of(run))
-            common = held_rows.telling_first(have)
+            common = telling_first(have)
             for key in common[:_MOST_KEYS]:
                 name = f"{len(index)}.json"
                 ask = CompareAsk(metric=key, by=groups)
@@ -360,12 +361,12 @@ class _Copy:
     def _sweeps(self) -> None:
         """The sweep of each project by its first keys."""
         index: list[dict[str, object]] = []
-        first = self._try(lambda: sweeps.swept(self._context, SweepAsk()))
+        first = self._try(lambda: sweeps.sweep(self._context, SweepAsk()))
         for project in first.projects[:_MOST_COMPARED] if first is not None else ():
             names = [""]
             for key in names:
-                ask = SweepAsk(project=project.project, key=key)
-                answer = self._try(lambda ask=ask: sweeps.swept(self._context, ask))  # type: ignore[misc]
+                ask = SweepAsk(project=project.project, metric=key)
+                answer = self._try(lambda ask=ask: sweeps.sweep(self._context, ask))  # type: ignore[misc]
                 if answer is None:
                     continue
                 if not key:

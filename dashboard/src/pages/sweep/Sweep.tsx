@@ -36,7 +36,7 @@ const against = word("of");
 export function Sweep() {
   const asked = {
     project: project.value,
-    key: key.value,
+    metric: key.value,
     ...(filter.value === "" ? {} : { filter: filter.value }),
     ...(search.value === "" ? {} : { search: search.value }),
   };

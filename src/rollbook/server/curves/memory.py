@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from rollbook.book import Book
@@ -42,17 +42,20 @@ class Memory:
             else:
                 taken[row.folder] = self._whole(row, key, x, take, stamps[row.folder])
         if not taken:
-            known: dict[str, None] = {}
-            for row in self._rows:
-                try:
-                    of_run = contents(self._context, row)
-                except (RollbookError, OSError):
-                    continue
-                known.update(dict.fromkeys(of_run.keys))
-                if key in of_run.keys or key in of_run.canonical.values():
-                    return {}
-            raise unknown_key(key, self.rows, known)
+            known = self.keys()
+            if any(key in keys or key in canonical.values() for keys, canonical in known.values()):
+                return {}
+            raise unknown_key(key, self.rows, dict.fromkeys(name for keys, _ in known.values() for name in keys))
         return taken
+
+    def keys(self) -> dict[str, tuple[Sequence[str], Mapping[str, str]]]:
+        """See `Source.keys`."""
+        found: dict[str, tuple[Sequence[str], Mapping[str, str]]] = {}
+        for row in self._rows:
+            with contextlib.suppress(RollbookError, OSError):  # its page shows what is wrong with it
+                of_run = contents(self._context, row)
+                found[row.folder] = of_run.keys, of_run.canonical
+        return found
 
     def facts(self, name: str, take: Callable[[Book], T]) -> dict[str, T]:
         """See `Source.facts`; kept until a run changes."""

@@ -9,13 +9,14 @@ import msgspec
 
 from rollbook import compare
 from rollbook.runs.comparing import compared
+from rollbook.runs.grouping import flat
 from rollbook.runs.groups import name_of
 from rollbook.runs.looks import plans_below
 from rollbook.runs.questions import Compare
 from rollbook.server.asking import Group, asked_of, shape_of
 from rollbook.server.curves.groups import CurvesAsk, gathered, refined
 from rollbook.server.curves.memory import Memory
-from rollbook.server.runs.columns import common, flat
+from rollbook.server.runs.columns import common
 from rollbook.server.runs.one_run import LeftOut
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint

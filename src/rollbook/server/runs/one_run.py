@@ -12,9 +12,9 @@ import msgspec
 
 from rollbook.book import Book
 from rollbook.errors import BadInput, RollbookError
+from rollbook.runs.grouping import flat
 from rollbook.schema import manifest
 from rollbook.schema.source import is_view
-from rollbook.server.runs.columns import flat
 from rollbook.server.runs.table import TableRow, table_row
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint

@@ -11,9 +11,9 @@ from typing import Literal, TypeVar
 import msgspec
 
 from rollbook.errors import BadInput
+from rollbook.runs.grouping import RunGroup
 from rollbook.schema.expressions import LONGEST
 from rollbook.server.runs.columns import (
-    RunGroup,
     cell_of,
     common,
     facts_for,
@@ -224,7 +224,7 @@ def _done(rows: Sequence[RunRow], known: Callable[[RunRow], Facts | None]) -> fl
     return sum(shares) / len(shares) if shares else None
 
 
-def group_row(group: RunGroup, ask: RunsAsk, known: Callable[[RunRow], Facts | None]) -> TableRow:
+def group_row(group: RunGroup[RunRow], ask: RunsAsk, known: Callable[[RunRow], Facts | None]) -> TableRow:
     """A group as a row of the table; cells of metrics have the centre of its members."""
     cells: dict[str, object] = {}
     for column in ask.columns:
@@ -293,7 +293,7 @@ class _Run:
     member_of: str | None = None
 
 
-_Entry = _Section | RunGroup | _Run
+_Entry = _Section | RunGroup[RunRow] | _Run
 
 
 @dataclass(slots=True)
@@ -344,7 +344,7 @@ def _drawn(context: ServerContext, shot: Snapshot, flattened: _Flat, ask: RunsAs
     """The keys of what will be drawn, so that its curves can be requested as soon as the table is there."""
     if not ask.drawn and not ask.draw_first:
         return None
-    chosen: Sequence[RunGroup | RunRow | None] = _first_of(flattened, ask.draw_first)
+    chosen: Sequence[RunGroup[RunRow] | RunRow | None] = _first_of(flattened, ask.draw_first)
     if ask.drawn:
         groups = {entry.id: entry for entry in flattened.entries if isinstance(entry, RunGroup)}
         chosen = [groups.get(name) or shot.rows.get(name) for name in ask.drawn]
@@ -356,9 +356,9 @@ def _drawn(context: ServerContext, shot: Snapshot, flattened: _Flat, ask: RunsAs
     return Drawn(runs=runs, keys=keys(context, KeysAsk(runs=examples)), is_part=len(examples) < len(runs))
 
 
-def _first_of(flattened: _Flat, many: int) -> list[RunGroup | RunRow]:
+def _first_of(flattened: _Flat, many: int) -> list[RunGroup[RunRow] | RunRow]:
     """The first groups and runs, only of their section and without the members of open groups."""
-    first: list[RunGroup | RunRow] = []
+    first: list[RunGroup[RunRow] | RunRow] = []
     for entry in flattened.entries:
         if isinstance(entry, RunGroup):
             first.append(entry)

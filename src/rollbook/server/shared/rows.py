@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
@@ -162,22 +161,6 @@ def _contents(book: Book) -> Contents:
 
 
 _TABLES = tuple(TABLES)
-_TESTS, _SCORES = re.compile(r"(test|eval|evaluation|evaluate)/"), re.compile(r"return|reward|score|success")
-_SPREAD = re.compile(r"(std|sd|min|max|length|seconds)$")
-
-
-def telling_first(have: Mapping[str, int]) -> list[str]:
-    """The keys to compare first: test scores, other scores, then those that most runs have.
-
-    Args:
-      have: key -> how many runs have it. Keys about the machine and rollbook are left out.
-    """
-
-    def rank(key: str) -> tuple[bool, bool, bool, int, str]:
-        scored = _SCORES.search(key) is not None and _SPREAD.search(key) is None
-        return not (scored and _TESTS.match(key)), not scored, not key.endswith("return"), -have[key], key
-
-    return sorted((key for key in have if not key.startswith(("rollbook/", "host/"))), key=rank)
 
 
 def keys(context: ServerContext, ask: KeysAsk) -> KeysAnswer:

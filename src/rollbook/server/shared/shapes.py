@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import datetime
-import math
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Any
 
 import msgspec
-import numpy as np
 import pyarrow as pa
 
 from rollbook.errors import (
@@ -23,9 +20,11 @@ from rollbook.errors import (
     UnknownKey,
 )
 from rollbook.values.arrow import from_numpy, to_numpy
-
-Num = float | Literal["NaN", "Infinity", "-Infinity"] | None
-"""A number; what JSON cannot write stands as text; null: there is none."""
+from rollbook.values.json_values import Num as Num
+from rollbook.values.json_values import finite as finite
+from rollbook.values.json_values import num as num
+from rollbook.values.json_values import plain as plain
+from rollbook.values.json_values import seconds_of as seconds_of
 
 Cell = Any
 """A value of a table: a number (as in Num), text, boolean, null, list, object; {"text", "length"}: a text cut short."""
@@ -253,24 +252,6 @@ def _divided(text: str) -> tuple[str, str | None]:
     return text, None
 
 
-_LARGEST = 2**53
-_DEEPEST = 12
-_MOST_ITEMS = 1_000
-
-
-def num(value: object) -> Num:
-    """A number, or its text for NaN and infinities; None for anything else."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
-        return None
-    if isinstance(value, (int, np.integer)):
-        return float(value)
-    return float(value) if math.isfinite(value) else _word(float(value))
-
-
-def _word(value: float) -> Literal["NaN", "Infinity", "-Infinity"]:
-    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-
-
 def one_line(failure: Mapping[str, str]) -> str:
     """A failure of the manifest in one line: its first one, with what follows a colon at its end."""
     lines = [line.strip() for line in f"{failure['type']}: {failure['message']}".split("\n")]
@@ -280,59 +261,6 @@ def one_line(failure: Mapping[str, str]) -> str:
             break
         text += f" {line}"
     return str(plain(text.removesuffix(":")[:300]))
-
-
-def plain(value: object, longest: int | None = None, depth: int = 0) -> Any:
-    """Any value of a run in a form that JSON can hold.
-
-    Args:
-      longest: longer texts become {"text": their beginning, "length": their full length}.
-    """
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, int):
-        return value if -_LARGEST <= value <= _LARGEST else str(value)
-    if isinstance(value, float):
-        return value if math.isfinite(value) else _word(value)
-    if isinstance(value, str):
-        text = value if value.isascii() else value.encode("utf-8", "replace").decode("utf-8")
-        if longest is not None and len(text) > longest:
-            return {"text": text[:longest], "length": len(text)}
-        return text
-    if isinstance(value, np.generic):
-        return plain(value.item(), longest, depth)
-    if isinstance(value, (datetime.datetime, datetime.date)):
-        return seconds_of(value)
-    if isinstance(value, datetime.timedelta):
-        return value.total_seconds()
-    if isinstance(value, (bytes, bytearray)):
-        return {"bytes": len(value)}
-    if depth >= _DEEPEST:
-        return "…"
-    if isinstance(value, Mapping):
-        items = list(value.items())[:_MOST_ITEMS]
-        return {str(plain(str(name))): plain(cell, longest, depth + 1) for name, cell in items}
-    if isinstance(value, np.ndarray):
-        return plain(value[:_MOST_ITEMS].tolist(), longest, depth)
-    if isinstance(value, (Sequence, set, frozenset)):
-        return [plain(cell, longest, depth + 1) for cell in list(value)[:_MOST_ITEMS]]
-    return plain(str(value), longest, depth)
-
-
-def finite(value: object) -> float | None:
-    """A number from a run's run.json; None if it is no finite number."""
-    if not isinstance(value, (int, float)) or isinstance(value, bool) or not abs(value) < 1e15:
-        return None
-    return float(value)
-
-
-def seconds_of(value: object) -> float | None:
-    """A moment as unix seconds."""
-    if isinstance(value, datetime.datetime):
-        return (value if value.tzinfo else value.replace(tzinfo=datetime.UTC)).timestamp()
-    if isinstance(value, datetime.date):
-        return datetime.datetime(value.year, value.month, value.day, tzinfo=datetime.UTC).timestamp()
-    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
 def column_kind(kind: pa.DataType) -> str:

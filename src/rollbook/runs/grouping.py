@@ -1,0 +1,198 @@
+"""Groups of runs that nobody named: those of equal configuration, called by what distinguishes them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from rollbook.errors import BadInput
+from rollbook.runs.fields import grouped, value_at
+from rollbook.system.brief import brief
+from rollbook.values.json_values import plain
+
+Row = Mapping[str, Any]
+T = TypeVar("T")
+
+_SEED_LIKE = re.compile(r"(^|[._])(seed|seeds|random_state)$", re.IGNORECASE)
+_NAMES_ONE_RUN = re.compile(
+    r"(^|[._])(run_?name|exp_?name|run_?id|log_?dir|output_?dir|save_?(dir|path)|logdir|timestamp|start_?time|device|hostname|pid)$",
+    re.IGNORECASE,
+)
+_DEEPEST = 8
+
+
+def flat(config: Mapping[str, object], prefix: str = "", depth: int = 0) -> dict[str, object]:
+    """A nested configuration as dotted path -> value; lists are values."""
+    cells: dict[str, object] = {}
+    for name, value in config.items():
+        path = f"{prefix}{name}"
+        if isinstance(value, Mapping) and value and depth < _DEEPEST:
+            cells.update(flat(value, path + ".", depth + 1))
+        else:
+            cells[path] = value
+    return cells
+
+
+def config_paths(rows: Iterable[Row], part: str = "config") -> dict[str, dict[str, tuple[object, int]]]:
+    """path -> {the value as JSON: (the value, how many runs have it)}."""
+    paths: dict[str, dict[str, tuple[object, int]]] = {}
+    for row in rows:
+        for path, value in flat(row.get(part) or {}).items():
+            values = paths.setdefault(path, {})
+            word = json.dumps(value, sort_keys=True, default=repr)
+            known = values.get(word)
+            values[word] = (value, 1 if known is None else known[1] + 1)
+    return paths
+
+
+def names_one_run(path: str) -> bool:
+    """Whether a field differs between runs of one configuration: a seed, a folder, a name."""
+    return bool(_SEED_LIKE.search(path) or _NAMES_ONE_RUN.search(path))
+
+
+@brief
+@dataclass(slots=True)
+class RunGroup(Generic[T]):
+    """Runs of equal configuration.
+
+    Attributes:
+      id: a short name for links, which stays when other runs come; name: what distinguishes it from the others.
+      section: its project; values: column -> the value that all have; members: the runs.
+    """
+
+    id: str
+    name: str
+    section: str
+    values: dict[str, object]
+    members: list[T]
+
+
+def auto_columns(rows: Sequence[Row]) -> list[str]:
+    """The configuration that differs between some runs, without seeds and names."""
+    columns = []
+    for path, values in config_paths(rows).items():
+        if not names_one_run(path) and (len(values) > 1 or sum(count for _, count in values.values()) < len(rows)):
+            columns.append(f"config.{path}")
+    return columns
+
+
+def groups_of(
+    rows: Sequence[T],
+    columns: Sequence[str],
+    about: Callable[[T], Row] = lambda row: row,  # type: ignore[assignment,return-value]
+    value: Callable[[str, T], object] | None = None,
+) -> list[RunGroup[T]]:
+    """Runs with equal values of some columns; in the order of their first member.
+
+    Args:
+      columns: ["auto"]: what differs in the configuration of runs of one project and group; where a run was given no
+        group, its name stands for it.
+      about: the fields of a run; value: of a column of a run.
+    """
+    value = value or (lambda column, row: value_at(about(row), column))
+    if not columns:
+        raise BadInput("group_by=[]: name at least one column, or 'auto'; null for no groups")
+    automatic = list(columns) == ["auto"]
+    by_name: dict[tuple[str, str], list[T]] = {}
+    for row in rows:
+        own = about(row).get("group") or about(row).get("name")
+        both = (str(about(row).get("project") or ""), str(own or "") if automatic else "")
+        by_name.setdefault(both, []).append(row)
+    groups: dict[str, RunGroup[T]] = {}
+    for (project, name), members in by_name.items():
+        chosen = auto_columns([about(row) for row in members]) if automatic else list(columns)
+        mine: dict[bytes, RunGroup[T]] = {}
+        for row in members:
+            values = {column: plain(value(column, row), 200) for column in chosen}
+            alike = _encoded(grouped(values))
+            if alike not in mine:
+                identity = _identity(project, name, _configuration(about(row)) if automatic else values)
+                mine[alike] = RunGroup(identity, "", project, values, [])
+            mine[alike].members.append(row)
+        distinguishing = telling_columns([group.values for group in mine.values()], chosen) if automatic else chosen
+        usual = _usual([group.values for group in mine.values()], distinguishing) if automatic else {}
+        for group in mine.values():
+            own = [each for each in distinguishing if msgspec.json.encode(group.values[each]) != usual.get(each)]
+            words = [name, *(_word(column, group.values[column]) for column in own or distinguishing[:1])]
+            group.name = " ".join(filter(None, words)) or project
+            groups[group.id] = group
+    return list(groups.values())
+
+
+def _usual(configurations: Sequence[Mapping[str, object]], columns: Sequence[str]) -> dict[str, bytes]:
+    """Column -> the value, spelled, that more than half of some configurations have: names need not say it.
+
+    Names stay different: of two configurations with different values of a column at least one says its own.
+    """
+    usual: dict[str, bytes] = {}
+    for column in columns if len(columns) > 1 else ():
+        spelled = Counter(msgspec.json.encode(each[column]) for each in configurations)
+        ((value, many),) = spelled.most_common(1)
+        if 2 * many > len(configurations):
+            usual[column] = value
+    return usual
+
+
+def _configuration(row: Row) -> dict[str, object]:
+    """The whole configuration but seeds and names: all runs of an automatic group have it, whatever others have."""
+    fields = flat(row.get("config") or {})
+    return {path: plain(value, 200) for path, value in fields.items() if not names_one_run(path)}
+
+
+def _identity(project: str, name: str, values: dict[str, object]) -> str:
+    """A short name of a group for links. It stays when other runs come, also with further fields."""
+    return f"{project}/{name}:{hashlib.blake2b(_encoded(values), digest_size=5).hexdigest()}"
+
+
+def _encoded(values: dict[str, object]) -> bytes:
+    return msgspec.json.encode({column: v for column, v in values.items() if v is not None}, order="sorted")
+
+
+_KNOWN_BY = ("algo", "algorithm", "agent", "method", "env", "env_id", "task", "model", "lr", "learning_rate")
+"""Usual names of a configuration, the best known first. They decide between fields that tell equally much."""
+
+
+def telling_columns(configurations: Sequence[Mapping[str, object]], columns: Sequence[str]) -> list[str]:
+    """The fewest columns that tell some configurations apart: those that tell most; then one that all have; then the
+    best known.
+
+    Args:
+      configurations: column -> value of each; no two are equal.
+      columns: those that may be named, in their order.
+    """
+    telling: list[str] = []
+    split: list[tuple[bytes, ...]] = [()] * len(configurations)
+    spelled = {
+        column: [msgspec.json.encode(configuration.get(column)) for configuration in configurations]
+        for column in columns
+    }
+
+    def worth(column: str) -> tuple[int, int, int, int]:
+        last = column.rpartition(".")[2]
+        apart = len({(*before, own) for before, own in zip(split, spelled[column], strict=True)})
+        known = _KNOWN_BY.index(last) if last in _KNOWN_BY else len(_KNOWN_BY)
+        return -apart, sum(own == b"null" for own in spelled[column]), known, len(last)
+
+    while len(set(split)) < len(configurations) and len(telling) < len(columns):
+        best = min((column for column in columns if column not in telling), key=worth)
+        telling.append(best)
+        split = [(*before, own) for before, own in zip(split, spelled[best], strict=True)]
+    return telling
+
+
+def _word(column: str, value: object) -> str:
+    short = column.rpartition(".")[2]
+    short = "lr" if short == "learning_rate" else short
+    if isinstance(value, float):
+        digits, _, power = f"{value:.5e}".partition("e")  # 3e-4, as people and the page write it
+        return f"{short} {float(digits):g}e{int(power)}" if 0 < abs(value) < 1e-3 else f"{short} {value:g}"
+    if isinstance(value, dict):
+        return f"{short} {msgspec.json.encode(value).decode():.40}"
+    return f"{short} {'none' if value is None else str(value).lower() if isinstance(value, bool) else value}"

@@ -1,0 +1,188 @@
+"""Which setting of a sweep goes along with a score: the question's answer from a source of rows."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rollbook import compare
+from rollbook.compare.comparison import Place
+from rollbook.errors import BadInput
+from rollbook.runs.comparing import NO_SCORE, scores_at
+from rollbook.runs.fields import value_at
+from rollbook.runs.grouping import RunGroup, auto_columns, groups_of
+from rollbook.runs.groups import begun_first, name_of, seed_of, units_of
+from rollbook.runs.measures import level_of, score_named
+from rollbook.runs.questions import Sweep
+from rollbook.runs.source import Row, Source
+from rollbook.schema.aliases import lower_is_better
+from rollbook.schema.status import ENDED_BADLY
+from rollbook.system.brief import screenful
+
+_FEW = 6
+"""So many runs may each try a text of their own: algorithms, say."""
+_MOST_CONFIGURATIONS, _MOST_SETTINGS = 500, 40
+_TESTS, _SCORES = re.compile(r"(test|eval|evaluation|evaluate)/"), re.compile(r"return|reward|score|success")
+_SPREAD = re.compile(r"(std|sd|min|max|length|seconds)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """The configurations of a project by their scores, and its settings by how much goes along with them.
+
+    Attributes:
+      project: whose runs these are; projects: how many (runs, configurations) each project has.
+      metric, metrics: the score's key; the keys that tell most, the best known first.
+      how: how a run's metric became one number; place: where on the axis that ends.
+      lower_is_better: whether lower scores are better.
+      sweep: the numbers; `group` of its configurations is an id of `groups`.
+      groups: id -> the runs of a configuration, and what it is called.
+      entries: the runs, in the order in which they started, by configuration.
+      left_out: configurations beyond the most that are looked at.
+    """
+
+    project: str
+    projects: Mapping[str, tuple[int, int]]
+    metric: str
+    metrics: tuple[str, ...]
+    how: str
+    place: Place
+    lower_is_better: bool
+    sweep: compare.Sweep
+    groups: Mapping[str, RunGroup[Row]]
+    entries: tuple[compare.Entry, ...]
+    left_out: int = 0
+
+    def sentences(self) -> list[str]:
+        """The answer, what to run next, and remarks about the numbers."""
+        return [sentence for sentence in (self.sweep.sentence, self.sweep.todo, *self.sweep.notes) if sentence]
+
+    def table(self) -> list[dict[str, Any]]:
+        """One row per configuration, best first: configuration, its settings, mean, std, n, may_be_best, crashed …"""
+        return [
+            {
+                "configuration": self.groups[each.group].name,
+                **{setting.name: each.settings[setting.name] for setting in self.sweep.settings},
+                "mean": each.mean,
+                "std": each.std,
+                "n": len(each.scores_R),
+                "may_be_best": each.may_be_best,
+                "crashed": len(each.crashed),
+                "running": len(each.running),
+            }
+            for each in self.sweep.tried
+        ]
+
+    def settings(self) -> list[dict[str, Any]]:
+        """One row per setting, the most important first: setting, share, low, high, levels, together, why."""
+        return [
+            {
+                "setting": each.name, "share": each.share, "low": each.low, "high": each.high, "levels": each.levels,
+                "together": list(each.together), "why": each.why,
+            }
+            for each in self.sweep.settings
+        ]  # fmt: skip
+
+    def __repr__(self) -> str:
+        many = f"{len(self.sweep.tried)} configurations, {len(self.sweep.settings)} settings"
+        return screenful([f"<Swept {self.project}: {self.metric}, {self.how}; {many}>", *self.sentences()])
+
+
+def swept(ask: Sweep, source: Source) -> Swept:
+    """The answer; see `RunSet.sweep` for what it raises."""
+    of_project: dict[str, list[Row]] = {}
+    for row in begun_first(source.rows):
+        of_project.setdefault(str(row.get("project") or ""), []).append(row)
+    configurations = {name: groups_of(members, ["auto"]) for name, members in of_project.items()}
+    if ask.project and ask.project not in configurations:
+        raise BadInput(f"project={ask.project!r:.80}: no run that fits belongs to it")
+    project = ask.project or max(configurations, key=lambda name: len(configurations[name]), default="")
+    every = configurations.get(project, [])
+    groups = every[:_MOST_CONFIGURATIONS]
+    rows = [row for group in groups for row in group.members]
+    metrics = metrics_of(source, rows)
+    metric = ask.metric or next(iter(metrics), "")
+    scored, place = (
+        scores_at(source, rows, metric, score_named(ask.score, metric), ask.x, ask.at) if metric else ({}, Place())
+    )
+    group_of = {str(row["path"]): group.id for group in groups for row in group.members}
+    entries = [
+        compare.Entry(
+            group=group_of[str(row["path"])], name=name_of(row), seed=seed_of(row), task="", unit=unit,
+            crashed=str(row["status"]) in ENDED_BADLY, running=str(row["status"]) == "running",
+            **scored.get(str(row["path"]), NO_SCORE)._asdict(),
+        )
+        for row, unit in zip(rows, units_of(rows), strict=True)
+    ]  # fmt: skip
+    lower = ask.direction == "lower"
+    if ask.direction is None:
+        lower = lower_is_better(metric) or level_of(ask.score) is not None
+    found = compare.sweep(
+        entries, _settings(groups, of_project.get(project, [])), metric=metric, higher_is_better=not lower,
+        seed=ask.seed,
+    )  # fmt: skip
+    return Swept(
+        project=project,
+        projects={name: (len(of_project[name]), len(each)) for name, each in configurations.items()},
+        metric=metric,
+        metrics=tuple(metrics),
+        how=ask.score if isinstance(ask.score, str) else getattr(ask.score, "__name__", "a function"),
+        place=place,
+        lower_is_better=lower,
+        sweep=found,
+        groups={group.id: group for group in groups},
+        entries=tuple(entries),
+        left_out=len(every) - len(groups),
+    )
+
+
+def metrics_of(source: Source, rows: Sequence[Row]) -> list[str]:
+    """The keys to compare first; a name that several frameworks share, only where it stands for several keys."""
+    have: Counter[str] = Counter()
+    own: dict[str, set[str]] = {}
+    known = source.keys()
+    for row in rows:
+        keys, canonical = known.get(str(row["path"]), ((), {}))
+        have.update({*keys, *canonical.values()})
+        for key, name in canonical.items():
+            own.setdefault(name, set()).add(key)
+    for name, others in own.items():
+        if len(others) == 1 and name not in others and have[name] == sum(have[key] for key in others):
+            del have[name]
+    return telling_first(have)
+
+
+def telling_first(have: Mapping[str, int]) -> list[str]:
+    """The keys to compare first: test scores, other scores, then those that most runs have.
+
+    Args:
+      have: key -> how many runs have it. Keys about the machine and rollbook are left out.
+    """
+
+    def rank(key: str) -> tuple[bool, bool, bool, int, str]:
+        scored = _SCORES.search(key) is not None and _SPREAD.search(key) is None
+        return not (scored and _TESTS.match(key)), not scored, not key.endswith("return"), -have[key], key
+
+    return sorted((key for key in have if not key.startswith(("rollbook/", "host/"))), key=rank)
+
+
+def _settings(groups: Sequence[RunGroup[Row]], rows: Sequence[Row]) -> dict[str, dict[str, object]]:
+    """configuration -> setting -> value; with the run's name if the settings do not tell configurations apart.
+
+    A name, and a text of many runs, that differs for every run says which run it is: no setting.
+    """
+    columns = [c for c in auto_columns(rows) if not _is_label(rows, c)][:_MOST_SETTINGS]
+    settings = {group.id: {c: value_at(group.members[0], c) for c in columns} for group in groups}
+    names = {str(row.get("name")) for row in rows}
+    if len({repr(each) for each in settings.values()}) < len(settings) and len(names) < len(rows):
+        for group in groups:
+            settings[group.id]["name"] = group.members[0].get("name")
+    return settings
+
+
+def _is_label(rows: Sequence[Row], column: str) -> bool:
+    values = {value for row in rows if isinstance(value := value_at(row, column), str)}
+    return len(rows) > _FEW and len(values) == len(rows)
