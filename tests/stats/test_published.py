@@ -120,7 +120,7 @@ def test_equal_seeds_are_compared_with_each_other() -> None:
     assert pair.sentence().endswith("Left out, without a partner: 1 run.")
     assert pair.sentence() in answer.sentences()
     assert answer.pairs[0].sentence() == (
-        "a and b: 5 pairs cannot decide, whatever they score. So far a wins 5 of 5 seeds. 7 of each can."
+        "a and b: 5 seed pairs cannot decide, whatever they score. So far a wins 5 of 5 seeds. 7 can."
     )
 
 

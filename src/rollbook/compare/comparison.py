@@ -245,7 +245,8 @@ class Comparison:
         if resample is not None:
             counts = {group.label: len(group.seeds_R) for group in self.groups}
             return aggregates_table(self.aggregates(resample), counts, self.metric, self.by)
-        return latex_table(self.groups, self.metric, self.by, self.how, self.statistic)
+        verdicts = [statement(pair.verdict) for pair in self.pairs if pair.verdict is not None]
+        return latex_table(self.groups, self.metric, self.by, self.how, self.statistic, verdicts)
 
     def plot(self, chart: str = "intervals", *, theme: str = "light", **options: Any) -> Picture:
         """The comparison as a chart.
@@ -440,11 +441,9 @@ def _how_drawn(resample: str, draws: int) -> str:
 
 
 def _how_sure(interval: Interval) -> str:
-    """The method of an interval and its number of seeds, or why there is no interval."""
+    """What an interval claims, its method and its number of seeds, or why there is no interval."""
     if interval.is_honest:
-        claim = "" if interval.claim is None else f", holds at least {100 * interval.claim:g} % in our tests"
-        nominally = "nominally " if interval.claim is None else ""
-        return f"{nominally}{100 * interval.level:g} %, {interval.method}, n = {interval.n}{claim}"
+        return f"{interval.method}: {_share_held(interval)}"
     why = interval.reason or f"{interval.method} of so few seeds does not hold at {100 * interval.level:g} %"
     return f"no interval, n = {interval.n}: {why}"
 
@@ -455,17 +454,23 @@ _SPECIAL = {
 }  # fmt: skip
 
 
-def latex_table(groups: tuple[Group, ...], metric: str, by: str, how: str, statistic: str) -> str:
-    """A `tabular` of group, seeds, estimate and 95 % interval, with a comment above that explains the numbers.
+def latex_table(
+    groups: tuple[Group, ...], metric: str, by: str, how: str, statistic: str, verdicts: Sequence[str] = ()
+) -> str:
+    """A `tabular` of group, seeds, estimate and interval, with comments above that explain the numbers and say the
+    verdicts.
 
     Digits: as many as two significant digits of half the interval need; four without an interval.
     """
     name = "IQM" if statistic == "iqm" else statistic
+    sure = dict.fromkeys(_share_held(group.interval) for group in groups if group.interval is not None)
     lines = [
-        f"% {name} of {metric} ({how}) by {by}, 95 % intervals; needs \\usepackage{{booktabs}}",
+        f"% {name} of {metric} ({how}) by {by}; needs \\usepackage{{booktabs}}",
+        *(f"% interval: {words}" for words in sure if words),
+        *(f"% {''.join(letter for letter in words if letter.isprintable())}" for words in verdicts),
         r"\begin{tabular}{lrrc}",
         r"\toprule",
-        rf"{escaped(by.removeprefix('config.'))} & seeds & {escaped(name)} & 95\,\% interval \\",
+        rf"{escaped(by.removeprefix('config.'))} & seeds & {escaped(name)} & interval \\",
         r"\midrule",
     ]
     for group in groups:
@@ -477,6 +482,15 @@ def latex_table(groups: tuple[Group, ...], metric: str, by: str, how: str, stati
         span = f"{_number(low, half)} to {_number(high, half)}" if known else "--"
         lines.append(rf"{escaped(group.label)} & {len(group.seeds_R)} & {estimate} & {span} \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
+
+
+def _share_held(interval: Interval) -> str:
+    """What an interval claims: one number, and what it means; "" without an interval."""
+    if interval.low is None or interval.high is None:
+        return ""
+    if interval.claim is not None:
+        return f"holds the true value in at least {100 * interval.claim:g} % of such studies ({interval.n} seeds)"
+    return f"{100 * interval.level:g} % if no rare kind of seed was missed ({interval.n} seeds)"
 
 
 def aggregates_table(

@@ -78,10 +78,10 @@ class Plan:
           left: the pairs that share the error.
         """
         if self.seeds is None:
-            return float(open_ended((*before, now), self.alpha / left)[-1])
+            return round(float(open_ended((*before, now), self.alpha / left)[-1]), 12)
         end = self.seeds / 2
         fractions = sorted({min(each / end, 1.0) for each in (*before, now)})
-        return float(nominal_levels(fractions, self.alpha / left)[-1])
+        return round(float(nominal_levels(fractions, self.alpha / left)[-1]), 12)
 
     def first_look(self, pairs: int = 1, before: Sequence[float] = (), above: int = 0) -> int | None:
         """The fewest seeds of each arm that can decide, whatever they score; None: not before the plan's end.

@@ -113,7 +113,9 @@ def outlook(verdict: Verdict) -> str:
         among = f" to decide among {v.pairs} pairs of groups" if v.pairs > 1 else ""
         return f"At least {v.enough or FEWEST} {_unit(v)}s of each are needed{among}."
     if v.outcome == "cannot decide":
-        return f"{v.enough} of each can." if v.enough is not None else "No further look of this plan can."
+        if v.enough is None:
+            return "No further look of this plan can."
+        return f"{v.enough} can." if v.plan.paired else f"{v.enough} of each can."
     if v.outcome in ("all equal", "not decided") and v.best is not None:
         many = (
             "If this is the best the task can give,"
@@ -247,7 +249,7 @@ def _other(v: Verdict, one: str) -> str:
 
 
 def _unit(v: Verdict) -> str:
-    return "pair" if v.plan.paired else "seed"
+    return "seed pair" if v.plan.paired else "seed"
 
 
 def _ahead(v: Verdict, winner: str) -> str:

@@ -131,9 +131,10 @@ def _metric(page: Page, runs: RunSet, key: str, by: str | None, x: str | None, c
         page.picture(curves.plot())
     else:
         answer = runs.compare(key, by, x=x, **comparison)
-        for pair in answer.pairs:
-            page.text(pair.sentence(), "verdict")
-        page.sentences(answer.sentences()[len(answer.pairs) :])
+        verdicts = answer.verdicts()
+        for sentence in verdicts:
+            page.text(sentence, "verdict")
+        page.sentences(answer.sentences()[len(verdicts) :])
         page.table(answer.table())
         curves = runs.curves(key, by=by, x=x, statistic=answer.statistic, **options)
         page.picture(curves.plot())
