@@ -65,9 +65,18 @@ class FakeStream:
             file.write(data)
 
     def leave(self, state: int = layout.LEFT) -> None:
+        """Leave the segment; one that stays for another use is full, so here it gets as many rows as it has."""
         if self.path is not None:
+            if state == layout.LEFT:
+                self.make_room(self.path, self.index)
             self.set_word(self.path, layout.STATE_AT, state)
         self.path = None
+
+    def make_room(self, path: Path, rows: int) -> None:
+        with open(path, "r+b") as file:
+            file.seek(layout.CAPACITY_AT)
+            file.write(rows.to_bytes(4, "little"))
+            file.truncate(self.header_size + rows * self.row.size)
 
     def roll(self, recycle: bool = True) -> None:
         self.leave()
@@ -76,6 +85,7 @@ class FakeStream:
                 if path.exists() and self.word(path, layout.STATE_AT) == layout.SEALED:
                     generation = self.word(path, layout.GENERATION_AT)
                     self.set_word(path, layout.GENERATION_AT, generation + 1)
+                    self.make_room(path, self.capacity)
                     self.set_word(path, layout.FIRST_SEQ_AT, self.lane.seq + 1)
                     self.set_word(path, layout.STATE_AT, layout.ACTIVE)
                     self.set_word(path, layout.GENERATION_AT, generation + 2)

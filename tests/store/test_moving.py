@@ -43,7 +43,7 @@ def seal(run: str | Path, *, sizes: Sizes = SOON, **how: Any) -> SealReport:
 OPERATIONS = st.lists(
     st.one_of(
         st.tuples(st.just("log"), st.integers(0, 1), st.integers(0, 1), st.integers(1, 9)),
-        st.tuples(st.just("hole"), st.integers(0, 1), st.integers(0, 1), st.integers(1, 12)),
+        st.tuples(st.just("hole"), st.integers(0, 1), st.integers(0, 1), st.integers(1, 4)),  # more are damage
         st.tuples(st.just("rare"), st.integers(0, 1)),
         st.tuples(st.just("chunk"), st.integers(0, 1)),
         st.tuples(st.just("leave"), st.integers(0, 1), st.integers(0, 1)),
@@ -310,8 +310,8 @@ def test_a_part_that_is_away_while_its_stream_is_sealed_is_reported_and_is_whole
 
 @pytest.mark.parametrize("merged", ["as they were sealed", "merged", "merged while it is away"])
 def test_the_last_rows_of_a_finished_run_are_reported_if_their_file_is_moved_away(tmp_path: Path, merged: str) -> None:
-    """Nothing was sealed behind them, and their writers are gone. Of a copy without what sealing remembers, as `join`
-    and `pull` make it, nobody knows."""
+    """Nothing was sealed behind them, and their writers are gone. In a copy without what sealing remembers, as `join`
+    and `pull` make it, the writer's last number tells."""
     run = make_run(tmp_path)
     for name in ("w1", "w2"):
         writer = FakeWriter(run, name)
@@ -350,7 +350,7 @@ def test_the_last_rows_of_a_finished_run_are_reported_if_their_file_is_moved_awa
     assert verify(run) == []
     parts[-1].unlink()
     (run / "data" / "keeper" / "sealed.json").unlink()
-    assert verify(run) == []
+    assert [text for text in verify(run) if "in no file" in text] == Book(run).problems() != []
 
 
 @pytest.mark.parametrize("damaged", ["wholly", "in a row group"])
@@ -376,14 +376,15 @@ def test_a_part_that_is_away_is_reported_also_when_another_one_was_damaged_and_s
     parts[broken].write_bytes(content)
     repair(run)
     assert parts[broken].name in os.listdir(run / "data" / "aside")[0]
-    assert verify(run) == Book(run).problems() == []  # repair has told of it
+    (lost,) = verify(run)
+    assert Book(run).problems() == [lost], "it stays said"
     away = parts[gone].read_bytes()
     parts[gone].unlink()
-    (told,) = verify(run)
+    (told,) = set(verify(run)) - {lost}
     assert "is not here" in told
-    assert Book(run).problems() == [told]
+    assert set(Book(run).problems()) == {lost, told}
     parts[gone].write_bytes(away)
-    assert verify(run) == []
+    assert verify(run) == [lost]
 
 
 def test_the_end_of_a_run_leaves_large_parts_as_they_are_and_makes_one_of_the_small_ones_between(

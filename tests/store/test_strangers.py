@@ -132,4 +132,4 @@ def test_a_pipe_or_device_in_the_place_of_a_file_is_passed_over(
     assert any(str(path) in text for text in verify(run))
     repair(run, force=True)
     assert Book(run).metrics(["a"]).num_rows == 1200
-    assert verify(run) == []
+    assert [text for text in verify(run) if str(path) not in text] == []

@@ -31,6 +31,7 @@ from rollbook.book.checkpoints import checkpoint_rows, with_best
 from rollbook.book.envelope import envelope
 from rollbook.book.episode import Episode, find_episode
 from rollbook.book.hosts import WriterHosts, writers_of
+from rollbook.book.kept_files import bad_files
 from rollbook.book.latest import Latest, latest_values, rows_of
 from rollbook.book.media_files import film_of, waiting_pixels, with_files
 from rollbook.book.metrics import all_keys
@@ -58,7 +59,7 @@ from rollbook.schema.checkpoint_rows import CheckpointHistory, SavedCheckpoint, 
 from rollbook.schema.expressions import literal
 from rollbook.schema.manifest import Attempts
 from rollbook.schema.tables import FORWARDED, TABLES, table_of
-from rollbook.storage import CheckpointRow, History, Pieces, RunFiles, SealedRows, identity
+from rollbook.storage import CheckpointRow, History, Pieces, RunFiles, SealedRows, identity, missing_numbers
 from rollbook.system.guard import tolerating
 from rollbook.system.tuning import TUNING
 from rollbook.values.arrow import arrays, in_microseconds, take_table, to_numpy
@@ -166,10 +167,10 @@ class Book(RunFields):
         """What could not be read or sealed, with reasons, and sealed files that are missing; empty if all is well.
 
         Args:
-          deep: True reads every page of every sealed file, a few rows at a time. False reports what opening the files
-            shows and what was found so far. For a run in a remote, True acts as False. The lengths of token lists of
-            rollouts are compared; with False only if the table `tokens` takes less than 16 MiB. Fates are compared with
-            their rollouts; with False only below 50,000.
+          deep: True reads every page of every sealed file, a few rows at a time, and every checkpoint, and counts the
+            records of each writer. False reports what opening the files shows and what was found so far. For a run in a
+            remote, True acts as False. The lengths of token lists of rollouts are compared; with False only if the
+            table `tokens` takes less than 16 MiB. Fates are compared with their rollouts; with False only below 50,000.
         """
         names = [*dict.fromkeys([*TABLES, *layout.table_names(self._folder)])]
         self.files.read(names, lambda tables: None)
@@ -187,7 +188,10 @@ class Book(RunFields):
             with tolerating(pa.ArrowException, BadInput):  # columns of these names, but of other kinds
                 odd += odd_rewards(lambda query: self._database.arrow(query, self._tables()))
                 odd += odd_fates(self)
-        return sorted([*self.files.problems.values(), *self.files.missing(), *unsealed, *odd])
+        said = [*self.files.problems.values(), *self.files.missing()]
+        gaps = map(str, missing_numbers(self._folder, said)) if deep else ()
+        files = (f"{path}: {text}" for path, text in bad_files(self) if not any(path in each for each in said))
+        return sorted([*said, *gaps, *unsealed, *odd, *(files if deep else ())])
 
     # -- metrics
 

@@ -11,8 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from rollbook.errors import UnknownKey
+from rollbook.errors import Damaged, UnknownKey
 from rollbook.schema import source
+from rollbook.system.files import path_inside
+from rollbook.system.guard import tolerating
 from rollbook.values.arrow import strings
 from rollbook.values.spool.encode import locate, read_waiting
 
@@ -75,12 +77,11 @@ def _file(book: EpisodeTables, row: dict[str, object]) -> Path:
 
 def media_file(book: EpisodeTables, path: str) -> Path | None:
     """The file of a row of `media`; None if it was evicted, is not encoded yet, or is outside the run."""
-    root = Path(book.path).resolve()
-    wanted = (root / path).resolve()
+    wanted = Path(path)
     # A video that could not be written in its format has another suffix.
-    for candidate in (wanted, *(wanted.with_suffix(suffix) for suffix in (".mp4", ".gif", ".png"))):
-        if candidate.is_relative_to(root) and candidate.is_file():  # the path is from the run: untrusted
-            return candidate
+    for candidate in (wanted, *(wanted.with_suffix(suffix) for suffix in (".mp4", ".gif", ".png") if wanted.name)):
+        with tolerating(OSError, Damaged):  # the path is from the run: untrusted
+            return Path(path_inside(book.path, candidate))
     return None
 
 

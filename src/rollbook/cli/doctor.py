@@ -9,6 +9,8 @@ import click
 
 from rollbook.cli.find import dir_option, find_folder, find_folders
 from rollbook.cli.output import clean, json_option, print_json, remark
+from rollbook.schema.addresses import is_address
+from rollbook.system.files import pasted
 from rollbook.system.texts import amount
 
 
@@ -17,16 +19,19 @@ from rollbook.system.texts import amount
 @dir_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def verify(runs: tuple[str, ...], root: str, as_json: bool) -> None:
-    """Say what is wrong with runs, if anything. Changes nothing. Exit status 1 if something is wrong.
+    """Report what is wrong with runs, if anything. Changes nothing. Exit status 1 if something is wrong.
+
+    A run in a remote is fetched whole and checked piece by piece.
 
     \b
     Examples:
       rollbook verify last
       rollbook verify cartpole
       rollbook verify runs/cartpole/*
+      rollbook verify s3://bucket/runs
     """
-    from rollbook.book.repair import verify as verify_run
     from rollbook.errors import ForeignManifest
+    from rollbook.runs.verifying import verify as verify_run
 
     problems_of: dict[str, list[str]] = {}
     for run, folder in _meant(runs or ("last",), root):
@@ -50,7 +55,8 @@ def verify(runs: tuple[str, ...], root: str, as_json: bool) -> None:
 @click.option("--force", is_flag=True, help="Also where a writer on another host cannot be judged dead or alive.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def repair(runs: tuple[str, ...], root: str, force: bool, as_json: bool) -> None:
-    """Save what can be saved of damaged or orphaned runs: seal what is whole, set aside what is not.
+    """Save what can be saved of damaged or orphaned runs: seal what is whole, set aside what is not. What is lost is
+    recorded in the run and reported by every reader from then on.
 
     \b
     Examples:
@@ -61,6 +67,7 @@ def repair(runs: tuple[str, ...], root: str, force: bool, as_json: bool) -> None
     from rollbook.errors import ForeignManifest
 
     done: dict[str, list[str]] = {}
+    _refuse_remotes("repair", (*runs, root))
     meant = list(_meant(runs, root))
     for run, folder in meant:
         try:
@@ -72,6 +79,16 @@ def repair(runs: tuple[str, ...], root: str, force: bool, as_json: bool) -> None
             click.echo(clean(line if len(meant) == 1 else f"{run}: {line}"))
     if as_json:
         print_json(done)
+
+
+def _refuse_remotes(command: str, words: tuple[str, ...]) -> None:
+    from rollbook.errors import BadInput
+
+    for word in filter(is_address, words):
+        raise BadInput(
+            f"{command} {word}: this is a remote, and {command} works on local folders. Fetch the run with: "
+            f"rollbook pull {pasted(word)}"
+        )
 
 
 def _meant(words: tuple[str, ...], root: str) -> Iterator[tuple[str, str]]:
@@ -97,6 +114,7 @@ def seal(run: str, root: str, as_json: bool) -> None:
     """
     from rollbook.book.repair import seal as seal_run
 
+    _refuse_remotes("seal", (run, root))
     report = seal_run(find_folder(run, root))
     remark(clean(report))
     if as_json:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import zlib
 
 from rollbook.errors import Damaged, NewerFormat
@@ -16,18 +17,25 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
+_PAYLOAD = re.compile(rb"(?:[\x80-\x8f]|\xde..)(?:\xa5table|\xa4mark|\xa4fill)", re.DOTALL)
+"""How the payload of every frame begins: where a damaged file goes on is found by it."""
+
+
 class FrameFile(JournalFile):
     """One frame file. Open while in use; not for several threads at once.
 
     Attributes:
       lane, number: from the file's head.
       end: where the last `scan` or `frames` stopped: the end of the last whole frame.
-      problems: (offset, text) of frames that were skipped because of a wrong checksum, each once.
+      problems: (offset, text) of what was skipped because it is no whole frame, each once.
+      BEGIN, HEAD: bytes of the file's head, and of the head of each frame.
 
     Raises:
       FileNotFoundError: it was unlinked, so its frames are in Parquet.
       Damaged, NewerFormat: not a frame file. `Damaged` also while a writer is creating it.
     """
+
+    BEGIN, HEAD = layout.FRAMES_FILE_HEAD.size, layout.FRAME_HEAD.size
 
     def __init__(self, path: str | os.PathLike[str], time_offset: int = 0) -> None:
         super().__init__(path)
@@ -52,8 +60,8 @@ class FrameFile(JournalFile):
     def scan(self, offset: int = 0) -> Iterator[tuple[int, int, bytes, int, int]]:
         """Whole frames from `offset` on, not decoded: (seq, unix ns, payload, start, end offset).
 
-        Stops at a torn tail (`end` has the position). A frame with a wrong checksum is skipped and added to `problems`
-        if a good one follows it. `rollbook repair` searches for further frames.
+        Stops at a torn tail (`end` has the position). Bytes that are no whole frame are skipped and added to `problems`
+        if a whole one follows them anywhere.
         """
         self.end = offset = max(offset, layout.FRAMES_FILE_HEAD.size)
         head_size = layout.FRAME_HEAD.size
@@ -68,22 +76,38 @@ class FrameFile(JournalFile):
             size = head_size + length
             if at + size > len(block):
                 if length > layout.LARGEST_FRAME or offset + size > os.fstat(self._fd).st_size:
-                    return
+                    following = self._behind(offset)
+                    if following is None:
+                        return
+                    offset = following
+                    continue
                 base, block, at = offset, pread(self._fd, max(BLOCK, size), offset), 0
                 if len(block) < size:
                     return
             payload = block[at + head_size : at + size]
             if zlib.crc32(payload, zlib.crc32(block[at + 8 : at + head_size])) != crc or not seq:
-                if self._frame(offset + size) is None:
+                following = self._behind(offset)
+                if following is None:
                     return
-                problem = (offset, f"the frame at byte {offset} is damaged (checksum differs); it was left out")
-                if problem not in self.problems:
-                    self.problems.append(problem)
-                offset += size
+                offset = following
                 continue
             self.end = offset + size
             yield seq, mono + self.time_offset, payload, offset, self.end
             offset = self.end
+
+    def _behind(self, offset: int) -> int | None:
+        """Where the next whole frame begins, if the bytes at `offset` are none; None if none follows."""
+        data = pread(self._fd, max(0, os.fstat(self._fd).st_size - offset), offset)
+        for found in _PAYLOAD.finditer(data, self.HEAD + 1):
+            start = found.start() - self.HEAD
+            if self._frame(offset + start) is not None:
+                if self._frame(offset) is not None:
+                    return offset  # it was being written
+                text = f"{start} damaged bytes at byte {offset} are no whole record; they were left out"
+                if (offset, text) not in self.problems:
+                    self.problems.append((offset, text))
+                return offset + start
+        return None
 
     def frames(self) -> Iterator[tuple[int, int, dict[str, object], int]]:
         """All whole frames: (seq, unix ns, payload, end offset). Undecodable ones go to `problems`."""
@@ -120,8 +144,8 @@ class FrameFile(JournalFile):
         return max(0, os.fstat(self._fd).st_size - self.end)
 
     @staticmethod
-    def whole_in(data: bytes) -> Iterator[tuple[int, int, bytes]]:
-        """(seq, monotonic ns, payload) of every whole frame in `data`, at any position.
+    def whole_in(data: bytes) -> Iterator[tuple[int, int, bytes, int]]:
+        """(seq, monotonic ns, payload, start) of every whole frame in `data`, at any position.
 
         Frames are found by their checksum at any byte, so one damaged length does not lose the frames after it.
         """
@@ -134,18 +158,21 @@ class FrameFile(JournalFile):
             if length and end <= len(data) and last < seq < last + 2**40:
                 rest = zlib.crc32(data[at + 8 : at + head])
                 if zlib.crc32(memoryview(data)[at + head : end], rest) == crc:
-                    yield seq, mono, data[at + head : end]
+                    yield seq, mono, data[at + head : end], at
                     at, last = end, seq
                     continue
             at += 1
 
     def is_torn_by_damage(self) -> bool:
-        """Whether more than one incomplete frame follows the last whole one."""
+        """Whether more than one incomplete frame follows the last whole one, or blank bytes: no writer leaves these."""
+        torn = self.torn_bytes()  # first: what is behind an unfinished frame now is not what a writer appends next
         head = pread(self._fd, layout.FRAME_HEAD.size, self.end)
-        if len(head) < layout.FRAME_HEAD.size or not any(head):
+        if not any(head):
+            return bool(head)
+        if len(head) < layout.FRAME_HEAD.size:
             return False
         length = layout.FRAME_HEAD.unpack(head)[0]
-        return bool(layout.FRAME_HEAD.size + length < self.torn_bytes())
+        return bool(layout.FRAME_HEAD.size + length < torn) and self._frame(self.end) is None
 
     def _frame(self, offset: int) -> tuple[int, int, bytes] | None:
         """(seq, monotonic ns, payload) of the frame at `offset` if it is whole."""

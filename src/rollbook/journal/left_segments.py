@@ -50,8 +50,9 @@ class LeftSegment:
         finally:
             os.close(fd)
 
-    def load(self) -> tuple[layout.SegmentHeader, bytes, int, int]:
-        """(header, the bytes of all rows, the lowest number that they may have, generation).
+    def load(self) -> tuple[layout.SegmentHeader, bytes, int, int, str]:
+        """(header, the bytes of all rows, the lowest number that they may have, generation, what is wrong with its
+        length).
 
         Raises:
           Damaged: the segment is damaged, or was just recycled.
@@ -61,7 +62,7 @@ class LeftSegment:
             data = segment.all_rows()
             if head.is_changing or segment.head().generation != head.generation:
                 raise Damaged(f"{self.path} changed while it was being sealed")
-            return segment.header, data, head.first_seq, head.generation
+            return segment.header, data, head.first_seq, head.generation, segment.cut_short()
 
     def give_up(self, generation: int, gone: bool) -> bool:
         """Mark a live writer's segment as sealed, so that it can be reused; unlink one that will not be reused.

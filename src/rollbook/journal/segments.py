@@ -9,9 +9,11 @@ The current stores of a live writer become visible in any order. So a row counts
 
 from __future__ import annotations
 
+import json
 import os
 import struct
 import time
+import zlib
 
 from rollbook.errors import Damaged
 from rollbook.journal import format as layout
@@ -88,6 +90,7 @@ class Segment(JournalFile):
       row: the struct of one row.
       damaged_rows: number of rows that `rows` left out because of an invalid commit word.
       SETTLE_SECONDS: how long ago a commit word must have been seen before its row is accepted.
+      ACTIVE, LEFT: states; a writer leaves a segment when it is full.
 
     Raises:
       FileNotFoundError: it was unlinked, so its rows are in Parquet.
@@ -95,6 +98,7 @@ class Segment(JournalFile):
     """
 
     SETTLE_SECONDS = 0.001
+    ACTIVE, LEFT = layout.ACTIVE, layout.LEFT
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         super().__init__(path)
@@ -145,6 +149,22 @@ class Segment(JournalFile):
         wrong = f"{path}: the description of its columns makes no sense"
         with raising(lambda err: Damaged(f"{wrong} ({err!r})"), ValueError, KeyError, TypeError, struct.error):
             return layout.unpack_header(data, path)
+
+    @staticmethod
+    def header_by_description(data: bytes, path: str) -> tuple[layout.SegmentHeader, bool]:
+        """The header of a segment whose head is damaged, from the description of its columns behind the head, and
+        whether the checksum confirms it.
+
+        Raises:
+          Damaged, ValueError, KeyError, TypeError, struct.error: the description is damaged, too.
+        """
+        text = bytes(data[layout.HEAD.size : layout.HEAD.size + (1 << 20)]).partition(b"\0")[0]
+        meta, _ = json.JSONDecoder().raw_decode(text.decode("utf-8", "strict"))
+        head, header_size, width, _ = layout.pack_header(meta, first_seq=1, size=len(data))
+        with raising(lambda err: Damaged(f"{path}: {err!r}"), ValueError, KeyError, TypeError, struct.error):
+            header = layout.unpack_header(head, path)
+        header.capacity = max(0, len(data) - header_size) // width
+        return header, struct.unpack_from("<I", data, layout.HEAD.size - 4)[0] == zlib.crc32(text.rstrip(b"\0"))
 
     @staticmethod
     def header_for(meta: dict[str, Any], path: str) -> layout.SegmentHeader:
@@ -220,6 +240,11 @@ class Segment(JournalFile):
         whole = len(data) // self.width * self.width
         return data if whole == len(data) else data[:whole]
 
+    def cut_short(self) -> str:
+        """What is wrong with its length: a segment has room for all of its rows from the start. "" if nothing."""
+        size, whole = os.fstat(self._fd).st_size, self.header.header_size + self.width * self.header.capacity
+        return f"cut to {size:,} of {whole:,} bytes" if size < whole else ""
+
     def words(self) -> tuple[bytes, Look] | None:
         """All rows up to the last committed one as raw bytes (holes included), and the look that found them.
 
@@ -250,6 +275,7 @@ class Segment(JournalFile):
             return None
         head = bytearray(pread(self._fd, self.header.header_size, 0))
         struct.pack_into("<QQ", head, layout.GENERATION_AT, look.generation, look.first_seq)
+        struct.pack_into("<I", head, layout.CAPACITY_AT, len(data) // self.width)
         rows = bytearray(data)
         words = memoryview(rows).cast("Q")
         step = self.header.row_words

@@ -312,6 +312,8 @@ class Stream:
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
         fd = os.open(path, flags, 0o666)
         try:
+            if hasattr(os, "ftruncate"):  # its length says from the start how many rows it has room for
+                os.ftruncate(fd, size)
             if pwrite(fd, header, 0) != len(header):
                 raise OSError(errno.ENOSPC, "No space left on device", path)
         except BaseException:

@@ -85,6 +85,8 @@ class WriterInfo:
 def list_writers(run_folder: str | os.PathLike[str]) -> list[WriterInfo]:
     """All writers with a folder in the run's journal, sorted by name (which begins with their start time)."""
     journal = journal_folder(run_folder)
+    if is_link(journal):
+        return []
     folders = [os.path.join(journal, name) for name in names_in(journal)]
     return [WriterInfo(folder) for folder in folders if is_folder(folder) and not is_link(folder)]
 

@@ -21,7 +21,16 @@ from rollbook.remote.row_ranges import Cover
 from rollbook.remote.steps import LookAgain
 from rollbook.schema.run_files import MANIFEST_FILE, PartName, RunFile, journal_folder, parse_name, read_metadata
 from rollbook.storage import settled
-from rollbook.system.files import names_in, own_files, read_json, read_regular, write_json
+from rollbook.system.files import (
+    is_regular,
+    names_in,
+    own_files,
+    path_inside,
+    read_json,
+    read_regular,
+    write_json,
+)
+from rollbook.system.guard import tolerating
 
 _LARGE = 32 * 1024 * 1024
 """Larger files are read while they are put, and checked again afterwards."""
@@ -175,12 +184,7 @@ class Snapshots:
                 folders[:] = [name for name in folders if name not in _SKIPPED]
             for name in names:
                 path = os.path.join(folder, name)
-                if (
-                    _is_wanted(name)
-                    and PartName.parse(name) is None
-                    and name not in _SKIPPED
-                    and not os.path.islink(path)
-                ):
+                if _is_wanted(name) and PartName.parse(name) is None and name not in _SKIPPED and is_regular(path):
                     yield path
         for top in (*_OTHERS, *(_WHEN_OVER if self.final else ())):
             for folder, folders, names in os.walk(os.path.join(self.run, top)):
@@ -192,10 +196,9 @@ class Snapshots:
 
     def _is_inside(self, path: str) -> bool:
         """A regular file of the run, or a link to one (ckpt_best is one, where a framework wrote the file)."""
-        if not os.path.islink(path):
-            return os.path.isfile(path)
-        target = os.path.realpath(path)
-        return os.path.isfile(target) and target.startswith(os.path.realpath(self.run) + os.sep)
+        with tolerating(OSError, Damaged):
+            return bool(path_inside(self.run, path))
+        return False
 
     # -- checksums
 
@@ -208,9 +211,9 @@ class Snapshots:
 
     def _checked(self, path: str, more: Callable[[str], object] | None) -> tuple[int, str, Any]:
         """(size, sha256, more(path)) of a file; from memory if the file has not changed."""
+        relative, path = self._relative(path), path_inside(self.run, path)
         about = os.stat(path)
         stamp = _stamp(about)
-        relative = self._relative(path)
         known = self._known.get(relative)
         if not (isinstance(known, list) and len(known) == 3 and known[0] == stamp):
             with open(path, "rb") as file:

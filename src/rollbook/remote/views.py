@@ -192,7 +192,7 @@ class _View:
         for path, entry in new.items():
             if not _is_eager(path, int(entry[1])):
                 self._make_hole(path, int(entry[1]))
-        self._write("data/writers.json", _joined_writers(remote, self.run, manifests))
+        self._write("data/writers.json", joined_writers(remote, self.run, manifests))
         self._write(MANIFEST_FILE, run_json.data)
         os.makedirs(os.path.join(self.folder, RunFile.KEEPER), exist_ok=True)
         beat = heartbeat_path(self.folder)
@@ -369,7 +369,7 @@ def decoded(data: bytes, entry: Sequence[Any]) -> bytes:
     return data
 
 
-def _joined_writers(remote: Remote, run: str, manifests: dict[str, Manifest]) -> bytes | None:
+def joined_writers(remote: Remote, run: str, manifests: dict[str, Manifest]) -> bytes | None:
     """data/writers.json of all origins, merged."""
     name = "data/writers.json"
     having = [manifest.files[name] for manifest in manifests.values() if name in manifest.files]

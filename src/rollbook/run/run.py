@@ -11,7 +11,7 @@ import os
 import time
 from _thread import get_ident
 
-from rollbook.errors import BadInput, InvalidName, NothingToResume
+from rollbook.errors import BadInput, Damaged, InvalidName, NothingToResume
 from rollbook.journal import Turns
 from rollbook.run.process_state import Parts
 from rollbook.run.scope import Scope
@@ -20,7 +20,7 @@ from rollbook.run.troubles import Troubles, keeper_bill
 from rollbook.schema import manifest
 from rollbook.schema.addresses import backlog
 from rollbook.schema.clocks import UNKNOWN, as_clock, now
-from rollbook.system.guard import handled_by, tolerating
+from rollbook.system.guard import handled_by, ours, tolerating
 from rollbook.system.texts import amount
 
 TYPE_CHECKING = False
@@ -293,7 +293,8 @@ class Run(Scope):
         """Go back to a checkpoint. The run continues from there; later rows are abandoned (hidden, not deleted).
 
         Args:
-          which: "last", "best", or the id of a checkpoint.
+          which: "last", "best", or the id of a checkpoint. If the file of the last one is damaged, the one before it
+            is taken, and a warning says so.
           random_states: set the random number generators as they were.
           generators: your own generators, by the names used in save_checkpoint(rng=…).
           weights_only: passed to torch for checkpoints that torch wrote.
@@ -301,7 +302,8 @@ class Run(Scope):
           The restored checkpoint: `.id`, `.path`, `.clocks`, `.state`, `.score`. None if the run has no such checkpoint
           (reported once, unless the run is new and "last" was asked for).
         Raises:
-          Damaged, OSError: the file cannot be read; the run's history is then unchanged.
+          Damaged, OSError: the file cannot be read, of "last" that of no checkpoint; the run's history is then
+            unchanged.
           NothingToResume: there is no such checkpoint, and the run was opened with resume="must".
         """
         from rollbook.capture import Restored
@@ -325,9 +327,22 @@ class Run(Scope):
             if not rows:
                 self._start_again()
             return None
-        clocks = {name: int(row[name]) for name in self._writer.clocks if row.get(name) is not None}
-        restored = Restored(row, history.file_of(row), clocks, weights_only)
-        restored.load()
+        while True:
+            clocks = {name: int(row[name]) for name in self._writer.clocks if row.get(name) is not None}
+            restored = Restored(row, history.file_of(row), clocks, weights_only)
+            try:
+                restored.load()
+                break
+            except ours(Damaged, OSError) as err:
+                before = history.before(row) if which == "last" else None
+                if before is None:
+                    raise
+                self.count(
+                    "checkpoint_damaged",
+                    message=f"restore('last'): checkpoint {restored.id} cannot be read ({err}); the run goes back to "
+                    f"the one before it, {before['checkpoint_id']}",
+                )
+                row = before
         self._rewind_to(*past.place_behind(row), restored.id)
         self._set_clocks(restored.clocks)
         if random_states:

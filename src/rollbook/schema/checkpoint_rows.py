@@ -71,13 +71,24 @@ class CheckpointHistory:
 
         Skips checkpoints that were deleted, by `keep` or by hand.
         """
-        present = {identity: row for identity, row in self.kept.items() if row.get("path") and self._is_there(row)}
+        present = self._present
         if which in present:
             return present[which]
         if which == "best":
             best = best_of(present)
             return present[best] if best is not None else None
         return list(present.values())[-1] if which == "last" and present else None
+
+    def before(self, row: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """The row of the checkpoint before another one; None if that is the first."""
+        rows = list(self._present.values())
+        place = next((i for i, each in enumerate(rows) if each["checkpoint_id"] == row["checkpoint_id"]), 0)
+        return rows[place - 1] if place else None
+
+    @property
+    def _present(self) -> dict[str, Mapping[str, Any]]:
+        """Kept checkpoints with a file, by id, oldest first."""
+        return {identity: row for identity, row in self.kept.items() if row.get("path") and self._is_there(row)}
 
     def find(self, which: str, clocks: Iterable[str]) -> SavedCheckpoint:
         """See `Book.checkpoint`."""

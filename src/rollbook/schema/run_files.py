@@ -10,7 +10,8 @@
     data/pyramid/<table>.<part>.pyr                        levels of a large part
     data/fills/…                                           device values that arrived after their row
     data/marks/…                                           dump marks and the like
-    data/aside/…                                           doubtful rows after a power loss, and data saved by repair
+    data/aside/…                                           doubtful rows after a power loss, and damaged files
+    data/damage.jsonl                                      what was damaged and what of it is lost (storage/damage.py)
     data/writers.json                                      writers whose journal folder was removed when all was sealed
 
 Every part describes its content in its Parquet metadata, under "rollbook" (see `storage.parts`).
@@ -94,14 +95,15 @@ _MERGED = re.compile(r"merged\.(?P<first>\d+)\.parquet")
 class RunFile:
     """Names of files that several modules use; the list above describes them.
 
-    WRITER and CLOSED are in the folder of a writer: what it is, and, once it has closed, its last rows. WRITERS is in
-    data, the others are in KEEPER, a folder.
+    WRITER and CLOSED are in the folder of a writer: what it is, and, once it has closed, its last rows. WRITERS and
+    DAMAGE are in data, the others are in KEEPER, a folder.
     """
 
     KEEPER = os.path.join("data", "keeper")
     WRITER = "writer.json"
     CLOSED = "closed.json"
     WRITERS = "writers.json"
+    DAMAGE = "damage.jsonl"
 
     ALERTS = "alerts.jsonl"
     CHECKSUMS = "checksums.json"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from importlib import import_module
 
+from rollbook.errors import BadInput
 from rollbook.system.files import user_cache
 
 TYPE_CHECKING = False
@@ -53,6 +54,21 @@ def is_view(path: str | os.PathLike[str]) -> bool:
     """Whether a path is in the cache of views."""
     text = os.fspath(path)
     return _MARK in text and os.path.abspath(text).startswith(cache_root() + os.sep)
+
+
+def refuse_view(folder: str, asked: str) -> None:
+    """Refuse work on the files of a view: it would change the cache, and not the run.
+
+    Args:
+      asked: what was to be done, such as "repair".
+    Raises:
+      BadInput: the folder is a view.
+    """
+    if is_view(folder):
+        raise BadInput(
+            f"{asked} works on the folder of a run, and {folder} is only the cache of a run in a remote. Fetch the run "
+            "with `rollbook pull`, and pass that folder"
+        )
 
 
 def ensure(path: str, ranges: Iterable[tuple[int, int]] | None = None, *, footer: bool = False) -> None:

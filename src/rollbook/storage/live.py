@@ -14,6 +14,7 @@ from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from heapq import merge
+from itertools import pairwise
 from weakref import ref
 
 import numpy as np
@@ -65,8 +66,15 @@ class LiveSegment:
         self.problem = ""
         self._words: NDArray | None = None
         self._up_to: int | None = None
+        self._cut = segment.cut_short()
         self._take(segment.all_rows())
         self.size = 0 if self._words is None else self._words.nbytes
+
+    @property
+    def is_misnamed(self) -> bool:
+        """Whether its name is not that of the file that its description was written into."""
+        name = (self.header.lane, self.header.stream, self.header.slot)
+        return (parse_name(os.path.basename(self.path)) or ())[1:] != name
 
     @property
     def kept_bytes(self) -> int:
@@ -96,9 +104,9 @@ class LiveSegment:
         assert self._words is not None
         return self._words
 
-    def leave_out(self, doubtful: NDArray) -> None:
-        """Remove the rows that a power loss made doubtful."""
-        self._words = self.words()[~doubtful]
+    def leave_out(self, rows: NDArray) -> None:
+        """Remove rows: a boolean array."""
+        self._words = self.words()[~rows]
         self._count()
 
     def forget(self) -> None:
@@ -130,8 +138,9 @@ class LiveSegment:
         return data
 
     def _take(self, data: bytes) -> None:
-        self._words, odd = committed_words(self.header, data, self._first_seq, self._up_to)
-        self.problem = f"{self.path}: impossible sequence numbers in {amount(odd, 'row')}" if odd else ""
+        self._words, damage = committed_words(self.header, data, self._first_seq, self._up_to)
+        damage = ", ".join(filter(None, [self._cut, damage]))
+        self.problem = f"{self.path}: {damage}" if damage else ""
         self._count()
 
     def _count(self) -> None:
@@ -337,7 +346,7 @@ class LiveJournal:
 
     def _list_writers(self) -> list[WriterInfo]:
         folder = journal_folder(self._run)
-        names = names_in(folder)
+        names = [] if os.path.islink(folder) else names_in(folder)
         for gone in self._writers.keys() - set(names):
             del self._writers[gone]
         for name in names:
@@ -385,6 +394,8 @@ class LiveJournal:
             head = segment.head()
             if head.is_sealed or head.is_changing:
                 return None, head.generation
+            if segment.header.writer != os.path.basename(os.path.dirname(path)):
+                raise Damaged(f"{path} has rows of writer {segment.header.writer}: it belongs into another folder")
             live = LiveSegment(segment)
             if segment.head().generation != head.generation:
                 return None, head.generation
@@ -408,7 +419,26 @@ class LiveJournal:
                         "went down; they are set aside"
                     )
                     segment.leave_out(doubtful)
+        self._drop_copies(snapshot.segments)
         snapshot.segments = [segment for segment in snapshot.segments if segment.rows]
+
+    def _drop_copies(self, segments: list[LiveSegment]) -> None:
+        """Remove the rows of copied files: a number is used once in a lane."""
+        streams: dict[tuple[str, int, int], list[LiveSegment]] = {}
+        for segment in segments:
+            header = segment.header
+            streams.setdefault((header.writer, header.lane, header.stream), []).append(segment)
+        for those in streams.values():
+            those.sort(key=lambda segment: (segment.lowest_seq, segment.is_misnamed))
+            for before, segment in pairwise(those):
+                if segment.rows and segment.lowest_seq <= before.last_seq:
+                    again = np.isin(segment.words()[:, -1], before.words()[:, -1])
+                    if again.any():
+                        rows = amount(int(again.sum()), "row")
+                        self.problems[segment.path] = (
+                            f"{segment.path}: it repeats {rows} of {os.path.basename(before.path)}, which are read once"
+                        )
+                        segment.leave_out(again)
 
     def _scan(self, path: str, lane: int, info: WriterInfo, tables: Collection[str]) -> _Log:
         inode = os.stat(path).st_ino
@@ -518,6 +548,7 @@ class _Log:
                 if end >= size:
                     break
             self._end, torn = file.end, file.torn_bytes()
+            is_damaged = file.is_torn_by_damage()
             for begin, text in file.problems:
                 self._texts[begin] = text
         kept = sum(
@@ -529,8 +560,8 @@ class _Log:
             taken.build(partial(self._load, name, taken.count) if many else None)
             kept += 0 if taken.tables is None else taken.bytes
         texts = [self._texts[begin] for begin in sorted(self._texts)]
-        if torn and self.info.closed is not None:
-            texts.append(f"torn behind the last whole frame: {amount(torn, 'byte')}")
+        if torn and (is_damaged or self.info.closed is not None):
+            texts.append(f"torn behind the last whole record: {amount(torn, 'byte')}")
         for taken in self._taken.values():
             texts += taken.problems
         if texts:

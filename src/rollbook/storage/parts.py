@@ -5,20 +5,23 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from stat import S_ISDIR, S_ISREG
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rollbook.errors import Damaged
 from rollbook.schema import source
-from rollbook.schema.run_files import CONSTANTS, METADATA_KEY, PartName, part_folders
+from rollbook.schema.run_files import CONSTANTS, METADATA_KEY, PartName, part_folders, table_folder
 from rollbook.storage.parquet_files import open_to_read
 from rollbook.storage.tabulate import Meta
+from rollbook.system.files import is_link
 from rollbook.system.guard import ours, raising, tolerating
-from rollbook.values.arrow import strings
+from rollbook.values.array_types import NDArray
+from rollbook.values.arrow import strings, to_numpy
 
 _MUCH = 64 << 20
 _ROWS_CHECKED = 1_024
@@ -284,7 +287,7 @@ class OpenParts:
           FileNotFoundError: a part was replaced while it was being opened; call again.
         """
         stamps, folders = [], []
-        for folder in part_folders(self._run, table):
+        for folder in part_folders(self._run, table) if not is_link(table_folder(self._run, table)) else ():
             with tolerating(FileNotFoundError, NotADirectoryError) as missed:
                 stat = os.lstat(folder)
             if missed:
@@ -309,7 +312,7 @@ class OpenParts:
         for gone in known.keys() - listed.keys():
             del known[gone]
         for path in sorted(listed):
-            self._open(known, *listed[path])
+            self._open(table, known, *listed[path])
         parts = [known[path] for path in sorted(known, key=lambda path: (os.path.basename(path), path))]
         self._listed[table] = uncovered(parts)
         # A folder that changed within the resolution of timestamps is listed again next time.
@@ -325,17 +328,28 @@ class OpenParts:
         given = {part.path for part in self._listed.get(table, ())}
         return [part for path, part in self._known.get(table, {}).items() if path not in given]
 
-    def _open(self, known: dict[str, Part], entry: os.DirEntry[str], name: PartName) -> None:
+    def _open(self, table: str, known: dict[str, Part], entry: os.DirEntry[str], name: PartName) -> None:
         part = known.get(entry.path)
         if part is not None:
             if part.is_same():
                 return
             del known[entry.path]
         try:
-            known[entry.path] = Part(entry.path, name)
+            known[entry.path] = _belonging(Part(entry.path, name), table)
             self.problems.pop(entry.path, None)
         except Damaged as err:
             self.problems[entry.path] = str(err)
+
+
+def _belonging(part: Part, table: str) -> Part:
+    """The part, if it is one of this table.
+
+    Raises:
+      Damaged: it has rows of another one.
+    """
+    if table_folder("", part.meta["table"]) != table_folder("", table):
+        raise Damaged(f"{part.path} has rows of the table {part.meta['table']}: it belongs into another folder")
+    return part
 
 
 def covers_of(meta: Meta) -> list[tuple[str, int, str, int, int]]:
@@ -343,6 +357,17 @@ def covers_of(meta: Meta) -> list[tuple[str, int, str, int, int]]:
     if "covers" in meta:
         return [(str(w), int(lane), str(g), int(a), int(b)) for w, lane, g, a, b in meta["covers"]]
     return [(meta["writer"], meta["lane"], meta["group"], meta["first_seq"], meta["last_seq"])]
+
+
+def places_by_lane(rows: pa.Table, meta: Meta) -> Iterator[tuple[tuple[str, int], NDArray]]:
+    """((writer, lane), the places of their rows); `rows` have these columns unless `meta` says them."""
+    if meta.get("writer") is not None:
+        yield (meta["writer"], meta["lane"]), np.arange(rows.num_rows)
+        return
+    writers, lanes = to_numpy(rows["writer"])[0].astype(str), to_numpy(rows["lane"])[0]
+    for writer in np.unique(writers).tolist():
+        for lane in np.unique(lanes[writers == writer]).tolist():
+            yield (writer, int(lane)), np.flatnonzero((writers == writer) & (lanes == lane))
 
 
 def uncovered(parts: Sequence[Part]) -> list[Part]:

@@ -16,11 +16,11 @@ import pyarrow as pa
 
 from rollbook.errors import Damaged
 from rollbook.schema import source
+from rollbook.storage.damage import losses
 from rollbook.storage.fills import Fills
 from rollbook.storage.history import IDENTITY, identity
 from rollbook.storage.live import LiveFrames, LiveJournal, LiveSegment, Moved, Snapshot
 from rollbook.storage.parts import OpenParts, Part, covers_of
-from rollbook.storage.salvage import set_aside
 from rollbook.storage.sealed_so_far import missing_parts
 from rollbook.storage.sealing.merge import filled
 from rollbook.storage.tabulate import Meta, stored_name
@@ -344,11 +344,12 @@ class RunFiles:
         self._open_parts.problems.update(damaged)
 
     def missing(self) -> list[str]:
-        """Sealed rows whose files are missing, and files that were damaged when they were sealed.
+        """Sealed rows whose files are missing, and what was lost to damage.
 
-        Empty for a run in a remote: its manifest lists its files.
+        For a run in a remote only the latter: its manifest lists its files.
         """
-        return [] if source.is_view(self.run) else [*missing_parts(self.run, self._open_parts), *set_aside(self.run)]
+        gone = () if source.is_view(self.run) else missing_parts(self.run, self._open_parts)
+        return [*gone, *losses(self.run)]
 
     def parts(self, table: str) -> list[Part]:
         """The readable sealed parts of a table."""

@@ -10,7 +10,8 @@ import os
 from collections.abc import Iterator
 from itertools import groupby
 
-from rollbook.schema.run_files import HIDDEN_TABLES, PartName, RunFile, data_folder, part_folders
+from rollbook.schema.run_files import HIDDEN_TABLES, LONG, WIDE, PartName, RunFile, data_folder, part_folders
+from rollbook.storage.damage import files_set_aside
 from rollbook.storage.parts import OpenParts, Part, covers_of
 from rollbook.system.files import read_json, write_json
 from rollbook.system.guard import tolerating
@@ -109,14 +110,14 @@ _Ranges = dict[tuple[str, int, str], list[tuple[int, int]]]
 
 
 def _parts_aside(data: str) -> dict[str, list[PartName]]:
-    """{folder of a table: the parts of it that were set aside}"""
+    """{folder of a table: the parts of it that were set aside, and are not here again}"""
     aside: dict[str, list[PartName]] = {}
-    with tolerating(OSError):
-        for name in os.listdir(os.path.join(data, "aside")):
-            place, _, rest = name.removesuffix(".searched").rstrip("~").partition(".")
-            part_name = PartName.parse(rest)
-            if part_name is not None:
-                aside.setdefault(place, []).append(part_name)
+    for name in files_set_aside(os.path.dirname(data)):
+        place, _, rest = name.rstrip("~").partition(".")
+        part_name = PartName.parse(rest)
+        folder = os.path.join(data, "metrics", place) if place in (WIDE, LONG) else os.path.join(data, place)
+        if part_name is not None and not os.path.lexists(os.path.join(folder, rest)):
+            aside.setdefault(place, []).append(part_name)
     return aside
 
 

@@ -6,6 +6,7 @@ table comes with its metadata (`Meta`), which a sealed part has in its Parquet m
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ from rollbook.journal import Segment, SegmentHeader
 from rollbook.schema.clocks import UNKNOWN
 from rollbook.schema.run_files import RESERVED, sound_key, value_name
 from rollbook.storage.fills import Fills
+from rollbook.system.texts import amount
 from rollbook.values.array_types import NDArray
 from rollbook.values.arrow import constant, from_numpy, join_tables, take_table, time_array, to_numpy
 from rollbook.values.scalars import as_float
@@ -31,11 +33,14 @@ LONG_COLUMNS = ("key", "type", "value", "integer", "digits")
 
 _LARGEST_JUMP = 2**40
 
+_SECTOR = 512
+"""The fewest bytes that a disk loses."""
+
 
 def committed_words(
     header: SegmentHeader, data: bytes, first_seq: int, up_to: int | None = None
-) -> tuple[NDArray, int]:
-    """The committed rows in `data` (whole rows of a segment) as [rows, words] int64, and how many were implausible.
+) -> tuple[NDArray, str]:
+    """The committed rows in `data` (whole rows of a segment) as [rows, words] int64, and what is damaged ("": nothing).
 
     Rows after sequence number `up_to` are left out: they may be half-written.
     """
@@ -48,10 +53,69 @@ def committed_words(
         in_range &= commit <= up_to
     good = np.flatnonzero(in_range)
     seqs = commit[good]
-    if len(seqs) and (np.any(seqs[1:] <= seqs[:-1]) or int(seqs[-1]) - first_seq >= _LARGEST_JUMP):
-        plausible = Segment.longest_increase(good.tolist(), seqs.tolist(), first_seq)
-        return words[plausible], len(good) - len(plausible)
-    return (words if len(good) == n else words[good]), 0
+    if not len(seqs) or (
+        int(good[-1]) == len(good) - 1 and np.all(seqs[1:] > seqs[:-1]) and int(seqs[-1]) - first_seq < _LARGEST_JUMP
+    ):
+        return (words if len(good) == n else words[good]), _blank_end(header, n, len(good), up_to)
+    rows = np.asarray(Segment.longest_increase(good.tolist(), seqs.tolist(), first_seq), dtype=np.int64)
+    problems = []
+    blank, torn = _gaps(words, rows, len(header.clocks) + 1, first_seq)
+    if blank or len(torn):
+        problems.append(f"damage in {amount(blank + len(torn), 'row')} between others")
+    elif len(rows) < len(good):
+        problems.append(f"impossible sequence numbers in {amount(len(good) - len(rows), 'row')}")
+    rows = np.setdiff1d(rows, torn)
+    problems.append(_blank_end(header, n, int(rows[-1]) + 1 if len(rows) else 0, up_to))
+    return words[rows], ", ".join(filter(None, problems))
+
+
+def damage_of(segment: Segment) -> str:
+    """What is damaged in a segment, which may be in use; "" if nothing."""
+    look = segment.look()
+    if look is None:
+        return ""
+    up_to = None
+    if look.state == segment.ACTIVE:  # its rows are finished up to the last one that was seen a moment ago
+        up_to = look.last_seq
+        time.sleep(segment.SETTLE_SECONDS)
+    problems = [segment.cut_short(), committed_words(segment.header, segment.all_rows(), look.first_seq, up_to)[1]]
+    return ", ".join(filter(None, problems)) if segment.head().generation == look.generation else ""
+
+
+def _gaps(words: NDArray, rows: NDArray, head: int, first_seq: int) -> tuple[int, NDArray]:
+    """How many rows between others are gone, and the rows behind such gaps of which the beginning is gone, too.
+
+    A few blank rows may be calls that were interrupted, if they are fewer than a lost sector of a disk takes with it,
+    or if the numbers around them go on as if they were not there. All others are damage.
+
+    Args:
+      rows: the places of the rows with plausible numbers.
+      head: how many words of a row are clocks and time.
+      first_seq: the lowest number of a row; lower ones are those of a former use of the segment.
+    """
+    seqs, blank, torn = words[rows, -1], 0, []
+    for i in np.flatnonzero(np.diff(rows) > 1).tolist():
+        before, after = int(rows[i]), int(rows[i + 1])
+        skipped = after - before - 1
+        between = words[before + 1 : after]
+        was_never_written = not between.any() or bool(((between[:, -1] > 0) & (between[:, -1] < first_seq)).all())
+        if (was_never_written and skipped < max(2, _SECTOR // (8 * words.shape[1]))) or int(seqs[i + 1]) - int(
+            seqs[i]
+        ) <= skipped:
+            continue
+        blank += skipped
+        following = int(rows[i + 2]) if i + 2 < len(rows) else before
+        low = np.minimum(words[before, :head], words[following, :head])
+        high = np.maximum(words[before, :head], words[following, :head])
+        if following != before and np.any((words[after, :head] < low) | (words[after, :head] > high)):
+            torn.append(after)
+    return blank, np.asarray(torn, dtype=np.int64)
+
+
+def _blank_end(header: SegmentHeader, n: int, used: int, up_to: int | None) -> str:
+    """What is wrong with the end of a segment: its writer left it full, or it is shorter than it was made."""
+    is_damaged = up_to is None and used < n - 1 and header.state == Segment.LEFT
+    return f"damage in the last {amount(n - used, 'row')}" if is_damaged else ""
 
 
 def segment_table(

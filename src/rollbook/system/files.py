@@ -3,7 +3,8 @@
     write_json(path, {"phase": "done"})          # readers never see half of it
     read_json(path)                              # {} if it cannot be read
 
-A run folder may come from a stranger: pipes, devices and folders are refused, so that no read waits for them.
+A run folder may come from a stranger: pipes, devices and folders are refused, so that no read waits for them, and
+`open_inside` also refuses links that lead out of it.
 """
 
 from __future__ import annotations
@@ -67,6 +68,48 @@ def open_regular(path: str | os.PathLike[str], flags: int = os.O_RDONLY) -> int:
         os.close(fd)
         raise Damaged(f"{os.fspath(path)} is not a regular file; it is not opened")
     return fd
+
+
+def path_inside(folder: str | os.PathLike[str], path: str | os.PathLike[str]) -> str:
+    """The real path of a regular file of a folder that may come from a stranger, such as a run's.
+
+    Links count if they lead to a file of the same folder.
+
+    Args:
+      path: in the folder, or relative to it.
+    Raises:
+      FileNotFoundError: there is none. Damaged: it leads out of the folder, or is not a regular file.
+    """
+    top = real_path(folder)
+    wanted = os.path.join(top, path)
+    try:
+        real = os.path.realpath(wanted, strict=True)
+        mode = os.lstat(real).st_mode
+    except FileNotFoundError:
+        raise
+    except ours(OSError, ValueError) as err:
+        raise Damaged(f"{wanted} is not opened ({err})") from None
+    if not real.startswith(top + os.sep):
+        raise Damaged(f"{wanted} leads out of {os.fspath(folder)}; it is not opened")
+    if not stat.S_ISREG(mode):
+        raise Damaged(f"{wanted} is not a regular file; it is not opened")
+    return real
+
+
+def open_inside(folder: str | os.PathLike[str], path: str | os.PathLike[str]) -> int:
+    """A descriptor of a regular file of a folder that may come from a stranger; see `path_inside`.
+
+    Raises:
+      FileNotFoundError: there is none. Damaged: it is none of its own files. OSError: it cannot be opened.
+    """
+    return open_regular(path_inside(folder, path))
+
+
+def is_inside(folder: str | os.PathLike[str], path: str | os.PathLike[str]) -> bool:
+    """Whether a file or folder exists below a folder, also with all links resolved."""
+    with tolerating(OSError, ValueError):
+        return os.path.realpath(path, strict=True).startswith(real_path(folder) + os.sep)
+    return False
 
 
 def _seek_and_read(fd: int, size: int, offset: int) -> bytes:

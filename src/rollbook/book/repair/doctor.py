@@ -5,34 +5,49 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from rollbook.book.book import Book
+from rollbook.book.kept_files import bad_files, waiting_pictures
 from rollbook.book.repair.lost_manifest import rebuilt, recall
 from rollbook.book.results import write_results
 from rollbook.errors import Damaged, ForeignManifest, NewerFormat, NotARun, RollbookError, RunIsLive
 from rollbook.journal import FrameFile, Segment, WriterInfo, list_writers
-from rollbook.schema import manifest
+from rollbook.schema import manifest, source
 from rollbook.schema.run_files import ABANDONED_FILE as ABANDONED
 from rollbook.schema.run_files import (
+    COLUMNS_FILE,
+    LONG,
     MANIFEST_FILE,
+    WIDE,
     PartName,
     data_folder,
     irregular,
     journal_folder,
     parse_name,
+    part_folder,
     part_folders,
 )
 from rollbook.schema.status import STALE_SECONDS, quiet_seconds, why_unsealed
-from rollbook.storage import Part, Pyramid, keep_aside, missing_parts, rescue, set_aside
-from rollbook.system.files import own_files
+from rollbook.storage import (
+    Part,
+    Pyramid,
+    damage_of,
+    keep_aside,
+    losses,
+    missing_numbers,
+    missing_parts,
+    note_files,
+    note_missing,
+    rescue,
+)
+from rollbook.system.files import open_regular, own_files
+from rollbook.system.guard import tolerating
 from rollbook.system.liveness import is_alive
 from rollbook.system.texts import amount
 from rollbook.values.spool.encode import SPOOL, encode_spooled, read_ledger
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 def verify(run: str | os.PathLike[str]) -> list[str]:
@@ -41,16 +56,21 @@ def verify(run: str | os.PathLike[str]) -> list[str]:
     A run that is being written is sound: an unfinished end is not damage.
 
     Raises:
+      BadInput: the folder is the cache of a run in a remote; see `rollbook.runs.verifying.verify`.
       ForeignManifest: its run.json is another tool's.
       NotARun: the folder has no data of a run.
     """
     folder = os.fspath(run)
+    source.refuse_view(folder, "verify")
     _refuse_strangers(folder, "verify")
     links = [f"{path} is a link or no file at all; it is neither opened nor followed" for path in irregular(folder)]
     sealed = [text for _, text in (*_parts(folder), *_pyramids(folder))]
     unsealed = filter(None, [why_unsealed(folder)])
-    journal = [*_journal(folder), *unsealed, *set_aside(folder)]
-    return [*_manifest_problems(folder), *links, *journal, *sealed, *missing_parts(folder), *_files_of_rows(folder)]
+    damaged = [*_journal(folder), *losses(folder), *sealed, *missing_parts(folder)]
+    gaps = map(str, missing_numbers(folder, damaged))
+    waiting = [*_unsealed(folder), *unsealed, *_pictures_waiting(folder)]
+    said = [*_manifest_problems(folder), *links, *damaged, *gaps, *waiting]
+    return [*said, *(f"{path}: {text}" for path, text in _bad_files(folder) if not any(path in each for each in said))]
 
 
 def _manifest_problems(folder: str) -> Iterator[str]:
@@ -73,7 +93,6 @@ def _journal(folder: str) -> Iterator[str]:
         gone = info.closed is not None or is_alive(info.about) is False
         if info.problem and gone:
             yield info.problem
-        unsealed = 0
         for name in _names(info.folder):
             path = os.path.join(info.folder, name)
             parsed = parse_name(name)
@@ -81,7 +100,6 @@ def _journal(folder: str) -> Iterator[str]:
                 if gone and name.endswith(".tmp"):
                     yield f"{path} was left half-written"
                 continue
-            unsealed += 1
             try:
                 problems = _segment(path) if parsed[0] == "seg" else _log(path, gone)
             except FileNotFoundError:
@@ -91,7 +109,12 @@ def _journal(folder: str) -> Iterator[str]:
                     yield str(err)
                 continue
             yield from (f"{path}: {text}" for text in problems)
-        if unsealed and gone and is_alive(info.about) is False and info.closed is None:
+
+
+def _unsealed(folder: str) -> Iterator[str]:
+    for info in list_writers(folder):
+        unsealed = sum(parse_name(name) is not None for name in _names(info.folder))
+        if unsealed and info.closed is None and is_alive(info.about) is False:
             yield (
                 f"writer {info.id} died and {unsealed} of its files are not sealed; they can be read as they are, and "
                 "`rollbook repair` seals them"
@@ -100,23 +123,18 @@ def _journal(folder: str) -> Iterator[str]:
 
 def _segment(path: str) -> list[str]:
     with Segment(path) as segment:
-        look = segment.look()
-        if look is None:
-            return []
-        data = segment.copy(look) or b""
-        for _ in segment.rows(data, look.first_seq):
-            pass
-        odd = segment.damaged_rows
-    return [f"impossible sequence numbers in {amount(odd, 'row')}"] if odd else []
+        if segment.header.writer != os.path.basename(os.path.dirname(path)):
+            return [f"it has rows of writer {segment.header.writer}, and belongs into another folder"]
+        return list(filter(None, [damage_of(segment)]))
 
 
 def _log(path: str, gone: bool) -> list[str]:
     with FrameFile(path) as file:
         for _ in file.frames():
             pass
-        torn = file.torn_bytes() if gone else 0
+        torn = file.torn_bytes() if gone or file.is_torn_by_damage() else 0
         problems = [text for _, text in file.problems]
-    return [*problems, *([f"torn behind the last whole frame: {amount(torn, 'byte')}"] if torn else [])]
+    return [*problems, *([f"torn behind the last whole record: {amount(torn, 'byte')}"] if torn else [])]
 
 
 def _parts(folder: str) -> Iterator[tuple[str, str]]:
@@ -129,12 +147,16 @@ def _parts(folder: str) -> Iterator[tuple[str, str]]:
         for path in [os.path.join(place, name) for place in part_folders(folder, table) for name in own_files(place)]:
             name = os.path.basename(path)
             parsed = PartName.parse(name)
+            if name == COLUMNS_FILE:
+                yield from ((path, text) for text in filter(None, [_columns_file(path)]))
             if parsed is None:
                 if name.endswith(".tmp") and not _is_young(path):
                     yield path, f"{path} was left half-written by an interrupted sealing; the next one removes it"
                 continue
             try:
                 part = Part(path, parsed)
+                if part_folder("", part.meta["table"], part.meta["group"]) not in _homes(path, table):
+                    raise Damaged(f"{path} has rows of the table {part.meta['table']}: it belongs into another folder")
                 for group in range(len(part.row_groups)):
                     rows = part.read(row_groups=[group])
                     rows.validate(full=True)
@@ -144,6 +166,23 @@ def _parts(folder: str) -> Iterator[tuple[str, str]]:
                 continue
             except Exception as err:  # any error of Arrow about damaged bytes
                 yield path, str(err) if isinstance(err, Damaged) else f"{path}: {err}"
+
+
+def _columns_file(path: str) -> str:
+    """What is wrong with the file that has every column and no rows, for other programs; "" if nothing is."""
+    try:
+        with open(open_regular(path), "rb") as file:
+            rows = pq.ParquetFile(file).metadata.num_rows
+    except (OSError, Damaged, ValueError, pa.ArrowException) as err:
+        return f"{path} cannot be read ({err}); `rollbook repair` makes it again"
+    return f"{path} has rows of another file" if rows else ""
+
+
+def _homes(path: str, table: str) -> set[str]:
+    """The folders in which a part of a run without a folder of its own would be, for a part with this path."""
+    form = os.path.basename(os.path.dirname(path))
+    own = {part_folder("", table, "R" if form == LONG else "S")} if form in (LONG, WIDE) else set()
+    return own or {part_folder("", table, "R"), part_folder("", table, "S")}
 
 
 def _pyramids(folder: str) -> Iterator[tuple[str, str]]:
@@ -167,35 +206,21 @@ def _pyramids(folder: str) -> Iterator[tuple[str, str]]:
             yield path, f"{err}; plots are read from the rows instead. `rollbook repair` removes it"
 
 
-def _files_of_rows(folder: str) -> Iterator[str]:
-    """Media and checkpoints with rows but without files."""
-    from rollbook.book.book import Book
-    from rollbook.schema.checkpoint_rows import kept_checkpoints
-
-    try:
-        book = Book(folder)
-        checkpoints = kept_checkpoints(_columns(book.checkpoints(attempts="all")))
-        rows = [
-            *((row["file"] or row["path"], "media") for row in _columns(book.media(attempts="all"), "path", "file")),
-            *((row["path"], "checkpoint") for row in checkpoints.values()),
-        ]
-    except (RollbookError, OSError):
-        return
-    waiting = sum(kind == "media" and path.startswith(f"{SPOOL}/") for path, kind in rows if isinstance(path, str))
-    if waiting and not any(info.closed is None and is_alive(info.about) for info in list_writers(folder)):
+def _pictures_waiting(folder: str) -> Iterator[str]:
+    n = 0
+    with tolerating(RollbookError, OSError):
+        n = waiting_pictures(Book(folder))
+    if n and not any(info.closed is None and is_alive(info.about) for info in list_writers(folder)):
         yield (
-            f"{folder}: {waiting} pictures and films wait in {SPOOL} as raw pixels, and their keeper is gone; "
+            f"{folder}: {n} pictures and films wait in {SPOOL} as raw pixels, and their keeper is gone; "
             "`rollbook repair` makes files of them"
         )
-    for path, kind in rows:
-        if isinstance(path, str) and path and not os.path.exists(os.path.join(folder, path)):
-            yield f"{folder}: the {kind} {path!r} is not there any more"
 
 
-def _columns(table: pa.Table, *names: str) -> list[dict[str, Any]]:
-    chosen = names or ("checkpoint_id", "path", "kept")
-    cells = {name: table[name].to_pylist() for name in chosen if name in table.column_names}
-    return [dict(zip(cells, row, strict=True)) for row in zip(*cells.values(), strict=True)]
+def _bad_files(folder: str) -> list[tuple[str, str]]:
+    with tolerating(RollbookError, OSError):  # without a run.json; it is reported
+        return list(bad_files(Book(folder)))
+    return []
 
 
 def repair(run: str | os.PathLike[str], *, force: bool = False) -> list[str]:
@@ -209,6 +234,7 @@ def repair(run: str | os.PathLike[str], *, force: bool = False) -> list[str]:
     Returns:
       The actions taken, one sentence each.
     Raises:
+      BadInput: the folder is the cache of a run in a remote.
       RunIsLive: a writer of the run lives.
       OSError: the folder cannot be written.
       ForeignManifest, NotARun: its run.json is another tool's, or there is no data of a run. Nothing is changed then.
@@ -216,6 +242,7 @@ def repair(run: str | os.PathLike[str], *, force: bool = False) -> list[str]:
     from rollbook.storage import most_processes, seal
 
     folder = os.fspath(run)
+    source.refuse_view(folder, "repair")
     _refuse_strangers(folder, "repair")
     writers = list_writers(folder)
     _refuse_if_live(folder, writers, force)
@@ -224,7 +251,7 @@ def repair(run: str | os.PathLike[str], *, force: bool = False) -> list[str]:
     is_new = _MADE_AGAIN in done or _ATTEMPTS_MADE_AGAIN in done
     done += _set_folders_aside(folder)
     for info in writers:
-        done += _set_aside(folder, info)
+        done += _remove_unfinished(info)
     done += _set_parts_aside(folder)
     report = seal(folder, take_over=True, processes=most_processes())
     if report.segments or report.frame_files:
@@ -233,7 +260,9 @@ def repair(run: str | os.PathLike[str], *, force: bool = False) -> list[str]:
         done += report.problems
     done += rescue(folder)
     seal(folder, final=True, take_over=True)
+    done += note_missing(folder, missing_numbers(folder, [*losses(folder), *missing_parts(folder)]))
     done += _make_pictures(folder)
+    done += note_files(folder, _bad_files(folder))
     if is_new:
         done += recall(folder)
     if manifest.look(folder).get("status") != "running":
@@ -306,13 +335,14 @@ def _repair_locked_manifest(folder: str, writers: list[WriterInfo]) -> Iterator[
         raise
     except NotARun:
         if os.path.exists(path):
-            keep_aside(folder, path)
+            keep_aside(folder, path, "it could not be read", lost="")
         about = rebuilt(folder, writers)
         manifest.write(folder, about, durable=True)
         yield _MADE_AGAIN
         wrong = []
     if wrong:
-        keep_aside(folder, path)
+        gone = [problem for problem in wrong if not problem.startswith("attempt")]
+        keep_aside(folder, path, ", ".join(wrong), lost=", ".join(gone))
         if any(problem.startswith("attempt") for problem in wrong):
             about["attempts"] = rebuilt(folder, writers)["attempts"]
             yield _ATTEMPTS_MADE_AGAIN
@@ -361,7 +391,8 @@ def _set_links_aside(folder: str) -> list[str]:
     if os.path.lexists(aside) and (os.path.islink(aside) or not os.path.isdir(aside)):
         os.replace(aside, f"{aside}.link")
     for path in irregular(folder):
-        new_path = keep_aside(folder, path)
+        why = "a link or no file at all"
+        new_path = keep_aside(folder, path, why, lost="the file that should be here" if _has_rows(path) else "")
         done.append(f"{path} is a link or no file at all; it was set aside as {os.path.basename(new_path)}")
     return done
 
@@ -374,35 +405,24 @@ def _set_folders_aside(folder: str) -> list[str]:
     paths = [os.path.join(place, name) for place in places for name in _names(place) if name != "cursors"]
     for path in [*paths, os.path.join(data_folder(folder), ABANDONED)]:
         if os.path.isdir(path):
-            keep_aside(folder, path)
+            lost = "the file that should be here" if _has_rows(path) else ""
+            keep_aside(folder, path, "a folder where a file should be", lost=lost)
             done.append(f"{path} is a folder where a file should be; it was set aside")
     return done
 
 
-def _set_aside(folder: str, info: WriterInfo) -> list[str]:
-    """Move aside frame files of the journal in which a damaged frame hides later ones."""
-    done = []
+def _has_rows(path: str) -> bool:
+    """Whether a path has the name of a file with rows."""
+    name = os.path.basename(path)
+    return parse_name(name) is not None or PartName.parse(name) is not None
+
+
+def _remove_unfinished(info: WriterInfo) -> Iterator[str]:
     for name in _names(info.folder):
         path = os.path.join(info.folder, name)
-        parsed = parse_name(name)
-        if parsed is None and name.endswith(".tmp"):
+        if parse_name(name) is None and name.endswith(".tmp"):
             os.unlink(path)
-            done.append(f"{path} was half-written; it is gone")
-        elif parsed is not None and parsed[0] == "log":
-            try:
-                with FrameFile(path) as file:
-                    whole = sum(1 for _ in file.frames())
-                    broken = bool(file.problems) or file.torn_bytes() > 0
-                    if not broken:
-                        continue
-                with open(path, "rb") as raw:
-                    more = sum(1 for _ in FrameFile.whole_in(raw.read())) - whole
-                if more > 0:
-                    done.append(f"{path}: {more} whole frames lie behind a damaged one")
-                    keep_aside(folder, path)
-            except (Damaged, NewerFormat, OSError):
-                continue  # sealing moves it aside
-    return done
+            yield f"{path} was half-written; it is gone"
 
 
 def _set_parts_aside(folder: str) -> list[str]:
@@ -413,7 +433,7 @@ def _set_parts_aside(folder: str) -> list[str]:
             os.unlink(path)
             done.append(f"{problem.partition(';')[0]}; it is gone")
         elif path.endswith(".parquet") and os.path.isfile(path):
-            keep_aside(folder, path)
+            keep_aside(folder, path, problem)
             done.append(f"{problem}; it was set aside")
     return done
 

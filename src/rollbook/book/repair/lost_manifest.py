@@ -8,10 +8,11 @@ import os
 import time
 
 from rollbook.book.book import Book
+from rollbook.errors import Damaged
 from rollbook.journal import WriterInfo
 from rollbook.schema import manifest
 from rollbook.schema.run_files import RunFile, data_folder
-from rollbook.system.files import read_json
+from rollbook.system.files import open_inside, read_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -109,10 +110,10 @@ def _began(about: dict[str, object]) -> float:
 def _config(folder: str) -> dict[str, object]:
     """The assignments of total_config.py, read as literals; {} if it contains anything else."""
     try:
-        with open(os.path.join(folder, "total_config.py"), encoding="utf-8") as file:
+        with open(open_inside(folder, "total_config.py"), encoding="utf-8") as file:
             (statement,) = ast.parse(file.read()).body
         config = ast.literal_eval(statement.value) if isinstance(statement, ast.Assign) else {}
         plain = json.loads(json.dumps(config, default=repr))
-    except (OSError, ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+    except (OSError, Damaged, ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
         return {}
     return plain if isinstance(plain, dict) else {}

@@ -27,7 +27,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
 
-from rollbook.errors import BadInput, Damaged, MissingExtra, NewerFormat
+from rollbook.errors import BadInput, Damaged, MissingExtra
+from rollbook.schema.checkpoint_files import CHUNK, HEAD, HEAD_SIZE, MAGIC, VERSION, meta_of
 from rollbook.system.guard import raising, tolerating
 
 TYPE_CHECKING = False
@@ -38,14 +39,8 @@ if TYPE_CHECKING:
     from rollbook.values.array_types import NDArray
 
 
-MAGIC = b"RBKCKP1\n"
-VERSION = 1
-
-_HEAD = struct.Struct("<8sIIQQ")
-_HEAD_SIZE = 64
 _ALIGN = 64
 _INLINE = 4096  # shorter byte strings are stored in the meta
-_CHUNK = 16 * 1024 * 1024
 
 
 def write(file: BinaryIO, state: object) -> None:
@@ -59,24 +54,24 @@ def write(file: BinaryIO, state: object) -> None:
     with raising(too_deep, RecursionError):
         tree = tree_of(state, blobs)
         pack(tree)
-    file.write(bytes(_HEAD_SIZE))
+    file.write(bytes(HEAD_SIZE))
     places: list[list[int]] = []
-    position = _HEAD_SIZE
+    position = HEAD_SIZE
     for blob in blobs:
         padding = -position % _ALIGN
         file.write(bytes(padding))
         position += padding
         view = array_bytes(blob)
         crc = 0
-        for start in range(0, len(view), _CHUNK):
-            piece = view[start : start + _CHUNK]
+        for start in range(0, len(view), CHUNK):
+            piece = view[start : start + CHUNK]
             crc = zlib.crc32(piece, crc)
             file.write(piece)
         places.append([position, len(view), crc])
         position += len(view)
     meta = pack({"tree": tree, "blobs": places})
     file.write(meta)
-    head = _HEAD.pack(MAGIC, VERSION, zlib.crc32(meta), position, len(meta))
+    head = HEAD.pack(MAGIC, VERSION, zlib.crc32(meta), position, len(meta))
     file.seek(0)
     file.write(head + struct.pack("<I", zlib.crc32(head)))
 
@@ -97,21 +92,7 @@ def read(path: str | os.PathLike[str]) -> Any:
     """
     where = os.fspath(path)
     with open(path, "rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        head = file.read(_HEAD_SIZE)
-        if len(head) < _HEAD_SIZE or head[:8] != MAGIC:
-            raise Damaged(f"{where} is not a checkpoint of rollbook: it does not begin with {MAGIC!r}")
-        _, version, crc, meta_at, meta_size = _HEAD.unpack_from(head)
-        if zlib.crc32(head[: _HEAD.size]) != struct.unpack_from("<I", head, _HEAD.size)[0]:
-            raise Damaged(f"{where}: the head is damaged (checksum differs)")
-        if version > VERSION:
-            raise NewerFormat(f"{where} has format {version}; this rollbook reads up to {VERSION}. Upgrade rollbook.")
-        if meta_at + meta_size != size:
-            raise Damaged(f"{where} has {size} bytes where {meta_at + meta_size} were written")
-        file.seek(meta_at)
-        meta = file.read(meta_size)
-        if zlib.crc32(meta) != crc:
-            raise Damaged(f"{where}: the description of its content is damaged (checksum differs)")
+        meta, meta_at = meta_of(file, where)
         with raising(
             lambda err: Damaged(f"{where}: its content contradicts itself ({type(err).__name__}: {err})"),
             *(AttributeError, LookupError, TypeError, ValueError, RecursionError, OverflowError),
@@ -128,7 +109,7 @@ class _Blobs:
     def __init__(self, file: BinaryIO, where: str, end: int, places: list[list[int]]) -> None:
         self._file, self._where, self._places = file, where, places
         for at, size, _ in places:
-            if at < _HEAD_SIZE or size < 0 or at + size > end:
+            if at < HEAD_SIZE or size < 0 or at + size > end:
                 raise Damaged(f"{where}: a part lies outside the file")
 
     def into(self, number: int, target: memoryview) -> None:
@@ -137,8 +118,8 @@ class _Blobs:
             raise Damaged(f"{self._where}: part {number} has {size} bytes where its shape needs {len(target)}")
         self._file.seek(at)
         filled = 0
-        for start in range(0, size, _CHUNK):
-            piece = target[start : start + _CHUNK]
+        for start in range(0, size, CHUNK):
+            piece = target[start : start + CHUNK]
             if self._file.readinto(piece) != len(piece):  # type: ignore[attr-defined]
                 raise Damaged(f"{self._where}: part {number} is cut short")
             filled = zlib.crc32(piece, filled)

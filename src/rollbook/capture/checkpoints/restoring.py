@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from rollbook.capture.checkpoints import random_states
+from rollbook.errors import Damaged
 from rollbook.system.guard import ours
 
 TYPE_CHECKING = False
@@ -31,19 +32,22 @@ class Restored:
         self.clocks = clocks
         self.score: float | None = row.get("score")
         self.state: Any = None
-        self._is_ours = row.get("format") in ("ckpt", "torch")
+        self._kind = str(row.get("format") or "")
         self._weights_only = weights_only
         self._random = row.get("state")
 
     def load(self) -> None:
-        """Read the file into `state`, if rollbook or torch wrote it.
+        """Read the file into `state`, if rollbook or torch wrote it; check it as far as possible, if others did.
 
         Raises:
-          Damaged, OSError: it cannot be read.
+          Damaged: it is not whole. OSError: it cannot be read. Any exception of `torch.load`.
         """
-        if self._is_ours:
-            from rollbook.capture.checkpoints.saving import load
+        from rollbook.capture.checkpoints.saving import load
+        from rollbook.schema.checkpoint_files import damage_of
 
+        if self._kind != "ckpt" and (damage := damage_of(self.path, self._kind)):
+            raise Damaged(f"{self.path} is damaged: {damage}")
+        if self._kind in ("ckpt", "torch"):
             self.state = load(self.path, weights_only=self._weights_only)
 
     def set_random_states(self, generators: Mapping[str, object] | None = None) -> list[str]:

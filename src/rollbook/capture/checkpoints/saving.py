@@ -25,7 +25,7 @@ from rollbook.capture.checkpoints import random_states
 from rollbook.capture.checkpoints.folder import CkptFolder, is_better
 from rollbook.errors import BadInput
 from rollbook.schema.clocks import UNKNOWN, as_clock
-from rollbook.system.files import exists, is_folder
+from rollbook.system.files import exists, is_file, is_folder
 from rollbook.system.guard import handled_by, tolerating
 from rollbook.values import scalar_of
 
@@ -309,6 +309,8 @@ def load(path: str | os.PathLike[str], *, weights_only: bool = True, map_locatio
     """
     from rollbook.capture.checkpoints import container, torch_files
 
+    if exists(path) and not is_file(path) and not is_folder(path):
+        raise BadInput(f"{os.fspath(path)} is a pipe or a device, not a checkpoint; it is not opened")
     if container.is_container(path):
         return container.read(path)
     if torch_files.is_torch_file(path):

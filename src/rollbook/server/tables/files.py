@@ -11,7 +11,7 @@ from typing import Any, Literal
 import msgspec
 import pyarrow as pa
 
-from rollbook.errors import BadInput, RollbookError, UnknownKey
+from rollbook.errors import BadInput, Damaged, RollbookError, UnknownKey
 from rollbook.schema.expressions import quoted
 from rollbook.schema.run_files import table_names
 from rollbook.schema.tables import TABLES
@@ -45,6 +45,7 @@ from rollbook.server.shared.shapes import (
 from rollbook.server.shared.sql import Locked, in_time, with_tables
 from rollbook.server.shared.state import ServerContext
 from rollbook.server.tables.health import media_of
+from rollbook.system.files import is_regular, path_inside
 from rollbook.values.spool.picture_files import PNG_SIGNATURE
 
 
@@ -187,7 +188,7 @@ def files(context: ServerContext, ask: RunAsk) -> FilesAnswer:
                 continue
             total += stat.st_size
             inside = os.path.relpath(path, root).replace(os.sep, "/")
-            if len(entries) < _MOST_FILES and not os.path.islink(path):
+            if len(entries) < _MOST_FILES and is_regular(path):
                 entries.append(
                     FileEntry(path=plain(inside), bytes=stat.st_size, modified=stat.st_mtime, kind=_kind(inside))
                 )
@@ -223,7 +224,6 @@ def inside(folder: str, path: str) -> str:
     Raises:
       Refused: there is none, or the path leads out of the run.
     """
-    root = os.path.realpath(folder)
     parts = path.split("/")
     if (
         not path
@@ -234,14 +234,11 @@ def inside(folder: str, path: str) -> str:
     ):
         raise Refused("not_found", f"the run has no file {path!r:.100}")
     try:
-        real = os.path.realpath(os.path.join(root, *parts))
-    except (OSError, ValueError):
-        raise Refused("not_found", f"the run has no file {path!r:.100}") from None
-    if not real.startswith(root + os.sep) or not os.path.isfile(real):
+        return path_inside(folder, os.path.join(*parts))
+    except (OSError, Damaged, ValueError):
         raise Refused(
             "not_found", f"the run has no file {path!r:.100}", "It may have been evicted, or not be encoded yet."
-        )
-    return real
+        ) from None
 
 
 def media_bytes(context: ServerContext, ask: FileAsk) -> Download:

@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from rollbook.errors import RollbookError
+from rollbook.errors import Damaged, RollbookError
 from rollbook.runs.checking import asked
 from rollbook.schema import manifest
 from rollbook.schema.aliases import SCORES
@@ -33,6 +33,8 @@ from rollbook.server.shared.rows import (
 )
 from rollbook.server.shared.shapes import Alert, Answer, Ask, Media, Num, RunAsk, cells_of, num, one_line, plain
 from rollbook.server.shared.state import Facts, ServerContext
+from rollbook.system.files import path_inside
+from rollbook.system.guard import tolerating
 from rollbook.system.texts import amount
 
 
@@ -229,12 +231,8 @@ def there(folder: str, path: str) -> str | None:
     root = os.path.realpath(folder)
     stem = os.path.splitext(path)[0]
     for name in dict.fromkeys([path, *(stem + suffix for suffix in _FILM_SUFFIXES)]):
-        try:
-            real = os.path.realpath(os.path.join(root, name))
-        except (OSError, ValueError):
-            return None
-        if real.startswith(root + os.sep) and os.path.isfile(real):
-            return os.path.relpath(real, root)
+        with tolerating(OSError, Damaged, ValueError):
+            return os.path.relpath(path_inside(root, name), root)
     return None
 
 

@@ -14,6 +14,7 @@ from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint
 from rollbook.server.shared.shapes import Answer, OfRun, Refused, RunAsk, plain
 from rollbook.server.shared.state import ServerContext
+from rollbook.system.files import is_regular
 
 
 class LogLine(msgspec.Struct, kw_only=True):
@@ -98,7 +99,7 @@ def log_files(row: RunRow) -> list[LogFile]:
             for name in sorted(names):
                 path = os.path.join(here, name)
                 inside = os.path.relpath(path, root).replace(os.sep, "/")
-                if not (name.endswith(_SUFFIXES) or inside == "data/keeper/log") or os.path.islink(path):
+                if not (name.endswith(_SUFFIXES) or inside == "data/keeper/log") or not is_regular(path):
                     continue
                 try:
                     stat = os.stat(path)

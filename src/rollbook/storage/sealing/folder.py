@@ -19,7 +19,7 @@ from contextlib import contextmanager
 
 from rollbook.errors import Damaged
 from rollbook.journal import list_writers
-from rollbook.schema import manifest
+from rollbook.schema import manifest, source
 from rollbook.schema.run_files import data_folder, irregular, part_folders
 from rollbook.storage.sealing.helpers import seal_by_helpers
 from rollbook.storage.sealing.merge import SIZES, Sizes, merge
@@ -51,9 +51,11 @@ def seal(
       up_to: a JSON file whose `cursor` is {writer: {lane: seq}}: later rows stay in the journal; "" for none.
       sizes: when to merge parts, and when to start other processes.
     Raises:
+      BadInput: the folder is the cache of a run in a remote.
       OSError: the disk is full, or the folder cannot be written. What was sealed before stays sealed.
     """
     folder = os.fspath(run)
+    source.refuse_view(folder, "seal")
     report = SealReport()
     links = [path for path in irregular(folder) if os.path.isdir(path)]
     if links:

@@ -11,6 +11,7 @@ from rollbook.journal import FrameFile, WriterInfo
 from rollbook.storage.frame_tables import FrameTables
 from rollbook.storage.sealing.one_pass import PENDING_SECONDS, SealPass, frame_files_in, inside, keep_aside, unlink
 from rollbook.storage.tabulate import seq_range
+from rollbook.system.texts import amount
 from rollbook.values.arrow import take_table, to_numpy
 
 _BATCH_BYTES = 16 * 1024 * 1024
@@ -44,7 +45,7 @@ class FrameSealing:
 
     def _seal_batch(self, info: WriterInfo, lane: int, paths: list[str], gone: bool) -> bool:
         """Write adjacent frame files of one lane as one part per group, then remove them. False if some must wait."""
-        done: list[tuple[str, bool]] = []
+        done: list[tuple[str, str]] = []
         frames: list[tuple[int, int, dict[str, object]]] = []
         later = waits = False
         last = self._pass.last_of(info.id, lane)
@@ -55,7 +56,7 @@ class FrameSealing:
                     waits = True
                     break  # later ones wait, too, so that parts stay in order
                 if os.path.exists(path):
-                    keep_aside(self._pass.run, path)
+                    keep_aside(self._pass.run, path, self._pass.report.problems[-1])
                 continue
             own, damaged, problems = batch
             if any(seq > last for seq, _, _ in own):
@@ -83,7 +84,7 @@ class FrameSealing:
         self._pass.report.problems += tables.problems
         for path, damaged in done:
             if damaged:
-                keep_aside(self._pass.run, path)
+                keep_aside(self._pass.run, path, damaged)
             else:
                 unlink(path)
             self._pass.report.frame_files += 1
@@ -96,13 +97,14 @@ class FrameSealing:
         return len(self._pass.fills_of(info).of_row(info.id, lane, seq)) < len(later)
 
 
-def _read(path: str, info: WriterInfo) -> tuple[list[tuple[int, int, dict[str, object]]], bool, list[str]]:
-    """(frames, whether the file has more than could be read, its problem)."""
+def _read(path: str, info: WriterInfo) -> tuple[list[tuple[int, int, dict[str, object]]], str, list[str]]:
+    """(frames, why the file has more than could be read or "", its problems)."""
     with FrameFile(path, info.time_offset) as file:
         frames = [(seq, time_ns, payload) for seq, time_ns, payload, _ in file.frames()]
         problems = [text for _, text in file.problems]
-        damaged = bool(file.is_torn_by_damage()) or any("damaged" in text for text in problems)
-    return frames, damaged, problems
+        if file.is_torn_by_damage():
+            problems.append(f"the {amount(file.torn_bytes(), 'byte')} behind its last whole record are damaged")
+    return frames, "; ".join(text for text in problems if "damaged" in text), problems
 
 
 def _size(path: str) -> int:

@@ -13,6 +13,7 @@ import pyarrow as pa
 from rollbook.errors import Damaged, NewerFormat
 from rollbook.journal import FrameFile, WriterInfo, decode
 from rollbook.schema.run_files import PartName, data_folder, parse_name, part_folder, pyramid_path
+from rollbook.storage.damage import files_set_aside, note
 from rollbook.storage.durable import DurableMarks
 from rollbook.storage.encode import write_part
 from rollbook.storage.fills import Fills
@@ -195,21 +196,26 @@ def _collect_fills(path: str, info: WriterInfo, lane: int, fills: Fills) -> None
                 fills.add_frame(info.id, lane, decode(payload))
 
 
-def keep_aside(run: str, path: str, *, copy: bool = False) -> str:
+def keep_aside(run: str, path: str, problem: str, *, lost: str | None = None, copy: bool = False) -> str:
     """Move a damaged file to data/aside, where readers ignore it; `rollbook repair` recovers what is readable.
 
     Args:
       run: the run's folder.
       path: the file.
+      problem: why it cannot be used; noted for ever, see `storage.damage`.
+      lost: what is lost with it, if that is known already.
       copy: leave the file in place: its writer uses it again.
     Returns:
       Its new path. The name begins with that of its former folder: its writer's, or its table's.
     """
     folder = os.path.join(data_folder(run), "aside")
     make_folders(folder, inside=run)
-    target = os.path.join(folder, f"{os.path.basename(os.path.dirname(path))}.{os.path.basename(path)}")
-    while os.path.lexists(target):
-        target += "~"
+    name = f"{os.path.basename(os.path.dirname(path))}.{os.path.basename(path)}"
+    taken = files_set_aside(run)
+    while name in taken:
+        name += "~"
+    note(run, name, path, problem, lost)  # first: a file never goes without a word
+    target = os.path.join(folder, name)
     if copy:
         shutil.copyfile(path, target)
     else:

@@ -7,13 +7,13 @@ import time
 
 import numpy as np
 
+from rollbook.errors import Damaged
 from rollbook.journal import LeftSegment, Segment, SegmentHeader, WriterInfo
 from rollbook.schema.run_files import parse_name
 from rollbook.storage.encode import ROW_GROUP_BYTES
 from rollbook.storage.sealing.one_pass import PENDING_SECONDS, SealPass, inside, keep_aside
 from rollbook.storage.tabulate import committed_words, segment_table
 from rollbook.system.files import names_in
-from rollbook.system.texts import amount
 from rollbook.values.array_types import NDArray
 
 _TURNED_BYTES = 128 * 1024
@@ -78,7 +78,7 @@ class SegmentSealing:
         done: list[tuple[LeftSegment, int]] = []
         rows = _Columns(sum(left.size for left in batch))
         header: SegmentHeader | None = None
-        waits = False
+        waits, last = False, 0
         for left in batch:
             loaded = self._pass.attempt(_load, left)
             if loaded is None:
@@ -86,22 +86,23 @@ class SegmentSealing:
                     waits = True
                     break
                 if os.path.exists(left.path):
-                    keep_aside(self._pass.run, left.path)
+                    keep_aside(self._pass.run, left.path, self._pass.report.problems[-1])
                 continue
-            own, words, odd, generation = loaded
-            if odd:
-                self._pass.report.problems.append(f"{left.path}: impossible numbers in {amount(odd, 'row')}, left out")
-                keep_aside(self._pass.run, left.path, copy=True)
+            own, words, damage, generation = loaded
             if len(words) and words[:, -1].max() > self._pass.last_of(info.id, own.lane):
                 waits = True
                 break
             if own.deferred and not gone and self._waits(info, own, words):
                 waits = True
                 break  # later ones wait, too, so that parts stay in order
+            if damage:
+                self._pass.report.problems.append(f"{left.path}: {damage}, left out")
+                keep_aside(self._pass.run, left.path, damage, copy=True)
             header = own
             done.append((left, generation))
             ranges = self._pass.sealed.of(own.table, own.writer, own.lane, f"S{own.stream:03d}")
-            sealed = inside(words[:, -1], ranges)
+            sealed = inside(words[:, -1], ranges) | (words[:, -1] <= last)
+            last = max(last, int(words[-1, -1]) if len(words) else 0)
             rows.add(words[~sealed] if sealed.any() else words)
         if header is not None and rows.n:
             self._write_rows(info, header, rows.words())
@@ -165,8 +166,16 @@ class _Columns:
         return self._cells[:, : self.n].T
 
 
-def _load(left: LeftSegment) -> tuple[SegmentHeader, NDArray, int, int]:
-    """(header, rows, how many were implausible, generation)."""
-    header, data, first_seq, generation = left.load()
-    words, odd = committed_words(header, data, first_seq)
-    return header, words, odd, generation
+def _load(left: LeftSegment) -> tuple[SegmentHeader, NDArray, str, int]:
+    """(header, rows, what is damaged, generation).
+
+    Raises:
+      Damaged: nothing of it can be read, or it belongs to another writer.
+    """
+    header, data, first_seq, generation, cut = left.load()
+    if header.writer != os.path.basename(os.path.dirname(left.path)):
+        raise Damaged(f"{left.path} has rows of writer {header.writer}: it belongs into another folder")
+    if (header.lane, header.stream) != (parse_name(os.path.basename(left.path)) or ())[1:3]:
+        raise Damaged(f"{left.path} has rows of lane {header.lane}, stream {header.stream}: it has another file's name")
+    words, damage = committed_words(header, data, first_seq)
+    return header, words, ", ".join(filter(None, [cut, damage])), generation

@@ -10,7 +10,20 @@ from __future__ import annotations
 import json
 import os
 
-from rollbook.system.files import exists, is_file, make_folders, read_json, read_regular, real_path, remove, write_json
+from rollbook.errors import Damaged
+from rollbook.system.files import (
+    exists,
+    is_file,
+    is_inside,
+    make_folders,
+    open_inside,
+    path_inside,
+    read_json,
+    read_regular,
+    real_path,
+    remove,
+    write_json,
+)
 from rollbook.system.guard import ours, tolerating
 from rollbook.values.spool.picture_files import FILM_FORMATS, write_picture
 
@@ -52,6 +65,8 @@ def encode_spooled(
     """
     folder = os.fspath(run_folder)
     spool = os.path.join(folder, SPOOL)
+    if not is_inside(folder, spool):  # a link that leads elsewhere: nothing is made there
+        return read_ledger(folder)
     with tolerating(OSError) as missed:
         notes = sorted(
             (name for name in os.listdir(spool) if name.endswith(".json") and name not in (_LEDGER, _BOUNDS)),
@@ -84,11 +99,12 @@ def encode_spooled(
 
 
 def _encode(stem: str, folder: str, ledger: MediaLedger) -> None:
-    note = _read_note(f"{stem}.json")
+    note = _read_note(folder, f"{stem}.json")
     raw_size = note["width"] * note["height"] * note["channels"] * note["frames"]
-    if os.path.getsize(f"{stem}.raw") != raw_size:
-        raise ValueError(f"{os.path.getsize(f'{stem}.raw')} bytes of pixels where {raw_size} were announced")
-    problem = write_picture(f"{stem}.raw", os.path.join(folder, note["path"]), note)
+    pixels = path_inside(folder, f"{stem}.raw")
+    if os.path.getsize(pixels) != raw_size:
+        raise ValueError(f"{os.path.getsize(pixels)} bytes of pixels where {raw_size} were announced")
+    problem = write_picture(pixels, os.path.join(folder, note["path"]), note)
     ledger["encoded"] += 1
     if problem:
         _complain(ledger, f"{os.path.basename(stem)}.json", problem)
@@ -134,7 +150,7 @@ def locate(run_folder: str | os.PathLike[str], path: str) -> str | None:
         return None
     stem, name = os.path.splitext(wanted)[0], os.path.basename(os.path.splitext(wanted)[0])
     for candidate in (wanted, *(f"{stem}.{kind}" for kind in FILM_FORMATS), os.path.join(folder, SPOOL, f"{name}.raw")):
-        if is_file(candidate):
+        if is_file(candidate) and is_inside(folder, candidate):
             return candidate
     return None
 
@@ -147,11 +163,11 @@ def read_waiting(run_folder: str | os.PathLike[str], path: str) -> tuple[PixelsN
     """
     name = os.path.splitext(os.path.basename(path))[0]
     stem = os.path.join(run_folder, SPOOL, name)
-    with tolerating(OSError, ValueError, KeyError, TypeError, RecursionError) as missed:
-        note = _read_note(f"{stem}.json")
+    with tolerating(OSError, Damaged, ValueError, KeyError, TypeError, RecursionError) as missed:
+        note = _read_note(run_folder, f"{stem}.json")
         if note["path"] != path:
             return None
-        pixels = read_regular(f"{stem}.raw")
+        pixels = read_regular(path_inside(run_folder, f"{stem}.raw"))
     if missed:
         return None
     whole = len(pixels) == note["width"] * note["height"] * note["channels"] * note["frames"]
@@ -161,13 +177,13 @@ def read_waiting(run_folder: str | os.PathLike[str], path: str) -> tuple[PixelsN
 # -- the folder
 
 
-def _read_note(path: str) -> PixelsNote:
+def _read_note(folder: str | os.PathLike[str], path: str) -> PixelsNote:
     """A description file of the spool, checked, because it comes from a run's folder.
 
     Raises:
-      ValueError: it is invalid.
+      ValueError: it is invalid. Damaged: it is no file of the run.
     """
-    with open(path, encoding="utf-8") as file:
+    with open(open_inside(folder, path), encoding="utf-8") as file:
         note = json.load(file)
     numbers = [note[name] for name in ("width", "height", "channels", "frames")]
     if any(type(number) is not int or number < 1 for number in numbers) or note["channels"] not in (1, 3, 4):

@@ -1,0 +1,320 @@
+"""The sound columns of a damaged Parquet file: every column chunk is read alone, and what cannot be read is missing.
+
+Rows must be told apart, so damaged columns of their identity are filled: sequence numbers from the extremes in the
+file's footer, writer and attempt from the ranges that the file covers. What was filled is part of what is lost.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from rollbook.errors import Damaged
+from rollbook.schema import manifest
+from rollbook.schema.clocks import STANDARD
+from rollbook.schema.run_files import CONSTANTS, METADATA_KEY, RESERVED, PartName, RunFile, data_folder, journal_folder
+from rollbook.storage.parts import covers_of
+from rollbook.storage.tabulate import LONG_COLUMNS, Meta, type_codes
+from rollbook.system.files import open_regular, read_json
+from rollbook.system.guard import ours, raising, tolerating
+from rollbook.system.texts import amount
+from rollbook.values.array_types import NDArray
+from rollbook.values.arrow import constant, empty_table, from_numpy, take_table, to_numpy
+
+_STEP = 1024
+"""Of a damaged column chunk, the rows before the damage are read so many at a time."""
+
+_SEARCHED = 1 << 20
+"""The end of a file is searched for in pieces of so many bytes."""
+
+_NO_FOOTER = "its end, which says where each column is, cannot be read: all of its rows"
+
+
+class DamagedPart:
+    """A Parquet file of which some columns of some row groups cannot be read.
+
+    Args:
+      run: the run's folder.
+      path: the file.
+      place: the folder that it was in: a table's name, or the form of metrics.
+      name: its parsed name.
+    Attributes:
+      meta: its description; made from its columns if it cannot be read.
+      rows: their number.
+      schema: of its rows, without the columns that are constant.
+      lost: what cannot be read, in words, filled by `groups`.
+    Raises:
+      Damaged: nothing of it can be read.
+    """
+
+    def __init__(self, run: str, path: str, place: str, name: PartName) -> None:
+        self._run, self.name = run, name
+        self._file = _opened(path)
+        self._footer = self._file.metadata
+        described = _described(self._footer)
+        self.meta: Meta = described or self._meta_from_columns("metrics" if place in ("wide", "long") else place)
+        whole: pa.Schema = self._file.schema_arrow
+        self._constants = {column: self.meta[column] for column in CONSTANTS if self.meta.get(column) is not None}
+        self.schema = pa.schema([field for field in whole if field.name not in self._constants])
+        self._missing: dict[str, int] = {} if described else {"the description of its content": 0}
+        self.rows: int = self._footer.num_rows
+        self._is_counted_anew = False
+
+    @property
+    def lost(self) -> str:
+        """What cannot be read, in words; "" for nothing."""
+        return ", ".join(
+            f"all of {amount(n, 'row')}"
+            if what == "whole rows"
+            else f"{what} in {amount(n, 'row')}"
+            if n and n < self.rows
+            else f"{what} in all of its rows"
+            if n
+            else what
+            for what, n in self._missing.items()
+        )
+
+    def groups(self) -> Iterator[tuple[pa.Table, bool]]:
+        """The rows of each row group, null where nothing can be read, and whether their sequence numbers are theirs."""
+        self._missing = {what: n for what, n in self._missing.items() if not n}
+        before = self.meta.get("first_seq", 1) - 1 if "covers" not in self.meta else 0
+        for group in range(self._footer.num_row_groups):
+            n = self._footer.row_group(group).num_rows
+            columns, read, self._is_counted_anew = {}, {}, False
+            for field in self.schema:
+                columns[field.name], read[field.name] = self._column(group, field, n)
+            if not any(n for name, n in read.items() if name not in RESERVED or name == "time"):
+                self._missing["whole rows"] = self._missing.get("whole rows", 0) + n
+                yield empty_table(self.schema), True
+                continue
+            for name in sorted((name for name in read if read[name] < n), key=lambda name: name != "seq"):
+                self._missing[name] = self._missing.get(name, 0) + n - read[name]
+                columns[name] = self._filled(group, name, columns, read[name], before)
+            table = pa.Table.from_arrays([columns[name] for name in self.schema.names], schema=self.schema)
+            kept = self._usable(table)
+            table = take_table(table, kept) if len(kept) < n else table
+            if "seq" in table.column_names and table.num_rows:
+                before = int(to_numpy(table["seq"])[0].max())
+            yield table, not self._is_counted_anew
+
+    # -- reading
+
+    def _column(self, group: int, field: pa.Field, n: int) -> tuple[pa.ChunkedArray, int]:
+        """A column of a row group, and how many of its rows were read; the others are null."""
+        with tolerating(pa.ArrowException, OSError, ValueError, Damaged):
+            column = self._file.read_row_group(group, columns=[field.name], use_threads=False)[field.name]
+            column.validate(full=True)
+            if len(column) == n and column.type == field.type:
+                return column, n
+        chunks: list[pa.Array] = []
+        rows = 0
+        with tolerating(pa.ArrowException, OSError, ValueError, Damaged):
+            for batch in self._file.iter_batches(_STEP, [group], [field.name], use_threads=False):
+                batch.validate(full=True)
+                if batch.column(0).type != field.type or rows + batch.num_rows > n:
+                    break
+                chunks.append(batch.column(0))
+                rows += batch.num_rows
+        return pa.chunked_array([*chunks, pa.nulls(n - rows, field.type)], field.type), rows
+
+    def _usable(self, table: pa.Table) -> NDArray:
+        """The rows that say something: one value in long form needs its key, and the value."""
+        if self.meta["table"] != "metrics" or self.meta["group"][0] != "R":
+            return np.arange(table.num_rows)
+        return np.flatnonzero(_there(table["key"]) & _there(table["value"]))
+
+    # -- identity
+
+    def _filled(
+        self, group: int, name: str, columns: dict[str, pa.ChunkedArray], read: int, before: int
+    ) -> pa.ChunkedArray:
+        """A damaged column, filled if rows cannot be told from others without it."""
+        column = columns[name]
+        n = len(column)
+        if name == "seq":
+            made, is_sure = self._seqs(group, n, before)
+            self._is_counted_anew = not is_sure
+            if is_sure:
+                del self._missing[name]
+        elif name == "index":
+            made = _places(to_numpy(columns["seq"])[0])
+        elif name == "lane":
+            lanes = {lane for _, lane, *_ in covers_of(self.meta)}
+            made = np.full(n, min(lanes, default=0))
+        elif name == "attempt":
+            made = np.full(n, self._attempt())
+        elif name == "value" and "integer" in columns:  # in long form an integer is there twice
+            return _floats(column, columns["integer"])
+        elif name in ("writer", "scope", "at"):
+            writers = {writer for writer, *_ in covers_of(self.meta)}
+            text = "" if name != "writer" else writers.pop() if len(writers) == 1 else "unknown"
+            filled = constant(text, n - read).dictionary_decode().cast(column.type)
+            return pa.chunked_array([*column.slice(0, read).chunks, filled], column.type)
+        else:
+            return column
+        filled = from_numpy(np.ascontiguousarray(made[read:], dtype=np.int64)).cast(column.type)
+        return pa.chunked_array([*column.slice(0, read).chunks, filled], column.type)
+
+    def _seqs(self, group: int, n: int, before: int) -> tuple[NDArray, bool]:
+        """The sequence numbers of the rows of a row group, and whether they can only be these."""
+        low, high = before + 1, before + n
+        about = self._footer.row_group(group)
+        for place in range(about.num_columns):
+            column = about.column(place)
+            if column.path_in_schema == "seq" and column.is_stats_set and column.statistics.has_min_max:
+                low, high = int(column.statistics.min), int(column.statistics.max)
+        is_one_a_row = self.meta["group"][0] == "S"
+        if not is_one_a_row or high - low + 1 < n:
+            high = low + n - 1
+        return np.linspace(low, high, n).astype(np.int64), is_one_a_row and high - low + 1 == n
+
+    def _attempt(self) -> int:
+        """The attempt of the rows, if a damaged file had more than one: that of its writers, or the first."""
+        known = read_json(os.path.join(data_folder(self._run), RunFile.WRITERS))
+        attempts = set()
+        for writer, *_ in covers_of(self.meta):
+            about = known.get(writer) or read_json(os.path.join(journal_folder(self._run), writer, RunFile.WRITER))
+            attempts.add(about.get("attempt") if isinstance(about, dict) else None)
+        numbers = {number for number in attempts if type(number) is int}
+        return min(numbers, default=1)
+
+    def _meta_from_columns(self, table: str) -> Meta:
+        """The description of a file whose own cannot be read."""
+        schema: pa.Schema = self._file.schema_arrow
+        self.meta = {"table": table, "group": self.name.kind if self.name.kind[0] == "S" else "F", "covers": []}
+        self.schema = schema
+        is_merged = self.name.kind == "merged"
+        is_long = table == "metrics" and all(name in schema.names for name in LONG_COLUMNS)
+        constants: dict[str, object] = dict.fromkeys(CONSTANTS)
+        if not is_merged:
+            for name in CONSTANTS:
+                constants[name] = self._only(name)
+            constants["writer"], constants["lane"] = self.name.writer, self.name.lane
+            constants["attempt"] = constants["attempt"] or 1
+        declared = manifest.look(self._run).get("clocks") or ()
+        clocks = [name for name in dict.fromkeys([*STANDARD, *map(str, declared)]) if name in schema.names]
+        columns = [name for name in schema.names if name not in RESERVED and name not in clocks]
+        kinds = {name: type_codes(schema.field(name).type) for name in columns}
+        if is_long:
+            keys = sorted({str(key) for key in self._all("key") if key is not None})
+        elif table == "metrics":
+            keys = [name.removeprefix("value/") if name[6:] in (*RESERVED, *clocks) else name for name in columns]
+        else:
+            keys = columns
+        seqs = [number for number in self._all("seq") if isinstance(number, int)]
+        first, last = min(seqs, default=self.name.first), max(seqs, default=self.name.first)
+        meta: Meta = {
+            **constants,
+            "table": table,
+            "group": "R" if is_long else self.name.kind if self.name.kind[0] == "S" else "F",
+            **({"stream": int(self.name.kind[1:])} if self.name.kind[0] == "S" else {}),
+            "first_seq": first,
+            "last_seq": last,
+            "first_time": 0,
+            "last_time": 0,
+            "rows": self._file.metadata.num_rows,
+            "keys": keys,
+            "stored": {} if is_long else {key: name for key, name in zip(keys, columns, strict=True) if key != name},
+            "types": "" if is_long else "".join(kinds.values()),
+            "clocks": clocks,
+            "fields": {},
+        }
+        if is_merged:
+            whose: dict[tuple[str, int], list[int]] = {}
+            for writer, lane, seq in zip(self._all("writer"), self._all("lane"), self._all("seq"), strict=True):
+                if writer is not None and lane is not None and seq is not None:
+                    whose.setdefault((str(writer), int(lane)), []).append(seq)
+            covers = [(writer, lane, meta["group"], min(own), max(own)) for (writer, lane), own in whose.items()]
+            meta["covers"] = covers or [("unknown", 0, meta["group"], first, last)]
+        return meta
+
+    def _all(self, name: str) -> list[Any]:
+        """The cells of a column, None where they cannot be read."""
+        if name not in self.schema.names:
+            return [None] * int(self._footer.num_rows)
+        cells: list[Any] = []
+        for group in range(self._footer.num_row_groups):
+            n = self._footer.row_group(group).num_rows
+            cells += self._column(group, self.schema.field(name), n)[0].to_pylist()
+        return cells
+
+    def _only(self, name: str) -> object:
+        """The one value of a column; None if it has several, or none that can be read."""
+        cells = set(self._all(name)) - {None}
+        return cells.pop() if len(cells) == 1 else None
+
+
+def _there(column: pa.ChunkedArray) -> NDArray:
+    """Which cells are not null."""
+    valid = to_numpy(column)[1]
+    return np.ones(len(column), dtype=bool) if valid is None else valid
+
+
+def _floats(column: pa.ChunkedArray, integers: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A column of floats, filled by integers where it is null."""
+    values = np.where(_there(column), to_numpy(column)[0], to_numpy(integers)[0].astype(np.float64))
+    filled = from_numpy(values, _there(column) | _there(integers))
+    return pa.chunked_array([filled], filled.type)
+
+
+def _places(seqs: NDArray) -> NDArray:
+    """For each row how many rows before it have its sequence number."""
+    order = np.argsort(seqs, kind="stable")
+    ordered = seqs[order]
+    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
+    lengths = np.diff(np.r_[starts, len(seqs)])
+    places: NDArray = np.empty(len(seqs), dtype=np.int64)
+    places[order] = np.arange(len(seqs)) - np.repeat(starts, lengths)
+    return places
+
+
+def _described(footer: pq.FileMetaData) -> Meta | None:
+    """The description of a part in its footer, if it makes sense."""
+    text = (footer.metadata or {}).get(METADATA_KEY.encode())
+    with tolerating(ValueError, KeyError, TypeError, RecursionError, AttributeError):
+        meta = json.loads(text or "")
+        needed = all(name in meta for name in ("table", "group", "keys", "clocks", "first_time", "last_time"))
+        if isinstance(meta, dict) and needed and meta["group"] and covers_of(meta):
+            return meta
+    return None
+
+
+def _opened(path: str) -> pq.ParquetFile:
+    """The file; without what was added behind its end, if that hides its footer.
+
+    Raises:
+      Damaged: it has no readable footer.
+    """
+    with open(open_regular(path), "rb") as file:
+        if not os.fstat(file.fileno()).st_size:
+            raise Damaged(f"{_NO_FOOTER} (it is empty)")
+        data = pa.py_buffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    with raising(lambda err: Damaged(f"{_NO_FOOTER} ({err})"), pa.ArrowException, OSError, ValueError):
+        try:
+            return _parquet(data)
+        except ours(pa.ArrowException, OSError, ValueError):
+            end = _end_of(data)
+            if end in (0, data.size):
+                raise
+            return _parquet(data.slice(0, end))
+
+
+def _end_of(data: pa.Buffer) -> int:
+    """Where a Parquet file ends in these bytes, to which others were added; 0 if there is no such place."""
+    with memoryview(data) as view:
+        for start in range(max(0, len(view) - _SEARCHED), -1, -_SEARCHED):
+            at = bytes(view[start : start + _SEARCHED + 3]).rfind(b"PAR1")
+            if at >= 0 and start + at > 8:
+                return start + at + 4
+    return 0
+
+
+def _parquet(data: pa.Buffer) -> pq.ParquetFile:
+    return pq.ParquetFile(pa.BufferReader(data), pre_buffer=False, page_checksum_verification=True)
