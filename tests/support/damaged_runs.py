@@ -183,12 +183,15 @@ def readable(folder: Path, original: Path) -> Values:
 def _of_parquet(path: Path) -> Values:
     values: Values = Counter()
     parts = path.parts
-    if not {"metrics", "text", "episodes"} & set(parts):
-        return values
     try:
         file = pq.ParquetFile(path, page_checksum_verification=True)
         schema = file.schema_arrow
-        table = "episodes" if "episode_id" in schema.names else "text" if "text" in schema.names else "metrics"
+        described = (file.metadata.metadata or {}).get(b"rollbook", b"{}")
+        if described == b"{}" and "columns" in path.name:
+            return values
+        table = str(json.loads(described).get("table") or parts[len(parts) - 1 - parts[::-1].index("data") + 1])
+        if table not in ("metrics", "text", "episodes") or path.name in ("abandoned.parquet", "writers.parquet"):
+            return values
         is_long = {"key", "value"} <= set(schema.names) and table == "metrics"
         for group in range(file.num_row_groups):
             n = file.metadata.row_group(group).num_rows

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rollbook.storage.lane_numbers import missing_numbers as missing_numbers
     from rollbook.storage.live import Moved as Moved
     from rollbook.storage.parts import Part as Part
+    from rollbook.storage.parts import belonging as belonging
     from rollbook.storage.pieces import BadPiece as BadPiece
     from rollbook.storage.pieces import Lines as Lines
     from rollbook.storage.pieces import Piece as Piece
@@ -45,7 +46,7 @@ __getattr__, __dir__ = attach(
         "rollbook.storage.history": ("CheckpointRow", "History", "IDENTITY", "identity"),
         "rollbook.storage.lane_numbers": ("missing_numbers",),
         "rollbook.storage.live": ("Moved",),
-        "rollbook.storage.parts": ("Part",),
+        "rollbook.storage.parts": ("Part", "belonging"),
         "rollbook.storage.pieces": ("BadPiece", "Lines", "Piece", "Pieces", "RunFiles"),
         "rollbook.storage.pyramid": ("Pyramid", "bucket_rows"),
         "rollbook.storage.salvage": ("rescue",),

@@ -69,7 +69,7 @@ def settle(run: str, file: str, lost: str) -> None:
     if known is None:  # it was set aside before there was a record
         place, _, name = file.partition(".")
         known = {"file": file, "path": f"data/{place}/{name}".rstrip("~"), "problem": "damaged"}
-    _append(run, {**known, "lost": lost or known.get("lost") or ""})
+    _append(run, {**known, "lost": " ".join(lost.split()) or known.get("lost") or ""})
 
 
 def note_missing(run: str, gaps: Iterable[Missing]) -> Iterator[str]:
@@ -173,4 +173,4 @@ def _without(problem: str, path: str) -> str:
     """The problem without the file's path: its sentence begins with it, and the folder may move."""
     for begin in (f"{path}: ", f"{path} "):
         problem = problem.removeprefix(begin)
-    return problem.replace(path, os.path.basename(path))
+    return " ".join(problem.replace(path, os.path.basename(path)).split())

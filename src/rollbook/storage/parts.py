@@ -335,13 +335,13 @@ class OpenParts:
                 return
             del known[entry.path]
         try:
-            known[entry.path] = _belonging(Part(entry.path, name), table)
+            known[entry.path] = belonging(Part(entry.path, name), table)
             self.problems.pop(entry.path, None)
         except Damaged as err:
             self.problems[entry.path] = str(err)
 
 
-def _belonging(part: Part, table: str) -> Part:
+def belonging(part: Part, table: str) -> Part:
     """The part, if it is one of this table.
 
     Raises:
@@ -349,6 +349,8 @@ def _belonging(part: Part, table: str) -> Part:
     """
     if table_folder("", part.meta["table"]) != table_folder("", table):
         raise Damaged(f"{part.path} has rows of the table {part.meta['table']}: it belongs into another folder")
+    if "covers" in part.meta and part.name.kind != "merged":
+        raise Damaged(f"{part.path} has the rows of a merged file: it has another file's name")
     return part
 
 

@@ -55,7 +55,7 @@ def rescue(run: str) -> list[str]:
         try:
             saved = search(run, path, file)
         except (Damaged, NewerFormat, ValueError, KeyError, TypeError, struct.error, pa.ArrowException) as err:
-            lost = "" if is_back(run, file) else f"whatever it held ({str(err).replace(path, 'it')})"
+            lost = "" if is_back(run, file) else f"all that it held ({str(err).replace(path, 'it')})"
             saved = _Saved(0, lost)
             settle(run, file, lost)
         if saved is None:

@@ -26,7 +26,7 @@ from rollbook.system.files import open_regular, read_json
 from rollbook.system.guard import ours, raising, tolerating
 from rollbook.system.texts import amount
 from rollbook.values.array_types import NDArray
-from rollbook.values.arrow import constant, empty_table, from_numpy, take_table, to_numpy
+from rollbook.values.arrow import constant, empty_table, from_numpy, strings, take_table, to_numpy
 
 _STEP = 1024
 """Of a damaged column chunk, the rows before the damage are read so many at a time."""
@@ -34,7 +34,7 @@ _STEP = 1024
 _SEARCHED = 1 << 20
 """The end of a file is searched for in pieces of so many bytes."""
 
-_NO_FOOTER = "its end, which says where each column is, cannot be read: all of its rows"
+_NO_FOOTER = "its end says where each column is, and cannot be read"
 
 
 class DamagedPart:
@@ -81,6 +81,11 @@ class DamagedPart:
             for what, n in self._missing.items()
         )
 
+    @property
+    def _is_long(self) -> bool:
+        """Whether it has one line per value."""
+        return bool(self.meta["table"] == "metrics" and self.meta["group"][0] == "R")
+
     def groups(self) -> Iterator[tuple[pa.Table, bool]]:
         """The rows of each row group, null where nothing can be read, and whether their sequence numbers are theirs."""
         self._missing = {what: n for what, n in self._missing.items() if not n}
@@ -97,6 +102,8 @@ class DamagedPart:
             for name in sorted((name for name in read if read[name] < n), key=lambda name: name != "seq"):
                 self._missing[name] = self._missing.get(name, 0) + n - read[name]
                 columns[name] = self._filled(group, name, columns, read[name], before)
+            if self._is_long and any(read[name] < n for name in LONG_COLUMNS):
+                _complete(columns)
             table = pa.Table.from_arrays([columns[name] for name in self.schema.names], schema=self.schema)
             kept = self._usable(table)
             table = take_table(table, kept) if len(kept) < n else table
@@ -126,7 +133,7 @@ class DamagedPart:
 
     def _usable(self, table: pa.Table) -> NDArray:
         """The rows that say something: one value in long form needs its key, and the value."""
-        if self.meta["table"] != "metrics" or self.meta["group"][0] != "R":
+        if not self._is_long:
             return np.arange(table.num_rows)
         return np.flatnonzero(_there(table["key"]) & _there(table["value"]))
 
@@ -150,12 +157,13 @@ class DamagedPart:
             made = np.full(n, min(lanes, default=0))
         elif name == "attempt":
             made = np.full(n, self._attempt())
-        elif name == "value" and "integer" in columns:  # in long form an integer is there twice
-            return _floats(column, columns["integer"])
         elif name in ("writer", "scope", "at"):
             writers = {writer for writer, *_ in covers_of(self.meta)}
-            text = "" if name != "writer" else writers.pop() if len(writers) == 1 else "unknown"
-            filled = constant(text, n - read).dictionary_decode().cast(column.type)
+            if name == "writer" and len(writers) > 1:
+                texts = strings([f"unknown{k}" for k in _ways_apart(columns).tolist()[read:]])
+            else:
+                texts = constant("" if name != "writer" else writers.pop(), n - read).dictionary_decode()
+            filled = texts.cast(column.type)
             return pa.chunked_array([*column.slice(0, read).chunks, filled], column.type)
         else:
             return column
@@ -257,11 +265,42 @@ def _there(column: pa.ChunkedArray) -> NDArray:
     return np.ones(len(column), dtype=bool) if valid is None else valid
 
 
-def _floats(column: pa.ChunkedArray, integers: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A column of floats, filled by integers where it is null."""
-    values = np.where(_there(column), to_numpy(column)[0], to_numpy(integers)[0].astype(np.float64))
-    filled = from_numpy(values, _there(column) | _there(integers))
-    return pa.chunked_array([filled], filled.type)
+def _complete(columns: dict[str, pa.ChunkedArray]) -> None:
+    """Fill the damaged columns of values in long form from each other: an integer is there twice, with its type."""
+    value, has_value = to_numpy(columns["value"])[0], _there(columns["value"])
+    integer, has_integer = to_numpy(columns["integer"])[0], _there(columns["integer"])
+    has_digits = _there(columns["digits"])
+    kinds = columns["type"].to_pylist()
+    exact = has_value & (np.abs(np.where(has_value, value, 0.0)) <= 2**53)
+    for i, kind in enumerate(kinds):
+        if kind is None:
+            kinds[i] = "z" if has_digits[i] else "q" if has_integer[i] else "d"
+        elif (kind in "qb" and not (has_integer[i] or exact[i])) or (kind == "z" and not has_digits[i]):
+            kinds[i] = "d"
+    needs = np.array([kind in "qb" for kind in kinds], dtype=bool) & ~has_integer & exact
+    whole = np.where(needs, np.where(exact, value, 0.0), 0.0).astype(np.int64)
+    filled = {
+        "type": strings(kinds),
+        "value": from_numpy(np.where(has_value, value, integer.astype(np.float64)), has_value | has_integer),
+        "integer": from_numpy(np.where(needs, whole, integer), has_integer | needs),
+    }
+    for name, cells in filled.items():
+        columns[name] = pa.chunked_array([cells.cast(columns[name].type)], columns[name].type)
+
+
+def _ways_apart(columns: dict[str, pa.ChunkedArray]) -> NDArray:
+    """For rows whose writers are lost: a number for each of the times that the rows with a sequence number have."""
+    seqs = to_numpy(columns["seq"])[0]
+    if not _there(columns["time"]).all():
+        return _places(seqs)
+    times = to_numpy(columns["time"])[0].astype(np.int64)
+    order = np.lexsort((times, seqs))
+    begins = np.r_[True, np.diff(seqs[order]) != 0]
+    differs = np.r_[False, np.diff(times[order]) != 0] & ~begins
+    steps = np.cumsum(differs)
+    ways: NDArray = np.empty(len(seqs), dtype=np.int64)
+    ways[order] = steps - np.maximum.accumulate(np.where(begins, steps, 0))
+    return ways
 
 
 def _places(seqs: NDArray) -> NDArray:

@@ -34,6 +34,7 @@ from rollbook.schema.status import STALE_SECONDS, quiet_seconds, why_unsealed
 from rollbook.storage import (
     Part,
     Pyramid,
+    belonging,
     damage_of,
     keep_aside,
     losses,
@@ -154,7 +155,7 @@ def _parts(folder: str) -> Iterator[tuple[str, str]]:
                     yield path, f"{path} was left half-written by an interrupted sealing; the next one removes it"
                 continue
             try:
-                part = Part(path, parsed)
+                part = belonging(Part(path, parsed), table)
                 if part_folder("", part.meta["table"], part.meta["group"]) not in _homes(path, table):
                     raise Damaged(f"{path} has rows of the table {part.meta['table']}: it belongs into another folder")
                 for group in range(len(part.row_groups)):
@@ -320,6 +321,10 @@ _ATTEMPTS_MADE_AGAIN = "the attempts in run.json were damaged; made anew from wh
 _MADE_AGAIN = "run.json was missing or damaged; made anew from what the writers say. Name, tags and seed may be lost"
 
 
+_TOLD_BY_ROWS = ("attempt", "created", "ended", "status")
+"""How problems of fields begin that are made anew without loss."""
+
+
 def _repair_manifest(folder: str, writers: list[WriterInfo]) -> Iterator[str]:
     """Ensure a readable run.json with a correct status."""
     with manifest.ManifestLock(folder):
@@ -327,7 +332,7 @@ def _repair_manifest(folder: str, writers: list[WriterInfo]) -> Iterator[str]:
 
 
 def _repair_locked_manifest(folder: str, writers: list[WriterInfo]) -> Iterator[str]:
-    path = os.path.join(folder, MANIFEST_FILE)
+    path, is_new = os.path.join(folder, MANIFEST_FILE), False
     try:
         about = manifest.read(folder)
         wrong = manifest.damage(folder)
@@ -339,13 +344,14 @@ def _repair_locked_manifest(folder: str, writers: list[WriterInfo]) -> Iterator[
         about = rebuilt(folder, writers)
         manifest.write(folder, about, durable=True)
         yield _MADE_AGAIN
-        wrong = []
+        is_new, wrong = True, []
     if wrong:
-        gone = [problem for problem in wrong if not problem.startswith("attempt")]
+        gone = [problem for problem in wrong if not problem.startswith(_TOLD_BY_ROWS)]
         keep_aside(folder, path, ", ".join(wrong), lost=", ".join(gone))
         if any(problem.startswith("attempt") for problem in wrong):
             about["attempts"] = rebuilt(folder, writers)["attempts"]
             yield _ATTEMPTS_MADE_AGAIN
+            is_new = True
         manifest.write(folder, about, durable=True)
         yield f"run.json had fields that could not be used, and now is without them: {', '.join(wrong)}"
     if about.get("status") == "running":
@@ -355,7 +361,8 @@ def _repair_locked_manifest(folder: str, writers: list[WriterInfo]) -> Iterator[
         if isinstance(entry, dict) and entry.get("status") == "running":
             entry.update({"status": "crashed", "ended": ended})
         manifest.write(folder, {**about, "status": "crashed", "ended": ended}, durable=True)
-        yield "the run said it was running and no process writes it; its status is now crashed"
+        if not is_new:  # else its rows tell how it ended
+            yield "the run said it was running and no process writes it; its status is now crashed"
 
 
 def _last_time(info: WriterInfo) -> float:

@@ -9,10 +9,13 @@ import time
 
 from rollbook.book.book import Book
 from rollbook.errors import Damaged
-from rollbook.journal import WriterInfo
+from rollbook.journal import WriterInfo, list_writers
 from rollbook.schema import manifest
-from rollbook.schema.run_files import RunFile, data_folder
+from rollbook.schema.run_files import RunFile, data_folder, table_names
+from rollbook.storage import Pieces
 from rollbook.system.files import open_inside, read_json
+from rollbook.system.texts import amount
+from rollbook.values.arrow import to_numpy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,11 +72,17 @@ def rebuilt(folder: str, writers: list[WriterInfo]) -> RunJson:
 
 
 def recall(folder: str) -> list[str]:
-    """Write the data of the marks into a rebuilt manifest: rewinds, ends of attempts, the summary."""
+    """Write what the rows tell into a rebuilt manifest: rewinds, the summary, when and how each attempt ended."""
     about = manifest.read(folder)
     entries = {entry["n"]: entry for entry in about["attempts"]}
     rewinds = 0
-    for mark in Book(folder).marks():
+    book = Book(folder)
+    for n, (first, last) in _spans(book).items():
+        if n in entries:
+            began = entries[n]["started"] or first
+            # A writer's name has only the second in which it began.
+            entries[n].update({"started": first if began <= first < began + 1.0 else began, "ended": max(last, began)})
+    for mark in book.marks():
         entry = entries.get(mark["attempt"])
         payload = mark["payload"]
         if entry is None:
@@ -91,8 +100,46 @@ def recall(folder: str) -> list[str]:
                 entry["failure"] = payload["failure"]
             if mark["attempt"] == max(entries):
                 about["status"] = payload["status"]
+    newest = entries[max(entries)]
+    if newest["status"] == "running":
+        newest["status"] = "crashed"
+    about["status"], about["ended"] = newest["status"], newest["ended"]
+    about["created"] = min((entry["started"] for entry in entries.values() if entry["started"]), default=0.0)
     manifest.write(folder, about, durable=True)
-    return [f"{rewinds} rewinds were found again" if rewinds != 1 else "1 rewind was found again"] if rewinds else []
+    done = [f"{amount(rewinds, 'rewind')} {'was' if rewinds == 1 else 'were'} found again"] if rewinds else []
+    return [*done, f"by its rows the run is {about['status']}"]
+
+
+def _spans(book: Book) -> dict[int, tuple[float, float]]:
+    """{attempt: unix seconds of its first and its last row}, without what keepers wrote."""
+    folder = str(book.path)
+    infos = {info.id: info.about for info in list_writers(folder)}
+    infos |= read_json(os.path.join(data_folder(folder), RunFile.WRITERS))
+    keepers = {writer for writer, about in infos.items() if isinstance(about, dict) and about.get("keeper")}
+    spans: dict[int, tuple[float, float]] = {}
+
+    def add(attempt: object, first: int, last: int) -> None:
+        if type(attempt) is int and first > 0:
+            known = spans.get(attempt, (first / 1e9, last / 1e9))
+            spans[attempt] = min(known[0], first / 1e9), max(known[1], last / 1e9)
+
+    def work(tables: dict[str, Pieces]) -> None:
+        spans.clear()
+        for piece in (piece for pieces in tables.values() for piece in pieces):
+            meta = piece.meta
+            if meta.get("writer") is not None and meta.get("attempt") is not None:
+                if meta["writer"] not in keepers:
+                    add(meta["attempt"], meta["first_time"], meta["last_time"])
+                continue
+            rows = piece.read(["time", "attempt", "writer"])
+            times, known = to_numpy(rows["time"])
+            cells = zip(rows["attempt"].to_pylist(), rows["writer"].to_pylist(), times.tolist(), strict=True)
+            for attempt, writer, time_ns in cells if known is None else ():
+                if writer not in keepers:
+                    add(attempt, time_ns, time_ns)
+
+    book.files.read([*table_names(folder), "marks"], work)
+    return spans
 
 
 def _attempt(about: dict[str, object]) -> int:
