@@ -20,7 +20,7 @@ import rollbook
 from cases import some_of
 from damaged_runs import KINDS, damage, of_book, readable
 from rollbook.book.book import Book
-from rollbook.book.repair import repair, verify
+from rollbook.book.repair import join, repair, verify
 from rollbook.errors import BadInput, Damaged, RollbookError, RollbookWarning
 from rollbook.storage import seal
 
@@ -196,7 +196,7 @@ def test_a_damaged_checkpoint_is_named_and_a_restore_takes_the_one_before(tmp_pa
 
 HANGS = """
 import os, sys
-from rollbook.book.repair import repair, verify
+from rollbook.book.repair import join, repair, verify
 from rollbook.book.book import Book
 book = Book(sys.argv[1])
 book.media(), book.problems(), verify(sys.argv[1]), repair(sys.argv[1])
@@ -257,7 +257,7 @@ def test_verify_of_an_address_checks_the_bytes_there_and_repair_refuses_it(
             runner.invoke(command, [url], catch_exceptions=False)
 
 
-@pytest.mark.parametrize("seed", some_of(range(500), 12))
+@pytest.mark.parametrize("seed", some_of(range(500), 6))
 def test_what_can_be_read_of_a_damaged_run_is_there_after_repair_and_the_rest_stays_said(
     originals: dict[str, tuple[Path, damaged_runs.Values]], tmp_path: Path, seed: int
 ) -> None:
@@ -284,3 +284,16 @@ def test_what_can_be_read_of_a_damaged_run_is_there_after_repair_and_the_rest_st
         assert Book(folder).problems(), what
         assert Book(folder).problems(deep=False), what
     assert repair(folder, force=True) == ["nothing had to be done"], what
+
+
+def test_what_is_lost_in_a_part_of_a_run_stays_said_when_it_is_joined(
+    originals: dict[str, tuple[Path, damaged_runs.Values]], tmp_path: Path
+) -> None:
+    folder = copied(originals["sealed"][0], tmp_path)
+    part = Path(shutil.copytree(folder, tmp_path / "part" / folder.name))
+    break_column(part_of(part), "entropy")
+    repair(part)
+    assert verify(folder) == []
+    join(part, folder)
+    join(part, folder)
+    assert ["entropy in" in text for text in said(folder)] == [True]

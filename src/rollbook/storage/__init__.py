@@ -6,6 +6,7 @@ from rollbook.system.lazy import attach
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from rollbook.storage.damage import join_damage as join_damage
     from rollbook.storage.damage import losses as losses
     from rollbook.storage.damage import note_files as note_files
     from rollbook.storage.damage import note_missing as note_missing
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 __getattr__, __dir__ = attach(
     __name__,
     {
-        "rollbook.storage.damage": ("losses", "note_files", "note_missing"),
+        "rollbook.storage.damage": ("join_damage", "losses", "note_files", "note_missing"),
         "rollbook.storage.durable": ("settled",),
         "rollbook.storage.encode": ("write_part",),
         "rollbook.storage.history": ("CheckpointRow", "History", "IDENTITY", "identity"),

@@ -94,6 +94,14 @@ def note_files(run: str, files: Iterable[tuple[str, str]]) -> Iterator[str]:
             yield f"{path}: {problem}"
 
 
+def join_damage(part: str, run: str) -> None:
+    """Add what was damaged in a part of a run that is joined."""
+    known = _entries(run)
+    for file, about in _entries(part).items():
+        if known.get(file) != about:
+            _append(run, about)
+
+
 def unsettled(run: str) -> list[str]:
     """The files that were set aside, are not in data/aside any more, and were never searched."""
     here = own_files(os.path.join(data_folder(run), "aside"))

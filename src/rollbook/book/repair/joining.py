@@ -19,12 +19,19 @@ from rollbook.journal import list_writers
 from rollbook.schema import manifest
 from rollbook.schema.run_files import MANIFEST_FILE, PartName, RunFile, data_folder
 from rollbook.schema.status import STALE_SECONDS, quiet_seconds
-from rollbook.storage import write_writers_file
+from rollbook.storage import join_damage, write_writers_file
 from rollbook.system.files import is_regular, read_json, write_json
 from rollbook.system.liveness import is_alive
 
 _STAY = frozenset(
-    {MANIFEST_FILE, "data/writers.json", "data/abandoned.parquet", "data/writers.parquet", "data/page.lock"}
+    {
+        MANIFEST_FILE,
+        "data/writers.json",
+        "data/abandoned.parquet",
+        "data/writers.parquet",
+        "data/page.lock",
+        f"data/{RunFile.DAMAGE}",
+    }
 )
 _STAY_BELOW = ("data/keeper/", "data/pyramid/")
 """Files that the run's own folder has, or that are rebuilt from the others."""
@@ -93,6 +100,7 @@ def join(part: str | os.PathLike[str], run: str | os.PathLike[str], *, force: bo
         done.files += 1
         done.bytes += stamp[0]
     _join_manifests(source, target)
+    join_damage(source, target)
     write_writers_file(target)
     return done
 
