@@ -218,7 +218,7 @@ book = Book(sys.argv[1])
 book.problems(deep=False)
 had = peak()
 assert book.sql("select count(*) from mine").fetchall() == [(20_000,)] and book.row_count("mine") == 20_000
-assert book.problems() == []
+assert all("in no file" in problem for problem in book.problems())  # its rows are all one row
 print(peak() - had)
 """
 )

@@ -34,6 +34,10 @@ _LARGEST_JUMP = 2**40
 """A commit word this far above its neighbour is damage, not a sequence number."""
 
 
+class MisnamedSegment(Damaged):
+    """A segment under another name than its own: its rows may be in another file, too."""
+
+
 class Head:
     """The words in a segment's head that change while it is in use.
 
@@ -123,7 +127,7 @@ class Segment(JournalFile):
         header, parsed = self.header, parse_name(os.path.basename(self.path))
         if parsed is not None and parsed != ("seg", header.lane, header.stream, header.slot):
             own = f"lane {header.lane}, stream {header.stream}, slot {header.slot}"
-            raise Damaged(f"{self.path} is a copy: it describes itself as {own}. Its rows are not read")
+            raise MisnamedSegment(f"{self.path} is a copy: it describes itself as {own}. Its rows are not read")
 
     def head(self) -> Head:
         """Its current head."""

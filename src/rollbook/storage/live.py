@@ -14,14 +14,13 @@ from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from heapq import merge
-from itertools import pairwise
 from weakref import ref
 
 import numpy as np
 import pyarrow as pa
 
 from rollbook.errors import Damaged, NewerFormat
-from rollbook.journal import FrameFile, Segment, WriterInfo, decode
+from rollbook.journal import FrameFile, MisnamedSegment, Segment, WriterInfo, decode
 from rollbook.schema.run_files import journal_folder, parse_name
 from rollbook.storage.durable import DurableMarks
 from rollbook.storage.fills import Fills
@@ -69,12 +68,6 @@ class LiveSegment:
         self._cut = segment.cut_short()
         self._take(segment.all_rows())
         self.size = 0 if self._words is None else self._words.nbytes
-
-    @property
-    def is_misnamed(self) -> bool:
-        """Whether its name is not that of the file that its description was written into."""
-        name = (self.header.lane, self.header.stream, self.header.slot)
-        return (parse_name(os.path.basename(self.path)) or ())[1:] != name
 
     @property
     def kept_bytes(self) -> int:
@@ -380,7 +373,7 @@ class LiveJournal:
                     seen.segments[path, segment.generation] = segment
 
     def _note(self, path: str, err: Exception) -> None:
-        if not _just_begun(path):
+        if isinstance(err, MisnamedSegment) or not _just_begun(path):
             self.problems[path] = str(err)
 
     def _look(self, path: str) -> tuple[LiveSegment | None, int]:
@@ -419,26 +412,7 @@ class LiveJournal:
                         "went down; they are set aside"
                     )
                     segment.leave_out(doubtful)
-        self._drop_copies(snapshot.segments)
         snapshot.segments = [segment for segment in snapshot.segments if segment.rows]
-
-    def _drop_copies(self, segments: list[LiveSegment]) -> None:
-        """Remove the rows of copied files: a number is used once in a lane."""
-        streams: dict[tuple[str, int, int], list[LiveSegment]] = {}
-        for segment in segments:
-            header = segment.header
-            streams.setdefault((header.writer, header.lane, header.stream), []).append(segment)
-        for those in streams.values():
-            those.sort(key=lambda segment: (segment.lowest_seq, segment.is_misnamed))
-            for before, segment in pairwise(those):
-                if segment.rows and segment.lowest_seq <= before.last_seq:
-                    again = np.isin(segment.words()[:, -1], before.words()[:, -1])
-                    if again.any():
-                        rows = amount(int(again.sum()), "row")
-                        self.problems[segment.path] = (
-                            f"{segment.path}: it repeats {rows} of {os.path.basename(before.path)}, which are read once"
-                        )
-                        segment.leave_out(again)
 
     def _scan(self, path: str, lane: int, info: WriterInfo, tables: Collection[str]) -> _Log:
         inode = os.stat(path).st_ino

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import rollbook.system.readers  # noqa: F401 - first: it explains a package that does not load
+
+# isort: split
+
 import os
 import time
 from collections.abc import Iterator

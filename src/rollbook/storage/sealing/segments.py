@@ -175,7 +175,5 @@ def _load(left: LeftSegment) -> tuple[SegmentHeader, NDArray, str, int]:
     header, data, first_seq, generation, cut = left.load()
     if header.writer != os.path.basename(os.path.dirname(left.path)):
         raise Damaged(f"{left.path} has rows of writer {header.writer}: it belongs into another folder")
-    if (header.lane, header.stream) != (parse_name(os.path.basename(left.path)) or ())[1:3]:
-        raise Damaged(f"{left.path} has rows of lane {header.lane}, stream {header.stream}: it has another file's name")
     words, damage = committed_words(header, data, first_seq)
     return header, words, ", ".join(filter(None, [cut, damage])), generation
