@@ -163,14 +163,14 @@ def config_at(folder: Path) -> tuple[dict[str, Any], str]:
 
 def _above(place: str, here: Mapping[str, bool]) -> tuple[dict[str, Any], str]:
     """The configuration in a folder above; see `config_at`."""
-    is_own, names = True, set(here)
+    is_own, names = True, frozenset(here)
     for _ in range(_ABOVE):
         if names & _OWN_PLACES:
             break
         name = os.path.basename(place).lower()
         place = os.path.dirname(place)
         try:
-            names = set(os.listdir(place))
+            names = _of_interest(place, os.stat(place).st_mtime_ns)
         except OSError:
             break
         if names & _OWN_PLACES or place in (os.path.expanduser("~"), os.path.dirname(place)):
@@ -182,9 +182,15 @@ def _above(place: str, here: Mapping[str, bool]) -> tuple[dict[str, Any], str]:
                 if not is_own:
                     config = {key: value for key, value in config.items() if key not in _SEEDS}
                 return config, f"{place}/{called}"
-        if config := _zoo(place, []):
+        if "args.yml" in names and (config := _zoo(place, [])):
             return (config if is_own else {k: v for k, v in config.items() if k not in _SEEDS}), f"{place}/args.yml"
     return {}, ""
+
+
+@functools.lru_cache(maxsize=4096)
+def _of_interest(folder: str, changed: int) -> frozenset[str]:
+    """Which names in a folder say something about a configuration; listed once for all runs below, until it changes."""
+    return frozenset(os.listdir(folder)) & {*CONFIG_NAMES, *_OWN_PLACES, "args.yml"}
 
 
 def hydra_of(folder: Path) -> dict[str, Any]:

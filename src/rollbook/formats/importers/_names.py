@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 
 from rollbook.run.arguments import check_name
@@ -11,6 +12,7 @@ _LONGEST = 110
 """Bytes of a name: folders get the id behind it."""
 
 
+@functools.lru_cache(maxsize=100_000)
 def as_name(text: str) -> str:
     """`text` as the name of a run or project: characters that are not allowed in folder names become "-".
 
