@@ -66,10 +66,12 @@ class Internals:
     def saved_as(self, path: str | os.PathLike[str]) -> str | None:
         """The id of the newest checkpoint in the effective history that is this file or folder; None if it is none."""
         history = self._run._past.checkpoint_history()
-        for identity, row in reversed(history.kept.items()):
-            with tolerating(OSError):
-                if row.get("path") and os.path.samefile(history.file_of(row), path):
-                    return identity
+        with tolerating(OSError):
+            asked = os.stat(path)
+            for identity, row in reversed(history.kept.items()):
+                with tolerating(OSError):
+                    if row.get("path") and os.path.samestat(os.stat(history.file_of(row)), asked):
+                        return identity
         return None
 
     def begin_anew(self, why: str) -> None:
