@@ -209,14 +209,22 @@ def test_trainers_in_one_program_are_a_run_each_and_an_evaluation_goes_on(own_pl
     assert books()[-1].status == "finished"
 
 
-def test_a_name_and_a_callback_store_each_number_once(own_place: Path, recwarn: pytest.WarningsRecorder) -> None:
+@pytest.mark.parametrize("evaluates", [False, True])
+def test_a_name_and_a_callback_store_each_number_once(
+    evaluates: bool, own_place: Path, recwarn: pytest.WarningsRecorder
+) -> None:
+    """Also if an evaluation before `train` has opened the run, and ended it."""
     pytest.importorskip("transformers")
     from rollbook.adapters.trl import RollbookCallback, register
 
     register()
-    sft(own_place, 0, report_to=["rollbook"], callbacks=[RollbookCallback()]).train()
+    trainer = sft(own_place, 0, report_to=["rollbook"], callbacks=[RollbookCallback()])
+    if evaluates:
+        trainer.evaluate(trainer.train_dataset)
+    trainer.train()
     (book,) = books()
     assert len(numbers(book, "loss")) == 2
+    assert len(book.attempts) == 1 + evaluates
     assert any("two RollbookCallbacks" in str(one.message) for one in recwarn.list)
 
 

@@ -182,11 +182,20 @@ class RollbookCallback(_Base):
                     "this training has two RollbookCallbacks for one run: the second records nothing, so that each "
                     "number is stored once. Leave one out: report_to='rollbook' adds one, too"
                 )
-        elif self.run.run.status != "running" and self._given is None:
-            self.run, self._fates = go_on(self.run), None
-            self._count = Bill(to=self.run)
-            takes_native_keys(self.run)
+        elif not self._is_second and self.run.run.status != "running" and self._given is None:
+            self._count.guard("go_on", "continuing the run", self._go_on)
         return not self._is_second
+
+    def knows(self, trainer: Any) -> None:
+        """Before `train`, a reward function has found the trainer: how large its groups are, and what ends a text."""
+        if not link_of(self.run).joined:
+            told = {"model": trainer.model, "processing_class": getattr(trainer, "processing_class", None)}
+            self._count.guard("trl", "reading the trainer's arguments", lambda: self._link(trainer.args, told))
+
+    def _go_on(self) -> None:
+        self.run, self._fates = go_on(self.run), None
+        self._count = Bill(to=self.run)
+        takes_native_keys(self.run)
 
     def _find_run(self, args: object, state: TrainerState, control: object) -> None:
         if self._given is not None:

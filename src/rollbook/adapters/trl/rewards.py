@@ -367,6 +367,7 @@ def _run_of_the_trainer(kwargs: Mapping[str, Any]) -> Any:
         join = getattr(callback, "join", None)
         is_ours = type(callback).__module__ == "rollbook.adapters.trl.callback"
         if is_ours and join is not None and join(trainer.args, trainer.state, trainer.control):
+            callback.knows(trainer)
             return callback.run
     from rollbook.run.current import current_run
 
