@@ -1,6 +1,6 @@
 """How often the verdict of `compare` names a false winner and finds a true one, over shapes and schedules of looks.
 
-    python -m benchmarks.statistics.verdicts [studies] [--only one|schedules|power|plans|real] [--scores FILE]
+    python -m benchmarks.statistics.verdicts [studies] [--only one|schedules|power|plans|alike|real] [--scores FILE]
 
 Three readings of "no difference": (i) both arms have the same distribution; (ii) neither usually scores better, but
 their shapes differ; (iii) their means are equal, but their shapes differ. Only (i) is what the tests are exact for.
@@ -219,6 +219,20 @@ def plans(studies: int) -> Iterator[str]:
         yield f"| {end} | {first} | " + " | ".join(cells) + " |"
 
 
+def alike(studies: int) -> Iterator[str]:
+    """False winners among groups of one distribution, in per cent, for the shapes where few studies showed most."""
+    yield "| both groups | looks at 4, 8, 16 | looks at 5, 10, 20 | a plan to 10, each seed |"
+    yield "|---|---|---|---|"
+    for shape in ("normal", "heavy tails", "skew 1 up", "10 % lucky, 0.02", "30 % fail, 0.1"):
+        how: tuple[tuple[Sequence[int], int | None], ...] = (
+            ((4, 8, 16), None),
+            ((5, 10, 20), None),
+            (range(6, 11), 10),
+        )
+        found = [false_winners((shape, shape, 1.0), "i", studies, looks, plan) for looks, plan in how]
+        yield f"| {shape} | " + " | ".join(f"{share:.1f}" for share in found) + " |"
+
+
 def real(studies: int, path: str = "") -> Iterator[str]:
     """Published scores: the share of pairs decided on the first seeds, and contradicted by the others."""
     tasks = json.loads(Path(path).read_text())
@@ -247,7 +261,13 @@ def real(studies: int, path: str = "") -> Iterator[str]:
     yield f"The other five have the means the other way round in {contradicted}, and the seeds in {clearly}."
 
 
-PARTS: dict[str, Callable[[int], Iterator[str]]] = {"one": one, "schedules": schedules, "power": power, "plans": plans}
+PARTS: dict[str, Callable[[int], Iterator[str]]] = {
+    "one": one,
+    "schedules": schedules,
+    "power": power,
+    "plans": plans,
+    "alike": alike,
+}
 
 
 if __name__ == "__main__":

@@ -40,6 +40,12 @@ SHAPES: dict[str, object] = {
     "plot": {"text": "text?", "wrote": "text?"},
     "compare": {
         "sentences": ["text"],
+        "pairs": [{
+            "a": "text", "b": "text", "outcome?": "text", "better?": "text?", "won?": "number", "of?": "integer",
+            "p?": "number?", "limit?": "number?", "look?": "integer", "any_shape?": "number?", "holds?": "boolean?",
+            "enough?": "integer?", "more?": "integer?", "difference": "number?", "sentence": "text", "*": "any",
+        }],
+        "more_seeds": {"*": "integer"},
         "groups": [{
             "group": "text", "n": "integer", "low": "number?", "high": "number?", "method": "text", "claim": "number?",
             "crashed": "integer", "running": "integer", "*": "any",
@@ -67,7 +73,8 @@ SHAPES: dict[str, object] = {
     }],
     "seeds": {
         "std": "number", "power": "number", "difference": "number?", "seeds_needed": "integer?",
-        "detectable": [{"seeds": "integer", "difference": "number"}], "pairs": [{"*": "any"}],
+        "fewest": "integer", "pairs_compared": "integer",
+        "detectable": [{"seeds": "integer", "difference": "number?"}], "pairs": [{"*": "any"}],
     },
     "report": {"wrote": "text"},
     "tail": {"time": "number", "clocks": {"*": "integer"}, "values": {"*": "any"}},
