@@ -365,7 +365,7 @@ def test_scores_without_a_tool_are_runs_and_what_would_be_a_guess_is_refused_in_
     np.save(root / "rewards.npy", np.zeros((3, 4)))
     runs = rollbook.open(root)
     assert {row["name"] for row in runs.rows()} == {*(f"TD3_Hopper-v2_{n}" for n in range(3)), "keras", "pfrl", "hw"}
-    assert {(row["algo"], row["env"]) for row in runs.rows() if "TD3" in row["name"]} == {("TD3", "Hopper-v2")}
+    assert {(row["algo"], row["env"]) for row in runs.rows() if "TD3" in row["name"]} == {("td3", "Hopper-v2")}
     (problem,) = runs.problems
     assert "3 x 4" in problem
     assert runs.one("pfrl").series("test/return").mean.tolist() == [7.5, 8.5]

@@ -289,6 +289,8 @@ def listed(fields: Mapping[str, Any], *, checked: bool = False) -> dict[str, Any
     config = fields.get("config")
     if config:
         row["algo"], row["env"] = row["algo"] or _word_of(config, _ALGO), row["env"] or _word_of(config, _ENV)
+    if row["algo"]:
+        row["algo"] = row["algo"].lower()  # PPO and ppo are one
     return row
 
 

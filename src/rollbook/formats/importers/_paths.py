@@ -72,7 +72,9 @@ _DATE = re.compile(
     r")" + _END
 )
 _CLOCK = re.compile(r"[0-2]\d[-_:.][0-5]\d[-_:.][0-5]\d")
-_EQUALS = re.compile(r"([A-Za-z][\w.]*?)=([^=,;&]*?)(?=[,;&]|[_-][A-Za-z][\w.]*=|$)")
+_EQUALS = re.compile(
+    r"(?<![A-Za-z0-9])([A-Za-z][A-Za-z.]*(?:_[A-Za-z.]+)*)=([^=,;&]*?)(?=[,;&]|[_-][A-Za-z][A-Za-z_.]*=|$)"
+)
 _GLUED = re.compile(
     rf"(?<![A-Za-z0-9])(?:({_SETTINGS})[-_]?({_NUMBER})|([A-Za-z]{{1,12}})(\d+\.\d+|\d+[eE]-?\d+)){_END}",
     re.IGNORECASE,
@@ -171,6 +173,9 @@ def _take(part: str, told: Told) -> str:
     for pattern in (_EQUALS, _GLUED):
         for found in list(pattern.finditer(words)):
             name, value = (each for each in found.groups() if each is not None)
+            last = name.rpartition("_")[2]
+            if last.lower() == "seed" or re.fullmatch(_SETTINGS, last, re.IGNORECASE):
+                name = name if re.fullmatch(_SETTINGS, name, re.IGNORECASE) else last  # of ppo_seed=3, seed
             if name.lower() in ("seed", "s", "random_seed"):
                 continue
             if name.lower() in ("env", "env_id", "env_name", "task") and not told.env:

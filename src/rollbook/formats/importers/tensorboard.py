@@ -101,7 +101,7 @@ class TensorBoard:
         run.status = "finished"
         shapes: dict[bytes, int] = {}  # of events of one number: all bytes between step and number -> tag
         tags: list[str] = []
-        for file in run.files:
+        for file in under:
             part = f"/{under[file]}" if under[file] else ""
             plain = _Plain(self._clock, tags, part)
             for data in records(file, run):
@@ -310,7 +310,7 @@ class _Head:
 def _describe(run: ForeignRun, folder: Path) -> None:
     """Set what the beginnings of the files say about a run, and what lies beside them."""
     config: dict[str, Any] = {}
-    for head in map(_Head, run.files):
+    for head in map(_Head, [file for file in run.files if "tfevents" in file.name]):
         config.update(head.config)
         run.group = run.group or head.group or None
     describe(run, folder, config)

@@ -81,7 +81,7 @@ class Wandb:
                 elif number == _CONFIG:
                     settings.append(data)
         run.beside = lambda: describe(run, files[0].parent, _config_of(settings))
-        run.rows = lambda: self._rows(run)
+        run.rows = lambda: self._rows(run, files)
         return run
 
     def _describe(self, run: ForeignRun, data: bytes, settings: list[bytes]) -> None:
@@ -97,10 +97,10 @@ class Wandb:
         if 4 in by_number:
             settings.append(by_number[4])
 
-    def _rows(self, run: ForeignRun) -> Iterator[Row]:
+    def _rows(self, run: ForeignRun, files: list[Path]) -> Iterator[Row]:
         run.left_out.clear()
         run.status, run.failure = "crashed", "W&B has no record of its end: it was killed, or it still runs"
-        for file in run.files:
+        for file in files:
             start = 0.0
             for number, data in _records(file, run.lose):
                 try:
