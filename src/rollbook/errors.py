@@ -203,6 +203,15 @@ _MOST_CHOICES = 60
 _LONGEST_NAME = 500
 
 
+def nearest_name(asked: str, choices: list[str]) -> str | None:
+    """The choice that is spelled most like a name; None if none is similar."""
+    import difflib
+
+    # Comparing very long texts is slow, and no name is that long.
+    near = difflib.get_close_matches(asked, choices, n=1) if len(asked) <= _LONGEST_NAME else []
+    return near[0] if near else None
+
+
 def did_you_mean(asked: str, choices: list[str]) -> str:
     """The end of an error message: the closest choice, if any is similar, then all choices, sorted, each once.
 
@@ -210,12 +219,9 @@ def did_you_mean(asked: str, choices: list[str]) -> str:
       asked: the name that was not found.
       choices: the names that exist.
     """
-    import difflib
-
     choices = sorted(set(choices))
-    # Comparing very long texts is slow, and no name is that long.
-    near = difflib.get_close_matches(asked, choices, n=1) if len(asked) <= _LONGEST_NAME else []
-    hint = f" Did you mean {near[0]!r}?" if near else ""
+    near = nearest_name(asked, choices)
+    hint = f" Did you mean {near!r}?" if near is not None else ""
     # Names can come from files. Escape control characters, so that they cannot drive a terminal.
     shown = [name if name.isprintable() and name else repr(name) for name in choices[:_MOST_CHOICES]]
     more = f" and {len(choices) - _MOST_CHOICES:,} more" if len(choices) > _MOST_CHOICES else ""

@@ -531,3 +531,12 @@ def test_where_warnings_are_errors_a_run_is_opened_nevertheless(
     assert "looks like a secret" in said
     assert "other values than before" in said
     assert run.book.status == "finished"
+
+
+def test_a_count_that_is_passed_on_keeps_the_name_it_was_about() -> None:
+    from rollbook.system.bill import Bill
+
+    whole = Bill()
+    Bill(to=whole).count("refused", 2, "no number", name="config.lr")
+    assert whole.counts == {"refused": 2}
+    assert whole.names == {"refused": {"config.lr": 2}}

@@ -459,3 +459,12 @@ def test_fewer_steps_to_a_level_are_better_and_groups_that_never_reach_it_are_re
     pair = next(pair for pair in answer.pairs if {pair.a, pair.b} == {"quick", "slow"})
     assert "quick is" in pair.sentence()
     assert any("8 of 24 runs never reached 5" in note for note in answer.notes)
+
+
+def test_a_slice_and_the_newest_keep_what_the_set_knows_of_its_folder(tmp_path: Path) -> None:
+    written(tmp_path, "one", [0], [1.0])
+    runs = rollbook.open(tmp_path)
+    runs.problems.append("a damaged folder")
+    runs.as_of, runs.unread = 5.0, 3
+    for part in (runs[:1], runs.newest(1), runs.where("name = 'one'"), runs.filter(lambda row: True)):
+        assert (part.problems, part.as_of, part.unread) == (["a damaged folder"], 5.0, 3)

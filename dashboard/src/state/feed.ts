@@ -383,10 +383,16 @@ export class Feed {
     const lines: Line[] = [];
     let rows = 0;
     let span: View | null = null;
+    const ofLook = new Map<string, [string, Part][]>();
+    for (const [id, whole] of store.overview) {
+      const own = id.split("~")[0] as string;
+      const parts = ofLook.get(own);
+      if (parts) parts.push([id, whole]);
+      else ofLook.set(own, [[id, whole]]);
+    }
     for (const entity of this.chosen.peek().entities) {
       for (const look of this.looks(entity)) {
-        for (const [id, whole] of store.overview) {
-          if (id.split("~")[0] !== look.id) continue;
+        for (const [id, whole] of ofLook.get(look.id) ?? []) {
           const part = detail?.get(id) ?? whole;
           lines.push(isLike(part.line, look) ? part.line : { ...part.line, ...lookOf(look) });
           rows = Math.max(rows, whole.rows);

@@ -76,7 +76,7 @@ class Bill:
             if name in names or len(names) < _MOST_NAMES:
                 names[name] = names.get(name, 0) + n
         if self._to is not None:
-            self._to.count(cause, n, message)
+            self._to.count(cause, n, message, name)
             return
         if not message:
             return

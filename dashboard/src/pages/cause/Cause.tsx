@@ -27,7 +27,7 @@ type Point = NonNullable<typeof cause.value>;
 
 const AROUND = 12; // windows of rows on each side that "zoom" shows
 const FAR = 1.5; // of half the usual range: so far a key has left it
-const window = signal<number | null>(null);
+const chosenWindow = signal<number | null>(null);
 
 /** Goes along the rows of the key that was clicked. */
 async function step(point: Point, by: 1 | -1): Promise<void> {
@@ -64,8 +64,8 @@ export function Cause() {
     // The charts of the page are made anew when the drawer closes: the hand goes back to the one of that key.
     return () => giveBack(before, key.current);
   }, []);
-  const answer = useAnswer(point && `${point.run} ${point.x} ${point.at} ${point.key} ${window.value}`, () => {
-    return causeOf(point as Point, window.value);
+  const answer = useAnswer(point && `${point.run} ${point.x} ${point.at} ${point.key} ${chosenWindow.value}`, () => {
+    return causeOf(point as Point, chosenWindow.value);
   });
   useHands(() => [
     {
@@ -128,7 +128,7 @@ export function Cause() {
                   key={id}
                   found={found}
                   widen={() => {
-                    window.value = found.window * 4;
+                    chosenWindow.value = found.window * 4;
                   }}
                 />
               ) : null,

@@ -110,9 +110,14 @@ class Api:
         from rollbook.adapters.wandb._current import CommError
 
         parts = [part for part in path.strip("/").split("/") if part and part != "runs"]
-        for run in self.runs(parts[-2] if len(parts) > 1 else None):
-            if parts and run.id == parts[-1]:
-                return run
+        from rollbook.runs.catalog import open as open_runs
+
+        project = parts[-2] if len(parts) > 1 else None
+        named = open_runs(self._root).filter(
+            lambda row: bool(parts) and row["id"] == parts[-1] and project in (None, row["project"])
+        )
+        if named:
+            return ApiRun(named[0])
         raise CommError(f"Api().run({path!r}): there is no such run below {self._root}")
 
     def sweep(self, path: str) -> Sweep:

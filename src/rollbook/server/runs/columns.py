@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from rollbook import compare
-from rollbook.errors import BadInput, RollbookError, did_you_mean
+from rollbook.errors import BadInput, RollbookError, nearest_name
 from rollbook.runs.conditions import holds
 from rollbook.runs.grouping import RunGroup, config_paths, flat, names_one_run
 from rollbook.runs.grouping import groups_of as groups_of_rows
@@ -309,9 +309,9 @@ def field_hint(rows: list[RunRow], text: str) -> str | None:
 
 def _nearest(path: str, have: Mapping[str, int]) -> str | None:
     """The field that was probably meant: similar spelling, the same last part, or an abbreviation (lr)."""
-    alike = re.search(r"Did you mean '([^']*)'", did_you_mean(path, list(have)))
-    if alike:
-        return alike[1]
+    alike = nearest_name(path, sorted(have))
+    if alike is not None:
+        return alike
     last = path.rpartition(".")[2]
     short = "".join(word[:1] for word in last.split("_"))
     for known in have:

@@ -103,7 +103,9 @@ class Readers:
 
 _LOOK_SECONDS, _LOOK_SELDOM_SECONDS = 10.0, 60.0
 """How old the copy of a run of a store may be while somebody looks at it: a live one, and one that has ended."""
-_looked: dict[str, float] = {}
+_looked: OrderedDict[str, float] = OrderedDict()
+_MOST_REMEMBERED = 20_000
+"""Runs and writers that are remembered; the oldest are looked at again."""
 
 
 def look_again(folder: str, *, is_live: bool) -> None:
@@ -113,6 +115,9 @@ def look_again(folder: str, *, is_live: bool) -> None:
     wait = _LOOK_SECONDS if is_live else _LOOK_SELDOM_SECONDS
     if time.monotonic() - _looked.get(folder, -wait) >= wait:
         _looked[folder] = time.monotonic()
+        _looked.move_to_end(folder)
+        while len(_looked) > _MOST_REMEMBERED:
+            _looked.popitem(last=False)
         with suppress(RollbookError):  # what is in the cache is shown; the list of runs says that the store is away
             source.freshen(folder)
 
@@ -143,13 +148,15 @@ def stamp_of(folder: str) -> Stamp:
     return (page, heart, tuple(journal), tuple(tables), int(time.time()) if writing else 0)
 
 
-_DEAD: set[str] = set()
+_DEAD: dict[str, None] = {}
 """Writers, by folder, whose process has gone; it does not come back."""
 
 
 def _is_dead(writer: str) -> bool:
     if writer not in _DEAD and is_alive(files.read_json(os.path.join(writer, RunFile.WRITER))) is False:
-        _DEAD.add(writer)
+        _DEAD[writer] = None
+        while len(_DEAD) > _MOST_REMEMBERED:
+            _DEAD.pop(next(iter(_DEAD)), None)
     return writer in _DEAD
 
 

@@ -177,7 +177,7 @@ def files(context: ServerContext, ask: RunAsk) -> FilesAnswer:
     row = context.row(ask.run)
     root = os.path.realpath(row.folder)
     entries: list[FileEntry] = []
-    total = 0
+    total = listed = 0
     for here, folders, names in os.walk(root):
         folders[:] = sorted(name for name in folders if not os.path.islink(os.path.join(here, name)))
         for name in sorted(names):
@@ -188,7 +188,10 @@ def files(context: ServerContext, ask: RunAsk) -> FilesAnswer:
                 continue
             total += stat.st_size
             inside = os.path.relpath(path, root).replace(os.sep, "/")
-            if len(entries) < _MOST_FILES and is_regular(path):
+            if not is_regular(path):
+                continue
+            listed += 1
+            if listed <= _MOST_FILES:
                 entries.append(
                     FileEntry(path=plain(inside), bytes=stat.st_size, modified=stat.st_mtime, kind=_kind(inside))
                 )
@@ -199,7 +202,7 @@ def files(context: ServerContext, ask: RunAsk) -> FilesAnswer:
         files=entries,
         checkpoints=list(reversed(shown_rows(table.drop_columns(hidden), places))),
         bytes=total,
-        truncated=len(entries) >= _MOST_FILES,
+        truncated=listed > _MOST_FILES,
     )
 
 
