@@ -31,6 +31,9 @@ export function SharedPrompts({ run }: { run: string }) {
     const row = rows.find((one) => one.run === id);
     return row ? fullName(row) : id;
   };
+  // From the older run to the newer one: better is then what the newer one does better.
+  const begun = (id: string): number => rows.find((row) => row.run === id)?.created ?? 0;
+  const inOrder: readonly [string, string] = begun(other.value) < begun(run) ? [other.value, run] : [run, other.value];
   useEffect(() => {
     if ((other.value === "" || other.value === run) && first !== "") say({ other: first });
   }, [run, first]);
@@ -58,7 +61,12 @@ export function SharedPrompts({ run }: { run: string }) {
           </p>
         </Empty>
       ) : (
-        <Both key={`${run} ${other.value}`} run={run} with={other.value} names={[named(run), named(other.value)]} />
+        <Both
+          key={inOrder.join(" ")}
+          run={inOrder[0]}
+          with={inOrder[1]}
+          names={[named(inOrder[0]), named(inOrder[1])]}
+        />
       )}
     </div>
   );
