@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -388,3 +389,15 @@ def test_a_person_may_say_what_files_do_not_and_take_it_back(tmp_path: Path) -> 
     assert command("label", f"{root}/x/*", "--remove").exit_code == 0
     assert listed(root)["x-one"]["algo"] is None
     assert {path: path.read_bytes() for path in root.rglob("*.jsonl")} == before
+
+
+def test_event_files_that_wandb_kept_are_read_with_its_run(tmp_path: Path) -> None:
+    folder = tmp_path / "study" / "wandb" / "offline-run-20261123_000000-k3v9x2ab"
+    folder.mkdir(parents=True)
+    shutil.copy(Path(__file__).parent / "samples" / "run-k3v9x2ab.wandb", folder)
+    (alone,) = rollbook.open(tmp_path / "study")
+    rows = alone.metrics(["losses/value"]).num_rows
+    wild.events(folder / "files", {"extra": [7.0, 8.0, 9.0]})
+    (book,) = rollbook.open(tmp_path / "study")
+    assert book.series("extra").mean.tolist() == [7.0, 8.0, 9.0]
+    assert (book.metrics(["losses/value"]).num_rows, book.name) == (rows, alone.name)
