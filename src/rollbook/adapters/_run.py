@@ -10,6 +10,7 @@ import re
 import sys
 import weakref
 from _thread import get_ident
+from functools import wraps
 
 from rollbook.errors import BadInput, UnknownKey
 from rollbook.run.training import Training, contradiction, opener_of, trainings_of
@@ -20,7 +21,9 @@ from rollbook.values import key_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import Any
+    from typing import Any, TypeVar
+
+    Hook = TypeVar("Hook", bound=Callable[..., Any])
 
     from rollbook.run.open_run import OpenRun
     from rollbook.run.run import Run
@@ -312,6 +315,32 @@ class Recorded:
 def is_recorded() -> bool:
     """Whether this thread is inside of `Recorded`."""
     return get_ident() in _recording
+
+
+def harmless(hook: Hook) -> Hook:
+    """A method that a host calls, of an object with a `JoinedRun` in `_joined`: its failures are counted and reported
+    once, under the name of the method; nothing raises into the training."""
+    name = getattr(hook, "__name__", "hook")
+
+    def failed(self: Any, err: Exception) -> None:
+        self._joined.bill.failed(f"hook_{name}", f"{type(self).__name__}.{name}()", err)
+
+    @wraps(hook)
+    def called(self: Any, *arguments: Any, **named: Any) -> Any:
+        try:
+            return hook(self, *arguments, **named)
+        except Exception as err:
+            failed(self, err)
+
+    @wraps(hook)
+    async def awaited(self: Any, *arguments: Any, **named: Any) -> Any:
+        try:
+            return await hook(self, *arguments, **named)
+        except Exception as err:
+            failed(self, err)
+
+    is_async = bool(getattr(hook, "__code__").co_flags & 0x80)  # noqa: B009 CO_COROUTINE
+    return awaited if is_async else called  # type: ignore[return-value]
 
 
 class JoinedRun:

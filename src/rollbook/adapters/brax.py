@@ -50,7 +50,7 @@ def checkpoints(run: object = None, then: Callable[..., object] | None = None) -
 
     def policy_params_fn(current_step: int, make_policy: Any, params: Any) -> None:
         """Save the parameters: {path in the tree: array}."""
-        joined.keep("checkpoint", "saving parameters", _save, joined, int(current_step), params)
+        joined.keep("checkpoint", "saving parameters", _save, joined, current_step, params)
         if then is not None:
             then(current_step, make_policy, params)
 
@@ -63,4 +63,4 @@ def _save(joined: JoinedRun, step: int, params: Any) -> None:
 
     leaves, _ = jax.tree_util.tree_flatten_with_path(params)
     arrays = {jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in leaves}
-    joined.run.run.save_checkpoint(arrays, rng=False, through="env_step", env_step=step)
+    joined.run.run.save_checkpoint(arrays, rng=False, through="env_step", env_step=int(step))

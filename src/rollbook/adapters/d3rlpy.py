@@ -7,7 +7,7 @@ To keep d3rlpy's own files as well: `CombineAdapterFactory([FileAdapterFactory()
 
 from __future__ import annotations
 
-from rollbook.adapters._run import JoinedRun
+from rollbook.adapters._run import JoinedRun, harmless
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,18 +62,22 @@ class RollbookAdapter:
         self._row: dict[str, object] = {}
         self._watched: int | None = None
 
+    @harmless
     def write_params(self, params: Mapping[str, object]) -> None:
         """Add the parameters to the run's config."""
         self._joined.settings(params, params.get("seed") if hasattr(params, "get") else None)
 
+    @harmless
     def before_write_metric(self, epoch: int, step: int) -> None:
         """Begin a row."""
         self._row = {}
 
+    @harmless
     def write_metric(self, epoch: int, step: int, name: str, value: float) -> None:
         """Add one number to the row, under its native name."""
         self._row[name] = value
 
+    @harmless
     def after_write_metric(self, epoch: int, step: int) -> None:
         """Log the complete row, with the clocks `step` and `epoch`."""
         self._joined.log(self._row, step=step, epoch=epoch)

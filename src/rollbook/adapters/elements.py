@@ -6,7 +6,7 @@ logger = elements.Logger(step, outputs)
 
 from __future__ import annotations
 
-from rollbook.adapters._run import JoinedRun
+from rollbook.adapters._run import JoinedRun, harmless
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ class RollbookOutput:
         self._joined = JoinedRun("RollbookOutput", run, "dreamerv3", program_name(), run_options, host="elements")
         self.run, self._fps = self._joined.run, fps
 
+    @harmless
     def __call__(self, summaries: Iterable[tuple[int, str, Any]]) -> None:
         """Log what was collected since the last call: (step, name, value). All numbers of a step form one row.
 

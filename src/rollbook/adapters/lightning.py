@@ -15,7 +15,7 @@ import os
 import sys
 from importlib.util import find_spec
 
-from rollbook.adapters._run import JoinedRun
+from rollbook.adapters._run import JoinedRun, harmless
 from rollbook.schema.clocks import as_clock
 from rollbook.system.optional import need
 
@@ -126,6 +126,7 @@ class RollbookLogger(_Base):
     # -- what Lightning logs
 
     @_rank_zero
+    @harmless
     def log_metrics(self, metrics: Mapping[str, object], step: int | None = None) -> None:
         """Log one row under the native keys, with the clock `step`, and `epoch` if Lightning passes one.
 
@@ -143,6 +144,7 @@ class RollbookLogger(_Base):
         self._go_on().log(values, step=step, epoch=epoch)
 
     @_rank_zero
+    @harmless
     def log_hyperparams(self, params: Mapping[str, object] | Namespace | None, *args: Any, **kwargs: Any) -> None:
         """Add the parameters to the run's config. Existing entries stay.
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import functools
 import re
 
-from rollbook.adapters._run import JoinedRun
+from rollbook.adapters._run import JoinedRun, harmless
 from rollbook.errors import BadInput
 from rollbook.values import flatten
 
@@ -44,6 +44,7 @@ class RollbookLogger:
         self._joined = JoinedRun("RollbookLogger", run, project, name, run_options, host="nemo_rl")
         self.run = self._joined.run
 
+    @harmless
     def log_metrics(
         self,
         metrics: dict[str, Any],
@@ -67,6 +68,7 @@ class RollbookLogger:
         else:
             self._joined.log(row, step=int(step), gradient_step=int(step))
 
+    @harmless
     def log_hyperparams(self, params: Mapping[str, Any]) -> None:
         """Add to the configuration of the run.
 
@@ -105,6 +107,7 @@ class RollbookLogger:
         pixels = np.asarray(figure.canvas.buffer_rgba())[..., :3]
         self._joined.run.log_image(name, pixels, step=int(step), gradient_step=int(step))
 
+    @harmless
     def log_batch(self, batch: Mapping[str, Any], filename: str) -> None:
         """Log a training or validation batch, whose step and kind the name of its file has, as rollouts.
 

@@ -11,7 +11,7 @@ seen here.
 
 from __future__ import annotations
 
-from rollbook.adapters._run import JoinedRun
+from rollbook.adapters._run import JoinedRun, harmless
 from rollbook.errors import BadInput
 
 TYPE_CHECKING = False
@@ -54,6 +54,10 @@ class RollbookLogger:
         """
         if self._also is not None:
             self._also.log_train(global_step, logs_dict)
+        self._train(global_step, logs_dict)
+
+    @harmless
+    def _train(self, global_step: int, logs_dict: Mapping[str, Any]) -> None:
         numbers = dict(logs_dict)
         sample = numbers.pop("generated_samples", None)
         if sample:
@@ -77,6 +81,7 @@ class RollbookLogger:
             self._also.close()
         self._joined.finish()
 
+    @harmless
     def _log(self, scope: str, step: int, numbers: Mapping[str, Any]) -> None:
         row = {f"{scope}/{name}": value for name, value in numbers.items() if value is not None}
         self._joined.log(row, step=int(step), gradient_step=int(step))

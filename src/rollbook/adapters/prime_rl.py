@@ -10,7 +10,7 @@ are those of verifiers at 00eee6c (`Episode.to_record`).
 
 from __future__ import annotations
 
-from rollbook.adapters._run import JoinedRun
+from rollbook.adapters._run import JoinedRun, harmless
 from rollbook.errors import BadInput
 
 TYPE_CHECKING = False
@@ -65,6 +65,7 @@ class RollbookMonitor:
         dump = getattr(config, "model_dump", None)
         self._joined.settings(dump(mode="json") if dump is not None else config)
 
+    @harmless
     async def log(self, data: Any, step: int | None, kind: str = "train", subset: str = "effective") -> None:
         """Log metrics (a dict), or an episode or a list of them."""
         if isinstance(data, dict):
@@ -73,15 +74,18 @@ class RollbookMonitor:
             episodes = data if isinstance(data, list) else [data]
             await self.log_episodes(episodes, step=int(step or 0), kind=kind, subset=subset)
 
+    @harmless
     async def log_metrics(self, metrics: dict[str, Any], step: int | None) -> None:
         """Log one row under the native keys. Rows of inference have no step."""
         self._joined.log(metrics, step=step, gradient_step=step)
 
+    @harmless
     async def log_episodes(self, episodes: list[Any], step: int, kind: str, subset: str) -> None:
         """Log episodes as rollouts; of those known already, that they were shipped to the trainer."""
         for episode in episodes:
             self._joined.keep("prime_rollouts", "keeping an episode", self._episode, episode, step, kind, subset)
 
+    @harmless
     async def log_annotations(self, updates: list[dict[str, Any]]) -> None:
         """Log what became known of traces: the advantage, and the step that trained on them."""
         for update in updates:

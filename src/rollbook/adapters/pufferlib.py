@@ -5,7 +5,7 @@ pufferl.train("puffer_breakout", args=args, logger=RollbookLogger(project="break
 
 from __future__ import annotations
 
-from rollbook.adapters._run import JoinedRun
+from rollbook.adapters._run import JoinedRun, harmless
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ class RollbookLogger:
             train: Any = about.get("train")
             self._joined.settings(about, train.get("seed") if hasattr(train, "get") else about.get("seed"))
 
+    @harmless
     def log(self, logs: Mapping[str, object], step: int) -> None:
         """Log one row under the native keys. `step` counts the steps of all agents and is kept as `env_step`.
 
@@ -47,6 +48,7 @@ class RollbookLogger:
         epoch = logs.get("epoch")
         self._joined.log(dict(logs), env_step=int(step), epoch=epoch if isinstance(epoch, int) else None)
 
+    @harmless
     def close(self, model_path: str | None = None) -> None:
         """Register the model, and finish the run if it was opened here.
 

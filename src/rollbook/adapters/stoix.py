@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 
-from rollbook.adapters._run import JoinedRun
+from rollbook.adapters._run import JoinedRun, harmless
 from rollbook.values import flatten
 
 TYPE_CHECKING = False
@@ -64,6 +64,7 @@ class RollbookLogger:
         seeds = (settings.get("seed"), _inside(settings, "arch", "seed"), _inside(settings, "system", "seed"))
         self._joined.settings(settings, next((seed for seed in seeds if seed is not None), None))
 
+    @harmless
     def log_stat(self, key: str, value: float, step: int, eval_step: int, event: Any) -> None:
         """Log one number.
 
@@ -76,6 +77,7 @@ class RollbookLogger:
         """
         self.log_dict({key: value}, step, eval_step, event)
 
+    @harmless
     def log_dict(self, data: Mapping[str, object], step: int, eval_step: int, event: Any) -> None:
         """Log one row as `<event>/<key>`.
 

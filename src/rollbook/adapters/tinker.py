@@ -9,7 +9,7 @@ tinker_cookbook/rl/types.py: `TrajectoryGroup`, with its `rollout_errors`).
 
 from __future__ import annotations
 
-from rollbook.adapters._run import JoinedRun
+from rollbook.adapters._run import JoinedRun, harmless
 from rollbook.errors import BadInput
 from rollbook.values import flatten
 
@@ -43,6 +43,7 @@ class RollbookLogger:
         self._joined = JoinedRun("RollbookLogger", run, project, name, run_options, host="tinker")
         self.run = self._joined.run
 
+    @harmless
     def log_hparams(self, config: Any) -> None:
         """Add to the configuration of the run.
 
@@ -52,6 +53,7 @@ class RollbookLogger:
         settings = config if hasattr(config, "keys") else _attributes(config)
         self._joined.keep("config", "keeping the configuration", self._joined.settings, settings)
 
+    @harmless
     def log_metrics(self, metrics: Mapping[str, Any], step: int | None = None) -> None:
         """Log one row under the native keys; `step` is also the clock `gradient_step`.
 
@@ -64,6 +66,7 @@ class RollbookLogger:
     def enable_event_steps(self) -> None:
         """Nothing to do: rows of a run come in any order."""
 
+    @harmless
     def log_metrics_event(
         self, metrics: Mapping[str, Any], step: int, step_metric: str, metric_axes: dict[str, str] | None = None
     ) -> None:
@@ -77,6 +80,7 @@ class RollbookLogger:
         """
         self._joined.log({**dict(flatten(metrics)), step_metric: step}, step=step)
 
+    @harmless
     def log_summary(self, metrics: Mapping[str, Any]) -> None:
         """Replace values of the run's summary.
 

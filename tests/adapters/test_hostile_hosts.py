@@ -1,0 +1,106 @@
+"""Every hook that a host calls, with a host that answers every question with an exception, or is something else.
+
+Nothing reaches the training, and the run goes on. A new hook is found by itself: only `NOT_HOOKS` are left out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import inspect
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rollbook
+
+
+class Raises:
+    """Every question to it is an exception."""
+
+    def _no(self, *_: object, **__: object) -> Any:
+        raise RuntimeError("the host refuses")
+
+    __getattr__ = __str__ = __repr__ = __len__ = __iter__ = __getitem__ = __bool__ = __float__ = __int__ = _no
+    __index__ = __call__ = __eq__ = __ne__ = __lt__ = __gt__ = __contains__ = __reduce__ = __fspath__ = _no
+    __add__ = __radd__ = __mul__ = __rmul__ = __sub__ = __rsub__ = __truediv__ = __mod__ = __enter__ = _no
+    __hash__ = object.__hash__
+
+
+class Hollow:
+    """It has nothing."""
+
+    __slots__ = ()
+
+
+HOSTS: dict[str, Callable[[], Any]] = {
+    "raises": Raises, "hollow": Hollow, "none": lambda: None, "number": lambda: -1.5, "text": lambda: "text",
+    "list": lambda: [Raises()], "dict": lambda: {"a": Raises(), "b": Hollow()},
+}  # fmt: skip
+
+ADAPTERS: dict[str, Callable[[Any], Any]] = {
+    "d3rlpy": lambda run: _made("d3rlpy.RollbookAdapterFactory", run).create(Hollow(), "name", 10),
+    "nemo_rl": lambda run: _made("nemo_rl.RollbookLogger", run),
+    "openrlhf": lambda run: _made("openrlhf.RollbookLogger", None, run),
+    "optuna": lambda run: _made("optuna.RollbookCallback", run),
+    "prime_rl": lambda run: _made("prime_rl.RollbookMonitor", None, run),
+    "pufferlib": lambda run: _made("pufferlib.RollbookLogger", run),
+    "stoix": lambda run: _made("stoix.RollbookLogger", run=run),
+    "tinker": lambda run: _made("tinker.RollbookLogger", run),
+    "elements": lambda run: _made("elements.RollbookOutput", run),
+    "brax": lambda run: _Functions(_made("brax.progress", run), _made("brax.checkpoints", run)),
+}
+NOT_HOOKS = frozenset({"download", "enable_event_steps", "join"})
+
+
+class _Functions:
+    def __init__(self, *functions: Callable[..., object]) -> None:
+        for number, function in enumerate(functions):
+            setattr(self, f"function_{number}", function)
+
+
+def _made(name: str, *arguments: Any, **named: Any) -> Any:
+    module, _, made = name.partition(".")
+    return getattr(importlib.import_module(f"rollbook.adapters.{module}"), made)(*arguments, **named)
+
+
+def _hooks(adapter: Any) -> list[str]:
+    names = [name for name in dir(adapter) if not name.startswith("_") and name not in NOT_HOOKS]
+    hooks = [name for name in names if inspect.isroutine(getattr(adapter, name))]
+    return [*hooks, *(["__call__"] if "__call__" in vars(type(adapter)) else [])]
+
+
+def _arguments(hook: Any, host: Callable[[], Any]) -> list[Any]:
+    parameters = inspect.signature(hook).parameters.values()
+    return [
+        host() for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD or each.kind is each.POSITIONAL_ONLY
+    ]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Iterator[Any]:
+    with rollbook.init("p", "r", dir=tmp_path, sinks=(), keeper="inline", rules=()) as run:
+        yield run
+
+
+@pytest.mark.filterwarnings("ignore::rollbook.errors.RollbookWarning")
+@pytest.mark.parametrize("name", list(ADAPTERS))
+@pytest.mark.parametrize("host", list(HOSTS))
+def test_no_hook_raises_whatever_the_host_answers(run: Any, name: str, host: str) -> None:
+    adapter = ADAPTERS[name](run)
+    raised = {}
+    for hook in _hooks(adapter):
+        function = getattr(adapter, hook)
+        try:
+            answer = function(*_arguments(function, HOSTS[host]))
+            if inspect.iscoroutine(answer):
+                asyncio.run(answer)
+        except Exception as err:
+            raised[hook] = f"{type(err).__name__}: {err}"
+    assert raised == {}
+    if run.status == "running":
+        run.log({"after": 1.0})
+    run.finish()
+    assert run.book.status == "finished"
