@@ -6,6 +6,7 @@ import csv
 import json
 import math
 import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -135,6 +136,63 @@ def test_a_restored_experiment_goes_on_in_the_run_of_its_trial(tmp_path: Path) -
     assert [row["env_step"] for row in rows] == [64, 128, 192, 256, 320]
     again = book.metrics(["training_iteration"], x="epoch", attempts="all").to_pylist()
     assert [row["epoch"] for row in again] == [1, 2, 3, 3, 4, 5]  # what followed the checkpoint is hidden, and kept
+
+
+def climb(config: dict[str, Any]) -> None:
+    """A training whose score grows with its learning rate, and that saves what it has reached."""
+    score, start = 0.0, 0
+    if (saved := tune.get_checkpoint()) is not None:
+        state = json.loads((Path(saved.path) / "state.json").read_text())
+        score, start = state["score"], state["iteration"]
+    for iteration in range(start + 1, 7):
+        score += config["lr"]
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "state.json").write_text(json.dumps({"score": score, "iteration": iteration}))
+            tune.report({"score": score, "lr": config["lr"]}, checkpoint=tune.Checkpoint.from_directory(folder))
+
+
+@pytest.mark.parametrize("reuse", [False, True])
+def test_a_trial_that_population_based_training_changes_is_a_new_attempt_with_its_settings(
+    tmp_path: Path, reuse: bool
+) -> None:
+    scheduler = tune.schedulers.PopulationBasedTraining(
+        time_attr="training_iteration",
+        perturbation_interval=2,
+        quantile_fraction=0.5,
+        resample_probability=0.0,
+        hyperparam_mutations={"lr": [0.001, 1.0]},
+        custom_explore_fn=lambda config: {**config, "lr": 0.5},
+        synch=True,
+    )
+    tuner = tune.Tuner(
+        climb,
+        param_space={"lr": tune.grid_search([0.001, 1.0])},
+        tune_config=tune.TuneConfig(scheduler=scheduler, metric="score", mode="max", reuse_actors=reuse),
+        run_config=tune.RunConfig(
+            name="pbt",
+            storage_path=str(tmp_path / "ray"),
+            callbacks=[rllib.RollbookTune(tmp_path / "runs")],
+            verbose=0,
+        ),
+    )
+    found = {Path(result.path).name: result for result in tuner.fit()}
+    books = {book.id: book for book in rollbook.open(tmp_path / "runs")}
+    changed, kept = (
+        books[run_id("pbt", next(name for name in found if f"lr={lr}" in name))] for lr in ("0.0010", "1.0000")
+    )
+    assert [entry["config"]["lr"] for entry in kept.attempts] == [1.0]
+    assert [entry["config"]["lr"] for entry in changed.attempts][:2] == [0.001, 0.5]
+    assert changed.attempts[0]["status"] == "rewound"
+    assert changed.config["lr"] == found[next(name for name in found if "lr=0.0010" in name)].config["lr"]
+    assert changed.status == "finished"
+    rows = changed.metrics(["score", "lr"], x="epoch").to_pylist()
+    assert [row["epoch"] for row in rows] == sorted({row["epoch"] for row in rows}), "no step stands twice"
+    assert {row["lr"] for row in rows} >= {0.001, 0.5}
+    notes = changed.text("note")["text"].to_pylist()
+    assert kept.id in notes[0]
+    assert "lr 0.001 -> 0.5" in notes[0]
+    everything = changed.metrics(["score"], attempts="all").num_rows
+    assert everything >= len(rows)
 
 
 def count(config: dict[str, Any]) -> None:

@@ -68,7 +68,6 @@ def test_a_trial_that_recovers_goes_back_to_its_checkpoint(rllib: Any, fakes: An
     report(logger, trial, 2, x=1)
     logger.on_trial_recover(3, [trial], trial)
     logger.log_trial_start(trial)
-    logger.log_trial_restore(trial)
     report(logger, trial, 2, x=2)
     logger.log_trial_end(trial)
     logger.on_experiment_end([trial])

@@ -13,9 +13,10 @@ from typing import Any
 
 from ray.tune.logger import LoggerCallback
 
+from rollbook.adapters._run import reached
 from rollbook.adapters.rllib.data import Evaluations, take_episode_data
 from rollbook.adapters.rllib.files import write_episode_data
-from rollbook.adapters.rllib.identity import Settings, names_of, open_run, plain_config
+from rollbook.adapters.rllib.identity import Settings, names_of, open_run, plain_config, run_id
 from rollbook.adapters.rllib.walk import Walker, clocks_of, file_step, flatten_result
 from rollbook.errors import BadInput
 from rollbook.system.bill import Bill, counted
@@ -79,16 +80,19 @@ class RollbookTune(LoggerCallback):  # type: ignore[misc]
     def on_step_begin(self, iteration: int, trials: list[Trial], **_: object) -> None:
         """Open the runs of trials that are about to start, before the trial's own process does."""
         for trial in trials:
+            known = self._trials.get(trial.trial_id)
+            if known is not None and known.config is not trial.config:  # the scheduler has exchanged it
+                self._guard("going on with other settings", partial(known.went_on, trial))
             if trial.trial_id not in self._trials and trial.status in ("PENDING", "RUNNING") and _is_placed(trial):
                 self._guard("opening a trial's run", partial(self._of, trial))
 
     def log_trial_start(self, trial: Trial) -> None:
-        """The trial's process has started."""
-        self._guard("opening a trial's run", lambda: self._of(trial))
-
-    def log_trial_restore(self, trial: Trial) -> None:
-        """The trial continues from a checkpoint; a checkpoint of another trial (population-based training) is noted."""
-        self._guard("noting a restored checkpoint", lambda: self._of(trial).restored(trial))
+        """The trial's process has started, maybe again: from a checkpoint of another trial, with its settings."""
+        known = self._trials.get(trial.trial_id)
+        if known is None:
+            self._guard("opening a trial's run", lambda: self._of(trial))
+        else:
+            self._guard("going on with other settings", lambda: known.went_on(trial))
 
     def on_trial_recover(self, iteration: int, trials: list[Trial], trial: Trial, **_: object) -> None:
         """The trial failed and will be retried: rows after its checkpoint are hidden, and kept."""
@@ -168,6 +172,9 @@ class _Trial:
             config=plain_config(trial.config),
             user=self,
         )
+        self.config: object = trial.config
+        self._settings = plain_config(trial.config)
+        self._origin = ""
         self._walker, self._evaluations = walker, Evaluations()
         self._is_function = _is_function(trial)
         self._saved: dict[str, str] = {}
@@ -222,10 +229,45 @@ class _Trial:
         else:
             self.run.internals.begin_anew(f"the trial {trial} begins anew, without a checkpoint")
 
-    def restored(self, trial: Trial) -> None:
+    def went_on(self, trial: Trial) -> None:
+        """Population-based training has given the trial the checkpoint of another one, or other settings: begin a new
+        attempt with that configuration, at the iteration of the checkpoint.
+
+        Ray calls no hook for it (2.60 has `on_trial_restore` and never calls it), so it is seen before a step, and
+        where the trial's process starts.
+        """
+        settings, before = plain_config(trial.config), self._settings
         path = str(getattr(trial.checkpoint, "path", "") or "")
-        if path and path not in self._saved and not self.run.internals.saved_as(path):
-            self.run.note(f"the trial goes on from another trial's checkpoint: {path}")
+        own = self._saved.get(path) or (path and self.run.internals.saved_as(path))
+        names = sorted(name for name in {*settings, *before} if settings.get(name) != before.get(name))
+        is_foreign = bool(path) and not own and path != self._origin
+        self.config, self._settings = trial.config, settings
+        if (not names and not is_foreign) or not self.run.internals.writer.main:
+            return
+        metrics = _checkpoint_metrics(trial) or {}
+        if own:
+            self.run.restore(own, random_states=False)
+        else:
+            reading = min(int(metrics.get("training_iteration") or 0), reached(self.run).get("epoch", 0))
+            self.run.rewind(epoch=reading)
+        for name in names:
+            if name in settings:
+                self.run.config[name] = settings[name]
+            else:
+                self.run.config.pop(name, None)
+        self.run.internals.write_about()
+        changes = ", ".join(f"{name} {before.get(name)} -> {settings.get(name)}" for name in names)
+        if is_foreign:
+            self._origin = path
+            donor = os.path.basename(os.path.dirname(path))
+            experiment, _ = names_of(trial.storage)
+            origin = f"trial {donor} (run {run_id(experiment, donor)})" if experiment else path
+            at = metrics.get("training_iteration")
+            self.run.note(
+                f"goes on from a checkpoint of {origin} at training_iteration {at}; {changes or 'no changes'}"
+            )
+        else:
+            self.run.note(f"goes on with other settings: {changes}")
 
     def last_words(self, trial: Trial, failed: bool) -> None:
         for name, value in clocks_of(trial.last_result or {}).items():
