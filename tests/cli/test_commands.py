@@ -196,7 +196,7 @@ def test_verify_says_with_its_status_whether_something_is_wrong(rb: Any, runs: P
     assert part.name in problem
     assert "set aside" in rb("repair", folder).stdout
     assert json.loads(rb("repair", folder, "--json").stdout) == {folder: ["nothing had to be done"]}
-    assert rb("verify", folder).exit_code == 0
+    assert rb("verify", folder).exit_code == 1, "what is lost stays said"
 
 
 def test_seal_forward_and_watch_end_by_themselves_for_a_run_that_has(rb: Any, runs: Path, tmp_path: Path) -> None:

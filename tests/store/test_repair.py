@@ -23,6 +23,7 @@ from rollbook.book.book import Book
 from rollbook.book.repair import join, repair, verify
 from rollbook.errors import BadInput, Damaged, RollbookError, RollbookWarning
 from rollbook.storage import seal
+from waiting import PATIENCE
 
 
 @pytest.fixture(scope="module")
@@ -224,7 +225,7 @@ def test_nothing_that_is_no_file_of_the_run_is_opened(tmp_path: Path, kind: str)
                 os.mkfifo(spool / name)
             else:
                 (spool / name).symlink_to("/dev/zero" if kind == "device" else elsewhere / name)
-    subprocess.run([sys.executable, "-c", HANGS, str(run.folder)], check=True, timeout=120)
+    subprocess.run([sys.executable, "-c", HANGS, str(run.folder)], check=True, timeout=PATIENCE)
     assert list((run.folder / "media").glob("x-*")) == []
     assert {path.name for path in elsewhere.iterdir()} == {"a.json", "a.raw"}
 

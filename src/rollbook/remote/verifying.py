@@ -10,7 +10,7 @@ from rollbook.remote.remote import Remote, perform
 from rollbook.remote.steps import Away, Missing, Unknown, message_of
 from rollbook.remote.views import check_file, joined_writers, laid_out, run_json_and_manifests
 from rollbook.schema.run_files import MANIFEST_FILE, RunFile
-from rollbook.system.files import pasted
+from rollbook.system.files import make_folders, pasted
 
 _TRIES = 3
 
@@ -83,5 +83,5 @@ def _write(folder: str, path: str, data: bytes | None) -> None:
 def _made(folder: str, path: str) -> str:
     """The path of a file in the folder, whose folders exist."""
     target = os.path.join(folder, *path.split("/"))
-    os.makedirs(os.path.dirname(target), exist_ok=True)
+    make_folders(os.path.dirname(target), inside=folder)
     return target

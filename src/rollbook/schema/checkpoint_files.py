@@ -11,7 +11,7 @@ import struct
 import zlib
 
 from rollbook.errors import Damaged, NewerFormat
-from rollbook.system.files import open_regular, real_path
+from rollbook.system.files import is_folder, open_regular, real_path
 from rollbook.system.guard import ours
 
 TYPE_CHECKING = False
@@ -35,7 +35,7 @@ def damage_of(path: str | os.PathLike[str], kind: str = "") -> str:
       kind: the format in its row: "ckpt" and "torch" have a known beginning.
     """
     real = real_path(path)
-    if os.path.isdir(real):
+    if is_folder(real):
         return ""
     try:
         with open(open_regular(real), "rb") as file:
