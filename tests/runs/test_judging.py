@@ -147,6 +147,16 @@ def test_a_run_that_never_reached_a_level_is_slower_than_all_that_did() -> None:
     made += [compare.Entry("b", f"b {n}", n, "", None, span=("env_step", 0.0, 9.0), never=True) for n in (2, 3, 4)]
     found = compare.compare(made, metric="m", by="g", how="steps to 5", direction="lower")
     assert (found.pairs[0].better, found.pairs[0].verdict.won) == ("a", 25)  # type: ignore[union-attr]
+    assert not [fact for fact in found.facts if fact.kind == "without score"], "they count"
+
+
+def test_no_seeds_are_asked_for_where_no_number_is_known_to_decide() -> None:
+    rng = np.random.default_rng(0)
+    alike = rng.normal(size=12)
+    found = judged({"a": alike, "b": alike + rng.normal(size=12) * 1e-3})
+    assert found.pairs[0].verdict.more is None  # type: ignore[union-attr]
+    assert found.next_seeds() == {}
+    assert judged({"a": [5.0, 6, 7], "b": [1.0, 2, 3]}).next_seeds() == {"a": 1, "b": 1}
 
 
 def run(root: Path, algo: str, seed: int | None, value: float, project: str = "study", **config: Any) -> str:

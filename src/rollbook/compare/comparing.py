@@ -101,7 +101,7 @@ def compare(
     groups = [_group([e for e in entries if e.group == label], label, tasks, scale, floor, lower) for label in labels]
     groups = [_with_interval(group, statistic, seed) for group in groups]
     for group in groups:
-        facts += _who_is_missing(group, floor, {entry.name: entry.called or entry.name for entry in entries})
+        facts += _who_is_missing(group, floor, entries)
     apart = _apart(entries, labels)
     facts += apart.values()
     if against is not None and against not in labels:
@@ -277,9 +277,12 @@ def _with_interval(group: Group, statistic: str, seed: int) -> Group:
     return replace(group, interval=replace(interval, low=low, high=high))
 
 
-def _who_is_missing(group: Group, floor: float | None, called: Mapping[str, str]) -> list[Fact]:
+def _who_is_missing(group: Group, floor: float | None, entries: Sequence[Entry]) -> list[Fact]:
+    called = {entry.name: entry.called or entry.name for entry in entries}
+    never = {entry.name for entry in entries if entry.never}  # these count, as the slowest
     of_kind = {
-        "crashed": group.crashed, "running": group.running, "without score": group.without_score,
+        "crashed": group.crashed, "running": group.running,
+        "without score": tuple(name for name in group.without_score if name not in never),
         "ends in nan": group.ends_in_nan, "repeated": group.again,
     }  # fmt: skip
     return [

@@ -149,7 +149,7 @@ class Comparison:
             (goal, verdict)
             for pair in self.pairs
             if (verdict := pair.verdict) is not None and verdict.outcome in TRAIN_MORE
-            if (goal := verdict.more or verdict.enough) is not None
+            if (goal := verdict.more if verdict.outcome == "not decided" else verdict.enough) is not None
         ]
         nearest = min((goal for goal, _ in goals), default=0)
         for goal, verdict in goals:
