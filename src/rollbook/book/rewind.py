@@ -61,9 +61,11 @@ class _Rows:
         self.hosts = {writer: (host.clock, host.time_offset) for writer, host in run.hosts().items()}
         self.ends = {info.id: last_numbers(info) for info in list_writers(path)}
 
-    def lanes(self, clocks: Sequence[str], attempt: int | None = None) -> Iterator[_Lane]:
+    def lanes(self, clocks: Sequence[str], attempt: int | None = None, but: str = "") -> Iterator[_Lane]:
         for table, piece in self._pieces:
             if attempt is not None and piece.meta.get("attempt") not in (None, attempt):
+                continue
+            if but and piece.meta.get("writer") == but:
                 continue
             more = ("kept",) if table == "checkpoints" and clocks and "kept" in piece.columns else ()
             rows = chosen_rows(piece, (*clocks, *more), self._run)

@@ -203,7 +203,7 @@ class _RowsForCuts:
         self.hosts = {info.id: (info.boot_id or info.host, info.time_offset) for info in writers}
         self.ends = {info.id: last_numbers(info) for info in writers}
 
-    def lanes(self, clocks: Sequence[str], attempt: int | None = None) -> Iterator[_Lane]:
+    def lanes(self, clocks: Sequence[str], attempt: int | None = None, but: str = "") -> Iterator[_Lane]:
         for (number, writer, lane), rows in self._lanes.items():
             if attempt in (None, number):
                 yield _Lane(number, writer, lane, rows)

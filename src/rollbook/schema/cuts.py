@@ -65,8 +65,10 @@ if TYPE_CHECKING:
         def ends(self) -> Mapping[str, Mapping[int, int]]:
             """Writer -> lane -> the last number in the journal; sealed rows may be missing."""
 
-        def lanes(self, clocks: Sequence[str], attempt: int | None = None) -> Iterable[LaneRows]:
-            """The rows with their readings of these clocks; of one attempt or all."""
+        def lanes(self, clocks: Sequence[str], attempt: int | None = None, but: str = "") -> Iterable[LaneRows]:
+            """The rows with their readings of these clocks; of one attempt or all. `but`: a writer whose rows need not
+            be read.
+            """
 
 
 _COMMON = ("gradient_step", "policy_version", "epoch", "env_step")
@@ -79,7 +81,7 @@ def place_behind(rows: RunRows, checkpoint: Mapping[str, Any]) -> tuple[int, Cut
     """The cut behind a checkpoint, a row of a `CheckpointHistory`: (its attempt, the cut)."""
     saved = SavedPlace(checkpoint)
     saver, own, moment = saved.writer, saved.lanes, saved.moment
-    bounds = _Bounds(rows, saved.attempt)
+    bounds = _Bounds(rows, saved.attempt, known=saver if own and not saved.through else "")
     if saved.through:
         moved: dict[tuple[str, int], tuple[int, int]] = {}
         for lane in rows.lanes(tuple(saved.through), saved.attempt):
@@ -162,10 +164,10 @@ def place_at(rows: RunRows, clock: str, value: int, clocks: Sequence[str]) -> tu
 
 
 class _Bounds:
-    """Collects from where on the rows of each lane of an attempt do not count."""
+    """Collects from where on the rows of each lane of an attempt do not count. `known`: a writer whose cut is known."""
 
-    def __init__(self, rows: RunRows, attempt: int) -> None:
-        self._rows, self._attempt = rows, attempt
+    def __init__(self, rows: RunRows, attempt: int, known: str = "") -> None:
+        self._rows, self._attempt, self._known = rows, attempt, known
         self._first: dict[tuple[str, int], int] = {}
         self._moments: dict[str, int] = {}
         before = rows.chain.get(attempt)
@@ -188,7 +190,7 @@ class _Bounds:
         """Writers of other machines: from where they pass the readings of the first of the clocks that they have."""
         here = self._rows.hosts.get(saver)
         found: dict[str, dict[str, dict[tuple[str, int], tuple[int, int]]]] = {}
-        for lane in self._rows.lanes(tuple(readings), self._attempt) if readings else ():
+        for lane in self._rows.lanes(tuple(readings), self._attempt, saver) if readings else ():
             there = self._rows.hosts.get(lane.writer)
             if lane.writer == saver or (here and there and here[0] == there[0]):
                 continue
@@ -211,7 +213,7 @@ class _Bounds:
                 if here is not None and writer != reference and writer not in but and there[0] == here[0] != "":
                     self.since(writer, moment - here[1] + there[1])
         last: dict[str, dict[int, int]] = {}
-        for lane in self._rows.lanes((), self._attempt):
+        for lane in self._rows.lanes((), self._attempt, self._known):
             lanes = last.setdefault(lane.writer, {})
             lanes[lane.lane] = max(lanes.get(lane.lane, 0), lane.last_seq())
             moment_of = self._moments.get(lane.writer)
