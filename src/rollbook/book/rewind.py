@@ -71,22 +71,35 @@ class _Rows:
             rows = chosen_rows(piece, (*clocks, *more), self._run)
             if not rows.num_rows:
                 continue
-            attempts, lanes = to_numpy(rows["attempt"])[0], to_numpy(rows["lane"])[0]
             seqs, times = to_numpy(rows["seq"])[0], to_numpy(rows["time"])[0]
-            writers, own = np.unique(to_numpy(rows["writer"])[0].astype(str), return_inverse=True)
             cells = {clock: to_numpy(rows[clock]) for clock in clocks if clock in rows.column_names}
             deleted = np.zeros(len(seqs), dtype=bool)
             if more:
                 values, valid = to_numpy(rows["kept"])
                 deleted = ~values.astype(bool) & (True if valid is None else valid)
             known = {clock: ~deleted if valid is None else valid & ~deleted for clock, (_, valid) in cells.items()}
-            place = np.stack([attempts, own, lanes])
-            for number, writer, lane in np.unique(place, axis=1).T.tolist():
+            for (number, writer, lane), at in _groups(rows, piece.meta):
                 if attempt in (None, number):
-                    at = np.flatnonzero((place == np.array([[number], [writer], [lane]])).all(axis=0))
-                    at = at[np.argsort(seqs[at], kind="stable")]
+                    if not bool(np.all(np.diff(seqs[at]) >= 0)):
+                        at = np.arange(len(seqs))[at][np.argsort(seqs[at], kind="stable")]
                     readings = {clock: (cells[clock][0][at], known[clock][at]) for clock in cells}
-                    yield _Lane(number, str(writers[writer]), lane, seqs[at], times[at], readings)
+                    yield _Lane(number, writer, lane, seqs[at], times[at], readings)
+
+
+def _groups(rows: Any, meta: Mapping[str, Any]) -> Iterator[tuple[tuple[int, str, int], Any]]:
+    """((attempt, writer, lane), its rows) of each lane in a piece; most pieces have one."""
+    own = meta.get("attempt"), meta.get("writer"), meta.get("lane")
+    if None not in own:
+        yield (int(own[0]), str(own[1]), int(own[2])), slice(None)  # type: ignore[arg-type]
+        return
+    attempts, lanes = to_numpy(rows["attempt"])[0], to_numpy(rows["lane"])[0]
+    names, writers = np.unique(to_numpy(rows["writer"])[0].astype(str), return_inverse=True)
+    highest = int(lanes.max()) + 1
+    codes = (attempts * len(names) + writers) * highest + lanes
+    for code in np.unique(codes).tolist():
+        rest, lane = divmod(code, highest)
+        attempt, writer = divmod(rest, len(names))
+        yield (int(attempt), str(names[writer]), int(lane)), np.flatnonzero(codes == code)
 
 
 class _Lane:
