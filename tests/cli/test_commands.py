@@ -220,7 +220,11 @@ def test_what_is_no_command_is_an_error_that_lists_them(rb: Any) -> None:
 
 
 def test_every_command_takes_the_folder_of_runs_as_dir(rb: Any, runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in set(app.list_commands(Context(app))) - {"catalogue", "shapes"}:  # about a remote; about no runs
+    for name in set(app.list_commands(Context(app))) - {
+        "catalogue",
+        "shapes",
+        "label",
+    }:  # about a remote; about no runs; about paths
         assert "--dir" in rb(name, "--help").stdout, name
     monkeypatch.delenv("ROLLBOOK_DIR")
     listed = [json.loads(rb("ls", *where, "--json").stdout) for where in (("--dir", str(runs)), (str(runs),))]

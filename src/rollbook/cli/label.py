@@ -6,7 +6,7 @@ import os
 
 import click
 
-from rollbook.cli.output import clean, json_option, print_json, remark
+from rollbook.cli.output import clean, remark
 from rollbook.system.files import pasted
 from rollbook.system.texts import amount
 
@@ -15,8 +15,7 @@ from rollbook.system.texts import amount
 @click.argument("pattern", required=False)
 @click.argument("fields", nargs=-1, metavar="[NAME=VALUE]...")
 @click.option("--remove", is_flag=True, help="Remove what was said about this pattern, or these fields of it.")
-@json_option
-def label(pattern: str | None, fields: tuple[str, ...], remove: bool, as_json: bool) -> None:
+def label(pattern: str | None, fields: tuple[str, ...], remove: bool) -> None:
     """Say about runs of other tools what their files do not: algo, env, seed, group, config.<setting>, x.
 
     PATTERN is the path of folders or files: * and ? match within a name, ** any number of folders, and a folder stands
@@ -33,7 +32,7 @@ def label(pattern: str | None, fields: tuple[str, ...], remove: bool, as_json: b
     from rollbook.formats import importers
 
     if pattern is None:
-        _list(as_json)
+        _list()
         return
     said: dict[str, object]
     if remove:
@@ -44,9 +43,6 @@ def label(pattern: str | None, fields: tuple[str, ...], remove: bool, as_json: b
             raise click.UsageError("say which fields: rollbook label 'logs/*/PPO*' algo=ppo")
     file, rest = importers.label(pattern, said)
     runs = _runs_of(os.path.dirname(file), rest)
-    if as_json:
-        print_json({"file": file, "pattern": rest, "fields": said, "runs": runs})
-        return
     click.echo(clean(f"{amount(len(runs), 'run')} below {os.path.dirname(file)}: {', '.join(runs[:5])}".rstrip(": ")))
     if len(runs) > 5:
         remark(f"… and {len(runs) - 5:,} more")
@@ -75,14 +71,11 @@ def _runs_of(folder: str, pattern: str) -> list[str]:
     return [one.run.name for one in walk.runs if matches(pattern, one.labelled, folder)]
 
 
-def _list(as_json: bool) -> None:
+def _list() -> None:
     from rollbook.formats import importers
 
     file = os.path.join(os.getcwd(), importers.LABELS_FILE)
     lines = importers.lines_in(os.getcwd())
-    if as_json:
-        print_json([{"pattern": pattern, "fields": fields} for pattern, fields in lines])
-        return
     for pattern, fields in lines:
         click.echo(clean(f"{pattern}  {' '.join(f'{name}={value}' for name, value in fields.items())}"))
     if not lines:
