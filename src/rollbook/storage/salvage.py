@@ -295,6 +295,8 @@ def _write(run: str, part: DamagedPart, places: list[NDArray], *, is_whole: bool
         kind = meta["group"].partition("+")[0] if meta["group"][0] == "S" else meta["group"][0]
         name = PartName(meta["writer"], meta["lane"], kind, meta["first_seq"])
     folder = part_folder(run, meta["table"], meta["group"])
+    if "covers" in meta and name.kind != "merged":
+        name = PartName.parse(os.path.basename(_free_path(run, meta, 0))) or name
     path, levels = os.path.join(folder, str(name)), ""
     if is_whole and not os.path.lexists(path):
         make_folders(folder, inside=run)
