@@ -151,10 +151,7 @@ def climb(config: dict[str, Any]) -> None:
             tune.report({"score": score, "lr": config["lr"]}, checkpoint=tune.Checkpoint.from_directory(folder))
 
 
-@pytest.mark.parametrize("reuse", [True, pytest.param(False, marks=pytest.mark.long)])
-def test_a_trial_that_population_based_training_changes_is_a_new_attempt_with_its_settings(
-    tmp_path: Path, reuse: bool
-) -> None:
+def test_a_trial_that_population_based_training_changes_is_a_new_attempt_with_its_settings(tmp_path: Path) -> None:
     scheduler = tune.schedulers.PopulationBasedTraining(
         time_attr="training_iteration",
         perturbation_interval=2,
@@ -167,7 +164,7 @@ def test_a_trial_that_population_based_training_changes_is_a_new_attempt_with_it
     tuner = tune.Tuner(
         climb,
         param_space={"lr": tune.grid_search([0.001, 1.0])},
-        tune_config=tune.TuneConfig(scheduler=scheduler, metric="score", mode="max", reuse_actors=reuse),
+        tune_config=tune.TuneConfig(scheduler=scheduler, metric="score", mode="max", reuse_actors=True),
         run_config=tune.RunConfig(
             name="pbt",
             storage_path=str(tmp_path / "ray"),
@@ -183,11 +180,11 @@ def test_a_trial_that_population_based_training_changes_is_a_new_attempt_with_it
     assert [entry["config"]["lr"] for entry in kept.attempts] == [1.0]
     assert [entry["config"]["lr"] for entry in changed.attempts][:2] == [0.001, 0.5]
     assert changed.attempts[0]["status"] == "rewound"
-    assert changed.config["lr"] == found[next(name for name in found if "lr=0.0010" in name)].config["lr"]
     assert changed.status == "finished"
     rows = changed.metrics(["score", "lr"], x="epoch").to_pylist()
     assert [row["epoch"] for row in rows] == sorted({row["epoch"] for row in rows}), "no step stands twice"
-    assert {row["lr"] for row in rows} >= {0.001, 0.5}
+    assert {row["lr"] for row in rows} == {0.001, 0.5}
+    assert rows[-1]["lr"] == changed.config["lr"] == 0.5
     notes = changed.text("note")["text"].to_pylist()
     assert kept.id in notes[0]
     assert "lr 0.001 -> 0.5" in notes[0]
