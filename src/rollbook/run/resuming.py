@@ -10,7 +10,6 @@ import os
 import time
 
 from rollbook.errors import ForeignManifest, NotARun
-from rollbook.journal import last_numbers, last_row_time, list_writers
 from rollbook.schema import manifest
 from rollbook.schema.run_files import (
     HIDDEN_TABLES,
@@ -147,6 +146,8 @@ def end_of(folder: str, about: RunJson) -> tuple[CutJson, int]:
     Of a writer that has closed, or is known to be dead, every row counts, so the cut needs no position. One that may
     still live, here or elsewhere, is cut behind its last row: what it writes from now on does not count.
     """
+    from rollbook.journal import last_numbers, list_writers
+
     attempt = int(manifest.newest(about).get("n", 0))
     writers: dict[str, dict[str, int]] = {}
     sealed: dict[str, dict[int, int]] | None = None
@@ -176,6 +177,8 @@ def last_time(folder: str, about: RunJson) -> int:
         last = max(last, int(_number(entry.get("last"))), int(seconds * 1e9))
     newest = manifest.newest(about)
     if "last" not in newest:  # it did not end cleanly
+        from rollbook.journal import last_row_time, list_writers
+
         main = str(newest.get("writer"))
         own = [info for info in list_writers(folder) if info.id == main]
         last = max([last, *map(last_row_time, own), *_sealed_times(folder, main)])

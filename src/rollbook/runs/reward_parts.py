@@ -45,7 +45,7 @@ def on_one_scale(source: Source, rows: Sequence[Row], metric: str) -> tuple[str,
     in_all = [name for name, key in with_parts[0][0].items() if key and all(parts.get(name) for parts, _ in with_parts)]
     if not in_all or len(with_parts) < len(rows):
         raise BadInput(
-            f"compare({metric!r}): the rewards of these runs {what}, so that they are no common scale, and no part "
+            f"compare({metric!r}): the rewards of these runs {what}: they have no common scale, and no part "
             "is a metric of all runs. Compare a metric that means the same in all, or the share of solved prompts: "
             "book.rollout_prompts(solved=...)"
         )

@@ -308,7 +308,7 @@ def histogram_columns(value: object) -> dict[str, object]:
     if isinstance(value, Histogram):
         return _histogram_columns(value)
     if is_missing(value):
-        raise TypeError("a value that is missing is no distribution")
+        raise TypeError("a missing value has no distribution")
     if isinstance(value, (list, tuple, range)) and len(value) <= MAX_RAW_ARRAY:
         return {"values": [[float(item) for item in value]]}
     import numpy as np
