@@ -287,6 +287,31 @@ def test_many_threads_log_without_losing_or_mixing_rows(open_writer: Open, tmp_p
     assert not writer.bill.counts
 
 
+@pytest.mark.parametrize("rows_before", [0, 12], ids=["rare keys", "keys with a stream"])
+def test_a_row_keeps_the_clocks_of_its_call_when_another_thread_logs_meanwhile(
+    open_writer: Open, tmp_path: Path, rows_before: int
+) -> None:
+    writer = open_writer(clocks=("env_step", "gradient_step", "epoch", "episode", "policy_version", "step", "turn"))
+    log = log_of(writer)
+
+    class Reading:
+        """A reading in whose conversion another thread has its turn."""
+
+        def __index__(self) -> int:
+            log({"other": 1.0}, env_step=99, turn=98)
+            return 3
+
+    for _ in range(rows_before):
+        log({"own": 0.0}, env_step=0, turn=0)
+    log({"own": 1.0}, env_step=1, gradient_step=Reading(), turn=2)
+    log({"own": 2.0}, env_step=1, turn=Reading())
+    rows = [row for row in read_rows(tmp_path) if row.values.get("own")]
+    assert [row.clocks for row in rows] == [
+        {"env_step": 1, "gradient_step": 3, "turn": 2},
+        {"env_step": 1, "gradient_step": 3, "turn": 3},
+    ]
+
+
 def test_more_threads_than_lanes_wait_briefly_and_are_counted(open_writer: Open) -> None:
     writer = open_writer()
     writer.most_lanes, writer.lane_wait_seconds = 1, 0.01

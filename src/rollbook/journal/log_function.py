@@ -96,9 +96,10 @@ def make_log(free: list[Lane], clocks: tuple[str, ...], channel: Channel, unusua
             else:
                 raise LookupError
             if further:
-                if declared and not unusual.set_declared(declared):
+                row = unusual.set_declared(declared) if declared else current
+                if row is None:
                     raise LookupError
-                rest = current[first_further:]
+                rest = row[first_further:]
             elif declared:
                 raise LookupError
             else:

@@ -70,18 +70,21 @@ class UnusualCalls:
             writer.long_ways = max(writer.long_ways, ways + 1)
             writer.long_way_ns = spent + time.perf_counter_ns() - start
 
-    def set_declared(self, declared: Mapping[str, Any]) -> bool:
-        """Set declared clocks if all are known and plain integers; otherwise return False and count nothing."""
+    def set_declared(self, declared: Mapping[str, Any]) -> list[int] | None:
+        """Set declared clocks if all are known and plain integers, and return all clocks of the row; otherwise return
+        None and count nothing."""
         names = self._writer.clocks
         for name, value in declared.items():
             if type(value) is not int or name not in names:
-                return False
+                return None
+        row = list(self._channel.current)
         for name, value in declared.items():
-            self._channel.current[names.index(name)] = value
-        return True
+            place = names.index(name)
+            row[place] = self._channel.current[place] = value
+        return row
 
-    def take_declared(self, declared: Mapping[str, object]) -> dict[str, object]:
-        """Set the clocks that were declared in init; returns invalid readings as values `clock/<name>`."""
+    def _take_declared(self, declared: Mapping[str, object], row: list[int]) -> dict[str, object]:
+        """Set the clocks declared in init, also in `row`; returns invalid readings as values `clock/<name>`."""
         refused: dict[str, object] = {}
         for name, value in declared.items():
             if name not in self._writer.clocks:
@@ -93,30 +96,33 @@ class UnusualCalls:
                 )
                 refused[f"clock/{name}"] = value
                 continue
-            self._set_clock(self._writer.clocks.index(name), name, value, refused)
+            self._set_clock(self._writer.clocks.index(name), name, value, row, refused)
         return refused
 
     def set_clocks(self, clocks: Mapping[str, object]) -> None:
         """Set clocks; readings that are none are kept as values, in a row of their own."""
-        refused = self.take_declared(clocks)
+        row, refused = self.clocks((), clocks)
         if refused:
             parts = _Parts()
             for key, value in refused.items():
                 self._sort_reading(parts, f"{self._channel.prefix}{key}", value)
-            self._write({}, parts, list(self._channel.current))
+            self._write({}, parts, row)
 
     def clocks(self, given: tuple[object, ...], declared: Mapping[str, object]) -> tuple[list[int], dict[str, object]]:
-        """All clocks of a row, after setting the given ones; and the refused readings as values."""
+        """All clocks of a row, after setting the given ones; and the refused readings as values.
+
+        Other threads may set the current clocks meanwhile: the row has the readings that it was given.
+        """
         refused: dict[str, object] = {}
-        current = self._channel.current
+        row = list(self._channel.current)
         for index, value in enumerate(given):
             if not (type(value) is int and value == UNKNOWN):
-                self._set_clock(index, STANDARD[index], value, refused)
+                self._set_clock(index, STANDARD[index], value, row, refused)
         if declared:
-            refused.update(self.take_declared(declared))
-        return list(current), refused
+            refused.update(self._take_declared(declared, row))
+        return row, refused
 
-    def _set_clock(self, index: int, name: str, value: object, refused: dict[str, object]) -> None:
+    def _set_clock(self, index: int, name: str, value: object, row: list[int], refused: dict[str, object]) -> None:
         if value is None:
             return
         reading = as_clock(value)
@@ -129,7 +135,7 @@ class UnusualCalls:
             )
             refused[f"clock/{name}"] = value
         else:
-            self._channel.current[index] = reading
+            row[index] = self._channel.current[index] = reading
 
     # -- one call
 
