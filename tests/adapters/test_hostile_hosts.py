@@ -8,8 +8,10 @@ from __future__ import annotations
 import asyncio
 import importlib
 import inspect
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -51,14 +53,39 @@ ADAPTERS: dict[str, Callable[[Any], Any]] = {
     "tinker": lambda run: _made("tinker.RollbookLogger", run),
     "elements": lambda run: _made("elements.RollbookOutput", run),
     "brax": lambda run: _Functions(_made("brax.progress", run), _made("brax.checkpoints", run)),
+    "acme": lambda run: _made("acme.RollbookLogger", run),
+    "tianshou": lambda run: _made("tianshou.RollbookLogger", run),
+    "verl": lambda run: _made("verl.Backend", "project", "name", run=run),
+    "rsl_rl": lambda run: _beside("rsl_rl.utils.log_writer", {"LogWriter": object}, "rsl_rl.RollbookWriter", "f", run),
+    "torchrl": lambda run: _beside(
+        "torchrl.record.loggers.common", {"Logger": _Base}, "torchrl.RollbookLogger", "n", None, run
+    ),
 }
-NOT_HOOKS = frozenset({"download", "enable_event_steps", "join"})
+NOT_HOOKS = frozenset({"download", "enable_event_steps", "join", "prepare_dict_for_logging", "restore_logged_data"})
 
 
 class _Functions:
     def __init__(self, *functions: Callable[..., object]) -> None:
         for number, function in enumerate(functions):
             setattr(self, f"function_{number}", function)
+
+
+class _Base:
+    def __init__(self, exp_name: str, log_dir: str) -> None: ...
+
+
+def _beside(host: str, names: dict[str, Any], name: str, *arguments: Any) -> Any:
+    """An object of an adapter that is loaded beside a stand-in for its host, both only while it is made."""
+    module, parts = ModuleType(host), host.split(".")
+    vars(module).update(names)
+    loaded = {".".join(parts[: n + 1]): ModuleType(parts[n]) for n in range(len(parts))} | {host: module}
+    with pytest.MonkeyPatch.context() as patch:
+        for known, each in loaded.items():
+            patch.setitem(sys.modules, known, each)
+        patch.delitem(sys.modules, f"rollbook.adapters.{name.partition('.')[0]}", raising=False)
+        made = _made(name, *arguments)
+        patch.setitem(sys.modules, type(made).__module__, sys.modules[type(made).__module__])
+    return made
 
 
 def _made(name: str, *arguments: Any, **named: Any) -> Any:

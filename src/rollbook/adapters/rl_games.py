@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 
-from rollbook.adapters._run import JoinedRun
+from rollbook.adapters._run import JoinedRun, harmless
 from rollbook.system.optional import need
 
 TYPE_CHECKING = False
@@ -84,6 +84,9 @@ class RollbookObserver(_Base):
 
         def saving(fn: str) -> None:
             save(fn)
+            joined.keep("checkpoint", "registering a checkpoint", saved, fn)
+
+        def saved(fn: str) -> None:
             path = fn if os.path.exists(fn) else f"{fn}.pth"
             joined.checkpoint(path, through="env_step", env_step=_frames(algo))
 
@@ -120,9 +123,13 @@ class _Writer:
 
     def add_scalar(self, tag: str, value: Any, step: Any = None, *more: Any, **options: Any) -> None:
         """Log one number. Copies at epochs and at seconds go to the event file only."""
+        self._keep(tag, value, step)
+        self._native.add_scalar(tag, value, step, *more, **options)
+
+    @harmless
+    def _keep(self, tag: str, value: object, step: Any) -> None:
         if not tag.endswith(_COPIES):
             self._joined.log({tag: value}, env_step=step, epoch=getattr(self._algo, "epoch_num", None))
-        self._native.add_scalar(tag, value, step, *more, **options)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._native, name)

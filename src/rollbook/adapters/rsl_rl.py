@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 
-from rollbook.adapters._run import JoinedRun
+from rollbook.adapters._run import JoinedRun, harmless
 from rollbook.system.optional import need
 
 TYPE_CHECKING = False
@@ -51,6 +51,7 @@ class RollbookWriter(_Base):
         self._joined = JoinedRun("RollbookWriter", run, os.path.basename(parent), name, run_options, host="rsl_rl")
         self.run = self._joined.run
 
+    @harmless
     def add_scalar(self, tag: str, scalar_value: float, global_step: int) -> None:
         """Log one number under its native tag, with rsl_rl's iteration as the clock `step`.
 
@@ -65,6 +66,7 @@ class RollbookWriter(_Base):
         if not tag.endswith(_SECONDS):
             self._joined.log({tag: scalar_value}, step=global_step)
 
+    @harmless
     def store_config(self, env_cfg: Any, train_cfg: Mapping[str, object]) -> None:
         """Store both configurations in the run's config, as `env` and `train`.
 
@@ -78,6 +80,7 @@ class RollbookWriter(_Base):
         seed = train_cfg.get("seed") if isinstance(train_cfg, dict) else None
         self._joined.settings({name: value for name, value in settings.items() if value is not None}, seed)
 
+    @harmless
     def save_model(self, model_path: str, it: int) -> None:
         """Register the checkpoint without moving it.
 
@@ -87,6 +90,7 @@ class RollbookWriter(_Base):
         """
         self._joined.checkpoint(model_path, step=it)
 
+    @harmless
     def stop(self) -> None:
         """Finish the run if it was opened here. rsl_rl calls this when `learn` ends."""
         self._joined.finish()

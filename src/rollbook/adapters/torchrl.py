@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import sys
 
-from rollbook.adapters._run import JoinedRun
+from rollbook.adapters._run import JoinedRun, harmless
 from rollbook.system.optional import need
 
 TYPE_CHECKING = False
@@ -50,6 +50,7 @@ class RollbookLogger(_Base):
     def _create_experiment(self) -> Any:
         return self.run
 
+    @harmless
     def log_scalar(self, name: str, value: float, step: int | None = None) -> None:
         """Log one number, with the clock `step`.
 
@@ -68,14 +69,19 @@ class RollbookLogger(_Base):
           step: as in `log_scalar`.
           keys_sep: between the parts of a nested key.
         Returns:
-          The numbers, as TorchRL's own loggers do.
+          The numbers, as TorchRL's own loggers do; {} if they cannot be read.
         """
-        if hasattr(metrics, "flatten_keys"):
-            metrics = metrics.detach().to("cpu").flatten_keys(keys_sep).to_dict()
-        row = {str(name): _plain(value) for name, value in metrics.items()}
-        self._joined.log(row, step=step)
+        row: dict[str, Any] = {}
+        self._joined.bill.guard("row", "keeping metrics", self._metrics, metrics, step, keys_sep, row)
         return row
 
+    def _metrics(self, metrics: Any, step: int | None, keys_sep: str, row: dict[str, Any]) -> None:
+        if hasattr(metrics, "flatten_keys"):
+            metrics = metrics.detach().to("cpu").flatten_keys(keys_sep).to_dict()
+        row.update({str(name): _plain(value) for name, value in metrics.items()})
+        self._joined.log(row, step=step)
+
+    @harmless
     def log_video(self, name: str, video: Any, step: int | None = None, **kwargs: Any) -> None:
         """Log the first video of a batch.
 
@@ -94,6 +100,7 @@ class RollbookLogger(_Base):
 
         self.run.log_video(name, as_uint8(frames.permute(0, 2, 3, 1).cpu().numpy()), fps=fps, **at)
 
+    @harmless
     def log_hparams(self, cfg: Any) -> None:
         """Add a dict or an OmegaConf configuration to the run's config. Its seed goes to a run that has none.
 
@@ -110,6 +117,7 @@ class RollbookLogger(_Base):
         settings: Mapping[str, Any] = dict(cfg)
         self._joined.settings(settings, settings.get("seed"))
 
+    @harmless
     def log_histogram(self, name: str, data: Sequence[float], **kwargs: Any) -> None:
         """Log a distribution.
 
@@ -121,6 +129,7 @@ class RollbookLogger(_Base):
         at = {"step": int(kwargs["step"])} if kwargs.get("step") is not None else {}
         self._joined.keep("histogram", "keeping a histogram", lambda: self.run.log_histogram(name, data, **at))
 
+    @harmless
     def log_str(self, name: str, value: str, step: int | None = None) -> None:
         """Log a text.
 

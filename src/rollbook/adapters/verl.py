@@ -84,6 +84,11 @@ class Backend:
           data: native key -> number.
           step: verl's global step.
         """
+        self._count.guard("verl_row", "keeping a row", self._log, data, step)
+        for dumps in self._dumps:
+            self._count.guard("verl_dumps", "taking in a rollout dump", functools.partial(dumps.take, before=step))
+
+    def _log(self, data: Mapping[str, object], step: int) -> None:
         clocks: dict[str, Any] = {"step": step}
         if "train_iter" in self.run.run.internals.writer.clocks:
             clocks["train_iter"] = step
@@ -91,8 +96,6 @@ class Backend:
         if epoch is not None:
             clocks["epoch"] = epoch
         self.run.log(data, **clocks)
-        for dumps in self._dumps:
-            self._count.guard("verl_dumps", "taking in a rollout dump", functools.partial(dumps.take, before=step))
 
     def finish(self, exit_code: int = 0) -> None:
         """Take in the last dumps. A run that was opened here ends as `finished` or `crashed`.
@@ -103,6 +106,9 @@ class Backend:
         for dumps in self._dumps:
             self._count.guard("verl_dumps", "taking in a rollout dump", dumps.take)
         self._count.guard("verl_rollouts", "keeping rollouts", self.rollouts.finish)
+        self._count.guard("finish", "ending the run", self._end, exit_code)
+
+    def _end(self, exit_code: int) -> None:
         end_training(self.run, self, "crashed" if exit_code else "finished")
 
     def _keep_config(self, config: Mapping[str, Any]) -> None:

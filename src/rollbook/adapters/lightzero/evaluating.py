@@ -89,8 +89,9 @@ class EvaluatorBridge:
             finally:
                 evaluator._logger, evaluator._tb_logger = text, events
                 del env.step  # restores the method of the class
-            checkpoint = None if engine is None else self._save(engine, log, train_step, env_step)
-            log.report(train_step, env_step, checkpoint=checkpoint, more=captured.others(watch.names))
+            with counted(self._experiment.run.count, "lightzero_evaluator", "an evaluation could not be kept"):
+                checkpoint = None if engine is None else self._save(engine, log, train_step, env_step)
+                log.report(train_step, env_step, checkpoint=checkpoint, more=captured.others(watch.names))
             return answer
 
         return evaluate

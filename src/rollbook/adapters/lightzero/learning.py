@@ -135,7 +135,8 @@ class LearnerBridge:
             finally:
                 hidden.unlink(missing_ok=True)
             engine.info(f"{instance} save ckpt in {folder / name}")
-            self._register(folder / name, step, engine.collector_envstep)
+            with counted(self._experiment.run.count, "checkpoint", "a checkpoint could not be registered"):
+                self._register(folder / name, step, engine.collector_envstep)
 
         return save
 

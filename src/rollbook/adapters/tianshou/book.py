@@ -96,15 +96,18 @@ class RollbookLogger(BaseLogger):
     def _log(self, scope: str, step_name: str, log_data: Mapping[str, object], step: int, kind: str) -> None:
         step_type = f"{scope}/{step_name}"
         if kind == "update":
-            steps = log_data.get("gradient_steps")  # an on-policy update reports how many it made
-            self._gradient_steps += steps if isinstance(steps, int) and steps > 0 else 1
+            self._guard("update", lambda: self._count_steps(log_data))
         self._guard("write", lambda: self._to_book(step_type, step, log_data))
         if kind in ("train", "test"):
             self._guard("episodes", lambda: self._episodes(scope, log_data, step))
         if kind == "test":
             self._guard("best", lambda: self._remember_test(log_data))
-        if self._is_due(kind, step) and self.writer is not None:
+        if self._bill.guard("tianshou_step", "comparing steps", self._is_due, kind, step) and self.writer is not None:
             self._guard("native", lambda: self._to_native(step_type, step, self.prepare_dict_for_logging(log_data)))
+
+    def _count_steps(self, log_data: Mapping[str, object]) -> None:
+        steps = log_data.get("gradient_steps")  # an on-policy update reports how many it made
+        self._gradient_steps += steps if isinstance(steps, int) and steps > 0 else 1
 
     def prepare_dict_for_logging(
         self,
@@ -148,15 +151,20 @@ class RollbookLogger(BaseLogger):
         Exceptions of `save_checkpoint_fn` are raised: it belongs to the program.
         """
         gradient_step = gradient_step if update_step is None else update_step
-        if self.save_interval is None or epoch - self.last_save_step < self.save_interval:
+        if not self._bill.guard("tianshou_step", "comparing epochs", self._saves_at, epoch):
             return
-        self.last_save_step = epoch
         path = save_checkpoint_fn(epoch, env_step, gradient_step) if save_checkpoint_fn is not None else None
         marks = {"epoch": epoch, "env_step": env_step, "gradient_step": gradient_step}
         self._guard("save", lambda: self._register(marks, path))
         if self.writer is not None:
             for name, number in marks.items():
                 self._guard("native", lambda n=name, v=number: self._to_native(f"save/{n}", v, {}))  # type: ignore[misc]
+
+    def _saves_at(self, epoch: int) -> bool:
+        if self.save_interval is None or epoch - self.last_save_step < self.save_interval:
+            return False
+        self.last_save_step = epoch
+        return True
 
     def _register(self, marks: dict[str, int], path: object) -> None:
         if self.run is None:

@@ -106,8 +106,7 @@ class RollbookCallback(_Base):
         guard = self._count.guard
         guard("config", "keeping the configuration", lambda: self._keep_config(args, kwargs.get("model")))
         guard("trl", "reading the trainer's arguments", lambda: self._link(args, kwargs))
-        at = int(state.global_step) or -1
-        guard("rewind", "going back to the checkpoint", lambda: go_on_at(self.run, "gradient_step", at))
+        guard("rewind", "going back to the checkpoint", lambda: self._go_on_at(state))
 
     def on_log(
         self,
@@ -118,9 +117,11 @@ class RollbookCallback(_Base):
         **kwargs: object,
     ) -> None:
         """Log one row under the native keys."""
-        if (
-            self.join(args, state, control) and state.is_world_process_zero and logs
-        ):  # evaluate() without train() logs too
+        if self.join(args, state, control):  # evaluate() without train() logs too
+            self._count.guard("row", "keeping a row", self._log, state, logs)
+
+    def _log(self, state: TrainerState, logs: Mapping[str, object] | None) -> None:
+        if state.is_world_process_zero and logs:
             self.run.log(logs, **self._clocks(state))
 
     def on_substep_end(self, args: object, state: TrainerState, control: object, **kwargs: object) -> None:
@@ -142,7 +143,7 @@ class RollbookCallback(_Base):
 
     def on_save(self, args: TrainingArguments, state: TrainerState, control: object, **kwargs: object) -> None:
         """Register the checkpoint folder."""
-        if self.run is not None and state.is_world_process_zero and not self._is_second:
+        if self.run is not None and not self._is_second:
             self._count.guard("checkpoint", "registering a checkpoint", lambda: self._register(args, state))
 
     def on_train_end(self, args: object, state: TrainerState, control: object, **kwargs: object) -> None:
@@ -151,8 +152,7 @@ class RollbookCallback(_Base):
         if self.run is None or self._is_second:
             return
         self._with_fates(lambda fates: fates.end())
-        if state.is_world_process_zero:
-            self._count.guard("summary", "keeping the summary", lambda: self._sum_up(state))
+        self._count.guard("summary", "keeping the summary", lambda: self._sum_up(state))
         end_training(self.run, self)
 
     def on_evaluate(self, args: object, state: TrainerState, control: object, **kwargs: object) -> None:
@@ -191,6 +191,9 @@ class RollbookCallback(_Base):
         if not link_of(self.run).joined:
             told = {"model": trainer.model, "processing_class": getattr(trainer, "processing_class", None)}
             self._count.guard("trl", "reading the trainer's arguments", lambda: self._link(trainer.args, told))
+
+    def _go_on_at(self, state: TrainerState) -> None:
+        go_on_at(self.run, "gradient_step", int(state.global_step) or -1)
 
     def _go_on(self) -> None:
         self.run, self._fates = go_on(self.run), None
@@ -273,7 +276,7 @@ class RollbookCallback(_Base):
 
     def _register(self, args: TrainingArguments, state: TrainerState) -> None:
         path = os.path.join(str(args.output_dir), f"checkpoint-{state.global_step}")
-        if not os.path.isdir(path):
+        if not state.is_world_process_zero or not os.path.isdir(path):
             return
         score = None
         wanted = getattr(args, "metric_for_best_model", None)
@@ -294,6 +297,8 @@ class RollbookCallback(_Base):
         )
 
     def _sum_up(self, state: TrainerState) -> None:
+        if not state.is_world_process_zero:
+            return
         summary = self.run.run.summary
         summary["global_step"] = int(state.global_step)
         summary["stopped_by"] = "max_steps" if state.global_step >= state.max_steps else "callback"
