@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rollbook.capture.checkpoints import container, random_states
+from rollbook.capture.checkpoints import random_states
 from rollbook.capture.checkpoints.saving import Checkpoint, Checkpoints, load
 from rollbook.errors import BadInput, Damaged, LoggingFailed
+from rollbook.schema import checkpoint_files
 from waiting import pause
 
 STATE = {"w": np.arange(3.0), "step": 7}
@@ -465,6 +466,6 @@ def test_loading_says_what_a_file_is_not(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="may have been deleted"):
         load(tmp_path / "gone.ckpt")
     broken = tmp_path / "x.ckpt"
-    broken.write_bytes(container.MAGIC)
+    broken.write_bytes(checkpoint_files.MAGIC)
     with pytest.raises(Damaged):
         load(broken)

@@ -19,6 +19,7 @@ from hypothesis.extra import numpy as hnp
 
 from rollbook.capture.checkpoints import container
 from rollbook.errors import BadInput, Damaged, NewerFormat
+from rollbook.schema import checkpoint_files
 
 
 def round_trip(state: Any, folder: Path) -> Any:
@@ -207,7 +208,7 @@ def forge(path: Path, content: Any, version: int = 1) -> None:
     import msgspec
 
     meta = msgspec.msgpack.encode(content)
-    head = container._HEAD.pack(container.MAGIC, version, zlib.crc32(meta), 64, len(meta))
+    head = checkpoint_files.HEAD.pack(checkpoint_files.MAGIC, version, zlib.crc32(meta), 64, len(meta))
     path.write_bytes((head + struct.pack("<I", zlib.crc32(head))).ljust(64, b"\0") + meta)
 
 

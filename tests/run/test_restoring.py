@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -159,3 +160,25 @@ def test_offsets_continue_the_counters_of_a_framework_that_begins_again(start: S
     assert offsets == {"env_step": 19}
     again.finish()
     assert start(resume="must").internals.offsets == {}
+
+
+@pytest.mark.parametrize("rows_before", [0, 2])
+@pytest.mark.parametrize("positions", ["as saved", "damaged"])
+def test_the_checkpoint_that_was_restored_counts_whatever_was_logged_before_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows_before: int, positions: str
+) -> None:
+    if positions == "damaged":
+        from rollbook.schema import checkpoint_rows
+
+        monkeypatch.setattr(checkpoint_rows, "_object_in", lambda cell: {})
+    with rollbook.init("p", "a", dir=tmp_path, sinks=[], keeper="inline") as run:
+        for n in range(rows_before):
+            run.log({"loss": float(n)}, env_step=n)
+        first = run.save_checkpoint({"w": [1.0]}, env_step=10)
+        run.log({"loss": 99.0}, env_step=11)
+        run.save_checkpoint({"w": [2.0]}, env_step=20)
+        run.restore(first.id)
+        run.log({"loss": 5.0}, env_step=12)
+    book = rollbook.open(tmp_path).one("p/a")
+    assert book.checkpoints()["checkpoint_id"].to_pylist() == [first.id]
+    assert book.metrics(["loss"])["loss"].to_pylist() == [*map(float, range(rows_before)), 5.0]

@@ -49,7 +49,7 @@ def compare(
     Examples:
       rollbook compare cartpole --metric test/return --by config.algo
       rollbook compare cartpole -m test/return --by config.algo --against dqn
-      rollbook compare cartpole -m test/return --by config.algo --plan ppo-or-dqn --seeds 10
+      rollbook compare cartpole -m test/return --by algo --plan mine --seeds 10
     """
     chosen = find_runs(runs, root, where)
     if metric is None or by is None:

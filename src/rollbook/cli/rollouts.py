@@ -46,7 +46,7 @@ def rollouts(
     Examples:
       rollbook rollouts last                       what became of them
       rollbook rollouts last prompts               which prompt is never solved
-      rollbook rollouts last prompts --solved 0.9  the same, solved with a reward above 0.9
+      rollbook rollouts last prompts --solved 0.9  solved: a reward above 0.9
       rollbook rollouts last tools --json          which tool breaks
       rollbook rollouts last history --id 09ab-7   this prompt over training
     """

@@ -150,22 +150,26 @@ class SavedPlace:
 
     Attributes:
       attempt, writer: who saved it.
-      lanes: lane -> the last number before it, its own row included, so that a second restore finds it.
+      lanes: lane -> the last number before it, its own row included, so that a second restore finds it; {}: damaged.
+      row: lane -> number of its own row.
       moment, written: unix ns when the save began, and when it ended and the row was written.
       clocks: its readings. through: the readings up to which later rows stay, too.
     """
 
-    __slots__ = ("attempt", "clocks", "lanes", "moment", "through", "writer", "written")
+    __slots__ = ("attempt", "clocks", "lanes", "moment", "row", "through", "writer", "written")
 
     def __init__(self, row: Mapping[str, Any]) -> None:
         self.attempt, self.writer = int(row["attempt"]), str(row["writer"])
         self.lanes: dict[int, int] = {}
-        with tolerating(TypeError, ValueError, AttributeError):
-            lanes = _object_in(row.get("positions")).get(self.writer) or {}
-            self.lanes = {int(lane): int(seq) for lane, seq in lanes.items()}
-        if self.lanes and row.get("lane") is not None and row.get("seq") is not None:
-            lane = int(row["lane"])
-            self.lanes[lane] = max(self.lanes.get(lane, 0), int(row["seq"]))
+        is_known = False
+        with tolerating(TypeError, ValueError, AttributeError, KeyError):
+            lanes = _object_in(row.get("positions"))[self.writer]  # {}: nothing was written before
+            self.lanes, is_known = {int(lane): int(seq) for lane, seq in lanes.items()}, True
+        self.row: dict[int, int] = {}
+        if row.get("lane") is not None and row.get("seq") is not None:
+            self.row = {int(row["lane"]): int(row["seq"])}
+        if is_known:
+            self.lanes |= {lane: max(self.lanes.get(lane, 0), seq) for lane, seq in self.row.items()}
         self.written = int(row["time_ns"])
         self.moment = self.written - int(float(row.get("seconds") or 0.0) * 1e9)
         self.clocks = {name: cell for name, cell in row.items() if type(cell) is int}

@@ -102,7 +102,8 @@ def place_behind(rows: RunRows, checkpoint: Mapping[str, Any]) -> tuple[int, Cut
     if own and not saved.through:
         cut[saver] = own
     elif saver in cut:
-        cut[saver] = {lane: max(cut[saver].get(lane, 0), own.get(lane, 0)) for lane in {*cut[saver], *own}}
+        least = {**saved.row, **own}
+        cut[saver] = {lane: max(cut[saver].get(lane, 0), least.get(lane, 0)) for lane in {*cut[saver], *least}}
     return saved.attempt, bounds.json(cut, moment)
 
 

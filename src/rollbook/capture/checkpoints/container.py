@@ -28,6 +28,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from rollbook.errors import BadInput, Damaged, MissingExtra
+from rollbook.schema.checkpoint_files import CHUNK, HEAD, HEAD_SIZE, MAGIC, VERSION, meta_of
 from rollbook.system.guard import raising, tolerating
 
 TYPE_CHECKING = False
@@ -49,8 +50,6 @@ def write(file: BinaryIO, state: object) -> None:
       BadInput: something in the state has no plain form; the message names it. The file is then unusable.
       OSError: the disk fails.
     """
-    from rollbook.schema.checkpoint_files import CHUNK, HEAD, HEAD_SIZE, MAGIC, VERSION
-
     blobs: list[object] = []
     with raising(too_deep, RecursionError):
         tree = tree_of(state, blobs)
@@ -79,8 +78,6 @@ def write(file: BinaryIO, state: object) -> None:
 
 def is_container(path: str | os.PathLike[str]) -> bool:
     """Whether the file begins like a container."""
-    from rollbook.schema.checkpoint_files import MAGIC
-
     with tolerating(OSError), open(path, "rb") as file:
         return file.read(len(MAGIC)) == MAGIC
     return False
@@ -93,8 +90,6 @@ def read(path: str | os.PathLike[str]) -> Any:
       Damaged: the file is cut off, or a checksum differs. NewerFormat: a later rollbook wrote it. OSError: the disk
         fails.
     """
-    from rollbook.schema.checkpoint_files import meta_of
-
     where = os.fspath(path)
     with open(path, "rb") as file:
         meta, meta_at = meta_of(file, where)
@@ -113,8 +108,6 @@ class _Blobs:
 
     def __init__(self, file: BinaryIO, where: str, end: int, places: list[list[int]]) -> None:
         self._file, self._where, self._places = file, where, places
-        from rollbook.schema.checkpoint_files import HEAD_SIZE
-
         for at, size, _ in places:
             if at < HEAD_SIZE or size < 0 or at + size > end:
                 raise Damaged(f"{where}: a part lies outside the file")
@@ -124,8 +117,6 @@ class _Blobs:
         if size != len(target):
             raise Damaged(f"{self._where}: part {number} has {size} bytes where its shape needs {len(target)}")
         self._file.seek(at)
-        from rollbook.schema.checkpoint_files import CHUNK
-
         filled = 0
         for start in range(0, size, CHUNK):
             piece = target[start : start + CHUNK]
