@@ -67,6 +67,7 @@ def test_a_model_that_learns_again_is_a_run_each_and_one_that_goes_on_is_one() -
     last = books()[-1]
     assert len(books()) == 3
     assert (len(last.attempts), last.status) == (3, "finished")
+    assert [book.info["total"] for book in books()] == [{"env_step": 16}] * 2 + [{"env_step": 48}]
     assert last.metrics(["time/iterations"], x="env_step")["env_step"].to_pylist() == [16, 32, 48]
     again = RollbookCallback()
     for _ in range(2):

@@ -214,6 +214,17 @@ def test_a_program_without_a_run_gets_one_named_after_the_experiment(tmp_path: P
     assert logger.run.status == "finished"
 
 
+def test_the_seed_that_an_algorithm_saves_with_its_arguments_is_that_of_its_run(run: Any, tmp_path: Path) -> None:
+    options = {"keeper": "inline", "sinks": (), "dir": tmp_path / "runs"}
+    for folder, saved, expected in (("vpg", 3, 3), ("vpg_s7", 3, 7), ("none", None, None), ("odd", True, None)):
+        with EpochLogger(str(tmp_path / folder), run_options=options) as logger:
+            logger.save_config({"seed": saved})
+            assert logger.run.seed == expected
+    with EpochLogger(str(tmp_path / "given"), run=run) as logger:
+        logger.save_config({"seed": 5})
+    assert run.seed is None, "a run of the caller keeps what its caller said"
+
+
 def test_an_exception_in_the_block_makes_the_run_crashed(tmp_path: Path) -> None:
     options = {"keeper": "inline", "sinks": (), "dir": tmp_path / "runs"}
     logger = Logger(str(tmp_path / "x"), run_options=options)

@@ -150,6 +150,7 @@ class RollbookCallback(_Base):
         model: Any = self.model
         if self._given is not None and self._given is not True:
             return find_run(self._given, project="", name="", user=self, host="stable_baselines3", subject=model)[0]
+        total = int(getattr(model, "_total_timesteps", 0) or 0)
         before = _runs_opened.get(model)
         if before is not None:
             opener = before._parts.opener
@@ -157,9 +158,10 @@ class RollbookCallback(_Base):
                 end_training(before, opener.user, "crashed")  # an exception ended that `learn`
             if opener is not None and int(model.num_timesteps) > 0:  # learn(reset_num_timesteps=False) goes on
                 opener.take(self)
+                if "total" not in self._options and total and opener.arguments is not None:
+                    opener.arguments = {**opener.arguments, "total": {"env_step": total}}
                 _runs_opened[model] = run = go_on(before)
                 return run
-        total = int(getattr(model, "_total_timesteps", 0) or 0)
         environment = environment_of(model)
         run, is_opened = find_run(
             None,
