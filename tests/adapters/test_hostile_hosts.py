@@ -11,7 +11,7 @@ import inspect
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -60,6 +60,8 @@ ADAPTERS: dict[str, Callable[[Any], Any]] = {
     "torchrl": lambda run: _beside(
         "torchrl.record.loggers.common", {"Logger": _Base}, "torchrl.RollbookLogger", "n", None, run
     ),
+    "trl": lambda run: _beside("transformers", {"TrainerCallback": object}, "trl.RollbookCallback", run),
+    "rl_games": lambda run: _of_rl_games(run),
 }
 NOT_HOOKS = frozenset({"download", "enable_event_steps", "join", "prepare_dict_for_logging", "restore_logged_data"})
 
@@ -68,6 +70,26 @@ class _Functions:
     def __init__(self, *functions: Callable[..., object]) -> None:
         for number, function in enumerate(functions):
             setattr(self, f"function_{number}", function)
+
+
+class _Algorithm:
+    """An algorithm of rl_games that fails when it is asked how far it is."""
+
+    experiment_name, config = "name", {"env_name": "env"}
+
+    def __init__(self) -> None:
+        self.writer = SimpleNamespace(add_scalar=lambda *_: None)
+        self.save: Any = lambda _fn: None
+
+    epoch_num = frame = property(Raises._no)
+
+
+def _of_rl_games(run: Any) -> Any:
+    names = {"AlgoObserver": object, "DefaultAlgoObserver": object}
+    quiet = SimpleNamespace(after_init=lambda _algo: None)
+    observer = _beside("rl_games.common.algo_observer", names, "rl_games.RollbookObserver", quiet, run)
+    observer.after_init(algo := _Algorithm())
+    return _Functions(algo.writer.add_scalar, algo.save)
 
 
 class _Base:
@@ -79,13 +101,25 @@ def _beside(host: str, names: dict[str, Any], name: str, *arguments: Any) -> Any
     module, parts = ModuleType(host), host.split(".")
     vars(module).update(names)
     loaded = {".".join(parts[: n + 1]): ModuleType(parts[n]) for n in range(len(parts))} | {host: module}
+    adapter, package = name.partition(".")[0], vars(importlib.import_module("rollbook.adapters"))
+    own = f"rollbook.adapters.{adapter}"
+    before, attribute = _modules_of(own), package.get(adapter)
     with pytest.MonkeyPatch.context() as patch:
         for known, each in loaded.items():
             patch.setitem(sys.modules, known, each)
-        patch.delitem(sys.modules, f"rollbook.adapters.{name.partition('.')[0]}", raising=False)
-        made = _made(name, *arguments)
-        patch.setitem(sys.modules, type(made).__module__, sys.modules[type(made).__module__])
-    return made
+        try:
+            return _made(name, *arguments)
+        finally:
+            _modules_of(own)
+            sys.modules.update(before)
+            package.pop(adapter, None)
+            package.update({} if attribute is None else {adapter: attribute})
+
+
+def _modules_of(package: str) -> dict[str, ModuleType]:
+    """The loaded modules of a package, which are then loaded no more."""
+    names = [name for name in sys.modules if name == package or name.startswith(f"{package}.")]
+    return {name: sys.modules.pop(name) for name in names}
 
 
 def _made(name: str, *arguments: Any, **named: Any) -> Any:

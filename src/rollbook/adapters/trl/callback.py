@@ -189,8 +189,11 @@ class RollbookCallback(_Base):
     def knows(self, trainer: Any) -> None:
         """Before `train`, a reward function has found the trainer: how large its groups are, and what ends a text."""
         if not link_of(self.run).joined:
-            told = {"model": trainer.model, "processing_class": getattr(trainer, "processing_class", None)}
-            self._count.guard("trl", "reading the trainer's arguments", lambda: self._link(trainer.args, told))
+            self._count.guard("trl", "reading the trainer's arguments", self._link_with, trainer)
+
+    def _link_with(self, trainer: Any) -> None:
+        told = {"model": trainer.model, "processing_class": getattr(trainer, "processing_class", None)}
+        self._link(trainer.args, told)
 
     def _go_on_at(self, state: TrainerState) -> None:
         go_on_at(self.run, "gradient_step", int(state.global_step) or -1)
