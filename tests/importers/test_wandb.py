@@ -120,6 +120,14 @@ def test_a_record_that_another_version_wrote_differently_costs_itself_alone(
     assert "records that cannot be read (1)" in problem  # a value that is no JSON is a text, and costs nothing
 
 
+def test_a_value_that_is_no_json_costs_no_other_value_of_its_record(tmp_path: Path) -> None:
+    file = tmp_path / "run-abc.wandb"
+    file.write_bytes(log([history(0, a="1", gpu="NVIDIA A100", b="2"), history(1, a="3", b="{")]))
+    run, rows = read(file)
+    assert [row.values for row in rows] == [{"a": 1, "gpu": "NVIDIA A100", "b": 2}, {"a": 3, "b": "{"}]
+    assert run.left_out == {}
+
+
 def history(step: int, **items: str) -> bytes:
     """A record of history whose items are JSON texts."""
     inside = b"".join(field(1, field(1, name.encode()) + field(16, value.encode())) for name, value in items.items())
