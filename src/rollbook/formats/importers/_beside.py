@@ -99,6 +99,7 @@ def describe(run: ForeignRun, folder: Path, config: Mapping[str, Any] | None = N
     run.config = {**beside, **known, **run.config}
     if cleanrl is not None and not run.config:
         run.config = {key: plain(value) for key, value in cleanrl.groupdict().items()}
+    run.algo = run.algo or _trainer_of(run.config)
     seeded = _SEEDED.fullmatch(name)
     if run.seed is None:
         run.seed = seed_of(run.config)
@@ -206,9 +207,20 @@ def _from(place: str) -> Iterator[str]:
 
 
 def seed_of(config: Mapping[str, Any]) -> int | None:
-    """The integer entry called seed; the outermost if there are several: `seed`, or `agent.seed`."""
+    """The integer entry called seed; the outermost if there are several: `seed`, or `agent.seed`.
+
+    A negative one stands for "any" (ML-Agents, Isaac Gym) and is none.
+    """
     seed: int | None = _shallowest(config, _SEEDS, int)
-    return seed
+    return seed if seed is not None and seed >= 0 else None
+
+
+def _trainer_of(config: Mapping[str, Any]) -> str:
+    """The algorithm that ML-Agents' configuration gives each behavior; "" if there are several or none."""
+    behaviors = config.get("behaviors")
+    each = behaviors.values() if isinstance(behaviors, dict) else ()
+    types = {str(one.get("trainer_type") or "") for one in each if isinstance(one, dict)}
+    return types.pop() if len(types) == 1 else ""
 
 
 def of_table(text: str) -> dict[str, Any] | None:

@@ -53,6 +53,18 @@ _ENVIRONMENTS = frozenset(
 )
 """Environments that folders name without a version."""
 
+_SUITE = re.compile(
+    r"(?<![A-Za-z0-9])(?:"
+    r"(?:acrobot|ball[-_]in[-_]cup|cartpole|cheetah|cup|dog|finger|fish|hopper|humanoid|manipulator|pendulum|point[-_]mass|"
+    r"quadruped|reach|reacher|stacker|swimmer|walker)(?:[-_](?:back|backwards|balance|bring|catch|duplo|easy|escape|fetch|"
+    r"flip|front|hard|headstand|hop|insert|jump|medium|peg|poles|reach|run|sparse|spin|stand|swim|swingup|swimmer6|swimmer15|"
+    r"three|top|trot|turn|two|upright|walk)(?![A-Za-z0-9]))+"
+    r"|(?:mw|myo|metaworld)[-_][A-Za-z][A-Za-z0-9]*(?:[-_][A-Za-z]+)*"
+    r")(?![A-Za-z0-9])",
+    re.IGNORECASE,
+)
+"""Tasks of the DeepMind Control Suite, and tasks that begin with the name of their suite: all words are the name."""
+
 _SETTINGS = (
     "learning_rate|learning-rate|lr_actor|lr_critic|actor_lr|critic_lr|lr|gamma|tau|alpha|beta|lambda|lam|gae_lambda|"
     "gae|eps|epsilon|clip_range|clip|ent_coef|ent|entropy|vf_coef|batch_size|batchsize|batch|bs|n_steps|nsteps|"
@@ -71,6 +83,10 @@ _DATE = re.compile(
     r"|1[4-9]\d{8}(?:\.\d+)?"
     r")" + _END
 )
+_RAY = re.compile(r"(?P<before>.*)_(?P<date>(?:19|20)\d\d-\d\d-\d\d_\d\d-\d\d-\d\d)[A-Za-z0-9_]{0,8}")
+_RAY_TRIAL = re.compile(r"(?<=[A-Za-z0-9])_(?:[0-9a-f]{5,8}_)?\d{1,5}(?:_\d{1,5})?(?=_[A-Za-z./]+=|$)")
+"""Ray Tune's folders: number of the trial, settings, date, random letters."""
+
 _CLOCK = re.compile(r"[0-2]\d[-_:.][0-5]\d[-_:.][0-5]\d")
 _EQUALS = re.compile(
     r"(?<![A-Za-z0-9])([A-Za-z][A-Za-z.]*(?:_[A-Za-z.]+)*)=([^=,;&]*?)(?=[,;&]|[_-][A-Za-z][A-Za-z_.]*=|$)"
@@ -99,6 +115,9 @@ NEUTRAL = frozenset(
 
 STAGES = frozenset("train training eval evaluation evaluations test testing validation val valid".split())
 """Stages of a training, as files and folders are called."""
+
+TRAINING = frozenset({"train", "training"})
+"""Of these, those that are no tests."""
 
 
 class Told:
@@ -149,7 +168,9 @@ def read_path(parts: Sequence[str], above: Sequence[str] = ()) -> Told:
             told.algo = part
         elif not whole_env and not told.env and _is_env(part):
             told.env = part
-    told.algo, told.env = whole_algo or told.algo, whole_env or told.env
+    told.algo = whole_algo or told.algo
+    if not _normal(told.env).startswith(_normal(whole_env)):  # of Ant/TD3_Ant-v1, Ant-v1
+        told.env = whole_env
     told.group = "/".join(left)
     return told
 
@@ -157,6 +178,8 @@ def read_path(parts: Sequence[str], above: Sequence[str] = ()) -> Told:
 def _take(part: str, told: Told) -> str:
     """Note what one folder's name says. Returns it without seed, date and number of the trial."""
     rest = part
+    if (ray := _RAY.fullmatch(part)) is not None:
+        rest = f"{_RAY_TRIAL.sub('', ray['before'], count=1)}_{ray['date']}"
     numbered = _CLEANRL.search(rest)
     if numbered is not None:
         told.seed = int(numbered[1])
@@ -183,7 +206,7 @@ def _take(part: str, told: Told) -> str:
             elif name.lower() in ("algo", "algorithm", "alg", "agent") and not told.algo:
                 told.algo = value
             else:
-                told.settings[name] = plain(value)
+                told.settings[name] = plain(value.rstrip("_-"))
             words = words.replace(found[0], " ", 1)
     versioned = _VERSIONED.search(words)
     if versioned is not None:
@@ -199,8 +222,10 @@ def _take(part: str, told: Told) -> str:
         told.algo = algo
         words = words.replace(algo, " ", 1)
     if versioned is None:
-        found_env = next((word for word in _words(words, 2) if _is_env(word)), "")
+        task = _SUITE.search(words)
+        found_env = task[0] if task is not None else next((word for word in _words(words, 2) if _is_env(word)), "")
         told.env = found_env or told.env
+        words = words.replace(found_env, "x", 1) if task is not None else words  # walker_run_1 is no first run
     tidy = _tidied(rest)
     trial = _TRIAL.search(_tidied(words))  # of what is neither setting nor version
     return _tidied(tidy.removesuffix(trial[0])) if trial is not None else tidy
