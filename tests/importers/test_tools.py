@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,7 @@ from click.testing import CliRunner
 import rollbook
 import wild
 from rollbook.cli.app import app
+from rollbook.formats.importers._paths import read_path
 
 X = [0, 10, 20]
 Write = Callable[[Path, str, str, int, list[float]], None]
@@ -167,6 +169,22 @@ def long(root: Path, algo: str, env: str, seed: int, returns: list[float]) -> No
         file.writelines(f"{algo},{env},{seed},{x},{r}\n" for x, r in zip(X, returns, strict=True))
 
 
+def dreamer_scores(root: Path, algo: str, env: str, seed: int, returns: list[float]) -> None:
+    file = root / "scores" / f"{env}-{algo}.json.gz"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    known = json.loads(gzip.decompress(file.read_bytes())) if file.exists() else []
+    known.append({"task": env, "method": algo, "seed": seed, "xs": X, "ys": returns})
+    file.write_bytes(gzip.compress(json.dumps(known).encode()))
+
+
+def listed(root: Path, algo: str, env: str, seed: int, returns: list[float]) -> None:
+    file = root / env / f"seed_{seed}" / "results.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    known = json.loads(file.read_text()) if file.exists() else []
+    known += [{"env_step": x, "rew": r, "rew_std": 0.5, "agent": algo} for x, r in zip(X, returns, strict=True)]
+    file.write_text(json.dumps(known))
+
+
 JSON = '{{"seed": {seed}, "env": "{env}", "algo": "{algo}"}}'
 YAML = "seed: {seed}\nenv_name: {env}\nalgo: {algo}\n"
 
@@ -215,6 +233,17 @@ TOOLS: dict[str, tuple[Write, str]] = {
         f"{1.7e9 + x},{x},{v}\n" for x, v in zip(X, r, strict=True))), "NSAE-XRG"),
     "a table for each run": (rows("{algo}_{env}_seed{seed}.csv", "episode|reward_sum|total_reward"), "NSAE-XRG"),
     "one table of all": (long, "NSAE-XRG"),
+    "ML-Agents, any seed": (events("results/{algo}_{seed}/Walker", "Environment/Cumulative Reward", "results/{algo}_{seed}/configuration.yaml",
+                                   "behaviors: {{Walker: {{trainer_type: {algo}}}}}\nenv_settings: {{seed: -1}}\n"), "N-A-CXRG"),
+    "RLlib, 2018": (rows("{algo}_{env}_{seed}_env={env},seed={seed}_2018-08-21_02-43-095_QyA9/progress.csv", "timesteps_total|episode_reward_mean"), "NSAE-XRG"),
+    "PPO-PyTorch": (rows("PPO_logs/{env}/s{seed}/{algo}_{env}_log.csv", "timestep|reward"), "NSAE-XRG"),
+    "TD-MPC2": (rows("results/{algo}/{env}_seed{seed}.csv", "step|reward"), "NSAE-XRG"),
+    "curiosity": (rows("{algo}_{env}_s{seed}/progress.csv", "tcount|eprew"), "NSAE-XRG"),
+    "homework, Total_Reward": (rows("logs/{algo}_{env}_seed{seed}.csv", "Episode|Total_Reward"), "NSAE-XRG"),
+    "homework, lists": (whole("results/{env}/seed_{seed}/{algo}_metrics.json", lambda r: json.dumps(
+        {"timesteps": X, "rewards": r, "lengths": [10, 10, 10]})), "NSAE-XRG"),
+    "Dreamer, scores": (dreamer_scores, "NSAE-XRG"),
+    "Tianshou, results.json": (listed, "NSAE-XRG"),
 }  # fmt: skip
 
 
@@ -270,3 +299,48 @@ def test_the_docs_say_what_opens_of_each_tool() -> None:
     assert {tool: told.get(tool) for tool in TOOLS} == {
         tool: "".join("-" if letter == "-" else "x" for letter in letters) for tool, (_write, letters) in TOOLS.items()
     }
+
+
+@pytest.mark.parametrize(
+    ("folders", "env"),
+    [
+        (["tdmpc2", "cheetah-run-back"], "cheetah-run-back"),
+        (["dreamerv3", "cartpole-balance-sparse"], "cartpole-balance-sparse"),
+        (["sac", "mw-pick-place-wall"], "mw-pick-place-wall"),
+        (["curves", "dmc_ball_in_cup_catch_s3"], "ball_in_cup_catch"),
+        (["Ant", "TD3_Ant-v1_0"], "Ant-v1"),
+        (["drq_walker_run_1"], "walker_run"),
+    ],
+)
+def test_two_tasks_never_get_the_name_of_one(folders: list[str], env: str) -> None:
+    assert read_path(folders).env == env
+
+
+@pytest.mark.parametrize(
+    ("table", "key"),
+    [
+        ({"episode": [0, 1, 2], "reward": [1.0, 2.0, 3.0]}, "episode_reward"),
+        ({"episode": [40, 80, 120], "timestep": [800, 1600, 2400], "reward": [1.0, 2.0, 3.0]}, "mean_reward"),
+        ({"step": [0, 1000, 2000], "reward": [1.0, 2.0, 3.0], "reward_std": [0.1, 0.1, 0.1]}, "mean_reward"),
+        ({"step": [0, 1, 2], "reward": [1.0, 2.0, 3.0]}, "reward"),
+        ({"step": [0, 1, 2], "episode": [0, 0, 0], "reward": [1.0, 2.0, 3.0]}, "reward"),
+        ({"step": [0, 10, 20], "loss": [1.0, 2.0, 3.0], "reward": [1.0, 2.0, 3.0]}, "reward"),
+        ({"episode": [0, 1, 2], "reward": [1.0, 2.0, 3.0], "total_reward": [1.0, 2.0, 3.0]}, "reward"),
+    ],
+)
+def test_a_reward_is_a_return_only_where_a_row_is_not_a_step(
+    table: dict[str, list[float]], key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    wild.table(tmp_path / "mine" / "ppo_log.csv", table)
+    (book,) = rollbook.open(tmp_path / "mine")
+    assert book.series(key).mean.tolist() == [1.0, 2.0, 3.0]
+    assert ("train/return" in book.canonical()) == (key != "reward" or "total_reward" in table)
+
+
+def test_the_returns_of_a_table_called_eval_are_of_tests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    wild.table(tmp_path / "walker-run" / "1" / "eval.csv", {"step": [0, 10, 20], "episode_reward": [1.0, 2.0, 3.0]})
+    (book,) = rollbook.open(tmp_path)
+    assert book.series("test/return").mean.tolist() == [1.0, 2.0, 3.0]
+    assert "train/return" not in book.canonical()

@@ -137,6 +137,7 @@ TABLE: tuple[Canonical, ...] = (
         ("baselines", "ep_reward_mean", _LAST_100),
         ("baselines", "mean 100 episode reward", _LAST_100),
         ("baselines", "rollout/return", _EPOCH),
+        ("baselines", "eprew", _SEVERAL),
         ("rlkit", "exploration/Average Returns", _EPOCH),
         ("rlkit", "expl/Average Returns", _EPOCH),
         ("pymarl", "return_mean", _SUMMARY),
@@ -208,6 +209,7 @@ TABLE: tuple[Canonical, ...] = (
         ("baselines", "EpLenMean", _LAST_100),
         ("baselines", "ep_len_mean", _LAST_100),
         ("baselines", "ep_lenmean", _LAST_100),
+        ("baselines", "eplen", _SEVERAL),
         ("rlkit", "exploration/path length Mean", _EPOCH),
         ("pymarl", "ep_length_mean", _SUMMARY),
         ("tf_agents", "Metrics/AverageEpisodeLength", "mean of the last 10 episodes"),
@@ -228,6 +230,10 @@ TABLE: tuple[Canonical, ...] = (
         ("sb3", "rollout/success_rate", _LAST_100),
         ("pymarl", "battle_won_mean", _SUMMARY),
         ("garage", "Training/SuccessRate", _ITERATION_ALL),
+        ("table", "success_rate", _SEVERAL),
+        ("table", "success_rates", _SEVERAL),
+        ("table", "success", _EACH),
+        ("table", "is_success", _EACH),
     ),
     Canonical(
         "train/reward",
@@ -330,6 +336,9 @@ TABLE: tuple[Canonical, ...] = (
         ("sb3", "eval/success_rate", _EVAL),
         ("pymarl", "test_battle_won_mean", _EVAL),
         ("garage", "Evaluation/SuccessRate", _EVAL),
+        ("table", "eval_success_rate", _EVAL),
+        ("table", "test_success_rate", _EVAL),
+        ("table", "eval_success", _EVAL),
     ),
     # -- updates --------------------------------------------------------------------------------------------------
     Canonical(
@@ -685,6 +694,7 @@ TABLE: tuple[Canonical, ...] = (
         ("benchmarl", "counters/total_frames", "a counter"),
         ("berkeley", "Train_EnvstepsSoFar", "a counter"),
         ("baselines", "TimestepsSoFar", "a counter"),
+        ("baselines", "tcount", "a counter"),
         ("baselines", "misc/total_timesteps", "a counter"),
         ("rlkit", "exploration/num steps total", "a counter"),
         ("rlkit", "Number of env steps total", "a counter"),
@@ -739,8 +749,13 @@ _BESIDE = {"train/return": (("train/reward", "train/length"),)}
 """Old Tianshou's `train/reward` is a return, as the length beside it shows: name -> (key, which key shows it)."""
 
 
+_TABLES = {name: pair for name, pair in _EXACT.items() if pair[1].framework == "table"}
+
+
 def _find(native: str) -> tuple[Canonical, Native] | None:
     pair = _EXACT.get(native)
+    if pair is None and "/" not in native:  # people's own tables spell them as they like: Total_Reward, Mean Reward
+        return _TABLES.get(native.strip().lower().replace(" ", "_").replace("-", "_"))
     if pair is None and "/" in native:
         parts = native.split("/")
         for pattern, entry, name in _PATTERNS:

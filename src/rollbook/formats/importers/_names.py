@@ -4,12 +4,28 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import itertools
+import re
 
 from rollbook.run.arguments import check_name
+from rollbook.schema import aliases
+from rollbook.schema.counters import is_reading, x_clock
 from rollbook.system.texts import printable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
 
 _LONGEST = 110
 """Bytes of a name: folders get the id behind it."""
+
+SPLITTING = {
+    "seed": "seed", "run": "run", "run_id": "run", "run_name": "run", "trial": "run", "env": "env", "env_id": "env",
+    "env_name": "env", "environment": "env", "task": "env", "game": "env", "algo": "algo", "algorithm": "algo",
+    "method": "algo", "agent": "algo",
+}  # fmt: skip
+"""Columns that say which run a row belongs to."""
 
 
 @functools.lru_cache(maxsize=100_000)
@@ -27,3 +43,37 @@ def as_name(text: str) -> str:
         first, last = encoded[:half].decode(errors="ignore"), encoded[-half:].decode(errors="ignore")
         clean = f"{first}~{mark}~{last}"
     return check_name("name", clean or "imported")
+
+
+_REWARDS = frozenset({"reward", "rewards", "rew", "score", "scores"})
+_LENGTHS = frozenset({"length", "lengths", "len", "ep_len", "episode_length", "episode_lengths"})
+_SPREAD = re.compile(r"std|iqm|median|min|max|low|upp|high|conf|ci\b|sem|err", re.IGNORECASE)
+
+
+def names_of_returns(first: Mapping[str, Sequence[Any]], x: str) -> dict[str, str]:
+    """`reward` or `score` of a person's own table under a name that says what it is, where its rows tell.
+
+    With a row an episode, or an episode's length beside it, it is of each episode. With several episodes or steps from
+    row to row it is a mean, for steps only if the table has nothing else but its spread. A row a step may be any
+    reward, and keeps its name.
+
+    Args:
+      first: the first values of each column.
+      x: the column along which rows are drawn; "" if each row is an episode.
+    """
+    plain = [name for name in first if name.strip().lower() in _REWARDS]
+    if len(plain) != 1 or any(aliases.canonical(name) in ("train/return", "test/return") for name in first):
+        return {}
+    if not x or any(name.strip().lower() in _LENGTHS for name in first):
+        return {plain[0]: "episode_reward"}
+    axis = next((name for name in first if x_clock(name) == "episode"), x)
+    places = [int(place) for place in first.get(axis, ()) if is_reading(place)]
+    strides = {later - earlier for earlier, later in itertools.pairwise(places)}
+    if not strides or min(strides) < 1:
+        return {}
+    if x_clock(axis) == "episode":
+        return {plain[0]: "episode_reward" if strides == {1} else "mean_reward"}
+    others = [name for name in first if name not in (axis, *plain) and name.lower() not in SPLITTING]
+    if x_clock(axis) not in ("step", "env_step") or 1 in strides or not all(map(_SPREAD.search, others)):
+        return {}
+    return {plain[0]: "mean_reward"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import functools
+import itertools
 import json
 import os
 import re
@@ -12,7 +13,8 @@ from pathlib import Path
 from rollbook.errors import BadInput
 from rollbook.formats.importers._beside import describe
 from rollbook.formats.importers._labels import labels_of
-from rollbook.formats.importers._paths import STAGES
+from rollbook.formats.importers._names import SPLITTING, names_of_returns
+from rollbook.formats.importers._paths import STAGES, TRAINING
 from rollbook.protocols import ForeignRun, Row
 from rollbook.schema import aliases
 from rollbook.schema.counters import SPELLINGS, clock_name, is_reading, x_clock
@@ -37,13 +39,6 @@ _KNOWN = (*_PROGRESS, "metrics.csv", "progress.tsv")
 
 _ROW = "row"
 """As x: the number of the row."""
-
-_SPLITTING = {
-    "seed": "seed", "run": "run", "run_id": "run", "run_name": "run", "trial": "run", "env": "env", "env_id": "env",
-    "env_name": "env", "environment": "env", "task": "env", "game": "env", "algo": "algo", "algorithm": "algo",
-    "method": "algo", "agent": "algo",
-}  # fmt: skip
-"""Columns that say which run a row belongs to."""
 
 _DOWNLOADED = re.compile(r"run-(?P<run>.*)-tag-(?P<tag>.+)")
 """What TensorBoard calls the CSV files that it offers for download."""
@@ -209,7 +204,7 @@ class Csv:
                 (f"-{name}", _Wanted(columns={x: x, name: file.stem}), {"seed": n} if "eed" in name else {})
                 for name, n in seeds.items()
             ]
-        dividing = [name for name in others if name.lower() in _SPLITTING]
+        dividing = [name for name in others if name.lower() in SPLITTING]
         if not dividing or os.path.getsize(file) > _LONGEST_TO_SPLIT:
             return [("", None, {})]
         places = [header.columns.index(name) for name in dividing]
@@ -222,7 +217,7 @@ class Csv:
         for each in values:
             fields: dict[str, Any] = {}
             for name, text in zip(dividing, each, strict=True):
-                field, value = _SPLITTING[name.lower()], _value_of(text)
+                field, value = SPLITTING[name.lower()], _value_of(text)
                 if field == "seed" and isinstance(value, (int, float)) and float(value).is_integer():
                     fields["seed"] = int(value)
                 elif field in ("env", "algo") and text:
@@ -230,7 +225,7 @@ class Csv:
             varying = [
                 f"{name}{text}" if field == "seed" else text
                 for n, (name, text) in enumerate(zip(dividing, each, strict=True))
-                for field in [_SPLITTING[name.lower()]]
+                for field in [SPLITTING[name.lower()]]
                 if len({other[n] for other in values}) > 1
             ]
             made.append(
@@ -245,8 +240,16 @@ class Csv:
         if header is None:
             run.lose("files without a header")
             return
+        names = wanted.columns if wanted is not None and wanted.columns else _names_of(file, header)
+        if not names and file.name not in _KNOWN:
+            names = names_of_returns(_first_of(file, header, wanted), self._x_of(file, header))
+            if not prefix and file.stem.lower() in STAGES - TRAINING:
+                names = {
+                    column: "eval/mean_reward" if "mean" in said or "av" in said else "eval/episode_reward"
+                    for column in header.columns
+                    if aliases.canonical(said := names.get(column, column)) == "train/return"
+                }
         for row in self._metrics(file, header, run, wanted):
-            names = _names_of(file, header) if wanted is None else wanted.columns
             values = {names.get(key, key) if names else key: value for key, value in row.values.items()}
             if prefix:
                 values = {key if key.startswith(prefix) else prefix + key: value for key, value in values.items()}
@@ -358,6 +361,13 @@ _SPLIT_NAME = re.compile(r"^-")
 
 def _is_monitor(file: Path) -> bool:
     return file.name == "monitor.csv" or file.name.endswith(".monitor.csv")
+
+
+def _first_of(file: Path, header: _Header, wanted: _Wanted | None) -> dict[str, list[Any]]:
+    """The first cells of each column, of the rows that are wanted."""
+    lines = (cells for cells in _lines(file, header, ForeignRun("")) if wanted is None or wanted.row(cells))
+    rows = [[_value_of(cell) for cell in cells] for cells in itertools.islice(lines, 4)]
+    return {name: [row[n] for row in rows] for n, name in enumerate(header.columns)}
 
 
 def _is_downloaded(header: _Header | None) -> bool:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import functools
+import gzip
 import json
 import os
 import re
+import zlib
+from collections import Counter
 from pathlib import Path
 
 from rollbook.errors import BadInput
 from rollbook.formats.importers._beside import describe
 from rollbook.formats.importers._labels import labels_of
+from rollbook.formats.importers._names import SPLITTING, names_of_returns
 from rollbook.formats.importers._paths import read_path
 from rollbook.protocols import ForeignRun, Row
 from rollbook.schema.counters import is_reading, x_clock
@@ -28,6 +32,9 @@ _OF_TEST = re.compile(r"(?:^|[-_. ])(?:evals?|evaluations?|tests?|testing)(?:[-_
 _OF_A_SEED = re.compile(r"(?:seed|run|trial|s|rep)?[-_ ]?(?P<n>\d+)", re.IGNORECASE)
 _LONGEST = 64 * 1024 * 1024
 _MOST = 5_000_000
+_MOST_RUNS = 2_000
+"""A list that says more of its rows than this is no list of runs."""
+
 _GYM = ("episode_rewards", "episode_lengths", "timestamps")
 
 
@@ -42,9 +49,9 @@ class Scores:
     name = "scores"
     what = "file of scores"
     files = (
-        "*.stats.json", "log.json", "history.json", "*scores*.json", "*rewards*.json", "*returns*.json",
-        "*results*.json", "training_log*.json", "*scores*.txt", "*rewards*.txt", "*returns*.txt",
-        "*scores*.csv", "*rewards*.csv", "*returns*.csv",
+        "*.stats.json", "log.json", "history.json", "*_history.json", "*_metrics.json", "score.json", "*.json.gz",
+        "*scores*.json", "*rewards*.json", "*returns*.json", "*results*.json", "training_log*.json",
+        "*scores*.txt", "*rewards*.txt", "*returns*.txt", "*scores*.csv", "*rewards*.csv", "*returns*.csv",
     )  # fmt: skip
     looks_into = (".npy",)
 
@@ -78,9 +85,13 @@ class Scores:
         if isinstance(content, str):
             self.refused[file] = content
             return
-        for mark, columns, tests in _series(file, content):
-            run = ForeignRun(f"{file.parent.name}-{file.stem}{mark}", files=[file], home=file.parent)
-            run.part = f"{file.stem}{mark}"
+        stem = file.name.removesuffix(".gz").removesuffix(file.suffix if file.suffix != ".gz" else ".json")
+        for mark, columns, tests, said in _series(file, content):
+            run = ForeignRun(f"{file.parent.name}-{stem}{mark}", files=[file], home=file.parent)
+            run.part = f"{stem}{mark}"
+            run.algo, run.env = str(said.get("algo", "")), str(said.get("env", ""))
+            if is_reading(said.get("seed")):
+                run.seed, run.sources["seed"] = int(said["seed"]), file.name
             seeded = _OF_A_SEED.fullmatch(mark.lstrip("-"))
             if seeded is not None and "s" in mark.lower():
                 run.seed, run.sources["seed"] = int(seeded["n"]), f"{file.name}, the name of a list"
@@ -102,9 +113,10 @@ def _rows(file: Path, run: ForeignRun, columns: dict[str, list[Any]], tests: boo
     axis = said if said in columns else next((name for name in columns if x_clock(name)), "")
     clock = (x_clock(axis) or "step") if axis else ("step" if tests else "episode")
     episodes = all(name in columns for name in _GYM)
+    names = {} if tests or episodes else names_of_returns({key: one[:4] for key, one in columns.items()}, axis)
     steps = 0
     for n in range(len(next(iter(columns.values())))):
-        values = {name: list_[n] for name, list_ in columns.items() if name != axis}
+        values = {names.get(name, name): list_[n] for name, list_ in columns.items() if name != axis}
         if episodes:
             steps += int(values["episode_lengths"])
             clocks = {"env_step": steps, "episode": n + 1}
@@ -121,19 +133,25 @@ def _rows(file: Path, run: ForeignRun, columns: dict[str, list[Any]], tests: boo
             yield Row(moment, {clock: int(place)} if is_reading(place) else {}, numbers)
 
 
-def _series(file: Path, content: Any) -> Iterator[tuple[str, dict[str, list[Any]], bool]]:
-    """For each run in a file: what its name ends in, its lists by name, and whether they are of tests."""
+def _series(file: Path, content: Any) -> Iterator[tuple[str, dict[str, list[Any]], bool, dict[str, Any]]]:
+    """For each run in a file: what its name ends in, its lists by name, whether they are of tests, and what it is."""
     tests = _OF_TEST.search(file.stem) is not None
     key = "eval_return" if tests else "returns"
+    if isinstance(content, _Several):
+        counted = Counter(mark for mark, _columns, _said in content.runs)
+        for n, (mark, columns, said) in enumerate(content.runs):
+            own = f"{mark}-{n}" if counted[mark] > 1 else mark
+            yield own, {key if name == "returns" else name: one for name, one in columns.items()}, tests, said
+        return
     if isinstance(content, list):
-        yield "", {key: content}, tests
+        yield "", {key: content}, tests, {}
         return
     seeds = [name for name in content if _OF_A_SEED.fullmatch(name)]
     if len(seeds) > 1 and len(seeds) == len(content):
         for name in seeds:
-            yield f"-{name}", {key: content[name]}, tests
+            yield f"-{name}", {key: content[name]}, tests, {}
         return
-    yield "", content, tests
+    yield "", content, tests, {}
 
 
 def _content(file: Path) -> Any:
@@ -143,9 +161,10 @@ def _content(file: Path) -> Any:
             return None
         if file.suffix == ".npy":
             return _array(file)
-        with open(file, encoding="utf-8", errors="backslashreplace") as stream:
-            text = stream.read()
-    except OSError:
+        opened = gzip.open if file.suffix == ".gz" else open
+        with opened(file, "rt", encoding="utf-8", errors="backslashreplace") as stream:
+            text = str(stream.read(_LONGEST + 1))
+    except (OSError, EOFError, zlib.error):
         return None
     if file.suffix in (".txt", ".csv"):
         try:
@@ -161,11 +180,54 @@ def _content(file: Path) -> Any:
     return _of_json(parsed)
 
 
+_DREAMERS = {"xs": "step", "ys": "returns"}
+
+
+class _Several:
+    """Several runs in one file: what the name of each ends in, what is said of it, its lists by name."""
+
+    def __init__(self, runs: list[tuple[str, dict[str, Any], dict[str, list[Any]]]]) -> None:
+        self.runs = [(mark, columns, said) for mark, said, columns in runs]
+
+
+def _are_numbers(*lists: object) -> bool:
+    """Whether these are lists of numbers, of one length."""
+    return len({len(one) if isinstance(one, list) else -1 for one in lists}) == 1 and all(
+        isinstance(one, list) and one and all(type(value) in (int, float) for value in one) for one in lists
+    )
+
+
+def _said_by(row: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """What a row says of the run it belongs to: as an end of its name, and by field."""
+    said = {SPLITTING[name.lower()]: value for name, value in row.items() if name.lower() in SPLITTING}
+    said = {field: value for field, value in said.items() if isinstance(value, (str, int))}
+    return "".join(f"-seed{value}" if field == "seed" else f"-{value}" for field, value in said.items()), said
+
+
+def _several_of(rows: list[dict[str, Any]]) -> _Several | None:
+    """The runs of a list of which each entry is a run with its lists, or a row that says of which run it is."""
+    lists = [{str(name): one for name, one in row.items() if isinstance(one, list)} for row in rows]
+    if all(len(each) > 1 and _are_numbers(*each.values()) for each in lists):  # of DreamerV2, DreamerV3 and heirs
+        named = [{_DREAMERS.get(name, name): one for name, one in each.items()} for each in lists]
+        return _Several([(*_said_by(row), each) for row, each in zip(rows, named, strict=True)])
+    divided: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        divided.setdefault(json.dumps(_said_by(row)), []).append(row)
+    if not 1 < len(divided) < min(len(rows), _MOST_RUNS) or not any(map(x_clock, rows[0])):
+        return None
+    names = dict.fromkeys(name for row in rows for name in row)
+    return _Several(
+        [(*json.loads(said), {name: [row.get(name) for row in own] for name in names}) for said, own in divided.items()]
+    )
+
+
 def _of_json(parsed: object) -> Any:
     if isinstance(parsed, list) and len(parsed) > 1:
         if all(type(value) in (int, float) for value in parsed):
             return parsed
         if all(isinstance(row, dict) for row in parsed):
+            if (several := _several_of(parsed)) is not None:
+                return several
             names = dict.fromkeys(name for row in parsed for name in row)
             columns = {str(name): [row.get(name) for row in parsed] for name in names}
             return columns if any(x_clock(name) for name in columns) else None
@@ -201,7 +263,7 @@ def _array(file: Path) -> Any:
 
 def _files(path: Path) -> list[Path]:
     if path.is_file():
-        return [path.resolve()] if path.suffix in (".npy", ".json", ".txt", ".csv") else []
+        return [path.resolve()] if path.suffix in (".npy", ".json", ".txt", ".csv", ".gz") else []
     try:
         names = sorted(os.listdir(path))
     except OSError:
@@ -211,5 +273,5 @@ def _files(path: Path) -> list[Path]:
 
 
 _NAMES = re.compile(
-    r".*\.stats\.json|log\.json|history\.json|training_log.*\.json|.*(?:scores|rewards|returns|results).*\.(?:json|txt|csv)"
+    r".*\.stats\.json|log\.json|(?:.*_)?history\.json|.*_metrics\.json|training_log.*\.json|score\.json|.*\.json\.gz|.*(?:scores|rewards|returns|results).*\.(?:json|txt|csv)"
 )
