@@ -56,7 +56,7 @@ def committed_words(
     if not len(seqs) or (
         int(good[-1]) == len(good) - 1 and np.all(seqs[1:] > seqs[:-1]) and int(seqs[-1]) - first_seq < _LARGEST_JUMP
     ):
-        return (words if len(good) == n else words[good]), _blank_end(header, n, len(good), up_to)
+        return (words if len(good) == n else words[good]), _blank_end(header, words, len(good), up_to)
     rows = np.asarray(Segment.longest_increase(good.tolist(), seqs.tolist(), first_seq), dtype=np.int64)
     problems = []
     blank, torn = _gaps(words, rows, len(header.clocks) + 1, first_seq)
@@ -65,7 +65,7 @@ def committed_words(
     elif len(rows) < len(good):
         problems.append(f"impossible sequence numbers in {amount(len(good) - len(rows), 'row')}")
     rows = np.setdiff1d(rows, torn)
-    problems.append(_blank_end(header, n, int(rows[-1]) + 1 if len(rows) else 0, up_to))
+    problems.append(_blank_end(header, words, int(rows[-1]) + 1 if len(rows) else 0, up_to))
     return words[rows], ", ".join(filter(None, problems))
 
 
@@ -99,9 +99,7 @@ def _gaps(words: NDArray, rows: NDArray, head: int, first_seq: int) -> tuple[int
         skipped = after - before - 1
         between = words[before + 1 : after]
         was_never_written = not between.any() or bool(((between[:, -1] > 0) & (between[:, -1] < first_seq)).all())
-        if (was_never_written and skipped < max(2, _SECTOR // (8 * words.shape[1]))) or int(seqs[i + 1]) - int(
-            seqs[i]
-        ) <= skipped:
+        if (was_never_written and skipped < _fewest_lost(words)) or int(seqs[i + 1]) - int(seqs[i]) <= skipped:
             continue
         blank += skipped
         following = int(rows[i + 2]) if i + 2 < len(rows) else before
@@ -112,10 +110,16 @@ def _gaps(words: NDArray, rows: NDArray, head: int, first_seq: int) -> tuple[int
     return blank, np.asarray(torn, dtype=np.int64)
 
 
-def _blank_end(header: SegmentHeader, n: int, used: int, up_to: int | None) -> str:
+def _fewest_lost(words: NDArray) -> int:
+    """How many rows a lost sector of a disk takes with it; fewer blank ones may be calls that were interrupted."""
+    return int(max(2, _SECTOR // (8 * words.shape[1])))
+
+
+def _blank_end(header: SegmentHeader, words: NDArray, used: int, up_to: int | None) -> str:
     """What is wrong with the end of a segment: its writer left it full, or it is shorter than it was made."""
-    is_damaged = up_to is None and used < n - 1 and header.state == Segment.LEFT
-    return f"damage in the last {amount(n - used, 'row')}" if is_damaged else ""
+    blank = len(words) - used
+    is_damaged = up_to is None and header.state == Segment.LEFT and blank >= _fewest_lost(words)
+    return f"damage in the last {amount(blank, 'row')}" if is_damaged else ""
 
 
 def segment_table(

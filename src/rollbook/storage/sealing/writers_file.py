@@ -83,9 +83,8 @@ def _holds(path: str, rows: pa.Table) -> bool:
     try:
         if not is_regular(path):
             return False
-        with pq.ParquetFile(
-            open_to_read(path)
-        ) as file:  # `read_table` imports pyarrow.dataset, and in some versions pandas
+        # `read_table` imports pyarrow.dataset, and in some versions pandas.
+        with pq.ParquetFile(open_to_read(path)) as file:
             return bool(file.read().equals(rows))
-    except (OSError, pa.ArrowException):
+    except (OSError, pa.ArrowException, UnicodeDecodeError):  # the last of a name in a damaged footer
         return False
