@@ -125,7 +125,11 @@ def test_groups_are_unfolded_by_keys_and_a_link_shows_the_same_rollout(
         tab.keyboard.press(key)
     tab.wait_for_selector(".grid-row .place")
     assert tab.locator(".grid-body .grid-row").count() == 10
-    for key in ("j", "j", "h", "n", "d", "Enter"):
+    for key in ("j", "j", "h", "n"):
+        tab.keyboard.press(key)
+    tab.wait_for_selector(".turn.now .nr")
+    tab.wait_for_selector(".heatbar [aria-pressed=true]")
+    for key in ("d", "Enter"):
         tab.keyboard.press(key)
     tab.wait_for_selector(".split.whole .turnsdiff")
     places = [".place-in", ".turn.now .nr", ".heatbar [aria-pressed=true]", ".turnsdiff b"]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import rollbook
+from rollbook.errors import BadInput
 from rollbook.stats import align
 
 END = 30_000
@@ -82,3 +83,15 @@ def test_where_the_end_is_not_known_the_last_value_holds_as_long_as_rows_are_apa
     np.testing.assert_array_equal(held.values_RP, [[1, 2, 2, 2, 3], [4, 5, 6, 6, 6], [7, *[np.nan] * 4]])
     known = align(runs, grid=grid, crashed=["dead"], ends={"b": 190.0})
     np.testing.assert_array_equal(known.values_RP[1], [4, 5, 6, 6, np.nan])
+
+
+@pytest.mark.parametrize("verb", ["sweep", "curves", "compare"])
+def test_a_seed_below_0_is_refused_in_words(folder: Path, verb: str) -> None:
+    runs = rollbook.open(folder)
+    asked = {
+        "sweep": lambda: runs.sweep("train/return", seed=-1),
+        "curves": lambda: runs.curves("train/return", by="seed", seed=-1),
+        "compare": lambda: runs.compare("train/return", by="seed", seed=-1),
+    }
+    with pytest.raises(BadInput, match=r"seed=-1: a seed of random numbers must be 0 or more"):
+        asked[verb]()

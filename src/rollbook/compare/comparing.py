@@ -16,6 +16,7 @@ from rollbook.compare.facts import Fact
 from rollbook.compare.group_curve import Floats
 from rollbook.compare.scales import no_common_point, scale_of
 from rollbook.compare.scores import Entry, Group, Pair
+from rollbook.compare.seeding import generator
 from rollbook.errors import BadInput, UnknownOption, did_you_mean
 from rollbook.schema.aliases import lower_is_better
 from rollbook.stats import Plan, Study, Verdict
@@ -270,7 +271,7 @@ def _with_interval(group: Group, statistic: str, seed: int) -> Group:
     complete, left_out = stats.complete_seeds(group.scores_RT)
     if not len(complete):
         return group
-    rng = np.random.default_rng([seed, *group.label.encode("utf-8", "surrogatepass")])
+    rng = generator(seed, group.label)
     interval = stats.interval(complete, statistic, rng=rng, left_out=left_out)
     rounding = 1e-12 * float(np.abs(complete).max())  # of sums over resamples: an end at 0 would read -8.9e-15
     low, high = (0.0 if end is not None and abs(end) < rounding else end for end in (interval.low, interval.high))

@@ -15,6 +15,7 @@ from rollbook.compare.curve_groups import Curves
 from rollbook.compare.grid import shared_grid, span_of
 from rollbook.compare.group_curve import Floats, GroupCurve, Line
 from rollbook.compare.scales import no_common_point, scale_of
+from rollbook.compare.seeding import generator
 from rollbook.errors import BadInput
 from rollbook.stats import Aligned, Band
 
@@ -110,7 +111,7 @@ def refined_curves(
     for draws in stages:
         rough, made = draws != stages[-1], []
         for label, aligned, units, curves_UTP, (low, high) in ready:
-            rng = np.random.default_rng([seed, *label.encode("utf-8", "surrogatepass")])
+            rng = generator(seed, label)
             band = stats.band(curves_UTP, statistic, rng=rng, level=level, draws=draws)
             if whole_curve:
                 band = _whole(band, curves_UTP, level)

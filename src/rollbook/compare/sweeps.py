@@ -12,6 +12,7 @@ import numpy as np
 from rollbook import stats
 from rollbook.compare.group_curve import Floats
 from rollbook.compare.scores import Entry
+from rollbook.compare.seeding import generator
 from rollbook.stats.variance_shares import variance_shares
 from rollbook.system.brief import brief
 from rollbook.system.texts import amount
@@ -107,12 +108,14 @@ def sweep(
       entries: runs; `group` is the configuration of a run.
       settings: configuration -> name -> value. Settings that do not differ are left out; the seed is not a setting.
       metric: the name of the score, for sentences.
-      seed: seed of the permutations that estimate chance.
+      seed: seed of the permutations that estimate chance, 0 or more.
+    Raises:
+      BadInput: a seed below 0.
     """
     names = [n for n in dict.fromkeys(n for each in settings.values() for n in each) if _differs(n, settings)]
     tried, again = _tried(entries, settings, names, higher_is_better)
     scored = [each for each in tried if len(each.scores_R)]
-    importances, seeds, chance, why = _importances(scored, names, np.random.default_rng(seed))
+    importances, seeds, chance, why = _importances(scored, names, generator(seed))
     return Sweep(
         tried=tuple(tried),
         settings=tuple(importances),
