@@ -14,6 +14,7 @@ import pytest
 import rollbook
 from rollbook import adapters
 from rollbook.adapters._run import end_training, find_run, go_on
+from rollbook.run import training
 from syntax import tree as tree_of
 from waiting import until
 
@@ -280,3 +281,17 @@ def test_the_loggers_of_an_experiment_share_the_run_that_the_first_one_opened(op
     assert first.run.status == "finished"
     with pytest.raises(rollbook.errors.BadInput, match="leave the logger out"):
         RollbookLogger(False)
+
+
+def test_a_run_that_is_being_ended_because_its_adapter_is_gone_is_joined_by_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROLLBOOK_DIR", str(tmp_path / "runs"))
+    started: list[Any] = []
+    monkeypatch.setattr(training, "start_new_thread", lambda finish, arguments: started.append((finish, arguments)))
+    first = _acme()
+    until(lambda: started or training.end_if_left(first))
+    assert first.status == "running"
+    assert _acme().id != first.id
+    for finish, arguments in started:
+        finish(*arguments)

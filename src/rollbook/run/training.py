@@ -151,11 +151,10 @@ def _plain(value: object) -> object:
 def end_if_left(run: Any) -> None:
     """Finish a run whose opener is gone, in a thread of its own. The run's thread calls this once a second."""
     opener = opener_of(run)
-    if opener is None or opener.user is not None or run.status != "running":
+    if opener is None or opener.is_over or opener.user is not None or run.status != "running":
         return
     if any(training.is_live for training in trainings_of(run)):
         return
-    opener.is_over = True
-    run._parts.opener = None  # once
+    opener.is_over = True  # once; a run without an opener would be the caller's, to be joined by the next training
     with tolerating(RuntimeError):  # the interpreter is ending: the run ends with it
         start_new_thread(run.finish, ("crashed" if opener.has_end else "finished",))

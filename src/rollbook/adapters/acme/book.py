@@ -114,8 +114,9 @@ class RollbookLogger(Logger):
 def _experiment_without(label: str) -> Any:
     """The run that loggers opened for the newest experiment, if none of them has this label; else None."""
     for run in reversed(_users.opened()):
-        if run.status == "running":
-            return run if all(logger._label != label for logger in _users.of(run)) else None
+        loggers = _users.of(run)  # none of them goes while it is asked
+        if run.status == "running" and loggers:
+            return run if all(logger._label != label for logger in loggers) else None
     return None
 
 

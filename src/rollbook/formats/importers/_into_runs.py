@@ -298,7 +298,8 @@ class _Passing:
 
     def __init__(self, folder: Path, stamps: list[list[Any]]) -> None:
         self._folder = folder
-        self._written = {round(stamp[2] / 1e9, 6) for stamp in stamps}
+        # In microseconds, to one more or less: a float of today's seconds is not exact to the last of them.
+        self._written = {round(stamp[2] / 1e3) + more for stamp in stamps for more in (-1, 0, 1)}
         self.first, self.last = float("inf"), float("-inf")
 
     def watch(self, rows: Any) -> Iterator[Any]:
@@ -312,7 +313,7 @@ class _Passing:
             except OSError as err:
                 raise _gone(err) from None
             first, last = (row.time, row.time) if type(row) is Row else (row.times_R.min(), row.times_R.max())
-            if round(float(first), 6) not in self._written:
+            if round(float(first) * 1e6) not in self._written:
                 self.first, self.last = min(self.first, float(first)), max(self.last, float(last))
             has_file = type(row) is Row and row.table == "media" and "content" in row.values
             yield filed(row, self._folder) if has_file else row
