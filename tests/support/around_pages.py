@@ -179,7 +179,7 @@ def sb3() -> Frame:
     names["model"].learn(64, reset_num_timesteps=False)
     assert Path("logs/ppo/progress.csv").exists()
     assert len(outputs) == 1
-    assert only().series("update/loss/policy", x="env_step").x.tolist()[0] == 64
+    assert only("page").series("update/loss/policy", x="env_step").x.tolist()[0] == 64
 
 
 @around("adapters/acme.md", "main", {"eval_loop.run": "eval_loop(logger).run"})

@@ -40,7 +40,8 @@ def bad_files(book: EpisodeTables) -> Iterator[tuple[str, str]]:
         if not about["path"]:
             continue
         if not os.path.exists(path):
-            yield path, "the checkpoint is not there any more"
+            if not os.path.isabs(str(about["path"])):  # a framework deletes its own files, and says so to nobody
+                yield path, "the checkpoint is not there any more"
             continue
         with tolerating(OSError, Damaged):  # one that lies elsewhere is not opened
             damage = damage_of(path_inside(folder, path), str(about.get("format") or ""))
