@@ -26,7 +26,7 @@ const COUNTS = new Set(
     "time seconds elapsed_seconds time_elapsed time_total_s total_time uptime walltime wall_time runtime timestamp",
     "fps total_fps sps steps_per_second env_steps_per_second samples_per_second collect_speed train_speed",
     "avg_envstep_per_sec step_inference_rl_update_fps itr cum_steps episodes_so_far timesteps_so_far",
-    "train_envsteps_so_far number_of_env_steps_total num_steps_total",
+    "train_envsteps_so_far number_of_env_steps_total num_steps_total tcount",
   ]
     .join(" ")
     .split(" ")
