@@ -53,24 +53,6 @@ def test_truncation_is_kept_apart_from_termination(notebook: Any, make_env: Any)
     assert notebook.columns("episodes", "terminated", "truncated") == [(False, True)]
 
 
-def test_a_wrapper_outside_that_ends_episodes_is_named_once(notebook: Any, make_env: Any) -> None:
-    play(gymnasium.wrappers.TimeLimit(RecordEpisodes(make_env([2, 9]), notebook), 5), 6)
-    assert [row["complete"] for row in notebook.table("episodes")] == [True, False] * 2 + [True]
-    assert notebook.counts == {"ends_outside": 1}
-    assert "RecordEpisodes(TimeLimit(env, …))" in notebook.messages["ends_outside"]
-
-
-def test_episodes_that_end_inside_or_are_reset_at_will_need_no_remark(notebook: Any, make_env: Any) -> None:
-    play(RecordEpisodes(gymnasium.wrappers.TimeLimit(make_env([2, 9]), 5), notebook), 6)
-    env = RecordEpisodes(make_env([9]), notebook)
-    for steps in (1, 1, 2, 3, 4, 0, 0):
-        env.reset()
-        for _ in range(steps):
-            env.step(0)
-    env.close()
-    assert notebook.counts == {}
-
-
 def test_returns_and_lengths_are_curves_too(notebook: Any, make_env: Any) -> None:
     play(RecordEpisodes(make_env([3, 5]), notebook), 2)
     assert [(row["return"], row["length"], row["counted_env_step"]) for row in notebook.logged] == [

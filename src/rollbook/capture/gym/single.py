@@ -71,7 +71,7 @@ class RecordEpisodes(gymnasium.Wrapper):
         self.episodes.films.fps = float((env.metadata or {}).get("render_fps") or 30)
         self._films = env.render_mode == "rgb_array" and not common.video.never
         self._autoreset = has_autoreset(env)
-        self._over, self._cut_at = False, 0
+        self._over = False
         inner, reports, stats_key = reporter(env)
         if reports:
             common.auditor.expects(reports)
@@ -113,25 +113,11 @@ class RecordEpisodes(gymnasium.Wrapper):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Reset the environment; a new episode begins."""
         result = self.env.reset(seed=seed, options=options)
-        if self.episodes.length > 1 and not self._over:
-            self._note_cut(self.episodes.length)
         self._over = False
         self.episodes.begin(seed=seed, options=options, obs=result[0])
         if self._films:
             self._frame()
         return result
-
-    def _note_cut(self, length: int) -> None:
-        """An episode was reset before it ended. If the one cut before it had the same length, a wrapper ends them."""
-        if length == self._cut_at:
-            self.episodes.settings.recorder.count(
-                "ends_outside",
-                1,
-                f"RecordEpisodes: two episodes were reset after {length} steps, before they ended here. A wrapper "
-                "outside of it seems to end them, such as TimeLimit; put that inside: RecordEpisodes(TimeLimit(env, "
-                "…)). Until then their rows have complete=False and are not on curves",
-            )
-        self._cut_at = length
 
     def step(self, action: object) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Step the environment and record the reward."""
