@@ -21,9 +21,9 @@ from hard_runs import KEY, record
 from page_server import client_of
 from rollbook.cli.app import app
 from rollbook.errors import RollbookError
-from rollbook.runs.question import Option, Question, of_text, options
 from rollbook.runs.questions import QUESTIONS
 from rollbook.runs.run_set import RunSet
+from rollbook.schema.question import Option, Question, of_text, options
 from rollbook.server.agents import AgentTools
 from rollbook.server.openapi import ENDPOINTS
 from rollbook.server.shared.catalogue import Catalogue

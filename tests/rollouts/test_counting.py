@@ -224,7 +224,7 @@ def test_a_page_of_two_runs_never_compares_rewards_of_different_parts(tmp_path: 
     with client_of(tmp_path) as client:
 
         def ask(one: str, two: str, **more: object) -> dict[str, Any]:
-            found = client.get(f"/api/runs/{ids[one]}/prompts", params={"other": ids[two], **more})  # type: ignore[arg-type]
+            found = client.get(f"/api/runs/{ids[one]}/shared-prompts", params={"other": ids[two], **more})  # type: ignore[arg-type]
             assert found.status_code == 200, found.text
             return dict(found.json())
 
@@ -241,7 +241,9 @@ def test_a_page_of_two_runs_never_compares_rewards_of_different_parts(tmp_path: 
         nothing = ask("right", "other")
         assert (nothing["measure"], nothing["parts"], nothing["mean"]) == ("share solved", [], [0.5, 0.5])
         assert (
-            client.get(f"/api/runs/{ids['right']}/prompts", params={"other": ids["other"], "part": "style"}).status_code
+            client.get(
+                f"/api/runs/{ids['right']}/shared-prompts", params={"other": ids["other"], "part": "style"}
+            ).status_code
             == 400
         )
 

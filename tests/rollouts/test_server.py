@@ -234,7 +234,7 @@ def test_prompts_are_listed_by_how_often_they_are_solved(tmp_path: Path) -> None
             run.rollouts.log_many(**named, reward=[0.0, 0.0, float(step == 9), 1.0], group=["g", "g", "h", "i"])
         run.rollouts.log_many(prompts=["only tested"], completions=["a"], reward=[1.0], mode="eval")
     with client_of(tmp_path) as client:
-        place = f"/api/runs/{run.id}/tasks"
+        place = f"/api/runs/{run.id}/prompts"
         found = client.post(place, json={}).json()
         never, always = (client.post(place, json={"only": only}).json() for only in ("never", "always"))
         second = client.post(place, json={"offset": 1, "limit": 1, "sort": [{"column": "solved"}]}).json()
@@ -268,9 +268,9 @@ def test_two_runs_are_compared_on_the_prompts_that_both_have(tmp_path: Path) -> 
             run.rollouts.log_many(prompts=["same"], completions=["a"], reward=[9.0], mode="eval")
         ids.append(run.id)
     with client_of(tmp_path) as client:
-        found = client.get(f"/api/runs/{ids[0]}/prompts?other={ids[1]}").json()
-        assert client.get(f"/api/runs/{ids[0]}/prompts?other=nobody").status_code == 404
-        few = client.get(f"/api/runs/{ids[0]}/prompts?other={ids[1]}&limit=1").json()
+        found = client.get(f"/api/runs/{ids[0]}/shared-prompts?other={ids[1]}").json()
+        assert client.get(f"/api/runs/{ids[0]}/shared-prompts?other=nobody").status_code == 404
+        few = client.get(f"/api/runs/{ids[0]}/shared-prompts?other={ids[1]}&limit=1").json()
     assert (found["shared"], found["only"], found["better"], found["worse"]) == (2, [1, 0], 1, 0)
     assert found["mean"] == [0.25, 0.5]
     assert [(row["n"], row["mean"]) for row in found["rows"]] == [([2, 2], [0.0, 0.0]), ([2, 2], [0.5, 1.0])]

@@ -133,7 +133,7 @@ def test_a_copy_has_everything_as_files(tmp_path: Path, page: Path) -> None:
     assert len(conversations) == 4
     assert all(one["turns"] for one in conversations)
     assert read(f"runs/{agents}/fates.json")["layers"]
-    (prompt,) = read(f"runs/{agents}/tasks.json")["rows"]
+    (prompt,) = read(f"runs/{agents}/prompts.json")["rows"]
     assert prompt["rollouts"] == 4
     assert prompt["example"] in ids
     files = read(f"series/{identity}/index.json")["train/reward"]

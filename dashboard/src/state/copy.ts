@@ -159,7 +159,7 @@ export class Copy implements Source {
       return notHere("A condition other than a fate and a part of training");
     const fates = fatesOf(chosenRollouts(all.rows, { ...query, where: together(within, "") }));
     const rows = chosenRollouts(all.rows, query);
-    const { above } = query.by_group ? await this.of<api.PromptsAnswer>(run, "tasks") : { above: null };
+    const { above } = query.by_group ? await this.of<api.PromptsAnswer>(run, "prompts") : { above: null };
     const groups = query.by_group ? groupsOf(rows, Number(above ?? Infinity), query.sort) : null;
     const offset = query.offset ?? 0;
     const window = (groups ?? rows).slice(offset, offset + (query.limit ?? 100));
@@ -169,7 +169,7 @@ export class Copy implements Source {
     this.json(`runs/${part(run)}/rollouts/${part(id)}.json`, "A rollout that is not among the newest");
   fates: Source["fates"] = (run) => this.of(run, "fates");
   prompts: Source["prompts"] = async (run, query) => {
-    const all = await this.of<api.PromptsAnswer>(run, "tasks");
+    const all = await this.of<api.PromptsAnswer>(run, "prompts");
     const rows = chosenPrompts(all.rows, query);
     const offset = query.offset ?? 0;
     return { ...all, matched: rows.length, offset, rows: rows.slice(offset, offset + (query.limit ?? 100)) };

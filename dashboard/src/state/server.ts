@@ -120,9 +120,9 @@ export class Server implements Source {
       `runs/${part(run)}/fates`,
       only === undefined ? {} : only === "brief" || only === "counts" ? { [only]: "true" } : { part: only },
     );
-  prompts: Source["prompts"] = (run, query, signal) => send("POST", `runs/${part(run)}/tasks`, query, { signal });
+  prompts: Source["prompts"] = (run, query, signal) => send("POST", `runs/${part(run)}/prompts`, query, { signal });
   sharedPrompts = (run: string, other: string, asked: { part?: string; above?: number }) =>
-    get<api.SharedPrompts>(`runs/${part(run)}/prompts`, { other, ...asked });
+    get<api.SharedPrompts>(`runs/${part(run)}/shared-prompts`, { other, ...asked });
   samples: Source["samples"] = (run, query, signal) => send("POST", `runs/${part(run)}/samples`, query, { signal });
   sample: Source["sample"] = (run, id) => get(`runs/${part(run)}/sample`, { id });
   sampleGroup: Source["sampleGroup"] = (run, id) => get(`runs/${part(run)}/sample/group`, { id });

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar
 import click
 import msgspec
 
-from rollbook.runs.question import Option, Question, of_text, options
+from rollbook.schema.question import Option, Question, of_text, options
 
 F = TypeVar("F", bound=Callable[..., Any])
 

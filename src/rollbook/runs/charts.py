@@ -16,10 +16,10 @@ from rollbook.plots._registry import chart_named, options_of
 from rollbook.runs.comparing import compared
 from rollbook.runs.fields import check_field, leaves, value_at
 from rollbook.runs.groups import begun_first, curves_of, labels_of, looks_of
-from rollbook.runs.question import options as question_options
 from rollbook.runs.questions import Compare
 from rollbook.runs.results import scores_of
 from rollbook.runs.source import Files
+from rollbook.schema.question import options as question_options
 from rollbook.system.texts import amount
 
 TYPE_CHECKING = False

@@ -1,11 +1,11 @@
-"""The questions that may be asked about runs. A field is an option; each door is made from these (`question.py`)."""
+"""The questions about runs. A field is an option; each door is made from these (`schema/question.py`)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Literal, TypeAlias
 
-from rollbook.runs.question import Question, words
+from rollbook.schema.question import Question, words
 
 At: TypeAlias = float | Literal["own end", "common end"]
 """Where on the axis scores end."""

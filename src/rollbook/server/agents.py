@@ -33,13 +33,13 @@ from rollbook.runs.catalog import open as open_runs
 from rollbook.runs.columns import fitting
 from rollbook.runs.comparing import compared
 from rollbook.runs.measures import measure_of_option
-from rollbook.runs.question import Question, of_text, options
 from rollbook.runs.questions import Compare, Sweep
 from rollbook.runs.run_set import RunSet
 from rollbook.runs.source import Files
 from rollbook.runs.sweeping import swept
 from rollbook.runs.waiting import wait
 from rollbook.schema.expressions import condition, named_tables
+from rollbook.schema.question import Question, of_text, options
 from rollbook.schema.tables import TABLES
 from rollbook.server.answering import Workers, read_body, refusal
 from rollbook.server.settings import AGENTS, LIMITS

@@ -10,8 +10,8 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 
 from rollbook.errors import BadInput
-from rollbook.runs.question import Question, alternatives, of_text, options
 from rollbook.runs.questions import Groups
+from rollbook.schema.question import Question, alternatives, of_text, options
 from rollbook.server.shared.shapes import Ask, Refused
 from rollbook.server.shared.state import ServerContext
 

@@ -296,7 +296,7 @@ class _Copy:
             return
         self._write(f"runs/{run}/rollouts.json", plain_json(found))
         self._json(
-            f"runs/{run}/tasks.json", lambda: fates.prompts(self._context, PromptsAsk(run=run, limit=_MOST_ROWS))
+            f"runs/{run}/prompts.json", lambda: fates.prompts(self._context, PromptsAsk(run=run, limit=_MOST_ROWS))
         )
         self._json(f"runs/{run}/fates.json", lambda: fates.fates(self._context, FatesAsk(run=run)))
         for one in found.rows:

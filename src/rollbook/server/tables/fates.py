@@ -675,12 +675,12 @@ Endpoint(
         "GET", "/api/runs/{run}/fates", FatesAsk, FatesAnswer, fates, "What became of all rollouts, and why"
     ),
 Endpoint(
-        "POST", "/api/runs/{run}/tasks", PromptsAsk, PromptsAnswer, prompts,
+        "POST", "/api/runs/{run}/prompts", PromptsAsk, PromptsAnswer, prompts,
         "Prompts over training: how often each was tried and solved; those that are never solved come first",
         lane="question",
     ),
 Endpoint(
-        "GET", "/api/runs/{run}/prompts", SharedPromptsAsk, SharedPromptsAnswer, shared_prompts,
+        "GET", "/api/runs/{run}/shared-prompts", SharedPromptsAsk, SharedPromptsAnswer, shared_prompts,
         "Two runs on the prompts that both have",
     ),
 ]  # fmt: skip
