@@ -38,7 +38,7 @@ export function ChartsPane() {
     { keys: ["x"], what: "pick the x-axis", act: () => document.getElementById("pick-x")?.click() },
     { keys: ["y"], what: "log scale, range", act: () => document.getElementById("pick-y")?.click() },
     { keys: ["s"], what: "smoothing", act: () => document.getElementById("pick-s")?.click() },
-    { keys: ["f"], what: "one chart full width", act: () => say({ full: view.focused.value === "" ? hovered() : "" }) },
+    { keys: ["f"], what: "one chart full width", act: () => say({ full: view.focused.value === "" ? hovered() : "" }, true) },
     {
       keys: ["Escape"],
       shown: "Esc",
@@ -256,7 +256,7 @@ function Tools({ name }: { name: string }) {
         type="button"
         aria-label={`${view.focused.value === name ? "Shrink" : "Enlarge"} ${name}`}
         title="full width (f)"
-        onClick={() => say({ full: view.focused.value === name ? "" : name })}
+        onClick={() => say({ full: view.focused.value === name ? "" : name }, true)}
       >
         <Icon name="expand" />
       </button>

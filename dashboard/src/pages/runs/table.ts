@@ -3,7 +3,7 @@
 import { computed, effect, signal } from "@preact/signals";
 import type { GroupRow, Row, RunRow, RunsAnswer, SortBy } from "../../api/names.ts";
 import { colorsOfValues, dashOf, type Drawn, type Owner } from "../../data/colors.ts";
-import { joined, say } from "../../state/address.ts";
+import { address, joined, say } from "../../state/address.ts";
 import { colors, colorsKnown } from "../../state/colors.ts";
 import type { Entity } from "../../state/feed.ts";
 import { source } from "../../state/here.ts";
@@ -67,10 +67,7 @@ async function ask(offset: number, limit: number, signal: AbortSignal): Promise<
   const first =
     table.answer.peek() === null
       ? {
-          drawn: view.drawn
-            .peek()
-            .map(({ id }) => id)
-            .filter((id) => id !== ""),
+          drawn: drawn.peek().map(({ id }) => id),
           draw_first: FIRST,
         }
       : {};
@@ -92,10 +89,21 @@ export function startTable(): () => void {
   let laid = "";
   const stops = [
     effect(() => {
-      const asked = table.answer.value?.selects ?? "";
+      // the address came from elsewhere: a link, a reload, the way back
+      const said = view.unchosen.value;
+      if (said.length > 0 && view.written(said) !== view.written(held.peek().rows))
+        held.value = { selects: selects.peek(), rows: said };
+    }),
+    effect(() => {
+      const asked = selects.value;
       const rows = firstRows.value;
-      if (rows.length > 0 && (asked !== held.peek().selects || held.peek().rows.length === 0))
+      if (rows.length > 0 && table.answer.value?.selects === asked && held.peek().selects !== asked)
         held.value = { selects: asked, rows };
+    }),
+    effect(() => {
+      const auto = view.drawn.value.length > 0 ? "" : view.written(held.value.rows);
+      // While one goes to another page, its address is there before this one is gone.
+      if (address.peek().page === "runs" && auto !== view.written(view.unchosen.peek())) say({ auto });
     }),
     effect(() => {
       // a colour out of a link is that of its run from now on, where it had none
@@ -189,8 +197,8 @@ export const unchosen = (): readonly Drawn[] => held.peek().rows;
 /** What is drawn when nobody chose: what were the first groups or runs of the table when it was asked for. */
 const firstRows = computed(() => {
   void table.changed.value;
-  const asked = table.answer.value?.selects ?? "";
-  if (held.value.selects === asked && held.value.rows.length > 0) return held.value.rows;
+  const asked = selects.value;
+  if (held.value.selects === asked || table.answer.value?.selects !== asked) return held.value.rows;
   return inColors(projects()[0]?.ids ?? []);
 });
 
@@ -228,9 +236,8 @@ export const drawFirst = (ids: readonly string[]): void => view.sayDrawn(inColor
 
 export const drawn = computed(() => {
   const said = view.drawn.value;
-  if (said.length === 0) return firstRows.value;
   void table.changed.value;
-  return said
+  return (said.length === 0 ? firstRows.value : said)
     .filter((one) => one.id !== "")
     .map(({ id, color }) => ({ id, color: (known.has(id) ? colors.of(owner(id)) : undefined) ?? color }));
 });
@@ -382,13 +389,16 @@ export const entities = computed(() => {
 const looked = new Set<string>();
 /** Runs of a link that are not among the first rows are looked up by their id. */
 effect(() => {
-  const missing = view.drawn.value.filter(({ id }) => id !== "" && !known.has(id) && !looked.has(id));
+  const missing = drawn.value.filter(({ id }) => !known.has(id) && !looked.has(id));
   if (missing.length === 0 || table.answer.value === null) return;
   for (const { id } of missing) looked.add(id);
   void source.runs({ group_by: groups(view.grouping.peek()), limit: 1000, columns: [] }).then(
     async (answer) => {
       for (const row of answer.rows) if (!known.has(rowId(row))) known.set(rowId(row), row);
       await askPinned(missing.map(({ id }) => id));
+      // What nobody chose, and is gone, makes room for the first rows of today.
+      if (view.drawn.peek().length === 0 && !drawn.peek().some(({ id }) => known.has(id)))
+        held.value = { selects: "", rows: [] };
       pinned.value = view.pinnedRuns
         .peek()
         .map((id) => known.get(id))

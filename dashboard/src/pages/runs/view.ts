@@ -3,6 +3,7 @@
 import { computed } from "@preact/signals";
 import { joined, list, say, word } from "../../state/address.ts";
 import { isRange, type View } from "../../charts/hub.ts";
+import type { Drawn } from "../../data/colors.ts";
 import { ends } from "../../data/numbers.ts";
 
 export type Statistic = "iqm" | "mean" | "median" | "each";
@@ -24,14 +25,20 @@ export const opened = list("open");
 export const columns = word("cols");
 export const archived = word("archived");
 
-/** What is drawn: ids with the place of their colour, `id.3`; nothing said: the first rows of the table. */
-export const drawn = computed(() => {
-  const items = list("show").value;
-  return items.map((item) => {
+/** Rows with the place of their colour, `id.3`. */
+const inColors = (items: readonly string[]): Drawn[] =>
+  items.map((item) => {
     const cut = item.lastIndexOf(".");
     return { id: item.slice(0, cut), color: Number(item.slice(cut + 1)) || 1 };
   });
-});
+
+export const written = (items: readonly Drawn[]): string => joined(items.map(({ id, color }) => `${id}.${color}`));
+
+/** What a hand chose to be drawn; nothing said: the first rows of the table. */
+export const drawn = computed(() => inColors(list("show").value));
+
+/** What is drawn where nobody chose: in the address, too, so that a link and a reload show the same. */
+export const unchosen = computed(() => inColors(list("auto").value));
 export const pinnedRuns = list("top");
 
 export const xAxis = word("x");
@@ -75,8 +82,8 @@ export function sayCause(point: { run: string; x: string; at: number; key: strin
   say({ cause: point ? `${point.run},${point.x},${point.at},${point.key}` : "" }, push);
 }
 
-export function sayDrawn(items: { id: string; color: number }[]): void {
-  say({ show: items.length === 0 ? "-" : joined(items.map(({ id, color }) => `${id}.${color}`)) });
+export function sayDrawn(items: Drawn[]): void {
+  say({ show: items.length === 0 ? "-" : written(items), auto: "" });
 }
 
 export function toggled(items: readonly string[], item: string): string {
@@ -91,6 +98,7 @@ export const BOARD_WORDS = [
   "sort",
   "cols",
   "show",
+  "auto",
   "top",
   "x",
   "as",
