@@ -45,7 +45,9 @@ def test_what_nobody_chose_stays_drawn_over_a_sort_a_reload_a_link_and_on_anothe
     page.tab.get_by_role("button", name="return", exact=True).click()
     page.tab.wait_for_function("() => location.hash.includes('sort=')")
     after = page.settled().tab.evaluate(SEEN)
-    assert after["rows"] != before["rows"] and len(after["drawn"]) == 5 and after["drawn"] == before["drawn"]
+    assert after["rows"] != before["rows"]
+    assert len(after["drawn"]) == 5
+    assert after["drawn"] == before["drawn"]
     page.tab.reload()
     assert page.drawn(1).settled().tab.evaluate(SEEN) == after
     shutil.copytree(sweep, tmp_path / "runs")

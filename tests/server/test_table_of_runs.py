@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -229,6 +231,38 @@ def test_a_run_that_cannot_be_read_is_named_with_what_to_do(tmp_path: Path) -> N
         shutil.rmtree(torn)
         client.app.app.state.context.catalogue.refresh(full=True)  # type: ignore[attr-defined]
         assert client.post("/api/runs", json={}).json()["unreadable_total"] == 0
+
+
+def test_a_folder_that_may_not_be_read_is_named_by_the_page_and_by_the_library(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record(tmp_path, "ppo", 0, 1e-3, rows=5)
+    shut = tmp_path / "cartpole" / "shut"
+    shutil.copytree(next((tmp_path / "cartpole").iterdir()), shut)
+    calls = {name: getattr(os, name) for name in ("stat", "scandir")}
+    closed = [True]
+
+    def guarded(name: str) -> Any:
+        def call(path: Any = ".", *args: Any, **more: Any) -> Any:
+            inside = str(path).startswith(f"{shut}{os.sep}") or (name == "scandir" and str(path) == str(shut))
+            if closed[0] and inside:  # as without chmod u+rx; root may read everything
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+            return calls[name](path, *args, **more)
+
+        return call
+
+    for name in calls:
+        monkeypatch.setattr(os, name, guarded(name))
+    (said,) = rollbook.open(tmp_path).problems
+    assert f"{shut} cannot be listed: Permission denied" in said
+    assert "chmod" in said
+    with client_of(tmp_path) as client:
+        answer = client.post("/api/runs", json={}).json()
+        assert (answer["total"], answer["unreadable"]) == (1, [said])
+        closed[0] = False
+        client.app.app.state.context.catalogue.refresh(full=True)  # type: ignore[attr-defined]
+        answer = client.post("/api/runs", json={}).json()
+        assert (answer["total"], answer["unreadable_total"]) == (2, 0)
 
 
 def test_what_is_drawn_comes_with_the_table_so_that_its_curves_can_be_asked_for_at_once(client: TestClient) -> None:

@@ -10,6 +10,7 @@ import builtins
 import hashlib
 import itertools
 import os
+import shlex
 import stat
 from collections.abc import Iterator, Mapping
 from operator import itemgetter
@@ -55,8 +56,8 @@ def open(path: str | os.PathLike[str] = "runs") -> RunSet:
             manifest.read(root)  # the caller named this run: raise if it cannot be read
         except ForeignManifest:  # treat it as a plain folder
             pass
-    folders = sorted(_find(root, 0), key=itemgetter(0))
     problems: list[str] = []
+    folders = sorted(_find(root, 0, problems), key=itemgetter(0))
     others: dict[str, str] = {}
     rows = _load(root, folders, problems, others)
     runs = RunSet([row for row in rows if row is not None], root, [*problems, *of_others(others)])
@@ -94,20 +95,35 @@ def stamped(root: str) -> dict[str, tuple[_Stamp, dict[str, Any]]]:
     return {str(row["path"]): (_known[str(row["path"])][0], row) for row in rows if row is not None}
 
 
-def _find(folder: str, depth: int) -> Iterator[tuple[str, os.stat_result]]:
-    """The run folders at or below `folder`, each with the stat result of its run.json: one stat per run."""
+def unlisted(folder: str, err: OSError) -> str:
+    """One sentence about a folder in which runs may be that nobody can see."""
+    return (
+        f"{folder} cannot be listed: {err.strerror or err}; runs in it are not among these. "
+        f"Its owner lets all users read it with: chmod -R a+rX {shlex.quote(folder)}"
+    )
+
+
+def _find(folder: str, depth: int, problems: list[str] | None = None) -> Iterator[tuple[str, os.stat_result]]:
+    """The run folders at or below `folder`, each with the stat result of its run.json: one stat per run.
+
+    What cannot be listed is added to `problems`.
+    """
     page = _page(folder)
     if page is not None:
         yield folder, page
         return
-    yield from _below(folder, depth)
+    yield from _below(folder, depth, problems)
 
 
-def _below(folder: str, depth: int) -> Iterator[tuple[str, os.stat_result]]:
+def _below(folder: str, depth: int, problems: list[str] | None = None) -> Iterator[tuple[str, os.stat_result]]:
     if depth >= _DEEPEST:
         return
     try:
         entries = list(os.scandir(folder))
+    except PermissionError as err:
+        if problems is not None:
+            problems.append(unlisted(folder, err))
+        return
     except OSError:
         return
     for entry in entries:
@@ -118,7 +134,7 @@ def _below(folder: str, depth: int) -> Iterator[tuple[str, os.stat_result]]:
             if page is not None:
                 yield entry.path, page
             elif depth + 1 < _DEEPEST and entry.is_dir():
-                yield from _find(entry.path, depth + 1)
+                yield from _find(entry.path, depth + 1, problems)
         except OSError:
             continue
 
@@ -144,7 +160,7 @@ def _load(
         except ForeignManifest as err:  # another tool's file; there may be runs below it
             others[folder] = str(err)
             depth = os.path.relpath(folder, root).count(os.sep) + (folder != root)
-            waiting += sorted(_below(folder, depth), key=itemgetter(0), reverse=True)
+            waiting += sorted(_below(folder, depth, problems), key=itemgetter(0), reverse=True)
     if cache is not None and cache.was_read:
         cache.save({folder: _known[folder] for folder, _ in folders if folder in _known})
     return rows

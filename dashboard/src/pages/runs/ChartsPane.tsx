@@ -38,7 +38,11 @@ export function ChartsPane() {
     { keys: ["x"], what: "pick the x-axis", act: () => document.getElementById("pick-x")?.click() },
     { keys: ["y"], what: "log scale, range", act: () => document.getElementById("pick-y")?.click() },
     { keys: ["s"], what: "smoothing", act: () => document.getElementById("pick-s")?.click() },
-    { keys: ["f"], what: "one chart full width", act: () => say({ full: view.focused.value === "" ? hovered() : "" }, true) },
+    {
+      keys: ["f"],
+      what: "one chart full width",
+      act: () => say({ full: view.focused.value === "" ? hovered() : "" }, true),
+    },
     {
       keys: ["Escape"],
       shown: "Esc",

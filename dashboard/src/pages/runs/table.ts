@@ -91,14 +91,17 @@ export function startTable(): () => void {
     effect(() => {
       // the address came from elsewhere: a link, a reload, the way back
       const said = view.unchosen.value;
-      if (said.length > 0 && view.written(said) !== view.written(held.peek().rows))
-        held.value = { selects: selects.peek(), rows: said };
+      if (said.length === 0 || view.written(said) === view.written(held.peek().rows)) return;
+      arrived = true;
+      held.value = { selects: selects.peek(), rows: said };
     }),
     effect(() => {
       const asked = selects.value;
       const rows = firstRows.value;
-      if (rows.length > 0 && table.answer.value?.selects === asked && held.peek().selects !== asked)
-        held.value = { selects: asked, rows };
+      if (rows.length === 0 || table.answer.value?.selects !== asked) return;
+      if (held.peek().selects !== asked) held.value = { selects: asked, rows };
+      else if (arrived) held.value = { selects: asked, rows: filledUp(rows) };
+      arrived = false;
     }),
     effect(() => {
       const auto = view.drawn.value.length > 0 ? "" : view.written(held.value.rows);
@@ -201,6 +204,17 @@ const firstRows = computed(() => {
   if (held.value.selects === asked || table.answer.value?.selects !== asked) return held.value.rows;
   return inColors(projects()[0]?.ids ?? []);
 });
+
+/** What an address said came just now, and no answer of the table yet. */
+let arrived = false;
+
+/** Where all rows were drawn, because they were few, those that came since are drawn, too. */
+function filledUp(rows: readonly Drawn[]): Drawn[] {
+  const first = projects()[0]?.ids ?? [];
+  const more = first.filter((id) => !rows.some((one) => one.id === id));
+  if (more.length === first.length) return [...rows]; // of another project
+  return [...rows, ...colors.given(more.slice(0, Math.max(0, FIRST - rows.length)).map(owner), rows)];
+}
 
 /** Rows that nobody chose: the first few, in their colours. */
 const inColors = (ids: readonly string[]): Drawn[] => colors.given(ids.slice(0, FIRST).map(owner));

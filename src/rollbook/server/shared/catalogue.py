@@ -14,7 +14,7 @@ from typing import Any
 
 from rollbook.errors import ForeignManifest, RollbookError
 from rollbook.runs.catalog import open as open_runs
-from rollbook.runs.catalog import stamped
+from rollbook.runs.catalog import stamped, unlisted
 from rollbook.runs.remote import open_address
 from rollbook.schema import manifest
 from rollbook.schema.addresses import is_address
@@ -94,6 +94,7 @@ class _Folder:
     """A folder between the root and the runs."""
 
     time_ns: int = -1
+    why: str = ""  # it cannot be listed
     runs: list[str] = field(default_factory=list)
     folders: list[str] = field(default_factory=list)
 
@@ -112,6 +113,7 @@ class Catalogue:
         self._folders: dict[str, _Folder] = {}
         self._rows: dict[str, RunRow] = {}  # by folder
         self._unreadable: dict[str, str] = {}  # by folder: the reason
+        self._shut: dict[str, str] = {}  # folders between the root and the runs that cannot be listed
         self._keys: dict[str, str] = {}  # key -> folder, given once and never changed
         self._pages: dict[str, tuple[tuple[int, ...], RunJson]] = {}  # by folder: run.json of live runs
         self._early: dict[str, tuple[tuple[int, int, int], dict[str, object]]] = {}
@@ -146,12 +148,13 @@ class Catalogue:
         with self._lock:
             full = full or time.monotonic() - self._full_at > _FULL_SECONDS
             local = [root for root in self.roots if not is_address(root)]
+            unreadable = [*self._unreadable.values(), *self._shut.values()]
+            self._shut = {}
             folders = [folder for root in local for folder in self._find(root, 0)]
             if not self._looked_at:  # first time: thousands of runs are mostly unchanged since the last server
                 self._early = {folder: known for root in local for folder, known in stamped(root).items()}
             changed: list[RunRow] = []
             rows: dict[str, RunRow] = {}
-            unreadable = dict(self._unreadable)
             for folder in folders:
                 known = self._rows.get(folder)
                 row = known if known is not None and not full and not _may_change(known) else self._look(folder, known)
@@ -182,11 +185,10 @@ class Catalogue:
                 self._full_at = time.monotonic()
             self._looked_at = time.monotonic()
             self._early = {}
-            if changed or unreadable != self._unreadable or not self._snapshot.version:
+            now_unreadable = [*self._unreadable.values(), *self._shut.values()]
+            if changed or unreadable != now_unreadable or not self._snapshot.version:
                 by_key = {row.key: row for row in rows.values()}
-                self._snapshot = Snapshot(
-                    by_key, self._snapshot.version + 1, unreadable=tuple(self._unreadable.values())
-                )
+                self._snapshot = Snapshot(by_key, self._snapshot.version + 1, unreadable=tuple(now_unreadable))
             return changed
 
     def _stored(self, about: dict[str, Any]) -> RunRow:
@@ -207,8 +209,11 @@ class Catalogue:
         known = self._folders.get(folder)
         if known is None or known.time_ns != now:
             known = _listed(folder, self.roots, self._is_run)
-            known.time_ns = now if time.time_ns() - now > _SETTLED_NS else -1
+            # What may be read changes without a new time.
+            known.time_ns = now if time.time_ns() - now > _SETTLED_NS and not known.why else -1
             self._folders[folder] = known
+        if known.why:
+            self._shut[folder] = known.why
         if depth >= _DEEPEST:
             return known.runs
         return known.runs + [run for inner in known.folders for run in self._find(inner, depth + 1)]
@@ -226,6 +231,9 @@ class Catalogue:
     def _look(self, folder: str, known: RunRow | None) -> RunRow | None:
         try:
             stat = os.stat(os.path.join(folder, MANIFEST_FILE))
+        except PermissionError as err:
+            self._unreadable[folder] = unlisted(folder, err)
+            return None
         except OSError:
             return None
         stamp = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
@@ -328,6 +336,9 @@ def _listed(folder: str, roots: tuple[str, ...], is_run: Callable[[str], bool]) 
         return listing
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except PermissionError as err:
+        listing.why = unlisted(folder, err)
+        return listing
     except OSError:
         return listing
     for entry in entries:

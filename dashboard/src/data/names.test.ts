@@ -1,0 +1,44 @@
+import { describe, expect, it } from "vitest";
+import { shortNames } from "./names.ts";
+
+describe("names beside each other", () => {
+  it("leave out what they share and keep what differs, whatever stands between their words", () => {
+    expect(shortNames(["CartPole-v1__ppo__1__1700000001, seed 1", "CartPole-v1__a2c__1__1700000002, seed 1"])).toEqual([
+      "ppo",
+      "a2c",
+    ]);
+    expect(shortNames(["sac-lr0.003-g0.99, seed 1", "sac-lr0.001-g0.99, seed 1"])).toEqual(["lr0.003", "lr0.001"]);
+    expect(shortNames(["ppo lr 3e-4", "ppo lr 1e-3"])).toEqual(["lr 3e-4", "lr 1e-3"]);
+    expect(shortNames(["dqn, seed 0", "dqn, seed 1"])).toEqual(["seed 0", "seed 1"]);
+    expect(shortNames(["ppo 1 seed 1", "ppo 2 seed 1"])).toEqual(["ppo 1", "ppo 2"]);
+  });
+  it("keep a name whole that has nothing of its own, and one that stands alone", () => {
+    expect(shortNames(["ppo", "ppo lr 1e-3"])).toEqual(["ppo", "lr 1e-3"]);
+    expect(shortNames(["CartPole-v1 ppo"])).toEqual(["CartPole-v1 ppo"]);
+    expect(shortNames(["ppo", "dqn"], 20, true)).toEqual(["ppo", "dqn"]);
+    expect(shortNames(["a/ppo 1", "a/ppo 2"], 20, true)).toEqual(["a/ppo 1", "a/ppo 2"]);
+  });
+  it("drop a time or a hash where the rest tells them apart, and keep it where it alone does", () => {
+    expect(shortNames(["ppo 1700000001", "a2c 1700000002"])).toEqual(["ppo", "a2c"]);
+    expect(shortNames(["ppo 1700000001", "ppo 1700000002"])).toEqual(["1700000001", "1700000002"]);
+  });
+  it("are never alike where they differ, however little room there is", () => {
+    const long = Array.from({ length: 40 }, (_, i) => `walker_run_with_${i}_layers_and_${40 - i}_heads_of_${i % 7}`);
+    for (const most of [4, 6, 8, 12, 20, 60]) {
+      const short = shortNames(long, most);
+      if (most >= 6) expect(new Set(short).size).toBe(40);
+      expect(Math.max(...short.map((name) => name.length))).toBeLessThanOrEqual(Math.max(most, 6));
+    }
+    const tails = ["an_experiment_of_the_year_a", "an_experiment_of_the_year_b"];
+    expect(shortNames(tails, 8)).toEqual(["a", "b"]);
+  });
+  it("keep only the settings that tell them apart where there is no room for all", () => {
+    const sweep = [1, 2, 3].map((i) => `ppo lr=${i}e-4 width=${64 * i}`);
+    expect(shortNames(sweep, 10)).toEqual(["lr=1e-4", "lr=2e-4", "lr=3e-4"]);
+    expect(shortNames(sweep, 40)[0]).toBe("lr=1e-4 width=64");
+  });
+  it("stay equal where they are equal", () => {
+    expect(shortNames(["ppo", "ppo"])).toEqual(["ppo", "ppo"]);
+    expect(shortNames([])).toEqual([]);
+  });
+});
