@@ -56,7 +56,7 @@ def test_each_run_has_its_seed_and_the_first_alone_the_terminal(monkeypatch: pyt
     assert {run.arguments["project"] for run in group} == {"p"}
     group = rollbook.siblings(2, seeds=10)
     assert [run.arguments["seed"] for run in group] == [10, 11]
-    assert [run.arguments.get("sinks") for run in group] == [None, ["text"]]
+    assert [run.arguments.get("sinks") for run in group] == [None, []]
     assert [run.arguments["seed"] for run in siblings(2, open_run=FakeRun)] == [0, 1]
 
 

@@ -163,9 +163,8 @@ def find_run(
             _note_training(found, user, training)
             return takes_native_keys(found), False
     from rollbook.run.session import init
-    from rollbook.sinks import QUIET
 
-    arguments: dict[str, Any] = {"project": project, "name": name, "seed": seed, "sinks": QUIET}
+    arguments: dict[str, Any] = {"project": project, "name": name, "seed": seed, "sinks": ()}
     arguments |= {**(defaults or {}), **(options or {})}
     arguments["project"] = clean_name(arguments["project"], "runs")
     arguments["name"] = clean_name(arguments["name"], "run")

@@ -6,7 +6,6 @@ from rollbook.sinks._registry import (
     _SINKS,
     DEFAULT,
     LIVE,
-    QUIET,
     are_files,
     check,
     make,
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
 __all__ = [
     "DEFAULT",
     "LIVE",
-    "QUIET",
     "Csv",
     "Jsonl",
     "Memory",

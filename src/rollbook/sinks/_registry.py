@@ -42,11 +42,8 @@ _SINKS = {
 LIVE: tuple[str, ...] = ("terminal",)
 """Sinks that draw in the training process; listed here so that no import is needed to know them."""
 
-QUIET: tuple[str, ...] = ("text",)
-"""The sinks of a run without a screen (of an adapter or a sibling) that names none."""
-
-DEFAULT: tuple[str, ...] = (*LIVE, *QUIET)
-"""The sinks of a run that names none: a live table in the terminal, and text tables under log/."""
+DEFAULT: tuple[str, ...] = LIVE
+"""The sinks of a run that names none: a live table in the terminal."""
 
 _REGISTRY = Registry("sink", "rollbook.sinks", _SINKS, GROUP)
 _COMMON = ("all", "every_seconds", "filters")
@@ -71,13 +68,12 @@ def are_files(specs: Sequence[Any]) -> bool:
 
 
 def without_live(sinks: Sequence[object] | None) -> list[object]:
-    """The sinks, as `init` takes them, without those that draw; `QUIET` for None.
+    """The sinks, as `init` takes them, without those that draw; none for None.
 
     Args:
       sinks: as in `init`. None: the default.
     """
-    asked = QUIET if sinks is None else sinks
-    return [sink for sink in asked if (sink.get("name") if isinstance(sink, dict) else sink) not in LIVE]
+    return [sink for sink in sinks or () if (sink.get("name") if isinstance(sink, dict) else sink) not in LIVE]
 
 
 def fact(name: str, attribute: str, default: object) -> object:

@@ -84,9 +84,8 @@ class Settings:
         from inspect import signature
 
         from rollbook.run.session import init
-        from rollbook.sinks import QUIET
 
-        self.options: dict[str, Any] = {"sinks": QUIET, **(options or {})}
+        self.options: dict[str, Any] = {"sinks": (), **(options or {})}
 
         known = [*signature(init).parameters]
         unknown = [key for key in self.options if key not in known]
