@@ -47,10 +47,10 @@ def test_stored_values_are_raw_rows_and_the_dump_is_one_row(begin: Any) -> None:
     assert table["env_step"].to_pylist() == [0, 1, 2, 3, 10]
 
 
-def test_a_configuration_is_in_the_book_and_in_two_python_files(begin: Any) -> None:
+def test_a_configuration_is_in_the_book_and_if_asked_for_in_two_python_files(begin: Any) -> None:
     config = {"lr": 3e-4, "net": {"sizes": (64, 64)}, "n": np.int64(3)}
     with begin(config=config) as run:
-        pass
+        run.write_config_files()
     assert run.book.config == {"lr": 3e-4, "net": {"sizes": [64, 64]}, "n": 3}
     for name in ("total_config.py", "formatted_total_config.py"):
         space: dict[str, Any] = {}

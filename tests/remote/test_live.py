@@ -268,7 +268,7 @@ def test_a_manifest_from_a_stranger_leads_nowhere_else(tmp_path, store):
     folder = recorded(tmp_path / "runs", rows=50)
     push(folder, store)
     for page in (tmp_path / "store").rglob("m/*.json"):
-        page.write_text(page.read_text().replace('"total_config.py"', '"../../../../../../../evil.py"'))
+        page.write_text(page.read_text().replace('"data/abandoned.parquet"', '"../../../../../../../evil.py"'))
     book = rollbook.open(store).one()
     assert steps_of(book) == list(range(50))
     assert not list(tmp_path.rglob("evil.py"))

@@ -150,6 +150,7 @@ def test_both_configuration_files_of_an_earlier_attempt_are_kept_beside_the_new_
         return ast.literal_eval((run.folder / name).read_text().partition("exp_config = ")[2])
 
     run = start(config={"lr": 1, "sizes": (1, 2)})
+    run.write_config_files()
     run.finish()
     with pytest.warns(RollbookWarning, match=r"config\.lr.*If another run is meant"):
         start(config={"lr": 5, "sizes": (1, 2)}, resume="must").finish()

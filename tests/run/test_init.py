@@ -184,6 +184,7 @@ class Settings:
 )
 def test_a_configuration_of_any_usual_make_is_kept(start: Start, config: Any) -> None:
     run = start(config=config)
+    run.write_config_files()
     run.finish()
     assert about(run)["config"] == {"lr": 1e-3, "layers": [64, 64]}
     for name in ("total_config.py", "formatted_total_config.py"):

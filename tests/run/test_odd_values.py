@@ -98,6 +98,7 @@ def test_a_tensor_of_a_summary_is_a_number(start: Start) -> None:
 
 def test_a_change_deep_in_the_configuration_is_kept_in_its_files_too(start: Start) -> None:
     run = start(config={"net": {"sizes": [64]}, "n": float("nan")})
+    run.write_config_files()
     run.config["net"]["sizes"].append(32)
     run.config |= {"late": 1}
     run.finish()

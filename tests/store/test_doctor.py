@@ -38,7 +38,7 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
                 run.log({f"rare{i}": 1.0})
                 run.log_samples(["x", f"y{i}"], reward=[1.0, 2.0])
                 run.log_episode(return_=1.0, length=3)
-        write_config_files(run.folder, dict(run.config))  # the run's own thread does it within a second
+        run.internals.write_about()  # the run's own thread does it within a second
         found[kind] = run.folder
         if kind == "killed":
             found[kind] = root / "p" / "copy-killed01"
@@ -215,6 +215,17 @@ def test_a_lost_run_page_is_made_again_from_what_is_left(originals: dict[str, Pa
     assert everything(copy) == {i: float(i) for i in range(ROWS)}
     assert book.at(env_step=100)["metrics"].num_rows
     assert verify(copy) == []
+
+
+def test_a_run_page_is_made_again_with_the_configuration_of_total_config_py(killed: Path) -> None:
+    """Runs had it there, and not in writer.json, before the file was written only if asked for."""
+    for path in killed.glob("data/journal/*/writer.json"):
+        about = json.loads(path.read_text())
+        path.write_text(json.dumps({name: fact for name, fact in about.items() if name not in ("config", "seed")}))
+    write_config_files(killed, {"lr": 0.1, "sizes": (64, 64)})
+    (killed / "run.json").unlink()
+    repair(killed)
+    assert Book(killed).config == {"lr": 0.1, "sizes": [64, 64]}
 
 
 def test_a_page_that_is_made_again_knows_the_rewinds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

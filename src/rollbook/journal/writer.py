@@ -107,6 +107,7 @@ class Writer:
     long_ways: int
     long_way_ns: int
     fenced: bool
+    _about: dict[str, object]
 
     def _begin_attempt(self) -> None:
         vars(self).update(self._next_attempt(self._not_before))
@@ -122,7 +123,7 @@ class Writer:
             "pid": pid, "id": own_id, "folder": folder, "time_offset": offset, "lanes": [], "closed": False,
             "_closed_whole": False, "opened": False, "mapped": False, "_rare": {}, "_lane_numbers": itertools.count(),
             "_stream_numbers": itertools.count(), "device_values": DeviceValues(self), "long_ways": 0,
-            "long_way_ns": 0, "fenced": False,
+            "long_way_ns": 0, "fenced": False, "_about": {},
         }  # fmt: skip
 
     # -- an attempt
@@ -140,7 +141,7 @@ class Writer:
         # The file server set the folder's time by its own clock, so hosts that share the files can compare clocks.
         offset = (before + time.time_ns()) // 2 - os.stat(self.folder).st_mtime_ns
         self.mapped = mapping.is_mappable(self.folder) if self._mapped_wanted is None else self._mapped_wanted
-        about = {
+        about: dict[str, object] = {
             "format": layout.VERSION,
             "writer": self.id,
             "attempt": self.attempt,
@@ -155,7 +156,18 @@ class Writer:
         if self._whereabouts:
             about["whereabouts"] = self._whereabouts
         self._replace(RunFile.WRITER, about)
+        self._about = about
         self.opened = True
+
+    def describe(self, **facts: object) -> None:
+        """Add facts to writer.json: a run whose run.json is lost gets them back from there.
+
+        Raises:
+          OSError: the file cannot be written; the old one is still there.
+        """
+        if self.opened and not self.closed and any(self._about.get(name) != fact for name, fact in facts.items()):
+            self._replace(RunFile.WRITER, {**self._about, **facts})
+            self._about = {**self._about, **facts}
 
     def close(self) -> None:
         """Fetch pending values, leave all segments, and write closed.json. Later rows are counted and refused.

@@ -36,7 +36,8 @@ class Parts:
       keeper_thread: the Keeper that runs in a thread of this process.
       inline_sinks: the sinks that finish() feeds if there is no other keeper.
       ticker: the run's own thread.
-      native_config: the configuration as given, until it is written.
+      native_config: the configuration as given, until it changes or is written as Python.
+      wants_config_files: whether the configuration is also written as Python.
       formatted_config: the text that formatted_total_config.py holds instead of it.
       must: whether the run was opened with resume="must".
       opener: the training for which an adapter opened the run; None if the caller did.
@@ -71,6 +72,7 @@ class Parts:
         "stores",
         "ticker",
         "trainings",
+        "wants_config_files",
     )
 
     def __init__(self) -> None:
@@ -83,6 +85,7 @@ class Parts:
         self.ticker: _Rounds | None = None
         self.native_config: object = None
         self.formatted_config: str | None = None
+        self.wants_config_files = False
         self.must = False
         self.opener: Training | None = None
         self.trainings: list[Training] = []

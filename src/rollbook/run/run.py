@@ -20,6 +20,7 @@ from rollbook.run.troubles import Troubles, keeper_bill
 from rollbook.schema import manifest
 from rollbook.schema.addresses import backlog
 from rollbook.schema.clocks import UNKNOWN, as_clock, now
+from rollbook.system.files import exists
 from rollbook.system.guard import handled_by, ours, tolerating
 from rollbook.system.texts import amount
 
@@ -481,7 +482,18 @@ class Run(Scope):
 
     def _keep_formatted(self, text: str) -> None:
         self._parts.formatted_config = text
-        self._config_is_new = True
+        self.write_config_files()
+
+    def _write_config_files(self) -> None:
+        is_there = exists(os.path.join(self._folder, "total_config.py"))  # an earlier attempt was asked for it
+        if not self._parts.wants_config_files and not is_there:
+            return
+        from rollbook.run.origin.config import write_config_files
+
+        # The given configuration keeps sets, tuples and keys that JSON lacks; later changes are plain data.
+        native, self._parts.native_config = self._parts.native_config, None
+        config, formatted = dict(self.config) if native is None else native, self._parts.formatted_config
+        write_config_files(self.folder, config, attempt=self.attempt, formatted_text=formatted)
 
     def _write_about(self) -> None:
         """Write run.json again (only the main writer, and only if no other process took over); failures are counted."""
@@ -494,6 +506,7 @@ class Run(Scope):
             if not self._was_taken_over():
                 manifest.take_edits(self._about, manifest.look(self._folder))
                 manifest.write(self._folder, self._about)
+                self._writer.describe(config=self._about.get("config") or None, seed=self._about.get("seed"))
 
     def _bring_up_to_date(self) -> None:
         """Update configuration, summary, drops and remarks in the data that run.json is written from."""
@@ -502,7 +515,7 @@ class Run(Scope):
 
             config = plain(dict(self.config))[0]
             if repr(config) != repr(self._about.get("config")):  # also finds nested changes
-                self._config_is_new = True
+                self._config_changed()
             self._about["config"] = config
         self._check_others()
         self._manifest_due = False  # later changes make it due again
@@ -544,7 +557,8 @@ class Run(Scope):
             )
         return True
 
-    def _config_changed(self, _key: str) -> None:
+    def _config_changed(self, _key: str = "") -> None:
+        self._parts.native_config = None
         self._config_is_new = True
 
     def _summary_changed(self, key: str) -> None:
@@ -583,6 +597,14 @@ class Run(Scope):
         from rollbook.run.local_part import extract_of
 
         return str(self._folder), str(self._about.get("nonce", "")), extract_of(self._about, self.attempt)
+
+    def write_config_files(self) -> None:
+        """Write the configuration as Python, too, and again when it changes: `total_config.py` and
+        `formatted_total_config.py` in the run's folder, as LightZero does. They are there within a second, at the
+        latest when the run ends.
+        """
+        self._parts.wants_config_files = True
+        self._config_is_new = True
 
     def on_finish(self, work: Callable[[str], object]) -> Callable[[str], object]:
         """Call `work(status)` once when the run ends, while it still accepts rows. The last registered function is

@@ -74,8 +74,8 @@ def init(
       project: groups runs; one path component.
       name: name of the run; need not be unique. Default: the name of the program.
       seed: the seed of the run, stored with it (rollbook seeds nothing).
-      config: dict, dataclass, argparse namespace, pydantic model or any mapping. Stored in run.json, total_config.py
-        and formatted_total_config.py. Values without a Python or JSON form are stored as their repr. In a job of Hydra
+      config: dict, dataclass, argparse namespace, pydantic model or any mapping. Stored in run.json (as
+        Python, too: `Run.write_config_files`). Values without a JSON form are stored as their repr. In a job of Hydra
         the default is the job's configuration.
       group, job_type, tags, notes: free text to find the run by.
       parent: the run (or its id) that started this one, such as a sweep.
@@ -86,7 +86,7 @@ def init(
       dir: root folder of all runs. Default: $ROLLBOOK_DIR, or "runs".
       sinks: where rows go in addition to the book: names ("terminal", "text", "csv", "jsonl", "tensorboard", "wandb",
         …), dicts {"name": …, "options": {…}, "filters": [[name, options], …], "every_seconds": …}, or live objects.
-        Default: a live table in the terminal, and text tables under log/.
+        Default: a live table in the terminal.
       resume: "never" (or False, None) creates a new run; "allow" (or True) continues the run with that id if it exists,
         or the newest with that name and, where `seed` is given, that seed; "must" raises if there is none; "takeover"
         continues it even while another process writes it.

@@ -119,12 +119,7 @@ class Ticker(threading.Thread):
         run = self._run
         if run._config_is_new and run._writer.main and not run._writer.fenced:
             run._config_is_new = False
-            from rollbook.run.origin.config import write_config_files
-
-            # The given configuration keeps sets, tuples and keys that JSON lacks; later changes are plain data.
-            native, run._parts.native_config = run._parts.native_config, None
-            config, formatted = dict(run.config) if native is None else native, run._parts.formatted_config
-            write_config_files(run.folder, config, attempt=run.attempt, formatted_text=formatted)
+            run._write_config_files()
             run._manifest_due = True
         run._check_others()
         if run._manifest_due and run._writer.main and not run._writer.fenced and not run._writer.closed:

@@ -56,6 +56,7 @@ class Experiment:
         if run_or_scope is None:
             raise BadInput("an experiment of LightZero needs a run: pass one, or nothing to open one")
         self.run: Any = getattr(run_or_scope, "run", run_or_scope)
+        self.run.write_config_files()
         self.terminal, self.compat, self.is_recorded = terminal, compat, False
         self._text_is_ours = "text" not in sinks_of(self.run)
         self.events = EventWriter(self.run)

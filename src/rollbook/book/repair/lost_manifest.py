@@ -1,4 +1,4 @@
-"""Rebuilds a lost run.json from the writers' info files, the marks in the journal and the config file."""
+"""Rebuilds a lost run.json from the writers' info files and the marks in the journal."""
 
 from __future__ import annotations
 
@@ -19,7 +19,11 @@ from rollbook.values.arrow import to_numpy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import TypeVar
+
     from rollbook.schema.shapes import RunJson
+
+    _Kind = TypeVar("_Kind")
 
 
 def rebuilt(folder: str, writers: list[WriterInfo]) -> RunJson:
@@ -45,11 +49,11 @@ def rebuilt(folder: str, writers: list[WriterInfo]) -> RunJson:
         "status": "running",
         "created": min(started.values()),
         "ended": None,
-        "seed": None,
+        "seed": _newest(mains, "seed", int),
         "group": None,
         "tags": ["repaired"],
         "notes": "run.json was lost; this page was made by rollbook repair",
-        "config": _config(folder),
+        "config": _newest(mains, "config", dict) or _config_of_file(folder),
         "summary": {},
         "clocks": list(dict.fromkeys(str(clock) for about in pages for clock in about.get("clocks") or ())),
         "host": next((str(about["host"]) for about in pages if about.get("host")), ""),
@@ -154,8 +158,14 @@ def _began(about: dict[str, object]) -> float:
         return time.time()
 
 
-def _config(folder: str) -> dict[str, object]:
-    """The assignments of total_config.py, read as literals; {} if it contains anything else."""
+def _newest(mains: dict[int, dict[str, object]], name: str, kind: type[_Kind]) -> _Kind | None:
+    """What the main writer of the newest attempt that knows it wrote down; None if none does."""
+    known = [mains[n].get(name) for n in sorted(mains, reverse=True)]
+    return next((value for value in known if isinstance(value, kind) and not isinstance(value, bool)), None)
+
+
+def _config_of_file(folder: str) -> dict[str, object]:
+    """The assignments of total_config.py, which every run had once, read as literals; {} for anything else."""
     try:
         with open(open_inside(folder, "total_config.py"), encoding="utf-8") as file:
             (statement,) = ast.parse(file.read()).body
