@@ -77,6 +77,7 @@ steps_of_runs = st.lists(
 @given(steps_of_runs, st.lists(steps_of_runs, min_size=1, max_size=3), st.sampled_from([2, 5, 20, 200]))
 @example([[6000, 12000]] * 2, [[[37 * n for n in range(549)]]], 200)
 @example([[3], [0, 1]], [[[0]]], 2)  # no point at which both have a value
+@example([[0, 4], [1, 2]], [[[1]]], 2)  # both have a value between two points of an even grid
 def test_another_group_never_moves_the_ends_and_extremes_of_a_group(
     own: Seeds, others: list[Seeds], points: int
 ) -> None:

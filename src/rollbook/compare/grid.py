@@ -29,7 +29,8 @@ def shared_grid(
 
     If runs log every thousand steps, the grid has these steps and nothing is carried forward. If runs log at the end
     of episodes, almost every row has a different x, and the grid is even. The grid always includes the first and last
-    row of each group, and every step of a group that has few.
+    row of each group, the first and last step at which it stands for more than one run, and every step of a group that
+    has few.
 
     Args:
       groups: for each group the x of its runs, [rows] each, in the order of their rows.
@@ -58,13 +59,19 @@ def shared_grid(
             return together
     added = [even]
     for runs, own in zip(groups, steps, strict=True):
-        ends = np.concatenate([span_of(x) for x in runs] or [even[:0]])
-        if len(ends):
+        ends = [span for x in runs if len(span := span_of(x))]
+        if ends:
             room = len(own) if own is not None else 0
             few = own is not None and room <= points and sum(map(len, added)) + room <= _MOST_TIMES * points
-            kept = own if few and own is not None else np.array([ends.min(), ends.max()])
+            kept = own if few and own is not None else _ends_of_a_group(ends)
             added.append(kept[(low <= kept) & (kept <= high)])
     return np.unique(np.concatenate(added))
+
+
+def _ends_of_a_group(ends: Sequence[Floats]) -> Floats:
+    """Where a group's first run begins and all have begun, where it is down to one run and where that one ends."""
+    firsts, lasts = np.sort(np.asarray(ends), axis=0).T
+    return np.array([firsts[0], firsts[-1], lasts[max(0, len(lasts) - 2)], lasts[-1]])
 
 
 _MOST_TIMES = 4
