@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -102,6 +103,28 @@ def test_a_part_whose_description_is_damaged_is_read_by_its_columns(
     repair(folder)
     assert of_book(folder) == truth
     assert "the description of its content" in said(folder)[0]
+
+
+@pytest.mark.parametrize("name", ["loss", "time", "seq", "env_step", "entropy"])
+@pytest.mark.parametrize("is_described", [True, False])
+def test_a_damaged_name_of_a_column_costs_nothing_where_the_file_says_it_again(
+    originals: dict[str, tuple[Path, damaged_runs.Values]], tmp_path: Path, name: str, is_described: bool
+) -> None:
+    original, truth = originals["sealed"]
+    data = part_of(original).read_bytes()
+    footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    places = [found.start() for found in re.finditer(re.escape(name.encode()), data[footer:])]
+    in_schema_and_row_groups = [at for at in places if data[footer + at - 1] == len(name)]
+    assert len(in_schema_and_row_groups) >= 2
+    for at in in_schema_and_row_groups[:2]:
+        folder = copied(original, tmp_path / str(at))
+        hurt = bytearray(data)
+        hurt[footer + at] ^= 2
+        if not is_described:
+            hurt[data.index(b"rollbook", footer)] ^= 2
+        part_of(folder).write_bytes(hurt)
+        repair(folder, force=True)
+        assert of_book(folder) == truth, at
 
 
 @pytest.mark.parametrize("hurt", ["cut to half", "a blank page", "garbage"])

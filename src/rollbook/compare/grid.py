@@ -59,18 +59,18 @@ def shared_grid(
             return together
     added = [even]
     for runs, own in zip(groups, steps, strict=True):
-        ends = [span for x in runs if len(span := span_of(x))]
-        if ends:
+        spans = [own_span for x in runs if len(own_span := span_of(x))]
+        if spans:
             room = len(own) if own is not None else 0
             few = own is not None and room <= points and sum(map(len, added)) + room <= _MOST_TIMES * points
-            kept = own if few and own is not None else _ends_of_a_group(ends)
+            kept = own if few and own is not None else _ends_of_a_group(spans)
             added.append(kept[(low <= kept) & (kept <= high)])
     return np.unique(np.concatenate(added))
 
 
-def _ends_of_a_group(ends: Sequence[Floats]) -> Floats:
+def _ends_of_a_group(spans: Sequence[Floats]) -> Floats:
     """Where a group's first run begins and all have begun, where it is down to one run and where that one ends."""
-    firsts, lasts = np.sort(np.asarray(ends), axis=0).T
+    firsts, lasts = np.sort(np.asarray(spans), axis=0).T
     return np.array([firsts[0], firsts[-1], lasts[max(0, len(lasts) - 2)], lasts[-1]])
 
 

@@ -74,6 +74,8 @@ class Part:
             covers_of(meta)
         self.meta: Meta = meta
         self._names: list[str] = schema.names
+        if gone := _columns_gone(meta, set(self._names)):
+            raise Damaged(f"{path} has no column {gone[0]!r}, of which its description speaks")
         constant = {name for name in CONSTANTS if meta.get(name) is not None}
         self.schema = pa.schema([field for field in schema if field.name not in constant]) if constant else schema
 
@@ -407,6 +409,18 @@ def _words_of(column: pa.ChunkedArray) -> pa.Array:
 def _has(words: pa.Array, word: str) -> bool:
     wanted = strings([word])[0]  # pa.scalar would load pandas
     return bool(words.index(wanted.cast(words.type)).as_py() >= 0)
+
+
+def _columns_gone(meta: Meta, there: set[str]) -> list[str]:
+    """The columns of metrics that a part has by its description, and that its file does not name."""
+    if meta.get("table") != "metrics":
+        return []
+    stored = meta.get("stored")
+    if meta["group"][0] == "R":
+        keys = {"key", "value"}
+    else:  # parts of format 1 do not say under which names their keys are stored
+        keys = set() if stored is None else {stored.get(key, key) for key in meta["keys"]}
+    return sorted({"time", "seq", *keys, *meta.get("clocks", ())} - there)
 
 
 def _stat(path: str) -> tuple[int, int, int]:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import mmap
 import os
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Set
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,19 @@ import pyarrow.parquet as pq
 from rollbook.errors import Damaged
 from rollbook.schema import manifest
 from rollbook.schema.clocks import STANDARD
-from rollbook.schema.run_files import CONSTANTS, METADATA_KEY, RESERVED, PartName, RunFile, data_folder, journal_folder
+from rollbook.schema.run_files import (
+    COLUMNS_FILE,
+    CONSTANTS,
+    LONG,
+    METADATA_KEY,
+    RESERVED,
+    WIDE,
+    PartName,
+    RunFile,
+    data_folder,
+    journal_folder,
+    table_folder,
+)
 from rollbook.storage.parts import covers_of
 from rollbook.storage.tabulate import LONG_COLUMNS, Meta, type_codes
 from rollbook.system.files import open_regular, read_json
@@ -59,8 +72,10 @@ class DamagedPart:
         self._file = _opened(path)
         self._footer = self._file.metadata
         described = _described(self._footer)
-        self.meta: Meta = described or self._meta_from_columns("metrics" if place in ("wide", "long") else place)
-        whole: pa.Schema = self._file.schema_arrow
+        names = _column_names(self._file, self._known_names(described or {}))
+        whole = pa.schema([field.with_name(name) for field, name in zip(self._file.schema_arrow, names, strict=True)])
+        self._in_file = dict(zip(names, self._file.schema_arrow.names, strict=True))
+        self.meta: Meta = described or self._meta_from_columns("metrics" if place in ("wide", "long") else place, whole)
         self._constants = {column: self.meta[column] for column in CONSTANTS if self.meta.get(column) is not None}
         self.schema = pa.schema([field for field in whole if field.name not in self._constants])
         self._missing: dict[str, int] = {} if described else {"the description of its content": 0}
@@ -113,17 +128,27 @@ class DamagedPart:
 
     # -- reading
 
+    def _known_names(self, described: Meta) -> set[str]:
+        """The names that columns of this file may have: those of its description, and of every column of the run."""
+        keys = {described.get("stored", {}).get(key, key) for key in described.get("keys", ())}
+        known = {*RESERVED, *STANDARD, *described.get("clocks", ()), *keys}
+        for form in (WIDE, LONG):
+            with tolerating(pa.ArrowException, OSError, ValueError):
+                known.update(pq.read_schema(os.path.join(table_folder(self._run, "metrics"), form, COLUMNS_FILE)).names)
+        return known
+
     def _column(self, group: int, field: pa.Field, n: int) -> tuple[pa.ChunkedArray, int]:
         """A column of a row group, and how many of its rows were read; the others are null."""
+        in_file = self._in_file[field.name]
         with tolerating(pa.ArrowException, OSError, ValueError, Damaged):
-            column = self._file.read_row_group(group, columns=[field.name], use_threads=False)[field.name]
+            column = self._file.read_row_group(group, columns=[in_file], use_threads=False)[in_file]
             column.validate(full=True)
             if len(column) == n and column.type == field.type:
                 return column, n
         chunks: list[pa.Array] = []
         rows = 0
         with tolerating(pa.ArrowException, OSError, ValueError, Damaged):
-            for batch in self._file.iter_batches(_STEP, [group], [field.name], use_threads=False):
+            for batch in self._file.iter_batches(_STEP, [group], [in_file], use_threads=False):
                 batch.validate(full=True)
                 if batch.column(0).type != field.type or rows + batch.num_rows > n:
                     break
@@ -176,7 +201,8 @@ class DamagedPart:
         about = self._footer.row_group(group)
         for place in range(about.num_columns):
             column = about.column(place)
-            if column.path_in_schema == "seq" and column.is_stats_set and column.statistics.has_min_max:
+            is_seq = column.path_in_schema in ("seq", self._in_file.get("seq"))
+            if is_seq and column.is_stats_set and column.statistics.has_min_max:
                 low, high = int(column.statistics.min), int(column.statistics.max)
         is_one_a_row = self.meta["group"][0] == "S"
         if not is_one_a_row or high - low + 1 < n:
@@ -193,9 +219,8 @@ class DamagedPart:
         numbers = {number for number in attempts if type(number) is int}
         return min(numbers, default=1)
 
-    def _meta_from_columns(self, table: str) -> Meta:
+    def _meta_from_columns(self, table: str, schema: pa.Schema) -> Meta:
         """The description of a file whose own cannot be read."""
-        schema: pa.Schema = self._file.schema_arrow
         self.meta = {"table": table, "group": self.name.kind if self.name.kind[0] == "S" else "F", "covers": []}
         self.schema = schema
         is_merged = self.name.kind == "merged"
@@ -312,6 +337,24 @@ def _places(seqs: NDArray) -> NDArray:
     places: NDArray = np.empty(len(seqs), dtype=np.int64)
     places[order] = np.arange(len(seqs)) - np.repeat(starts, lengths)
     return places
+
+
+def _column_names(file: pq.ParquetFile, known: Set[str]) -> list[str]:
+    """The names of a file's columns: the schema and each row group say them, and no checksum covers any of these.
+
+    Where they differ, the name is the one that most of them say, and of two names the one that is known.
+    """
+    names: list[str] = file.schema_arrow.names
+    if file.metadata.num_columns != len(names):  # a list has a column for its elements, with a name of its own
+        return names
+    said = [names]
+    with tolerating(UnicodeDecodeError):
+        for group in range(file.metadata.num_row_groups):
+            about = file.metadata.row_group(group)
+            said.append([about.column(k).path_in_schema for k in range(len(names))])
+    votes = [Counter(own) for own in zip(*said, strict=True)]
+    chosen = [max(own, key=lambda name: (own[name], name in known)) for own in votes]
+    return chosen if len(set(chosen)) == len(chosen) else names
 
 
 def _described(footer: pq.FileMetaData) -> Meta | None:
