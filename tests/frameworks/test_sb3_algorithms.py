@@ -96,3 +96,15 @@ def test_the_book_has_the_episodes_of_the_monitor(name: str, n_envs: int, own_pl
     assert steps == sorted(steps)
     assert 0 < steps[-1] <= model.num_timesteps
     run.finish()
+
+
+def test_a_short_training_of_a2c_has_a_return_although_it_logs_none(own_place: Path) -> None:
+    with rollbook.init("sb3", "short", dir=own_place / "runs", sinks=(), keeper="inline") as run:
+        FOUND["A2C"]("MlpPolicy", Monitor(Short(False)), seed=1, device="cpu").learn(
+            100, callback=RollbookCallback(run)
+        )
+    assert "rollout/ep_rew_mean" not in run.book.keys()  # noqa: SIM118 - of a book, not a dict
+    episodes = run.book.episodes()
+    assert run.book.series("train/return").mean.tolist() == episodes["return"].to_pylist()
+    assert run.book.series("train/length").mean.tolist() == episodes["length"].to_pylist()
+    assert run.book.summary["train/return.last"] == episodes["return"].to_pylist()[-1]

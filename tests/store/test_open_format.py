@@ -225,7 +225,7 @@ def test_a_folder_of_format_one_is_read_and_becomes_format_two_when_it_is_sealed
     shutil.copytree(OLD, run)
     before = Book(run).metrics()
     assert before.num_rows == 2223
-    assert before.column_names == ["env_step", "time", "a", "b", "c", "value/time"]
+    assert before.column_names == ["env_step", "time", "a", "b", "c", "train/length", "train/return", "value/time"]
     assert sum(cell for cell in before["a"].to_pylist() if cell is not None) == 1152418900.0
     assert Book(run).table("episodes", "all").num_rows == 20
     seal(run, final=True)

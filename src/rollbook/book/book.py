@@ -30,6 +30,7 @@ from rollbook.book.batch import batch
 from rollbook.book.checkpoints import checkpoint_rows, with_best
 from rollbook.book.envelope import envelope
 from rollbook.book.episode import Episode, find_episode
+from rollbook.book.episode_curves import read_metrics, with_episodes
 from rollbook.book.hosts import WriterHosts, writers_of
 from rollbook.book.kept_files import bad_files
 from rollbook.book.latest import Latest, latest_values, rows_of
@@ -145,11 +146,10 @@ class Book(RunFields):
     def keys(self) -> list[str]:
         """The keys of metrics, sorted. A key with the name of a clock or a fixed column is listed as value/<key>."""
 
-        def work(tables: dict[str, Pieces]) -> list[str]:
-            run = self.context(tables["metrics"], "all")
-            return sorted(all_keys(tables["metrics"], run.clocks).values())
+        def work(pieces: Pieces) -> list[str]:
+            return sorted(all_keys(pieces, self.context(pieces, "all").clocks).values())
 
-        return self.files.read(["metrics"], work)
+        return read_metrics(self.files, work)
 
     def canonical(self) -> dict[str, str]:
         """{canonical name: the key it is read from}. A canonical name means the same in every framework.
@@ -157,11 +157,10 @@ class Book(RunFields):
         Canonical names are accepted wherever keys are. A name that matches several keys of this book is left out.
         """
 
-        def work(tables: dict[str, Pieces]) -> dict[str, str]:
-            run = self.context(tables["metrics"], "all")
-            return canonical_keys(all_keys(tables["metrics"], run.clocks))
+        def work(pieces: Pieces) -> dict[str, str]:
+            return canonical_keys(all_keys(pieces, self.context(pieces, "all").clocks))
 
-        return self.files.read(["metrics"], work)
+        return read_metrics(self.files, work)
 
     def problems(self, *, deep: bool = True) -> list[str]:
         """What could not be read or sealed, with reasons, and sealed files that are missing; empty if all is well.
@@ -230,11 +229,11 @@ class Book(RunFields):
           BadInput: start or stop without x; since or until that is not a point in time.
         """
         wanted = [keys] if isinstance(keys, str) else None if keys is None else list(keys)
-        table = self.files.read(
-            ["metrics"],
-            lambda tables: select_metrics(
-                tables["metrics"],
-                self.context(tables["metrics"], attempts),
+        table = read_metrics(
+            self.files,
+            lambda pieces: select_metrics(
+                pieces,
+                self.context(pieces, attempts),
                 wanted,
                 x=x,
                 start=start,
@@ -243,6 +242,7 @@ class Book(RunFields):
                 until=until,
                 exact=exact,
             ),
+            None if wanted is None else [*wanted, x],
         )
         return in_microseconds(table)
 
@@ -311,7 +311,13 @@ class Book(RunFields):
         return self._along("batch", keys, batch, attempts, AxisRange(x, points, start, stop), raw)
 
     def _along(
-        self, verb: str, asked: object, work: Callable[..., T], attempts: Attempts, axis: AxisRange, *more: object
+        self,
+        verb: str,
+        asked: str | Sequence[str],
+        work: Callable[..., T],
+        attempts: Attempts,
+        axis: AxisRange,
+        *more: object,
     ) -> T:
         """Apply `work` to metrics along an axis, with `more` arguments of `work`."""
         points = axis.points
@@ -319,16 +325,14 @@ class Book(RunFields):
             raise BadInput(
                 f"{verb}({asked!r:.80}, points={points!r:.80}): ask for at least 1 point, or None for every row"
             )
-        return self.files.read(
-            ["metrics"],
-            lambda tables: work(tables["metrics"], self.context(tables["metrics"], attempts), asked, axis, *more),
+        keys = [asked] if isinstance(asked, str) else asked
+        return read_metrics(
+            self.files, lambda pieces: work(pieces, self.context(pieces, attempts), asked, axis, *more), [*keys, axis.x]
         )
 
     def latest(self, attempts: Attempts = "effective") -> Latest:
         """The newest value of every key: {key: (value, known clocks, unix seconds)}. Cheap."""
-        return self.files.read(
-            ["metrics"], lambda tables: latest_values(tables["metrics"], self.context(tables["metrics"], attempts))
-        )
+        return read_metrics(self.files, lambda pieces: latest_values(pieces, self.context(pieces, attempts)))
 
     # -- the other tables
 
@@ -351,7 +355,7 @@ class Book(RunFields):
             raise BadInput(f"table('metrics', where={where!r}): metrics hold numbers; ask metrics(keys) for a range")
 
         def work(tables: dict[str, Pieces]) -> pa.Table:
-            pieces = tables[name]
+            pieces = with_episodes(self.files, tables) if name == "metrics" else tables[name]
             if not pieces and name not in TABLES:
                 raise UnknownKey(self._no_table(name))
             run = self.context(pieces, attempts)
@@ -719,9 +723,8 @@ class Book(RunFields):
         ((name, value),) = clock.items()
         if name not in self.clocks:
             raise UnknownKey(f"at({name}={value}): no such clock.{did_you_mean(name, list(self.clocks))}")
-        metrics = self.files.read(
-            ["metrics"],
-            lambda read: values_at(read["metrics"], self.context(read["metrics"], "effective"), name, int(value)),
+        metrics = read_metrics(
+            self.files, lambda pieces: values_at(pieces, self.context(pieces, "effective"), name, int(value))
         )
         tables = {}
         for table in self._tables():
@@ -779,7 +782,8 @@ class Book(RunFields):
 
         def work(tables: dict[str, Pieces]) -> Scan:
             parts_now = partial(self.files.part_pieces, table) if streamed else None
-            return scan_of(table, tables[table], self.context(tables[table], attempts), tries, parts_now=parts_now)
+            pieces = with_episodes(self.files, tables) if table == "metrics" else tables[table]
+            return scan_of(table, pieces, self.context(pieces, attempts), tries, parts_now=parts_now)
 
         return self.files.read([table], work)
 
@@ -937,7 +941,7 @@ class Book(RunFields):
         return f"{self._folder} has no table {name!r}.{did_you_mean(name, self._tables())}"
 
     def row_count(self, table: str, attempts: Attempts = "effective") -> int:
-        """The number of rows of `table(name)`; 0 if there is no such table. Reads at most the identity columns.
+        """The number of stored rows of a table; 0 if there is no such table. Reads at most the identity columns.
 
         Args:
           table: its name.

@@ -25,6 +25,7 @@ import numpy as np
 import pyarrow as pa
 
 from rollbook.book.checkpoints import checkpoint_rows
+from rollbook.book.episode_curves import read_metrics
 from rollbook.book.latest import latest_values
 from rollbook.book.metrics import all_keys
 from rollbook.book.read_context import Context, counts
@@ -94,8 +95,7 @@ def results_of(book: MeasuredRun) -> dict[str, Any]:
 def _scores(book: MeasuredRun) -> dict[str, object]:
     from rollbook.schema import aliases  # hundreds of names, not needed to read a series by its own name
 
-    def work(tables: dict[str, Pieces]) -> dict[str, object]:
-        pieces = tables["metrics"]
+    def work(pieces: Pieces) -> dict[str, object]:
         run = book.context(pieces, "effective")
         labels = all_keys(pieces, run.clocks)
         native = {label: key for key, label in labels.items()}
@@ -115,7 +115,7 @@ def _scores(book: MeasuredRun) -> dict[str, object]:
             values.update({f"length.{clock}": max(seen)} if seen else {})
         return values
 
-    return book.files.read(["metrics"], work)
+    return read_metrics(book.files, work)
 
 
 def _extremes(pieces: Pieces, run: Context, key: str, label: str) -> tuple[float | None, float | None]:

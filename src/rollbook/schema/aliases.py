@@ -31,6 +31,7 @@ __all__ = [
     "resolve",
 ]
 
+import functools
 import re
 
 TYPE_CHECKING = False
@@ -752,6 +753,7 @@ _BESIDE = {"train/return": (("train/reward", "train/length"),)}
 _TABLES = {name: pair for name, pair in _EXACT.items() if pair[1].framework == "table"}
 
 
+@functools.lru_cache(maxsize=1 << 14)
 def _find(native: str) -> tuple[Canonical, Native] | None:
     pair = _EXACT.get(native)
     if pair is None and "/" not in native:  # people's own tables spell them as they like: Total_Reward, Mean Reward

@@ -265,6 +265,11 @@ class LiveJournal:
         """Free what is kept; the next snapshot reads it again. Any thread may call it."""
         self._logs, self._left = {}, {}
 
+    @property
+    def tables(self) -> set[str]:
+        """The tables that had frames in the last snapshot, decoded or not."""
+        return {name for log in self._logs.values() for name in log.tables}
+
     def snapshot(
         self, sealed: Callable[[], dict[tuple[str, int], int]], tables: Collection[str],
         having: tuple[str, str] | None = None,
@@ -488,6 +493,11 @@ class _Log:
         """About how many bytes it holds."""
         rows = sum(taken.kept_bytes for taken in self._taken.values())
         return rows + sum(32 * len(frames) for frames in self._frames.values())
+
+    @property
+    def tables(self) -> Collection[str]:
+        """The tables that its frames belong to."""
+        return self._frames.keys()
 
     @property
     def fill_payloads(self) -> list[dict[str, object]]:

@@ -67,6 +67,11 @@ class Piece:
         self._fills, self._segment, self._frames = fills, segment, frames
         self._lines: Lines | None = None
 
+    @classmethod
+    def of_table(cls, meta: Meta, table: pa.Table) -> Piece:
+        """Rows that were read already, with their `seq`."""
+        return cls(meta, table.num_rows, Fills(), None, None, LiveFrames(meta, table, None))
+
     @property
     def is_whole(self) -> bool:
         """Whether it is a sealed part whose rows all count."""
@@ -354,6 +359,10 @@ class RunFiles:
     def parts(self, table: str) -> list[Part]:
         """The readable sealed parts of a table."""
         return [part for part in self._open_parts.parts(table) if part.path not in self._bad]
+
+    def holds(self, table: str) -> bool:
+        """Whether there were rows of a table when something was read last; reads nothing."""
+        return table in self._journal.tables or bool(self.parts(table))
 
     def part_pieces(self, table: str) -> Pieces:
         """The sealed parts of a table at this moment, without the journal.
