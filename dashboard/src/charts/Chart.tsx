@@ -1,11 +1,10 @@
 /** A chart in its frame: title, values under the cursor, the plot, and what can be done with it. */
 
 import type { ComponentChildren } from "preact";
-import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { amount, value } from "../data/numbers.ts";
 import { valueAt } from "../data/lines.ts";
 import { shortNames } from "../data/names.ts";
-import { halves } from "../parts/Middle.tsx";
 import { ground } from "../state/theme.ts";
 import type { Hub, View } from "./hub.ts";
 import { isNamed, type AxisKind, type Line, type Mark, type Pin } from "./model.ts";
@@ -40,9 +39,31 @@ export interface ChartProps {
 }
 
 const READS = 24;
-const LONGEST = 60;
-/** The last letters of a name, which stay where there is little room. */
-const TAIL = 6;
+const LEAD = 11; // px from the plot to a name
+const LETTER = 5.7; // px of one
+const VALUE = 42; // px of the value behind it
+const LEGEND = 26; // letters of a name below the title, at most
+const ROWS = 1.7; // lines of a legend, less what is left at their ends
+
+/** How the names of lines are written: how long they may be, the room beside the plot (0: below the title), values. */
+export interface Labels {
+  most: number;
+  room: number;
+  values: boolean;
+}
+
+/** Names beside the ends of lines where the curves keep seven tenths of their card, else in a row below the title. */
+export function labelsOf(names: readonly string[], width: number, big: boolean): Labels {
+  const free = 0.3 * width - 54 - LEAD; // the axis, and the sides of the card
+  const longest = Math.max(...shortNames(names, big ? 30 : 16).map((name) => name.length));
+  for (const values of [true, false]) {
+    const letters = Math.floor((free - (values ? VALUE : 0)) / LETTER);
+    if (longest <= letters) return { most: longest, room: LEAD + longest * LETTER + (values ? VALUE : 0), values };
+  }
+  const values = width > 420;
+  const letters = Math.floor(((ROWS * width) / Math.max(1, names.length) - (values ? VALUE : 0) - 17) / LETTER);
+  return { most: Math.max(6, Math.min(LEGEND, letters)), room: 0, values };
+}
 const NO_MARKS: readonly Mark[] = [];
 const OTHERS = 100; // ms
 
@@ -55,20 +76,20 @@ export function Chart(props: ChartProps) {
   now.current = props;
   const look = palette(ground.value);
   const curves = props.lines.filter(isNamed);
-  const names = shortNames(
-    curves.map((line) => line.name),
-    LONGEST,
-  );
-  const longest = Math.min(props.big === true ? 26 : 14, Math.max(...names.map((name) => name.length)));
-  const letters = props.bare === true || curves.length < 2 ? 0 : longest;
+  const [width, setWidth] = useState(0);
+  const full = curves.map((line) => line.name);
+  const labels = labelsOf(full, width, props.big === true);
+  const names = shortNames(full, labels.most);
+  const room = props.bare === true || curves.length < 2 ? 0 : labels.room;
   const named = useRef(false);
-  named.current = letters > 0;
+  named.current = room > 0;
   useLayoutEffect(() => {
     let last: number | null = null;
     let later: ReturnType<typeof setTimeout> | undefined;
     const made = new Plot(root.current as HTMLElement, props.hub, look, {
       pick: (line, x) => now.current.onPick?.(line, x),
       foresee: (line, x) => now.current.onForesee?.(line, x),
+      sized: (now) => setWidth(Math.round(now / 8) * 8),
       ends: (places, left) => settle(reads.current, root.current, places, left, named.current),
       read: (x, hovered) => {
         figure.current?.classList.toggle("here", hovered && x !== null);
@@ -102,9 +123,9 @@ export function Chart(props: ChartProps) {
     big = false,
   } = props;
   useEffect(() => {
-    plot.current?.set({ lines, marks, span, xLog, yLog, robust, xKind, ends: letters, pin }, look);
+    plot.current?.set({ lines, marks, span, xLog, yLog, robust, xKind, ends: room, pin }, look);
     write(reads.current, props, props.hub.cursor.peek());
-  }, [lines, marks, pin, span, xLog, yLog, robust, xKind, letters, look, props.hub]);
+  }, [lines, marks, pin, span, xLog, yLog, robust, xKind, room, look, props.hub, names.join()]);
   const key = (event: KeyboardEvent): void => {
     const { hub } = props;
     if (event.key === "Enter") {
@@ -125,33 +146,40 @@ export function Chart(props: ChartProps) {
     event.preventDefault();
     event.stopPropagation();
   };
+  const listed = curves.length > 1 && room === 0;
+  const told = (
+    <div class={`read${labels.values || curves.length < 2 ? "" : " short"}`} ref={reads} aria-hidden="true">
+      {curves.slice(0, READS).map((line, i) => (
+        <span key={line.id} class={`s${line.color}`}>
+          <i />
+          <em>{names[i]}</em>
+          <b />
+        </span>
+      ))}
+    </div>
+  );
   return (
-    <figure ref={figure} class={`chart${big ? " big" : ""}${props.bare ? " bare" : ""}`}>
+    <figure ref={figure} class={`chart${big ? " big" : ""}${props.bare ? " bare" : ""}${listed ? " listed" : ""}`}>
       <figcaption>
         <span class="title" title={(props.scope ?? "") + props.title}>
           {props.scope !== undefined && <span class="scope">{props.scope}</span>}
           {props.title}
           {props.soft !== undefined && <span class="soft"> {props.soft}</span>}
         </span>
+        {!listed && told}
         {props.tools !== undefined && <span class="tools">{props.tools}</span>}
       </figcaption>
+      {listed && told}
       <div ref={root} class="plotarea" role="img" tabIndex={0} aria-label={sentence(props)} onKeyDown={key} />
-      <div class="read" ref={reads} aria-hidden="true">
-        {curves.slice(0, READS).map((line, i) => (
-          <span key={line.id} class={`s${line.color}`}>
-            <i />
-            <em class="middle">{halves(names[i] ?? "", TAIL)}</em>
-            <b />
-          </span>
-        ))}
-      </div>
-      {(big || lines.length > 3) && <Tip hub={props.hub} lines={lines} xName={props.xName} xKind={xKind} plot={plot} />}
+      {(big || lines.length > 3 || !labels.values) && (
+        <Tip hub={props.hub} lines={lines} xName={props.xName} xKind={xKind} plot={plot} />
+      )}
       {props.note}
     </figure>
   );
 }
 
-/** Puts the names to the ends of their lines, or in a row beside the title. */
+/** Puts the names to the ends of their lines, or in a row below the title. */
 function settle(
   into: HTMLElement | null,
   root: HTMLElement | null,

@@ -1,6 +1,7 @@
 /** Where all lines end, or stand at the cursor: a dot each, with the interval of a group; the highest first. */
 
 import { endOf } from "../data/lines.ts";
+import { shortNames } from "../data/names.ts";
 import { value } from "../data/numbers.ts";
 import type { ChartProps } from "./Chart.tsx";
 
@@ -33,6 +34,10 @@ export function Ends({
     Math.max(...ends.map((end) => place(end.high))),
   ];
   const share = (v: number): number => (last > first ? (100 * (place(v) - first)) / (last - first) : 50);
+  const names = shortNames(
+    ends.map(({ line }) => line.name),
+    24,
+  );
   const told = ends
     .slice(0, 6)
     .map(({ line, value: v }) => `${line.name} ${value(v)}`)
@@ -56,7 +61,7 @@ export function Ends({
         tabIndex={0}
         aria-label={`${scope}${title}, last values of ${ends.length}: ${told}`}
       >
-        {ends.slice(0, MOST).map(({ line, x, value: v, low, high }) => (
+        {ends.slice(0, MOST).map(({ line, x, value: v, low, high }, i) => (
           <button
             key={line.id}
             type="button"
@@ -64,7 +69,7 @@ export function Ends({
             title="what happened there"
             onClick={() => onPick?.(line, x)}
           >
-            <em>{line.name}</em>
+            <em title={line.name}>{names[i]}</em>
             <span class="track">
               {high > low && (
                 <i class="band" style={{ left: `${share(low)}%`, width: `${share(high) - share(low)}%` }} />

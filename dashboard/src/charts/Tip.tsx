@@ -4,11 +4,13 @@ import { useComputed } from "@preact/signals";
 import type { RefObject } from "preact";
 import { clock, count, seconds, value } from "../data/numbers.ts";
 import { valueAt } from "../data/lines.ts";
+import { shortNames } from "../data/names.ts";
 import type { Hub } from "./hub.ts";
 import { isNamed, type AxisKind, type Line } from "./model.ts";
 import type { Plot } from "./plot.ts";
 
 const ROWS = 12;
+const NAME = 24; // letters of a name
 
 /** An x in words: `412 672`, `14:32:07`, `4 m 33 s`. */
 export function place(x: number, kind: AxisKind): string {
@@ -40,6 +42,10 @@ export function Tip({
     .filter((row) => row.hit !== null)
     .sort((a, b) => (b.hit?.value ?? 0) - (a.hit?.value ?? 0));
   if (shown.length === 0) return null;
+  const names = shortNames(
+    shown.slice(0, ROWS).map(({ line }) => line.name),
+    NAME,
+  );
   const box = plot.current?.layout().box;
   const share = (at - view.x0) / (view.x1 - view.x0);
   const px = box ? box.left + share * (box.right - box.left) : 0;
@@ -55,12 +61,12 @@ export function Tip({
       </p>
       <table role="presentation">
         <tbody>
-          {shown.slice(0, ROWS).map(({ line, hit }) => (
+          {shown.slice(0, ROWS).map(({ line, hit }, i) => (
             <tr key={line.id}>
               <td>
                 <i class={`dot s${line.color}`} />
               </td>
-              <td class="tipname">{line.name}</td>
+              <td class="tipname">{names[i]}</td>
               <td class="num">{value(hit?.value)}</td>
               {band && <td class="soft">{interval(line, hit?.index ?? 0)}</td>}
               {band && <td class="num thin">{line.seeds ? `n ${line.seeds.n[hit?.index ?? 0] ?? "–"}` : ""}</td>}

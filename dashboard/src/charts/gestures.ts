@@ -13,6 +13,8 @@ export interface PlotEvents {
   foresee?: ((line: Line, x: number) => void) | undefined;
   /** Where the names of the lines stand: their places from the top, null for one without; null: at no line's end. */
   ends?: ((places: readonly (number | null)[] | null, left: number) => void) | undefined;
+  /** It has another width. */
+  sized?: ((width: number) => void) | undefined;
   /** The values under the cursor changed. */
   read?: ((x: number | null, hovered: boolean) => void) | undefined;
 }

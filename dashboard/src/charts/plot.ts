@@ -26,7 +26,7 @@ export interface PlotData {
   yLog: boolean;
   robust: boolean;
   xKind: AxisKind;
-  /** How many letters the longest name at the end of a line has; 0: none is written there. */
+  /** How much room names at the ends of lines have, in px; 0: none is written there. */
   ends: number;
   pin: Pin | null;
 }
@@ -34,8 +34,6 @@ export interface PlotData {
 const AXIS = 17;
 const GAP = 12; // px between names at the ends of lines
 const LEAD = 9; // px from the plot to a name
-const LETTER = 5.6; // px of one
-const ENDS = LEAD + 44; // and the value
 const EMPTY_AFTER = 250; // ms: an empty frame is drawn where curves do not come at once
 
 export class Plot implements Held {
@@ -209,13 +207,14 @@ export class Plot implements Held {
     const { width, height } = this.root.getBoundingClientRect();
     if (Math.round(width) === this.size.width && Math.round(height) === this.size.height) return;
     this.size = { width: Math.round(width), height: Math.round(height) };
+    this.events.sized?.(this.size.width);
     this.redraw();
   }
 
   private place(): void {
     const groups = this.data.lines.filter((line) => line.seeds && line.seeds.of > 1).length;
     const strips = Math.min(6, groups) * 4;
-    const ends = this.named() ? Math.min(this.size.width * 0.4, ENDS + this.data.ends * LETTER) : 8;
+    const ends = this.named() ? this.data.ends : 8;
     this.box = {
       left: 38,
       top: 8 + strips,
@@ -292,7 +291,7 @@ export class Plot implements Held {
   }
 
   private named(): boolean {
-    return this.data.ends > 0 && this.size.width > 220;
+    return this.data.ends > 0;
   }
 
   /** Says where names stand beside the ends of their lines, and draws what leads to each. */

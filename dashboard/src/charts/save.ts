@@ -1,5 +1,6 @@
 /** A chart as a file: the same strokes on another paper. */
 
+import { shortNames } from "../data/names.ts";
 import { drawAxes, drawLines } from "./draw.ts";
 import { SvgPen, type Pen } from "./pen.ts";
 import type { Plot } from "./plot.ts";
@@ -22,16 +23,21 @@ function paint(pen: Pen, plot: Plot, title: string): { width: number; height: nu
   let x = box.left;
   let y = height + TITLE + 10;
   pen.font = `10px ${look.font}`;
-  for (const line of lines) {
-    if (line.ghost === true) continue;
-    const wide = line.name.length * 5.6 + 22;
+  const shown = lines.filter((line) => line.ghost !== true);
+  const names = shortNames(
+    shown.map(({ name }) => name),
+    60,
+  );
+  for (const [i, line] of shown.entries()) {
+    const name = names[i] as string;
+    const wide = name.length * 5.6 + 22;
     if (x + wide > width) [x, y] = [box.left, y + 14];
     pen.fillStyle = look.series[line.color] ?? look.ink2;
     pen.fillRect(x, y - 3, 8, 6);
     pen.fillStyle = look.ink2;
     pen.textAlign = "left";
     pen.textBaseline = "middle";
-    pen.fillText(line.name, x + 12, y);
+    pen.fillText(name, x + 12, y);
     x += wide;
   }
   return { width, height: y + 12 };

@@ -50,3 +50,10 @@ const minimum = (...all: (number | null)[]): number | null => {
   const known = all.filter((one): one is number => one !== null);
   return known.length === 0 ? null : Math.min(...known);
 };
+
+/** Where one can go, and from where. */
+export interface Places {
+  /** What can be opened: the name of each page, its question, its address. */
+  pages: readonly { name: string; question: string; address: string }[];
+  onRuns: boolean;
+}

@@ -37,6 +37,11 @@ describe("names beside each other", () => {
     expect(shortNames(sweep, 10)).toEqual(["lr=1e-4", "lr=2e-4", "lr=3e-4"]);
     expect(shortNames(sweep, 40)[0]).toBe("lr=1e-4 width=64");
   });
+  it("are their numbers alone where there is room for no more, and they differ in nothing else", () => {
+    const sweep = ["lr0.01-g0.99 seed 1", "lr0.01-g0.99 seed 0", "lr0.003-g0.9 seed 1"];
+    expect(shortNames(sweep, 12)).toEqual(["0.01 1", "0.01 0", "0.003 1"]);
+    expect(shortNames(["ppo2 tuned long", "a2c tuned longer"], 6).every((name) => /ppo2|a2c/.test(name))).toBe(true);
+  });
   it("stay equal where they are equal", () => {
     expect(shortNames(["ppo", "ppo"])).toEqual(["ppo", "ppo"]);
     expect(shortNames([])).toEqual([]);

@@ -1,19 +1,159 @@
-/** Names beside each other: what all of them share is left out. */
+/** Names beside each other: what all of them share is left out, what differs stays, at the room there is. */
 
-/** Each name without the words that all have, and within `most` letters; the whole name where nothing else is left. */
-export function shortNames(names: readonly string[], most = 16): string[] {
-  const words = names.map((name) => name.split(/ +/).filter((word) => word !== ""));
-  const shared =
-    names.length > 1 ? (words[0] ?? []).filter((word) => words.every((other) => other.includes(word))) : [];
-  return words.map((own, i) => {
-    const rest = own.filter((word) => !shared.includes(word));
-    // A number without the word before it ("0.1" of "clip 0.1") says nothing.
-    const told = own.filter(
-      (word, k) => rest.includes(word) || (isNumber(own[k + 1]) && rest.includes(own[k + 1] ?? "")),
-    );
-    const text = (rest.length === 0 ? (names[i] ?? "") : told.join(" ")).replace(/,$/, "");
-    return text.length > most ? `${text.slice(0, Math.ceil(most / 2) - 1)}…${text.slice(-Math.floor(most / 2))}` : text;
+interface Word {
+  text: string;
+  /** What stands between it and the word before. */
+  gap: string;
+  /** Its place in the name; with the number that belongs to it, those of both. */
+  from: number;
+  to: number;
+}
+
+/** `CartPole-v1__ppo lr=3e-4` in words; the minus of a number is none that separates. */
+function wordsOf(name: string): Word[] {
+  const found: Word[] = [];
+  let gap = "";
+  for (const part of name.split(/([\s,_/|;:=]+|(?<!\d[eE])(?<=[^\s,_/|;:=])-(?=\w))/)) {
+    if (part === "") continue;
+    if (/^[\s,_/|;:=]+$|^-$/.test(part)) gap += part;
+    else {
+      found.push({ text: part, gap, from: found.length, to: found.length });
+      gap = "";
+    }
+  }
+  return found;
+}
+
+/** The longest row of words that both have, in their order. */
+function common(a: readonly string[], b: readonly string[]): string[] {
+  const long = a.map(() => new Uint16Array(b.length + 1)).concat(new Uint16Array(b.length + 1));
+  const at = (i: number, k: number): number => long[i]?.[k] ?? 0;
+  for (let i = a.length - 1; i >= 0; i--)
+    for (let k = b.length - 1; k >= 0; k--)
+      (long[i] as Uint16Array)[k] = a[i] === b[k] ? at(i + 1, k + 1) + 1 : Math.max(at(i + 1, k), at(i, k + 1));
+  const out: string[] = [];
+  for (let i = 0, k = 0; i < a.length && k < b.length;)
+    if (a[i] === b[k]) out.push(a[i++] as string, ...(k++, []));
+    else if (at(i + 1, k) >= at(i, k + 1)) i++;
+    else k++;
+  return out;
+}
+
+const isNumber = (word: string): boolean => /^[-+.]?\d/.test(word);
+/** A time of the clock, or a hash: it tells runs apart, and says nothing. */
+const isStamp = (word: string): boolean => /^\d{8,}$|^(?=.*\d)[0-9a-f]{7,}$/.test(word);
+
+/** Which words of a name stay: those that not all have; a number together with the word before it, "clip 0.1". */
+function told(own: readonly Word[], shared: readonly string[]): Word[] {
+  let next = shared.length - 1;
+  const kept = own.map(() => true);
+  for (let i = own.length - 1; i >= 0 && next >= 0; i--)
+    if (own[i]?.text === shared[next]) {
+      kept[i] = false;
+      next--;
+    }
+  const out: Word[] = [];
+  own.forEach((word, i) => {
+    if (!kept[i]) return;
+    const label = own[i - 1];
+    const alone = label === undefined || isNumber(label.text) || !isNumber(word.text) || isStamp(word.text);
+    if (alone || !/^[\s=:]+$/.test(word.gap)) {
+      out.push(word);
+      return;
+    }
+    if (out.at(-1) === label) out.pop();
+    out.push({ ...label, text: label.text + word.gap + word.text, to: i });
+  });
+  return out;
+}
+
+const alike = (texts: readonly string[]): number => texts.length - new Set(texts).size;
+
+function written(words: readonly Word[]): string {
+  return words
+    .map((word, i) => {
+      const before = words[i - 1];
+      if (before === undefined) return word.text;
+      return (before.to === word.from - 1 ? word.gap.replace(/_+/g, "_") : " ") + word.text;
+    })
+    .join("");
+}
+
+/** Within `most` letters: its beginning and its end; where that makes two alike, what is different of them. */
+function cut(names: readonly string[], most: number): string[] {
+  const half = (name: string, tail: number): string =>
+    name.length <= most ? name : `${name.slice(0, Math.max(0, most - 1 - tail))}…${name.slice(name.length - tail)}`;
+  const sound = alike(names);
+  const tries = [0.5, 0.35, 0.7, 1].map((share) => Math.max(1, Math.ceil((most - 1) * share)));
+  const cuts = tries.map((tail) => names.map((name) => half(name, tail)));
+  const best = cuts.find((some) => alike(some) === sound);
+  if (best) return best;
+  return names.map((name) => {
+    if (name.length <= most) return name;
+    const others = names.filter((other) => other !== name);
+    const from = Math.max(0, ...others.map((other) => firstApart(name, other)).filter((i) => i < name.length - most));
+    return from === 0 ? half(name, tries[0] ?? 1) : `…${name.slice(from, from + most - 1)}`;
   });
 }
 
-const isNumber = (word: string | undefined): boolean => word !== undefined && /^[-+.\d]/.test(word);
+function firstApart(a: string, b: string): number {
+  let i = 0;
+  while (i < a.length && a[i] === b[i]) i++;
+  return i;
+}
+
+/**
+ * What tells names apart that stand beside each other, within `most` letters each.
+ *
+ * The one rule for legends, labels, tables and sentences of the page. Two names that differ are never written alike;
+ * a name of which nothing would be left stands whole. `whole`: names that have the room are not shortened at all.
+ */
+export function shortNames(names: readonly string[], most = 16, whole = false): string[] {
+  if (whole && names.every((name) => name.length <= most)) return [...names];
+  const words = names.map(wordsOf);
+  const texts = words.map((own) => own.map(({ text }) => text));
+  const others = [...new Set(names)].length > 1;
+  const shared = others ? texts.reduce((a, b) => common(a, b)) : [];
+  let left = words.map((own) => told(own, shared));
+  const write = (some: Word[][]): string[] =>
+    some.map((own, i) => (own.length === 0 ? (names[i] as string) : written(own)));
+  const sound = alike(names);
+  if (others) {
+    const plain = left.map((own) => own.filter(({ text }) => !isStamp(text)));
+    if (plain.every((own) => own.length > 0) && alike(write(plain)) === sound) left = plain;
+    left = fewest(left, most, (some) => alike(write(some)) === sound, write);
+  }
+  const all = write(left);
+  const apart = alike(all) === sound ? all : names;
+  const bare = numbersOf(apart);
+  const isNeeded = apart.some((name) => name.length > most) && alike(bare) === sound;
+  return cut(isNeeded && bare.every((name) => name.length <= most) ? bare : [...apart], Math.max(3, most));
+}
+
+const LABEL = /[A-Za-z_]+[ =:]?(?=[-+.]?\d)/g;
+
+/** Of names that differ in their numbers alone the numbers: "0.01-0.99 1" of "lr0.01-g0.99 seed 1". */
+function numbersOf(names: readonly string[]): string[] {
+  const bones = new Set(names.map((name) => name.replace(/\d+(\.\d+)?(e[-+]?\d+)?/g, "#")));
+  return bones.size > 1 ? [...names] : names.map((name) => name.replace(LABEL, "").trim());
+}
+
+/** Where there is no room for all words: without those, from the last on, that are not needed to tell names apart. */
+function fewest(
+  left: Word[][],
+  most: number,
+  tells: (some: Word[][]) => boolean,
+  write: (some: Word[][]) => string[],
+): Word[][] {
+  const fits = (some: Word[][]): boolean => write(some).every((text) => text.length <= most);
+  const many = Math.max(0, ...left.map((own) => own.length));
+  const even = left.every((own) => own.length === many);
+  let best = left;
+  for (let k = 1; k <= many && !fits(best); k++) {
+    // Of names with equally many words any place can go, of others the last words.
+    const fewer = best.map((own) => (even ? own.filter((_, i) => i !== many - k) : own.slice(0, -1)));
+    if (fewer.every((own) => own.length > 0) && tells(fewer)) best = fewer;
+    else if (!even) break;
+  }
+  return best;
+}

@@ -2,6 +2,8 @@
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { dragged, Grip } from "./Grip.tsx";
+import { widths } from "../state/widths.ts";
 
 export interface Column<Row> {
   id: string;
@@ -15,6 +17,8 @@ export interface Column<Row> {
   sorted?: "ascending" | "descending" | undefined;
   /** Left out on a phone. */
   wide?: boolean;
+  /** What it is called, where a hand may change its width. */
+  called?: string;
 }
 
 export interface GridProps<Row> {
@@ -29,6 +33,8 @@ export interface GridProps<Row> {
   whole?: (row: Row) => ComponentChildren | null;
   onOpen?: (row: Row, index: number, event: MouseEvent) => void;
   onHover?: (inside: boolean) => void;
+  /** A column was dragged to the place of another one. */
+  onOrder?: (id: string, to: string) => void;
   active?: number | undefined;
   /** What a row is, wherever it stands: focus and open menus stay with it. */
   id?: (row: Row) => string;
@@ -84,7 +90,8 @@ export function Grid<Row>(props: GridProps<Row>) {
   useLayoutEffect(() => {
     if (held !== null && held !== document.activeElement && held.isConnected) held.focus({ preventScroll: true });
   });
-  const tracks = props.columns.map((column) => column.width).join(" ");
+  const own = widths(props.label);
+  const tracks = props.columns.map(({ id, width }) => (own[id] === undefined ? width : `${own[id]}px`)).join(" ");
   const narrow = props.columns
     .filter((column) => column.wide !== true)
     .map((column) => column.width.replace(/minmax\(\d+px/, "minmax(84px"))
@@ -117,6 +124,8 @@ export function Grid<Row>(props: GridProps<Row>) {
               role="columnheader"
               class={`${column.number ? "num" : ""}${column.wide ? " hide-s" : ""}`}
               aria-sort={column.sorted}
+              data-column={column.id}
+              {...(props.onOrder && column.sort ? dragged(column.id, props.onOrder) : {})}
             >
               {column.sort ? (
                 <button type="button" onClick={column.sort}>
@@ -126,6 +135,7 @@ export function Grid<Row>(props: GridProps<Row>) {
               ) : (
                 column.head
               )}
+              {column.called !== undefined && <Grip table={props.label} column={column.id} name={column.called} />}
             </div>
           ))}
         </div>

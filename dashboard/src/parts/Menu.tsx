@@ -26,12 +26,17 @@ export function Menu({ what, label, name, kbd, class: kind = "btn", id, plain = 
     if (!open || !at || !shown) return undefined;
     put(shown, at.getBoundingClientRect());
     shown.style.visibility = "visible";
-    (
-      shown.querySelector<HTMLElement>("input[type=search]") ??
-      shown.querySelector<HTMLElement>("[aria-checked=true]") ??
-      shown.querySelector<HTMLElement>("input, button, a")
-    )?.focus();
-    const sizes = new ResizeObserver(() => put(shown, at.getBoundingClientRect())); // what it lists may come later
+    const focus = (): void =>
+      (
+        shown.querySelector<HTMLElement>("input[type=search]") ??
+        shown.querySelector<HTMLElement>("[aria-checked=true]") ??
+        shown.querySelector<HTMLElement>("input, button, a")
+      )?.focus();
+    focus();
+    const sizes = new ResizeObserver(() => {
+      put(shown, at.getBoundingClientRect()); // what it lists may come later, and its code, too
+      if (!shown.contains(document.activeElement)) focus();
+    });
     sizes.observe(shown);
     return () => sizes.disconnect();
   }, [open]);

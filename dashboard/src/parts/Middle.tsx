@@ -14,9 +14,9 @@ export function halves(text: string, tail = TAIL) {
   );
 }
 
-/** Who hears the page hears the name as one. */
-export const Middle = ({ text, tail = TAIL }: { text: string; tail?: number }) => (
-  <span class="middle" role="img" aria-label={text}>
+/** Who hears the page hears the name as one; `name`: the whole of it. */
+export const Middle = ({ text, name = text, tail = TAIL }: { text: string; name?: string; tail?: number }) => (
+  <span class="middle" role="img" aria-label={name}>
     {halves(text, tail)}
   </span>
 );

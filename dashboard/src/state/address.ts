@@ -49,10 +49,10 @@ function arrive(): void {
 addEventListener("hashchange", arrive);
 
 function set(next: Address, push: boolean): void {
+  if (push) flush(); // what was said a moment ago belongs to the place that is left
   address.value = next;
   last.set(next.page, next);
   if (push) {
-    flush();
     history.pushState(null, "", write(next));
     return;
   }

@@ -44,7 +44,20 @@ const types = (target: EventTarget | null): boolean =>
   target.checkVisibility() &&
   (target.isContentEditable || target.matches("input:not([type=checkbox],[type=range]), textarea, select"));
 
+/** What had the focus when a key of the page acted: Enter is then for the row that j went to, not for it. */
+let leftBehind: EventTarget | null = null;
+
 export function listen(): void {
+  addEventListener("focusin", () => {
+    leftBehind = null;
+  });
+  addEventListener(
+    "pointerdown",
+    () => {
+      leftBehind = null;
+    },
+    true,
+  );
   addEventListener("keydown", (event) => {
     if (event.defaultPrevented || event.altKey) return;
     const ctrl = event.ctrlKey || event.metaKey;
@@ -54,7 +67,8 @@ export function listen(): void {
     if (document.querySelector("dialog[open], :popover-open") !== null) return;
     const target = event.target as HTMLElement | null;
     // A focused button or link keeps the keys it has by nature.
-    if ((event.key === "Enter" || event.key === " ") && target?.closest("button, a, summary, [role=menuitem]")) return;
+    const presses = event.key === "Enter" || event.key === " ";
+    if (presses && target !== leftBehind && target?.closest("button, a, summary, [role=menuitem]")) return;
     const name = ctrl
       ? `ctrl ${event.key.toLowerCase()}`
       : event.shiftKey && event.key.startsWith("Arrow")
@@ -63,6 +77,7 @@ export function listen(): void {
     for (const hand of [...hands.peek()].reverse()) {
       if (!hand.keys.includes(name) || hand.when?.() === false) continue;
       event.preventDefault();
+      if (!presses) leftBehind = event.target;
       hand.act(event);
       return;
     }

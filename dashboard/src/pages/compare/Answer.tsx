@@ -8,7 +8,7 @@ import { Menu } from "../../parts/Menu.tsx";
 import { useAnswer } from "../../state/answer.ts";
 import { source } from "../../state/here.ts";
 import { Next } from "./Projects.tsx";
-import { colorOfGroup, drawnProjects } from "./groups.ts";
+import { colorOfGroup, drawnProjects, shortOf } from "./groups.ts";
 
 export function Answer({ found, groups }: { found: CompareAnswer; groups: GroupOf[] }) {
   const order = ranked(found.groups, found.pairs);
@@ -74,7 +74,7 @@ export function Answer({ found, groups }: { found: CompareAnswer; groups: GroupO
 
 const Name = ({ of }: { of: string }) => (
   <>
-    <i class={`dot s${colorOfGroup(of)}`} /> <b>{of}</b>
+    <i class={`dot s${colorOfGroup(of)}`} /> <b title={of}>{shortOf(of)}</b>
   </>
 );
 

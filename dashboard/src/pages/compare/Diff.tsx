@@ -6,7 +6,7 @@ import { MiniTable } from "../../parts/MiniTable.tsx";
 import { Answered } from "../../parts/Say.tsx";
 import { useAnswer } from "../../state/answer.ts";
 import { source } from "../../state/here.ts";
-import { colorOfGroup, MOST_BESIDE } from "./groups.ts";
+import { colorOfGroup, MOST_BESIDE, shortOf } from "./groups.ts";
 
 /** What most have, as text; of two as usual the first. */
 function usual(values: readonly Cell[]): string {
@@ -48,7 +48,8 @@ export function Diff({ groups }: { groups: GroupOf[] }) {
                   id: String(i),
                   head: (
                     <>
-                      <i class={`dot s${colorOfGroup(group.name)}`} /> <Middle text={group.name} />
+                      <i class={`dot s${colorOfGroup(group.name)}`} />{" "}
+                      <Middle text={shortOf(group.name)} name={group.name} />
                     </>
                   ),
                 })),

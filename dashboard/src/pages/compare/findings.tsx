@@ -8,7 +8,7 @@ import type { Line } from "../../charts/model.ts";
 import { plain, value, sentence } from "../../data/numbers.ts";
 import { linear } from "../../data/ticks.ts";
 import { Middle } from "../../parts/Middle.tsx";
-import { colorOfGroup } from "./groups.ts";
+import { colorOfGroup, shortOf } from "./groups.ts";
 
 const num = (v: Num): number => (typeof v === "number" ? v : NaN);
 const said = (v: Num, figures?: number): string => (Number.isFinite(num(v)) ? value(num(v), figures) : "–");
@@ -56,7 +56,7 @@ export function Intervals({ found }: { found: CompareAnswer }) {
           return (
             <div key={group.name} class={`rowplot s${colorOfGroup(group.name)}`} title={sentence(group.sentence)}>
               <span class="rowname">
-                <Middle text={group.name} />
+                <Middle text={shortOf(group.name)} name={group.name} />
               </span>
               <span class="track">
                 {has && (

@@ -4,15 +4,24 @@ import { computed, effect } from "@preact/signals";
 import type { GroupOf } from "../../api/names.ts";
 import { drawFirst, drawn, entities, projects, startTable, table, unchosen, type Project } from "../runs/table.ts";
 import { addressOf, joined, parse, say } from "../../state/address.ts";
+import { shortNames } from "../../data/names.ts";
 import * as view from "../runs/view.ts";
 
 export const groups = computed<GroupOf[]>(() =>
   entities.value.map((entity) => ({ name: entity.name, runs: entity.runs.map((member) => member.run) })),
 );
+const MOST_LETTERS = 24;
 /** A table with a column for each of more groups takes the whole width. */
 export const MOST_BESIDE = 5;
 
 const colors = computed(() => new Map(entities.value.map((entity) => [entity.name, entity.color])));
+const short = computed(() => {
+  const names = entities.value.map(({ name }) => name);
+  const told = shortNames(names, MOST_LETTERS, true);
+  return new Map(names.map((name, i) => [name, told[i] as string]));
+});
+/** A group as the others beside it let it be called. */
+export const shortOf = (name: string): string => short.value.get(name) ?? name;
 export const colorOfGroup = (name: string): number => colors.value.get(name) ?? 0;
 
 const isDrawn = (id: string): boolean => drawn.value.some((one) => one.id === id);

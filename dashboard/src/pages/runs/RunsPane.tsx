@@ -10,11 +10,11 @@ import { Failure, isInBanner } from "../../parts/Say.tsx";
 import { addressOf, go, joined, say } from "../../state/address.ts";
 import { useHands } from "../../state/hands.ts";
 import { ColumnPicker } from "./ColumnPicker.tsx";
-import { chosen, column, sayColumns } from "./columns.tsx";
+import { chosen, column, reorder, sayColumns } from "./columns.tsx";
 import { ColorBy, GroupBy } from "./Settings.tsx";
 import { NoRuns, Unreadable } from "./NoRuns.tsx";
 import { RowMenu } from "./RowMenu.tsx";
-import { Name, open, rowClass, sectionRow } from "./rows.tsx";
+import { Name, open, rowClass, sectionRow, useNameRoom } from "./rows.tsx";
 import {
   colorOf,
   drawAll,
@@ -45,7 +45,7 @@ export function RunsPane({ away = false }: { away?: boolean }) {
   const grouped = view.grouping.value !== "none";
   const columns = useMemo<Column<Row>[]>(
     () => [
-      { id: "name", head: "run", width: "minmax(144px, 1fr)", cell: (row) => <Name row={row} /> },
+      { id: "name", head: "run", called: "run", width: "minmax(144px, 1fr)", cell: (row) => <Name row={row} /> },
       ...ids.map(column),
       {
         id: "menu",
@@ -58,6 +58,7 @@ export function RunsPane({ away = false }: { away?: boolean }) {
     [ids.join("~"), view.sort.value, view.colorBy.value, drawn.value, grouped, table.changed.value],
   );
   const total = table.total.value + pinnedRows.value.length;
+  useNameRoom(total === 0);
   const activate = (index: number): void => {
     const row = rowAt(index);
     batch(() => {
@@ -236,6 +237,7 @@ export function RunsPane({ away = false }: { away?: boolean }) {
           total={total}
           row={rowAt}
           onSeen={see}
+          onOrder={reorder}
           active={active.value}
           rowClass={rowClass}
           whole={sectionRow}

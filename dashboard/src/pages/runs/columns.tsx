@@ -64,6 +64,16 @@ export function chosen(): string[] {
   return ["status", ...metric, ...config.slice(0, 1).map((column) => column.column), "progress"];
 }
 
+/** A column, dragged to the place of another one. */
+export function reorder(id: string, to: string): void {
+  const now = chosen();
+  const [from, at] = [now.indexOf(id), now.indexOf(to)];
+  if (from < 0 || at < 0) return;
+  const next = now.filter((one) => one !== id);
+  next.splice(at, 0, id);
+  say({ cols: next.join("~") });
+}
+
 export function offered(): { column: string; label: string; soft: string }[] {
   const answer = known.value;
   return [
@@ -131,6 +141,7 @@ export function column(id: string): Column<Row> {
       id.startsWith("config."),
     ...(id === "spark" ? {} : { sort: () => say({ sort: sorted === "descending" ? id : `-${id}` }) }),
     sorted,
+    called: name,
     wide: !["status", "spark"].includes(id) && metric === null,
     cell: (row) => (row.kind === "section" ? null : content(id, row, metric !== null)),
   };

@@ -1,17 +1,35 @@
 /** What a row of the runs table looks like, and what opening it does. */
 
+import { useEffect } from "preact/hooks";
 import type { Row } from "../../api/names.ts";
 import { amount, count } from "../../data/numbers.ts";
 import { Icon } from "../../parts/Icon.tsx";
 import { Middle } from "../../parts/Middle.tsx";
 import { addressOf, go, say } from "../../state/address.ts";
-import { colorOf, drawRange, rowId, runName, toggleDrawn } from "./table.ts";
+import { colorOf, drawRange, nameLetters, rowId, runName, toggleDrawn, toldNames } from "./table.ts";
 import * as view from "./view.ts";
 
 export function open(row: Row): void {
   if (row.kind === "run")
     go(addressOf("run", { run: "" }).replace(/^#\/run[^?]*/, `#/run/${encodeURIComponent(row.run)}`));
   else if (row.kind === "group") say({ open: view.toggled(view.opened.peek(), row.id) });
+}
+
+const LETTER = 6.4; // px of a name
+const BESIDE = 46; // the square and the arrow before it
+
+/** Names are told apart at the width that their column has. */
+export function useNameRoom(empty: boolean): void {
+  useEffect(() => {
+    const head = document.querySelector(".grid.runs [data-column=name]");
+    if (head === null) return;
+    const sizes = new ResizeObserver(([one]) => {
+      if (one && one.contentRect.width > 0)
+        nameLetters.value = Math.max(6, Math.floor((one.contentRect.width - BESIDE) / LETTER));
+    });
+    sizes.observe(head);
+    return () => sizes.disconnect();
+  }, [empty]);
 }
 
 export function rowClass(row: Row): string {
@@ -39,6 +57,7 @@ export function Name({ row }: { row: Row }) {
   const id = rowId(row);
   const color = colorOf.value.get(id);
   const name = row.kind === "run" ? (row.member_of !== null ? runName(row, true) : runName(row)) : row.name;
+  const told = toldNames.value.get(id) ?? name;
   return (
     <span class="name">
       <button
@@ -63,12 +82,16 @@ export function Name({ row }: { row: Row }) {
         </button>
       )}
       {row.kind === "run" ? (
-        <a class="runname" href={`#/run/${encodeURIComponent(row.run)}`} title={`${row.project}/${row.name} ${row.id}`}>
-          <Middle text={name} />
+        <a
+          class="runname"
+          href={`#/run/${encodeURIComponent(row.run)}`}
+          title={`${row.project}/${row.name}${row.seed === null ? "" : `, seed ${row.seed}`} ${row.id}`}
+        >
+          <Middle text={told} name={name} />
         </a>
       ) : (
         <button class="runname link" type="button" title={name} onClick={() => open(row)}>
-          <Middle text={name} />
+          <Middle text={told} name={name} />
         </button>
       )}
       {row.kind === "run" && row.archived && <span class="tag">archived</span>}

@@ -3,6 +3,7 @@
 import { computed, effect, signal } from "@preact/signals";
 import type { GroupRow, Row, RunRow, RunsAnswer, SortBy } from "../../api/names.ts";
 import { colorsOfValues, dashOf, type Drawn, type Owner } from "../../data/colors.ts";
+import { shortNames } from "../../data/names.ts";
 import { address, joined, say } from "../../state/address.ts";
 import { colors, colorsKnown } from "../../state/colors.ts";
 import type { Entity } from "../../state/feed.ts";
@@ -238,6 +239,33 @@ export function projects(): Project[] {
   }
   return found.filter(({ ids }) => ids.length > 0);
 }
+
+/** How many letters the column of names has. */
+export const nameLetters = signal(24);
+
+/** Row -> what tells it from the others of its project, at the room there is; its own name where that fits. */
+export const toldNames = computed(() => {
+  void table.changed.value;
+  const rows = [...pinned.value, ...table.known()].filter((row) => row.kind !== "section");
+  const places = new Map<string, [id: string, name: string][]>();
+  for (const row of rows) {
+    const member = row.kind === "run" && row.member_of !== null;
+    const name = row.kind === "run" ? runName(row, member) : row.name;
+    const beside = member ? `of ${row.member_of}` : projectOf(row);
+    places.set(beside, [...(places.get(beside) ?? []), [rowId(row), name]]);
+  }
+  const told = new Map<string, string>();
+  for (const [place, some] of places) {
+    const letters = nameLetters.value - (place.startsWith("of ") ? 2 : 0);
+    const short = shortNames(
+      some.map(([, name]) => name),
+      letters,
+      true,
+    );
+    some.forEach(([id], i) => told.set(id, short[i] as string));
+  }
+  return told;
+});
 
 /** The name of a row that can be drawn. */
 export function rowName(id: string): string {

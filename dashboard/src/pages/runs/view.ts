@@ -20,6 +20,11 @@ export const search = word("q");
 export const grouping = word("g", "auto");
 /** The setting whose values give the colours; without one each group and run has its own. Nothing is kept of it. */
 export const colorBy = word("cb");
+/** A column of the configuration as people call it. */
+export const short = (column: string): string => column.replace(/^config\./, "");
+/** The columns that group the runs, where a hand chose some. */
+export const groupedBy = (): string[] =>
+  grouping.value === "auto" || grouping.value === "none" ? [] : grouping.value.split(",");
 export const sort = word("sort");
 export const opened = list("open");
 export const columns = word("cols");

@@ -1,6 +1,7 @@
 /** The configurations, the best first: their settings, each seed, the mean, and whether they may be the best. */
 
 import type { Cell, SweepAnswer } from "../../api/names.ts";
+import { shortNames } from "../../data/names.ts";
 import { plain, rounded, value } from "../../data/numbers.ts";
 import { axisOf, quarter, shortSetting } from "../../data/sweep.ts";
 import { Middle } from "../../parts/Middle.tsx";
@@ -11,11 +12,17 @@ import { hot } from "./hot.ts";
 type Tried = SweepAnswer["configurations"][number];
 const MOST_SETTINGS = 6;
 const MOST_ROWS = 100;
+const MOST_LETTERS = 28;
 
 export function Configurations({ found, kept }: { found: SweepAnswer; kept: readonly boolean[] }) {
   const many = found.configurations.filter((one) => one.seeds.length > 0).length;
   const scores = axisOf(found.configurations.flatMap((one) => one.seeds.map((seed) => seed.value)));
   const rows = found.configurations.map((one, i) => ({ one, i })).filter(({ i }) => kept[i]);
+  const names = shortNames(
+    found.configurations.map(({ name }) => name),
+    MOST_LETTERS,
+    true,
+  );
   // The first column is the name.
   const settings = found.settings.map(({ column }, at) => ({ column, at })).filter(({ column }) => column !== "name");
   const shown = settings.slice(0, MOST_SETTINGS);
@@ -46,7 +53,8 @@ export function Configurations({ found, kept }: { found: SweepAnswer; kept: read
           if (id === "rank")
             return (
               <a href={addressOf("runs", { show: `${one.group}.1`, g: "auto" })} title={`The curves of ${one.name}`}>
-                <i class={`rankdot q${quarter(i, many)}`} /> #{i + 1} <Middle text={one.name} />
+                <i class={`rankdot q${quarter(i, many)}`} /> #{i + 1}{" "}
+                <Middle text={names[i] ?? one.name} name={one.name} />
               </a>
             );
           if (id === "seeds") return <Strip of={one} at={(v) => scores.at(v)} tone={quarter(i, many)} />;

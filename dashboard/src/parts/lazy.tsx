@@ -1,0 +1,26 @@
+/** Parts whose code comes behind the first curves, or when they are opened before that. */
+
+import { signal } from "@preact/signals";
+import type { ComponentType } from "preact";
+import { useLayoutEffect } from "preact/hooks";
+import { behind } from "../state/first.ts";
+
+/** The component that `load` brings; nothing stands in its place until it is there. */
+export function lazy<P extends object>(load: () => Promise<ComponentType<P>>): ComponentType<P> {
+  const made = signal<ComponentType<P> | null>(null);
+  const fetch = (): void => {
+    if (made.peek() === null)
+      void load().then(
+        (view) => {
+          made.value = view;
+        },
+        () => undefined, // the server is away: the next opening asks again
+      );
+  };
+  void behind.then(fetch);
+  return function Later(props: P) {
+    useLayoutEffect(fetch, []);
+    const View = made.value;
+    return View && <View {...props} />;
+  };
+}

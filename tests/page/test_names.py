@@ -1,0 +1,100 @@
+"""Names say what differs among those shown, curves keep their room, and columns the width a hand gave them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rollbook
+
+ROOM = """() => [...document.querySelectorAll('.chart')].filter(one => one.querySelector('[data-drawn]')).map(one => {
+    const [, , , , left, right] = one.querySelector('[data-drawn]').dataset.drawn.split(' ').map(Number);
+    return (right - left) / one.getBoundingClientRect().width;
+})"""
+NAMES = """() => [...document.querySelectorAll('.chart')].map(one =>
+    [...one.querySelectorAll('.read span:not([hidden]) em')].map(name => name.innerText))"""
+OVER = """() => [...document.querySelectorAll('.chart')].filter(one => {
+    const title = one.querySelector('.title').getBoundingClientRect();
+    return [...one.querySelectorAll('.read span:not([hidden])')].some(name => {
+        const box = name.getBoundingClientRect();
+        return box.width > 0 && box.left < title.right - 1 && box.right > title.left + 1
+            && box.top < title.bottom - 1 && box.bottom > title.top + 1;
+    });
+}).length"""
+
+
+@pytest.fixture(scope="module")
+def alike(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Runs as usual scripts call them: what differs stands in the middle of long names."""
+    folder = tmp_path_factory.mktemp("alike") / "runs"
+    for algo in ("ppo", "a2c", "sac_discrete"):
+        for seed in (1, 2):
+            name = f"CartPole-v1__{algo}__{seed}__17000000{seed}{len(algo)}"
+            with rollbook.init("p", name, seed=seed, dir=folder, sinks=[], keeper="inline", rules=()) as run:
+                for step in range(40):
+                    values = {"train/return": step * len(algo) + seed, "update/loss": 1 / (1 + step)}
+                    run.log(
+                        {**values, "update/a_name_of_a_key_that_is/longer_than/its_card_is_wide": 1.0}, env_step=step
+                    )
+    return folder
+
+
+@pytest.mark.parametrize("width", [1900, 1440, 1100, 390])
+def test_names_are_told_apart_and_curves_keep_seven_tenths_of_their_card(
+    tab_of: Any, serve: Any, alike: Path, width: int
+) -> None:
+    page = tab_of(width, 900).open(serve(alike), "#/runs?g=none").drawn(1).settled()
+    for view in ("#/runs?g=none", "#/runs?g=none&full=train%2Freturn", "#/runs?g=none&as=each&draw=curves&k=loss"):
+        page.tab.evaluate("hash => { location.hash = hash; }", view)
+        page.settled().drawn(1)
+        assert min(page.tab.evaluate(ROOM)) >= 0.7
+        for names in page.tab.evaluate(NAMES):
+            assert len(set(names)) == len(names), "no two names of one chart are alike"
+            assert not any("CartPole" in name for name in names), "what all share is left out"
+        assert page.tab.evaluate(OVER) == 0, "no name lies over a title"
+    rows = page.tab.locator(".runname").all_inner_texts()
+    assert len(set(rows)) == 6
+    assert page.errors == []
+
+
+def test_a_column_keeps_the_width_that_a_hand_gave_it_and_stands_where_it_was_dragged(
+    page: Any, serve: Any, alike: Path
+) -> None:
+    address = serve(alike)
+    page.open(address, "#/runs?g=none").drawn(1).settled()
+    width = "() => document.querySelector('[data-column=name]').getBoundingClientRect().width"
+    before = page.tab.evaluate(width)
+    grip = page.tab.get_by_label("Width of the column run").bounding_box()
+    x, y = grip["x"] + grip["width"] / 2, grip["y"] + grip["height"] / 2
+    page.tab.mouse.move(x, y)
+    page.tab.mouse.down()
+    page.tab.mouse.move(x + 60, y, steps=3)
+    page.tab.mouse.up()
+    assert abs(page.tab.evaluate(width) - before - 60) < 3
+    page.tab.get_by_label("Width of the column run").press("ArrowRight")
+    wide = page.tab.evaluate(width)
+    assert wide > before + 65
+    page.tab.reload()
+    page.drawn(1).settled()
+    assert page.tab.evaluate(width) == wide
+    page.tab.locator("[data-column='return']").drag_to(page.tab.locator("[data-column=status]"))
+    heads = "() => [...document.querySelectorAll('[data-column]')].map(one => one.dataset.column)"
+    page.tab.wait_for_function(f"() => ({heads})()[1] === 'return'")
+    assert "cols=return~status" in page.settled().tab.evaluate("decodeURIComponent(location.hash)")
+    page.tab.get_by_label("Width of the column run").press("Delete")
+    assert abs(page.tab.evaluate(width) - before) < 3
+    assert page.errors == []
+
+
+def test_enter_opens_the_row_that_a_key_went_to_after_a_click_elsewhere(page: Any, serve: Any, alike: Path) -> None:
+    page.open(serve(alike), "#/runs?g=none").drawn(1).settled()
+    page.tab.locator(".square").nth(3).click()
+    pressed = page.tab.locator(".square[aria-pressed=true]").count()
+    page.tab.keyboard.press("j")
+    page.tab.keyboard.press("Enter")
+    page.tab.wait_for_function("() => location.hash.startsWith('#/run/')")
+    page.tab.go_back()
+    page.settled()
+    assert page.tab.locator(".square[aria-pressed=true]").count() == pressed
