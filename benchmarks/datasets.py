@@ -20,7 +20,7 @@ import gymnasium
 import numpy as np
 
 import rollbook
-from benchmarks.rows import Context, Line
+from benchmarks.lines import Context, Line
 from rollbook.capture.gym.single import RecordEpisodes
 from rollbook.formats import datasets
 

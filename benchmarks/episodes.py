@@ -25,7 +25,8 @@ from gymnasium.wrappers import RecordEpisodeStatistics
 from gymnasium.wrappers.vector import RecordEpisodeStatistics as VectorStatistics
 
 import rollbook
-from benchmarks.rows import Context, Line
+from benchmarks.harness import median
+from benchmarks.lines import Context, Line
 from rollbook.capture.gym import RecordEpisodes
 
 Wrap = Callable[[Any, Any], Any]
@@ -121,18 +122,23 @@ def vector(wrap: Wrap, run: Any, steps: int) -> float:
     return (time.perf_counter_ns() - start) / steps / 16
 
 
-def fastest(wrappers: dict[str, Wrap], measure: Callable[[Wrap], float], repeat: int) -> dict[str, float]:
-    """Measure the wrappers in turns; the fastest of the repetitions of each, in ns per step."""
-    found = dict.fromkeys(wrappers, float("inf"))
+Costs = dict[str, list[float]]
+"""ns per step by wrapper, one figure for each turn."""
+
+
+def in_turns(wrappers: dict[str, Wrap], measure: Callable[[Wrap], float], repeat: int) -> Costs:
+    """Measure the wrappers in turns, in ns per step."""
+    found: Costs = {name: [] for name in wrappers}
     for _ in range(repeat):
         for name, wrap in wrappers.items():
             gc.collect()
-            found[name] = min(found[name], measure(wrap))
+            found[name].append(measure(wrap))
     return found
 
 
-def table(what: str, found: dict[str, float]) -> None:
-    """Print one environment's figures; the last column is the added cost over that of gymnasium's statistics."""
+def table(what: str, costs: Costs) -> None:
+    """Print one environment's medians; the last column is the added cost over that of gymnasium's statistics."""
+    found = {name: median(turns) for name, turns in costs.items()}
     bare, peer = found["bare"], found["RecordEpisodeStatistics"]
     print(f"\n{what}")
     print(f"  {'':34s}{'ns/step':>10s}{'over bare':>11s}{'x bare':>9s}{'/ RecordEpisodeStatistics':>27s}")
@@ -145,14 +151,14 @@ STILL, CARTPOLE, SIXTEEN = "an environment that does nothing", "CartPole-v1", "a
 FEW = ("bare", "RecordEpisodeStatistics", "rollbook", "rollbook, inside", "rollbook, around")
 
 
-def figures(run: Any, repeat: int, steps: int, *, few: bool = False) -> Iterator[tuple[str, dict[str, float]]]:
+def figures(run: Any, repeat: int, steps: int, *, few: bool = False) -> Iterator[tuple[str, Costs]]:
     """(environment, ns per step by wrapper) of all environments, or of the three that stand in the table of numbers."""
     for what, make in SINGLE.items():
         if not few or what in (STILL, CARTPOLE):
             wrappers = {name: wrap for name, wrap in WRAPPERS.items() if not few or name in FEW}
-            yield what, fastest(wrappers, lambda wrap, make=make: single(make, wrap, run, steps), repeat)  # type: ignore[misc]
+            yield what, in_turns(wrappers, lambda wrap, make=make: single(make, wrap, run, steps), repeat)  # type: ignore[misc]
     wrappers = {name: wrap for name, wrap in VECTOR.items() if not few or name in FEW}
-    yield SIXTEEN, fastest(wrappers, lambda wrap: vector(wrap, run, steps // 10), repeat)
+    yield SIXTEEN, in_turns(wrappers, lambda wrap: vector(wrap, run, steps // 10), repeat)
 
 
 def rows(context: Context) -> Iterator[Line]:
@@ -162,16 +168,17 @@ def rows(context: Context) -> Iterator[Line]:
     peer = "RecordEpisodeStatistics"
     for number, what, ours, goal in (
         ("E1", STILL, "rollbook", 2.0),
-        ("E2", CARTPOLE, "rollbook", None),
+        ("E2", CARTPOLE, "rollbook", 2.0),
         ("E3", SIXTEEN, "rollbook, around", 2.0),
         ("E3", SIXTEEN, "rollbook, inside", 3.0),
     ):
         costs = found[what]
-        added, theirs = costs[ours] - costs["bare"], costs[peer] - costs["bare"]
-        label = f"recording a step of {what}" + ours.removeprefix("rollbook")
-        note = (
-            f"x {costs[ours] / costs['bare']:.2f} of the bare environment, {peer} x {costs[peer] / costs['bare']:.2f}"
+        added, theirs = (
+            [cost - bare for cost, bare in zip(costs[name], costs["bare"], strict=True)] for name in (ours, peer)
         )
+        label = f"recording a step of {what}" + ours.removeprefix("rollbook")
+        bare = median(costs["bare"])
+        note = f"x {median(costs[ours]) / bare:.2f} of the bare environment, {peer} x {median(costs[peer]) / bare:.2f}"
         yield Line(number, label, added, "ns", peer, theirs, goal, note=note)
 
 

@@ -18,7 +18,9 @@ import tempfile
 import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
+
+from benchmarks.lines import FORMER
 
 HERE = Path(__file__).resolve().parent
 SOURCES = HERE.parent / "src"
@@ -38,14 +40,14 @@ def compile_sources() -> None:
         compileall.compile_dir(place, quiet=2)
 
 
-def environment(home: str) -> dict[str, str]:
+def environment(home: str, sources: Path = SOURCES) -> dict[str, str]:
     """A quiet, offline environment with a home of its own and one thread per library."""
     return {
         **os.environ,
         "HOME": home,
         "XDG_CACHE_HOME": os.path.join(home, ".cache"),
         "ROLLBOOK_RUNTIME_DIR": os.path.join(home, "runtime"),  # a keeper that nobody else shares
-        "PYTHONPATH": os.pathsep.join((str(SOURCES), str(HERE.parent))),
+        "PYTHONPATH": os.pathsep.join((str(sources), str(HERE.parent))),
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONWARNINGS": "ignore",
         "OMP_NUM_THREADS": "1",
@@ -79,18 +81,26 @@ def bytes_in(folder: str | Path) -> int:
 
 
 class Job:
-    """One worker process. `wait_all` reaps it."""
+    """One worker process. `wait_all` reaps it.
+
+    Attributes:
+      former: the sources of another commit, which the logger `FORMER` uses.
+    """
+
+    former: ClassVar[Path] = SOURCES
 
     def __init__(self, root: str, arguments: list[str], out: str | None = None) -> None:
         self.home = tempfile.mkdtemp(prefix="home-", dir=root)
         self.out = out or tempfile.mkdtemp(prefix="out-", dir=root)
         self.result = os.path.join(self.home, "result.json")
         self.error = os.path.join(self.home, "stderr.txt")
+        is_former = FORMER in arguments[1:2]
+        arguments = ["rollbook" if word == FORMER else word for word in arguments]
         command = [sys.executable, "-m", "benchmarks.worker", *arguments, "--out", self.out, "--result", self.result]
         with open(self.error, "w") as stderr:
             self.process = subprocess.Popen(
                 command,
-                env=environment(self.home),
+                env=environment(self.home, self.former if is_former else SOURCES),
                 cwd=self.home,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import struct
-import time
+from time import monotonic_ns
 from typing import Any, ClassVar
 
 import numpy as np
@@ -31,17 +31,19 @@ class Logger:
 
 
 class Packing(Logger):
-    """What any logger of such rows does at least: list keys and types, read the clock, pack 28 numbers in memory."""
+    """The same numbers into memory with `struct`: six clocks, the time, the values and a number. Nothing else."""
 
     def open(self, out: str) -> None:
-        row = struct.Struct("<7q20dQ")
-        buffer, pack, clocks = bytearray(4096 * row.size), row.pack_into, (0,) * 5
-        kinds: dict[object, object] = {}
+        clocks = (0,) * 5
+        row: struct.Struct | None = None
+        buffer = bytearray()
 
         def write(step: int, values: dict[str, float]) -> None:
-            kinds[(*values, *map(type, values.values()))] = None
-            at = step % 4096 * row.size
-            pack(buffer, at, step, *clocks, time.monotonic_ns(), *values.values(), step)
+            nonlocal row, buffer
+            if row is None:
+                row = struct.Struct(f"<7q{len(values)}dQ")
+                buffer = bytearray(4096 * row.size)
+            row.pack_into(buffer, step % 4096 * row.size, step, *clocks, monotonic_ns(), *values.values(), step)
 
         self.log = write  # type: ignore[method-assign]
 

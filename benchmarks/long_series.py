@@ -75,7 +75,7 @@ def _resident() -> float:
 
 def rows(context: Any) -> Iterator[Any]:
     """The lines of the table."""
-    from benchmarks.rows import Line
+    from benchmarks.lines import Line
 
     told = measure(context.root)
     note = f"slowest of six zooms; {told['bytes'] / 1e9:.1f} GB, written in {told['written']:.0f} s"

@@ -34,8 +34,8 @@ import numpy as np
 
 import rollbook
 from benchmarks.harness import descendants
+from benchmarks.lines import Context, Line
 from benchmarks.many_runs import copies, recorded
-from benchmarks.rows import Context, Line
 
 KEYS = [f"{scope}/{name}" for scope in ("train", "update", "test", "time") for name in ("a", "b", "c", "d", "e")]
 PARTS = ("first", "many", "frames", "live", "range", "table")
@@ -340,10 +340,10 @@ def first_view(root: Path, note: str) -> Iterator[Line]:
                 ours.append(opened(address + view, pid, DRAWN))
                 again.append(opened(address + view, pid, DRAWN))
 
-    def of(what: str, who: list[dict[str, float]]) -> float:
-        return float(np.median([one[what] for one in who]))
+    def of(what: str, who: list[dict[str, float]]) -> list[float]:
+        return [one[what] for one in who]
 
-    note += f"; medians of {TURNS} turns, load {os.getloadavg()[0]:.0f}"
+    note += f"; {TURNS} turns, load {os.getloadavg()[0]:.0f}"
     yield line("the server answers, after its start", float(np.median(starts)), "s", loaded,
                note="TensorBoard's once it has loaded the runs")  # fmt: skip
     yield line("first paint", of("paint", ours), "s", of("paint", theirs), goal=1.0)
@@ -528,8 +528,8 @@ SCROLL = """async frames => {
 }"""
 
 
-def line(what: str, ours: float, unit: str, theirs: float | None, *, goal: float | None = None,
-         ratio: float | None = None, note: str = "") -> Line:  # fmt: skip
+def line(what: str, ours: float | list[float], unit: str, theirs: float | list[float] | None, *,
+         goal: float | None = None, ratio: float | None = None, note: str = "") -> Line:  # fmt: skip
     """A line of the table."""
     return Line("P", what, ours, unit, "tensorboard" if theirs is not None else "", theirs, ratio, goal, note)
 

@@ -10,10 +10,9 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from statistics import median
 
 from benchmarks import harness
-from benchmarks.rows import Context, Line
+from benchmarks.lines import Context, Line
 
 __all__ = ["row_15", "row_16", "row_17", "row_18", "row_19", "row_20"]
 
@@ -84,11 +83,24 @@ def _made(context: Context) -> str:
 _folders: dict[str, str] = {}
 
 
-def _read(context: Context, expression: str) -> tuple[float, float]:
-    """(CPU seconds of a read, the median; MiB at most)."""
+def _ms(seconds: list[float]) -> list[float]:
+    return [one * 1e3 for one in seconds]
+
+
+def _in_turns(context: Context, code: str, sizes: tuple[list[str], ...]) -> list[list[float]]:
+    """What a program prints for each of the sizes, three times."""
+    turns = [
+        [json.loads(_python(context, code, tempfile.mkdtemp(dir=context.root), *size)) for size in sizes]
+        for _ in range(3)
+    ]
+    return [list(own) for own in zip(*turns, strict=True)]
+
+
+def _read(context: Context, expression: str) -> tuple[list[float], float]:
+    """(CPU seconds of each read; MiB at most)."""
     code = _READ.format(expression=expression, repeat=max(3, context.repeat))
     seconds, memory = json.loads(_python(context, code, _made(context)))
-    return median(seconds), memory
+    return list(seconds), memory
 
 
 def row_15(context: Context) -> Iterator[Line]:
@@ -101,9 +113,9 @@ def row_15(context: Context) -> Iterator[Line]:
 def row_16(context: Context) -> Iterator[Line]:
     """A point and a range in 10^8 numbers; a search in two million samples."""
     seconds, memory = _read(context, f"book.at(env_step={ROWS // 2})")
-    yield Line(16, "book.at in 10^8 numbers, CPU", seconds * 1e3, "ms", goal=50, note=f"{memory:.0f} MiB")
+    yield Line(16, "book.at in 10^8 numbers, CPU", _ms(seconds), "ms", goal=50, note=f"{memory:.0f} MiB")
     seconds, memory = _read(context, f'book.metrics(["k1"], x="env_step", start={ROWS // 2}, stop={ROWS // 2 + 999})')
-    yield Line(16, "999 rows of a key in 10^8 numbers, CPU", seconds * 1e3, "ms", goal=50, note=f"{memory:.0f} MiB")
+    yield Line(16, "999 rows of a key in 10^8 numbers, CPU", _ms(seconds), "ms", goal=50, note=f"{memory:.0f} MiB")
     seconds, memory = _read(context, "book.samples(where=\"item like '%31415%'\")")
     yield Line(16, "samples(where=like) of 2M rows, CPU", seconds, "s", goal=0.5, note=f"{memory:.0f} MiB")
 
@@ -114,19 +126,22 @@ with rollbook.init("bench", "keys", dir=sys.argv[1], sinks=[], keeper="inline") 
     rng = np.random.default_rng(0)
     run.log_many({f"m/k{i:03d}": rng.normal(size=20_000) for i in range(200)}, env_step=np.arange(20_000))
 keys = [f"m/k{i:03d}" for i in range(200)]
-def seconds(ask):
-    ask()
-    took = []
-    for _ in range(3):
-        begin = time.process_time()
+def milliseconds(*asks):
+    for ask in asks:
         ask()
-        took.append(time.process_time() - begin)
-    return min(took)
+    took = [[] for _ in asks]
+    for _ in range(5):
+        for ask, own in zip(asks, took):
+            begin = time.process_time()
+            ask()
+            own.append((time.process_time() - begin) * 1e3)
+    return took
 def each():
     return [rollbook.open(sys.argv[1])[0].series(key, points=2000) for key in keys]
 book = rollbook.open(sys.argv[1])[0]
-print(json.dumps([seconds(lambda: book.batch(keys, points=2000)), seconds(each),
-                  seconds(lambda: [book.series(key, points=2000) for key in keys])]))
+def one_book():
+    return [book.series(key, points=2000) for key in keys]
+print(json.dumps(milliseconds(lambda: book.batch(keys, points=2000), each, one_book)))
 """
 
 
@@ -134,16 +149,13 @@ def row_17(context: Context) -> Iterator[Line]:
     """200 keys of one run, 20,000 rows each, as 2,000 points: at once, and key by key."""
     batch, opened, each = json.loads(_python(context, _BATCH, tempfile.mkdtemp(dir=context.root)))
     what = "200 series of 20,000 rows, CPU"
-    yield Line(17, what, batch * 1e3, "ms", "opening and asking for each", opened * 1e3, 1 / 8)
-    yield Line(17, what, batch * 1e3, "ms", "asking one book for each", each * 1e3)
+    yield Line(17, what, batch, "ms", "opening and asking for each", opened, 1 / 8)
+    yield Line(17, what, batch, "ms", "asking one book for each", each)
 
 
 def row_18(context: Context) -> Iterator[Line]:
     """The first read of a live run, a frame, as frames grow."""
-    few, many = (
-        median(json.loads(_python(context, _LIVE, tempfile.mkdtemp(dir=context.root), str(n))) for _ in range(3))
-        for n in (2_000, 32_000)
-    )
+    few, many = _in_turns(context, _LIVE, (["2000"], ["32000"]))
     yield Line(18, "first read of 32,000 live frames, a frame", many, "us", "of 2,000", few, 1.25)
 
 
@@ -178,10 +190,7 @@ print(json.dumps([middle - begin, time.process_time() - begun]))
 
 def row_19(context: Context) -> Iterator[Line]:
     """Sealing two rows of very many keys, a key: is it linear?"""
-    few, many = (
-        json.loads(_python(context, _WIDE, tempfile.mkdtemp(dir=context.root), *sizes))
-        for sizes in (("20000", "14000"), ("200000", "140000"))
-    )
+    few, many = _in_turns(context, _WIDE, (["20000", "14000"], ["200000", "140000"]))
     yield Line(19, "sealing rows of 200,000 and 140,000 keys, a key", many, "us", "of 20,000 and 14,000", few, 1.5)
 
 

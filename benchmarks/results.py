@@ -1,34 +1,34 @@
-"""The page benchmarks/RESULTS.md: the lines of its table, each with the commit at which it was measured.
-
-A line speaks of that commit alone: what changed since is `git diff COMMIT -- src dashboard/src`.
-"""
+"""The page benchmarks/RESULTS.md: one table of one commit."""
 
 from __future__ import annotations
 
+import compileall
 import os
 import platform
 import subprocess
-from collections.abc import Iterable
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["RESULTS", "measured_at", "page", "row_of", "rows_in"]
+__all__ = ["RESULTS", "checkout", "measured_at", "page", "row_of", "rows_in"]
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = Path(__file__).with_name("RESULTS.md")
 
 HEAD = """# Benchmarks
 
-Written by `make bench`, which measures all rows and names those that miss their goals; `python -m benchmarks
---rows N --write` measures single ones again. A line speaks of the commit in its column `at` (with a + where files
-of src were changed beside it), and "met" too: `git diff COMMIT -- src dashboard/src` shows what changed since.
-Ratios compare loggers that took turns on one machine; absolute times belong to that machine and day. The peer's
-figure stands beside each ratio, so that a slow machine does not look like a slow library. Figures vary by a tenth
-to a quarter from run to run, rows 2 and 10 by more: a row that just meets its goal may miss it in the next run.
-What log, init, keeper and health rules cost in calls and bytes is held by tests/run/test_cost.py between two
-measurements.
+Written by `make bench`, which measures all rows of one commit and names those that miss their goals. `python -m
+benchmarks --rows N` measures single ones and prints them.
+
+Loggers take turns on one machine, and figures of one turn are compared with each other: the ratio is the median over
+the turns, with the interval that holds that median with at least 90 %. A row is "met" or "MISSED" if the whole interval
+is on one side of its goal, else "undecided". Absolute times belong to that machine and day. "packing" puts the same
+numbers into memory with `struct`, and does nothing else. What log, init, keeper and health rules cost in calls and
+bytes is held by tests/run/test_cost.py between two measurements.
 
 """
-COLUMNS = "| # | what | rollbook | peer | ratio | goal | | at |\n|---|---|---|---|---|---|---|---|\n"
+COLUMNS = "| # | what | rollbook | peer | ratio | goal | |\n|---|---|---|---|---|---|---|\n"
 
 
 def row_of(number: str) -> str:
@@ -48,14 +48,27 @@ def rows_in(text: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
 
 
-def page(new: Iterable[list[str]], old: str) -> str:
-    """The page with new lines (as cells, the commit last) in the place of those of the same rows in the old page."""
-    lines = list(new)
-    fresh = {row_of(cells[0]) for cells in lines}
-    lines += [cells for cells in rows_in(old) if row_of(cells[0]) not in fresh]
-    lines.sort(key=lambda cells: (not row_of(cells[0]).isdigit(), int(cells[0]) if cells[0].isdigit() else 0, cells[0]))
-    told = f"Last measured with CPython {platform.python_version()} on {platform.system()}, {os.cpu_count()} cores.\n\n"
-    return HEAD + told + COLUMNS + "".join(f"| {' | '.join(c)} |\n" for c in lines)
+def page(lines: Iterable[list[str]], commit: str) -> str:
+    """The page with these lines, as cells, all measured at one commit."""
+    told = f"Measured at {commit} with CPython {platform.python_version()} on {platform.system()}, "
+    told += f"{os.cpu_count()} cores.\n\n"
+    return HEAD + told + COLUMNS + "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+
+
+@contextmanager
+def checkout(commit: str) -> Iterator[Path]:
+    """The sources of another commit, in a folder of their own while the block runs.
+
+    Raises:
+      ValueError: there is no such commit.
+    """
+    with tempfile.TemporaryDirectory(prefix="rollbook-former-") as folder:
+        archive = subprocess.run(["git", "archive", commit, "src"], cwd=ROOT, capture_output=True, check=False)
+        if archive.returncode:
+            raise ValueError(f"--against {commit}: {archive.stderr.decode().strip()}")
+        subprocess.run(["tar", "-x", "-C", folder], input=archive.stdout, check=True)
+        compileall.compile_dir(folder, quiet=2)
+        yield Path(folder) / "src"
 
 
 def _git(*words: str) -> str:

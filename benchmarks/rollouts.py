@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 import rollbook
-from benchmarks.rows import Context, Line
+from benchmarks.lines import Context, Line
 from rollbook.values.array_types import NDArray
 
 MANY = 500_000

@@ -10,153 +10,87 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from benchmarks import harness
 from benchmarks.harness import Job, median, wait_all
+from benchmarks.lines import Context, Line
+
+Turns = dict[str, list[float]]
+"""A figure of each logger, one for each turn."""
 
 
-@dataclass(frozen=True)
-class Context:
-    """What a row needs: where to write, which peers are installed, how often to repeat."""
-
-    root: str
-    peers: list[str]
-    repeat: int
-
-    def has(self, *names: str) -> list[str]:
-        """Those of `names` that are installed."""
-        return [name for name in names if name in self.peers]
-
-
-@dataclass(frozen=True)
-class Line:
-    """One line: rollbook's figure, a peer's, their ratio, and the goal for either."""
-
-    number: int | str
-    what: str
-    ours: float
-    unit: str
-    peer: str = ""
-    theirs: float | None = None
-    goal_ratio: float | None = None
-    goal: float | None = None
-    note: str = ""
-
-    @property
-    def ratio(self) -> float | None:
-        """Ours over theirs; infinite if noise has made a cost of either negative, which says nothing."""
-        if self.theirs is None:
-            return None
-        return self.ours / self.theirs if self.theirs > 0 and self.ours >= 0 else float("inf")
-
-    @property
-    def met(self) -> bool | None:
-        """Whether the goal holds; None without one."""
-        if self.goal_ratio is not None and self.ratio is not None:
-            return self.ratio <= self.goal_ratio
-        return None if self.goal is None else self.ours <= self.goal
-
-    def cells(self) -> list[str]:
-        """The line's cells, as text."""
-        goal = ""
-        if self.goal_ratio is not None:
-            goal = f"<= 1/{1 / self.goal_ratio:.0f}" if self.goal_ratio < 0.8 else f"<= {self.goal_ratio:g}"
-        elif self.goal is not None:
-            goal = f"<= {self.goal:g} {self.unit}"
-        ratio = "" if self.ratio is None else f"1/{1 / self.ratio:.1f}" if 0 < self.ratio < 0.8 else f"{self.ratio:.2f}"
-        peer = "" if self.theirs is None else f"{self.peer} {self.theirs:,.4g} {self.unit}"
-        state = {True: "met", False: "MISSED", None: ""}[self.met]
-        note = f"{state}{'; ' if state and self.note else ''}{self.note}"
-        return [str(self.number), self.what, f"{self.ours:,.4g} {self.unit}", peer, ratio, goal, note]
-
-    def text(self) -> str:
-        """For the terminal."""
-        number, what, ours, peer, ratio, goal, note = self.cells()
-        return f"{number:>3} {what:42s} {ours:>16s}  {peer:28s} {ratio:>8s}  {goal:14s} {note}"
-
-
-def _interleaved(
-    context: Context,
-    loggers: list[str],
-    arguments: list[str],
-    pick: str,
-    of: Callable[[list[float]], float] = median,
-    **steps: int,
-) -> dict[str, float]:
-    """The median of a figure per logger (or what else `of` takes), the loggers taking turns."""
-    found: dict[str, list[float]] = {name: [] for name in loggers}
+def _in_turns(context: Context, loggers: list[str], arguments: list[str], pick: str, **steps: int) -> Turns:
+    """A figure of each logger, the loggers taking turns."""
+    found: Turns = {name: [] for name in loggers}
     for _ in range(context.repeat):
         for name in loggers:
             extra = ["--steps", str(steps[name.replace("-", "_")])] if name.replace("-", "_") in steps else []
             figures = harness.run(context.root, ["write", name, *arguments, *extra])
             found[name].append(figures[pick])
-    return {name: of(values) for name, values in found.items()}
+    return found
 
 
 def row_1(context: Context) -> Iterator[Line]:
-    """`log` of 20 floats, back to back."""
-    peers = context.has("sb3-csv", "wandb", "tensorboard", "acme-csv")
-    found = _interleaved(context, ["rollbook", *peers], [], "median_us", tensorboard=3000, wandb=8000)
-    ours = found["rollbook"]
-    yield Line(1, "log of 20 floats, median", ours, "us", goal=2.5)
+    """`log` of 20 floats, back to back. "packing" is what no logger can be below; see `loggers.Packing`."""
+    peers = ["packing", *context.has("sb3-csv", "wandb", "tensorboard", "acme-csv")]
+    found = _in_turns(context, ["rollbook", *peers], [], "median_us", tensorboard=3000, wandb=8000)
+    ours, what = found["rollbook"], "log of 20 floats, median"
+    yield Line(1, what, ours, "us", goal=2.5)
     goals = {"sb3-csv": 1 / 12, "wandb": 1 / 45, "tensorboard": 1 / 300}
     for peer in peers:
-        yield Line(1, "log of 20 floats, median", ours, "us", peer, found[peer], goals.get(peer))
+        yield Line(1, what, ours, "us", peer, found[peer], goals.get(peer))
 
 
 def row_2(context: Context) -> Iterator[Line]:
     """The same among 2 ms of other work: the 99th percentile.
 
     CPython 3.11 never takes freed tuples of exactly twenty items up again until two thousand of them lie about, so the
-    first thousand rows of twenty keys meet fresh memory; they are left out, for all loggers. The lowest of the
-    repetitions counts: among the slowest hundredth of calls, neighbours on the machine only add.
-
-    Where it goes: the line "packing" is a function that lists keys and types, reads the clock and packs the 28 numbers
-    into a bytearray: code and data that the cache has lost. No logger of such rows can be below it. Page faults count
-    little: 18 of 3,000 rows met one (of the thread's own, by getrusage).
+    first thousand rows of twenty keys meet fresh memory; they are left out, for all loggers. "packing" meets a cache
+    that the work has emptied, too. Page faults count little: 18 of 3,000 rows met one.
     """
     loggers = ["rollbook", "packing", *context.has("sb3-csv")]
-    found = _interleaved(context, loggers, ["--steps", "4000", "--skip", "1000", "--pause", "100000"], "p99_us", min)
+    found = _in_turns(context, loggers, ["--steps", "4000", "--skip", "1000", "--pause", "100000"], "p99_us")
     for peer in loggers[1:]:
-        what, note = "among 2 ms of work, p99 after 1,000 rows", "lowest of the repetitions"
-        yield Line(2, what, found["rollbook"], "us", peer, found[peer], None if peer == "packing" else 1 / 5, note=note)
+        what = "among 2 ms of work, p99 after 1,000 rows"
+        yield Line(2, what, found["rollbook"], "us", peer, found[peer], 1 / 5 if peer == "sb3-csv" else None)
 
 
 def row_3(context: Context) -> Iterator[Line]:
     """500 keys a row."""
-    loggers = ["rollbook", *context.has("sb3-csv")]
-    found = _interleaved(context, loggers, ["--keys", "500", "--steps", "1500"], "mean_ns_per_point")
-    for peer in loggers[1:] or [""]:
-        yield Line(3, "500 keys a row, mean per point", found["rollbook"], "ns", peer, found.get(peer), 1 / 15)
+    loggers = ["rollbook", "packing", *context.has("sb3-csv")]
+    found = _in_turns(context, loggers, ["--keys", "500", "--steps", "1500"], "mean_ns_per_point")
+    for peer in loggers[1:]:
+        goal = 1 / 15 if peer == "sb3-csv" else None
+        yield Line(3, "500 keys a row, mean per point", found["rollbook"], "ns", peer, found[peer], goal)
 
 
-def _net_cpu(context: Context, name: str, steps: int) -> float:
-    """CPU seconds of the whole tree for `steps` rows, less those of the same loop without a logger."""
-    return _cpu_of_rows(context, name, steps) - _cpu_of_rows(context, "none", steps)
+def _cpu_a_point(context: Context, steps: dict[str, int], repeat: int = 3) -> Turns:
+    """Nanoseconds of processor time of the whole tree for each point, in turns.
 
-
-def _cpu_of_rows(context: Context, name: str, steps: int) -> float:
-    """CPU seconds of the whole tree for `steps` rows, less those of a run of one row."""
-    whole = median([harness.run(context.root, ["write", name, "--steps", str(steps)])["cpu_seconds"] for _ in range(3)])
-    one = median([harness.run(context.root, ["write", name, "--steps", "1"])["cpu_seconds"] for _ in range(3)])
-    return whole - one
+    Of `steps` rows less those of a run of one row, and less the same of the loop without a logger.
+    """
+    found: Turns = {name: [] for name in steps}
+    for _ in range(repeat):
+        for name, rows in steps.items():
+            whole, bare, one, none = (
+                harness.run(context.root, ["write", logger, "--steps", str(n)])["cpu_seconds"]
+                for logger, n in ((name, rows), ("none", rows), (name, 1), ("none", 1))
+            )
+            found[name].append((whole - bare - one + none) / (rows * 20) * 1e9)
+    return found
 
 
 def row_4(context: Context) -> Iterator[Line]:
     """CPU of the whole process tree per point, from the first log to sealed."""
-    steps = {"rollbook": 200_000, "sb3-csv": 20_000, "wandb": 8000, "tensorboard": 3000}
-    cost = {
-        name: _net_cpu(context, name, steps[name]) / (steps[name] * 20) * 1e9
-        for name in ["rollbook", *context.has("sb3-csv", "wandb", "tensorboard")]
-    }
+    steps = {"sb3-csv": 20_000, "wandb": 8000, "tensorboard": 3000}
+    peers = ["packing", *context.has("sb3-csv", "wandb", "tensorboard")]
+    cost = _cpu_a_point(context, {name: steps.get(name, 200_000) for name in ["rollbook", *peers]})
     goals = {"sb3-csv": 1 / 5, "wandb": 1 / 40, "tensorboard": 1 / 150}
-    for peer in list(cost)[1:] or [""]:
-        yield Line(
-            4, "CPU of the tree per point, sealed", cost["rollbook"], "ns", peer, cost.get(peer), goals.get(peer)
-        )
+    for peer in list(cost)[1:]:
+        what = "CPU of the tree per point, sealed"
+        yield Line(4, what, cost["rollbook"], "ns", peer, cost[peer], goals.get(peer))
 
 
 def row_30(context: Context) -> Iterator[Line]:
@@ -175,19 +109,20 @@ def row_30(context: Context) -> Iterator[Line]:
         ("tree", "wandb.log of ten floats, CPU of the tree", 1 / 30),
         ("process", "the same, the training process alone", None),
     ):
-        spent = {name: median(parts[part]) for name, parts in cost.items() if parts[part]}
-        ours, theirs = spent["rollbook-wandb"] - spent["none"], spent.get("wandb")
-        theirs = None if theirs is None else theirs - spent["none"]
-        yield Line(30, what, ours, "us", "" if theirs is None else "wandb", theirs, goal, note="in turns")
+        ours, theirs = (
+            [cost - none for cost, none in zip(cost[name][part], cost["none"][part], strict=bool(cost[name][part]))]
+            for name in ("rollbook-wandb", "wandb")
+        )
+        yield Line(30, what, ours, "us", *(("wandb", theirs, goal) if theirs else ()))
 
 
 def row_29(context: Context) -> Iterator[Line]:
     """The same with everything on that is on by default, and what the health rules add to it."""
-    steps = {"rollbook-defaults": 200_000, "rollbook": 200_000, "rollbook-no-rules": 200_000, "sb3-csv": 100_000}
-    loggers = ["rollbook-defaults", "rollbook", "rollbook-no-rules", *context.has("sb3-csv")]
-    cost = {name: _net_cpu(context, name, steps[name]) / (steps[name] * 20) * 1e9 for name in loggers}
+    peers = context.has("sb3-csv")
+    loggers = ["rollbook-defaults", "rollbook", "rollbook-no-rules", *peers]
+    cost = _cpu_a_point(context, {name: 100_000 if name in peers else 200_000 for name in loggers})
     what, ours = "CPU of the tree per point, everything on", cost["rollbook-defaults"]
-    yield Line(29, what, ours, "ns", "sb3-csv" if "sb3-csv" in cost else "", cost.get("sb3-csv"), 1 / 5)
+    yield Line(29, what, ours, "ns", *(("sb3-csv", cost["sb3-csv"], 1 / 5) if peers else ()))
     what = "the same without sinks, default rules"
     yield Line(29, what, cost["rollbook"], "ns", "no rules", cost["rollbook-no-rules"], 1.15)
 
@@ -197,15 +132,14 @@ def row_5(context: Context) -> Iterator[Line]:
     if not context.has("sb3-csv"):
         return
     loggers = ["none", "rollbook", *context.has("sb3-csv", "tensorboard", "wandb")]
-    best: dict[str, float] = {}
+    took: Turns = {name: [] for name in loggers}
     for _ in range(context.repeat):
         for name in loggers:
-            took = harness.run(context.root, ["train", name, "--steps", "20000"])["learn_s"]
-            best[name] = min(best.get(name, took), took)
+            took[name].append(harness.run(context.root, ["train", name, "--steps", "20000"])["learn_s"])
     for name in loggers[1:]:
-        over = (best[name] / best["none"] - 1) * 100
+        over = [(with_it / without - 1) * 100 for with_it, without in zip(took[name], took["none"], strict=True)]
         goal = 3.0 if name == "rollbook" else None
-        yield Line(5, f"PPO, log at every step: {name}", over, "% slower", goal=goal, note="fastest of the repetitions")
+        yield Line(5, f"PPO, log at every step: {name}", over, "% slower", goal=goal)
 
 
 def row_6(context: Context) -> Iterator[Line]:
@@ -250,11 +184,11 @@ def row_7(context: Context) -> Iterator[Line]:
     for _ in range(context.repeat):
         for name in loggers:
             found[name].append(harness.run(context.root, ["opening", name]))
-    took = {name: median([f["open_s"] for f in runs]) * 1e3 for name, runs in found.items()}
+    took = {name: [f["open_s"] * 1e3 for f in runs] for name, runs in found.items()}
     heavy = {module for f in found["rollbook"] for module in f["heavy"]}
     note = f"imports {', '.join(sorted(heavy))}" if heavy else "neither numpy, pyarrow nor torch"
     yield Line(7, "import and init", took["rollbook"], "ms", goal=80, note=note)
-    yield Line(7, "import and init, memory", median([f["rss_mib"] for f in found["rollbook"]]), "MiB", goal=10)
+    yield Line(7, "import and init, memory", [f["rss_mib"] for f in found["rollbook"]], "MiB", goal=10)
     for peer in loggers[1:]:
         yield Line(7, "import and init", took["rollbook"], "ms", peer, took[peer])
 
@@ -284,20 +218,22 @@ def row_9(context: Context) -> Iterator[Line]:
 def row_10(context: Context) -> Iterator[Line]:
     """Read one series, and all, of 20 x 20k points."""
     loggers = ["rollbook", *context.has("sb3-csv", "tensorboard")]
-    for name, only, goal in (("one series", "m/k07", 5.0), ("all series", "", 30.0)):
-        took = {}
-        for logger in loggers:
-            steps = 3000 if logger == "tensorboard" else 20_000
-            data = harness.run(context.root, ["write", logger, "--steps", str(steps)], keep=True)["out"]
-            runs = [
-                harness.run(context.root, ["read", logger, "--data", data, "--only", only])["read_s"]
-                for _ in range(context.repeat)
-            ]
-            took[logger] = median(runs) * 1e3 * (20_000 / steps)
-            shutil.rmtree(data, ignore_errors=True)
-        yield Line(10, f"read {name} of 20 x 20k", took["rollbook"], "ms", goal=goal)
+    steps = {name: 3000 if name == "tensorboard" else 20_000 for name in loggers}
+    data = {
+        name: harness.run(context.root, ["write", name, "--steps", str(steps[name])], keep=True)["out"]
+        for name in loggers
+    }
+    for what, only, goal in (("one series", "m/k07", 5.0), ("all series", "", 30.0)):
+        took: Turns = {name: [] for name in loggers}
+        for _ in range(context.repeat):
+            for name in loggers:
+                seconds = harness.run(context.root, ["read", name, "--data", data[name], "--only", only])["read_s"]
+                took[name].append(seconds * 1e3 * (20_000 / steps[name]))
+        yield Line(10, f"read {what} of 20 x 20k", took["rollbook"], "ms", goal=goal)
         for peer in loggers[1:]:
-            yield Line(10, f"read {name} of 20 x 20k", took["rollbook"], "ms", peer, took[peer])
+            yield Line(10, f"read {what} of 20 x 20k", took["rollbook"], "ms", peer, took[peer])
+    for folder in data.values():
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def row_11(context: Context) -> Iterator[Line]:
@@ -360,8 +296,8 @@ def row_12(context: Context) -> Iterator[Line]:
         ).fetchall()
         theirs.append((time.process_time() - start_s) * 1e3)
     what = "envelope of 100M rows, 2,000 points, CPU"
-    yield Line(12, what, median(ours), "ms", goal=40)
-    yield Line(12, what, median(ours), "ms", "DuckDB scan", median(theirs), 1 / 20)
+    yield Line(12, what, ours, "ms", goal=40)
+    yield Line(12, what, ours, "ms", "DuckDB scan", theirs, 1 / 20)
 
 
 def row_13(context: Context) -> Iterator[Line]:
@@ -383,7 +319,7 @@ def row_13(context: Context) -> Iterator[Line]:
         rows = rollbook.open(out).table()
         took.append((time.process_time() - start) * 1e3)
         assert len(rows) == 10_001, len(rows)
-    yield Line(13, "list 10,000 runs, warm, CPU", median(took), "ms", goal=300)
+    yield Line(13, "list 10,000 runs, warm, CPU", took, "ms", goal=300)
 
 
 ROWS: dict[int, Callable[[Context], Iterator[Line]]] = {

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 import rollbook
-from benchmarks.rows import Context, Line
+from benchmarks.lines import Context, Line
 
 BATCH = 512
 

@@ -147,7 +147,7 @@ def sampler(ray: Any, who: int, told: Any, node: str, folder: str, restarts: int
 
 def rows(context: Any) -> Iterator[Any]:
     """The line of the table: with the environment that has Ray, if it was made."""
-    from benchmarks.rows import Line
+    from benchmarks.lines import Line
 
     with_ray = ROOT / ".venvs" / "rllib" / "bin" / "python"
     python = str(with_ray) if with_ray.exists() else sys.executable

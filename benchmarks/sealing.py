@@ -86,7 +86,7 @@ def _children() -> float:
 
 def rows(context: Any) -> Iterator[Any]:
     """The lines of the table."""
-    from benchmarks.rows import Line
+    from benchmarks.lines import Line
 
     told = {name: 1e3 / rate for name, rate in measure(context.root).items()}
     logging = told["a writer logs"]
