@@ -82,7 +82,7 @@ def test_a_set_of_runs_answers_from_the_episodes(root: Path) -> None:
     assert sorted(len(each["train/return"]) for each in runs.series(["train/return"]).values()) == [2, 3]
     compared = runs.compare("train/return", by="config.algo")
     assert {group.label: group.seeds_R.tolist() for group in compared.groups} == {"long": [7.0], "short": [4.0]}
-    assert len(rollbook.open(root, where="train/return > 5")) == 1
+    assert len(rollbook.open(root, where="summary.train/return.best > 5")) == 1
 
 
 def asked(*words: str) -> Any:
