@@ -23,6 +23,7 @@ from damaged_runs import KINDS, damage, of_book, readable
 from rollbook.book.book import Book
 from rollbook.book.repair import join, repair, verify
 from rollbook.errors import BadInput, Damaged, RollbookError, RollbookWarning
+from rollbook.journal import format as layout
 from rollbook.storage import seal
 from waiting import PATIENCE
 
@@ -150,6 +151,24 @@ def test_a_damaged_segment_is_named_by_every_reader_and_its_sound_rows_are_read(
         assert not need - now, step
         assert not now - truth, f"{step}: numbers that were never logged"
         assert all(any(segment.name in text for text in texts) for texts in (verify(folder), Book(folder).problems()))
+
+
+@pytest.mark.parametrize("bit", [8 * layout.STATE_AT, 8 * layout.STATE_AT + 1, 8 * layout.GENERATION_AT,
+                                 8 * layout.FIRST_SEQ_AT + 12, 8 * layout.FIRST_SEQ_AT + 63])  # fmt: skip
+def test_one_bit_of_a_segments_head_costs_no_row(
+    originals: dict[str, tuple[Path, damaged_runs.Values]], tmp_path: Path, bit: int
+) -> None:
+    """It may say that the rows are sealed, are being written anew, or are those of a former use."""
+    original, truth = originals["killed"]
+    for number, name in enumerate(path.relative_to(original) for path in original.glob("data/journal/*/*.seg")):
+        folder = copied(original, tmp_path / str(number))
+        data = bytearray((folder / name).read_bytes())
+        data[bit // 8] ^= 1 << bit % 8
+        (folder / name).write_bytes(data)
+        assert of_book(folder) == truth
+        seal(folder, take_over=True)
+        assert of_book(folder) == truth, "nor when it is sealed"
+        assert not list(folder.glob("data/journal/*/*.seg"))
 
 
 def test_garbage_between_records_hides_nothing_behind_it(

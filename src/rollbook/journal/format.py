@@ -132,6 +132,11 @@ def row_struct(n_clocks: int, types: str) -> struct.Struct:
     return struct.Struct(f"<{n_clocks + 1}q{types.replace('b', 'q')}Q")
 
 
+def lowest_number(generation: int, first_seq: int) -> int:
+    """The lowest number that a row of a segment may have. In one that was never recycled every row is its own."""
+    return first_seq if generation > 1 else 1
+
+
 def pack_header(meta: dict[str, Any], *, first_seq: int, size: int) -> tuple[bytes, int, int, int]:
     """The header of a new segment file of about `size` bytes.
 

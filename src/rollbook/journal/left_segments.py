@@ -27,8 +27,10 @@ class LeftSegment:
 
     @classmethod
     def look(cls, path: str, gone: bool, in_use: bool = False) -> LeftSegment | None:
-        """The segment, or None if its writer has not left it (and it is not `in_use`) or it is sealed. A sealed one is
-        removed if its writer has ended.
+        """The segment, or None if its writer has not left it (and it is not `in_use`) or it is sealed.
+
+        Of a writer that is `gone` every segment is returned: whether its rows are sealed is seen in the sealed files,
+        because one damaged bit of the state word would say so, too.
         """
         fd = open_regular(path)
         try:
@@ -41,26 +43,27 @@ class LeftSegment:
             magic, _, header_size, generation, first_seq, words, _, state, *_ = layout.HEAD.unpack(data)
             if magic != layout.SEGMENT_MAGIC:
                 return cls(path, 0, 0, 0)  # comes first in its stream; `load` reports the problem
-            if gone and (state == layout.SEALED or generation % 2):
-                # Its rows are sealed. If its writer died while recycling it, there are no new ones.
-                _unlink(path)
-            if state == layout.SEALED or generation % 2 or (state == layout.ACTIVE and not gone and not in_use):
+            first_seq = layout.lowest_number(generation, first_seq)
+            is_taken = state == layout.SEALED or generation % 2 or (state == layout.ACTIVE and not in_use)
+            if is_taken and not gone:
                 return None
             return cls(path, os.fstat(fd).st_size, generation, _first_row(fd, header_size, words, first_seq))
         finally:
             os.close(fd)
 
-    def load(self) -> tuple[layout.SegmentHeader, bytes, int, int, str]:
+    def load(self, gone: bool) -> tuple[layout.SegmentHeader, bytes, int, int, str]:
         """(header, the bytes of all rows, the lowest number that they may have, generation, what is wrong with its
         length).
 
+        Args:
+          gone: its writer will not write again. If it ended while recycling the segment, there are no new rows.
         Raises:
           Damaged: the segment is damaged, or was just recycled.
         """
         with Segment(self.path) as segment:
             head = segment.head()
             data = segment.all_rows()
-            if head.is_changing or segment.head().generation != head.generation:
+            if (head.is_changing and not gone) or segment.head().generation != head.generation:
                 raise Damaged(f"{self.path} changed while it was being sealed")
             return segment.header, data, head.first_seq, head.generation, segment.cut_short()
 

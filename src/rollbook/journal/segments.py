@@ -393,4 +393,4 @@ def _head(fd: int) -> Head | None:
     if len(data) < layout.HEAD.size:
         return None
     fields = layout.HEAD.unpack(data)
-    return Head(fields[3], fields[4], fields[7])
+    return Head(fields[3], layout.lowest_number(fields[3], fields[4]), fields[7])

@@ -28,6 +28,7 @@ from rollbook.storage.frame_tables import FrameTables, may_have, table_of
 from rollbook.storage.tabulate import Meta, committed_words, segment_meta, segment_table
 from rollbook.system.files import names_in
 from rollbook.system.guard import handled_by, raising, tolerating
+from rollbook.system.liveness import is_alive
 from rollbook.system.texts import amount
 from rollbook.system.tuning import TUNING
 from rollbook.values.arrow import empty_table, take_table, to_numpy
@@ -373,7 +374,7 @@ class LiveJournal:
                 if parsed[0] == "log":
                     seen.logs[path] = self._scan(path, parsed[1], info, tables)
                     continue
-                segment, seen.generations[path] = self._look(path)
+                segment, seen.generations[path] = self._look(path, info)
                 if segment is not None:
                     seen.segments[path, segment.generation] = segment
 
@@ -381,8 +382,11 @@ class LiveJournal:
         if isinstance(err, MisnamedSegment) or not _just_begun(path):
             self.problems[path] = str(err)
 
-    def _look(self, path: str) -> tuple[LiveSegment | None, int]:
-        """(the segment, its generation); the segment is None if its rows are in Parquet (listed after the journal)."""
+    def _look(self, path: str, info: WriterInfo) -> tuple[LiveSegment | None, int]:
+        """(the segment, its generation); the segment is None if its rows are in Parquet (listed after the journal).
+
+        What a segment says of that is believed while its writer lives; one damaged bit would say so, too.
+        """
         known = self._left.get(path)
         if known is not None:
             head = Segment.peek(path)
@@ -390,7 +394,8 @@ class LiveJournal:
                 return known, head.generation
         with Segment(path) as segment:
             head = segment.head()
-            if head.is_sealed or head.is_changing:
+            is_taken = head.is_sealed or head.is_changing
+            if is_taken and info.closed is None and is_alive(info.about) is not False:
                 return None, head.generation
             if segment.header.writer != os.path.basename(os.path.dirname(path)):
                 raise Damaged(f"{path} has rows of writer {segment.header.writer}: it belongs into another folder")

@@ -139,7 +139,7 @@ def _left_bytes(path: str, gone: bool) -> int:
     if parsed is None or parsed[0] != "seg":
         return 0
     head = Segment.peek(path)
-    waits = head is not None and not head.is_sealed and (gone or not head.is_active)
+    waits = head is not None and (gone or not (head.is_sealed or head.is_active))
     return _size(path) if waits else 0
 
 

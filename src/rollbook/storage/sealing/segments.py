@@ -80,7 +80,7 @@ class SegmentSealing:
         header: SegmentHeader | None = None
         waits, last = False, 0
         for left in batch:
-            loaded = self._pass.attempt(_load, left)
+            loaded = self._pass.attempt(_load, left, gone)
             if loaded is None:
                 if not gone and os.path.exists(left.path):
                     waits = True
@@ -166,13 +166,13 @@ class _Columns:
         return self._cells[:, : self.n].T
 
 
-def _load(left: LeftSegment) -> tuple[SegmentHeader, NDArray, str, int]:
+def _load(left: LeftSegment, gone: bool) -> tuple[SegmentHeader, NDArray, str, int]:
     """(header, rows, what is damaged, generation).
 
     Raises:
       Damaged: nothing of it can be read, or it belongs to another writer.
     """
-    header, data, first_seq, generation, cut = left.load()
+    header, data, first_seq, generation, cut = left.load(gone)
     if header.writer != os.path.basename(os.path.dirname(left.path)):
         raise Damaged(f"{left.path} has rows of writer {header.writer}: it belongs into another folder")
     words, damage = committed_words(header, data, first_seq)
