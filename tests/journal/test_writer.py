@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from journal_reading import Read, read_frames, read_rows
 from rollbook.errors import LoggingFailed, RollbookWarning
 from rollbook.journal.frames import decode, encode
+from rollbook.journal.unusual_calls import UnusualCalls
 from rollbook.journal.writer import Writer
 from rollbook.system.bill import Bill
 from rollbook.values.arrays import host_array
@@ -310,6 +311,32 @@ def test_a_row_keeps_the_clocks_of_its_call_when_another_thread_logs_meanwhile(
         {"env_step": 1, "gradient_step": 3, "turn": 2},
         {"env_step": 1, "gradient_step": 3, "turn": 3},
     ]
+
+
+def test_a_call_that_gives_no_clock_sets_none_back_when_its_segment_is_full(
+    open_writer: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = open_writer()
+    writer.first_segment_bytes = writer.largest_segment_bytes = 4096
+    channel = writer.channel()
+    log, others = writer.make_log(channel), log_of(writer, scope="other", current=channel.current)
+    for n in range(12):
+        log({"own": n}, env_step=5)
+        others({"n": n})
+    unusual, turns = UnusualCalls.__call__, iter([lambda: others({"n": 12}, env_step=6)])
+
+    def after_another_thread(self: UnusualCalls, *arguments: Any) -> None:
+        for turn in turns:
+            turn()
+        unusual(self, *arguments)
+
+    monkeypatch.setattr(UnusualCalls, "__call__", after_another_thread)
+    for n in range(200):
+        log({"own": n})
+    assert next(turns, None) is None, "a segment was full"
+    steps = [row.clocks["env_step"] for row in read_rows(tmp_path) if "own" in row.values]
+    assert set(steps) == {5, 6}
+    assert steps == sorted(steps), "never back"
 
 
 def test_more_threads_than_lanes_wait_briefly_and_are_counted(open_writer: Open) -> None:

@@ -60,39 +60,39 @@ def make_log(free: list[Lane], clocks: tuple[str, ...], channel: Channel, unusua
             if tuple(map(type, cells)) != stream.types or more:
                 raise LookupError
             if env_step is unknown:
-                env_step = current[0]
+                clock_0 = current[0]
             elif type(env_step) is int:
-                current[0] = env_step
+                clock_0 = current[0] = env_step
             else:
                 raise LookupError
             if gradient_step is unknown:
-                gradient_step = current[1]
+                clock_1 = current[1]
             elif type(gradient_step) is int:
-                current[1] = gradient_step
+                clock_1 = current[1] = gradient_step
             else:
                 raise LookupError
             if epoch is unknown:
-                epoch = current[2]
+                clock_2 = current[2]
             elif type(epoch) is int:
-                current[2] = epoch
+                clock_2 = current[2] = epoch
             else:
                 raise LookupError
             if episode is unknown:
-                episode = current[3]
+                clock_3 = current[3]
             elif type(episode) is int:
-                current[3] = episode
+                clock_3 = current[3] = episode
             else:
                 raise LookupError
             if policy_version is unknown:
-                policy_version = current[4]
+                clock_4 = current[4]
             elif type(policy_version) is int:
-                current[4] = policy_version
+                clock_4 = current[4] = policy_version
             else:
                 raise LookupError
             if step is unknown:
-                step = current[5]
+                clock_5 = current[5]
             elif type(step) is int:
-                current[5] = step
+                clock_5 = current[5] = step
             else:
                 raise LookupError
             if further:
@@ -110,7 +110,7 @@ def make_log(free: list[Lane], clocks: tuple[str, ...], channel: Channel, unusua
             stream.offset = offset + stream.width
             seq = lane.seq = lane.seq + 1
             stream.pack(
-                stream.buffer, offset, env_step, gradient_step, epoch, episode, policy_version, step,
+                stream.buffer, offset, clock_0, clock_1, clock_2, clock_3, clock_4, clock_5,
                 *rest, clock(), *cells, seq,
             )  # fmt: skip
             return
