@@ -100,6 +100,7 @@ SEVERAL: dict[str, list[str]] = {
     "plot": ["--key", "train/return", "--text"],
     "compare": ["--metric", "train/return", "--by", "name", "--json"],
     "diff": ["--json"],
+    "curves": ["--key", "train/return", "--json"],
     "sweep": ["--json"],
     "seeds": ["--metric", "train/return", "--by", "name", "--json"],
     "alerts": ["--json"],

@@ -25,16 +25,19 @@ from rollbook.runs.questions import QUESTIONS
 from rollbook.runs.run_set import RunSet
 from rollbook.schema.question import Option, Question, of_text, options
 from rollbook.server.agents import AgentTools
+from rollbook.server.frames import MEDIA_TYPE, unpack
 from rollbook.server.openapi import ENDPOINTS
 from rollbook.server.shared.catalogue import Catalogue
 from waiting import until
 
 OWN: dict[str, set[str]] = {
     "cli": {"runs", "where", "root", "as_json", "as_csv", "limit", "folder", "theme", "latex", "help"},
-    "http": {"runs", "opened", "filter", "search"},
+    "http": {"runs", "opened", "filter", "search", "refine"},
     "mcp": {"where", "cursor"},
 }
 """What a door may add: which runs, how much of the answer, and how it is shown."""
+SEVERAL = {"keys": "key"}
+"""What one request may give several of: each has an answer of its own."""
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +79,7 @@ class Doors(NamedTuple):
     def cli(self, name: str, folder: str, ask: dict[str, Any]) -> Any:
         line = [name, "--dir", str(self.root / folder), "--json"]
         for option, value in ask.items():
-            line += [f"--{option}"] if value is True else [f"--{option}", str(value)]
+            line += [f"--{option.replace('_', '-')}", *([] if value is True else [str(value)])]
         done = CliRunner().invoke(app, line)
         if done.exit_code:
             return {"error": done.stderr}
@@ -85,8 +88,16 @@ class Doors(NamedTuple):
     def http(self, name: str, folder: str, ask: dict[str, Any]) -> Any:
         given = dict(ask)
         runs = self._runs(folder, given.pop("where", None))
+        given |= {many: [given.pop(one)] for many, one in SEVERAL.items() if one in given}
         given["runs"] = [self.keys[str(Path(str(row["path"])).resolve())] for row in runs.rows()]
-        answer = self.clients[folder].post(f"/api/{name}", json=given).json()
+        response = self.clients[folder].post(f"/api/{name}", json=given)
+        if response.headers["content-type"] == MEDIA_TYPE:
+            ((header, arrays),) = unpack(response.content)
+            entries = header["entries"]
+            error = next((entry["error"] for entry in entries if "error" in entry), None)
+            answer = {"entries": entries, "arrays": arrays} | ({} if error is None else {"error": error})
+        else:
+            answer = response.json()
         if "error" in answer:
             return {"error": " ".join(filter(None, [answer["error"]["message"], answer["error"]["hint"]]))}
         return answer
@@ -149,14 +160,15 @@ def test_every_door_offers_the_options_of_a_question_and_adds_none_that_changes_
     assert command is not None
     assert {one.name for one in command.params} - OWN["cli"] == every
     shape = next(one.ask for one in ENDPOINTS if one.ask.__name__ == f"{question.__name__}Ask")
-    assert {field.name for field in msgspec.structs.fields(shape)} - OWN["http"] == reading
+    fields = {SEVERAL.get(field.name, field.name): field for field in msgspec.structs.fields(shape)}
+    assert set(fields) - OWN["http"] == reading
     tool = next(one for one in AgentTools(root / "runs").tools() if one.__name__ == name_of(question))
     offered = inspect.signature(tool).parameters
     assert set(offered) - OWN["mcp"] == reading
     for option in options(question):
         if not option.writes and option.default is not msgspec.NODEFAULT:
             assert offered[option.name].default == option.default
-            assert next(f.default for f in msgspec.structs.fields(shape) if f.name == option.name) == option.default
+            assert fields[option.name].default == option.default
 
 
 # -- the answers are the same
@@ -181,6 +193,21 @@ ASKED: dict[str, list[dict[str, Any]]] = {
         {"metric": KEY, "by": "config.nothing", "where": "project = 'lengths'"},
         {"metric": KEY, "by": "config.algo", "where": "project = 'lengths'", "score": "the third"},
         {"metric": KEY, "by": "auto", "where": "project = 'study'"},
+    ],
+    "curves": [
+        {"key": KEY, "by": "config.algo", "where": "project = 'lengths'", "points": 20},
+        {"key": KEY, "by": "config.algo", "where": "project = 'study'", "points": 7, "statistic": "mean"},
+        {"key": KEY, "by": "auto", "where": "project = 'study'", "points": 7, "crashed_as": "hold", "nan": "drop"},
+        {"key": KEY, "where": "project = 'lengths'", "points": 9, "start": 50, "stop": 150, "level": 0.8},
+        {"key": KEY, "by": "name", "where": "project = 'lengths'", "points": 5, "window": 20, "reduce": "max"},
+        {"key": KEY, "by": "name", "where": "project = 'study'", "points": 5, "x": "gradient_step"},
+        {"key": KEY, "by": "config.algo", "where": "project = 'lengths'", "points": 5, "x": "relative", "seed": 3},
+        {"key": "update/loss", "by": "config.algo", "points": 5},
+        {"key": "train/return", "by": "name", "folder": "foreign", "points": 5},
+        {"key": "nothing/at/all", "by": "config.algo"},
+        {"key": KEY, "by": "config.nothing"},
+        {"key": KEY, "by": "config.algo", "level": 0.2},
+        {"key": KEY, "whole_curve": True, "statistic": "median", "where": "project = 'lengths'"},
     ],
     "sweep": [
         {},
@@ -236,11 +263,44 @@ def of_json(number: Any) -> Any:
     return None if isinstance(number, str) or number != number else number
 
 
-FACES: dict[str, Callable[[Any], Any]] = {"compare": numbers_of_comparison, "sweep": numbers_of_sweep}
+def numbers_of_curves(answer: Any) -> dict[str, Any]:
+    return {"sentences": answer.sentences(), "axis": answer.axis, "points": points_of(answer.table(), answer.axis)}
+
+
+def points_of(rows: list[dict[str, Any]], axis: str) -> list[Any]:
+    return [[row["group"], *(of_json(row[name]) for name in (axis, "centre", "low", "high", "n"))] for row in rows]
+
+
+CURVE = ("x", "centre", "low", "high", "count")
+
+
+FACES: dict[str, Callable[[Any], Any]] = {
+    "compare": numbers_of_comparison,
+    "curves": numbers_of_curves,
+    "sweep": numbers_of_sweep,
+}
 
 
 def face_of(door: str, name: str, answer: Any) -> Any:
     """The numbers and words of an answer, as `FACES` makes them."""
+    if name == "curves":
+        if door == "http":
+            many = sum(entry["kind"] == "curve" for entry in answer["entries"]) > 1
+            said = [(entry["group"], entry.get("remarks", [])) for entry in answer["entries"]]
+            of_groups = [f"{group}: {word}" if many else word for group, words in said for word in words]
+            return {
+                "sentences": [*answer["entries"][0].get("notes", []), *of_groups],
+                "axis": answer["entries"][0]["x"],
+                "points": [
+                    [entry["group"], *(number if number == number else None for number in cells)]
+                    for entry, of_entry in zip(answer["entries"], answer["arrays"].values(), strict=True)
+                    if entry["kind"] == "curve"
+                    for cells in zip(*(of_entry[name].tolist() for name in CURVE), strict=True)
+                ],
+            }
+        rows = answer["points"] if door == "cli" else [row for row in answer["rows"] if "group" in row]
+        sentences = answer["sentences"] if door == "cli" else [r["sentence"] for r in answer["rows"] if "sentence" in r]
+        return {"sentences": sentences, "axis": answer["axis"], "points": points_of(rows, answer["axis"])}
     if name == "compare":
         if door == "http":
             groups = {g["name"]: (g["n"], g["centre"], g["low"], g["high"]) for g in answer["groups"]}
@@ -291,7 +351,22 @@ def test_every_door_gives_the_same_numbers_words_and_errors(name: str, ask: dict
         if "error" in expected:
             assert expected["error"] in answer["error"].replace("\n", " "), door
             continue
-        assert json.loads(json.dumps(face_of(door, name, answer))) == json.loads(json.dumps(expected)), door
+        face, wanted = json.loads(json.dumps(face_of(door, name, answer))), json.loads(json.dumps(expected))
+        if door == "http" and "points" in wanted:
+            wanted["points"], face["points"] = drawn_points(wanted["points"], face["points"])
+        assert face == wanted, door
+
+
+def drawn_points(wanted: list[Any], drawn: list[Any]) -> tuple[list[Any], list[Any]]:
+    """The points that the page draws, as they are wanted: where a line bends, as numbers of four bytes."""
+    places = {tuple(point[:2]) for point in drawn}
+    assert {point[0] for point in wanted} == {group for group, _ in places}
+    kept = [point for point in wanted if tuple(point[:2]) in places]
+    near = [
+        [*point[:2], *(None if cell is None else pytest.approx(cell, rel=1e-5, abs=1e-6) for cell in point[2:])]
+        for point in kept
+    ]
+    return near, drawn
 
 
 def test_every_question_is_asked() -> None:

@@ -55,6 +55,7 @@ CALLS: dict[str, list[dict[str, Any]]] = {
         {"run": "ppo-1", "key": "test/return", "x": "time"},
     ],
     "around": [{"run": "dqn-2", "clock": "env_step", "at": 77}, {"run": "odd", "clock": "env_step", "at": 3}],
+    "curves": [{"key": "test/return", "by": "config.algo", "where": "project = 'cartpole'", "points": 5}],
     "sweep": [{"project": "cartpole"}, {"metric": "test/return", "where": "project = 'cartpole'", "at": 50}],
     "compare": [{"metric": "test/return", "by": "config.algo", "where": "project = 'cartpole'"}],
     "alerts": [{}, {"run": "cartpole", "since": 0.0}],
@@ -87,7 +88,7 @@ def pages(tool: Callable[..., str], **arguments: Any) -> Iterator[dict[str, Any]
 def test_every_tool_is_asked() -> None:
     names = [tool.__name__ for tool in AgentTools("runs").tools()]
     assert sorted(names) == sorted(CALLS)
-    assert len(names) <= 10
+    assert len(names) <= 16
     assert all(tool.__doc__ for tool in AgentTools("runs").tools())
 
 

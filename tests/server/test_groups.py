@@ -35,7 +35,7 @@ def curves(client: TestClient, **ask: Any) -> list[tuple[dict[str, Any], dict[st
 def test_a_group_has_a_centre_its_extremes_and_how_many_seeds_stand_behind_each_point(
     client: TestClient, runs: list[str], recorded: Path
 ) -> None:
-    found = curves(client, groups=groups_of(runs), keys=["train/return"], points=50)
+    found = curves(client, by=groups_of(runs), keys=["train/return"], points=50)
     assert [entry["group"] for entry, _ in found] == ["low", "high"]
     low, arrays = found[0]
     assert low["seeds"] == 3
@@ -70,7 +70,7 @@ def test_the_rows_of_a_group_are_read_once_and_again_of_the_run_that_has_more(
     with client_of(tmp_path) as client:
         rows = client.post("/api/runs", json={"sections": False}).json()["rows"]
         runs = [row["run"] for row in rows]
-        ask = {"groups": [{"name": "g", "runs": runs}], "keys": ["train/return", "update/loss"]}
+        ask = {"by": [{"name": "g", "runs": runs}], "keys": ["train/return", "update/loss"]}
         curves(client, **ask)
         assert len(asked) == 3  # both keys of a run at once
         curves(client, **ask, points=30)
@@ -87,7 +87,7 @@ def test_the_rows_of_a_group_are_read_once_and_again_of_the_run_that_has_more(
 
 
 def test_bands_that_take_long_come_first_from_few_draws(recorded: Path, runs: list[str]) -> None:
-    ask = {"groups": [{"name": "g", "runs": runs}], "keys": ["train/return"], "points": 31}
+    ask = {"by": [{"name": "g", "runs": runs}], "keys": ["train/return"], "points": 31}
     with client_of(recorded, limits=Limits(draft_points=1)) as client:
         first, then = curves(client, **ask, refine=True)
         assert [entry.get("preliminary", False) for entry, _ in (first, then)] == [True, False]
@@ -110,7 +110,7 @@ def test_two_remarks_about_a_curve_are_two_sentences(tmp_path: Path) -> None:
         raise ZeroDivisionError
     ids.append(run.id)
     with client_of(tmp_path) as client:
-        ((entry, _),) = curves(client, groups=[{"name": "ppo", "runs": ids}], keys=["train/return"], points=9)
+        ((entry, _),) = curves(client, by=[{"name": "ppo", "runs": ids}], keys=["train/return"], points=9)
     assert ". 1 of 3 runs did not finish; " in entry["sentence"]
     assert ".." not in entry["sentence"]
 
@@ -118,7 +118,7 @@ def test_two_remarks_about_a_curve_are_two_sentences(tmp_path: Path) -> None:
 def test_the_first_curve_of_very_many_runs_is_of_some_and_says_so(
     recorded: Path, runs: list[str], asked: list[tuple[str, list[str]]]
 ) -> None:
-    ask = {"groups": groups_of(runs), "keys": ["train/return"], "points": 31}
+    ask = {"by": groups_of(runs), "keys": ["train/return"], "points": 31}
     few = Limits(group_bytes=1, many_runs=5, first_runs=2)
     with client_of(recorded, limits=few) as client:
         (low, some), _, (_, whole), _ = curves(client, **ask, refine=True)
@@ -133,7 +133,7 @@ def test_the_first_curve_of_very_many_runs_is_of_some_and_says_so(
 
 
 def test_a_new_range_of_very_many_runs_is_of_some_first_and_then_of_all(recorded: Path, runs: list[str]) -> None:
-    ask = {"groups": groups_of(runs), "keys": ["train/return"], "points": 31}
+    ask = {"by": groups_of(runs), "keys": ["train/return"], "points": 31}
     with client_of(recorded, limits=Limits(many_runs=5, first_runs=2)) as client:
         curves(client, **ask)
         (low, some), _, (_, whole), _ = curves(client, **ask, start=1000, stop=2000, refine=True)
@@ -142,28 +142,28 @@ def test_a_new_range_of_very_many_runs_is_of_some_first_and_then_of_all(recorded
 
 
 def test_a_part_of_the_axis_has_as_many_points(client: TestClient, runs: list[str]) -> None:
-    ((_, arrays), _) = curves(client, groups=groups_of(runs), keys=["train/return"], points=40, start=1000, stop=2000)
+    ((_, arrays), _) = curves(client, by=groups_of(runs), keys=["train/return"], points=40, start=1000, stop=2000)
     assert len(arrays["x"]) == 40
     assert (arrays["x"][0], arrays["x"][-1]) == (1000, 2000)
 
 
 def test_a_member_without_the_key_is_named(client: TestClient, runs: list[str]) -> None:
-    ((entry, _),) = curves(client, groups=[{"name": "g", "runs": runs}], keys=["nothing"])
+    ((entry, _),) = curves(client, by=[{"name": "g", "runs": runs}], keys=["nothing"])
     assert entry["kind"] == "none"
     assert entry["missing"] == runs
 
 
 def test_a_group_of_no_run_has_no_curve_and_spoils_nothing(client: TestClient, runs: list[str]) -> None:
     empty = {"name": "nobody", "runs": []}
-    ((entry, _),) = curves(client, groups=[empty], keys=["train/return"])
+    ((entry, _),) = curves(client, by=[empty], keys=["train/return"])
     assert entry["kind"] == "none"
-    both = curves(client, groups=[empty, groups_of(runs)[0]], keys=["train/return"], points=50)
+    both = curves(client, by=[empty, groups_of(runs)[0]], keys=["train/return"], points=50)
     assert [(entry["group"], entry["kind"]) for entry, _ in both] == [("nobody", "none"), ("low", "curve")]
 
 
 def test_two_groups_of_one_name_are_refused(client: TestClient, runs: list[str]) -> None:
     twice = [{"name": "g", "runs": runs[:1]}, {"name": "g", "runs": runs[1:]}]
-    assert client.post("/api/curves", json={"groups": twice, "keys": ["train/return"]}).status_code == 400
+    assert client.post("/api/curves", json={"by": twice, "keys": ["train/return"]}).status_code == 400
 
 
 def test_a_comparison_says_which_is_better_and_how_sure_that_is(client: TestClient, runs: list[str]) -> None:

@@ -18,7 +18,7 @@ from rollbook.server.settings import Limits
 def curve(root: Path, runs: list[str]) -> tuple[dict[str, Any], dict[str, bytes]]:
     """What a new server says of one group."""
     with client_of(root, limits=Limits(kept_runs=2)) as client:
-        ask = {"groups": [{"name": "all", "runs": runs}], "keys": ["train/return"], "x": "env_step", "points": 50}
+        ask = {"by": [{"name": "all", "runs": runs}], "keys": ["train/return"], "x": "env_step", "points": 50}
         ((header, arrays),) = unpack(client.post("/api/curves", json=ask).content)
         return header["entries"][0], {name: values.tobytes() for name, values in arrays[0].items()}
 
@@ -68,7 +68,7 @@ def test_what_is_kept_of_runs_is_for_the_eyes_of_its_user_alone(root: Path, tmp_
         record(root, "ppo", seed, 1e-3, rows=50)
     with client_of(root, limits=Limits(kept_runs=2)) as client:
         runs = [row["run"] for row in client.post("/api/runs", json={"sections": False}).json()["rows"]]
-        ask = {"groups": [{"name": "all", "runs": runs}], "keys": ["train/return"], "points": 50}
+        ask = {"by": [{"name": "all", "runs": runs}], "keys": ["train/return"], "points": 50}
         assert client.post("/api/curves", json=ask).status_code == 200
     cache = tmp_path / "cache"
     files = [path for path in cache.rglob("*") if path.is_file()]

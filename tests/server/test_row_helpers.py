@@ -22,7 +22,7 @@ def curves(
     """What a new server says of two keys of one group that so many helpers read, however few the runs are."""
     with client_of(root, limits=Limits(kept_runs=2, helpers=helpers)) as client:
         groups = [{"name": "all", "runs": runs}]
-        ask: dict[str, Any] = {"groups": groups, "keys": ["train/return", "odd/key"], "x": x, "points": 50}
+        ask: dict[str, Any] = {"by": groups, "keys": ["train/return", "odd/key"], "x": x, "points": 50}
         frames = unpack(client.post("/api/curves", json=ask).content)
         entries = [entry for header, _ in frames for entry in header["entries"]]
         return entries, [

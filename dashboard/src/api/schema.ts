@@ -307,6 +307,8 @@ export interface CurveEntry {
   method?: string;
   claim?: number | null;
   sentence?: string;
+  remarks?: string[];
+  notes?: string[];
   seeds?: number;
   missing?: string[];
   preliminary?: boolean;
@@ -314,17 +316,34 @@ export interface CurveEntry {
   version?: string;
 }
 
-/** Many keys of many groups of runs. */
+/** A key of groups of runs along an axis: centre, interval and the number of runs at each point. */
 export interface CurvesAsk {
-  groups: Group[];
   keys: string[];
+  by?: string | Group[] | null;
   x?: string | null;
-  points?: number;
   start?: number | null;
   stop?: number | null;
+  points?: number;
   statistic?: "iqm" | "mean" | "median";
   level?: number;
+  whole_curve?: boolean;
+  task?: string | null;
+  normalise?: string | { [name: string]: [number, number] } | null;
+  span?: "all" | "any";
+  spacing?: "linear" | "log";
+  interpolation?: "linear" | "none" | "previous";
+  window?: number | null;
+  reduce?: "max" | "mean" | "median" | "min";
+  max_gap?: number | null;
+  crashed_as?: "count" | "drop" | "floor" | "hold";
+  floor?: number | null;
+  nan?: "drop" | "floor" | "keep" | "refuse";
+  backwards?: "refuse" | "restart" | "sort";
+  ties?: "last" | "mean";
+  draws?: number;
+  seed?: number;
   refine?: boolean;
+  runs?: string[] | null;
 }
 
 /** It is gone. */

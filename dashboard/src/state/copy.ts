@@ -78,7 +78,7 @@ export class Copy implements Source {
   curves: Source["curves"] = async (query, on) => {
     const index = await this.json<CurveIndex>("curves/index.json");
     for (const key of query.keys) {
-      for (const group of query.groups) {
+      for (const group of Array.isArray(query.by) ? query.by : []) {
         const file = index[sorted(group.runs)]?.[key];
         if (file)
           await this.frames<CurveEntry>(`curves/${file}`, (frame) =>

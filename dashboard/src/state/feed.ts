@@ -282,7 +282,7 @@ export class Feed {
         groups.length > 0 &&
           source.curves(
             {
-              groups: groups.map(({ entity }) => ({ name: entity.id, runs: entity.runs.map((member) => member.run) })),
+              by: groups.map(({ entity }) => ({ name: entity.id, runs: entity.runs.map((member) => member.run) })),
               keys,
               x: x === "" ? null : x,
               points: Math.min(points, 200),
@@ -364,7 +364,8 @@ export class Feed {
   ): void {
     store.errors.delete("");
     const parts = this.target(store, padded);
-    this.note(store, look.name, entry.error, padded);
+    const lacks = entry.error?.code === "unknown_key"; // other runs may have it
+    this.note(store, look.name, lacks ? undefined : entry.error, padded);
     if (entry.kind === "none" || entry.error) {
       parts.delete(look.id);
       return;

@@ -33,6 +33,7 @@ _SECTIONS = {
     "Judge": {
         "compare": ("rollbook.cli.compare", "Say which group of runs is better, and how sure that is."),
         "plot": ("rollbook.cli.plot", "Draw runs: curves with bands, intervals, stages and more."),
+        "curves": ("rollbook.cli.curves", "Print the curves of groups of runs as numbers."),
         "diff": ("rollbook.cli.compare", "Say what differs between runs."),
         "sweep": ("rollbook.cli.sweep", "Say which setting of a sweep matters."),
         "seeds": ("rollbook.cli.seeds", "Say how many seeds each group needs."),

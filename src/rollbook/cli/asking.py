@@ -15,7 +15,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def asks(
-    question: type[Question], *, short: Mapping[str, str] | None = None, arguments: Collection[str] = ()
+    question: type[Question],
+    *,
+    short: Mapping[str, str] | None = None,
+    arguments: Collection[str] = (),
+    of: str = "",
 ) -> Callable[[F], F]:
     """A decorator: the command takes each field of the question as the option --name, and gets it under that name.
 
@@ -23,30 +27,29 @@ def asks(
       question: which.
       short: {field: a letter}, such as {"metric": "-m"}.
       arguments: fields that the command takes in another way.
+      of: for a command of several questions, what these options are about. They are None unless they are given.
     """
 
     def decorated(command: F) -> F:
         for option in reversed(options(question)):
             if option.name not in arguments:
-                command = _option(option, (short or {}).get(option.name))(command)
+                command = _option(option, (short or {}).get(option.name), of)(command)
         return command
 
     return decorated
 
 
-def _option(option: Option, letter: str | None) -> Callable[[F], F]:
+def _option(option: Option, letter: str | None, of: str) -> Callable[[F], F]:
     default = None if option.default is msgspec.NODEFAULT else option.default
     named = [letter] if letter else []
     words = option.words.rstrip(".").replace("`", "")
     if default is not None and option.type is not bool:
         words += f"; default: {default}"
+    words = f"{of}: {words}." if of else f"{words[:1].upper()}{words[1:]}."
+    name = f"--{option.name.replace('_', '-')}"
     if option.type is bool:
-        flag = f"--{option.name.replace('_', '-')}"
-        return click.option(flag, option.name, is_flag=True, help=f"{words[:1].upper()}{words[1:]}.")
-    return click.option(
-        *named, f"--{option.name.replace('_', '-')}", option.name, default=default, type=_Kind(option),
-        help=f"{words[:1].upper()}{words[1:]}.",
-    )  # fmt: skip
+        return click.option(name, option.name, is_flag=True, default=None if of else False, help=words)
+    return click.option(*named, name, option.name, default=None if of else default, type=_Kind(option), help=words)
 
 
 class _Kind(click.ParamType):  # type: ignore[type-arg]

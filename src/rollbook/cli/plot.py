@@ -6,9 +6,12 @@ from typing import Any
 
 import click
 
+from rollbook.cli.asking import asks
 from rollbook.cli.find import dir_option, find_runs
 from rollbook.cli.fitted_table import has_colours, terminal_width
 from rollbook.cli.output import clean, json_option, print_choices, print_json, remark
+from rollbook.runs.questions import Curves
+from rollbook.schema.question import options as question_options
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,16 +32,15 @@ _LINES_OF_TEXT = 22
 @click.option("--chart", default="curves", show_default=True, help="Which chart; --charts lists them.")
 @click.option("--charts", is_flag=True, help="List the charts.")
 @click.option("--where", default=None, help="Condition on runs, such as \"status = 'finished'\".")
-@click.option("--statistic", default=None, help="Of curves: iqm (usual), mean or median.")
-@click.option("--task", default=None, help="The field that names the task: bands over several tasks.")
 @click.option("--panels", default=None, help="Of small_multiples: a panel for each value of this field.")
-@click.option("--normalise", default=None, help="Scores of several tasks on one scale: atari or d4rl.")
-@click.option("--whole-curve", is_flag=True, help="Of curves: a band for the whole curve of the mean.")
 @click.option("--seeds", type=click.Choice(["auto", "always", "never"]), default=None, help="The runs as thin lines.")
 @click.option("--limits", nargs=2, type=float, default=None, help="Lowest and highest value shown.")
-@click.option("--level", type=float, default=None, help="Of efficiency: the score that counts as reached.")
 @click.option("--resample", type=click.Choice(["seeds", "runs"]), default=None, help="Of aggregates: what is drawn.")
-@click.option("--window", type=float, default=None, help="Of curves: mean of the last WINDOW units of x at each point.")
+@click.option(
+    "--level", type=float, default=None,
+    help="Of efficiency: the score that counts as reached. Of curves: the level of the intervals.",
+)  # fmt: skip
+@asks(Curves, arguments=("key", "by", "x", "level"), of="Of curves")
 @click.option("--size", type=click.Choice(["column", "page", "slide"]), default=None, help="Width of the figure.")
 @click.option("--theme", type=click.Choice(["light", "dark"]), default="light", show_default=True)
 @click.option("--output", "-o", "output", default=None, help="The file: .png, .svg or .pdf.")
@@ -104,7 +106,7 @@ def _picture(
 
     chosen = find_runs(runs, root, where, having=lambda book: _has(book, keys), what=", ".join(keys) or "rows")
     _, about = kinds().get(chart, ("", "both"))
-    of_several = {"statistic", "task", "normalise", "whole_curve", "seeds", "window", "panels"} & options.keys()
+    of_several = {"seeds", "panels", *(option.name for option in question_options(Curves))} & options.keys()
     by = by or next((field for field in ("name", "project") if len({getattr(run, field) for run in chosen}) > 1), None)
     single = len(chosen) == 1 and by is None and not of_several
     if about == "run" or (single and about == "both"):

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from rollbook.compare.comparing import compare as compare
     from rollbook.compare.comparison import Comparison as Comparison
     from rollbook.compare.curve_groups import Curves as Curves
-    from rollbook.compare.drawing_curves import OPTIONS as OPTIONS
     from rollbook.compare.drawing_curves import curves as curves
     from rollbook.compare.drawing_curves import refined_curves as refined_curves
     from rollbook.compare.grid import shared_grid as shared_grid
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
     from rollbook.stats import Study as Study
 
 __all__ = [
-    "OPTIONS",
     "Association",
     "Comparison",
     "Curves",
@@ -71,7 +69,7 @@ __getattr__, __dir__ = attach(
         "rollbook.compare.comparing": ("centre", "compare"),
         "rollbook.compare.comparison": ("Comparison",),
         "rollbook.compare.curve_groups": ("Curves",),
-        "rollbook.compare.drawing_curves": ("OPTIONS", "curves", "refined_curves"),
+        "rollbook.compare.drawing_curves": ("curves", "refined_curves"),
         "rollbook.compare.grid": ("shared_grid",),
         "rollbook.compare.group_curve": ("GroupCurve", "Line"),
         "rollbook.compare.paired": ("PairedSeeds",),

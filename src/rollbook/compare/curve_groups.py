@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from rollbook.compare.facts import Fact
 from rollbook.compare.group_curve import Floats, GroupCurve
 from rollbook.compare.parting import Parted, parted
 from rollbook.compare.reached import Reached, reached
@@ -37,8 +38,9 @@ class Curves:
       key, axis, by: the metric, its axis, and the field that forms the groups ("" for one group).
       x_P: [points], the grid.
       groups: in the order of their first runs.
-      notes: remarks for the reader, besides those of each group.
+      facts: what readers should know, besides the remarks of each group; `notes` has their sentences.
       preliminary: whether better bands, from more resamples, will follow.
+      members: label -> the folders of its runs; missing: those of them without a row of the key.
       looks: label -> which colour and dashes of the style, from 0; a group without one has those of its index.
     """
 
@@ -47,8 +49,10 @@ class Curves:
     by: str
     x_P: Floats
     groups: tuple[GroupCurve, ...]
-    notes: tuple[str, ...] = ()
+    facts: tuple[Fact, ...] = ()
     preliminary: bool = False
+    members: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    missing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     looks: Mapping[str, int] = field(default_factory=dict)
 
     def __getitem__(self, label: str) -> GroupCurve:
@@ -56,6 +60,11 @@ class Curves:
             if group.label == label:
                 return group
         raise BadInput(f"no group {label!r}; there are {', '.join(repr(group.label) for group in self.groups)}")
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The facts in words."""
+        return tuple(fact.sentence for fact in self.facts)
 
     def sentences(self) -> list[str]:
         """Remarks for readers of the curves: where n changes, which runs crashed, which were left out."""
@@ -82,6 +91,14 @@ class Curves:
             "claim": [group.band.claim_P for group in self.groups],
         }
         return {name: np.concatenate(arrays) for name, arrays in parts.items()}
+
+    def table(self) -> list[dict[str, Any]]:
+        """`columns` as one row per group and point."""
+        columns = self.columns()
+        return [
+            dict(zip(columns, cells, strict=True))
+            for cells in zip(*(c.tolist() for c in columns.values()), strict=True)
+        ]
 
     def seeds(self) -> dict[str, NDArray]:
         """Every run in long form, as seaborn expects it: group, run, x, value; points without a value are left out."""
@@ -153,12 +170,11 @@ class Curves:
         """One panel per group, all on the same grid."""
         made: list[Panel] = []
         for group in self.groups:
-            panel = replace(self, groups=(group,), notes=()).panel(seeds=seeds, extremes=extremes, title=group.label)
-            of_group = tuple(
-                remark if remark.startswith(("No band:", "Faint")) else f"{group.label}: {remark}"
-                for remark in panel.remarks
-            )
-            made.append(replace(panel, remarks=of_group if made else (*self.notes, *of_group)))
+            one = replace(self, groups=(group,), facts=())
+            panel = one.panel(seeds=seeds, extremes=extremes, title=group.label)
+            own, shared = one._remarks(extremes)
+            remarks = (*(f"{group.label}: {remark}" for remark in own), *shared)
+            made.append(replace(panel, remarks=remarks if made else (*self.notes, *remarks)))
         return made
 
     def panel(self, *, seeds: str = "auto", extremes: bool = True, title: str = "") -> Panel:
@@ -167,25 +183,30 @@ class Curves:
 
         if seeds not in ("auto", "always", "never"):
             raise UnknownOption(f'seeds={seeds!r}: it has to be "auto", "always" or "never"')
-        remarks = self.sentences()
+        extremes = extremes and len(self.groups) <= _MOST_AREAS
+        own, shared = self._remarks(extremes)
+        lines = tuple(replace(group.drawn(seeds, extremes), look=self.looks.get(group.label)) for group in self.groups)
+        words = f"{self.key} by {self.by}" if self.by else self.key
+        return Panel(title or words, self.axis, lines, remarks=(*own, *shared))
+
+    def _remarks(self, extremes: bool) -> tuple[list[str], list[str]]:
+        """What a chart says about the groups, and about all that is drawn."""
+        own, shared = self.sentences(), []
         without = [group.band.reason for group in self.groups if not np.isfinite(group.band.low_P).any()]
         reasons = dict.fromkeys(part for reason in without if reason for part in reason.split("; "))
-        remarks += [f"No band: {'; '.join(reasons)}."] if reasons else []
+        shared += [f"No band: {'; '.join(reasons)}."] if reasons else []
         for group in self.groups:
             band = group.band
             if (
                 (band.n_P >= _LEAST_SEEDS) & np.isfinite(band.centre_P) & np.isnan(band.low_P)
             ).any() and not band.reason:
                 whose = f"{group.label}: no" if len(self.groups) > 1 else "No"
-                remarks.append(f"{whose} band where all seeds score alike, which is not certainty.")
-        extremes = extremes and len(self.groups) <= _MOST_AREAS
+                own.append(f"{whose} band where all seeds score alike, which is not certainty.")
         if extremes and any(np.isfinite(group.band.low_P).any() for group in self.groups):
             several = any(group.tasks > 1 for group in self.groups)
             what = "mean over the tasks" if several else "row"
-            remarks.append(f"Faint: from the lowest to the highest {what} of any seed.")
-        lines = tuple(replace(group.drawn(seeds, extremes), look=self.looks.get(group.label)) for group in self.groups)
-        words = f"{self.key} by {self.by}" if self.by else self.key
-        return Panel(title or words, self.axis, lines, remarks=tuple(remarks))
+            shared.append(f"Faint: from the lowest to the highest {what} of any seed.")
+        return own, shared
 
     def to_pandas(self) -> pd.DataFrame:
         """`columns()` as a data frame."""

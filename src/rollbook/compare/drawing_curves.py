@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -12,6 +11,7 @@ import numpy as np
 
 from rollbook import stats
 from rollbook.compare.curve_groups import Curves
+from rollbook.compare.facts import Fact
 from rollbook.compare.grid import shared_grid, span_of
 from rollbook.compare.group_curve import Floats, GroupCurve, Line
 from rollbook.compare.scales import no_common_point, scale_of
@@ -22,13 +22,6 @@ from rollbook.stats import Aligned, Band
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.values.array_types import NDArray
-
-OPTIONS: tuple[str, ...] = (
-    "statistic", "points", "seed", "level", "draws", "normalise", "whole_curve",
-    *(name for name, taken in inspect.signature(stats.align).parameters.items()
-      if taken.kind is taken.KEYWORD_ONLY and name != "ends"),
-)  # fmt: skip
-"""What a person chooses about curves; the last ones are those of `stats.align`."""
 
 
 def curves(groups: Mapping[str, Mapping[str, Line]], *, draws: int = 1999, **options: Any) -> Curves:
@@ -56,6 +49,9 @@ def refined_curves(
     stages: Sequence[int] = (200, 1999),
     normalise: object = None,
     whole_curve: bool = False,
+    start: float | None = None,
+    stop: float | None = None,
+    facts: Sequence[Fact] = (),
     **alignment: Any,
 ) -> Iterator[Curves]:
     """Groups of runs on a common grid: at once from few resamples, then from more. All but the last are `preliminary`.
@@ -70,6 +66,8 @@ def refined_curves(
       stages: number of resamples of each answer, increasing.
       normalise: for several tasks: {task: (score worth 0, score worth 1)}, or the name of a published table.
       whole_curve: a simultaneous band for the whole curve of the mean, not one interval per point.
+      start, stop: a part of the axis.
+      facts: what else readers should know.
       alignment: see `stats.align`.
     Raises:
       BadInput: no run has a row, or options that conflict.
@@ -83,16 +81,15 @@ def refined_curves(
     if whole_curve:
         statistic = "mean"
     tasks = tuple(dict.fromkeys(line.task for runs in lines.values() for line in runs.values()))
-    scale, facts = scale_of(tasks, normalise)
-    notes = [fact.sentence for fact in facts]
+    scale, of_scale = scale_of(tasks, normalise)
     alignment.setdefault("nan", "keep")
     grid = alignment.pop("grid", None)
     if grid is None:
         grid = shared_grid(
             [[line.x for line in runs.values() if len(line.x)] for runs in lines.values()], points,
-            span=alignment.pop("span", "any"), spacing=alignment.pop("spacing", "linear"),
+            span=alignment.pop("span", "any"), spacing=alignment.pop("spacing", "linear"), start=start, stop=stop,
         )  # fmt: skip
-    notes += _about_rows(lines, key, axis)
+    told = (*of_scale, *_about_rows(lines, key, axis), *facts)
     ready = []
     for label, runs in lines.items():
         if not any(len(line.x) for line in runs.values()):
@@ -108,6 +105,8 @@ def refined_curves(
         curves_UTP[:, :, ~_is_group(aligned, curves_UTP)] = np.nan
         ready.append((label, aligned, units, curves_UTP, _extremes(curves_UTP, aligned)))
     x_P = np.asarray(grid, dtype=np.float64)
+    members = {label: tuple(line.path for line in runs.values()) for label, runs in lines.items()}
+    missing = {label: tuple(line.path for line in runs.values() if not len(line.x)) for label, runs in lines.items()}
     for draws in stages:
         rough, made = draws != stages[-1], []
         for label, aligned, units, curves_UTP, (low, high) in ready:
@@ -121,32 +120,30 @@ def refined_curves(
             made.append(
                 GroupCurve(label, aligned, band, low, high, paths, len(tasks), units, again, curves_UTP.mean(axis=1))
             )
-        yield Curves(key, axis, by, x_P, tuple(made), tuple(notes), rough)
+        yield Curves(key, axis, by, x_P, tuple(made), told, rough, members, missing)
 
 
-def _about_rows(lines: Mapping[str, Mapping[str, Line]], key: str, axis: str) -> list[str]:
+def _about_rows(lines: Mapping[str, Mapping[str, Line]], key: str, axis: str) -> list[Fact]:
     """Missing data of groups: no rows at all, rows that are not finite, no common point with another group."""
-    remarks, ends = [], {}
+    facts, ends = [], {}
     for label, runs in lines.items():
         begun = [line for line in runs.values() if len(line.x)]
         if not begun:
-            whose = "its run has no" if len(runs) == 1 else f"none of its {len(runs)} runs has a"
-            remarks.append(f"{label}: {whose} row of {key}; it is not drawn.")
+            facts.append(Fact("no row of group", label, values={"runs": len(runs), "metric": key}))
             continue
         bad = [int((~np.isfinite(np.asarray(line.y, dtype=np.float64))).sum()) for line in begun]
         if any(bad):
-            whose = f"{sum(bad):,} rows of {sum(count > 0 for count in bad)} of {len(runs)} runs"
-            remarks.append(f"{label}: {whose} are NaN or infinite; no value there, and a mark at the edge.")
+            counts = {"rows": sum(bad), "in": sum(count > 0 for count in bad), "of": len(runs)}
+            facts.append(Fact("rows not finite", label, values=counts))
         if again := _repeats(runs):
-            repeat = "1 run repeats an earlier one" if len(again) == 1 else f"{len(again)} runs repeat earlier ones"
-            remarks.append(f"{label}: {repeat} of the same configuration, seed and code; each such seed counts once.")
+            facts.append(Fact("repeated in curve", label, again))
         spans = [span for line in begun if len(span := span_of(line.x))]
         if spans:
             ends[label] = (min(float(span[0]) for span in spans), max(float(span[1]) for span in spans))
     for a, b in itertools.combinations(ends, 2):
         if ends[a][1] < ends[b][0] or ends[b][1] < ends[a][0]:
-            remarks.append(no_common_point(a, ends[a], b, ends[b], axis).sentence)
-    return remarks
+            facts.append(no_common_point(a, ends[a], b, ends[b], axis))
+    return facts
 
 
 def _scaled(line: Line, scale: Mapping[str, tuple[float, float]]) -> NDArray:

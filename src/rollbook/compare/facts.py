@@ -73,6 +73,29 @@ def _repeated(fact: Fact) -> Words:
     ), ""
 
 
+def _no_row_of_group(fact: Fact) -> Words:
+    runs = fact.values["runs"]
+    whose = "its run has no" if runs == 1 else f"none of its {runs} runs has a"
+    return f"{fact.group}: {whose} row of {fact.values['metric']}; it is not drawn.", ""
+
+
+def _rows_not_finite(fact: Fact) -> Words:
+    whose = f"{fact.values['rows']:,} rows of {fact.values['in']} of {fact.values['of']} runs"
+    return f"{fact.group}: {whose} are NaN or infinite; no value there, and a mark at the edge.", ""
+
+
+def _repeated_in_curve(fact: Fact) -> Words:
+    repeat = "1 run repeats an earlier one" if len(fact.runs) == 1 else f"{len(fact.runs)} runs repeat earlier ones"
+    return f"{fact.group}: {repeat} of the same configuration, seed and code; each such seed counts once.", ""
+
+
+def _reduced(fact: Fact) -> Words:
+    return (
+        f"{fact.group}: {_runs(fact)} {_verb(fact, 'is', 'are')} long, and drawn from means of "
+        f"{fact.values['stretches']:,} stretches."
+    ), ""
+
+
 def _groups_without_score(fact: Fact) -> Words:
     of_each = [f"{label} ({amount(n, 'run')})" for label, n in fact.values["runs_of"].items()]
     rest = f" and {amount(len(of_each) - 6, 'more group')}" if len(of_each) > 6 else ""
@@ -208,6 +231,10 @@ KINDS: dict[str, Callable[[Fact], Words]] = {
     "without score": _without_score,
     "ends in nan": _ends_in_nan,
     "repeated": _repeated,
+    "no row of group": _no_row_of_group,
+    "rows not finite": _rows_not_finite,
+    "repeated in curve": _repeated_in_curve,
+    "reduced": _reduced,
     "groups without score": _groups_without_score,
     "one group": _one_group,
     "tasks not on one scale": _tasks_not_on_one_scale,

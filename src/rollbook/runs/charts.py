@@ -8,15 +8,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rollbook import compare
 from rollbook.book import Book
 from rollbook.errors import BadInput, UnknownOption, did_you_mean
 from rollbook.plots import CHARTS, Line, Panel, Picture, Threads, draw
 from rollbook.plots._registry import chart_named, options_of
 from rollbook.runs.comparing import compared
+from rollbook.runs.curving import drawn
 from rollbook.runs.fields import check_field, leaves, value_at
-from rollbook.runs.groups import begun_first, curves_of, labels_of, looks_of
+from rollbook.runs.groups import begun_first, labels_of, looks_of
 from rollbook.runs.questions import Compare
+from rollbook.runs.questions import Curves as CurvesOf
 from rollbook.runs.results import scores_of
 from rollbook.runs.source import Files
 from rollbook.schema.question import options as question_options
@@ -172,9 +173,10 @@ def _cell(value: object) -> object:
 
 
 def _numbers(asked: _Asked) -> Curves:
-    usual: dict[str, object] = {"statistic": "iqm", "points": 200, "seed": 0}
     looks_of(asked.rows, asked.root, asked.by, drawn=True)
-    return curves_of(asked.rows, asked.root, asked.keys[0], x=asked.x, by=asked.by, **{**usual, **asked.options})
+    options: dict[str, Any] = asked.options
+    numbers = drawn(CurvesOf(key=asked.keys[0], by=asked.by, x=asked.x, **options), Files(asked.rows, asked.root))
+    return replace(numbers, looks=looks_of(asked.rows, asked.root, asked.by))
 
 
 def _comparison(asked: _Asked, chart: str) -> Comparison:
@@ -190,7 +192,7 @@ def _take(options: dict[str, object], *names: str) -> dict[str, Any]:
     return {name: options.pop(name) for name in names if name in options}
 
 
-_CURVES = ("task", *compare.OPTIONS)
+_CURVES = tuple(option.name for option in question_options(CurvesOf) if option.name not in ("key", "by", "x"))
 _COMPARED = tuple(option.name for option in question_options(Compare) if option.name not in ("metric", "by", "x"))
 _MAKERS: dict[str, tuple[Callable[[_Asked, str, dict[str, object]], Picture], tuple[str, ...]]] = {
     "curves": (_curves, (*_CURVES, "seeds", "extremes")),

@@ -18,7 +18,7 @@ from rollbook.errors import BadInput
 from rollbook.runs import looks
 from rollbook.runs.fields import check_field
 from rollbook.runs.grouping_facts import alike, mixed
-from rollbook.runs.groups import begun_first, check_groups, labels_of, name_of, seed_of, task_of, units_of
+from rollbook.runs.groups import grouped, name_of, seed_of, task_of, units_of
 from rollbook.runs.measures import Score, level_of, score_named
 from rollbook.runs.questions import At, Compare
 from rollbook.runs.reward_parts import on_one_scale
@@ -38,7 +38,9 @@ def compared(ask: Compare, source: Source, *, opened: bool = True) -> compare.Co
     asked = f"compare({ask.metric!r})"
     if not source.rows:
         raise BadInput(f"{asked}: the set is empty. Look what there is with rollbook.open(…).table()")
-    rows, labels = _grouped(ask, source, asked)
+    if not isinstance(ask.by, str) and len(ask.by) > _MOST_GROUPS:
+        raise BadInput(f"{asked}: {len(ask.by)} groups; at most {_MOST_GROUPS} are compared at once")
+    rows, labels = grouped(source.rows, ask.by, asked)
     if ask.task is not None:
         check_field(ask.task, rows, f"compare({ask.metric!r}, task={ask.task!r})")
     metric, of_parts = on_one_scale(source, rows, ask.metric)
@@ -82,39 +84,7 @@ def compared(ask: Compare, source: Source, *, opened: bool = True) -> compare.Co
     return answer
 
 
-def _grouped(ask: Compare, source: Source, asked: str) -> tuple[list[Row], list[str]]:
-    """The runs that are compared, in the order in which they started, group by group if the groups were named; and the
-    label of each."""
-    if isinstance(ask.by, str):
-        rows = begun_first(source.rows)
-        check_groups(rows, ask.by, f"compare({ask.metric!r}, by={ask.by!r})")
-        return rows, labels_of(rows, ask.by)
-    if not ask.by:
-        raise BadInput(f"{asked}: by={{}} names no group. Name at least one, {{label: runs}}, or a field")
-    if len(ask.by) > _MOST_GROUPS:
-        raise BadInput(f"{asked}: {len(ask.by)} groups; at most {_MOST_GROUPS} are compared at once")
-    rows, labels = [], []
-    for label, names in ask.by.items():
-        wanted = {str(name) for name in names}
-        members = [row for row in source.rows if not wanted.isdisjoint(_names_of(row))]
-        missing = wanted.difference(*(_names_of(row) for row in members)) if wanted else wanted
-        if missing:
-            raise BadInput(f"{asked}: group {label!r}: there is no run {sorted(missing)[0]!r:.80} in this set")
-        rows += begun_first(members)
-        labels += [label] * len(members)
-    if not rows:
-        raise BadInput(f"{asked}: none of the groups has a run")
-    return rows, labels
-
-
 _MOST_GROUPS = 20
-
-
-def _names_of(row: Row) -> set[str]:
-    own = f"{row['name']}-{row['id']}"
-    return {str(row[name]) for name in ("path", "id", "name") if row.get(name)} | {
-        own, f"{row['project']}/{row['name']}", f"{row['project']}/{own}"
-    }  # fmt: skip
 
 
 class Scored(NamedTuple):

@@ -1,91 +1,66 @@
-"""Passes groups of runs to `rollbook.compare`, as names, curves and scores."""
+"""Puts runs into groups: their names, their colours, and which runs are one unit."""
 
 from __future__ import annotations
 
 import json
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
-from rollbook import compare
-from rollbook.book import Series
 from rollbook.errors import BadInput
 from rollbook.runs.colours import COLOURS, colours_of_groups
 from rollbook.runs.fields import check_field, group_label, value_at
 from rollbook.runs.grouping import groups_of
-from rollbook.runs.grouping_facts import alike
-from rollbook.runs.results import taken_of
+from rollbook.runs.questions import Groups
 from rollbook.schema.addresses import is_address
 from rollbook.schema.run_files import MANIFEST_FILE
-from rollbook.schema.status import ENDED_BADLY
 from rollbook.system import files
-from rollbook.values.array_types import NDArray
 
 Row = Mapping[str, Any]
 
 
-def curves_of(
-    rows: Sequence[Row], root: str, key: str, *, x: str | None, by: str | None, task: str | None = None, **options: Any
-) -> compare.Curves:
-    """See `RunSet.curves`."""
-    axis, groups = lines_of(rows, key, x=x, by=by, task=task)
-    return _told(compare.curves(groups, key=key, axis=axis, by=by or "", **options), rows, root, by)
+def grouped(rows: Sequence[Row], by: str | Groups | None, asked: str) -> tuple[list[Row], list[str]]:
+    """Some runs in the order in which they started, group by group if the groups were named; and the label of each.
+
+    Args:
+      by: a field, "auto", None for one group, or {label: ids, names or paths of runs}.
+      asked: begins the message of an error.
+    Raises:
+      BadInput: a field, or a run, that is not there; no group.
+    """
+    if by is None or isinstance(by, str):
+        rows = begun_first(rows)
+        if by is not None:
+            check_groups(rows, by, f"{asked[:-1]}, by={by!r})")
+        return rows, labels_of(rows, by)
+    if not by:
+        raise BadInput(f"{asked}: by={{}} names no group. Name at least one, {{label: runs}}, or a field")
+    of_name: dict[str, list[Row]] = {}
+    for row in rows:
+        for name in names_of(row):
+            of_name.setdefault(name, []).append(row)
+    chosen: list[Row] = []
+    labels: list[str] = []
+    for label, names in by.items():
+        members: dict[str, Row] = {}
+        for name in names:
+            if str(name) not in of_name:
+                raise BadInput(f"{asked}: group {label!r}: there is no run {str(name)!r:.80} in this set")
+            members |= {str(row["path"]): row for row in of_name[str(name)]}
+        chosen += begun_first([*members.values()])
+        labels += [label] * len(members)
+    if not chosen:
+        raise BadInput(f"{asked}: none of the groups has a run")
+    return chosen, labels
 
 
-def refined_curves_of(
-    rows: Sequence[Row], root: str, key: str, *, x: str | None, by: str | None, task: str | None = None, **options: Any
-) -> Iterator[compare.Curves]:
-    """See `RunSet.refined_curves`."""
-    axis, groups = lines_of(rows, key, x=x, by=by, task=task)
-    refined = compare.refined_curves(groups, key=key, axis=axis, by=by or "", **options)
-    return (_told(each, rows, root, by) for each in refined)
-
-
-def _told(curves: compare.Curves, rows: Sequence[Row], root: str, by: str | None) -> compare.Curves:
-    """The curves, with their colours, and with what a reader should know about their groups."""
-    remarks = [fact.sentence for fact in alike(rows, labels_of(rows, by), by)]
-    return replace(curves, looks=looks_of(rows, root, by), notes=(*curves.notes, *remarks))
-
-
-def lines_of(
-    rows: Sequence[Row],
-    key: str,
-    *,
-    x: str | None,
-    by: str | None,
-    task: str | None,
-) -> tuple[str, dict[str, dict[str, compare.Line]]]:
-    """The axis, and label -> name of the run -> its metric."""
-    _some(rows, f"curves({key!r})")
-    rows = begun_first(rows)
-    for word, field in (("by", by), ("task", task)):
-        if field is not None:
-            check_groups(rows, field, f"curves({word}={field!r})")
-    lines = {path: taken.get(key) for path, taken in taken_of(rows, [key], _points, x=x).items()}
-    axis = x or next(line[0] for line in lines.values() if line is not None)
-    for row in rows:  # a run with another axis of its own is read along that of the first run
-        path = str(row["path"])
-        line = lines[path]
-        if line is not None and x is None and line[0] != axis:
-            lines[path] = taken_of([row], [key], _points, x=axis)[path].get(key)
-    groups: dict[str, dict[str, compare.Line]] = {}
-    for row, label, unit in zip(rows, labels_of(rows, by), units_of(rows), strict=True):
-        _, x_values, y_values = lines[str(row["path"])] or ("", np.zeros(0), np.zeros(0))
-        groups.setdefault(label, {})[name_of(row)] = compare.Line(
-            x_values,
-            y_values,
-            str(row["status"]) in ENDED_BADLY,
-            str(row["path"]),
-            task_of(row, task),
-            seed_of(row),
-            unit,
-            end_of(row, axis),
-        )
-    return axis, groups
+def names_of(row: Row) -> set[str]:
+    """What a run may be called where groups are named: its path, id, name, project/name …"""
+    own = f"{row['name']}-{row['id']}"
+    return {str(row[name]) for name in ("path", "id", "name") if row.get(name)} | {
+        own, f"{row['project']}/{row['name']}", f"{row['project']}/{own}"
+    }  # fmt: skip
 
 
 def end_of(row: Row, axis: str) -> float | None:
@@ -103,10 +78,6 @@ def seed_of(row: Row) -> int | None:
 def task_of(row: Row, task: str | None) -> str:
     """The task of a run, by the field `task`; "" without one."""
     return "" if task is None else str(value_at(row, task))
-
-
-def _points(series: Series) -> tuple[str, NDArray, NDArray]:
-    return series.axis, series.x, series.mean
 
 
 def units_of(rows: Sequence[Row]) -> list[str]:
@@ -195,8 +166,3 @@ def label_of(row: Row, by: str | None) -> str:
 def name_of(row: Row) -> str:
     """The name of a run that no other has: project/name id."""
     return f"{row['project']}/{row['name']} {row['id']}"
-
-
-def _some(rows: Sequence[Row], asked: str) -> None:
-    if not rows:
-        raise BadInput(f"{asked}: the set is empty. Look what there is with rollbook.open(…).table()")

@@ -93,6 +93,91 @@ class Compare(Question, frozen=True):
     seed: Annotated[int, words("seed of resampling and splits.")] = 0
 
 
+class Curves(Question, frozen=True):
+    """A key of groups of runs along an axis: centre, interval and the number of runs at each point."""
+
+    key: Annotated[str, words("a key; canonical names are accepted.")]
+    by: Annotated[
+        str | Groups | None,
+        words(
+            'the field that forms the groups, such as "config.algo"; "auto": what differs in the configuration; the '
+            "groups themselves, {label: ids, names or paths of runs}; or None: one group."
+        ),
+    ] = None
+    x: Annotated[
+        str | None,
+        words(
+            'a clock, a key, "time" (unix seconds) or "relative" (seconds since the run began); default: the axis of '
+            "the first run."
+        ),
+    ] = None
+    start: Annotated[float | None, words("where on the axis curves begin.")] = None
+    stop: Annotated[float | None, words("where on the axis curves end.")] = None
+    points: Annotated[int, words("number of points of the common grid.")] = 200
+    statistic: Annotated[Literal["iqm", "mean", "median"], words("what the centre is.")] = "iqm"
+    level: Annotated[float, words("of the intervals, from 0.5 to below 1.")] = 0.95
+    whole_curve: Annotated[
+        bool,
+        words(
+            "a simultaneous band, which covers the whole curve of the mean, not each point separately. It is 1.6 to 4 "
+            "times as wide."
+        ),
+    ] = False
+    task: Annotated[
+        str | None,
+        words(
+            'the field with a run\'s task, such as "config.env". The band is then over seeds x tasks, and whole seeds '
+            "are resampled."
+        ),
+    ] = None
+    normalise: Annotated[
+        str | Mapping[str, tuple[float, float]] | None,
+        words('for several tasks: {task: (random, human)}, or the name of a published table ("atari", "d4rl").'),
+    ] = None
+    span: Annotated[
+        Literal["any", "all"],
+        words('"any": from the first to the last x of any run; "all": only where all runs have begun and none ended.'),
+    ] = "any"
+    spacing: Annotated[Literal["linear", "log"], words('of the points; "log" needs x above 0.')] = "linear"
+    interpolation: Annotated[
+        Literal["previous", "linear", "none"],
+        words(
+            'a run\'s value between its rows: "previous": the last one; "linear": on the line between two rows; '
+            '"none": only where it has a row.'
+        ),
+    ] = "previous"
+    window: Annotated[
+        float | None,
+        words("in units of x: the value at x is `reduce` of the run's rows in (x - window, x]."),
+    ] = None
+    reduce: Annotated[Literal["mean", "median", "max", "min"], words("of the rows of a window.")] = "mean"
+    max_gap: Annotated[
+        float | None, words("in units of x: no value farther than this from the rows that it comes from.")
+    ] = None
+    crashed_as: Annotated[
+        Literal["count", "floor", "hold", "drop"],
+        words(
+            'a crashed run after its last row: "count": no value; "floor": the value of `floor`; "hold": its last '
+            'value; "drop": the whole run is left out.'
+        ),
+    ] = "count"
+    floor: Annotated[float | None, words('the value of a crashed run with crashed_as="floor".')] = None
+    nan: Annotated[
+        Literal["keep", "drop", "floor", "refuse"],
+        words(
+            'values that are NaN or infinite: "keep": no value there; "drop": as if not logged; "floor": the value of '
+            '`floor`; "refuse": an error.'
+        ),
+    ] = "keep"
+    backwards: Annotated[
+        Literal["restart", "sort", "refuse"],
+        words('where x goes back: "restart": the rows beyond were abandoned; "sort" the rows; "refuse": an error.'),
+    ] = "restart"
+    ties: Annotated[Literal["last", "mean"], words("which of several rows with the same x counts.")] = "last"
+    draws: Annotated[int, words("number of resamples of the intervals.")] = 1999
+    seed: Annotated[int, words("seed of the resampling; the same seed gives the same numbers.")] = 0
+
+
 class Sweep(Question, frozen=True):
     """Which setting of a sweep goes along with a score, which configuration may be the best, and what to run next."""
 
@@ -119,5 +204,5 @@ class Sweep(Question, frozen=True):
     seed: Annotated[int, words("seed of the permutations that estimate chance.")] = 0
 
 
-QUESTIONS: tuple[type[Question], ...] = (Compare, Sweep)
+QUESTIONS: tuple[type[Question], ...] = (Compare, Curves, Sweep)
 """All of them. `RunSet`, the command line, the server and the agents' tools have a door for each, with its name."""

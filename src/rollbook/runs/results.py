@@ -89,13 +89,15 @@ def taken_of(
 ) -> dict[str, dict[str, T]]:
     """Apply `take` to each series, by path of the run and key; each series is freed at once.
 
+    Args:
+      x: as of `Book.series`; also "relative", seconds since the run began.
     Raises:
       UnknownKey: a key that none of the runs has.
     """
 
     def one_run(row: Row) -> tuple[dict[str, T], list[str]]:
         book = Book(str(row["path"]))
-        series = book.batch(keys, x=x, **more)
+        series = batch_of(book, keys, began_at(row), x=x, **more)
         return {key: take(each) for key, each in series.items()}, [] if len(series) == len(keys) else book.keys()
 
     answers = for_each_run(rows, one_run)
@@ -104,6 +106,31 @@ def taken_of(
     if missing:
         raise unknown_key(missing[0], rows, dict.fromkeys(key for _, others in answers for key in others))
     return taken
+
+
+def batch_of(
+    book: Book, keys: Sequence[str], began: float, *, x: str | None = None, start: float | None = None,
+    stop: float | None = None, **more: Any,
+) -> dict[str, Series]:  # fmt: skip
+    """`Book.batch`, also along x="relative": seconds since the run began, at `began` (unix seconds)."""
+    if x != RELATIVE:
+        return book.batch(keys, x=x, start=start, stop=stop, **more)
+    start, stop = (None if end is None else end + began for end in (start, stop))
+    read = book.batch(keys, x="time", start=start, stop=stop, **more)
+    return {
+        key: Series(s.x - began, s.mean, s.min, s.max, s.count, RELATIVE, s.non_finite, s.bad)
+        for key, s in read.items()
+    }
+
+
+RELATIVE = "relative"
+"""The axis of seconds since a run began."""
+
+
+def began_at(row: Row) -> float:
+    """When a run began, in unix seconds: the zero of its relative time."""
+    created = row.get("created")
+    return float(created) if isinstance(created, (int, float)) else 0.0
 
 
 def for_each_run(rows: Sequence[Row], work: Callable[[Row], T]) -> list[T]:

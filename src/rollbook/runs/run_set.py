@@ -377,44 +377,85 @@ class RunSet(Sequence["Book"]):
 
         return diff(self._rows, metric, score)
 
+    @suggesting
     def curves(
         self,
         key: str,
         *,
+        by: str | Mapping[str, Sequence[str]] | None = None,
         x: str | None = None,
-        by: str | None = None,
-        statistic: str = "iqm",
+        start: float | None = None,
+        stop: float | None = None,
         points: int = 200,
-        seed: int = 0,
-        task: str | None = None,
-        normalise: object = None,
+        statistic: Literal["iqm", "mean", "median"] = "iqm",
+        level: float = 0.95,
         whole_curve: bool = False,
-        **alignment: object,
+        task: str | None = None,
+        normalise: str | Mapping[str, tuple[float, float]] | None = None,
+        span: Literal["any", "all"] = "any",
+        spacing: Literal["linear", "log"] = "linear",
+        interpolation: Literal["previous", "linear", "none"] = "previous",
+        window: float | None = None,
+        reduce: Literal["mean", "median", "max", "min"] = "mean",
+        max_gap: float | None = None,
+        crashed_as: Literal["count", "floor", "hold", "drop"] = "count",
+        floor: float | None = None,
+        nan: Literal["keep", "drop", "floor", "refuse"] = "keep",
+        backwards: Literal["restart", "sort", "refuse"] = "restart",
+        ties: Literal["last", "mean"] = "last",
+        draws: int = 1999,
+        seed: int = 0,
     ) -> Curves:
-        """A key of groups of runs along an axis: centre, interval and n at each point.
+        """A key of groups of runs along an axis: centre, interval and the number of runs at each point.
 
         Args:
-          key: the key; canonical names are accepted.
-          x: a clock, a key, or "time"; default: the axis of the first run.
-          by: the field that forms the groups, such as "config.algo"; "auto": what differs; None: one group.
-          statistic: "iqm", "mean" or "median".
+          key: a key; canonical names are accepted.
+          by: the field that forms the groups, such as "config.algo"; "auto": what differs in the configuration; the
+            groups themselves, {label: ids, names or paths of runs}; or None: one group.
+          x: a clock, a key, "time" (unix seconds) or "relative" (seconds since the run began); default: the axis of the
+            first run.
+          start: where on the axis curves begin.
+          stop: where on the axis curves end.
           points: number of points of the common grid.
-          seed: seed of the resampling; the same seed gives the same numbers.
+          statistic: what the centre is.
+          level: of the intervals, from 0.5 to below 1.
+          whole_curve: a simultaneous band, which covers the whole curve of the mean, not each point separately. It is
+            1.6 to 4 times as wide.
           task: the field with a run's task, such as "config.env". The band is then over seeds x tasks, and whole seeds
             are resampled.
           normalise: for several tasks: {task: (random, human)}, or the name of a published table ("atari", "d4rl").
-          whole_curve: a simultaneous band, which covers the whole curve of the mean, not each point separately. It is
-            1.6 to 4 times as wide.
-          alignment: see `rollbook.stats.align`: interpolation, crashed_as, floor, window, nan …; crashed runs count.
+          span: "any": from the first to the last x of any run; "all": only where all runs have begun and none ended.
+          spacing: of the points; "log" needs x above 0.
+          interpolation: a run's value between its rows: "previous": the last one; "linear": on the line between two
+            rows; "none": only where it has a row.
+          window: in units of x: the value at x is `reduce` of the run's rows in (x - window, x].
+          reduce: of the rows of a window.
+          max_gap: in units of x: no value farther than this from the rows that it comes from.
+          crashed_as: a crashed run after its last row: "count": no value; "floor": the value of `floor`; "hold": its
+            last value; "drop": the whole run is left out.
+          floor: the value of a crashed run with crashed_as="floor".
+          nan: values that are NaN or infinite: "keep": no value there; "drop": as if not logged; "floor": the value of
+            `floor`; "refuse": an error.
+          backwards: where x goes back: "restart": the rows beyond were abandoned; "sort" the rows; "refuse": an error.
+          ties: which of several rows with the same x counts.
+          draws: number of resamples of the intervals.
+          seed: seed of the resampling; the same seed gives the same numbers.
         Returns:
           See `rollbook.compare.Curves`.
+        Raises:
+          UnknownKey: a key that no run has. BadInput: a field that no run has, or options that conflict.
         """
-        from rollbook.runs.groups import curves_of
+        from rollbook.runs.curving import drawn
+        from rollbook.runs.questions import Curves as Question
+        from rollbook.runs.source import Files
 
-        return curves_of(
-            self._rows, self.root, key, x=x, by=by, statistic=statistic, points=points, seed=seed, task=task,
-            normalise=normalise, whole_curve=whole_curve, **alignment,
+        ask = Question(
+            key=key, by=by, x=x, start=start, stop=stop, points=points, statistic=statistic, level=level,
+            whole_curve=whole_curve, task=task, normalise=normalise, span=span, spacing=spacing,
+            interpolation=interpolation, window=window, reduce=reduce, max_gap=max_gap, crashed_as=crashed_as,
+            floor=floor, nan=nan, backwards=backwards, ties=ties, draws=draws, seed=seed,
         )  # fmt: skip
+        return self._in_colours(drawn(ask, Files(self._rows, self.root)), by)
 
     def refined_curves(self, key: str, *, stages: Sequence[int] = (200, 1999), **options: Any) -> Iterator[Curves]:
         """`curves` from few resamples at once, then from more. All but the last are `preliminary`; pictures show this.
@@ -424,10 +465,18 @@ class RunSet(Sequence["Book"]):
           stages: number of resamples of each answer, increasing. The last answer equals `curves` with that number.
           options: those of `curves`.
         """
-        from rollbook.runs.groups import refined_curves_of
+        from rollbook.runs.curving import refined
+        from rollbook.runs.questions import Curves as Question
+        from rollbook.runs.source import Files
 
-        axis, by = options.pop("x", None), options.pop("by", None)
-        return refined_curves_of(self._rows, self.root, key, x=axis, by=by, stages=stages, **options)
+        ask = Question(key=key, **options)
+        answers = refined(ask, Files(self._rows, self.root), stages)
+        return (self._in_colours(each, ask.by) for each in answers)
+
+    def _in_colours(self, curves: Curves, by: object) -> Curves:
+        from rollbook.runs.groups import looks_of
+
+        return replace(curves, looks=looks_of(self._rows, self.root, by if isinstance(by, str) else None))
 
     @suggesting
     def compare(

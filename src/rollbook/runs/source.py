@@ -22,11 +22,13 @@ class Line(NamedTuple):
     Attributes:
       axis: its name.
       x, y: [rows].
+      is_whole: whether these are its rows as they were logged, and no means of stretches of a long run.
     """
 
     axis: str
     x: NDArray
     y: NDArray
+    is_whole: bool = True
 
 
 class Source(Protocol):
@@ -56,6 +58,18 @@ class Source(Protocol):
           UnknownKey: none of the runs has it.
         """
 
+    def lines(self, key: str, x: str | None) -> dict[str, Line]:
+        """A key of every run along one axis, by path; without the runs that have no row of it there.
+
+        A source may have means of stretches of long runs instead of their rows; see `Line.is_whole`.
+
+        Args:
+          key: a key, or a canonical name.
+          x: the axis; None: that of the first run that has the key.
+        Raises:
+          UnknownKey: none of the runs has it.
+        """
+
     def keys(self) -> dict[str, tuple[Sequence[str], Mapping[str, str]]]:
         """The keys of each run, and key -> its canonical name, by path; without runs that cannot be read."""
 
@@ -80,6 +94,19 @@ class Files:
 
         taken = taken_of(self.rows, [key], lambda series: take(Line(series.axis, series.x, series.mean)), x=x)
         return {path: of_key[key] for path, of_key in taken.items() if key in of_key}
+
+    def lines(self, key: str, x: str | None) -> dict[str, Line]:
+        """See `Source.lines`."""
+        from rollbook.runs.results import taken_of
+
+        lines = self.each(key, x, lambda line: line)
+        axis = x or next((line.axis for line in lines.values() if len(line.x)), None)
+        for row in self.rows:  # a run with another axis of its own is read along that of the first run
+            path = str(row["path"])
+            if path in lines and x is None and lines[path].axis != axis:
+                taken = taken_of([row], [key], lambda series: Line(series.axis, series.x, series.mean), x=axis)
+                lines[path] = taken[path][key]
+        return {path: line for path, line in lines.items() if len(line.x)}
 
     def facts(self, name: str, take: Callable[[Book], T]) -> dict[str, T]:
         """See `Source.facts`."""

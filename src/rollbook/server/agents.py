@@ -32,8 +32,9 @@ from rollbook.runs.alerts import alerts_of
 from rollbook.runs.catalog import open as open_runs
 from rollbook.runs.columns import fitting
 from rollbook.runs.comparing import compared
+from rollbook.runs.curving import drawn
 from rollbook.runs.measures import measure_of_option
-from rollbook.runs.questions import Compare, Sweep
+from rollbook.runs.questions import Compare, Curves, Sweep
 from rollbook.runs.run_set import RunSet
 from rollbook.runs.source import Files
 from rollbook.runs.sweeping import swept
@@ -86,12 +87,13 @@ class AgentTools:
         self._all = root if callable(root) else functools.partial(open_runs, os.fspath(root))
         self.budget, self._longest_wait = budget, longest_wait
         self.compare = self._asking(Compare, self._compared)
+        self.curves = self._asking(Curves, self._drawn)
         self.sweep = self._asking(Sweep, self._swept)
 
     def tools(self) -> list[Callable[..., str]]:
         """All of them, in the order in which an agent needs them."""
-        return [self.probe, self.runs, self.series, self.around, self.compare, self.sweep, self.alerts, self.samples,
-                self.sql, self.wait]  # fmt: skip
+        return [self.probe, self.runs, self.series, self.around, self.compare, self.curves, self.sweep,
+                self.alerts, self.samples, self.sql, self.wait]  # fmt: skip
 
     def probe(self, of: str = "", cursor: str = "") -> str:
         """What is here. Start with this one.
@@ -193,6 +195,12 @@ class AgentTools:
         head = {"metric": answer.metric, "by": answer.by, "score": answer.how, "statistic": answer.statistic,
                 "at": answer.place.at, "at_why": answer.place.why}  # fmt: skip
         return head, rows
+
+    def _drawn(self, runs: RunSet, question: Curves) -> tuple[dict[str, Any], list[Any]]:
+        """Sentences first; then a row for each group and point. Ask for few points."""
+        answer = drawn(question, Files(runs.rows(), runs.root))
+        rows: list[dict[str, Any]] = [{"sentence": sentence} for sentence in answer.sentences()]
+        return {"key": answer.key, "axis": answer.axis}, [*rows, *answer.table()]
 
     def _swept(self, runs: RunSet, question: Sweep) -> tuple[dict[str, Any], list[Any]]:
         """Sentences first; then settings, by the share of the variance that goes along; then configurations."""

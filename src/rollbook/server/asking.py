@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 import typing
+from collections.abc import Mapping
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -33,10 +34,14 @@ class Group(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     runs: list[str]
 
 
-def shape_of(question: type[Question], *own: tuple[str, Any, Any]) -> type[Ask]:
+def shape_of(
+    question: type[Question], *own: tuple[str, Any, Any], several: Mapping[str, str] | None = None
+) -> type[Ask]:
     """The request of a question: its fields, but for those that make it write, and which runs it is about.
 
-    `own` are further fields, (name, type, default), of this door alone, which change no number.
+    Args:
+      own: further fields, (name, type, default), of this door alone, which change no number.
+      several: {field: the name under which one request gives several of it, each an answer of its own}.
 
     A mapping of groups is a list of `Group` here, since names such as "10" lose their order as keys of an object.
     """
@@ -47,7 +52,9 @@ def shape_of(question: type[Question], *own: tuple[str, Any, Any]) -> type[Ask]:
             kind: Any = functools.reduce(operator.or_, kinds)
             described: Any = Annotated[kind, msgspec.Meta(description=option.words)]
             default = () if option.default is msgspec.NODEFAULT else (option.default,)
-            fields.append((option.name, described, *default))
+            if option.name in (several or {}):
+                described, default = Annotated[list[kind], msgspec.Meta(description=option.words)], ()
+            fields.append(((several or {}).get(option.name, option.name), described, *default))
     fields += own
     about = "which runs, as the table of runs names them; null: those of the groups, or all."
     fields.append(("runs", Annotated[list[str] | None, msgspec.Meta(description=about)], None))
@@ -58,13 +65,16 @@ def shape_of(question: type[Question], *own: tuple[str, Any, Any]) -> type[Ask]:
     return typing.cast("type[Ask]", shape)
 
 
-def asked_of(context: ServerContext, ask: Ask, question: type[Q]) -> tuple[Q, list[RunRow]]:
+def asked_of(context: ServerContext, ask: Ask, question: type[Q], **one: object) -> tuple[Q, list[RunRow]]:
     """The question of a request, and the runs that it is about.
 
+    Args:
+      one: fields of which the request gives several, with the value that the question has meanwhile.
     Raises:
       Refused: more runs than may be asked about at once, or an unknown one. BadInput: two groups of one name.
     """
-    given = {option.name: getattr(ask, option.name) for option in options(question) if not option.writes}
+    asked = [option.name for option in options(question) if not option.writes and option.name not in one]
+    given = {name: getattr(ask, name) for name in asked} | one
     named: list[str] = []
     for name, value in given.items():
         if isinstance(value, list) and value and isinstance(value[0], Group):

@@ -22,7 +22,8 @@ from rollbook.server.app import BuiltPage
 from rollbook.server.asking import Group
 from rollbook.server.curves import groups as curves
 from rollbook.server.curves import series, sweeps, verdicts
-from rollbook.server.curves.groups import CurvesAsk, rows_of_runs
+from rollbook.server.curves.groups import CurvesAsk
+from rollbook.server.curves.memory import rows_of_runs
 from rollbook.server.curves.series import SeriesAsk
 from rollbook.server.curves.sweeps import SweepAsk
 from rollbook.server.curves.verdicts import CompareAsk, DiffAsk
@@ -330,7 +331,7 @@ class _Copy:
             stamps = {row.folder: stamp_of(row.folder) for row in members}
             for place, key in enumerate(names):
                 rows_of_runs(self._context, members, key, None, stamps, names[place + 1 :])  # read together, and kept
-                ask = CurvesAsk(groups=[group], keys=[key])
+                ask = CurvesAsk(by=[group], keys=[key])
                 name = f"{number}.bin"
                 if self._frames(f"curves/{name}", lambda ask=ask: curves.group_curves(self._context, ask)):  # type: ignore[misc]
                     index.setdefault(" ".join(sorted(group.runs)), {})[key] = name

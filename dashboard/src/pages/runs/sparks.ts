@@ -78,7 +78,7 @@ async function ask(): Promise<void> {
         }
       }),
     groups.length > 0 &&
-      source.curves({ groups, keys: [of], points: POINTS }, (frame) => {
+      source.curves({ by: groups, keys: [of], points: POINTS }, (frame) => {
         for (const entry of frame.entries) put(entry.group, frame.payload, entry.arrays.x, entry.arrays.centre);
       }),
   ]).catch(() => undefined); // a table without small curves is still a table; the charts say what is wrong

@@ -136,7 +136,8 @@ def _metric(page: Page, runs: RunSet, key: str, by: str | None, x: str | None, c
             page.text(sentence, "verdict")
         page.sentences(answer.sentences()[len(verdicts) :])
         page.table(answer.table())
-        curves = runs.curves(key, by=by, x=x, statistic=answer.statistic, **options)
+        options["statistic"] = answer.statistic
+        curves = runs.curves(key, by=by, x=x, **options)
         page.picture(curves.plot())
         for chart in ("intervals", "profiles", *(["improvement"] if answer.pairs else [])):
             page.picture(answer.plot(chart))

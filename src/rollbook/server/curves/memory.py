@@ -4,25 +4,173 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import TypeVar
+from weakref import WeakValueDictionary
+
+import numpy as np
 
 from rollbook.book import Book
 from rollbook.errors import RollbookError
-from rollbook.runs.results import unknown_key
+from rollbook.runs.results import batch_of, unknown_key
 from rollbook.runs.source import Line, Row
-from rollbook.server.curves.groups import rows_of_runs
+from rollbook.server.curves.row_helpers import RowHelpers, Rows, keep, kept, rows_in
+from rollbook.server.curves.series import axis_name
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.rows import contents, started
 from rollbook.server.shared.state import ServerContext, stamp_of
+from rollbook.values.array_types import NDArray
 
 T = TypeVar("T")
 
 
-class Memory:
-    """Some runs of a server; see `runs.source.Source`. Long runs, of which reduced rows are kept, are read whole."""
+_MOST_KEYS, _MOST_AHEAD = 16, 1_000
+_IN_TURN = 256
+"""Requests for more unread runs take turns; one for fewer, such as the first curve of many, does not wait for them."""
+_NOTHING = Line("", np.zeros(0), np.zeros(0))
+"""For a run without the key."""
 
-    def __init__(self, context: ServerContext, rows: Sequence[RunRow]) -> None:
-        self._context, self._rows = context, list(rows)
+
+def unread(context: ServerContext, rows: Sequence[RunRow], key: str, x: str | None) -> int:
+    """How many runs have no rows of a key in memory, not even older ones."""
+    return sum(not context.group_rows.holds((row.folder, key, x)) for row in rows)
+
+
+def _missing(
+    context: ServerContext, rows: Sequence[RunRow], key: str, x: str | None, stamps: Mapping[str, object]
+) -> list[RunRow]:
+    """The runs whose newest rows of a key are not in memory."""
+    return [row for row in rows if context.group_rows.get((row.folder, key, x), stamps[row.folder]) is None]
+
+
+def rows_of_runs(
+    context: ServerContext,
+    rows: Sequence[RunRow],
+    key: str,
+    x: str | None,
+    stamps: Mapping[str, object],
+    ahead: Sequence[str] = (),
+    *,
+    own_axes: bool = False,
+) -> dict[str, Line]:
+    """run -> its rows along one axis, without the runs that have none or cannot be read.
+
+    Args:
+      own_axes: without `x`, along each run's own axis.
+      x: None: the axis of the first run that has rows.
+      stamps: of each run, by its folder.
+      ahead: further keys that will be requested: a few runs are read once for several of them.
+    """
+    if not rows:
+        return {}
+    together = [key, *(other_key for other_key in ahead if other_key != key)][
+        : max(1, min(_MOST_KEYS, _MOST_AHEAD // len(rows)))
+    ]
+    read: dict[str, Line] = {}
+    now: dict[str, Line] = {}  # by folder: a thousand long runs are more than the cache keeps
+    axis = x
+    new = _missing(context, rows, key, x, stamps)
+    if len(new) > context.limits.kept_runs:
+        with context.reading_many if len(new) > _IN_TURN else nullcontext():
+            new = _missing(context, rows, key, x, stamps)  # another request may have read them meanwhile
+            known = kept(context.catalogue.roots, key, x, {row.folder: stamps[row.folder] for row in new})
+            for folder, of_run in known.items():
+                now[folder] = Line(*of_run)
+                _remember(context, folder, key, x, stamps[folder], now[folder])
+            new = [row for row in new if row.folder not in known]
+            now |= _read_together(context, new, together, x, stamps)
+    for row in rows:
+        rows_of_run = now.get(row.folder) or _rows_of(context, row, together, x, stamps[row.folder])
+        if len(rows_of_run.x) and axis is None:
+            axis = rows_of_run.axis
+        if (
+            len(rows_of_run.x) and x is None and rows_of_run.axis != axis and not own_axes
+        ):  # its own axis is another one
+            rows_of_run = _rows_of(context, row, [key], axis, stamps[row.folder])
+        if len(rows_of_run.x):
+            read[row.key] = rows_of_run
+    if len(new) > context.limits.kept_runs:
+        done = {row.folder: (*read[row.key],) for row in rows if row.key in read and not row.is_live}
+        keep(context.catalogue.roots, key, x, stamps, done)
+    return read
+
+
+def _read_together(
+    context: ServerContext, new: Sequence[RunRow], keys: Sequence[str], x: str | None, stamps: Mapping[str, object]
+) -> dict[str, Line]:
+    """folder -> the rows of the first key, of many runs. Those of the other keys are remembered, too. Very many runs
+    are read in several processes."""
+    of_folder = {row.folder: row for row in new}
+    read: dict[str, Line] = {}
+    helpers = RowHelpers(list(of_folder), keys, "time" if x == "relative" else x, context.limits.helpers)
+    try:
+        for folder in helpers.mine:
+            read[folder] = _rows_of(context, of_folder[folder], keys, x, stamps[folder])
+        for (folder, key), rows in helpers.answers().items():
+            taken = _take(context, of_folder[folder], key, x, stamps[folder], rows)
+            if key == keys[0]:
+                read[folder] = taken
+    finally:
+        helpers.close()
+    return read
+
+
+def _take(context: ServerContext, row: RunRow, key: str, x: str | None, stamp: object, rows: Rows) -> Line:
+    """Remember the rows of a run as it was read."""
+    axis, places, values, is_whole = rows
+    if x == "relative" and len(places):
+        places = places - started(row)
+    rows_of_run = Line(axis_name(x, axis) if axis else "", places, values, is_whole)
+    _remember(context, row.folder, key, x, stamp, rows_of_run)
+    return rows_of_run
+
+
+_axes: WeakValueDictionary[tuple[object, ...], NDArray] = WeakValueDictionary()
+"""Axes in memory: seeds that log at the same steps share one."""
+
+
+def _shared(x: NDArray) -> tuple[NDArray, int]:
+    """An axis, or an equal one that is in memory; and how many bytes it adds."""
+    name = (x.dtype.str, len(x), x[0].item(), x[-1].item()) if len(x) else ()
+    known = _axes.get(name)
+    if known is not None and np.array_equal(known, x):
+        return known, 0
+    _axes[name] = x
+    return x, x.nbytes
+
+
+def _remember(context: ServerContext, folder: str, key: str, x: str | None, stamp: object, rows_of_run: Line) -> None:
+    axis, size = _shared(rows_of_run.x)
+    rows_of_run, size = rows_of_run._replace(x=axis), size + rows_of_run.y.nbytes + 300
+    for name in {x, rows_of_run.axis or x}:  # once the page knows the axis, it requests it by name
+        context.group_rows.put((folder, key, name), stamp, rows_of_run, size)
+
+
+def _rows_of(context: ServerContext, row: RunRow, keys: Sequence[str], x: str | None, stamp: object) -> Line:
+    """The rows of the first key; those of the other keys are remembered, too."""
+    cache = context.group_rows
+    rows_of_run: Line | None = cache.get((row.folder, keys[0], x), stamp)
+    if rows_of_run is not None:
+        return rows_of_run
+    try:
+        with context.book(row) as book:
+            read = rows_in(book, keys, "time" if x == "relative" else x)
+    except (RollbookError, OSError):
+        return _NOTHING
+    of_key = {key: _take(context, row, key, x, stamp, rows) for key, rows in read.items()}
+    return of_key[keys[0]]
+
+
+class Memory:
+    """Some runs of a server; see `runs.source.Source`. Long runs, of which reduced rows are kept, are read whole
+    for a score, not for a curve.
+
+    Args:
+      ahead: keys that will be asked for next: a few runs are read once for several of them.
+    """
+
+    def __init__(self, context: ServerContext, rows: Sequence[RunRow], ahead: Sequence[str] = ()) -> None:
+        self._context, self._rows, self._ahead = context, list(rows), ahead
         self.rows: list[Row] = [{**row.about, "path": row.folder} for row in self._rows]
         roots = context.catalogue.roots
         self.root = roots[0] if len(roots) == 1 else ""
@@ -31,22 +179,33 @@ class Memory:
     def each(self, key: str, x: str | None, take: Callable[[Line], T]) -> dict[str, T]:
         """See `Source.each`."""
         stamps = {row.folder: stamp_of(row.folder) for row in self._rows}
-        kept = rows_of_runs(self._context, self._rows, key, x, stamps, own_axes=True)
+        held = rows_of_runs(self._context, self._rows, key, x, stamps, own_axes=True)
         taken: dict[str, T] = {}
         for row in self._rows:
-            rows = kept.get(row.key)
+            rows = held.get(row.key)
             if rows is None:
                 continue
             if rows.is_whole:
-                taken[row.folder] = take(Line(rows.axis, rows.x, rows.y))
+                taken[row.folder] = take(rows)
             else:
                 taken[row.folder] = self._whole(row, key, x, take, stamps[row.folder])
         if not taken:
-            known = self.keys()
-            if any(key in keys or key in canonical.values() for keys, canonical in known.values()):
-                return {}
-            raise unknown_key(key, self.rows, dict.fromkeys(name for keys, _ in known.values() for name in keys))
+            self._check(key)
         return taken
+
+    def lines(self, key: str, x: str | None) -> dict[str, Line]:
+        """See `Source.lines`."""
+        stamps = {row.folder: stamp_of(row.folder) for row in self._rows}
+        held = rows_of_runs(self._context, self._rows, key, x, stamps, self._ahead)
+        if not held:
+            self._check(key)
+        return {row.folder: held[row.key] for row in self._rows if row.key in held}
+
+    def _check(self, key: str) -> None:
+        """Raise if none of the runs has a key. Raises: UnknownKey."""
+        known = self.keys()
+        if not any(key in keys or key in canonical.values() for keys, canonical in known.values()):
+            raise unknown_key(key, self.rows, dict.fromkeys(name for keys, _ in known.values() for name in keys))
 
     def keys(self) -> dict[str, tuple[Sequence[str], Mapping[str, str]]]:
         """See `Source.keys`."""
@@ -72,8 +231,7 @@ class Memory:
         if known is not None:
             return known
         with self._context.book(row) as book:
-            series = book.series(key, x="time" if x == "relative" else x)
-        places = series.x - started(row) if x == "relative" else series.x
-        made = take(Line(series.axis, places, series.mean))
+            (series,) = batch_of(book, [key], started(row), x=x).values()
+        made = take(Line(series.axis, series.x, series.mean))
         self._context.answers.put(name, stamp, made, 1_000)
         return made

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 import msgspec
 
 from rollbook import compare
+from rollbook.errors import BadInput, RollbookError
 from rollbook.runs.comparing import compared
 from rollbook.runs.grouping import flat
 from rollbook.runs.groups import name_of
 from rollbook.runs.looks import plans_below
-from rollbook.runs.questions import Compare
+from rollbook.runs.questions import Compare, Curves
 from rollbook.server.asking import Group, asked_of, shape_of
-from rollbook.server.curves.groups import CurvesAsk, gathered, refined
+from rollbook.server.curves.groups import answers
 from rollbook.server.curves.memory import Memory
 from rollbook.server.runs.columns import common
 from rollbook.server.runs.one_run import LeftOut
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint
-from rollbook.server.shared.shapes import Answer, Ask, Cell, Num, num, plain
+from rollbook.server.shared.shapes import Answer, Ask, Cell, Num, Refused, num, plain
 from rollbook.server.shared.state import ServerContext
 from rollbook.system.texts import amount
 
@@ -348,8 +350,13 @@ def _parted(
     context: ServerContext, groups: dict[str, list[RunRow]], key: str, statistic: str, axis: str
 ) -> list[PartedPair]:
     """Along the curves that the page draws of these groups; bands play no part in it, so few draws are enough."""
-    along = CurvesAsk(groups=[], keys=[], x=axis or None, statistic=statistic, refine=True)  # type: ignore[arg-type]
-    curves = next(drawn for drawn in refined(context, groups, key, along) if not drawn.is_part).curves
+    rows = [row for members in groups.values() for row in members]
+    by = {name: [row.folder for row in members] for name, members in groups.items()}
+    ask = Curves(key=key, by=by, x=axis or None, statistic=statistic)  # type: ignore[arg-type]
+    try:
+        curves = next(found for found in answers(context, rows, ask, refine=True) if not found.is_part).curves
+    except RollbookError:
+        return []
     return [
         PartedPair(
             a=plain(pair.a),
@@ -359,7 +366,7 @@ def _parted(
             last=_there(pair.last),
             sentence=plain(pair.sentence()),
         )
-        for pair in (curves.parted() if curves is not None else ())
+        for pair in curves.parted()
     ]
 
 
@@ -400,9 +407,21 @@ def _there(value: float | None) -> Any:
     return None if value is None or math.isnan(value) else num(float(value))
 
 
+def _gathered(context: ServerContext, groups: Sequence[Group]) -> dict[str, list[RunRow]]:
+    """The runs of each group. Raises: Refused: too many. BadInput: two groups of one name."""
+    if sum(len(group.runs) for group in groups) > context.limits.runs:
+        raise Refused("too_large", f"more than {context.limits.runs:,} runs at once", "Choose fewer.")
+    rows_of_group: dict[str, list[RunRow]] = {}
+    for group in groups:
+        if group.name in rows_of_group:
+            raise BadInput(f"two groups are called {group.name!r:.80}; give each a name of its own")
+        rows_of_group[group.name] = context.rows(group.runs)
+    return rows_of_group
+
+
 def difference(context: ServerContext, ask: DiffAsk) -> DiffAnswer:
     """What differs in the configuration of groups, differences first."""
-    groups = gathered(context, ask.groups)
+    groups = _gathered(context, ask.groups)
     configs = {name: [flat(row.about.get("config") or {}) for row in rows] for name, rows in groups.items()}
     paths = dict.fromkeys(path for each in configs.values() for config in each for path in config)
     rows = []
