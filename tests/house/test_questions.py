@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import inspect
 import json
-import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,11 +18,12 @@ from starlette.testclient import TestClient
 import rollbook
 from hard_runs import KEY, record
 from page_server import client_of
+from question_faces import name_of, own_types, words_of_arguments
 from rollbook.cli.app import app
 from rollbook.errors import RollbookError
 from rollbook.runs.questions import QUESTIONS
 from rollbook.runs.run_set import RunSet
-from rollbook.schema.question import Option, Question, of_text, options
+from rollbook.schema.question import Question, of_text, options
 from rollbook.server.agents import AgentTools
 from rollbook.server.frames import MEDIA_TYPE, unpack
 from rollbook.server.openapi import ENDPOINTS
@@ -117,14 +117,6 @@ class Doors(NamedTuple):
 # -- the doors are made of the struct
 
 
-def name_of(question: type[Question]) -> str:
-    return question.__name__.lower()
-
-
-def own_types(option: Option) -> str:
-    return re.sub(r"[\s'\"]|typing\.|collections\.abc\.|NoneType", "", str(option.type)).replace("|None", "")
-
-
 @pytest.mark.parametrize("question", QUESTIONS, ids=name_of)
 def test_a_method_has_the_names_types_defaults_and_words_of_its_question(question: type[Question]) -> None:
     method = getattr(RunSet, name_of(question))
@@ -138,16 +130,6 @@ def test_a_method_has_the_names_types_defaults_and_words_of_its_question(questio
         hint = eval(parameters[option.name].annotation, vars(sys.modules[RunSet.__module__]))
         assert own_types(option) == own_types(option._replace(type=hint)), option.name
         assert documented[option.name] == option.words
-
-
-def words_of_arguments(method: Callable[..., object]) -> dict[str, str]:
-    """The Args of a docstring: name -> words."""
-    text = (inspect.getdoc(method) or "").partition("Args:\n")[2]
-    block = re.split(r"\n(?=\S)", text)[0]
-    return {
-        name: " ".join(words.split())
-        for name, words in re.findall(r"^  (\w+): (.*?)(?=^  \w+:|\Z)", block, re.MULTILINE | re.DOTALL)
-    }
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=name_of)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rollbook.server.tables.logs import lines_near
+from rollbook.book.questions import lines_near
 
 BEGAN = datetime.datetime(2026, 11, 28, 11, 0, 0)
 

@@ -13,10 +13,10 @@ from starlette.testclient import TestClient
 import rollbook
 from page_server import client_of, record
 from rollbook.book import Book
+from rollbook.server.curves import one_run
 from rollbook.server.frames import unpack
 from rollbook.server.settings import Limits
 from rollbook.server.shared import rows
-from rollbook.server.tables import cause
 
 
 def got(client: TestClient, path: str, **query: Any) -> dict[str, Any]:
@@ -325,7 +325,7 @@ def test_tables_of_many_rows_are_asked_and_not_read_whole(
         assert table not in ("text", "timings", "media", "episodes"), f"{table} was read whole"
         return whole(context, row, table, attempts)
 
-    for room in (rows, cause):
+    for room in (rows, one_run):
         monkeypatch.setattr(room, "table_of", few)
     with client_of(tmp_path, limits=Limits(whole_rows=1)) as client:
         scanned = all_of(client)

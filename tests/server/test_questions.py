@@ -151,8 +151,11 @@ QUESTIONS: list[tuple[str, list[Call], Callable[[Answers], Any], Any]] = [
     ),
     (
         "What else was logged at that point?",
-        [("alerts", {}), ("around", {"run": "{run}", "clock": "env_step", "at": 500})],
-        lambda a: {r["table"] for r in a[-1]["rows"]} >= {"metrics", "episodes", "checkpoints"},
+        [("alerts", {}), ("cause", {"run": "{run}", "x": "env_step", "at": 500, "everything": True})],
+        lambda a: (
+            {r.get("table") for r in a[-1]["rows"]} >= {"metrics", "episodes"}
+            and a[-1]["checkpoint_before"] is not None
+        ),
         True,
     ),
     (

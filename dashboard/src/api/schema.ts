@@ -101,6 +101,7 @@ export interface CauseAnswer {
   seed: number | null;
   status: string;
   attempt: number | null;
+  sentences: string[];
   x: string;
   at: number;
   time: number | null;
@@ -118,6 +119,8 @@ export interface CauseAnswer {
   text: TextLine[];
   log_name: string | null;
   log: LogLine[];
+  values?: { [name: string]: Cell }[] | null;
+  others?: { [name: string]: { [name: string]: Cell }[] };
 }
 
 /** A value of the configuration that an attempt changed. */

@@ -69,6 +69,7 @@ T = TypeVar("T")
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from rollbook.book.questions import Surroundings
     from rollbook.book.undumped import Window
     from rollbook.plots import Picture
     from rollbook.schema.shapes import CutJson
@@ -76,8 +77,9 @@ if TYPE_CHECKING:
 
 
 _INTERNAL = frozenset(
-    ("checkpoint_history", "chosen", "context", "episode_counts", "files", "film_of", "marks", "own_summary",
-     "place_at", "place_behind", "reached", "row_groups", "rows_so_far", "run_info", "scan", "table_rows", "undumped")
+    ("checkpoint_history", "chosen", "context", "database", "episode_counts", "files", "film_of", "marks",
+     "own_summary", "place_at", "place_behind", "reached", "row_groups", "rows_so_far", "run_info", "scan",
+     "table_rows", "undumped")
 )  # fmt: skip
 """Names that other rollbook modules use; completion leaves them out."""
 
@@ -734,6 +736,45 @@ class Book(RunFields):
                 )
         near = nearest_rows(tables, name, int(value), rows, self.clocks)
         return {"metrics": metrics, **near} if metrics.num_rows else near
+
+    @suggesting
+    def cause(
+        self,
+        at: float,
+        key: str | None = None,
+        x: str | None = None,
+        rows: int = 6,
+        window: float | None = None,
+        everything: bool = False,
+    ) -> Surroundings:
+        """What went on near a point: the keys that left their usual range there, and what every table has.
+
+        Args:
+          at: the place on the axis.
+          key: the key whose value stands there; canonical names are accepted.
+          x: the axis: a clock, a key, "time" or "relative"; default: the run's own.
+          rows: the most rows of each table.
+          window: how far around is near, on the axis; by default told from how often the key was logged.
+          everything: also the newest value of each key at or before the point, and the nearest rows of the other tables
+            that know the clock.
+        Returns:
+          A `Surroundings`: `sentences()`, `as_data()`, and the rows of each table as `episodes.table` and so on.
+        Raises:
+          UnknownKey: the run has no such key or axis.
+          BadInput: a place or window that is no number, or a number of rows that is none.
+        """
+        from rollbook.book.questions import Cause, Files, around
+
+        ask = Cause(at=float(at), key=key, x=x, rows=rows, window=window, everything=everything)
+        return around(ask, Files(self))
+
+    def database(self, attempts: Attempts = "effective") -> Callable[[str], pa.Table]:
+        """What answers SQL over the tables of a history. Internal."""
+        folder = os.path.abspath(layout.data_folder(self._folder))
+        database = self._database if attempts == "effective" else Database(
+            lambda name, tries: self._stream(name, tries, attempts), folder, self.files.leave_out, self._database
+        )  # fmt: skip
+        return partial(database.arrow, tables=self._tables())
 
     def _near(self, tables: dict[str, Pieces], clock: str, value: int, rows: int) -> pa.Table:
         """Rows of one table that include the nearest ones."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 import pyarrow as pa
 
+from rollbook.book.latest import Latest
 from rollbook.book.read_context import Context
 from rollbook.book.row_groups import RowGroups
 from rollbook.book.scan import Scan
@@ -77,6 +78,24 @@ class ChartTables(EpisodeTables, Protocol):
     ) -> dict[str, Series]: ...  # fmt: skip
     def timings(self, name: str | None = ..., attempts: Attempts = ...) -> pa.Table: ...
     def histograms(self, key: str | None = ..., bins: int | None = ..., attempts: Attempts = ...) -> pa.Table: ...
+
+
+class ReadRun(ChartTables, Protocol):
+    """The parts of `Book` that questions about one run use; see there for each call."""
+
+    def latest(self) -> Latest: ...
+    def row_count(self, table: str, attempts: Attempts = ...) -> int: ...
+    def scan(self, table: str, tries: int = ..., attempts: Attempts = ...) -> Scan: ...
+    def database(self, attempts: Attempts = ...) -> Callable[[str], pa.Table]: ...
+    def batch(
+        self, keys: Sequence[str], *, x: str | None = ..., points: int | None = ..., start: float | None = ...,
+        stop: float | None = ..., attempts: Attempts = ..., raw: int = ...,
+    ) -> dict[str, Series]: ...  # fmt: skip
+    def metrics(
+        self, keys: str | Sequence[str] | None = ..., *, x: str | None = ..., start: float | None = ...,
+        stop: float | None = ..., since: float | None = ..., until: float | None = ..., attempts: Attempts = ...,
+        exact: bool | None = ...,
+    ) -> pa.Table: ...  # fmt: skip
 
 
 class RolloutTables(Protocol):

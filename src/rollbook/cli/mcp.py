@@ -15,7 +15,7 @@ from rollbook.cli.find import dir_option
 def mcp(root: str, budget: int) -> None:
     """Answer the questions of an agent about the runs below --dir, over the standard streams.
 
-    Tools that only read: probe, runs, series, around, compare, curves, sweep,
+    Tools that only read: probe, runs, series, cause, compare, curves, sweep,
     alerts, samples, sql, wait.
     It needs: pip install 'rollbook[mcp]'.
 

@@ -37,6 +37,14 @@ SHAPES: dict[str, object] = {
         "silent_sinks": {"*": "any"}, "remote": {"*": "any"},
         "problems": ["text"],
     },
+    "cause": {
+        "sentences": ["text"], "x": "text", "at": "number", "time": "number?", "clocks": {"*": "integer"},
+        "attempt": "integer?", "window": "number",
+        "value": "any", "unusual": [{"key": "text", "at": "number", "*": "any"}], "looked_at": "integer",
+        "alerts": [{"*": "any"}], "episodes": [{"*": "any"}], "media": [{"*": "any"}], "samples": [{"*": "any"}],
+        "text": [{"*": "any"}], "in_window": {"*": "integer"}, "checkpoint_before": "any", "checkpoint_after": "any",
+        "timings": "any", "log_name": "text?", "log": ["text"], "values?": [{"*": "any"}], "others?": {"*": "any"},
+    },
     "plot": {"text": "text?", "wrote": "text?"},
     "compare": {
         "sentences": ["text"],

@@ -27,7 +27,8 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message, Receive, Scope, Send
 
 from rollbook.book import Book, Database
-from rollbook.errors import BadInput, MissingExtra, UnknownKey, did_you_mean
+from rollbook.book.questions import Cause, around, in_seconds
+from rollbook.errors import BadInput, MissingExtra
 from rollbook.runs.alerts import alerts_of
 from rollbook.runs.catalog import open as open_runs
 from rollbook.runs.columns import fitting
@@ -43,8 +44,9 @@ from rollbook.schema.expressions import condition, named_tables
 from rollbook.schema.question import Question, of_text, options
 from rollbook.schema.tables import TABLES
 from rollbook.server.answering import Workers, read_body, refusal
+from rollbook.server.curves.one_run import ApartFiles
 from rollbook.server.settings import AGENTS, LIMITS
-from rollbook.server.shared.shapes import Refused, in_seconds, words_of
+from rollbook.server.shared.shapes import Refused, words_of
 from rollbook.server.shared.sql import Locked, judge, with_book
 from rollbook.server.shared.state import ServerContext
 from rollbook.system.optional import installed, need
@@ -57,7 +59,7 @@ _FEWEST = 1_000
 _LONGEST_WAIT = 300.0
 _CELLS = (1_000, 300, 80, 20)
 """The most characters of a text; the next length is tried if a single row exceeds the budget."""
-_MOST_POINTS, _MOST_AROUND = 1_000, 100
+_MOST_POINTS = 1_000
 
 
 Q = TypeVar("Q", bound=Question)
@@ -89,10 +91,11 @@ class AgentTools:
         self.compare = self._asking(Compare, self._compared)
         self.curves = self._asking(Curves, self._drawn)
         self.sweep = self._asking(Sweep, self._swept)
+        self.cause = self._asking_one(Cause, self._caused)
 
     def tools(self) -> list[Callable[..., str]]:
         """All of them, in the order in which an agent needs them."""
-        return [self.probe, self.runs, self.series, self.around, self.compare, self.curves, self.sweep,
+        return [self.probe, self.runs, self.series, self.cause, self.compare, self.curves, self.sweep,
                 self.alerts, self.samples, self.sql, self.wait]  # fmt: skip
 
     def probe(self, of: str = "", cursor: str = "") -> str:
@@ -165,22 +168,19 @@ class AgentTools:
                 "columns": ["x", "mean", "min", "max", "rows"]}  # fmt: skip
         return self._answer(head, rows, cursor)
 
-    def around(self, run: str, clock: str, at: int, rows: int = 3, cursor: str = "") -> str:
-        """What was going on at a point: each key's newest value there, and the `rows` nearest rows of other tables."""
-        if not 1 <= rows <= _MOST_AROUND:
-            raise BadInput(f"rows={rows}: from 1 to {_MOST_AROUND}")
-        book = self._book(run)
-        if clock not in book.clocks:
-            raise UnknownKey(f"clock={clock!r:.80}: the run has no such clock.{did_you_mean(clock, list(book.clocks))}")
-        found = [
-            {
-                "table": name,
-                **{cell: value for cell, value in row.items() if value is not None and cell not in _IDENTITY},
-            }
-            for name, table in book.at(rows, **{clock: at}).items()
-            for row in _rows_of(table)
-        ]
-        return self._answer({**_who(book), clock: at}, found, cursor)
+    def _caused(self, book: Book, question: Cause) -> tuple[dict[str, Any], list[Any]]:
+        """Sentences come first, then keys that left their usual range, then rows of each table."""
+        found = around(question, ApartFiles(book))
+        data = found.as_data()
+        rows: list[dict[str, Any]] = [{"sentence": sentence} for sentence in found.sentences()]
+        rows += [{"unusual": each["key"], **each} for each in data["unusual"]]
+        tables = {name: data[name] for name in ("alerts", "episodes", "media", "samples", "text")}
+        tables |= {"metrics": data.get("values", [])} | data.get("others", {})
+        rows += [{"table": name, **row} for name, of_table in tables.items() for row in of_table]
+        rows += [{"log": line} for line in data["log"]]
+        names = ("x", "at", "time", "clocks", "attempt", "window", "value", "looked_at", "in_window",
+                 "checkpoint_before", "checkpoint_after", "timings")  # fmt: skip
+        return {name: data[name] for name in names}, rows
 
     def _compared(self, runs: RunSet, question: Compare) -> tuple[dict[str, Any], list[Any]]:
         """`more` is the number of seeds of each group that decides a pair with a chance of 80 % if the difference is as
@@ -274,39 +274,26 @@ class AgentTools:
           question: which; its words describe the tool, followed by the docstring of `answer`.
           answer: its head and rows, from some runs.
         """
-        asked = [option for option in options(question) if not option.writes]
         own = [Parameter("where", _KEYWORD, default="", annotation=str), _CURSOR]
-        parameters = [
-            Parameter(
-                option.name,
-                _KEYWORD,
-                default=Parameter.empty if option.default is msgspec.NODEFAULT else option.default,
-                annotation=functools.reduce(operator.or_, of_text(option.type)),
-            )
-            for option in asked
-        ]
-        signature = Signature([*parameters, *own], return_annotation=str)
 
-        def tool(*arguments: object, **named: object) -> str:
-            given = signature.bind(*arguments, **named)
-            given.apply_defaults()
-            where, cursor = str(given.arguments.pop("where")), str(given.arguments.pop("cursor"))
-            head, rows = answer(self._chosen(where), question(**given.arguments))
+        def work(given: dict[str, Any]) -> str:
+            where, cursor = str(given.pop("where")), str(given.pop("cursor"))
+            head, rows = answer(self._chosen(where), question(**given))
             return self._answer(head, rows, cursor)
 
-        tool.__name__ = question.__name__.lower()
-        tool.__doc__ = "\n".join(
-            [
-                inspect.getdoc(question) or "",
-                "",
-                *(f"`{option.name}`: {option.words}" for option in asked),
-                "`where`: a condition on runs, as of the tool `runs`.",
-                *filter(None, [inspect.getdoc(answer)]),
-            ]
-        )
-        tool.__signature__ = signature  # type: ignore[attr-defined]
-        tool.__annotations__ = {name: each.annotation for name, each in signature.parameters.items()} | {"return": str}
-        return tool
+        return _tool(question, [], own, work, ["`where`: a condition on runs, as of the tool `runs`.", *_doc(answer)])
+
+    def _asking_one(
+        self, question: type[Q], answer: Callable[[Book, Q], tuple[dict[str, Any], list[Any]]]
+    ) -> Callable[..., str]:
+        """The same for a question about one run: a tool with `run`, then the fields of the question."""
+
+        def work(given: dict[str, Any]) -> str:
+            book, cursor = self._book(str(given.pop("run"))), str(given.pop("cursor"))
+            head, rows = answer(book, question(**given))
+            return self._answer({**_who(book), **head}, rows, cursor)
+
+        return _tool(question, [Parameter("run", _KEYWORD, annotation=str)], [_CURSOR], work, _doc(answer))
 
     def _chosen(self, where: str) -> RunSet:
         runs = self._all()
@@ -353,6 +340,41 @@ _CURSOR = Parameter("cursor", _KEYWORD, default="", annotation=str)
 _IDENTITY = frozenset(("writer", "lane", "seq", "attempt", "index"))
 _PLACE = ("writer", "lane", "seq", "index")
 """What keeps samples of one time in one order."""
+
+
+def _tool(
+    question: type[Question], before: list[Parameter], after: list[Parameter], work: Callable[[dict[str, Any]], str],
+    words: list[str],
+) -> Callable[..., str]:  # fmt: skip
+    """A tool whose parameters are the fields of a question, between others; `work` gets what was passed for each."""
+    asked = [option for option in options(question) if not option.writes]
+    of_question = [
+        Parameter(
+            option.name,
+            _KEYWORD,
+            default=Parameter.empty if option.default is msgspec.NODEFAULT else option.default,
+            annotation=functools.reduce(operator.or_, of_text(option.type)),
+        )
+        for option in asked
+    ]
+    signature = Signature([*before, *of_question, *after], return_annotation=str)
+
+    def tool(*arguments: object, **named: object) -> str:
+        given = signature.bind(*arguments, **named)
+        given.apply_defaults()
+        return work(dict(given.arguments))
+
+    tool.__name__ = question.__name__.lower()
+    tool.__doc__ = "\n".join(
+        [inspect.getdoc(question) or "", "", *(f"`{option.name}`: {option.words}" for option in asked), *words]
+    )
+    tool.__signature__ = signature  # type: ignore[attr-defined]
+    tool.__annotations__ = {name: each.annotation for name, each in signature.parameters.items()} | {"return": str}
+    return tool
+
+
+def _doc(function: Callable[..., object]) -> list[str]:
+    return [text] if (text := inspect.getdoc(function)) else []
 
 
 def _who(book: Book) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import functools
 import operator
 import typing
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -13,7 +14,7 @@ import msgspec
 from rollbook.errors import BadInput
 from rollbook.runs.questions import Groups
 from rollbook.schema.question import Question, alternatives, of_text, options
-from rollbook.server.shared.shapes import Ask, Refused
+from rollbook.server.shared.shapes import Ask, OfRun, Refused
 from rollbook.server.shared.state import ServerContext
 
 TYPE_CHECKING = False
@@ -45,6 +46,17 @@ def shape_of(
 
     A mapping of groups is a list of `Group` here, since names such as "10" lose their order as keys of an object.
     """
+    about = "which runs, as the table of runs names them; null: those of the groups, or all."
+    runs = ("runs", Annotated[list[str] | None, msgspec.Meta(description=about)], None)
+    return _shape(question, Ask, [*_fields(question, several or {}), *own, runs])
+
+
+def shape_of_one(question: type[Question], *own: tuple[str, Any, Any]) -> type[OfRun]:
+    """The request of a question about one run: its fields, and which run; `own` as in `shape_of`."""
+    return typing.cast("type[OfRun]", _shape(question, OfRun, [*_fields(question), *own]))
+
+
+def _fields(question: type[Question], several: Mapping[str, str] = MappingProxyType({})) -> list[Any]:
     fields: list[Any] = []
     for option in options(question):
         if not option.writes:
@@ -52,17 +64,23 @@ def shape_of(
             kind: Any = functools.reduce(operator.or_, kinds)
             described: Any = Annotated[kind, msgspec.Meta(description=option.words)]
             default = () if option.default is msgspec.NODEFAULT else (option.default,)
-            if option.name in (several or {}):
+            if option.name in several:
                 described, default = Annotated[list[kind], msgspec.Meta(description=option.words)], ()
-            fields.append(((several or {}).get(option.name, option.name), described, *default))
-    fields += own
-    about = "which runs, as the table of runs names them; null: those of the groups, or all."
-    fields.append(("runs", Annotated[list[str] | None, msgspec.Meta(description=about)], None))
+            fields.append((several.get(option.name, option.name), described, *default))
+    return fields
+
+
+def _shape(question: type[Question], base: type[Ask], fields: list[Any]) -> type[Ask]:
     shape = msgspec.defstruct(
-        f"{question.__name__}Ask", fields, bases=(Ask,), namespace={"__doc__": question.__doc__}, module=__name__,
+        f"{question.__name__}Ask", fields, bases=(base,), namespace={"__doc__": question.__doc__}, module=__name__,
         kw_only=True, forbid_unknown_fields=True,
     )  # fmt: skip
     return typing.cast("type[Ask]", shape)
+
+
+def of_one_run(ask: OfRun, question: type[Q]) -> Q:
+    """The question of a request about one run."""
+    return question(**{option.name: getattr(ask, option.name) for option in options(question) if not option.writes})
 
 
 def asked_of(context: ServerContext, ask: Ask, question: type[Q], **one: object) -> tuple[Q, list[RunRow]]:

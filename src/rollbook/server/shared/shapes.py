@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
+from rollbook.book.questions import cells_of
 from rollbook.errors import (
     AmbiguousKey,
     AmbiguousRun,
@@ -19,7 +20,6 @@ from rollbook.errors import (
     RunNotFound,
     UnknownKey,
 )
-from rollbook.values.arrow import from_numpy, to_numpy
 from rollbook.values.json_values import Num as Num
 from rollbook.values.json_values import finite as finite
 from rollbook.values.json_values import num as num
@@ -286,20 +286,3 @@ def columns_of(table: pa.Table) -> list[Column]:
 def rows_of(table: pa.Table, longest: int | None = 300) -> list[dict[str, object]]:
     """The rows of a (small) table as cells; times as unix seconds."""
     return [{plain(name): plain(cell, longest) for name, cell in row.items()} for row in cells_of(table)]
-
-
-def cells_of(table: pa.Table) -> list[dict[str, Any]]:
-    """The rows of a (small) table unchanged, except times as unix seconds: Arrow's own datetimes load pandas."""
-    rows: list[dict[str, object]] = in_seconds(table).to_pylist()
-    return rows
-
-
-def in_seconds(table: pa.Table) -> pa.Table:
-    """A table with its times as float64 unix seconds."""
-    for place, field in enumerate(table.schema):
-        if pa.types.is_timestamp(field.type):
-            per_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[field.type.unit]
-            ticks, valid = to_numpy(table.column(place))
-            seconds = ticks.astype("int64").astype("float64") / per_second
-            table = table.set_column(place, field.name, from_numpy(seconds, valid))
-    return table

@@ -24,6 +24,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from rollbook.book import Book, RolloutQueries, Scan
+from rollbook.book.questions import in_seconds
 from rollbook.errors import BadInput, Damaged, RollbookError, did_you_mean
 from rollbook.schema.expressions import literal, named_tables, quoted
 from rollbook.schema.sql_names import SqlNames, confused, outer
@@ -31,7 +32,7 @@ from rollbook.schema.tables import TABLES
 from rollbook.server.settings import LIMITS, Limits
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint
-from rollbook.server.shared.shapes import Answer, Ask, Cell, Column, Refused, Sort, columns_of, in_seconds, plain
+from rollbook.server.shared.shapes import Answer, Ask, Cell, Column, Refused, Sort, columns_of, plain
 from rollbook.server.shared.sql_process import Head, packed_table, receive, send, table_in
 from rollbook.server.shared.state import ServerContext
 from rollbook.system.files import is_link, names_in, replacing, try_lock
@@ -597,19 +598,6 @@ def _together(scans: Sequence[Scan]) -> Scan:
     columns = list(dict.fromkeys(name for scan in scans for name in scan.columns))
     parts, alike = (part for scan in scans for part in scan.parts), (scan.confused for scan in scans)
     return Scan(queries, rest, columns, tuple(parts), confused=frozenset().union(*alike))
-
-
-def place_of(x: str, began: float, columns: Sequence[str]) -> str:
-    """The position of a row on an axis, in SQL; null for rows without it."""
-    if x in ("time", "relative"):
-        return f"(epoch_us(time) / 1e6 - {began if x == 'relative' else 0.0!r})"
-    return f"try_cast({quoted(x)} as double)" if x in columns else "cast(null as double)"
-
-
-def in_time(columns: Sequence[str], order: str = "asc") -> str:
-    """ORDER BY time; rows of one moment in the order of writing."""
-    names = [quoted(name) for name in ("time", "writer", "lane", "seq", "index") if name in columns]
-    return " order by " + ", ".join(f"{name} {order}" for name in names) if names else ""
 
 
 def order_by(sort: Sequence[Sort], columns: Sequence[str]) -> str:

@@ -9,12 +9,13 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from rollbook.book.questions import OUTCOMES, axis_values, clocks_of, in_time, numbers, outcomes, place_of
 from rollbook.errors import UnknownKey
 from rollbook.schema.expressions import condition, quoted
 from rollbook.server.frames import MEDIA_TYPE, Frame
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint, Streamed
-from rollbook.server.shared.rows import axis_values, check_points, clocks_of, default_axis, numbers, shown_rows, started
+from rollbook.server.shared.rows import check_points, default_axis, shown_rows, started
 from rollbook.server.shared.shapes import (
     Alert,
     Answer,
@@ -28,12 +29,11 @@ from rollbook.server.shared.shapes import (
     plain,
     rows_of,
 )
-from rollbook.server.shared.sql import Locked, in_time, order_by, place_of, with_tables
+from rollbook.server.shared.sql import Locked, order_by, with_tables
 from rollbook.server.shared.state import ServerContext
 from rollbook.server.tables.health import alerts_of, media_of
 from rollbook.system.files import pasted
 from rollbook.values.array_types import NDArray
-from rollbook.values.arrow import strings
 
 
 class Box(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -177,7 +177,6 @@ class TracesEntry(msgspec.Struct, kw_only=True):
 
 
 _SEEN = ("episodes", "media")
-_OUTCOMES = ("terminated", "truncated", "cut")
 _MOST_TRACES = 64
 _NOT_TRACES = {
     "time",
@@ -201,27 +200,6 @@ _GROUPS = (
     ("action", "action"),
     ("obs", "observation"),
 )
-
-
-def outcomes(table: pa.Table) -> NDArray:
-    """How each episode ended: 0 terminated, 1 truncated, 2 cut short."""
-    n = table.num_rows
-    ended = [
-        table[name].to_pylist() if name in table.column_names else [None] * n for name in ("terminated", "truncated")
-    ]
-    complete = table["complete"].to_pylist() if "complete" in table.column_names else [None] * n
-    return np.array(
-        [2 if whole is False or not (a or b) else 0 if a else 1 for a, b, whole in zip(*ended, complete, strict=True)],
-        dtype=np.int64,
-    )
-
-
-def with_outcome(table: pa.Table) -> pa.Table:
-    """Episodes and how they ended."""
-    ends = strings([_OUTCOMES[end] for end in outcomes(table)])
-    if "outcome" in table.column_names:
-        table = table.drop_columns(["outcome"])
-    return table.append_column("outcome", ends)
 
 
 def shown_episodes(db: Locked) -> list[str]:
@@ -317,7 +295,7 @@ def scatter(context: ServerContext, ask: ScatterAsk) -> Streamed:
     if thinned:
         chosen = _thinned(xs, ys, chosen, ask.points)
     frame = Frame()
-    ends = np.array([_OUTCOMES.index(word) for word in table["outcome"].to_pylist()], dtype=np.int64)
+    ends = np.array([OUTCOMES.index(word) for word in table["outcome"].to_pylist()], dtype=np.int64)
     films = numbers(table["film"]).astype(np.int64)
     arrays = {
         "x": frame.exact(xs[chosen]),
@@ -394,7 +372,7 @@ def episode(context: ServerContext, ask: EpisodeAsk) -> EpisodeAnswer:
     here = media_of(context, row, media, x)
     return EpisodeAnswer(
         id=plain(record.id),
-        row={**shown, "outcome": _OUTCOMES[int(outcomes(record.table)[0])]},
+        row={**shown, "outcome": OUTCOMES[int(outcomes(record.table)[0])]},
         rank=rank,
         clocks=clocks_of(record.row, clocks),
         start_clocks={

@@ -12,28 +12,13 @@ import msgspec
 import pyarrow as pa
 
 from rollbook.book import Retention, RolloutQueries
+from rollbook.book.questions import axis_values, cells_of, row_id
 from rollbook.schema import manifest
 from rollbook.schema.expressions import literal, quoted
 from rollbook.schema.solved import solved_above
 from rollbook.server.shared.endpoint import Endpoint
-from rollbook.server.shared.rows import (
-    axis_values,
-    default_axis,
-    row_id,
-    started,
-)
-from rollbook.server.shared.shapes import (
-    Answer,
-    Num,
-    OfRun,
-    Refused,
-    Row,
-    Sort,
-    cells_of,
-    num,
-    plain,
-    rows_of,
-)
+from rollbook.server.shared.rows import default_axis, started
+from rollbook.server.shared.shapes import Answer, Num, OfRun, Refused, Row, Sort, num, plain, rows_of
 from rollbook.server.shared.sql import Locked, order_by
 from rollbook.server.shared.state import ServerContext
 from rollbook.server.tables.rollouts import _CUT, ask_rollouts, slim

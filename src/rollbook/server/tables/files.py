@@ -11,6 +11,7 @@ from typing import Any, Literal
 import msgspec
 import pyarrow as pa
 
+from rollbook.book.questions import axis_values, cells_of, in_seconds, in_time, seconds_column
 from rollbook.errors import BadInput, Damaged, RollbookError, UnknownKey
 from rollbook.schema.expressions import quoted
 from rollbook.schema.run_files import table_names
@@ -18,15 +19,7 @@ from rollbook.schema.tables import TABLES
 from rollbook.server.runs.one_run import Change, changes
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Download, Endpoint, Streamed
-from rollbook.server.shared.rows import (
-    axis_values,
-    check_range,
-    default_axis,
-    seconds_column,
-    shown_rows,
-    started,
-    table_of,
-)
+from rollbook.server.shared.rows import check_range, default_axis, shown_rows, started, table_of
 from rollbook.server.shared.shapes import (
     Answer,
     Ask,
@@ -37,12 +30,10 @@ from rollbook.server.shared.shapes import (
     Row,
     RunAsk,
     TablePage,
-    cells_of,
     columns_of,
-    in_seconds,
     plain,
 )
-from rollbook.server.shared.sql import Locked, in_time, with_tables
+from rollbook.server.shared.sql import Locked, with_tables
 from rollbook.server.shared.state import ServerContext
 from rollbook.server.tables.health import media_of
 from rollbook.system.files import is_regular, path_inside

@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from rollbook.book.questions import axis_values, cells_of, clocks_of, row_id, seconds_column
 from rollbook.errors import Damaged, RollbookError
 from rollbook.runs.checking import asked
 from rollbook.schema import manifest
@@ -20,18 +21,8 @@ from rollbook.schema.run_files import journal_folder, part_folders
 from rollbook.schema.status import ENDED_BADLY
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint
-from rollbook.server.shared.rows import (
-    axis_values,
-    check_range,
-    clocks_of,
-    contents,
-    default_axis,
-    row_id,
-    seconds_column,
-    started,
-    table_of,
-)
-from rollbook.server.shared.shapes import Alert, Answer, Ask, Media, Num, RunAsk, cells_of, num, one_line, plain
+from rollbook.server.shared.rows import check_range, contents, default_axis, started, table_of
+from rollbook.server.shared.shapes import Alert, Answer, Ask, Media, Num, RunAsk, num, one_line, plain
 from rollbook.server.shared.state import Facts, ServerContext
 from rollbook.system.files import path_inside
 from rollbook.system.guard import tolerating
@@ -153,7 +144,11 @@ _FILM_SUFFIXES = (".mp4", ".gif", ".png", ".webm")
 
 def alerts_of(context: ServerContext, row: RunRow, x: str) -> list[Alert]:
     """All alerts of a run, oldest first."""
-    table = table_of(context, row, "alerts")
+    return alerts_in(context, row, table_of(context, row, "alerts"), x)
+
+
+def alerts_in(context: ServerContext, row: RunRow, table: pa.Table, x: str) -> list[Alert]:
+    """Rows of the table of alerts, in the form of the API."""
     if not table.num_rows:
         return []
     with context.book(row) as book:
@@ -190,6 +185,8 @@ def _evidence(stored: object) -> object:
 
 def media_of(context: ServerContext, row: RunRow, table: pa.Table, x: str) -> list[Media]:
     """Rows of `media` with the addresses of those files that exist."""
+    if not table.num_rows:
+        return []
     places = axis_values(table, x, started(row))
     times = seconds_column(table)
     media = []

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from rollbook.book import RolloutQueries
+from rollbook.book.questions import cells_of
 from rollbook.errors import BadInput
 from rollbook.schema.expressions import condition, literal, quoted
 from rollbook.server.shared.catalogue import RunRow
@@ -26,7 +27,6 @@ from rollbook.server.shared.shapes import (
     Refused,
     Row,
     Sort,
-    cells_of,
     columns_of,
     num,
     plain,

@@ -11,38 +11,14 @@ import numpy as np
 import pyarrow as pa
 
 from rollbook.book import Database
+from rollbook.book.questions import axis_values, cells_of, clocks_of, row_id, seconds_column, see_samples
 from rollbook.errors import BadInput
 from rollbook.schema.expressions import condition, quoted
 from rollbook.schema.run_files import table_names
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint
-from rollbook.server.shared.rows import (
-    IDENTITY,
-    NearTable,
-    axis_values,
-    check_points,
-    clocks_of,
-    default_axis,
-    near,
-    row_id,
-    seconds_column,
-    shown_rows,
-    started,
-)
-from rollbook.server.shared.shapes import (
-    Answer,
-    Cell,
-    Column,
-    Num,
-    OfRun,
-    Refused,
-    Row,
-    Sort,
-    cells_of,
-    columns_of,
-    num,
-    plain,
-)
+from rollbook.server.shared.rows import IDENTITY, check_points, default_axis, shown_rows, started
+from rollbook.server.shared.shapes import Answer, Cell, Column, Num, OfRun, Refused, Row, Sort, columns_of, num, plain
 from rollbook.server.shared.sql import Locked, order_by, with_tables
 from rollbook.server.shared.state import ServerContext
 from rollbook.server.tables.timings import TimingsAsk
@@ -214,13 +190,7 @@ def ask_samples(
     names = ["samples", *(["advantages"] if "advantages" in table_names(row.folder) else [])]
 
     def joined(db: Locked) -> T:
-        columns = db.columns["samples"]
-        if "advantages" in names and "advantage" not in columns and "sample_id" in columns:
-            late = "select sample_id, any_value(advantage) as advantage from advantages group by sample_id"
-            db.view("seen", f"select samples.*, late.advantage from samples left join ({late}) late using (sample_id)")
-            return work(db, [*columns, "advantage"])
-        db.view("seen", "select * from samples")
-        return work(db, columns)
+        return work(db, see_samples(db))
 
     return with_tables(context, row, names, attempts, joined)
 
@@ -494,26 +464,6 @@ def place_on_axis(x: str, began: float) -> tuple[str, float]:
     if x in ("time", "relative"):
         return "epoch_us(time) / 1e6", began if x == "relative" else 0.0
     return f"cast({quoted(x)} as double)", 0.0
-
-
-def near_samples(context: ServerContext, row: RunRow, x: str, at: float, window: float, rows: int) -> NearTable:
-    """The samples near a point of an axis."""
-    if "samples" not in table_names(row.folder):
-        return NearTable(columns=[], rows=[], total_in_window=0, nearest=None)
-    place, shift = place_on_axis(x, started(row))
-
-    def work(db: Locked, names: list[str]) -> tuple[int, pa.Table]:
-        if not names or (x not in ("time", "relative") and x not in names):
-            return 0, db.table("select * from seen limit 0")
-        values = [at + shift, window]
-        away = f"abs({place} - ?)"
-        total = _count(db, f"select count(*) as n from seen where {away} <= ?", values)
-        query = f"select * from seen where {place} is not null order by {away} limit {rows if total else 1}"
-        return total, db.table(query, [at + shift])
-
-    total, neighbours = ask_samples(context, row, work)
-    places = axis_values(neighbours, x, started(row))
-    return near(neighbours, places, at, window, rows, "sample_id", 160, total)
 
 
 ENDPOINTS = [

@@ -1,0 +1,58 @@
+"""Questions about one run: each is one struct, its answer another, one function answers it, and one makes its words.
+
+`asked.py` has the structs, `source.py` what they are read from: the files, or what a server keeps of them.
+"""
+
+from __future__ import annotations
+
+from rollbook.system.lazy import attach
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rollbook.book.questions.asked import ONE_RUN as ONE_RUN
+    from rollbook.book.questions.asked import Cause as Cause
+    from rollbook.book.questions.cause import Surroundings as Surroundings
+    from rollbook.book.questions.cause import around as around
+    from rollbook.book.questions.cause import next_row as next_row
+    from rollbook.book.questions.cause import see_samples as see_samples
+    from rollbook.book.questions.logs import LogFile as LogFile
+    from rollbook.book.questions.logs import LogLine as LogLine
+    from rollbook.book.questions.logs import LogPart as LogPart
+    from rollbook.book.questions.logs import lines_near as lines_near
+    from rollbook.book.questions.logs import log_files as log_files
+    from rollbook.book.questions.logs import part_of_log as part_of_log
+    from rollbook.book.questions.places import OUTCOMES as OUTCOMES
+    from rollbook.book.questions.places import Near as Near
+    from rollbook.book.questions.places import axis_values as axis_values
+    from rollbook.book.questions.places import cells_of as cells_of
+    from rollbook.book.questions.places import clocks_of as clocks_of
+    from rollbook.book.questions.places import in_seconds as in_seconds
+    from rollbook.book.questions.places import in_time as in_time
+    from rollbook.book.questions.places import numbers as numbers
+    from rollbook.book.questions.places import outcomes as outcomes
+    from rollbook.book.questions.places import place_of as place_of
+    from rollbook.book.questions.places import row_id as row_id
+    from rollbook.book.questions.places import seconds_column as seconds_column
+    from rollbook.book.questions.places import usual_axis_of as usual_axis_of
+    from rollbook.book.questions.places import with_outcome as with_outcome
+    from rollbook.book.questions.source import OVERVIEW as OVERVIEW
+    from rollbook.book.questions.source import RAW as RAW
+    from rollbook.book.questions.source import Files as Files
+    from rollbook.book.questions.source import Queries as Queries
+    from rollbook.book.questions.source import Source as Source
+
+__getattr__, __dir__ = attach(
+    __name__,
+    {
+        "rollbook.book.questions.asked": ("ONE_RUN", "Cause"),
+        "rollbook.book.questions.cause": ("Surroundings", "around", "next_row", "see_samples"),
+        "rollbook.book.questions.logs": (
+            "LogFile", "LogLine", "LogPart", "lines_near", "log_files", "part_of_log"
+        ),
+        "rollbook.book.questions.places": (
+            "OUTCOMES", "Near", "axis_values", "cells_of", "clocks_of", "in_seconds", "in_time", "numbers", "outcomes",
+            "place_of", "row_id", "seconds_column", "usual_axis_of", "with_outcome",
+        ),
+        "rollbook.book.questions.source": ("OVERVIEW", "RAW", "Files", "Queries", "Source"),
+    },
+)  # fmt: skip

@@ -1,0 +1,184 @@
+"""Rows of a table placed on an axis, and those near a point of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from rollbook.schema.expressions import quoted
+from rollbook.values.array_types import NDArray
+from rollbook.values.arrow import from_numpy, strings, take_table, to_numpy
+
+_NS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+_PREFERRED = ("env_step", "gradient_step", "train_iter", "epoch", "step")
+
+
+def usual_axis_of(about: Mapping[str, Any], clocks: Iterable[str]) -> str:
+    """The clock that a run is usually seen along: its own, that of its total, or the first that its rows know.
+
+    Args:
+      about: its manifest; clocks: those that its rows have readings of.
+    """
+    known = list(clocks)
+    own, total = about.get("x"), about.get("total")
+    if own and str(own) in known:
+        return str(own)
+    if isinstance(total, Mapping) and total:
+        return str(next(iter(total)))
+    return next((clock for clock in (*_PREFERRED, *known) if clock in known), "time")
+
+
+def seconds_column(table: pa.Table) -> NDArray:
+    """The times of a table as unix seconds."""
+    column = table["time"]
+    ticks = to_numpy(column)[0].astype(np.int64)
+    seconds: NDArray = ticks.astype(np.float64) / _NS[column.type.unit]
+    return seconds
+
+
+def numbers(column: pa.ChunkedArray, gaps: float = math.nan) -> NDArray:
+    """The cells of a column as float64; `gaps` for those that are null or no number."""
+    kind = column.type
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind):
+        values, valid = to_numpy(column)
+        converted: NDArray = values.astype(np.float64)
+        if valid is not None:
+            converted[~valid] = gaps
+        return converted
+    cells = column.to_pylist()
+    return np.array([float(cell) if isinstance(cell, (int, float)) else gaps for cell in cells], dtype=np.float64)
+
+
+def axis_values(table: pa.Table, x: str, began: float) -> NDArray:
+    """The positions of a table's rows on an axis; NaN for rows without it. `began`: the zero of "relative"."""
+    if x in ("time", "relative"):
+        return seconds_column(table) - (began if x == "relative" else 0.0)
+    if x not in table.column_names:
+        return np.full(table.num_rows, np.nan)
+    return numbers(table[x])
+
+
+def place_of(x: str, began: float, columns: Sequence[str]) -> str:
+    """The position of a row on an axis, in SQL; null for rows without it."""
+    if x in ("time", "relative"):
+        return f"(epoch_us(time) / 1e6 - {began if x == 'relative' else 0.0!r})"
+    return f"try_cast({quoted(x)} as double)" if x in columns else "cast(null as double)"
+
+
+def in_time(columns: Sequence[str], order: str = "asc") -> str:
+    """ORDER BY time; rows of one moment in the order of writing."""
+    names = _as_written(columns)
+    return " order by " + ", ".join(f"{name} {order}" for name in names) if names else ""
+
+
+def nearest_first(away: str, columns: Sequence[str]) -> str:
+    """ORDER BY a distance; rows equally far in the order of writing."""
+    return f" order by {', '.join([away, *_as_written(columns)])}"
+
+
+def _as_written(columns: Sequence[str]) -> list[str]:
+    return [quoted(name) for name in ("time", "writer", "lane", "seq", "index") if name in columns]
+
+
+def in_seconds(table: pa.Table) -> pa.Table:
+    """A table with its times as float64 unix seconds."""
+    for place, field in enumerate(table.schema):
+        if pa.types.is_timestamp(field.type):
+            ticks, valid = to_numpy(table.column(place))
+            seconds = ticks.astype("int64").astype("float64") / _NS[field.type.unit]
+            table = table.set_column(place, field.name, from_numpy(seconds, valid))
+    return table
+
+
+def cells_of(table: pa.Table) -> list[dict[str, Any]]:
+    """The rows of a (small) table unchanged, except times as unix seconds: Arrow's own datetimes load pandas."""
+    rows: list[dict[str, object]] = in_seconds(table).to_pylist()
+    return rows
+
+
+def row_id(cells: Mapping[str, object]) -> str:
+    """The name of a row: its writer, and its number in its lane."""
+    return ":".join(
+        str(cells.get(name) if cells.get(name) is not None else "") for name in ("writer", "lane", "seq", "index")
+    )
+
+
+def clocks_of(cells: Mapping[str, Any], clocks: Iterable[str]) -> dict[str, int]:
+    """The clocks that a row knows."""
+    return {
+        clock: int(cells[clock])
+        for clock in clocks
+        if isinstance(cells.get(clock), (int, float)) and math.isfinite(cells[clock]) and abs(cells[clock]) < 2**53
+    }
+
+
+class Nearest(NamedTuple):
+    """The nearest row of a table where none is near: its id, its place, and how far away that is."""
+
+    id: str
+    x: float
+    away: float
+
+
+class Near(NamedTuple):
+    """Rows of a table near a point, in order.
+
+    Attributes:
+      table: the rows; places: of each, on the axis.
+      total: how many are near; the table holds the nearest of them.
+      nearest: where none is near.
+    """
+
+    table: pa.Table
+    places: NDArray
+    total: int
+    nearest: Nearest | None = None
+
+
+def near(
+    table: pa.Table, places: NDArray, at: float, window: float, rows: int | None, id_column: str,
+    total: int | None = None,
+) -> Near:  # fmt: skip
+    """The rows of a table within a window around a position: the nearest are selected, then put in their order.
+
+    Args:
+      rows: how many at most; None: all.
+      total: how many there are, if the table holds only the nearest of them.
+    """
+    distance = np.abs(places - at)
+    inside = np.flatnonzero(distance <= window)
+    nearest = None
+    if not len(inside) and np.isfinite(distance).any():
+        best = int(np.nanargmin(distance))
+        cell = table[id_column][best].as_py() if id_column in table.column_names else best
+        nearest = Nearest(str(cell), float(places[best]), float(places[best] - at))
+    chosen = np.sort(inside[np.argsort(distance[inside], kind="stable")[:rows]])
+    return Near(take_table(table, chosen), places[chosen], len(inside) if total is None else total, nearest)
+
+
+OUTCOMES = ("terminated", "truncated", "cut")
+
+
+def outcomes(table: pa.Table) -> NDArray:
+    """How each episode ended: 0 terminated, 1 truncated, 2 cut short."""
+    n = table.num_rows
+    ended = [
+        table[name].to_pylist() if name in table.column_names else [None] * n for name in ("terminated", "truncated")
+    ]
+    complete = table["complete"].to_pylist() if "complete" in table.column_names else [None] * n
+    return np.array(
+        [2 if whole is False or not (a or b) else 0 if a else 1 for a, b, whole in zip(*ended, complete, strict=True)],
+        dtype=np.int64,
+    )
+
+
+def with_outcome(table: pa.Table) -> pa.Table:
+    """Episodes and how they ended."""
+    ends = strings([OUTCOMES[end] for end in outcomes(table)])
+    if "outcome" in table.column_names:
+        table = table.drop_columns(["outcome"])
+    return table.append_column("outcome", ends)

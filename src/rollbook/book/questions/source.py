@@ -1,0 +1,132 @@
+"""What questions about one run read from: its files, or what a server keeps of them in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Protocol, TypeVar
+
+import pyarrow as pa
+
+from rollbook.book.series import Series
+from rollbook.book.table_protocols import ReadRun
+from rollbook.schema.expressions import quoted
+from rollbook.schema.manifest import Attempts
+
+T = TypeVar("T")
+
+OVERVIEW = 512
+"""Points of a curve that only tells where rows lie."""
+RAW = 4
+"""Up to this many rows a point are read as they are."""
+
+
+class Queries(Protocol):
+    """Some tables of a run, which answer in SQL.
+
+    Attributes:
+      columns: of each table.
+    """
+
+    columns: dict[str, list[str]]
+
+    def view(self, name: str, query: str) -> None:
+        """Create a view from one of our own queries."""
+
+    def table(self, query: str) -> pa.Table:
+        """The answer to one SELECT.
+
+        Raises:
+          BadInput: it is no SELECT, or DuckDB does not understand it.
+        """
+
+
+class Source(Protocol):
+    """One run. Speed is a property of the source; the numbers are the same from each.
+
+    Attributes:
+      folder: of the run; whole_rows: larger tables are queried, not read whole.
+    """
+
+    folder: str
+    whole_rows: int
+
+    def book(self) -> AbstractContextManager[ReadRun]:
+        """The book, for the duration of a `with` block."""
+
+    def newest(self) -> Mapping[str, Mapping[str, int]]:
+        """Each key, with the clocks of its newest row."""
+
+    def rows(self, table: str) -> int:
+        """About how many rows a table has."""
+
+    def table(self, name: str, attempts: str = "effective") -> pa.Table:
+        """A whole table. For tables of thousands of rows, not of millions."""
+
+    def asked(self, names: Sequence[str], work: Callable[[Queries], T], attempts: str = "effective") -> T:
+        """The result of `work` on some tables; it may be called again if their files move meanwhile."""
+
+    def curve(self, key: str, x: str) -> Series | None:
+        """A key along an axis, as few points; None if the run does not have it."""
+
+
+class Files:
+    """The files of a run, read at every question. See `Source`."""
+
+    whole_rows = 2_000
+
+    def __init__(self, book: ReadRun) -> None:
+        self._book, self.folder = book, str(book.path)
+
+    @contextmanager
+    def book(self) -> Iterator[ReadRun]:
+        """See `Source.book`."""
+        yield self._book
+
+    def newest(self) -> Mapping[str, Mapping[str, int]]:
+        """See `Source.newest`."""
+        return {key: clocks for key, (_value, clocks, _time) in self._book.latest().items()}
+
+    def rows(self, table: str) -> int:
+        """See `Source.rows`."""
+        return self._book.row_count(table)
+
+    def table(self, name: str, attempts: str = "effective") -> pa.Table:
+        """See `Source.table`."""
+        return self._book.table(name, attempts)
+
+    def asked(self, names: Sequence[str], work: Callable[[Queries], T], attempts: str = "effective") -> T:
+        """See `Source.asked`."""
+        return work(_InProcess(self._book, names, attempts))
+
+    def curve(self, key: str, x: str) -> Series | None:
+        """See `Source.curve`."""
+        shift = float(self._book.info.get("created") or 0.0) if x == "relative" else 0.0
+        axis = "time" if x == "relative" else x
+        series = self._book.batch([key], x=axis, points=OVERVIEW, raw=RAW * OVERVIEW).get(key)
+        return series if series is None or not shift else shifted(series, shift)
+
+
+def shifted(series: Series, shift: float) -> Series:
+    """A series with an earlier zero of its axis."""
+    return Series(
+        series.x - shift, series.mean, series.min, series.max, series.count, series.axis, series.non_finite, series.bad
+    )
+
+
+class _InProcess:
+    """See `Queries`: DuckDB in this process. Views are parts of each query."""
+
+    def __init__(self, book: ReadRun, names: Sequence[str], attempts: Attempts) -> None:
+        self.columns = {name: list(book.scan(name, attempts=attempts).columns) for name in names}
+        self._ask = book.database(attempts)
+        self._views: dict[str, str] = {}
+
+    def view(self, name: str, query: str) -> None:
+        """See `Queries.view`."""
+        self._views[name] = query
+
+    def table(self, query: str) -> pa.Table:
+        """See `Queries.table`."""
+        views = ", ".join(f"{quoted(name)} as ({text})" for name, text in self._views.items())
+        return self._ask(f"with {views} {query}" if views else query)

@@ -1,0 +1,213 @@
+"""One question, one answer: each question about one run, asked about hard runs by every door."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import pytest
+from click.testing import CliRunner
+from starlette.testclient import TestClient
+
+import rollbook
+from hard_runs import KEY, record
+from page_server import client_of, record_rich
+from question_faces import name_of, own_types, words_of_arguments
+from rollbook.book import Book
+from rollbook.book.questions import ONE_RUN
+from rollbook.cli.app import app
+from rollbook.errors import RollbookError
+from rollbook.schema.question import Question, options
+from rollbook.server.agents import AgentTools
+from rollbook.server.openapi import ENDPOINTS
+from rollbook.server.shared.catalogue import Catalogue
+
+OWN: dict[str, set[str]] = {
+    "cli": {"run", "root", "as_json", "as_csv", "everything", "wide", "help"},
+    "http": {"run", "columns"},
+    "mcp": {"run", "cursor"},
+}
+"""What a door may add: which run, how much of the answer, and how it is shown."""
+
+
+class Doors(NamedTuple):
+    """The doors of one folder; name of a run -> its id, and its name in the API."""
+
+    root: Path
+    client: TestClient
+    tools: AgentTools
+    ids: dict[str, str]
+    keys: dict[str, str]
+
+    def python(self, name: str, run: str, ask: dict[str, Any]) -> Any:
+        return getattr(self._book(run), name)(**ask)
+
+    def cli(self, name: str, run: str, ask: dict[str, Any]) -> Any:
+        line = [name, self.ids[run], "--dir", str(self.root), "--json"]
+        for option, value in ask.items():
+            line += [f"--{option.replace('_', '-')}", *([] if value is True else [str(value)])]
+        done = CliRunner().invoke(app, line)
+        if done.exit_code:
+            raise RollbookError(done.stderr.strip().removeprefix("Error: ").replace("\n", " "))
+        return json.loads(done.stdout)
+
+    def http(self, name: str, run: str, ask: dict[str, Any]) -> Any:
+        endpoint = next(one for one in ENDPOINTS if one.ask.__name__ == f"{question_of(name).__name__}Ask")
+        path = endpoint.path.replace("{run}", self.keys[run])
+        if endpoint.method == "GET":
+            answer = self.client.get(path, params=ask).json()
+        else:
+            answer = self.client.post(path, json=ask).json()
+        if "error" in answer:
+            raise RollbookError(" ".join(filter(None, [answer["error"]["message"], answer["error"]["hint"]])))
+        return answer
+
+    def mcp(self, name: str, run: str, ask: dict[str, Any]) -> Any:
+        return json.loads(getattr(self.tools, name)(run=self.ids[run], **ask))
+
+    def _book(self, run: str) -> Book:
+        return rollbook.open(self.root).one(self.ids[run])
+
+
+def question_of(name: str) -> type[Question]:
+    return next(one for one in ONE_RUN if name_of(one) == name)
+
+
+@pytest.fixture(scope="module")
+def doors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Doors]:
+    folder = tmp_path_factory.mktemp("hard")
+    record(folder)
+    root = folder / "runs"
+    record_rich(root)
+    runs = rollbook.open(root)
+    ids = {str(row["name"]): str(row["id"]) for row in runs.rows()}
+    keys = {str(row.about["name"]): key for key, row in Catalogue([str(root)]).snapshot().rows.items()}
+    tools = AgentTools(functools.partial(rollbook.open, root), budget=10_000_000)
+    with client_of(root) as client:
+        yield Doors(root, client, tools, ids, keys)
+
+
+# -- the doors are made of the struct
+
+
+@pytest.mark.parametrize("question", ONE_RUN, ids=name_of)
+def test_a_method_has_the_names_types_defaults_and_words_of_its_question(question: type[Question]) -> None:
+    method = getattr(Book, name_of(question))
+    parameters = {name: one for name, one in inspect.signature(method).parameters.items() if name != "self"}
+    assert list(parameters) == [option.name for option in options(question)]
+    documented = words_of_arguments(method)
+    for option in options(question):
+        default = inspect.Parameter.empty if option.default is msgspec.NODEFAULT else option.default
+        assert parameters[option.name].default == default, option.name
+        hint = eval(parameters[option.name].annotation, vars(sys.modules[Book.__module__]))
+        assert own_types(option) == own_types(option._replace(type=hint)), option.name
+        assert documented[option.name] == option.words
+
+
+@pytest.mark.parametrize("question", ONE_RUN, ids=name_of)
+def test_every_door_offers_the_options_of_a_question_and_adds_none_that_changes_a_number(
+    question: type[Question], doors: Doors
+) -> None:
+    every = {option.name for option in options(question)}
+    command = app.get_command(None, name_of(question))  # type: ignore[arg-type]
+    assert command is not None
+    shape = next(one.ask for one in ENDPOINTS if one.ask.__name__ == f"{question.__name__}Ask")
+    tool = inspect.signature(getattr(doors.tools, name_of(question))).parameters
+    offered = {
+        "cli": {str(one.name) for one in command.params},
+        "http": {field.name for field in msgspec.structs.fields(shape)},
+        "mcp": set(tool),
+    }
+    for door, names in offered.items():
+        assert every <= names, door
+        assert names - every <= OWN[door], door
+    for option in options(question):
+        if option.default is not msgspec.NODEFAULT:
+            assert tool[option.name].default == option.default
+            assert next(f.default for f in msgspec.structs.fields(shape) if f.name == option.name) == option.default
+
+
+# -- the answers are the same
+
+
+ASKED: dict[str, list[tuple[str, dict[str, Any]]]] = {
+    "cause": [
+        ("grpo", {"at": 1200, "key": "train/reward"}),
+        ("grpo", {"at": 1200, "key": "train/reward", "window": 400, "rows": 2}),
+        ("grpo", {"at": 1250, "key": "train/reward", "window": 10, "everything": True}),
+        ("grpo", {"at": 60, "x": "relative"}),
+        ("grpo", {"at": 1.0, "x": "update/kl", "key": "train/reward"}),
+        ("diverged", {"at": 2, "key": KEY}),
+        ("resumed", {"at": 6, "key": KEY}),
+        ("two clocks", {"at": 3, "x": "gradient_step", "key": "update/loss"}),
+        ("no row", {"at": 0}),
+        ("grün's", {"at": 2, "key": KEY}),
+        ("many keys", {"at": 1}),
+        ("grpo", {"at": 0, "key": "nothing/at/all"}),
+        ("grpo", {"at": 0, "rows": 0}),
+    ],
+}
+
+
+def of_cause(door: str, answer: Any) -> Any:
+    """What every door tells of the surroundings of a point."""
+    if door == "python":
+        answer = {"sentences": answer.sentences(), **answer.as_data()}
+    if door == "mcp":
+        unusual = [{name: row[name] for name in OF_UNUSUAL} for row in answer["rows"] if "unusual" in row]
+        rows = [row["sentence"] for row in answer["rows"] if "sentence" in row]
+        logged = [row["log"] for row in answer["rows"] if "log" in row]
+        answer = {**answer, "sentences": rows, "unusual": unusual, "log": logged}
+    if door == "http":
+        of_tables = {name: answer[name]["total_in_window"] for name in ("episodes", "samples")}
+        answer = {**answer, "in_window": of_tables, "log": [line["text"] for line in answer["log"]],
+                  "checkpoint_before": answer["checkpoint"]["before"]}  # fmt: skip
+    before = answer["checkpoint_before"]
+    told = {name: answer[name] for name in OF_POINT} | {
+        "unusual": [[each[name] for name in OF_UNUSUAL] for each in answer["unusual"]],
+        "in_window": {name: answer["in_window"][name] for name in ("episodes", "samples")},
+        "before": None if before is None else (before["file"], before["x"], before["score"]),
+    }
+    return plain(told)
+
+
+OF_POINT = ("sentences", "x", "at", "time", "clocks", "attempt", "window", "value", "looked_at", "timings", "log")
+OF_UNUSUAL = ("key", "value", "median", "low", "high", "times", "at")
+FACES: dict[str, Callable[[str, Any], Any]] = {"cause": of_cause}
+
+
+def plain(value: Any) -> Any:
+    """The same for numbers that JSON has no words for."""
+    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+        return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[str(value)]
+    if isinstance(value, dict):
+        return {str(name): plain(each) for name, each in value.items()}
+    return [plain(each) for each in value] if isinstance(value, (list, tuple)) else value
+
+
+@pytest.mark.parametrize(
+    ("name", "run", "ask"),
+    [(name, run, ask) for name, asks in ASKED.items() for run, ask in asks],
+    ids=lambda value: str(value)[:70],
+)
+def test_every_door_gives_the_same_numbers_words_and_errors(
+    name: str, run: str, ask: dict[str, Any], doors: Doors
+) -> None:
+    told: dict[str, Any] = {}
+    for door in ("python", "cli", "http", "mcp"):
+        try:
+            told[door] = FACES[name](door, getattr(doors, door)(name, run, ask))
+        except RollbookError as err:
+            told[door] = {"error": str(err).replace("\n", " ")}
+    for door in ("cli", "http", "mcp"):
+        assert told[door] == told["python"], door
+
+
+def test_every_question_is_asked() -> None:
+    assert set(ASKED) == set(FACES) == {name_of(question) for question in ONE_RUN}
