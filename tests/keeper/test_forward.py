@@ -367,6 +367,23 @@ def test_what_is_asked_for_is_delivered_before_step_says_so(make_run: Any, event
     assert sink.rows[-1].mark == "final"
 
 
+def test_a_step_that_leaves_nothing_has_delivered_what_came_while_a_backlog_was_worked_off(
+    make_run: Any, clock: Any
+) -> None:
+    run, sink = make_run(), Service()
+    log = run.log()
+    for i in range(10_000):
+        log({"i": float(i)})
+    forwarder = Forwarder(run.folder, sink, name="service", clock=clock)
+    give = sink.write
+    sink.write = lambda rows: (setattr(clock, "now", clock.now + 2.0), give(rows))  # type: ignore[method-assign,assignment]
+    assert forwarder.step() is False, "it stops in the middle of the backlog"
+    log({"i": 10_000.0})
+    while not forwarder.step():
+        pass
+    assert sink.values() == [float(i) for i in range(10_001)]
+
+
 def test_replay_forwards_a_run_from_its_first_row(make_run: Any) -> None:
     run, sink = make_run(), Service()
     log = run.log()

@@ -181,14 +181,17 @@ class Forwarder:
 
     def _deliver_all(self) -> bool:
         until = self._clock() + _STEP_SECONDS
-        if self._batches is None:
-            self._batches = self._reader.batches(self._saved.cursor)
-        for rows, cursor in self._batches:
-            self._write(rows, cursor)
-            if self._clock() >= until:
-                return False  # the next step continues with these batches: a new search in Parquet is slow
-        self._batches = None
-        return True
+        while True:
+            is_new = self._batches is None  # older ones end where the journal ended when they were begun
+            if self._batches is None:
+                self._batches = self._reader.batches(self._saved.cursor)
+            for rows, cursor in self._batches:
+                self._write(rows, cursor)
+                if self._clock() >= until:
+                    return False  # the next step continues with these batches: a new search in Parquet is slow
+            self._batches = None
+            if is_new:
+                return True
 
     def _deliver_newest(self) -> bool:
         cursor = {writer: dict(lanes) for writer, lanes in self._saved.cursor.items()}
