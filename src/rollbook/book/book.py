@@ -38,6 +38,7 @@ from rollbook.book.media_files import film_of, waiting_pixels, with_files
 from rollbook.book.metrics import all_keys
 from rollbook.book.nearest import nearest_rows, read_near, values_at
 from rollbook.book.odd_fates import odd_fates, odd_rewards
+from rollbook.book.odd_integers import odd_integers
 from rollbook.book.odd_lists import odd_lists
 from rollbook.book.read_context import AxisRange, Context
 from rollbook.book.results import all_marks, results_written, summary_of
@@ -172,6 +173,7 @@ class Book(RunFields):
             records of each writer. False reports what opening the files shows and what was found so far. For a run in a
             remote, True acts as False. The lengths of token lists of rollouts are compared; with False only if the
             table `tokens` takes less than 16 MiB. Fates are compared with their rollouts; with False only below 50,000.
+            Integers that readers round to 64-bit floats are named.
         """
         names = [*dict.fromkeys([*TABLES, *layout.table_names(self._folder)])]
         self.files.read(names, lambda tables: None)
@@ -189,6 +191,9 @@ class Book(RunFields):
             with tolerating(pa.ArrowException, BadInput):  # columns of these names, but of other kinds
                 odd += odd_rewards(lambda query: self._database.arrow(query, self._tables()))
                 odd += odd_fates(self)
+        few = self.files.read(["metrics"], lambda tables: sum(p.rows for p in tables["metrics"] if p.is_long))
+        if deep or few < TUNING.scan_rows:
+            odd += self.files.read(["metrics"], lambda tables: odd_integers(tables["metrics"]))
         said = [*self.files.problems.values(), *self.files.missing()]
         gaps = map(str, missing_numbers(self._folder, said)) if deep else ()
         files = (f"{path}: {text}" for path, text in bad_files(self) if not any(path in each for each in said))
