@@ -130,7 +130,7 @@ def test_a_path_tells_algorithm_environment_and_seed_and_nothing_is_averaged_ove
     assert "repeat" not in done.output
     assert all(word in done.output for word in ("ppo", "sac", "3"))
     folder = next(row for row in rows if row["seed"] == 0)["folder"]
-    assert set(folder) == {"level1", "level2", "level3"}
+    assert set(folder) == {"level1", "level2", "level3", "repeated"}
     assert len(rollbook.open(root, where="folder.level1 = 'ppo' and env = 'Ant-v4'")) == 3
     assert {"algo", "seed", "env"} <= set(rows[0]["from_path"])
 
@@ -146,7 +146,7 @@ def test_numbers_alone_are_no_seeds_and_groups_that_nothing_tells_apart_are_said
     said = command("compare", root, "--by", "group", "-m", "train/return").output
     assert "neither files nor paths say the algorithm or the configuration" in " ".join(said.split())
     whole = rollbook.open(root).curves("train/return")
-    assert any("may differ" in sentence for sentence in whole.sentences())
+    assert any("folders say different things (one, two)" in sentence for sentence in whole.sentences())
     for place in ("one", "two"):
         assert command("label", root / place, f"algo={'ppo' if place == 'one' else 'sac'}").exit_code == 0
     mixed = rollbook.open(root).curves("train/return").sentences()

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 import rollbook
+import wild
 from page_server import record
+from rollbook.formats.foreign import laid_out
 
 
 def test_runs_stand_in_the_table_and_their_curves_are_drawn(page: Any, serve: Any, recorded: Path) -> None:
@@ -337,3 +339,27 @@ def test_the_style_of_a_page_that_was_loaded_behind_changes_no_other(page: Any, 
 OF_PAGES = """() => [...document.styleSheets].filter(sheet => /(Sweep|Rollouts)-/.test(sheet.href))
     .flatMap(sheet => [...sheet.cssRules]).flatMap(rule => rule.selectorText ?? [...rule.cssRules].map(
         inner => inner.selectorText))"""
+
+
+def test_chosen_runs_of_other_tools_are_labelled_in_two_clicks(
+    page: Any, serve: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    for n in range(3):
+        wild.put_sb3_tensorboard(tmp_path / "study" / "x" / f"one{n}", iter([1.0, 2.0, 3.0]))
+    folder, _ = laid_out(tmp_path / "study")
+    page.open(serve(Path(str(folder))), "#/runs?g=none").drawn(1)
+    page.tab.locator(".square[aria-pressed=true]").first.click()
+    page.tab.wait_for_function("() => document.querySelectorAll('.square[aria-pressed=true]').length === 2")
+    page.tab.get_by_role("button", name="Label 2 runs").click()
+    page.tab.get_by_label("algo").fill("ppo")
+    page.tab.get_by_label("others").fill("width=64")
+    page.tab.get_by_role("button", name="Save", exact=True).click()
+    said = page.tab.locator(".words [role=status]")
+    page.tab.wait_for_function("() => document.querySelector('.words [role=status]').innerText.includes('labels')")
+    assert said.inner_text() == f"2 runs: {tmp_path}/study/x/rollbook.labels"
+    rows = rollbook.open(tmp_path / "study").rows()
+    assert sorted((str(row["algo"]), row["config"].get("width")) for row in rows) == [
+        ("None", None), ("ppo", 64), ("ppo", 64),
+    ]  # fmt: skip
+    assert page.errors == []

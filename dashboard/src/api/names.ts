@@ -28,6 +28,8 @@ export type {
   ConfigAnswer,
   EditAnswer,
   EditAsk as EditQuery,
+  LabelAnswer,
+  LabelAsk as LabelQuery,
   EpisodesAnswer,
   Finding,
   EpisodesAsk as EpisodesQuery,

@@ -581,6 +581,7 @@ export interface Hello {
   runs: number;
   live: number;
   writable: boolean;
+  labels: boolean;
   edit_token: string;
   only: string | null;
   limits: Limits;
@@ -644,6 +645,20 @@ export interface KeysAnswer {
 /** Of which runs. */
 export interface KeysAsk {
   runs: string[];
+}
+
+/** What was written. */
+export interface LabelAnswer {
+  took_ms: number;
+  files: string[];
+  labelled: number;
+  refused: LeftOut[];
+}
+
+/** What to say about some runs. */
+export interface LabelAsk {
+  runs: string[];
+  fields: { [name: string]: string };
 }
 
 /** A run that was left out, and why. */

@@ -212,6 +212,7 @@ export class Copy implements Source {
   saveBoard = () => notHere("Saving a board");
   removeBoard = () => notHere("Removing a board");
   edit = () => notHere("Editing");
+  label = this.edit;
   keepColors = () => notHere("Keeping colours");
   sql = () => notHere("SQL");
   fileAddress = (run: string, path: string) => `files/${part(run)}/${path.split("/").map(part).join("/")}`;

@@ -148,6 +148,7 @@ export class Server implements Source {
   saveBoard: Source["saveBoard"] = (board) => this.change("PUT", `boards/${part(board.name)}`, { state: board.state });
   removeBoard: Source["removeBoard"] = (name) => this.change("DELETE", `boards/${part(name)}`, undefined);
   edit: Source["edit"] = (query) => this.change("POST", "edit", query);
+  label: Source["label"] = (query) => this.change("POST", "label", query);
   keepColors: Source["keepColors"] = (query) => this.change("PUT", "colors", query);
   sql: Source["sql"] = (query) => send("POST", "sql", query);
   fileAddress = (run: string, path: string) => `files/${part(run)}/${path.split("/").map(part).join("/")}`;

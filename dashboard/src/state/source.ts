@@ -84,6 +84,7 @@ export interface Source {
   saveBoard(board: api.Board): Promise<api.Board>;
   removeBoard(name: string): Promise<void>;
   edit(query: api.EditQuery): Promise<api.EditAnswer>;
+  label(query: api.LabelQuery): Promise<api.LabelAnswer>;
   keepColors(query: api.ColorsQuery): Promise<api.ColorsAnswer>;
   sql(query: api.SqlQuery): Promise<api.SqlAnswer>;
   /** The address of a file in a run's folder, to download. */

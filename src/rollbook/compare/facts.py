@@ -164,6 +164,14 @@ def _several_algorithms(fact: Fact) -> Words:
     )
 
 
+def _of_several_folders(fact: Fact) -> Words:
+    others = [other or "no more" for other in fact.values["others"]]
+    return (
+        f"Careful: {fact.group} takes runs together whose folders say different things ({few(others)}).",
+        "Say --by group, or --by folder.other.",
+    )
+
+
 def _cannot_be_told_apart(fact: Fact) -> Words:
     return (
         f"Careful: of {fact.values['runs']} runs of {fact.group}, neither files nor paths say the algorithm or the "
@@ -244,6 +252,7 @@ KINDS: dict[str, Callable[[Fact], Words]] = {
     "groups differ in": _groups_differ_in,
     "taken together": _taken_together,
     "several algorithms": _several_algorithms,
+    "of several folders": _of_several_folders,
     "cannot be told apart": _cannot_be_told_apart,
     "rewards of unlike parts": _rewards_of_unlike_parts,
     "ends differ": _ends_differ,

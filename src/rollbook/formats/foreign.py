@@ -311,7 +311,8 @@ class _Folder:
     def _called(self, one: Found) -> list[Any]:
         """What a run is called now, and what labels say about it: both may change while its files stay as they are."""
         labels = labels_of(one.labelled)
-        return [one.run.name, [[name, value] for name, (value, _file) in labels.items()]]
+        told = [] if one.told is None else [one.told.algo, one.told.env, one.told.other, one.told.group]
+        return [one.run.name, [[name, value] for name, (value, _file) in labels.items()], told]
 
     def _call_anew(self, one: Found, folder: str) -> None:
         """Write what is known of a run beside its rows to its run.json."""

@@ -74,7 +74,7 @@ def compared(ask: Compare, source: Source, *, opened: bool = True) -> compare.Co
         study=before.study, planned=ask.plan is not None, seeds=ask.seeds, delta=ask.delta, floor=ask.floor,
         direction=direction, against=ask.against, paired=ask.paired, seed=ask.seed, place=place,
         facts=[
-            *of_parts, *mixed(rows, labels, by, ask.task), *alike(rows, labels, by),
+            *of_parts, *mixed(rows, labels, by, ask.task), *alike(rows, labels, by, ask.task),
             *_never_reached(entries, metric, level),
         ],
     )  # fmt: skip

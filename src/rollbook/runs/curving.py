@@ -55,7 +55,7 @@ def refined(ask: Curves, source: Source, stages: Sequence[int]) -> Iterator[comp
             unit, end_of(row, axis),
         )  # fmt: skip
     facts = [
-        *alike(rows, labels, ask.by if isinstance(ask.by, str) else None),
+        *alike(rows, labels, ask.by if isinstance(ask.by, str) else None, ask.task),
         *(
             Fact("reduced", label, tuple(name for name, _ in found), {"stretches": max(n for _, n in found)})
             for label, found in reduced.items()

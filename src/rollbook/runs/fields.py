@@ -41,6 +41,19 @@ def value_at(row: Mapping[str, object], name: str) -> Any:
     return value
 
 
+def group_value(row: Mapping[str, object], name: str) -> Any:
+    """The value by which a run is put into a group.
+
+    Where neither files nor path say the algorithm or environment of another tool's run, what else its path says stands
+    for it: runs of which it is unknown are not alike.
+    """
+    value = value_at(row, name)
+    if value is None and name in ("algo", "env") and row.get("made_by"):
+        said = value_at(row, "folder.other") or row.get("group") or row.get("name")
+        return f"unknown ({said})"
+    return value
+
+
 def values_at(rows: Sequence[Mapping[str, Any]], name: str) -> list[Any]:
     """`value_at` of every run."""
     if rows and all(name in row for row in rows):

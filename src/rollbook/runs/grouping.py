@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from rollbook.errors import BadInput
-from rollbook.runs.fields import grouped, value_at
+from rollbook.runs.fields import group_value, grouped
 from rollbook.system.brief import brief
 from rollbook.values.json_values import plain
 
@@ -80,6 +80,10 @@ def auto_columns(rows: Sequence[Row]) -> list[str]:
     for path, values in config_paths(rows).items():
         if not names_one_run(path) and (len(values) > 1 or sum(count for _, count in values.values()) < len(rows)):
             columns.append(f"config.{path}")
+    for field in ("algo", "env"):  # of other tools, where only the path says them
+        said = any(field in (row.get("from_path") or ()) for row in rows)
+        if said and len({row.get(field) for row in rows}) > 1:
+            columns.append(field)
     return columns
 
 
@@ -96,7 +100,7 @@ def groups_of(
         group, its name stands for it.
       about: the fields of a run; value: of a column of a run.
     """
-    value = value or (lambda column, row: value_at(about(row), column))
+    value = value or (lambda column, row: group_value(about(row), column))
     if not columns:
         raise BadInput("group_by=[]: name at least one column, or 'auto'; null for no groups")
     automatic = list(columns) == ["auto"]

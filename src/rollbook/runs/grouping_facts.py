@@ -43,8 +43,8 @@ def mixed(rows: Sequence[Row], labels: Sequence[str], by: str, task: str | None)
     return facts
 
 
-def alike(rows: Sequence[Row], labels: Sequence[str], by: str | None) -> list[Fact]:
-    """Groups whose runs are of several algorithms, or cannot be told apart."""
+def alike(rows: Sequence[Row], labels: Sequence[str], by: str | None, task: str | None) -> list[Fact]:
+    """Groups whose runs are of several algorithms, of folders that say something else, or cannot be told apart."""
     groups: dict[str, list[Row]] = {}
     for row, label in zip(rows, labels, strict=True):
         groups.setdefault(label, []).append(row)
@@ -52,8 +52,16 @@ def alike(rows: Sequence[Row], labels: Sequence[str], by: str | None) -> list[Fa
     for label, members in groups.items():
         found = list(dict.fromkeys(str(row["algo"]) for row in members if row.get("algo")))
         unknown = [row for row in members if row.get("made_by") and not row.get("algo") and not row.get("config")]
+        others = list(dict.fromkeys(_of_folders(row, task) for row in members if row.get("made_by")))
         if len(found) > 1 and by not in _ALGORITHMS:
             facts.append(Fact("several algorithms", label, values={"algorithms": found}))
+        elif len(others) > 1:
+            facts.append(Fact("of several folders", label, values={"others": others}))
         elif len(unknown) > 1 and len(members) > 1:
             facts.append(Fact("cannot be told apart", label, values={"runs": len(unknown)}))
     return facts
+
+
+def _of_folders(row: Row, task: str | None) -> str:
+    """What else the path of another tool's run says; "" where it stands for its task."""
+    return "" if task == "env" and not row.get("env") else str(value_at(row, "folder.other") or "")

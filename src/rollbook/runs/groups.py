@@ -10,7 +10,7 @@ from typing import Any
 
 from rollbook.errors import BadInput
 from rollbook.runs.colours import COLOURS, colours_of_groups
-from rollbook.runs.fields import check_field, group_label, value_at
+from rollbook.runs.fields import check_field, group_label, group_value
 from rollbook.runs.grouping import groups_of
 from rollbook.runs.questions import Groups
 from rollbook.schema.addresses import is_address
@@ -77,13 +77,14 @@ def seed_of(row: Row) -> int | None:
 
 def task_of(row: Row, task: str | None) -> str:
     """The task of a run, by the field `task`; "" without one."""
-    return "" if task is None else str(value_at(row, task))
+    return "" if task is None else str(group_value(row, task))
 
 
 def units_of(rows: Sequence[Row]) -> list[str]:
     """For each run a key that is equal for the same configuration, seed and code; "" if the run is its own unit.
 
-    A run whose configuration or seed is unknown equals no other.
+    A run whose configuration or seed is unknown equals no other. Runs of other tools in folders of different names are
+    no repetitions of each other, unless the names differ by seed, date, or the number of a trial.
     """
     of_seed: dict[tuple[object, int], list[int]] = {}
     for place, row in enumerate(rows):
@@ -95,6 +96,7 @@ def units_of(rows: Sequence[Row]) -> list[str]:
         for place in places if len(places) > 1 else ():
             row = rows[place]
             known = [row.get("project"), row["seed"], row["config"], row.get("algo"), row.get("env")]
+            known.append((row.get("folder") or {}).get("repeated"))
             alike.setdefault(json.dumps(known, default=str, sort_keys=True), []).append(place)
     units = [""] * len(rows)
     for same, places in alike.items():
@@ -160,7 +162,7 @@ def check_groups(rows: Sequence[Row], field: str, asked: str) -> None:
 
 def label_of(row: Row, by: str | None) -> str:
     """The name of the group that a row of the listing belongs to: the value of the field `by`; see `group_label`."""
-    return "all runs" if by is None else group_label(value_at(row, by))
+    return "all runs" if by is None else group_label(group_value(row, by))
 
 
 def name_of(row: Row) -> str:

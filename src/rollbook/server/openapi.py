@@ -15,7 +15,7 @@ import msgspec
 from rollbook.server.answering import EDIT_HEADER
 from rollbook.server.curves import groups, series, sweeps, verdicts
 from rollbook.server.frames import MEDIA_TYPE
-from rollbook.server.runs import columns, one_run, page_state, table
+from rollbook.server.runs import columns, labels, one_run, page_state, table
 from rollbook.server.shared import rows, sql
 from rollbook.server.shared.endpoint import Endpoint
 from rollbook.server.shared.shapes import STATUS, ErrorBody
@@ -23,6 +23,7 @@ from rollbook.server.tables import cause, episodes, fates, files, health, logs, 
 from rollbook.system.version import __version__
 
 ENDPOINTS = [
+    *labels.ENDPOINTS,
     *page_state.ENDPOINTS,
     *table.ENDPOINTS,
     *columns.ENDPOINTS,

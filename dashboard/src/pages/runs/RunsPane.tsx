@@ -11,6 +11,7 @@ import { addressOf, go, joined, say } from "../../state/address.ts";
 import { useHands } from "../../state/hands.ts";
 import { ColumnPicker } from "./ColumnPicker.tsx";
 import { chosen, column, reorder, sayColumns } from "./columns.tsx";
+import { Label } from "./Label.tsx";
 import { ColorBy, GroupBy } from "./Settings.tsx";
 import { NoRuns, Unreadable } from "./NoRuns.tsx";
 import { RowMenu } from "./RowMenu.tsx";
@@ -176,6 +177,7 @@ export function RunsPane({ away = false }: { away?: boolean }) {
         <GroupBy />
         <ColorBy />
         <ColumnPicker />
+        <Label runs={entities.value.flatMap(({ runs }) => runs.map(({ run }) => run))} />
         <span class="grow" />
         <a
           class={`btn${chosenCount.value > 1 ? " main" : ""}`}

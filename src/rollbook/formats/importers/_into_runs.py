@@ -181,6 +181,7 @@ def import_one(
         run.finish(status)
     imported: dict[str, object] = {
         "format": chosen, "from": _place_of(one), "files": stamp, "left_out": left_out, "sources": foreign.sources,
+        "place": os.path.abspath(one.labelled),
     }  # fmt: skip
     _write_origin(run.folder, span, imported, foreign, {**told, "made_by": foreign.made_by or what(chosen)})
     return Imported(run.folder, rows, left_out)
@@ -245,8 +246,7 @@ def _with_path(one: Found) -> dict[str, Any]:
     fields: dict[str, Any] = {name: text for name, text in said_by_files if text and not known[name]}
     if foreign.home is not None:
         home = Path(os.path.abspath(foreign.home))
-        below = one.parts or (home.name,)
-        told = read_path((*below, foreign.part) if foreign.part else below, home.parts[: -len(below)][-_ABOVE:])
+        told = one.told or read_path([*(one.parts or (home.name,)), *filter(None, [foreign.part])])
         for name, value in told.settings.items():
             if name not in foreign.config:
                 foreign.config = {**foreign.config, name: value}
@@ -259,12 +259,15 @@ def _with_path(one: Found) -> dict[str, Any]:
             foreign.group = told.group or foreign.group or (home.parent.name if one.parts else None)
             said.append("group")
         for name, text in (("algo", told.algo), ("env", told.env)):
-            if text and not known[name] and name not in fields:
+            by_files = fields.get(name) or known[name]
+            if text and (not by_files or (name == "algo" and str(by_files).lower() == told.plain_algo.lower())):
                 fields[name] = text
                 said.append(name)
         fields["folder"] = {f"level{n + 1}": part for n, part in enumerate(one.parts)}
-        if told.date:
-            fields["folder"]["date"] = told.date
+        by_files = str(fields.get("algo") or known["algo"] or told.algo).lower()
+        other = [told.variant if by_files not in (told.algo.lower(), told.variant.lower()) else "", told.other]
+        more = {"date": told.date, "other": "/".join(filter(None, other)), "repeated": told.repeated}
+        fields["folder"] |= {name: text for name, text in more.items() if text}
     labels = labels_of(one.labelled)
     for name, (value, file) in labels.items():
         foreign.sources[name] = file
@@ -277,10 +280,6 @@ def _with_path(one: Found) -> dict[str, Any]:
             foreign.config = {**foreign.config, name.removeprefix("config."): value}
     fields["from_path"] = said
     return fields
-
-
-_ABOVE = 3
-"""How many folders above the one that was opened may say algorithm and environment."""
 
 
 def _place_of(one: Found) -> str:

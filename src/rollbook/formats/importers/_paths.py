@@ -12,14 +12,12 @@ Nothing is guessed from numbers alone: a folder `3` is a trial, not a seed.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from rollbook.formats.importers._plain import plain
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 _ALGORITHMS = frozenset(
     "a2c a3c acer acktr airl alphazero apex apexdqn appo ars averageddqn awac awr bc bcq bear bootstrappeddqn c51 "
@@ -49,9 +47,19 @@ _ENVIRONMENTS = frozenset(
     "qbert reacher riverraid roadrunner robotank seaquest skiing solaris spaceinvaders stargunner starpilot swimmer "
     "taxi tennis timepilot tutankham upndown venture videopinball walker walker2d walkerrun walkerstand walkerwalk "
     "wizardofwor yarsrevenge zaxxon quadruprun quadrupedwalk quadrupedrun ballincupcatch dogrun dogwalk acrobotswingup "
-    "cheetah 3m 8m 2s3z 3s5z 5mvs6m mmm mmm2 corridor 6hvs8z 27mvs30m bigfish maze ninja fruitbot".split()
+    "cheetah crafter craftax minecraft minerl nethack memorymaze deepsea overcooked "
+    "3m 8m 2s3z 3s5z 5mvs6m mmm mmm2 corridor 6hvs8z 27mvs30m bigfish maze ninja fruitbot".split()
 )
 """Environments that folders name without a version."""
+
+_LEVEL = re.compile(r"-v\d+$")
+_BEGINNINGS = (
+    "ale minigrid babyai fetch hand adroit maze2d pointmaze kitchen highway parking merge roundabout intersection "
+    "racetrack procgen metadrive safety metaworld mw dmc door hammer relocate pen reach push pickplace drawer window "
+    "buttonpress peginsert bin pick lift peg stack turnfaucet isaac panda".split()
+)
+_KNOWN_BEGINNING = re.compile("|".join(each for each in (*_BEGINNINGS, *sorted(_ENVIRONMENTS)) if len(each) > 1))
+"""How the names of environments begin that have a version behind them."""
 
 _SUITE = re.compile(
     r"(?<![A-Za-z0-9])(?:"
@@ -87,7 +95,12 @@ _RAY = re.compile(r"(?P<before>.*)_(?P<date>(?:19|20)\d\d-\d\d-\d\d_\d\d-\d\d-\d
 _RAY_TRIAL = re.compile(r"(?<=[A-Za-z0-9])_(?:[0-9a-f]{5,8}_)?\d{1,5}(?:_\d{1,5})?(?=_[A-Za-z./]+=|$)")
 """Ray Tune's folders: number of the trial, settings, date, random letters."""
 
-_CLOCK = re.compile(r"[0-2]\d[-_:.][0-5]\d[-_:.][0-5]\d")
+_CLOCK = re.compile(r"(?<![A-Za-z0-9.])[0-2]\d[-_:.][0-5]\d[-_:.][0-5]\d(?![A-Za-z0-9])")
+_ID = re.compile(
+    r"(?<![A-Za-z0-9])(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,40})(?![A-Za-z0-9])"
+)
+"""What a tool called one run by, as commits and UUIDs are."""
+
 _EQUALS = re.compile(
     r"(?<![A-Za-z0-9])([A-Za-z][A-Za-z.]*(?:_[A-Za-z.]+)*)=([^=,;&]*?)(?=[,;&]|[_-][A-Za-z][A-Za-z_.]*=|$)"
 )
@@ -104,6 +117,7 @@ _TRIAL = re.compile(
     r"[-_ ]?\d{1,6}|(?<=[A-Za-z0-9\)])[-_ ]\d{1,3}|^\d{1,6})$",
     re.IGNORECASE,
 )
+_NAMED_TRIAL = re.compile(r"[A-Za-z]")
 _NUMBERED = re.compile(r"[^A-Za-z0-9]\d+$")
 _SIGNS = re.compile(r"[-_ ,;+&.=()\[\]]+")
 
@@ -113,6 +127,8 @@ NEUTRAL = frozenset(
 )
 """Folders inside a training for what it logs: they say nothing about which training it is."""
 
+_SAYS_NOTHING = NEUTRAL | {"seed", "seeds"}
+
 STAGES = frozenset("train training eval evaluation evaluations test testing validation val valid".split())
 """Stages of a training, as files and folders are called."""
 
@@ -120,20 +136,51 @@ TRAINING = frozenset({"train", "training"})
 """Of these, those that are no tests."""
 
 
+class Part(NamedTuple):
+    """What the name of one folder or file says, by itself.
+
+    Attributes:
+      algo, env, seed, date, settings: as in `Told`.
+      is_known: whether the environment is one that is known by name, and not only one with a version, like ours-v2.
+      rest: without seed, date and number of the trial; method: of this, what is neither setting nor environment.
+      full: the method with the environment: "ours-v2".
+      number: of a trial at the end, as it is written: "_1"; is_trial: it stands where repetitions are numbered, behind
+        an algorithm or an environment (PPO_1), alone (2), or with its word (run_3).
+    """
+
+    algo: str = ""
+    env: str = ""
+    is_known: bool = False
+    is_whole: bool = False
+    seed: int | None = None
+    date: str = ""
+    settings: tuple[tuple[str, Any], ...] = ()
+    rest: str = ""
+    method: str = ""
+    full: str = ""
+    number: str = ""
+    is_trial: bool = False
+
+
 class Told:
     """What a path says.
 
     Attributes:
       algo, env, date: as they are written; "" where it does not say.
+      variant: the algorithm with what else is said about it: "sac-ours"; plain_algo: without, if `algo` is a variant.
       seed: None where it does not say.
       settings: such as {"lr": 0.02}.
       group: the path without seed, date and number of the trial; "" if nothing is left.
+      other: what else the path says, about neither algorithm, environment, seed, date, trial nor setting.
+      repeated: the path as all repetitions have it: without seed and date, "#" for the number of a trial.
     """
 
-    __slots__ = ("algo", "date", "env", "group", "seed", "settings")
+    __slots__ = (
+        "algo", "date", "env", "group", "other", "plain_algo", "repeated", "seed", "settings", "variant",
+    )  # fmt: skip
 
     def __init__(self) -> None:
-        self.algo = self.env = self.date = self.group = ""
+        self.algo = self.env = self.date = self.group = self.variant = self.plain_algo = self.other = self.repeated = ""
         self.seed: int | None = None
         self.settings: dict[str, Any] = {}
 
@@ -145,90 +192,145 @@ def read_path(parts: Sequence[str], above: Sequence[str] = ()) -> Told:
       parts: names of folders.
       above: those above them. Of these, only a folder that is wholly an algorithm or an environment counts.
     """
-    told, left = Told(), []
+    return combined(parts_of(parts), above)
+
+
+def parts_of(names: Sequence[str]) -> list[Part]:
+    """What each folder of a path says by itself. A number below a folder `seed` is one."""
+    parts = []
+    for place, name in enumerate(names):
+        after_seed = place > 0 and names[place - 1].lower() in ("seed", "seeds")
+        is_seed = after_seed and name.isdecimal() and len(name) <= 10
+        parts.append(Part(seed=int(name)) if is_seed else _part(name))
+    return parts
+
+
+def combined(parts: Sequence[Part], above: Sequence[str] = ()) -> Told:
+    """What the folders of a path say together; see `read_path`."""
+    told = Told()
+    knows = any(part.is_known for part in parts)
+    parts = [without_env(part) if knows and part.env and not part.is_known else part for part in parts]
     whole_algo = whole_env = ""
-    for place, part in enumerate(parts):
-        after_seed = place > 0 and parts[place - 1].lower() in ("seed", "seeds")
-        if after_seed and part.isdecimal() and len(part) <= 10:
-            told.seed = int(part)
-            continue
-        if _is_algo(part, whole=True):
-            whole_algo = part
-            left.append(part)
-            continue
-        if _is_env(part):
-            whole_env = part
-            left.append(part)
-            continue
-        rest = _take(part, told)
-        if rest and rest.lower() not in ("seed", "seeds") and rest.lower() not in NEUTRAL:
-            left.append(rest)
-    for part in above:
-        if not whole_algo and not told.algo and _is_algo(part, whole=True):
-            told.algo = part
-        elif not whole_env and not told.env and _is_env(part):
-            told.env = part
-    told.algo = whole_algo or told.algo
+    for part in parts:
+        told.seed = told.seed if part.seed is None else part.seed
+        told.settings.update(part.settings)
+        told.date = f"{told.date} {part.date}".strip() if _CLOCK.fullmatch(part.date) else part.date or told.date
+        if part.is_whole and part.algo:
+            whole_algo = part.algo
+        elif part.is_whole and part.env:
+            whole_env = part.env
+        else:
+            told.algo, told.env = part.algo or told.algo, part.env or told.env
+    for name in above:
+        if not whole_algo and not told.algo and _is_algo(name, whole=True):
+            told.algo = name
+        elif not whole_env and not told.env and _is_env(name):
+            told.env = name
+    if not (told.algo and _normal(whole_algo) in _NO_WORDS):  # of her/sac_1, sac
+        told.algo = whole_algo or told.algo
     if not _normal(told.env).startswith(_normal(whole_env)):  # of Ant/TD3_Ant-v1, Ant-v1
         told.env = whole_env
-    told.group = "/".join(left)
+    own = [part for part in parts if part.algo and _normal(part.algo) == _normal(told.algo)]
+    told.variant = "/".join(dict.fromkeys(part.method for part in own if part.method != part.algo)) or told.algo
+    told.other = "/".join(part.method for part in parts if part not in own and part.method)
+    told.group = "/".join(part.rest for part in parts if part.rest)
+    told.repeated = "/".join(filter(None, (part.rest + ("#" if part.is_trial else part.number) for part in parts)))
     return told
 
 
-def _take(part: str, told: Told) -> str:
-    """Note what one folder's name says. Returns it without seed, date and number of the trial."""
-    rest = part
-    if (ray := _RAY.fullmatch(part)) is not None:
+def without_env(part: Part) -> Part:
+    """A part whose versioned word is no environment: of sac-ours-v2, a method."""
+    return part._replace(env="", method=part.full, is_whole=False)
+
+
+@functools.lru_cache(maxsize=65_536)
+def _part(name: str) -> Part:
+    """What the name of one folder says."""
+    if _is_algo(name, whole=True):
+        return Part(algo=name, is_whole=True, rest=name, method=name, full=name)
+    if _is_env(name):
+        return Part(env=name, is_known=_is_known(name), is_whole=True, rest=name, full=name)
+    part = _taken(name)
+    return part._replace(rest="", method="", full="") if part.rest.lower() in _SAYS_NOTHING else part
+
+
+def _taken(name: str) -> Part:
+    """What a name of several words says."""
+    rest, algo, env, date, seed = name, "", "", "", None
+    settings: dict[str, Any] = {}
+    if (ray := _RAY.fullmatch(name)) is not None:
         rest = f"{_RAY_TRIAL.sub('', ray['before'], count=1)}_{ray['date']}"
     numbered = _CLEANRL.search(rest)
     if numbered is not None:
-        told.seed = int(numbered[1])
+        seed = int(numbered[1])
         rest = rest[: numbered.start()] + "__" + rest[numbered.end() :]
     stamped = _DATE.search(rest)
     if stamped is not None:
-        told.date = stamped[0]
+        date = stamped[0]
         # torch's SummaryWriter appends the host: "Mar04_12-00-00_host" and then a comment.
         rest = rest[: stamped.start()] + rest[stamped.end() :]
-    elif _CLOCK.fullmatch(rest):
-        told.date = f"{told.date} {rest}".strip()
-        return ""
+    elif (clock := _CLOCK.search(rest)) is not None:
+        date = clock[0]
+        rest = rest[: clock.start()] + rest[clock.end() :]
+    rest = _ID.sub("", rest)
     words = rest  # what is left to be recognised; `rest` keeps settings, algorithm and environment
     for pattern in (_EQUALS, _GLUED):
         for found in list(pattern.finditer(words)):
-            name, value = (each for each in found.groups() if each is not None)
-            last = name.rpartition("_")[2]
+            field, value = (each for each in found.groups() if each is not None)
+            last = field.rpartition("_")[2]
             if last.lower() == "seed" or re.fullmatch(_SETTINGS, last, re.IGNORECASE):
-                name = name if re.fullmatch(_SETTINGS, name, re.IGNORECASE) else last  # of ppo_seed=3, seed
-            if name.lower() in ("seed", "s", "random_seed"):
+                field = field if re.fullmatch(_SETTINGS, field, re.IGNORECASE) else last  # of ppo_seed=3, seed
+            if field.lower() in ("seed", "s", "random_seed"):
                 continue
-            if name.lower() in ("env", "env_id", "env_name", "task") and not told.env:
-                told.env = value
-            elif name.lower() in ("algo", "algorithm", "alg", "agent") and not told.algo:
-                told.algo = value
+            if field.lower() in ("env", "env_id", "env_name", "task") and not env:
+                env = value
+            elif field.lower() in ("algo", "algorithm", "alg", "agent") and not algo:
+                algo = value
             else:
-                told.settings[name] = plain(value.rstrip("_-"))
+                settings[field] = plain(value.rstrip("_-"))
             words = words.replace(found[0], " ", 1)
-    versioned = _VERSIONED.search(words)
-    if versioned is not None:
-        env = _without_algo(versioned[1])
-        told.env = env
-        words = words.replace(env, " ", 1)
-    seeded = _SEED.search(words)
+    said, is_known = algo, bool(env)
+    seeded = _SEED.search(
+        words if (versioned := _VERSIONED.search(words)) is None else words.replace(versioned[0], " ")
+    )
     if seeded is not None:
-        told.seed = int(seeded[1])
+        seed = int(seeded[1])
         words, rest = words.replace(seeded[0], " ", 1), rest.replace(seeded[0], "", 1)
-    algo = _algo_in(words)
-    if algo:
-        told.algo = algo
+    full = words
+    if versioned is not None and not _is_algo(_LEVEL.sub("", task := _without_algo(versioned[1]))):
+        env, is_known = task, _is_known(task)
+        words = words.replace(env, " ", 1)
+    method, found_algo = words, _algo_in(words)
+    if env and not is_known and not found_algo and _tidied(full).endswith(env):  # my_env-v0
+        env, words, method = _squeezed(_tidied(full)), "", ""
+    if found_algo:
+        algo = found_algo
         words = words.replace(algo, " ", 1)
-    if versioned is None:
-        task = _SUITE.search(words)
-        found_env = task[0] if task is not None else next((word for word in _words(words, 2) if _is_env(word)), "")
-        told.env = found_env or told.env
-        words = words.replace(found_env, "x", 1) if task is not None else words  # walker_run_1 is no first run
+    if versioned is None or not env:
+        suite = _SUITE.search(words)
+        found_env = suite[0] if suite is not None else next((word for word in _words(words, 2) if _is_env(word)), "")
+        if found_env:
+            env, is_known = found_env, True
+            method = method.replace(found_env, " ", 1)
+            # walker_run_1 is no first run
+            words = words.replace(found_env, "x" if suite is not None else found_env, 1)
     tidy = _tidied(rest)
     trial = _TRIAL.search(_tidied(words))  # of what is neither setting nor version
-    return _tidied(tidy.removesuffix(trial[0])) if trial is not None else tidy
+    ends = trial[0] if trial is not None and tidy.endswith(trial[0]) else ""
+    is_trial = bool(ends) and bool(algo or env or _NAMED_TRIAL.match(ends) or tidy == ends)
+    stem = _tidied(tidy.removesuffix(ends))
+    number = tidy[len(stem) :] if tidy.startswith(stem) else ends  # with its sign
+    method, full = (_tidied(text).removesuffix(ends) for text in (method, full))
+    method = _squeezed(method) if found_algo or not said else f"{said} {_squeezed(method)}".strip()
+    return Part(
+        algo, env, is_known, False, seed, date, tuple(settings.items()), stem, method, _squeezed(full), number,
+        is_trial,
+    )  # fmt: skip
+
+
+def _squeezed(text: str) -> str:
+    """A text from whose middle words were taken: with one sign there."""
+    return _tidied(re.sub(r"[-_ ,;+&.=]* [-_ ,;+&.=]*", "_", text))
 
 
 def _tidied(text: str) -> str:
@@ -247,8 +349,16 @@ def _is_algo(text: str, *, whole: bool = False) -> bool:
 
 def _is_env(text: str) -> bool:
     return _normal(text) in _ENVIRONMENTS or (
-        (match := _VERSIONED.fullmatch(text)) is not None and _without_algo(match[1]) == text
+        (match := _VERSIONED.fullmatch(text)) is not None
+        and _without_algo(match[1]) == text
+        and not _is_algo(_LEVEL.sub("", text), whole=True)
     )
+
+
+def _is_known(env: str) -> bool:
+    """Whether an environment is one of those that are known, in whatever version."""
+    normal = _normal(_LEVEL.sub("", env))
+    return normal in _ENVIRONMENTS or _KNOWN_BEGINNING.match(normal) is not None or _SUITE.fullmatch(env) is not None
 
 
 def _words(text: str, most: int) -> list[str]:

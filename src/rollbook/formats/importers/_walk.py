@@ -24,6 +24,7 @@ from rollbook.errors import RollbookError, UnknownOption
 from rollbook.formats.importers._companions import joined
 from rollbook.formats.importers._names import as_name
 from rollbook.formats.importers._paths import NEUTRAL, STAGES
+from rollbook.formats.importers._positions import read_paths
 from rollbook.formats.importers._registry import looks_into, make, patterns
 from rollbook.schema import manifest
 from rollbook.schema.run_files import MANIFEST_FILE
@@ -32,7 +33,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Mapping
 
+    from rollbook.formats.importers._paths import Told
     from rollbook.protocols import ForeignRun, Importer
+
+_ABOVE = 3
+"""How many folders above the one that was opened may say algorithm and environment."""
 
 _DEEPEST = 8
 _MOST_ENTRIES = 300_000
@@ -57,9 +62,10 @@ class Found:
       identity: recognises it the next time, whatever its name has become.
       parts: the folders of its path below the folder that was opened.
       changed: when the newest of its files changed.
+      told: what its path says; None if the run is not one of a path.
     """
 
-    __slots__ = ("changed", "format_name", "identity", "parts", "place", "run")
+    __slots__ = ("changed", "format_name", "identity", "parts", "place", "run", "told")
 
     def __init__(self, run: ForeignRun, format_name: str, place: Path) -> None:
         self.run, self.format_name, self.place = run, format_name, place
@@ -68,6 +74,7 @@ class Found:
         self.identity = f"{format_name}\0{home}\0{own}"
         self.parts: tuple[str, ...] = ()
         self.changed = 0
+        self.told: Told | None = None
 
     @property
     def labelled(self) -> Path:
@@ -109,6 +116,15 @@ class Walk:
         self.runs = self._named(self._joined(list(self._all(sources, dict(options or {})))))
         for one in self.runs:
             one.stamp()
+        self._read_paths()
+
+    def _read_paths(self) -> None:
+        """Note what the paths of the runs say, each beside the others."""
+        of_path = [one for one in self.runs if one.run.home is not None]
+        paths = [(*(one.parts or (self._base.name,)), *filter(None, [_called(one.run)])) for one in of_path]
+        above = self._base.parts[-_ABOVE:]
+        for one, told in zip(of_path, read_paths(paths, above), strict=True):
+            one.told = told
 
     def _all(self, sources: dict[str, list[str]], options: dict[str, object]) -> Iterator[Found]:
         """The runs of all formats; a file that one of them reads is not read by another."""
@@ -222,6 +238,11 @@ class Walk:
             mark = hashlib.blake2b(one.identity.encode("utf-8", "surrogateescape"), digest_size=3).hexdigest()
             one.run.name = as_name(f"{one.run.name}-{mark}")
         return runs
+
+
+def _called(run: ForeignRun) -> str:
+    """What tells a run from others of its folder; of a table that names algorithms itself, its file."""
+    return run.files[0].stem if run.part and run.files and (run.algo or run.env) else run.part
 
 
 def _home_of(one: Found) -> Path | None:

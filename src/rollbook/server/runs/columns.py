@@ -16,6 +16,7 @@ import msgspec
 from rollbook import compare
 from rollbook.errors import BadInput, RollbookError, nearest_name
 from rollbook.runs.conditions import holds
+from rollbook.runs.fields import group_value as value_of_group
 from rollbook.runs.grouping import RunGroup, config_paths, flat, names_one_run
 from rollbook.runs.grouping import groups_of as groups_of_rows
 from rollbook.runs.measures import Measure, calls_in, measure_of
@@ -102,7 +103,7 @@ def value_of(column: str, row: RunRow, facts: Facts | None) -> Any:
             return facts.latest.get(native_key(measure.key, facts.latest))
         return facts.numbers.get(str(measure))
     part, dot, path = column.partition(".")
-    if dot and part in ("config", "summary"):
+    if dot and part in ("config", "summary", "folder"):
         return _at(row.about.get(part) or {}, path)
     if column == "duration":
         created, ended = row.about.get("created"), row.about.get("ended") or (facts.heard if facts else None)
@@ -381,7 +382,11 @@ def some_of(groups: Sequence[list[RunRow]], most: int) -> list[list[RunRow]]:
 
 def groups_of(rows: Sequence[RunRow], columns: Sequence[str]) -> list[RunGroup[RunRow]]:
     """See `runs.grouping.groups_of`; a column may also be one that the table makes, such as duration."""
-    return groups_of_rows(rows, columns, lambda row: row.about, lambda column, row: value_of(column, row, None))
+
+    def value(column: str, row: RunRow) -> object:
+        return value_of_group(row.about, column) if column in ("algo", "env") else value_of(column, row, None)
+
+    return groups_of_rows(rows, columns, lambda row: row.about, value)
 
 
 def group_value(group: RunGroup[RunRow], column: str, known: Callable[[RunRow], Facts | None]) -> object:

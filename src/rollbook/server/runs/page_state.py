@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from rollbook.formats.foreign import is_laid_out
 from rollbook.runs.colours import keep
 from rollbook.schema.run_files import MANIFEST_FILE
 from rollbook.server.shared.catalogue import RunRow
@@ -41,6 +42,7 @@ class Hello(Answer, kw_only=True):
       roots: where they lie.
       runs, live: how many there are, and how many are running.
       writable: whether tags, notes and boards can be changed.
+      labels: whether there are runs of other tools, of which a person may say what they are.
       edit_token: to be sent as X-Rollbook-Edit with every change.
       only: the run that the server was started for, if it was for one.
       colors: the kept colours of runs: [alone, in a group], from 1; 0: none yet.
@@ -53,6 +55,7 @@ class Hello(Answer, kw_only=True):
     runs: int
     live: int
     writable: bool
+    labels: bool
     edit_token: str
     only: str | None
     limits: Limits
@@ -111,6 +114,7 @@ def hello(context: ServerContext, _: HelloAsk) -> Hello:
         runs=len(shot.rows),
         live=shot.live,
         writable=context.settings.writable,
+        labels=any(map(is_laid_out, context.catalogue.roots)),
         edit_token=context.settings.edit_token if context.settings.writable else "",
         only=context.only,
         limits=Limits(points=limits.points, rows=limits.rows, runs=limits.runs, series=limits.series),

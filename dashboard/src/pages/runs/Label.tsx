@@ -1,0 +1,55 @@
+/** What a person says about runs of other tools: written to a file beside them. */
+
+import { useState } from "preact/hooks";
+import { amount } from "../../data/numbers.ts";
+import { Menu } from "../../parts/Menu.tsx";
+import { Failure } from "../../parts/Say.tsx";
+import { hello, source } from "../../state/here.ts";
+import { refusal, type Refusal } from "../../state/source.ts";
+
+export function Label({ runs }: { runs: string[] }) {
+  if (!hello.value?.labels || !hello.value.writable || !source.live || runs.length === 0) return null;
+  return (
+    <Menu plain label="Label…" name={`Label ${amount(runs.length, "run")}: say what they are`}>
+      {() => <Form runs={runs} />}
+    </Menu>
+  );
+}
+
+function Form({ runs }: { runs: string[] }) {
+  const [done, setDone] = useState("");
+  const [error, setError] = useState<Refusal | null>(null);
+  const save = (event: SubmitEvent): void => {
+    event.preventDefault();
+    const said = new FormData(event.currentTarget as HTMLFormElement);
+    const fields: Record<string, string> = {};
+    for (const [name, text] of said) if (name !== "" && text !== "") fields[name] = String(text);
+    for (const word of String(said.get("") ?? "").match(/\S+/g) ?? []) {
+      const [name = "", ...text] = word.split("=");
+      fields[name] = text.join("=");
+    }
+    source.label({ runs, fields }).then(
+      ({ files, labelled, refused: [first] }) => {
+        setError(first ? refusal(new Error(first.why)) : null);
+        setDone(labelled > 0 ? `${amount(labelled, "run")}: ${files.join(", ")}` : "");
+      },
+      (why: unknown) => setError(refusal(why)),
+    );
+  };
+  return (
+    <form class="words" onSubmit={save}>
+      {["algo", "env", "seed", "group", ""].map((name) => (
+        <label key={name}>
+          {name || "others"} <input name={name} placeholder={name ? "" : "lr=0.01 width=64"} />
+        </label>
+      ))}
+      {error && <Failure error={error} />}
+      <span role="status" class="soft">
+        {done || `Of ${amount(runs.length, "chosen run")}. NAME= in others takes it back.`}
+      </span>
+      <button class="btn" type="submit">
+        Save
+      </button>
+    </form>
+  );
+}

@@ -1,0 +1,147 @@
+"""What paths say by their neighbours: which folder of an unknown name is an environment, and which is a method.
+
+    told = read_paths([["sac", "MyMaze"], ["sac-ours", "MyMaze"], ["sac", "Hopper-v4"]])
+    told[0].env                         "MyMaze": it stands where others have an environment
+    told[1].algo                        "sac-ours": another than the plain one
+
+A name stands where its siblings do: those in the same folder, and those below folders of the same kind. What is still
+unknown then stays a field of its own, and is equal to nothing.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+
+from rollbook.formats.importers._paths import Part, Told, combined, parts_of, without_env
+
+_SIZES = 4
+"""Numbers that are all multiples of this or of a larger one are sizes; trials are counted."""
+
+
+def read_paths(paths: Sequence[Sequence[str]], above: Sequence[str] = ()) -> list[Told]:
+    """What each of some paths below one folder says, the outermost folder first.
+
+    An algorithm is called with all that is said about it ("sac-ours") where others of its kind say something else.
+
+    Args:
+      above: folders above all of them; see `read_path`.
+    """
+    every = [parts_of(names) for names in paths]
+    sets: dict[object, _Siblings] = {}
+    places = []
+    for names, parts in zip(paths, every, strict=True):
+        mine = []
+        for depth, part in enumerate(parts):
+            kind = _kind(parts[depth - 1]) if depth else "first"
+            mine.append(sets.setdefault((depth, kind or (*names[:depth],)), _Siblings()))
+            mine[-1].add(part)
+        places.append(mine)
+    told = []
+    for parts, mine in zip(every, places, strict=True):
+        for depth, siblings in enumerate(mine):
+            has_env = any(part.env for n, part in enumerate(parts) if n != depth)
+            has_algo = any(part.algo for n, part in enumerate(parts) if n != depth)
+            parts[depth] = siblings.placed(parts[depth], has_env, has_algo)
+        told.append(combined(parts, above))
+    variants: dict[str, set[str]] = {}
+    for one, mine in zip(told, places, strict=True):
+        variants.setdefault(one.algo.lower(), set()).add(one.variant.lower())
+        if one.algo and any(siblings.is_mixed for siblings in mine):
+            variants[one.algo.lower()].add("")
+    for one in told:
+        if len(variants[one.algo.lower()]) > 1 and one.variant != one.algo:
+            one.plain_algo, one.algo = one.algo, one.variant
+    return told
+
+
+def _kind(part: Part) -> str:
+    """What a folder says; folders below those that say the same are compared with each other."""
+    return "algo env" if part.algo and part.env else "algo" if part.algo else "env" if part.env else ""
+
+
+class _Siblings:
+    """The folders that stand in one place of their paths.
+
+    Attributes:
+      is_mixed: beside algorithms, there are names that say nothing known.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[Part, None] = {}
+        self._placed: dict[tuple[Part, bool, bool], Part] = {}
+        self._numbers: dict[str, set[int]] = {}
+        self._facts: tuple[bool, bool, bool, bool] | None = None
+
+    def add(self, part: Part) -> None:
+        self._known[part] = None
+
+    @property
+    def is_mixed(self) -> bool:
+        _envs, algos, _both, _plain = self._about()
+        return algos and any(part.method and not part.algo and not part.env for part in self._known)
+
+    def _about(self) -> tuple[bool, bool, bool, bool]:
+        """Whether some are an environment alone, an algorithm without one, both, and the name of an algorithm alone."""
+        if self._facts is None:
+            known = list(self._known)
+            algos = any(part.algo and not part.env for part in known)
+            self._facts = (
+                any(part.env and not part.method and (part.is_known or not algos) for part in known),
+                algos,
+                any(part.is_known and part.algo == part.method for part in known if part.algo),
+                any(part.algo == part.method and not part.env for part in known if part.algo),
+            )
+        return self._facts
+
+    def placed(self, part: Part, has_env: bool, has_algo: bool) -> Part:
+        """A folder of the path, with what its siblings say about it.
+
+        Args:
+          has_env, has_algo: whether another folder of its path says one.
+        """
+        key = (part, has_env, has_algo)
+        if key not in self._placed:
+            self._placed[key] = self._of(part, has_env, has_algo)
+        return self._placed[key]
+
+    def _of(self, part: Part, has_env: bool, has_algo: bool) -> Part:
+        envs, algos, both, alone = self._about()
+        part = self._sized(part)
+        if part.env and not part.is_known and algos and (part.algo or has_env or not envs):
+            part = without_env(part)  # beside sac: sac-ours-v2, ours-v2
+        if not part.method:
+            return part
+        if not part.algo and not part.env and envs != algos:
+            if envs and not has_env:
+                return part._replace(env=part.method, method="")
+            if algos and not has_algo:
+                return part._replace(algo=part.method)
+        if both and part.algo and not part.env and not has_env and not alone:
+            rest = _without(part.method, part.algo)
+            if rest:  # of sac_Hopper-v4 and sac_MyMaze
+                return part._replace(env=rest, method=part.algo)
+        if both and part.env and not part.algo and not has_algo:
+            return part._replace(algo=part.method)  # of sac_Hopper-v4 and ours_Hopper-v4
+        return part
+
+    def _sized(self, part: Part) -> Part:
+        """A folder whose number is none of a trial, for its siblings' numbers are sizes: net_64 and net_128."""
+        if not self._numbers:
+            for one in self._known:
+                if digits := re.search(r"\d+$", one.number):
+                    self._numbers.setdefault(one.rest, set()).add(int(digits[0]))
+        numbers = self._numbers.get(part.rest, set()) if part.rest and part.number else set()
+        if len(numbers) < 2 or math.gcd(*numbers) < _SIZES:
+            return part
+        names = {name: text + part.number for name in ("rest", "method", "full") if (text := getattr(part, name))}
+        return part._replace(**names, number="", is_trial=False)
+
+
+def _without(text: str, word: str) -> str:
+    """A text without a word at its beginning or end; "" if it stands in the middle."""
+    signs = "-_ .,+"
+    if text.startswith(word) and text[len(word) : len(word) + 1] in signs:
+        return text[len(word) :].strip(signs)
+    return text[: -len(word)].strip(signs) if text.endswith(word) else ""

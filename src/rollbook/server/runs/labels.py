@@ -1,0 +1,98 @@
+"""What a person says about runs of other tools on the page: written to `rollbook.labels` beside them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from rollbook.errors import BadInput
+from rollbook.formats.foreign import is_laid_out
+from rollbook.formats.importers import LABELS_FILE, field_of, label, labels_of
+from rollbook.schema import manifest
+from rollbook.server.runs.one_run import LeftOut
+from rollbook.server.shared.catalogue import RunRow
+from rollbook.server.shared.endpoint import Endpoint
+from rollbook.server.shared.shapes import Answer, Ask, Refused, plain
+from rollbook.server.shared.state import ServerContext
+
+_LONGEST = 200
+_OWN = ("algo", "env", "seed", "group")
+
+
+class LabelAsk(Ask, kw_only=True):
+    """What to say about some runs.
+
+    Attributes:
+      fields: name -> text: algo, env, seed, group, and any other name, which is one of the configuration. "" takes back
+        what was said.
+    """
+
+    runs: list[str]
+    fields: dict[str, str]
+
+
+class LabelAnswer(Answer, kw_only=True):
+    """What was written.
+
+    Attributes:
+      files: the files with labels; labelled: how many runs they are about.
+      refused: the runs about which nothing can be said, and why.
+    """
+
+    files: list[str]
+    labelled: int
+    refused: list[LeftOut]
+
+
+def label_runs(context: ServerContext, ask: LabelAsk) -> LabelAnswer:
+    """Write what a person says about runs of other tools to a file beside them."""
+    fields = dict(_field(name, text) for name, text in ask.fields.items())
+    if not fields:
+        raise BadInput("no field to say: name algo, env, seed, group, or a setting")
+    files: dict[str, None] = {}
+    refused: list[LeftOut] = []
+    places = {}
+    for row in context.rows(ask.runs):
+        if (place := _place_of(row)) is None:
+            why = "it is a run of rollbook: its own record says what it is. Its group can be changed"
+            refused.append(LeftOut(run=row.key, why=why))
+        else:
+            places[row.key] = place
+    above = os.path.commonpath([os.path.dirname(place) for place in places.values()]) if places else ""
+    for run, place in places.items():
+        try:
+            files[label(place, fields, beside=above)[0]] = None
+            if _differs(place, fields):  # a file nearer to the run says something else
+                files[label(place, fields)[0]] = None
+        except OSError as err:
+            raise Refused("unreadable", f"{LABELS_FILE} cannot be written: {err.strerror or err}") from None
+        if _differs(place, fields):
+            why = f"another line of {LABELS_FILE} says it; change it there"
+            refused.append(LeftOut(run=run, why=why))
+    return LabelAnswer(files=[plain(file) for file in files], labelled=len(places), refused=refused)
+
+
+def _place_of(row: RunRow) -> str | None:
+    """The file or folder of a run of another tool, of which labels speak; None for a run of rollbook."""
+    imported = manifest.look(row.folder).get("imported") if is_laid_out(row.folder) else None
+    place = imported.get("place") if isinstance(imported, dict) else None
+    return place if isinstance(place, str) and os.path.isabs(place) else None
+
+
+def _field(name: str, text: str) -> tuple[str, object]:
+    name, text = name.strip(), text.strip()
+    if not (name + text).isprintable() or len(name) > _LONGEST or len(text) > _LONGEST or not name.split() == [name]:
+        raise BadInput(f"label {name!r:.60}: a name has no spaces, and a name and its text have up to {_LONGEST} signs")
+    full = name if name in _OWN or name.startswith("config.") else f"config.{name}"
+    return field_of(f"{full}={text}") if text else (field_of(f"{full}=0")[0], None)
+
+
+def _differs(place: str, fields: dict[str, object]) -> bool:
+    """Whether the labels of a place say something else."""
+    said = labels_of(Path(place))
+    return any(said.get(name, (None, ""))[0] != value for name, value in fields.items())
+
+
+ENDPOINTS = [
+    Endpoint("POST", "/api/label", LabelAsk, LabelAnswer, label_runs, "Say what runs of other tools are", edits=True),
+]
