@@ -7,6 +7,8 @@ import { Failure } from "../../parts/Say.tsx";
 import { hello, source } from "../../state/here.ts";
 import { refusal, type Refusal } from "../../state/source.ts";
 
+const OTHERS = "others";
+
 export function Label({ runs }: { runs: string[] }) {
   if (!hello.value?.labels || !hello.value.writable || !source.live || runs.length === 0) return null;
   return (
@@ -23,8 +25,8 @@ function Form({ runs }: { runs: string[] }) {
     event.preventDefault();
     const said = new FormData(event.currentTarget as HTMLFormElement);
     const fields: Record<string, string> = {};
-    for (const [name, text] of said) if (name !== "" && text !== "") fields[name] = String(text);
-    for (const word of String(said.get("") ?? "").match(/\S+/g) ?? []) {
+    for (const [name, text] of said) if (name !== OTHERS && text !== "") fields[name] = String(text);
+    for (const word of String(said.get(OTHERS) ?? "").match(/\S+/g) ?? []) {
       const [name = "", ...text] = word.split("=");
       fields[name] = text.join("=");
     }
@@ -38,9 +40,9 @@ function Form({ runs }: { runs: string[] }) {
   };
   return (
     <form class="words" onSubmit={save}>
-      {["algo", "env", "seed", "group", ""].map((name) => (
+      {["algo", "env", "seed", "group", OTHERS].map((name) => (
         <label key={name}>
-          {name || "others"} <input name={name} placeholder={name ? "" : "lr=0.01 width=64"} />
+          {name} <input name={name} placeholder={name === OTHERS ? "lr=0.01 width=64" : ""} />
         </label>
       ))}
       {error && <Failure error={error} />}
