@@ -26,7 +26,7 @@ from stable_baselines3 import PPO
 from stable_baselines3.common import logger as native
 
 import rollbook
-from rollbook.adapters.sb3 import CSVOutputFormat, RollbookCallback, RollbookOutputFormat
+from rollbook.adapters.sb3 import RollbookCallback, RollbookOutputFormat
 
 KEYS = [f"train/value_{i}" for i in range(14)] + ["rollout/ep_rew_mean", "rollout/ep_len_mean", "time/fps", "time/n"]
 
@@ -85,18 +85,6 @@ def training(which: str, steps: int) -> float:
     return seconds
 
 
-def late_keys(kind: Any, n: int) -> float:
-    """Seconds for n rows of which each brings one key more."""
-    with tempfile.TemporaryDirectory() as folder:
-        output = kind(f"{folder}/progress.csv")
-        start = time.process_time()
-        for i in range(n):
-            output.write({f"k{j}": 0.5 for j in range(max(0, i - 2), i + 1)}, {}, i)
-        seconds = time.process_time() - start
-        output.close()
-    return seconds
-
-
 def in_turn(makers: dict[str, Callable[[], float]], repeat: int) -> dict[str, float]:
     """The median of each, measured in turn so that a noisy minute hits all of them."""
     found: dict[str, list[float]] = {name: [] for name in makers}
@@ -117,7 +105,6 @@ def main() -> None:
         "csv": lambda folder: native.CSVOutputFormat(str(folder / "p.csv")),
         "json": lambda folder: native.JSONOutputFormat(str(folder / "p.json")),
         "tensorboard": lambda folder: native.TensorBoardOutputFormat(str(folder)),
-        "our csv": lambda folder: CSVOutputFormat(folder / "p.csv"),
         "rollbook": lambda folder: RollbookOutputFormat(open_run(folder)),
     }
     found = in_turn({name: lambda make=make: dumps(make, 1000) for name, make in outputs.items()}, args.repeat)
@@ -133,24 +120,6 @@ def main() -> None:
     print(f"PPO, {args.steps} steps, CPU time over the same training without any output ({walls['none']:.2f} s):")
     for name in kinds[1:]:
         print(f"  {name:<12} {100 * (walls[name] / walls['none'] - 1):+6.1f} %")
-
-    print("rows that each bring a new key, seconds (the library's csv / ours):")
-    for n in (200, 400, 800):
-        theirs, mine = late_keys(_native_csv, n), late_keys(CSVOutputFormat, n)
-        print(f"  {n:>4} keys: {theirs:.3f} / {mine:.3f}")
-
-
-def _native_csv(path: str) -> Any:
-    output = native.CSVOutputFormat(path)
-    write = output.write
-
-    class Counted:
-        def write(self, values: dict[str, Any], excluded: dict[str, Any], step: int) -> None:
-            write(values, dict.fromkeys(values, ("",)), step)
-
-        close = output.close
-
-    return Counted()
 
 
 if __name__ == "__main__":

@@ -49,18 +49,6 @@ def _sb3_output(**options: Any) -> Any:
     return RollbookOutputFormat(**options).run
 
 
-def _sb3_configure(**options: Any) -> Any:
-    from rollbook.adapters.sb3 import configure
-
-    return configure("logs", ["csv"], **options).output_formats[-1].run
-
-
-def _sb3_make_output_format(**options: Any) -> Any:
-    from rollbook.adapters.sb3 import make_output_format
-
-    return make_output_format("rollbook", "logs", **options).run  # type: ignore[attr-defined]
-
-
 def _spinningup(**options: Any) -> Any:
     from rollbook.adapters.spinningup import EpochLogger
 
@@ -98,8 +86,6 @@ OPENERS: dict[str, Callable[..., Any]] = {
     "acme.make_logger": _acme_stack,
     "lightzero.build_logger": _lightzero,
     "sb3.RollbookOutputFormat": _sb3_output,
-    "sb3.configure": _sb3_configure,
-    "sb3.make_output_format": _sb3_make_output_format,
     "spinningup.EpochLogger": _spinningup,
     "tensorboard.SummaryWriter": _tensorboard,
     "tianshou.RollbookLogger": _tianshou,

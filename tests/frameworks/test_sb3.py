@@ -235,43 +235,6 @@ def test_the_configuration_has_every_hyper_parameter(run: Any) -> None:
     json.dumps(dict(config))
 
 
-def test_our_configure_gives_the_files_the_library_gives(own_place: Path) -> None:
-    texts = []
-    for maker in (native.configure, lambda *a: configure(*a, run=False)):
-        folder = own_place / str(len(texts))
-        model = make("PPO")
-        model.set_logger(maker(str(folder), ["csv", "json", "log", "tensorboard"]))
-        learn("PPO", model, None)
-        model.logger.close()
-        with (folder / "progress.csv").open(newline="") as file:
-            texts.append(list(csv.DictReader(file)))
-        assert list(folder.glob("events.out.tfevents.*"))
-    theirs, ours = texts
-    assert set(theirs[0]) == set(ours[0])
-    for one, other in zip(theirs, ours, strict=True):
-        for key in one:
-            if not key.startswith("time/"):
-                assert one[key] == other[key], key
-
-
-def test_user_callbacks_find_the_tensorboard_writer(own_place: Path) -> None:
-    logger = configure(own_place, ["tensorboard"], run=False)
-    format_ = next(f for f in logger.output_formats if isinstance(f, native.TensorBoardOutputFormat))
-    assert isinstance(logger, native.Logger)
-    assert all(isinstance(f, native.KVWriter) for f in logger.output_formats)
-    logger.record("hparams", native.HParam({"lr": 0.1}, {"a": 0}), exclude=("stdout", "log"))
-    logger.record("single", sb3.common.utils.th.tensor([1.5]))
-    logger.record("zero_d", sb3.common.utils.th.tensor(2.5))
-    logger.dump(3)
-    format_.writer.add_scalar("mine", 1.0, 1)
-    logger.close()
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-
-    events = EventAccumulator(str(own_place))
-    events.Reload()
-    assert set(events.Tags()["scalars"]) == {"single", "zero_d", "mine"}
-
-
 def test_tensors_pictures_and_films_reach_the_book(run: Any) -> None:
     th = sb3.common.utils.th
     logger = native.Logger(None, [RollbookOutputFormat(run)])
@@ -324,25 +287,44 @@ def test_the_example_runs_as_it_stands(own_place: Path, monkeypatch: pytest.Monk
     assert book.status == "finished"
 
 
-def test_the_names_of_the_librarys_logger_module_are_here() -> None:
+def test_what_programs_test_with_isinstance_is_the_librarys_own() -> None:
     from rollbook.adapters import sb3 as ours
 
-    theirs = {name for name, value in vars(native).items() if getattr(value, "__module__", "") == native.__name__}
-    theirs |= {"DEBUG", "INFO", "WARN", "ERROR", "DISABLED"}
-    helpers = {"filter_excluded_keys"}  # of its own outputs
-    assert {name for name in theirs - helpers if not hasattr(ours, name)} == set()
     for name in ("KVWriter", "SeqWriter", "Video", "Figure", "Image", "HParam", "FormatUnsupportedError"):
-        assert getattr(ours, name) is getattr(native, name), "what programs test with isinstance is the library's own"
+        assert getattr(ours, name) is getattr(native, name)
 
 
-def test_compat_is_the_librarys_own_logger_beside_the_run(run: Any, own_place: Path) -> None:
-    logger = configure(own_place, ["csv", "rollbook"], run=run, compat=True)
+def test_configure_is_the_librarys_own_logger_with_the_run_beside_its_outputs(run: Any, own_place: Path) -> None:
+    logger = configure(own_place, ["csv", "rollbook"], run=run)
     assert type(logger) is native.Logger
     assert [type(output) for output in logger.output_formats] == [native.CSVOutputFormat, RollbookOutputFormat]
     logger.record("a", 1.5)
     logger.dump(3)
     assert column(run.book, "a", x="step") == [(3, 1.5)]
     assert (own_place / "progress.csv").read_text() == "a\n1.5\n"
+
+
+def test_formats_may_be_one_string_or_come_from_the_environment(
+    own_place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kinds = [native.CSVOutputFormat, native.JSONOutputFormat]
+    assert [type(out) for out in configure(own_place, "csv,json", run=False).output_formats] == kinds
+    monkeypatch.setenv("SB3_LOG_FORMAT", "json,rollbook")
+    monkeypatch.setenv("SB3_LOGDIR", str(own_place / "other"))
+    logger = configure(run=False)
+    assert [type(out) for out in logger.output_formats] == kinds[1:]
+    assert logger.get_dir() == str(own_place / "other")
+    with pytest.raises(ValueError, match="Unknown format specified: xml"):
+        configure(own_place, ["xml"], run=False)
+
+
+def test_a_training_without_a_run_gets_one_named_after_its_folder(own_place: Path) -> None:
+    options = {"keeper": "inline", "sinks": (), "dir": own_place / "runs"}
+    logger = configure(own_place / "ppo_cartpole", ["csv"], run_options=options)
+    run = logger.output_formats[-1].run
+    assert (run.project, run.name) == ("stable-baselines3", "ppo_cartpole")
+    logger.close()
+    assert run.status == "finished"
 
 
 @pytest.mark.core

@@ -36,7 +36,6 @@ class Suite:
       differences: pattern of a test's name -> why it comes out otherwise with ours.
       missing: pattern -> what the environment lacks; such a test fails with upstream's own code as well.
       chosen: which tests, as pytest's -k; "" for all.
-      compat: whether outputs are made as upstream's, faults included.
       flaky: pattern -> why it may fail on a busy machine.
     """
 
@@ -47,7 +46,6 @@ class Suite:
     missing: dict[str, str] = field(default_factory=dict)
     flaky: dict[str, str] = field(default_factory=dict)
     chosen: str = ""
-    compat: bool = False
 
 
 FPS = {r"test_fps_logger": "measures frames per second against the wall clock"}
@@ -62,16 +60,7 @@ SUITES = {
     "stable-baselines3": Suite(
         "stable-baselines3",
         ("tests/test_logger.py", "tests/test_monitor.py", "tests/test_tensorboard.py", "tests/test_vec_monitor.py"),
-        differences={
-            r"test_unsupported_(video|image|figure)_format|test_unsupported_hparam": "left out instead of raised",
-            r"test_log_histogram\[histogram[23]\]": "an array of one element is a number",
-            r"test_unsupported_type_histogram\[histogram[01]\]": "a list of numbers is a distribution",
-            r"test_key_length": "both keys are kept, told apart, instead of ValueError",
-        },
         flaky=FPS,
-    ),
-    "stable-baselines3, compat": Suite(
-        "stable-baselines3", ("tests/test_logger.py", "tests/test_monitor.py"), flaky=FPS, compat=True
     ),
     "stable-baselines3, callbacks": Suite(
         "stable-baselines3",
@@ -125,7 +114,6 @@ def outcomes(suite: Suite, place: Path) -> dict[str, str]:
         PYTHONPATH=os.pathsep.join((str(Path(rollbook.__file__).parents[1]), str(HERE))),
         PYTHONDONTWRITEBYTECODE="1",
         ROLLBOOK_SWAP=suite.project,
-        ROLLBOOK_SWAP_COMPAT="1" if suite.compat else "",
     )
     files = [str(Path(PLACE, suite.project, file)) for file in suite.files]
     command = [sys.executable, "-m", "pytest", "-p", "upstream_swap", "-c", os.devnull, "-q", "-p", "no:cacheprovider"]

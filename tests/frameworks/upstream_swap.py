@@ -48,13 +48,7 @@ def stable_baselines3() -> None:
     from rollbook.adapters import sb3 as ours
     from rollbook.adapters.sb3 import monitor as our_monitor
 
-    pairs: dict[Any, Any] = {
-        getattr(logger, name): getattr(ours, name)
-        for name in ("Logger", "CSVOutputFormat", "JSONOutputFormat", "HumanOutputFormat", "TensorBoardOutputFormat")
-    }
-    compat = os.environ.get("ROLLBOOK_SWAP_COMPAT") == "1"
-    pairs[logger.configure] = functools.partial(ours.configure, run=False)
-    pairs[logger.make_output_format] = functools.partial(ours.make_output_format, compat=compat)
+    pairs: dict[Any, Any] = {logger.configure: functools.partial(ours.configure, run=False)}
     names = ("Monitor", "ResultsWriter", "get_monitor_files", "load_results")
     pairs.update({getattr(monitor, name): getattr(our_monitor, name) for name in names})
     replace("stable_baselines3", pairs)

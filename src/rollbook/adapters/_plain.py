@@ -61,11 +61,6 @@ described = Described()
 """A configuration as plain data; see the class."""
 
 
-def json_data(value: object) -> object:
-    """A value as strict JSON data; see `JsonData`."""
-    return JsonData()(value)
-
-
 def parsed(text: str, words: Mapping[str, object]) -> object:
     """The value that a text from a file stands for: one of `words`, an integer, a float, else the text itself."""
     if text in words:

@@ -29,7 +29,6 @@ class GrowingTable:
       path: the file; its folder is created.
       delimiter: one character.
       append: keep the rows and columns of an existing file; otherwise it is emptied.
-      quote_text: quote every text cell, not only those that need it.
       clock: monotonic seconds.
       small: files up to this many bytes are rewritten at once, which takes a fraction of a millisecond.
     Raises (every method): OSError, with the file as it was before the call.
@@ -41,7 +40,6 @@ class GrowingTable:
         delimiter: str = ",",
         *,
         append: bool = True,
-        quote_text: bool = False,
         clock: Callable[[], float] = time.monotonic,
         small: int = 32 * 1024,
     ) -> None:
@@ -49,7 +47,7 @@ class GrowingTable:
         self.delimiter = delimiter
         self.columns: list[str] = []
         self._known: set[str] = set()
-        self._quote_text, self._clock, self._small = quote_text, clock, small
+        self._clock, self._small = clock, small
         self._written = 0  # how many of the columns the header on disk has
         self._pending: list[str] = []
         self._pending_bytes = 0
@@ -167,12 +165,12 @@ class GrowingTable:
             return ""
         if isinstance(value, (float, int)):
             return str(value)
-        return self._quoted(str(value), always=self._quote_text and isinstance(value, str))
+        return self._quoted(str(value))
 
-    def _quoted(self, text: str, always: bool = False) -> str:
+    def _quoted(self, text: str) -> str:
         if not text.isascii():  # half a character of UTF-16 has no UTF-8
             text = text.encode("utf-8", "backslashreplace").decode()
-        if always or any(c in text for c in (self.delimiter, '"', "\n", "\r")):
+        if any(c in text for c in (self.delimiter, '"', "\n", "\r")):
             return '"' + text.replace('"', '""') + '"'
         return text
 

@@ -10,8 +10,8 @@ or, for the logger only:
 
     model.set_logger(configure("logs", ["stdout", "csv", "tensorboard"]))
 
-`rollbook.adapters.sb3.legacy` replaces the older `stable_baselines.logger`; `rollbook.adapters.sb3.monitor` reads
-and writes Monitor files.
+`rollbook.adapters.sb3.legacy` has the names of the older `stable_baselines.logger`; `rollbook.adapters.sb3.monitor`
+reads and writes Monitor files.
 """
 
 from __future__ import annotations
@@ -36,10 +36,7 @@ if TYPE_CHECKING:
         Video,
     )
     from rollbook.adapters.sb3.callback import RollbookCallback
-    from rollbook.adapters.sb3.events import TensorBoardOutputFormat
-    from rollbook.adapters.sb3.files import CSVOutputFormat, JSONOutputFormat
-    from rollbook.adapters.sb3.human import HumanOutputFormat
-    from rollbook.adapters.sb3.logger import Logger, configure, filter_excluded_keys, make_output_format
+    from rollbook.adapters.sb3.logger import configure
     from rollbook.adapters.sb3.monitor import Monitor, ResultsWriter, load_results, read_monitor, write_monitor
     from rollbook.adapters.sb3.output import RollbookOutputFormat
 
@@ -49,10 +46,7 @@ _NAMES = {
         *("Figure", "FormatUnsupportedError", "HParam", "Image", "KVWriter", "SeqWriter", "Video"),
     ),
     f"{__name__}.callback": ("RollbookCallback",),
-    f"{__name__}.events": ("TensorBoardOutputFormat",),
-    f"{__name__}.files": ("CSVOutputFormat", "JSONOutputFormat"),
-    f"{__name__}.human": ("HumanOutputFormat",),
-    f"{__name__}.logger": ("Logger", "configure", "filter_excluded_keys", "make_output_format"),
+    f"{__name__}.logger": ("configure",),
     f"{__name__}.monitor": ("Monitor", "ResultsWriter", "load_results", "read_monitor", "write_monitor"),
     f"{__name__}.output": ("RollbookOutputFormat",),
 }
@@ -65,26 +59,19 @@ __all__ = [
     "INFO",
     "SUPPORTED",
     "WARN",
-    "CSVOutputFormat",
     "Figure",
     "FormatUnsupportedError",
     "HParam",
-    "HumanOutputFormat",
     "Image",
-    "JSONOutputFormat",
     "KVWriter",
-    "Logger",
     "Monitor",
     "ResultsWriter",
     "RollbookCallback",
     "RollbookOutputFormat",
     "SeqWriter",
-    "TensorBoardOutputFormat",
     "Video",
     "configure",
-    "filter_excluded_keys",
     "load_results",
-    "make_output_format",
     "read_monitor",
     "write_monitor",
 ]

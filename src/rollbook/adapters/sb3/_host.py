@@ -44,7 +44,6 @@ __all__ = [
     "DISABLED",
     "ERROR",
     "INFO",
-    "RICH",
     "SUPPORTED",
     "VERSION",
     "WARN",
@@ -57,18 +56,7 @@ __all__ = [
     "Video",
     "excluded_from",
     "require",
-    "unsupported",
 ]
-
-
-RICH = (Figure, HParam, Image, Video)
-"""Values that tables, CSV and JSON cannot hold."""
-
-
-def unsupported(formats: tuple[str, ...], value: object) -> FormatUnsupportedError:
-    """The error that Stable-Baselines3 raises if a format gets one of `RICH`."""
-    kind = next(kind for kind in RICH if isinstance(value, kind))
-    return FormatUnsupportedError(list(formats), kind.__name__.lower())
 
 
 def require(why: str) -> None:

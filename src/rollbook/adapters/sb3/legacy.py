@@ -1,4 +1,4 @@
-"""The logger module of the older Stable-Baselines, with a rollbook run as an output.
+"""The names of the older Stable-Baselines' logger module, over Stable-Baselines3's logger.
 
     from rollbook.adapters.sb3 import legacy as logger        # was: from stable_baselines import logger
 
@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 import tempfile
 import time
 from contextlib import AbstractContextManager
 from datetime import datetime
 
+from rollbook.adapters.sb3 import _host
 from rollbook.adapters.sb3._host import DEBUG, DISABLED, ERROR, INFO, WARN
-from rollbook.adapters.sb3.logger import Logger as _Logger
-from rollbook.adapters.sb3.logger import make_output_format
 from rollbook.adapters.sb3.output import RollbookOutputFormat
 
 TYPE_CHECKING = False
@@ -30,14 +30,23 @@ if TYPE_CHECKING:
 
     F = TypeVar("F", bound=Callable[..., Any])
 
+_host.require("rollbook.adapters.sb3.legacy")
+
+from stable_baselines3.common.logger import HumanOutputFormat, make_output_format  # noqa: E402  # after the check
+from stable_baselines3.common.logger import Logger as _Logger  # noqa: E402
+
 __all__ = ["DEBUG", "DISABLED", "ERROR", "INFO", "WARN"]
 __all__ += ["KVWriter", "Logger", "ProfileKV", "RollbookOutputFormat", "ScopedConfigure", "SeqWriter", "configure"]
 __all__ += ["debug", "dump_tabular", "dumpkvs", "error", "get_dir", "get_level", "getkvs", "info", "log", "logkv"]
 __all__ += ["logkv_mean", "logkvs", "profile", "record_tabular", "reset", "set_level", "warn"]
 
 
-class KVWriter:
+class KVWriter(_host.KVWriter):
     """Writes rows: override `writekvs`. Arguments as in `stable_baselines.logger.KVWriter`."""
+
+    def write(self, key_values: dict[str, Any], key_excluded: object, step: int = 0) -> None:
+        """Write one row of Stable-Baselines3's logger."""
+        self.writekvs(dict(key_values))
 
     def writekvs(self, kvs: Mapping[str, object]) -> None:
         """Write one row. `kvs` is the writer's own copy.
@@ -47,9 +56,16 @@ class KVWriter:
         """
         raise NotImplementedError
 
+    def close(self) -> None:
+        """Nothing is open."""
 
-class SeqWriter:
+
+class SeqWriter(_host.SeqWriter):
     """Writes texts: override `writeseq`. Arguments as in `stable_baselines.logger.SeqWriter`."""
+
+    def write_sequence(self, sequence: list[str]) -> None:
+        """Write one line of Stable-Baselines3's logger."""
+        self.writeseq(list(sequence))
 
     def writeseq(self, seq: list[str]) -> None:
         """Write one line.
@@ -59,15 +75,23 @@ class SeqWriter:
         """
         raise NotImplementedError
 
+    def close(self) -> None:
+        """Nothing is open."""
 
-class Logger(_Logger):
+
+class Logger(_Logger):  # type: ignore[misc]
     """The logger under its older names. Arguments as in `stable_baselines.logger.Logger`.
 
     Attributes:
+      name_to_value, name_to_count, level, dir, output_formats: as in Stable-Baselines3.
       CURRENT: the logger that the functions of this module use.
       DEFAULT: the one that `reset` goes back to.
     """
 
+    name_to_value: dict[str, Any]
+    name_to_count: dict[str, int]
+    level: int
+    dir: str | None
     CURRENT: ClassVar[Logger]
     DEFAULT: ClassVar[Logger]
 
@@ -111,7 +135,7 @@ class Logger(_Logger):
         return self.name_to_count
 
 
-Logger.DEFAULT = Logger.CURRENT = Logger(folder=None, output_formats=[make_output_format("stdout", "")])
+Logger.DEFAULT = Logger.CURRENT = Logger(folder=None, output_formats=[HumanOutputFormat(sys.stdout)])
 
 
 def logkv(key: str, val: object) -> None:
@@ -216,7 +240,7 @@ def get_level() -> int:
 
 def get_dir() -> str | None:
     """The folder of the current logger's files."""
-    return Logger.CURRENT.get_dir()
+    return Logger.CURRENT.dir
 
 
 record_tabular = logkv

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import types
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,19 @@ from typing import Any
 import numpy as np
 import pytest
 
+pytest.importorskip("stable_baselines3")
+
+import rollbook
 from rollbook.adapters.sb3 import RollbookOutputFormat, legacy
+
+GROUPS = ("main",)
+pytestmark = pytest.mark.frameworks
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Iterator[Any]:
+    with rollbook.init("tests", "legacy", dir=tmp_path / "runs", sinks=(), keeper="inline") as opened:
+        yield opened
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +46,7 @@ class NeptuneLogger(legacy.KVWriter):
             self._experiment.append((k, v))
 
 
-def test_an_output_of_the_older_shape_is_appended_to_the_current_logger(run: Any, rows: Any) -> None:
+def test_an_output_of_the_older_shape_is_appended_to_the_current_logger(run: Any) -> None:
     experiment: list[Any] = []
     outputs = legacy.Logger.CURRENT.output_formats
     outputs += [NeptuneLogger(experiment), RollbookOutputFormat(run)]
@@ -46,7 +57,9 @@ def test_an_output_of_the_older_shape_is_appended_to_the_current_logger(run: Any
     legacy.logkv_mean("m", 2.0)
     legacy.dumpkvs()
     assert experiment == [("loss", 0.5), ("m", 1.5), ("total_timesteps", 128)]
-    assert rows(run, "loss", "m", x="env_step") == [(128, 0.5, 1.5)]
+    assert run.book.metrics(["loss", "m"], x="env_step").select(["env_step", "loss", "m"]).to_pylist() == [
+        {"env_step": 128, "loss": 0.5, "m": 1.5}
+    ]
     assert legacy.getkvs() == {}
 
 
@@ -93,7 +106,7 @@ def test_timed_blocks_add_up_in_the_row() -> None:
 
 
 def test_levels_filter_text(capsys: pytest.CaptureFixture[str]) -> None:
-    from rollbook.adapters.sb3 import HumanOutputFormat
+    from stable_baselines3.common.logger import HumanOutputFormat
 
     legacy.Logger.CURRENT.output_formats.append(HumanOutputFormat(sys.stdout))
     legacy.set_level(legacy.WARN)
@@ -101,24 +114,3 @@ def test_levels_filter_text(capsys: pytest.CaptureFixture[str]) -> None:
     legacy.warn("loud")
     assert legacy.get_level() == legacy.WARN
     assert capsys.readouterr().out == "loud\n"
-
-
-def test_the_older_library_itself_takes_the_output_for_one_of_its_own(
-    run: Any, rows: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class KVWriter:
-        pass
-
-    class SeqWriter:
-        pass
-
-    theirs = types.ModuleType("stable_baselines.logger")
-    theirs.KVWriter, theirs.SeqWriter = KVWriter, SeqWriter  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "stable_baselines.logger", theirs)
-    out = RollbookOutputFormat(run)
-    assert isinstance(out, KVWriter)
-    assert isinstance(out, SeqWriter)
-    assert isinstance(out, RollbookOutputFormat)
-    out.writekvs({"loss": 1.0, "steps": 7})
-    out.writeseq(["a", "b"])
-    assert rows(run, "loss", x="env_step") == [(7, 1.0)]
