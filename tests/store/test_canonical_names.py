@@ -105,6 +105,32 @@ def test_the_rewards_of_an_older_tianshou_are_returns_where_their_lengths_are_be
     assert "train/return" not in written(tmp_path / "other", ["train/reward", "loss"]).canonical()
 
 
+def test_a_framework_in_a_scope_has_the_canonical_names_of_that_scope(tmp_path: Path) -> None:
+    book = written(tmp_path, ["agent0/rollout/ep_rew_mean", "agent0/train/approx_kl", "loss"])
+    of_scope = {
+        "agent0/train/return": "agent0/rollout/ep_rew_mean",
+        "agent0/update/approx_kl": "agent0/train/approx_kl",
+    }
+    assert book.canonical().items() >= of_scope.items()
+    assert book.series("agent0/train/return").mean.tolist() == [0, 100, 200]
+    assert book.series("train/return").mean.tolist() == [0, 100, 200], "nobody else has one"
+    assert book.metrics(["train/return"]).column_names == ["env_step", "time", "train/return"]
+
+
+def test_of_two_scopes_neither_is_the_run(tmp_path: Path) -> None:
+    book = written(tmp_path, ["agent0/rollout/ep_rew_mean", "agent1/rollout/ep_rew_mean"])
+    assert set(book.canonical()) == {"agent0/train/return", "agent1/train/return"}
+    with pytest.raises(AmbiguousKey, match="agent0/rollout/ep_rew_mean, agent1/rollout/ep_rew_mean"):
+        book.series("train/return")
+    beside = written(tmp_path / "beside", ["rollout/ep_rew_mean", "agent1/rollout/ep_rew_mean"])
+    assert beside.series("train/return").mean.tolist() == [0, 100, 200], "the run's own comes first"
+
+
+@pytest.mark.parametrize("key", ["eval/rollout/ep_rew_mean", "agent0/return", "evaluation/agent0/rollout/ep_rew_mean"])
+def test_what_may_be_something_else_is_no_key_of_a_scope(tmp_path: Path, key: str) -> None:
+    assert written(tmp_path, [key]).canonical() == {}
+
+
 def test_every_framework_of_the_table_is_tried_here() -> None:
     assert {native.framework for entry in aliases.TABLE for native in entry.natives} == set(WRITTEN)
 

@@ -109,10 +109,13 @@ def resolve_keys(keys: Sequence[str], labels: dict[str, str], path: str) -> list
 
 def canonical_keys(labels: dict[str, str]) -> dict[str, str]:
     """{canonical name: the column it is read from}, for every name with one key in this book."""
-    from rollbook.schema.aliases import TABLE, candidates, canonical
+    from rollbook.schema.aliases import TABLE, candidates, canonical, scoped
 
     names = {name for key in labels for name in (key, canonical(key))}
-    fitting = ((entry.name, candidates(entry.name, labels)) for entry in TABLE if entry.name in names)
+    below = {whence for key in labels if (whence := scoped(key)) is not None}
+    names |= {name for _, name in below}
+    fitting = [(entry.name, candidates(entry.name, labels)) for entry in TABLE if entry.name in names]
+    fitting += [(name, candidates(name, labels)) for name in sorted(map("/".join, below)) if name not in labels]
     return {name: labels[keys[0]] for name, keys in fitting if len(keys) == 1}
 
 

@@ -29,6 +29,7 @@ __all__ = [
     "lower_is_better",
     "native_names",
     "resolve",
+    "scoped",
 ]
 
 import functools
@@ -859,7 +860,10 @@ def candidates(name: str, available: Iterable[str]) -> list[str]:
       name: a canonical name or a native key.
       available: the keys of a run (`book.keys()`).
     """
-    keys = resolve(name, available)
+    known = list(available)
+    keys = resolve(name, known)
+    if not keys:
+        return _in_scopes(name, known)
     if len(keys) < 2:
         return keys
     chosen: dict[tuple[str, str], str] = {}
@@ -870,5 +874,42 @@ def candidates(name: str, available: Iterable[str]) -> list[str]:
         native = hit[1]
         several = "*" in native.key or native.framework in _LABELLED
         chosen.setdefault((native.framework, key if several else ""), key)
-    known = [key for (framework, _), key in chosen.items() if framework != "table"]
-    return known or list(chosen.values())
+    of_tools = [key for (framework, _), key in chosen.items() if framework != "table"]
+    return of_tools or list(chosen.values())
+
+
+_OF_EVALUATION = frozenset({"eval", "evaluation", "evaluator", "test", "val", "validation"})
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def scoped(native: str) -> tuple[str, str] | None:
+    """(scope, canonical name) of a framework's key below a scope of the run; None for any other key.
+
+    `agent0/rollout/ep_rew_mean` is `train/return` of agent0. A name of one part is too short to be recognised so.
+
+    Args:
+      native: a key of a run.
+    """
+    if _find(native) is not None or native in _BY_NAME:
+        return None
+    parts = native.split("/")
+    for place in range(1, len(parts) - 1):
+        rest = "/".join(parts[place:])
+        entry = _BY_NAME.get(rest) or (_EXACT[rest][0] if rest in _EXACT else None)
+        if entry is not None and _OF_EVALUATION.isdisjoint(parts[:place]):
+            return "/".join(parts[:place]), entry.name
+    return None
+
+
+def _in_scopes(name: str, available: list[str]) -> list[str]:
+    """The keys of scopes that contain `name`, which may begin with a scope: one for each scope, its best spelling."""
+    fitting: dict[str, list[str]] = {}
+    for key in available:
+        whence = scoped(key)
+        if whence is not None and name in (whence[1], "/".join(whence)):
+            fitting.setdefault(whence[0], []).append(key)
+    chosen = []
+    for scope, keys in sorted(fitting.items()):
+        own = {key[len(scope) + 1 :]: key for key in keys}
+        chosen += [own[rest] for rest in candidates(name.removeprefix(f"{scope}/"), own)]
+    return chosen
