@@ -325,7 +325,7 @@ def test_compare_takes_what_the_page_of_runs_has_drawn_and_each_page_is_found_as
     assert sorted(tab.locator(".ranking b").all_inner_texts()) == ["dqn, seed 1", "ppo, seed 1"]
     tab.locator("nav a", has_text="Runs").click()
     page.drawn(1).settled()
-    assert tab.get_by_label("Filter runs by expression").input_value() == "project = 'cartpole' and name != 'sac'"
+    assert tab.get_by_label("Filter runs").input_value() == "project = 'cartpole' and name != 'sac'"
     assert page.errors == []
 
 

@@ -49,12 +49,12 @@ def test_a_run_that_is_shipped_grows_on_the_page_and_what_is_chosen_stays(
         page.tab.wait_for_function("() => !document.querySelector('.grid-body').innerText.includes('running')")
         assert page.tab.evaluate(LOOK) == before
         for text, found in (("name = 'dqn'", "dqn"), ('last("train/return") > 500', "ppo"), ("", "dqn ppo")):
-            page.tab.get_by_label("Filter runs by expression").fill(text)
+            page.tab.get_by_label("Filter runs").fill(text)
             page.tab.wait_for_function(
                 "found => [...document.querySelectorAll('.runname')].map(one => one.innerText.trim()).sort().join(' ')"
                 " === found",
                 arg=found,
             )
-        page.tab.get_by_label("Filter runs by expression").fill("config.nothing = 1")
+        page.tab.get_by_label("Filter runs").fill("config.nothing = 1")
         page.tab.get_by_text("No run of 2 fits").wait_for()
     assert page.errors == []

@@ -499,6 +499,8 @@ export interface Fields {
   name?: string | null;
   notes?: string | null;
   tags?: string[] | null;
+  add_tags?: string[];
+  remove_tags?: string[];
   group?: string | null;
   archived?: boolean | null;
 }

@@ -5,6 +5,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { amount, value } from "../data/numbers.ts";
 import { valueAt } from "../data/lines.ts";
 import { shortNames } from "../data/names.ts";
+import type { Range } from "../data/range.ts";
 import { ground } from "../state/theme.ts";
 import type { Hub, View } from "./hub.ts";
 import { isNamed, type AxisKind, type Line, type Mark, type Pin } from "./model.ts";
@@ -25,6 +26,8 @@ export interface ChartProps {
   xLog?: boolean;
   yLog?: boolean;
   robust?: boolean;
+  /** The part of y that is shown; null: what the values say. */
+  range?: Range | null;
   xKind?: AxisKind;
   xName: string;
   big?: boolean;
@@ -119,13 +122,14 @@ export function Chart(props: ChartProps) {
     xLog = false,
     yLog = false,
     robust = true,
+    range = null,
     xKind = "number",
     big = false,
   } = props;
   useEffect(() => {
-    plot.current?.set({ lines, marks, span, xLog, yLog, robust, xKind, ends: room, pin }, look);
+    plot.current?.set({ lines, marks, span, xLog, yLog, robust, range, xKind, ends: room, pin }, look);
     write(reads.current, props, props.hub.cursor.peek());
-  }, [lines, marks, pin, span, xLog, yLog, robust, xKind, room, look, props.hub, names.join()]);
+  }, [lines, marks, pin, span, xLog, yLog, robust, range, xKind, room, look, props.hub, names.join()]);
   const key = (event: KeyboardEvent): void => {
     const { hub } = props;
     if (event.key === "Enter") {
@@ -166,10 +170,10 @@ export function Chart(props: ChartProps) {
           {props.title}
           {props.soft !== undefined && <span class="soft"> {props.soft}</span>}
         </span>
-        {!listed && told}
+        {curves.length < 2 && told}
         {props.tools !== undefined && <span class="tools">{props.tools}</span>}
       </figcaption>
-      {listed && told}
+      {curves.length > 1 && told}
       <div ref={root} class="plotarea" role="img" tabIndex={0} aria-label={sentence(props)} onKeyDown={key} />
       {(big || lines.length > 3 || !labels.values) && (
         <Tip hub={props.hub} lines={lines} xName={props.xName} xKind={xKind} plot={plot} />

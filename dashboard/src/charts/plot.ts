@@ -25,6 +25,7 @@ export interface PlotData {
   xLog: boolean;
   yLog: boolean;
   robust: boolean;
+  range: Range | null;
   xKind: AxisKind;
   /** How much room names at the ends of lines have, in px; 0: none is written there. */
   ends: number;
@@ -53,6 +54,7 @@ export class Plot implements Held {
     xLog: false,
     yLog: false,
     robust: true,
+    range: null,
     xKind: "number",
     ends: 0,
     pin: null,
@@ -227,7 +229,9 @@ export class Plot implements Held {
     this.stale = false;
     this.place();
     const { lines, yLog, robust } = this.data;
-    const range = yRange(lines, view.x0, view.x1, { robust, log: yLog });
+    const all = yRange(lines, view.x0, view.x1, { robust, log: yLog });
+    const said = this.data.range;
+    const range = said && all && (!yLog || said.low > 0) ? said : all;
     this.range = range ?? (yLog ? { low: 0.1, high: 10 } : { low: 0, high: 1 });
     this.drawn = view;
     const axes = this.axes(view);

@@ -2,11 +2,12 @@ import { describe, expect, test } from "vitest";
 import { SvgPen } from "../charts/pen.ts";
 import { Colors, colorOfName, nextColor, type Drawn, type New } from "./colors.ts";
 import { counts, doubles, floats, FrameReader } from "./frames.ts";
-import { pattern, sections, telling, pinnedFirst } from "./keys.ts";
+import { sections, telling, pinnedFirst } from "./keys.ts";
+import { pattern } from "./search.ts";
 import { bytes, count, plain, seconds, short, value } from "./numbers.ts";
 import { endOf } from "./lines.ts";
 import { apart, cuts, startBeside, yRange } from "./range.ts";
-import { smooth } from "./smooth.ts";
+import { around, smooth } from "./smooth.ts";
 import * as ticks from "./ticks.ts";
 
 const line = (y: number[], x = y.map((_, i) => i)): { x: Float64Array; y: Float32Array } => ({
@@ -249,4 +250,22 @@ test("a line ends at its last value that is one, up to where one looks, with the
   };
   expect(endOf(group, Infinity)).toEqual({ x: 3, value: 4, low: 3, high: 4 });
   expect(endOf({ ...run, y: Float32Array.from([NaN, NaN, NaN, NaN, NaN]) }, Infinity)).toBeNull();
+});
+
+describe("a choice of three smoothings", () => {
+  const x = Float64Array.from({ length: 201 }, (_, i) => i);
+  const flat = Float32Array.from(x, () => 3);
+  const spike = Float32Array.from(x, (v) => (v === 100 ? 1 : 0));
+  test("leaves what is flat as it is, keeps gaps, and keeps the sum of a spike", () => {
+    for (const gauss of [false, true]) {
+      expect([...around(x, flat, 0.9, 200, 201, gauss)].every((v) => Math.abs(v - 3) < 1e-5)).toBe(true);
+      const out = around(x, spike, 0.9, 200, 201, gauss);
+      expect(out.reduce((a, b) => a + b, 0)).toBeCloseTo(1, 2);
+      expect(out[90]).toBeCloseTo(out[110] as number, 6);
+      const holed = flat.slice();
+      holed[50] = NaN;
+      expect(around(x, holed, 0.9, 200, 201, gauss)[50]).toBeNaN();
+    }
+    expect(around(x, spike, 0.9, 200, 201, false)[100]).toBeCloseTo(1 / 21, 5);
+  });
 });

@@ -1,7 +1,8 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import type { KeyInfo } from "../api/names.ts";
-import { heroSpan, packed, pattern, pinnedFirst, sections, split } from "./keys.ts";
+import { heroSpan, packed, pinnedFirst, sections, split } from "./keys.ts";
+import { pattern } from "./search.ts";
 import { shortNames } from "./names.ts";
 
 const info = (key: string, runs = 1, canonical: string | null = null): KeyInfo => {

@@ -1,6 +1,7 @@
 /** Keys of metrics: the one to look at first, sections by scope, search. */
 
 import type { KeyInfo } from "../api/names.ts";
+import type { Matcher } from "./search.ts";
 
 /** What stands for how well training goes, the most telling first. */
 const TELLING = [
@@ -113,16 +114,6 @@ export function pinnedFirst(keys: readonly Named[], many = 6): string[] {
   return chosen.slice(0, many);
 }
 
-/** A regular expression as typed; text that is none is searched for as it stands. */
-export function pattern(text: string): RegExp | null {
-  if (text.trim() === "") return null;
-  try {
-    return new RegExp(text, "i");
-  } catch {
-    return new RegExp(text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"), "i");
-  }
-}
-
 export interface Section {
   scope: string;
   keys: KeyInfo[];
@@ -131,7 +122,7 @@ export interface Section {
 }
 
 /** Keys by scope, without those that stand above already: what training is about first, the machine last. */
-export function sections(keys: readonly KeyInfo[], search: RegExp | null, above: readonly string[] = []): Section[] {
+export function sections(keys: readonly KeyInfo[], search: Matcher | null, above: readonly string[] = []): Section[] {
   const all = new Map<string, Section>();
   for (const info of keys) {
     const scope = info.key.includes("/") ? (info.key.split("/")[0] as string) : "";
@@ -185,3 +176,7 @@ export function split(key: string): { scope: string; name: string } {
   const cut = key.indexOf("/");
   return cut < 0 ? { scope: "", name: key } : { scope: key.slice(0, cut + 1), name: key.slice(cut + 1) };
 }
+
+/** The keys of a chart: of an expression, which begins with "=", those in quotes; else its own. */
+export const chartKeys = (name: string): string[] =>
+  name.startsWith("=") ? [...name.matchAll(/"([^"]+)"/g)].map((match) => match[1] as string) : [name];

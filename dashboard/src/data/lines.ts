@@ -1,7 +1,7 @@
 /** From the server's entries to what a chart draws. */
 
 import { counts, doubles, floats, type CurveEntry, type SeriesEntry } from "./frames.ts";
-import { smooth } from "./smooth.ts";
+import { around, smooth, type Smoother } from "./smooth.ts";
 import type { Line } from "../charts/model.ts";
 
 export interface LineLook {
@@ -45,9 +45,13 @@ export function groupLine(entry: CurveEntry, payload: ArrayBuffer, look: LineLoo
 }
 
 /** The same line with its smoothed form above it; `whole` is the full range of x. */
-export function smoothed(line: Line, weight: number, whole: number, rows: number): Line {
+export function smoothed(line: Line, weight: number, whole: number, rows: number, by: Smoother = "ema"): Line {
   if (weight <= 0 || line.ghost === true || line.x.length < 3) return line;
-  return { ...line, smooth: smooth(line.x, line.y, weight, whole, rows) };
+  const smooths =
+    by === "ema"
+      ? smooth(line.x, line.y, weight, whole, rows)
+      : around(line.x, line.y, weight, whole, rows, by === "gauss");
+  return { ...line, smooth: smooths };
 }
 
 /** The value of a line at `x`: of the nearest point, or null where that is a gap or the line does not reach. */

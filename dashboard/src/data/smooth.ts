@@ -33,3 +33,62 @@ export function smooth(x: Float64Array, y: Float32Array, weight: number, whole: 
   }
   return out;
 }
+
+/** How a line is smoothed: an exponential average, a running mean, or a Gaussian one. */
+export type Smoother = "ema" | "mean" | "gauss";
+export const SMOOTHERS: Record<Smoother, string> = {
+  ema: "exponential",
+  mean: "running mean",
+  gauss: "Gaussian",
+};
+
+const REACH = 3; // widths of a Gaussian
+
+/**
+ * A mean over what lies around each point: of a window, or weighed by distance. Gaps stay gaps.
+ *
+ * The width is 1 / (1 - weight) points of a curve of at most 1000 points: about as far as the exponential average of
+ * this weight reaches.
+ */
+export function around(
+  x: Float64Array,
+  y: Float32Array,
+  weight: number,
+  whole: number,
+  rows: number,
+  gauss: boolean,
+): Float32Array {
+  const out = new Float32Array(y.length);
+  const unit = whole > 0 ? whole / Math.max(1, Math.min(POINTS, rows - 1)) : 1;
+  const half = unit / (1 - weight);
+  const reach = gauss ? half * REACH : half;
+  let [from, to, sum, n] = [0, 0, 0, 0];
+  for (let i = 0; i < y.length; i++) {
+    const at = x[i] as number;
+    while (to < y.length && (x[to] as number) <= at + reach) {
+      const v = y[to++] as number;
+      if (Number.isFinite(v)) [sum, n] = [sum + v, n + 1];
+    }
+    while ((x[from] as number) < at - reach) {
+      const v = y[from++] as number;
+      if (Number.isFinite(v)) [sum, n] = [sum - v, n - 1];
+    }
+    if (!Number.isFinite(y[i] as number)) out[i] = NaN;
+    else if (gauss) out[i] = weighed(x, y, from, to, at, half);
+    else out[i] = sum / n;
+  }
+  return out;
+}
+
+function weighed(x: Float64Array, y: Float32Array, from: number, to: number, at: number, width: number): number {
+  let [sum, mass] = [0, 0];
+  for (let i = from; i < to; i++) {
+    const v = y[i] as number;
+    if (!Number.isFinite(v)) continue;
+    const far = ((x[i] as number) - at) / width;
+    const w = Math.exp(-0.5 * far * far);
+    sum += v * w;
+    mass += w;
+  }
+  return sum / mass;
+}

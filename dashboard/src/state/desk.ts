@@ -4,17 +4,25 @@ import { signal, type ReadonlySignal } from "@preact/signals";
 import { createContext } from "preact";
 import { Hub } from "../charts/hub.ts";
 import type { AxisKind, Line, Mark, Pin } from "../charts/model.ts";
+import type { Range } from "../data/range.ts";
+import type { Smoother } from "../data/smooth.ts";
 import { colorOfRun } from "./colors.ts";
 import { Feed, type Entity } from "./feed.ts";
 
 export interface Look {
   smoothing: number;
+  smoother: Smoother;
   xLog: boolean;
   yLog: boolean;
   robust: boolean;
+  /** The part of y that is shown; null: what the values say. */
+  range: Range | null;
   /** Which of `charts/registry.ts`. */
   draw: string;
 }
+
+/** What a hand chose for one chart. */
+export type OwnLook = Partial<Pick<Look, "smoothing" | "smoother" | "yLog" | "range">>;
 
 export interface Desk {
   /** Tells desks apart: what was computed from one desk's signals is never that of another. */
@@ -26,6 +34,9 @@ export interface Desk {
   axisName: ReadonlySignal<string>;
   marks: ReadonlySignal<Map<string, Mark[]>>;
   look: ReadonlySignal<Look>;
+  /** What single charts have otherwise, by their key; `own` changes it. */
+  looks?: ReadonlySignal<ReadonlyMap<string, OwnLook>>;
+  own?: (key: string, look: OwnLook) => void;
   /** A moment that all charts mark. */
   pin?: ReadonlySignal<Pin | null>;
   /** What is said beside the name of a key: how far it left its usual range there. */
@@ -51,7 +62,7 @@ let made = 0;
 
 /** The same lines over another axis, with a range and a cursor of their own. */
 export function besides(desk: Desk, axis: string, axisName: string): Desk {
-  const { entities, look } = desk;
+  const { entities, look, looks, own } = desk;
   made += 1;
   return {
     id: made,
@@ -59,13 +70,22 @@ export function besides(desk: Desk, axis: string, axisName: string): Desk {
     feed: new Feed(),
     entities,
     look,
+    ...(looks && own ? { looks, own } : {}),
     axis: signal(axis),
     axisName: signal(axisName),
     marks: signal(new Map()),
   };
 }
 
-const PLAIN: Look = { smoothing: 0, xLog: false, yLog: false, robust: true, draw: "curves" };
+export const PLAIN: Look = {
+  smoothing: 0,
+  smoother: "ema",
+  xLog: false,
+  yLog: false,
+  robust: true,
+  range: null,
+  draw: "curves",
+};
 
 /** A desk for one run, on a page about it. */
 export function deskOf(

@@ -5,12 +5,12 @@ import { signal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import type { CompareAnswer } from "../../api/names.ts";
 import { KeyChart } from "../../parts/KeyChart.tsx";
-import { deskOf, DeskContext, type Look } from "../../state/desk.ts";
+import { deskOf, DeskContext, PLAIN, type Look } from "../../state/desk.ts";
 import { hear } from "../../state/live.ts";
 import { entities } from "../runs/table.ts";
 
 /** A verdict hides nothing: no value is cut off. */
-const EVERYTHING: Look = { smoothing: 0, xLog: false, yLog: false, robust: false, draw: "curves" };
+const EVERYTHING: Look = { ...PLAIN, robust: false };
 
 export function Curves({
   of,

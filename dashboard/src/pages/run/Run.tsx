@@ -4,6 +4,7 @@ import type { RunDetail } from "../../api/names.ts";
 import { amount, clock, count, plain, seconds, value } from "../../data/numbers.ts";
 import { Context } from "../../parts/Context.tsx";
 import { CopyLink } from "../../parts/CopyLink.tsx";
+import { Markdown } from "../../parts/Markdown.tsx";
 import { MiniTable } from "../../parts/MiniTable.tsx";
 import { fullName } from "../../parts/RunPicker.tsx";
 import { Answered } from "../../parts/Say.tsx";
@@ -136,16 +137,25 @@ function Origin({ name, text, other }: { name: string; text: string | null; othe
 
 /** Its name, tags and notes, to be changed. */
 function Notes({ detail, answer }: { detail: RunDetail; answer: Answer<RunDetail> }) {
-  if (hello.value?.writable === false || !source.live) return null;
+  const fixed = hello.value?.writable === false || !source.live;
+  if (fixed && detail.notes === "") return null;
   return (
     <section class="card">
       <header>
-        <h2>Name, tags and notes</h2>
+        <h2>{fixed ? "Notes" : "Name, tags and notes"}</h2>
+        {!fixed && <span class="soft">notes may be Markdown</span>}
       </header>
-      <Words
-        row={detail}
-        edit={(query) => void source.edit({ runs: [detail.run], ...query }).then(answer.again, () => undefined)}
-      />
+      {detail.notes !== "" && (
+        <div class="in">
+          <Markdown text={detail.notes} />
+        </div>
+      )}
+      {!fixed && (
+        <Words
+          row={detail}
+          edit={(query) => void source.edit({ runs: [detail.run], ...query }).then(answer.again, () => undefined)}
+        />
+      )}
     </section>
   );
 }

@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 import type { Cell, RunDetail } from "../../api/names.ts";
 import { amount, count, plain } from "../../data/numbers.ts";
-import { pattern } from "../../data/keys.ts";
+import { pattern } from "../../data/search.ts";
 import { Film } from "../../parts/Film.tsx";
 import { useAnswer } from "../../state/answer.ts";
 import { source } from "../../state/here.ts";

@@ -6,6 +6,8 @@ import { amount, bytes, count, seconds } from "../../data/numbers.ts";
 import { heroSpan } from "../../data/keys.ts";
 import { Field } from "../../parts/Field.tsx";
 import { Icon } from "../../parts/Icon.tsx";
+import { lazy } from "../../parts/lazy.tsx";
+import { Menu } from "../../parts/Menu.tsx";
 import { Empty, Failure, isInBanner, Waiting } from "../../parts/Say.tsx";
 import { say } from "../../state/address.ts";
 import { useHands } from "../../state/hands.ts";
@@ -16,6 +18,7 @@ import { DeskContext } from "../../state/desk.ts";
 import { entities, table } from "./table.ts";
 import * as view from "./view.ts";
 
+const AddPanel = lazy(() => import("./later.ts").then((m) => m.AddPanel));
 const FIRST = 24;
 const CHART = 244; // px, the least that a chart is wide
 const SIDES = 24;
@@ -37,6 +40,7 @@ export function ChartsPane() {
     { keys: ["shift ArrowRight"], shown: "⇧ →", what: "pan right", act: () => hub.pan(0.2, null) },
     { keys: ["x"], what: "pick the x-axis", act: () => document.getElementById("pick-x")?.click() },
     { keys: ["y"], what: "log scale, range", act: () => document.getElementById("pick-y")?.click() },
+    { keys: ["a"], what: "a chart of several keys", act: () => document.getElementById("add-chart")?.click() },
     { keys: ["s"], what: "smoothing", act: () => document.getElementById("pick-s")?.click() },
     {
       keys: ["f"],
@@ -64,14 +68,17 @@ export function ChartsPane() {
     <section class="pane" aria-label="Curves of what is drawn" id="charts">
       <div class="bar">
         <Controls />
+        <Menu id="add-chart" label="+ chart" class="btn hide-s" plain kbd="a">
+          {(close) => <AddPanel close={close} />}
+        </Menu>
         <span class="grow" />
         <Field
           hide
           id="find-key"
           mono
           value={view.keyFilter.value}
-          label="Filter keys by regular expression"
-          placeholder="keys, e.g. loss|kl"
+          label="Filter keys: words, wildcards, regular expressions"
+          placeholder="keys, e.g. loss kl*"
           onSay={(k) => say({ k })}
         />
       </div>

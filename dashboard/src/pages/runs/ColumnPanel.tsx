@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 import { Choice } from "../../parts/Menu.tsx";
 import { joined, say } from "../../state/address.ts";
-import { pattern } from "../../data/keys.ts";
+import { pattern } from "../../data/search.ts";
 import { chosen, offered } from "./columns.tsx";
 
 /** Which columns the runs table shows. */

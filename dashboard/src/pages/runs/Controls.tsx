@@ -3,6 +3,7 @@
 import { useRef } from "preact/hooks";
 import { CHARTS, kindNamed } from "../../charts/registry.ts";
 import { Choice, Menu } from "../../parts/Menu.tsx";
+import { SMOOTHERS } from "../../data/smooth.ts";
 import { say } from "../../state/address.ts";
 import { axis, axisName, hub, keys } from "./charts.ts";
 import * as view from "./view.ts";
@@ -180,6 +181,15 @@ function Smoothing() {
             aria-label="Smoothing, from 0 to 0.99"
             onChange={(event) => put(Number(event.currentTarget.value))}
           />
+          {Object.entries(SMOOTHERS).map(([id, label]) => (
+            <Choice
+              key={id}
+              chosen={view.smoother.value === id}
+              onChoose={() => say({ sb: id === "ema" ? "" : id, ...(view.smoothing.value === 0 ? { s: "0.6" } : {}) })}
+            >
+              {label}
+            </Choice>
+          ))}
           <p class="soft">The raw line stays underneath.</p>
         </div>
       )}

@@ -13,6 +13,7 @@ import { ColumnPicker } from "./ColumnPicker.tsx";
 import { chosen, column, reorder, sayColumns } from "./columns.tsx";
 import { Label } from "./Label.tsx";
 import { ColorBy, GroupBy } from "./Settings.tsx";
+import { Bulk } from "./Bulk.tsx";
 import { NoRuns, Unreadable } from "./NoRuns.tsx";
 import { RowMenu } from "./RowMenu.tsx";
 import { Name, open, rowClass, sectionRow, useNameRoom } from "./rows.tsx";
@@ -202,8 +203,8 @@ export function RunsPane({ away = false }: { away?: boolean }) {
           grow
           mono
           value={view.filter.value}
-          label="Filter runs by expression"
-          placeholder="status = 'running' and config.lr < 3e-4"
+          label="Filter runs: words, or a condition"
+          placeholder="words, or lr < 3e-4 and status = 'running'"
           bad={table.error.value?.code === "bad_input"}
           wait={400}
           onSay={(f) => say({ f })}
@@ -224,6 +225,7 @@ export function RunsPane({ away = false }: { away?: boolean }) {
         <button class="btn" type="button" onClick={() => void invertDrawn()}>
           Invert
         </button>
+        <Bulk />
       </div>
       {table.error.value && !isInBanner(table.error.value) && (
         <div class="pad">

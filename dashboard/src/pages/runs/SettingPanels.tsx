@@ -2,7 +2,7 @@
 
 import { useState } from "preact/hooks";
 import type { ColumnsAnswer } from "../../api/names.ts";
-import { pattern } from "../../data/keys.ts";
+import { pattern } from "../../data/search.ts";
 import { amount, count, plain } from "../../data/numbers.ts";
 import { Choice } from "../../parts/Menu.tsx";
 import { say } from "../../state/address.ts";

@@ -4,8 +4,9 @@ import { computed, effect, signal } from "@preact/signals";
 import type { KeysAnswer } from "../../api/names.ts";
 import { Hub } from "../../charts/hub.ts";
 import type { Mark } from "../../charts/model.ts";
-import { packed, pattern, pinnedFirst, sections } from "../../data/keys.ts";
-import { runOf, type Desk } from "../../state/desk.ts";
+import { chartKeys, packed, pinnedFirst, sections } from "../../data/keys.ts";
+import { pattern } from "../../data/search.ts";
+import { PLAIN, runOf, type Desk } from "../../state/desk.ts";
 import { colorOfRun } from "../../state/colors.ts";
 import { Feed, type Entity } from "../../state/feed.ts";
 import { foresee } from "../../state/foreseen.ts";
@@ -118,12 +119,16 @@ export const desk: Desk = {
     return now === null || now.x !== axis.value ? null : { x: now.at, line: now.run };
   }),
   look: computed(() => ({
+    ...PLAIN,
     smoothing: view.smoothing.value,
+    smoother: view.smoother.value,
     xLog: view.xLog.value,
     yLog: view.yLog.value,
     robust: !view.withOutliers.value,
     draw: view.draw.value,
   })),
+  looks: view.looks,
+  own: view.sayLook,
   foresee: (line, x, key) => {
     const hit = runOf(charted.peek(), line);
     if (hit) foresee({ run: hit.run, x: axis.peek(), at: x, key });
@@ -138,12 +143,12 @@ const CHART = 180_000; // px of the window that a chart takes, and the table bes
 
 /** The keys whose charts will be on the screen first: asked for before there is a chart that could ask. */
 function firstSeen(): string[] {
-  if (view.focused.peek() !== "") return [view.focused.peek()];
+  if (view.focused.peek() !== "") return chartKeys(view.focused.peek());
   const shown = shownSections
     .peek()
     .filter(({ scope }) => !view.closedSections.peek().includes(scope || "/"))
     .flatMap((section) => section.keys.map(({ key }) => key));
-  const all = view.keyFilter.peek() === "" ? [...heroes.peek(), ...shown] : shown;
+  const all = view.keyFilter.peek() === "" ? [...heroes.peek().flatMap(chartKeys), ...shown] : shown;
   return [...new Set(all.slice(0, Math.max(2, Math.min(12, Math.round((innerWidth * innerHeight) / CHART)))))];
 }
 

@@ -11,7 +11,7 @@ import { behind } from "../../state/first.ts";
 import { source } from "../../state/here.ts";
 import { say } from "../../state/address.ts";
 import { HEIGHT, spark, WIDTH } from "./sparks.ts";
-import { colorOf, columnsWanted, rowId, runName } from "./table.ts";
+import { colorOf, columnsWanted, rowId, runName, settingNames } from "./table.ts";
 import * as view from "./view.ts";
 
 /** What columns could be shown; null until the server said so. */
@@ -42,6 +42,7 @@ const SELDOM = 10_000;
 export async function learnColumns(after = AGAIN): Promise<void> {
   const answer = await source.columns();
   known.value = answer;
+  settingNames.value = new Set(answer.config.map(({ column }) => column.replace(/^config\./, "")));
   heroKey.value = telling(answer.metrics) ?? "";
   if (answer.pending === 0) return;
   await behind;

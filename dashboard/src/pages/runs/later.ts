@@ -1,6 +1,8 @@
 /** What the page of runs shows when a menu is opened: one file, which comes behind the first curves. */
 
+export { AddPanel } from "./AddPanel.tsx";
 export { BoardPanel } from "./BoardPanel.tsx";
+export { BulkPanel } from "./BulkPanel.tsx";
 export { ColumnPanel } from "./ColumnPanel.tsx";
 export { ColorPanel, GroupPanel } from "./SettingPanels.tsx";
 export { RowPanel } from "./RowPanel.tsx";

@@ -2,6 +2,7 @@
 
 import { computed, effect, signal } from "@preact/signals";
 import type { GroupRow, Row, RunRow, RunsAnswer, SortBy } from "../../api/names.ts";
+import { askedOf } from "../../data/search.ts";
 import { colorsOfValues, dashOf, type Drawn, type Owner } from "../../data/colors.ts";
 import { shortNames } from "../../data/names.ts";
 import { address, joined, say } from "../../state/address.ts";
@@ -41,9 +42,17 @@ function sortOf(text: string): SortBy[] {
 
 const groups = (text: string): string[] | null => (text === "none" ? null : text.split(",").filter((c) => c !== ""));
 
+/** The settings that runs have, by their own names; the columns say it. */
+export const settingNames = signal<ReadonlySet<string>>(new Set());
+
+/** The text over the table, and what was found elsewhere: a condition, words. */
+const asked = computed(() => {
+  const { filter = "", search = "" } = askedOf(view.filter.value, settingNames.value);
+  return { filter, search: [search, view.search.value].filter((words) => words !== "").join(" ") };
+});
+
 const query = computed(() => ({
-  filter: view.filter.value,
-  search: view.search.value,
+  ...asked.value,
   sort: sortOf(view.sort.value),
   group_by: groups(view.grouping.value),
   open: view.opened.value,
@@ -64,7 +73,7 @@ const selects = computed(() =>
 
 async function ask(offset: number, limit: number, signal: AbortSignal): Promise<TableAnswer> {
   const { filter, search, ...rest } = query.peek();
-  const asked = selects.peek();
+  const now = selects.peek();
   const first =
     table.answer.peek() === null
       ? {
@@ -78,8 +87,8 @@ async function ask(offset: number, limit: number, signal: AbortSignal): Promise<
   );
   await colorsKnown;
   for (const row of answer.rows) known.set(rowId(row), row);
-  if (!signal.aborted && asked === table.answer.peek()?.selects) follow(answer.rows);
-  return { ...answer, runs: answer.total, total: answer.rows_total, selects: asked };
+  if (!signal.aborted && now === table.answer.peek()?.selects) follow(answer.rows);
+  return { ...answer, runs: answer.total, total: answer.rows_total, selects: now };
 }
 
 /** Every row seen so far, by its id. */

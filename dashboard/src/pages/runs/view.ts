@@ -3,6 +3,8 @@
 import { computed } from "@preact/signals";
 import { joined, list, say, word } from "../../state/address.ts";
 import { isRange, type View } from "../../charts/hub.ts";
+import type { OwnLook } from "../../state/desk.ts";
+import { SMOOTHERS, type Smoother } from "../../data/smooth.ts";
 import type { Drawn } from "../../data/colors.ts";
 import { ends } from "../../data/numbers.ts";
 
@@ -52,6 +54,41 @@ export const statistic = computed<Statistic>(() => {
   return said in STATISTICS ? (said as Statistic) : "iqm";
 });
 export const smoothing = computed(() => Math.max(0, Math.min(0.999, Number(word("s", "0").value) || 0)));
+export const smoother = computed<Smoother>(() => {
+  const said = word("sb", "ema").value;
+  return said in SMOOTHERS ? (said as Smoother) : "ema";
+});
+
+/** What single charts have otherwise: `key|log|0.6|gauss|0_500`, what is as for all left empty. */
+export const looks = computed<ReadonlyMap<string, OwnLook>>(() => {
+  const all = new Map<string, OwnLook>();
+  for (const item of list("own").value) {
+    const [range = "", by = "", weight = "", scale = "", ...key] = item.split("|").reverse();
+    const [low = NaN, high = NaN] = range === "" ? [] : range.split("_").map(Number);
+    all.set(key.reverse().join("|"), {
+      ...(scale === "" ? {} : { yLog: scale === "log" }),
+      ...(weight === "" ? {} : { smoothing: Math.max(0, Math.min(0.99, Number(weight) || 0)) }),
+      ...(by in SMOOTHERS ? { smoother: by as Smoother } : {}),
+      ...(high > low ? { range: { low, high } } : {}),
+    });
+  }
+  return all;
+});
+
+export function sayLook(key: string, look: OwnLook): void {
+  const all = new Map(looks.peek()).set(key, look);
+  const items = [...all].map(([name, { yLog: log, smoothing: weight, smoother: by, range }]) =>
+    [
+      name,
+      log === undefined ? "" : log ? "log" : "lin",
+      weight ?? "",
+      by ?? "",
+      range ? `${range.low}_${range.high}` : "",
+    ].join("|"),
+  );
+  say({ own: joined(items.filter((item) => !item.endsWith("||||"))) });
+}
+
 export const xLog = computed(() => word("xlog").value === "1");
 export const yLog = computed(() => word("ylog").value === "1");
 export const withOutliers = computed(() => word("all").value === "1");
@@ -108,6 +145,8 @@ export const BOARD_WORDS = [
   "x",
   "as",
   "s",
+  "sb",
+  "own",
   "xlog",
   "ylog",
   "all",

@@ -12,6 +12,7 @@ import {
   type SettingAxis,
 } from "../../data/sweep.ts";
 import { amount, count, sentence } from "../../data/numbers.ts";
+import { askedOf } from "../../data/search.ts";
 import { Context } from "../../parts/Context.tsx";
 import { CopyLink } from "../../parts/CopyLink.tsx";
 import { Choice, Menu } from "../../parts/Menu.tsx";
@@ -24,6 +25,7 @@ import { Against } from "./Against.tsx";
 import { Configurations } from "./Configurations.tsx";
 import { Matters } from "./Matters.tsx";
 import { Parallel } from "./Parallel.tsx";
+import { settingNames } from "../runs/table.ts";
 import "./sweep.css";
 
 const project = word("project");
@@ -34,11 +36,12 @@ const ranges = word("r");
 const against = word("of");
 
 export function Sweep() {
+  const said = askedOf(filter.value, settingNames.value);
   const asked = {
     project: project.value,
     metric: key.value,
-    ...(filter.value === "" ? {} : { filter: filter.value }),
-    ...(search.value === "" ? {} : { search: search.value }),
+    ...said,
+    ...(search.value === "" ? {} : { search: [said.search ?? "", search.value].join(" ").trim() }),
   };
   const answer = useAnswer(JSON.stringify(asked), () => source.sweep(asked));
   const found = answer.value;

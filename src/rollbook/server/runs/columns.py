@@ -249,13 +249,27 @@ def metrics_in(condition: str) -> list[str]:
 def searched(rows: list[RunRow], text: str) -> list[RunRow]:
     """The runs that have every word of a text in their project, name, id, notes, group or tags.
 
+    In a word `*` stands for any letters and `?` for one.
+
     Raises:
       Refused: more words than one search may have.
     """
     words = text.casefold().split()
     if len(words) > _MOST_WORDS:
         raise Refused("too_large", f"{len(words):,} words to search for; at most {_MOST_WORDS}", "Search for fewer.")
-    return [row for row in rows if all(word in _searchable(row) for word in words)]
+    patterns = [[re.compile(".".join(map(re.escape, part.split("?")))) for part in word.split("*")] for word in words]
+    return [row for row in rows if all(_occurs(pattern, _searchable(row)) for pattern in patterns)]
+
+
+def _occurs(parts: Sequence[re.Pattern[str]], text: str) -> bool:
+    """Whether some parts stand in a text one behind the other."""
+    place = 0
+    for part in parts:
+        match = part.search(text, place)
+        if match is None:
+            return False
+        place = match.end()
+    return True
 
 
 def filtered(

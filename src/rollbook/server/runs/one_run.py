@@ -315,11 +315,17 @@ def _object(value: object) -> dict[str, object]:
 
 
 class Fields(Ask, kw_only=True):
-    """What to set; what is left out stays."""
+    """What to set; what is left out stays.
+
+    Attributes:
+      tags: all tags; add_tags, remove_tags: some, beside those that each run has.
+    """
 
     name: str | None = None
     notes: str | None = None
     tags: list[str] | None = None
+    add_tags: list[str] = []
+    remove_tags: list[str] = []
     group: str | None = None
     archived: bool | None = None
 
@@ -377,16 +383,20 @@ def _edit_one(row: RunRow, edit: Fields) -> None:
         changed["group"] = None
     if edit.tags is not None:
         tags = [*edit.tags, *([ARCHIVED] if ARCHIVED in tags and edit.archived is None else [])]
+    tags = [tag for tag in tags if tag not in edit.remove_tags or tag == ARCHIVED]
+    tags += [tag for tag in edit.add_tags if tag not in tags]
+    if len(tags) > _MOST_TAGS + 1:
+        raise Refused("too_large", f"{row.key} would have {len(tags)} tags; at most {_MOST_TAGS}")
     if edit.archived is not None:
         tags = [tag for tag in tags if tag != ARCHIVED] + ([ARCHIVED] if edit.archived else [])
     manifest.edit(row.folder, {**changed, "tags": list(dict.fromkeys(tags))})
 
 
 def _check(edit: Fields) -> None:
-    for tag in edit.tags or ():
+    for tag in (*(edit.tags or ()), *edit.add_tags):
         if not tag.strip() or len(tag) > _LONGEST_TAG or not tag.isprintable():
             raise BadInput(f"the tag {tag!r:.60} cannot be a tag: a tag has 1 to {_LONGEST_TAG} printable characters")
-    if len(edit.tags or ()) > _MOST_TAGS:
+    if max(len(edit.tags or ()), len(edit.add_tags)) > _MOST_TAGS:
         raise Refused("too_large", f"at most {_MOST_TAGS} tags a run")
     for name, most in _LONGEST.items():
         value = getattr(edit, name)

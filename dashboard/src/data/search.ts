@@ -1,0 +1,71 @@
+/** Searches as people type them: words, wildcards, regular expressions; conditions where runs are filtered. */
+
+export interface Matcher {
+  test(text: string): boolean;
+}
+
+const escaped = (text: string): string => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+
+/** `loss*value` or `critic_?`; what has other signs of a regular expression is one, if it can be read as such. */
+function term(text: string): Matcher {
+  if (/[|^$[\](){}+\\]|\.[*+?]/.test(text)) {
+    try {
+      return new RegExp(text, "i");
+    } catch {
+      return new RegExp(escaped(text), "i");
+    }
+  }
+  return new RegExp(escaped(text).replace(/\\\*/g, ".*").replace(/\\\?/g, "."), "i");
+}
+
+/** What is typed to find names: all words must occur; `*` is any letters, `?` one; null where nothing is typed. */
+export function pattern(text: string): Matcher | null {
+  const whole = /^\s*\/(.+)\/i?\s*$/.exec(text)?.[1];
+  if (whole !== undefined) return term(`(?:${whole})`);
+  const terms = text
+    .split(/\s+/)
+    .filter((word) => word !== "")
+    .map(term);
+  return terms.length === 0 ? null : { test: (name) => terms.every((one) => one.test(name)) };
+}
+
+/** What is asked of the table of runs: words that occur somewhere, or a condition. */
+export interface Asked {
+  filter?: string;
+  search?: string;
+}
+
+const FIELDS = new Set(
+  (
+    "project name id seed status created ended updated host tags notes group attempts archived path config summary " +
+    "parent job_type made_by duration alerts and or not in is null like ilike between true false has case when then " +
+    "else end nan inf"
+  ).split(" "),
+);
+const CONDITION = /[=<>]|\b(has|like|ilike|between|is\s+(not\s+)?null|in\s*\(|not\s+in)\b|^\s*(not\s|\w+\()/i;
+const SEARCHED = `concat_ws(' ', project, name, id, "group", notes)`;
+
+/**
+ * The text over the table of runs: a condition filters, `/…/` is a regular expression, anything else is words.
+ *
+ * In a condition a setting may be called without `config.`, where no run has a field of that name: `lr < 3e-4`.
+ */
+export function askedOf(text: string, settings: ReadonlySet<string>): Asked {
+  const typed = text.trim();
+  if (typed === "") return {};
+  const regex = /^\/(.+)\/i?$/.exec(typed)?.[1];
+  if (regex !== undefined) return { filter: `regexp_matches(${SEARCHED}, '${regex.replaceAll("'", "''")}', 'i')` };
+  if (!CONDITION.test(typed)) return { search: typed.replace(/^'(.*)'$|^"(.*)"$/, "$1$2") };
+  const parts = typed.split(/('(?:[^']|'')*'|"(?:[^"]|"")*")/);
+  return {
+    filter: parts
+      .map((part, i) =>
+        i % 2 === 1
+          ? part
+          : part.replace(/(?<![\w."])[A-Za-z_][\w.]*(?![\w("])/g, (name) =>
+              !FIELDS.has(name.split(".")[0]?.toLowerCase() ?? "") && settings.has(name) ? `config.${name}` : name,
+            ),
+      )
+      .join(""),
+  };
+}

@@ -1,0 +1,60 @@
+/** What can be done with all runs that are drawn, at once: tags, the archive. */
+
+import { useState } from "preact/hooks";
+import type { EditQuery } from "../../api/names.ts";
+import { amount } from "../../data/numbers.ts";
+import { Choice } from "../../parts/Menu.tsx";
+import { Failure } from "../../parts/Say.tsx";
+import { source } from "../../state/here.ts";
+import { refusal, type Refusal } from "../../state/source.ts";
+import { entities, table } from "./table.ts";
+
+export function BulkPanel({ close }: { close: () => void }) {
+  const [tag, setTag] = useState("");
+  const [error, setError] = useState<Refusal | null>(null);
+  const runs = [...new Set(entities.value.flatMap((entity) => entity.runs.map(({ run }) => run)))];
+  const many = amount(runs.length, "run");
+  const tags = tag
+    .split(",")
+    .map((one) => one.trim())
+    .filter((one) => one !== "");
+  const edit = (set: EditQuery["set"]): void => {
+    source.edit({ runs, set }).then(
+      ({ refused }) => {
+        const [first] = refused;
+        if (first) setError(refusal(new Error(`${amount(refused.length, "run")} stayed as before: ${first.why}`)));
+        else close();
+        void table.again();
+      },
+      (why: unknown) => setError(refusal(why)),
+    );
+  };
+  if (runs.length === 0) return <p class="soft pad">Draw the runs first: the square before a row, or “Draw all”.</p>;
+  return (
+    <form
+      class="picker"
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (tags.length > 0) edit({ add_tags: tags });
+      }}
+    >
+      {error && <Failure error={error} />}
+      <div class="words">
+        <label>
+          tags{" "}
+          <input
+            value={tag}
+            placeholder="comma between them"
+            aria-label={`Tags of ${many}`}
+            onInput={(event) => setTag(event.currentTarget.value)}
+          />
+        </label>
+      </div>
+      <Choice onChoose={() => tags.length > 0 && edit({ add_tags: tags })}>Add to {many}</Choice>
+      <Choice onChoose={() => tags.length > 0 && edit({ remove_tags: tags })}>Remove from {many}</Choice>
+      <hr />
+      <Choice onChoose={() => edit({ archived: true })}>Archive {many}</Choice>
+      <Choice onChoose={() => edit({ archived: false })}>Bring {many} back from the archive</Choice>
+    </form>
+  );
+}
