@@ -25,5 +25,5 @@ def test_each_row_names_tests_that_exist_and_each_test_here_has_a_row() -> None:
 
 def test_the_threads_are_of_many_projects() -> None:
     threads = set(re.findall(r"([\w.-]+/[\w.-]+)#(\d+)", PAGE))
-    assert len(threads) >= 30
+    assert len(threads) >= 60
     assert len({project for project, _ in threads}) >= 15
