@@ -102,6 +102,8 @@ SEVERAL: dict[str, list[str]] = {
     "diff": ["--json"],
     "curves": ["--key", "train/return", "--json"],
     "sweep": ["--json"],
+    "findings": ["--json"],
+    "plans": ["--json"],
     "seeds": ["--metric", "train/return", "--by", "name", "--json"],
     "alerts": ["--json"],
     "check": ["--json"],

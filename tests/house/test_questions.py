@@ -31,7 +31,21 @@ from rollbook.server.shared.catalogue import Catalogue
 from waiting import until
 
 OWN: dict[str, set[str]] = {
-    "cli": {"runs", "where", "root", "as_json", "as_csv", "limit", "folder", "theme", "latex", "help"},
+    "cli": {
+        "fail_on",
+        "std",
+        "groups",
+        "runs",
+        "where",
+        "root",
+        "as_json",
+        "as_csv",
+        "limit",
+        "folder",
+        "theme",
+        "latex",
+        "help",
+    },
     "http": {"runs", "opened", "filter", "search", "refine"},
     "mcp": {"where", "cursor"},
 }
@@ -191,6 +205,17 @@ ASKED: dict[str, list[dict[str, Any]]] = {
         {"key": KEY, "by": "config.algo", "level": 0.2},
         {"key": KEY, "whole_curve": True, "statistic": "median", "where": "project = 'lengths'"},
     ],
+    "seeds": [
+        {"metric": KEY, "by": "config.algo", "where": "project = 'lengths'"},
+        {"metric": KEY, "by": "config.algo", "where": "project = 'lengths'", "difference": 40.0, "power": 0.9},
+        {"metric": KEY, "by": "config.algo", "where": "project = 'lengths'", "score": "last", "against": "a"},
+        {"metric": KEY, "by": "config.algo", "where": "project = 'lengths'", "power": 2.0},
+        {"metric": KEY, "by": "name", "where": "project = 'study'"},
+        {"metric": "nothing/at/all", "by": "config.algo"},
+    ],
+    "findings": [{}, {"where": "project = 'lengths'"}, {"since": 4e9}, {"folder": "foreign"}],
+    "alerts": [{}, {"where": "project = 'lengths'"}, {"since": 4e9}, {"folder": "foreign"}],
+    "plans": [{}, {"folder": "foreign"}],
     "sweep": [
         {},
         {"metric": KEY, "project": "study"},
@@ -253,6 +278,21 @@ def points_of(rows: list[dict[str, Any]], axis: str) -> list[Any]:
     return [[row["group"], *(of_json(row[name]) for name in (axis, "centre", "low", "high", "n"))] for row in rows]
 
 
+def plan_of(answer: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: answer[name] for name in ("sentences", "std", "seeds_needed", "fewest", "pairs_compared", "detectable")
+    }
+
+
+def findings_of(rows: list[dict[str, Any]]) -> list[Any]:
+    return [[row[name] for name in ("level", "rule", "runs", "message", "key", "axis", "x", "seconds")] for row in rows]
+
+
+def plan_words(plan: dict[str, Any]) -> list[Any]:
+    return [plan["name"], plan["seeds"], plan["first_look"], [verdict["sentence"] for verdict in plan["verdicts"]]]
+
+
+ALERT = ("run", "project", "name", "seconds", "level", "rule", "key", "message", "clocks")
 CURVE = ("x", "centre", "low", "high", "count")
 
 
@@ -260,11 +300,39 @@ FACES: dict[str, Callable[[Any], Any]] = {
     "compare": numbers_of_comparison,
     "curves": numbers_of_curves,
     "sweep": numbers_of_sweep,
+    "seeds": lambda answer: plan_of({**answer.as_data(), "sentences": answer.sentences()}),
+    "findings": lambda answer: {"sentences": answer.sentences(), "findings": findings_of(answer.table())},
+    "alerts": lambda rows: [[row[name] for name in ALERT] for row in rows],
+    "plans": lambda plans: [plan_words(plan) for plan in plans],
 }
 
 
 def face_of(door: str, name: str, answer: Any) -> Any:
     """The numbers and words of an answer, as `FACES` makes them."""
+    if name == "seeds":
+        rows = answer.get("rows", [])
+        said = {"sentences": [row["sentence"] for row in rows if "sentence" in row]} if door == "mcp" else {}
+        return plan_of({**answer, **said, **({"detectable": [r for r in rows if "seeds" in r]} if rows else {})})
+    if name == "findings":
+        if door == "mcp":
+            rows = [row for row in answer["rows"] if "sentence" not in row]
+            words = [row["sentence"] for row in answer["rows"] if "sentence" in row]
+        elif door == "http":
+            words = answer["sentences"]
+            rows = [
+                {**each, "runs": each["many"], **{n: first[n] for n in ("key", "axis", "x")}, "seconds": first["time"]}
+                for each in answer["findings"]
+                for first in each["runs"][:1]
+            ]
+        else:
+            rows, words = answer["findings"], answer["sentences"]
+        return {"sentences": words, "findings": findings_of(rows)}
+    if name == "alerts":
+        rows = {"cli": lambda: answer, "mcp": lambda: answer["rows"][::-1], "http": lambda: answer["alerts"]}[door]()
+        return [[row[column] for column in ALERT] for row in rows]
+    if name == "plans":
+        plans = answer if door == "cli" else answer["rows" if door == "mcp" else "plans"]
+        return [plan_words(plan) for plan in plans]
     if name == "curves":
         if door == "http":
             many = sum(entry["kind"] == "curve" for entry in answer["entries"]) > 1

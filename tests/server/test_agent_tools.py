@@ -61,7 +61,10 @@ CALLS: dict[str, list[dict[str, Any]]] = {
     "curves": [{"key": "test/return", "by": "config.algo", "where": "project = 'cartpole'", "points": 5}],
     "sweep": [{"project": "cartpole"}, {"metric": "test/return", "where": "project = 'cartpole'", "at": 50}],
     "compare": [{"metric": "test/return", "by": "config.algo", "where": "project = 'cartpole'"}],
-    "alerts": [{}, {"run": "cartpole", "since": 0.0}],
+    "alerts": [{}, {"where": "project = 'cartpole'", "since": 0.0}],
+    "findings": [{}, {"since": 0.0}],
+    "plans": [{}],
+    "seeds": [{"metric": "test/return", "by": "config.algo", "where": "project = 'cartpole'"}],
     "samples": [{"run": "odd"}, {"run": "odd", "unique": True}],
     "sql": [
         {"run": "ppo-0", "query": 'select env_step, "test/return" from metrics order by 1'},

@@ -8,7 +8,7 @@ import pytest
 
 import rollbook
 from page_server import client_of
-from rollbook.server.shared.shapes import one_line
+from rollbook.runs.finding import one_line
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
                 words = {"rule": rule, "level": level, "message": f"{rule} of {seed}", "source": "rule"}
                 run.record("alerts", {**words, "evidence": '{"key": "train/return"}'}, env_step=3)
     with client_of(folder) as client:
-        answer: dict[str, Any] = client.post("/api/alerts", json={}).json()
+        answer: dict[str, Any] = client.post("/api/findings", json={}).json()
     return answer
 
 

@@ -251,7 +251,7 @@ def test_files_texts_media_and_configuration_are_listed(rich: TestClient, run: s
 def test_health_names_alerts_and_what_is_quiet(rich: TestClient, run: str) -> None:
     answer = got(rich, f"/api/runs/{run}/health")
     assert [alert["message"] for alert in answer["alerts"]] == ["moved too far"]
-    every = asked(rich, "/api/alerts")
+    every = asked(rich, "/api/findings")
     (found,) = every["findings"]
     assert (every["total"], found["level"], [one["run"] for one in found["runs"]]) == (1, "act", [run])
     assert answer["alerts"][0]["key"] == found["runs"][0]["key"] == "update/kl"

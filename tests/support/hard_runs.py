@@ -40,11 +40,21 @@ def record(folder: Path) -> None:
     with _open(folder, "study", "two clocks", 7, "a") as run:
         for step in range(6):
             run.log({KEY: float(step), "update/loss": 1.0 / (1 + step)}, env_step=10 * step, gradient_step=step)
+        _alert(run, "kl", "warn", "moved too far", key="update/loss", env_step=20)
+        _alert(run, "kl", "fail", "moved very far", evidence='{"key": "update/loss"}', env_step=30)
+        _alert(run, "mine", "note", f"look at {KEY}", gradient_step=3)
+    lengths = rollbook.open(folder).where("project = 'lengths'")
+    lengths.compare(KEY, by="config.algo", plan="mine", seeds=10)
     with _open(folder, "wide", "many keys", 0, "a") as run:
         for part in range(3):
             run.log(
                 {f"part{part}/key{number}": float(number) for number in range(1000)} | {KEY: float(part)}, env_step=part
             )
+
+
+def _alert(run: rollbook.Run, rule: str, level: str, message: str, **more: object) -> None:
+    clocks = {name: more.pop(name) for name in ("env_step", "gradient_step") if name in more}
+    run.record("alerts", {"rule": rule, "level": level, "message": message, "source": "rule", **more}, **clocks)
 
 
 def _open(folder: Path, project: str, name: str, seed: int, algo: str, **more: object) -> rollbook.Run:

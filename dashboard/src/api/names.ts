@@ -17,7 +17,7 @@ import type {
 
 export type {
   Alert,
-  AlertsAnswer,
+  FindingsAnswer,
   Board,
   BoardsAnswer,
   CauseAnswer as Cause,

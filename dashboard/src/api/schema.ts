@@ -19,18 +19,30 @@ export interface Alert {
   key?: string;
 }
 
-/** How many alerts there are. */
+/** An alert of a run; `run` is its id. */
+export interface AlertRow {
+  run: string;
+  project: string;
+  name: string;
+  time: string;
+  seconds: number;
+  level: string;
+  rule: string;
+  key: string;
+  message: string;
+  clocks: { [name: string]: number };
+}
+
+/** The newest alerts of runs, oldest first, and how many there are. */
 export interface AlertsAnswer {
   took_ms: number;
   total: number;
-  newest: Alert[];
-  findings?: Finding[];
-  looked_at?: number;
-  quiet?: number;
+  alerts: AlertRow[];
 }
 
-/** Of which runs; all without. */
+/** The alerts of runs, oldest first: what health rules found, one by one. */
 export interface AlertsAsk {
+  since?: number | null;
   runs?: string[] | null;
 }
 
@@ -544,6 +556,28 @@ export interface FindingRun {
   key: string;
 }
 
+/** What is wrong with runs. */
+export interface FindingsAnswer {
+  took_ms: number;
+  total: number;
+  findings?: Finding[];
+  looked_at?: number;
+  quiet?: number;
+  sentences?: string[];
+}
+
+/** What is wrong with runs, by health rules and how they ended: each thing once for all that have it. */
+export interface FindingsAsk {
+  since?: number | null;
+  runs?: string[] | null;
+}
+
+/** The smallest difference that a number of seeds finds; null: none, however large. */
+export interface FoundBySeeds {
+  seeds: number;
+  difference: number | "-Infinity" | "Infinity" | "NaN" | null;
+}
+
 /** Runs that are taken together. */
 export interface Group {
   name: string;
@@ -878,6 +912,17 @@ export interface PlanRow {
   todo: string;
 }
 
+/** The plans kept beside the runs. */
+export interface PlansAnswer {
+  took_ms: number;
+  plans: StoredPlan[];
+}
+
+/** The plans stored with runs, with their looks and verdicts. */
+export interface PlansAsk {
+  runs?: string[] | null;
+}
+
 /** What a plan said of a pair at its last look; more: seeds of each that decide with a chance of 80 %. */
 export interface PlanVerdict {
   a: string;
@@ -1160,6 +1205,30 @@ export interface ScatterEntry {
   of: number;
   thinned: boolean;
   arrays: { [name: string]: Cell };
+}
+
+/** How many seeds each group needs; see `compare.SeedPlan`. */
+export interface SeedsAnswer {
+  took_ms: number;
+  std: number;
+  power: number;
+  difference: number | null;
+  seeds_needed: number | null;
+  fewest: number;
+  pairs_compared: number;
+  detectable: FoundBySeeds[];
+  sentences: string[];
+}
+
+/** How many seeds each group needs, and which difference a number of seeds can find. */
+export interface SeedsAsk {
+  metric: string;
+  by: string | Group[];
+  score?: string;
+  against?: string | null;
+  difference?: number | null;
+  power?: number;
+  runs?: string[] | null;
 }
 
 /** What one run scores. */

@@ -53,7 +53,7 @@ function startSlowly(): () => void {
   const count = (): void => {
     if (Date.now() - last < ALERTS_EVERY) return;
     last = Date.now();
-    source.alerts().then(
+    source.findings().then(
       (answer) => {
         alerts.value = answer.findings?.filter(({ level }) => level !== "note").length ?? 0;
       },

@@ -196,7 +196,7 @@ export class Copy implements Source {
     return hit ? this.json<api.SweepAnswer>(`sweep/${hit.file}`) : notHere("A sweep by another key");
   };
   health: Source["health"] = (run) => this.of(run, "health");
-  alerts = () => this.json<api.AlertsAnswer>("alerts.json");
+  findings = () => this.json<api.FindingsAnswer>("findings.json");
   logs: Source["logs"] = (run) => this.of(run, "logs");
   log: Source["log"] = async (run, name, where) => {
     const place = (await this.logs(run)).logs.findIndex((log) => log.name === name);

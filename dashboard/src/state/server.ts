@@ -137,7 +137,7 @@ export class Server implements Source {
   sweep: Source["sweep"] = (query) => send("POST", "sweep", query);
   diff: Source["diff"] = (groups) => send("POST", "diff", { groups });
   health: Source["health"] = (run) => get(`runs/${part(run)}/health`);
-  alerts: Source["alerts"] = () => send("POST", "alerts", {});
+  findings: Source["findings"] = () => send("POST", "findings", {});
   logs: Source["logs"] = (run) => get(`runs/${part(run)}/logs`);
   log: Source["log"] = (run, name, where) => get(`runs/${part(run)}/log`, { name, ...where });
   files: Source["files"] = (run) => get(`runs/${part(run)}/files`);

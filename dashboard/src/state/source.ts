@@ -69,7 +69,7 @@ export interface Source {
   sweep(query: api.SweepQuery): Promise<api.SweepAnswer>;
   diff(groups: api.GroupOf[]): Promise<api.DiffAnswer>;
   health(run: string): Promise<api.Health>;
-  alerts(): Promise<api.AlertsAnswer>;
+  findings(): Promise<api.FindingsAnswer>;
   logs(run: string): Promise<api.LogsAnswer>;
   log(
     run: string,

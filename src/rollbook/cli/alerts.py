@@ -39,9 +39,7 @@ def alerts(
       rollbook alerts cartpole --since 30m --json
       rollbook alerts --where "status = 'running'" --fail-on fail
     """
-    from rollbook.runs.alerts import alerts_of
-
-    rows = alerts_of(find_runs(runs, root, where), None if since is None else _moment(since))
+    rows = find_runs(runs, root, where).alerts(None if since is None else moment(since))
     if as_json or as_csv:
         print_rows(rows, as_json=as_json, as_csv=as_csv, columns=None if rows else ())
     elif rows:
@@ -53,7 +51,7 @@ def alerts(
         raise SystemExit(1)
 
 
-def _moment(text: str) -> float:
+def moment(text: str) -> float:
     """A time in unix seconds."""
     span = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", text.strip())
     if span:

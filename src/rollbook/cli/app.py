@@ -39,6 +39,8 @@ _SECTIONS = {
         "sweep": ("rollbook.cli.sweep", "Say which setting of a sweep matters."),
         "seeds": ("rollbook.cli.seeds", "Say how many seeds each group needs."),
         "report": ("rollbook.cli.report", "Write one page about a run or a group of runs, to be mailed."),
+        "plans": ("rollbook.cli.findings", "List the plans of comparisons that are stored with runs."),
+        "findings": ("rollbook.cli.findings", "Say what is wrong with runs, the worst first."),
         "alerts": ("rollbook.cli.alerts", "List what health rules found in runs."),
         "check": ("rollbook.cli.check", "Ask the health rules of runs that are there already."),
         "scores": ("rollbook.cli.scores", "Compare raw scores that a paper published, and draw its figures."),

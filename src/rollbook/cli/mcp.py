@@ -16,7 +16,7 @@ def mcp(root: str, budget: int) -> None:
     """Answer the questions of an agent about the runs below --dir, over the standard streams.
 
     Tools that only read: probe, runs, series, cause, compare, curves, sweep,
-    alerts, samples, sql, wait.
+    seeds, findings, alerts, plans, samples, sql, wait.
     It needs: pip install 'rollbook[mcp]'.
 
     \b

@@ -6,32 +6,21 @@ from math import inf
 
 import click
 
+from rollbook.cli.asking import asks
 from rollbook.cli.find import dir_option, find_runs
 from rollbook.cli.fitted_table import print_fitted, terminal_width
 from rollbook.cli.output import clean, number, print_json
-
-_COUNTS = (4, 5, 7, 10, 15, 20, 30, 50)
+from rollbook.runs.questions import Seeds
 
 
 @click.command()
 @click.argument("runs", default="", required=False)
 @dir_option
-@click.option("--metric", "-m", default=None, help="The score, such as test/return.")
-@click.option("--by", default=None, help="The field whose values are compared, such as config.algo.")
-@click.option("--score", default="mean of the last 10%", show_default=True, help='Also "last", "best", "area" …')
+@asks(Seeds, short={"metric": "-m"})
 @click.option("--where", default=None, help="Condition on runs, such as \"status = 'finished'\".")
-@click.option("--difference", type=click.FloatRange(min=0, min_open=True), default=None, help="To be found.")
 @click.option("--std", type=click.FloatRange(min=0, min_open=True), default=None, help="Between the scores of seeds.")
 @click.option(
     "--groups", type=click.IntRange(min=2), default=2, show_default=True, help="To be compared, each with each."
-)
-@click.option("--against", default=None, help="One group, which each other one is compared with.")
-@click.option(
-    "--power",
-    type=click.FloatRange(0.05, 1, True, True),
-    default=0.8,
-    show_default=True,
-    help="The wanted chance that compare names the better one.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def seeds(
@@ -59,18 +48,19 @@ def seeds(
       rollbook seeds --difference 50 --std 80
       rollbook seeds cartpole --metric test/return --by config.algo
     """
-    from rollbook.compare.seeds import as_planned
+    from rollbook.compare.seeds import COUNTS, as_planned
 
     if std is not None and metric is None and by is None:
         pairs = groups - 1 if against is not None else groups * (groups - 1) // 2
-        found = as_planned(std, difference, power, _COUNTS, pairs)
+        found = as_planned(std, difference, power, COUNTS, pairs)
     elif metric is not None and by is not None and std is None:
-        answer = find_runs(runs, root, where).compare(metric, by, score=score, against=against)
-        found = answer.seed_plan(difference, power, _COUNTS)
+        found = find_runs(runs, root, where).seeds(
+            metric, by, score=score, against=against, difference=difference, power=power
+        )
     else:
         raise click.UsageError("say --std (and --difference) before a study, or --metric and --by with runs")
     if as_json:
-        print_json(found.as_data())
+        print_json({**found.as_data(), "sentences": found.sentences()})
         return
     for sentence in found.sentences():
         click.echo(clean(sentence))

@@ -14,6 +14,9 @@ from rollbook.stats import Plan, Study, Verdict
 from rollbook.system.brief import brief
 from rollbook.system.texts import amount
 
+COUNTS = (4, 5, 7, 10, 15, 20, 30, 50)
+"""Numbers of seeds for which the difference that they find is said."""
+
 
 @brief
 @dataclass(frozen=True)

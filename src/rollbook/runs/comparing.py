@@ -14,13 +14,14 @@ from rollbook import compare
 from rollbook.compare.comparing import ends_alike
 from rollbook.compare.comparison import Place
 from rollbook.compare.facts import Fact
+from rollbook.compare.seeds import COUNTS
 from rollbook.errors import BadInput
 from rollbook.runs import looks
 from rollbook.runs.fields import check_field
 from rollbook.runs.grouping_facts import alike, mixed
 from rollbook.runs.groups import grouped, name_of, seed_of, task_of, units_of
 from rollbook.runs.measures import Score, level_of, score_named
-from rollbook.runs.questions import At, Compare
+from rollbook.runs.questions import At, Compare, Seeds
 from rollbook.runs.reward_parts import on_one_scale
 from rollbook.runs.source import Line, Row, Source
 from rollbook.schema.status import ENDED_BADLY
@@ -82,6 +83,17 @@ def compared(ask: Compare, source: Source, *, opened: bool = True) -> compare.Co
         seeds = {group.label: list(group.names) for group in answer.groups}
         answer = replace(answer, facts=(*answer.facts, *looks.keep(before, answer.study, seeds)))
     return answer
+
+
+def seeds_needed(ask: Seeds, source: Source) -> compare.SeedPlan:
+    """How many seeds groups need; see `RunSet.seeds` for what it raises."""
+    if not 0 < ask.power < 1 or (ask.difference is not None and not ask.difference > 0):
+        raise BadInput(
+            f"seeds(power={ask.power!r}, difference={ask.difference!r}): power lies between 0 and 1, and a difference "
+            "above 0"
+        )
+    answer = compared(Compare(metric=ask.metric, by=ask.by, score=ask.score, against=ask.against), source)
+    return answer.seed_plan(ask.difference, ask.power, COUNTS)
 
 
 _MOST_GROUPS = 20

@@ -178,6 +178,39 @@ class Curves(Question, frozen=True):
     seed: Annotated[int, words("seed of the resampling; the same seed gives the same numbers.")] = 0
 
 
+_SINCE = words("only what was said at this time or later, in unix seconds.")
+
+
+class Findings(Question, frozen=True):
+    """What is wrong with runs, by health rules and how they ended: each thing once for all that have it."""
+
+    since: Annotated[float | None, _SINCE] = None
+
+
+class Alerts(Question, frozen=True):
+    """The alerts of runs, oldest first: what health rules found, one by one."""
+
+    since: Annotated[float | None, _SINCE] = None
+
+
+class Plans(Question, frozen=True):
+    """The plans stored with runs, with their looks and verdicts."""
+
+
+class Seeds(Question, frozen=True):
+    """How many seeds each group needs, and which difference a number of seeds can find."""
+
+    metric: Annotated[str, words("the score, such as test/return.")]
+    by: Annotated[str | Groups, words("the field whose values are compared, such as config.algo; see `compare`.")]
+    score: Annotated[
+        str | Callable[..., float],
+        words('how a run\'s metric becomes one number: "last", "best", "area", "steps to 475" …, see `table`.'),
+    ] = "mean of the last 10%"
+    against: Annotated[str | None, words("one group, which each other one is compared with.")] = None
+    difference: Annotated[float | None, words("the difference to find, in units of the score.")] = None
+    power: Annotated[float, words("the wanted chance that `compare` names the better one.")] = 0.8
+
+
 class Sweep(Question, frozen=True):
     """Which setting of a sweep goes along with a score, which configuration may be the best, and what to run next."""
 
@@ -204,5 +237,5 @@ class Sweep(Question, frozen=True):
     seed: Annotated[int, words("seed of the permutations that estimate chance.")] = 0
 
 
-QUESTIONS: tuple[type[Question], ...] = (Compare, Curves, Sweep)
+QUESTIONS: tuple[type[Question], ...] = (Compare, Curves, Sweep, Seeds, Findings, Alerts, Plans)
 """All of them. `RunSet`, the command line, the server and the agents' tools have a door for each, with its name."""

@@ -27,8 +27,10 @@ if TYPE_CHECKING:
 
     from rollbook.book import Book, Series
     from rollbook.compare import Comparison, Curves
+    from rollbook.compare.seeds import SeedPlan
     from rollbook.plots import Picture
     from rollbook.runs.diff import Diff
+    from rollbook.runs.finding import Found
     from rollbook.runs.mapping import Answer, Answers
     from rollbook.runs.sweeping import Swept
 
@@ -577,8 +579,71 @@ class RunSet(Sequence["Book"]):
         ask = Sweep(metric=metric, project=project, score=score, at=at, x=x, direction=direction, seed=seed)
         return swept(ask, Files(self._rows, self.root))
 
+    @suggesting
+    def seeds(
+        self,
+        metric: str,
+        by: str | Mapping[str, Sequence[str]],
+        *,
+        score: str | Callable[..., float] = "mean of the last 10%",
+        against: str | None = None,
+        difference: float | None = None,
+        power: float = 0.8,
+    ) -> SeedPlan:
+        """How many seeds each group needs, and which difference a number of seeds can find.
+
+        Args:
+          metric: the score, such as test/return.
+          by: the field whose values are compared, such as config.algo; see `compare`.
+          score: how a run's metric becomes one number: "last", "best", "area", "steps to 475" …, see `table`.
+          against: one group, which each other one is compared with.
+          difference: the difference to find, in units of the score.
+          power: the wanted chance that `compare` names the better one.
+        Returns:
+          A plan: `needed`, `detectable`, `sentences` and more. It says what can be said now, so a call is a look, as of
+          `compare`.
+        Raises:
+          BadInput: no group has two seeds of different scores; and as `compare`.
+        """
+        from rollbook.runs.comparing import seeds_needed
+        from rollbook.runs.questions import Seeds
+        from rollbook.runs.source import Files
+
+        ask = Seeds(metric=metric, by=by, score=score, against=against, difference=difference, power=power)
+        plan: SeedPlan = seeds_needed(ask, Files(self._rows, self.root))
+        return plan
+
+    def findings(self, since: float | None = None) -> Found:
+        """What is wrong with runs, by health rules and how they ended: each thing once for all that have it.
+
+        Args:
+          since: only what was said at this time or later, in unix seconds.
+        Returns:
+          Findings, the worst first; `table` and `sentences` have them as rows and in words.
+        """
+        from rollbook.runs.finding import found
+        from rollbook.runs.questions import Findings
+        from rollbook.runs.source import Files
+
+        return found(Findings(since=since), Files(self._rows, self.root))
+
+    def alerts(self, since: float | None = None) -> list[dict[str, Any]]:
+        """The alerts of runs, oldest first: what health rules found, one by one.
+
+        Args:
+          since: only what was said at this time or later, in unix seconds.
+        Returns:
+          One dict per alert: run (id), project, name, time (ISO 8601, UTC), seconds (unix), level ("note", "warn" or
+          "fail"), rule, key, message, and the clocks that it knows.
+        """
+        from rollbook.runs.finding import alerted
+        from rollbook.runs.questions import Alerts
+        from rollbook.runs.source import Files
+
+        return alerted(Alerts(since=since), Files(self._rows, self.root))
+
     def plans(self) -> list[dict[str, Any]]:
-        """The plans stored with these runs, with their interim looks and verdicts, as plain data; see `compare`.
+        """The plans stored with runs, with their looks and verdicts.
 
         Returns:
           One dict per plan: name, asked, arms, seeds (at its end), first_look, alpha, delta, floor, looks, verdicts.

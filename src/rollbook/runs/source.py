@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
+from rollbook.errors import RollbookError
+from rollbook.system.guard import tolerating
 from rollbook.values.array_types import NDArray
 
 TYPE_CHECKING = False
@@ -73,10 +75,11 @@ class Source(Protocol):
     def keys(self) -> dict[str, tuple[Sequence[str], Mapping[str, str]]]:
         """The keys of each run, and key -> its canonical name, by path; without runs that cannot be read."""
 
-    def facts(self, name: str, take: Callable[[Book], T]) -> dict[str, T]:
+    def facts(self, name: str, take: Callable[[Book], T], rows: Sequence[Row] | None = None) -> dict[str, T]:
         """What `take` makes of the book of each run, by path; without runs that cannot be read.
 
         Args:
+          rows: some of the runs; None: all.
           name: of these facts; a source may keep them under it until the run changes.
           take: called in any thread.
         """
@@ -108,13 +111,19 @@ class Files:
                 lines[path] = taken[path][key]
         return {path: line for path, line in lines.items() if len(line.x)}
 
-    def facts(self, name: str, take: Callable[[Book], T]) -> dict[str, T]:
+    def facts(self, name: str, take: Callable[[Book], T], rows: Sequence[Row] | None = None) -> dict[str, T]:
         """See `Source.facts`."""
         from rollbook.book import Book
         from rollbook.runs.results import for_each_run
 
-        made = for_each_run(self.rows, lambda row: take(Book(str(row["path"]))))
-        return {str(row["path"]): each for row, each in zip(self.rows, made, strict=True)}
+        def one_run(row: Row) -> list[T]:
+            with tolerating(RollbookError, OSError):
+                return [take(Book(str(row["path"])))]
+            return []
+
+        rows = self.rows if rows is None else rows
+        made = for_each_run(rows, one_run)
+        return {str(row["path"]): each for row, some in zip(rows, made, strict=True) for each in some}
 
     def keys(self) -> dict[str, tuple[Sequence[str], Mapping[str, str]]]:
         """See `Source.keys`."""

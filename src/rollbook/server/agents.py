@@ -29,13 +29,13 @@ from starlette.types import Message, Receive, Scope, Send
 from rollbook.book import Book, Database
 from rollbook.book.questions import Cause, around, in_seconds
 from rollbook.errors import BadInput, MissingExtra
-from rollbook.runs.alerts import alerts_of
 from rollbook.runs.catalog import open as open_runs
 from rollbook.runs.columns import fitting
-from rollbook.runs.comparing import compared
+from rollbook.runs.comparing import compared, seeds_needed
 from rollbook.runs.curving import drawn
+from rollbook.runs.finding import alerted, found
 from rollbook.runs.measures import measure_of_option
-from rollbook.runs.questions import Compare, Curves, Sweep
+from rollbook.runs.questions import Alerts, Compare, Curves, Findings, Plans, Seeds, Sweep
 from rollbook.runs.run_set import RunSet
 from rollbook.runs.source import Files
 from rollbook.runs.sweeping import swept
@@ -92,11 +92,16 @@ class AgentTools:
         self.curves = self._asking(Curves, self._drawn)
         self.sweep = self._asking(Sweep, self._swept)
         self.cause = self._asking_one(Cause, self._caused)
+        self.seeds = self._asking(Seeds, self._planned)
+        self.findings = self._asking(Findings, self._found)
+        self.alerts = self._asking(Alerts, self._alerted)
+        self.plans = self._asking(Plans, self._plans)
 
     def tools(self) -> list[Callable[..., str]]:
         """All of them, in the order in which an agent needs them."""
         return [self.probe, self.runs, self.series, self.cause, self.compare, self.curves, self.sweep,
-                self.alerts, self.samples, self.sql, self.wait]  # fmt: skip
+                self.seeds, self.findings,
+                self.alerts, self.plans, self.samples, self.sql, self.wait]  # fmt: skip
 
     def probe(self, of: str = "", cursor: str = "") -> str:
         """What is here. Start with this one.
@@ -210,10 +215,24 @@ class AgentTools:
                 "at_why": answer.place.why, "better": "lower" if answer.lower_is_better else "higher"}  # fmt: skip
         return head, [*rows, *answer.settings(), *answer.table()]
 
-    def alerts(self, run: str = "", since: float | None = None, cursor: str = "") -> str:
-        """What health rules found in a run, a project or all runs, newest first; `since` is in unix seconds."""
-        runs = self._all()
-        return self._answer({}, alerts_of(runs.named(run) if run else runs, since)[::-1], cursor)
+    def _planned(self, runs: RunSet, question: Seeds) -> tuple[dict[str, Any], list[Any]]:
+        """Sentences first; then the smallest difference that each number of seeds finds. A call is a look."""
+        answer = seeds_needed(question, Files(runs.rows(), runs.root))
+        head = answer.as_data()
+        return head, [{"sentence": sentence} for sentence in answer.sentences()] + head.pop("detectable")
+
+    def _found(self, runs: RunSet, question: Findings) -> tuple[dict[str, Any], list[Any]]:
+        """Sentences first; then each finding, the worst first."""
+        answer = found(question, Files(runs.rows(), runs.root))
+        head = {"alerts": answer.alerts, "looked_at": answer.looked_at, "quiet": answer.quiet}
+        return head, [{"sentence": sentence} for sentence in answer.sentences()] + answer.table()
+
+    def _alerted(self, runs: RunSet, question: Alerts) -> tuple[dict[str, Any], list[Any]]:
+        """Here the newest first."""
+        return {}, alerted(question, Files(runs.rows(), runs.root))[::-1]
+
+    def _plans(self, runs: RunSet, question: Plans) -> tuple[dict[str, Any], list[Any]]:
+        return {}, runs.plans()
 
     def samples(
         self, run: str, where: str = "", order_by: str = "", unique: bool = False, limit: int = 20, cursor: str = ""

@@ -27,8 +27,9 @@ from rollbook.server.curves.memory import rows_of_runs
 from rollbook.server.curves.series import SeriesAsk
 from rollbook.server.curves.sweeps import SweepAsk
 from rollbook.server.curves.verdicts import CompareAsk, DiffAsk
-from rollbook.server.runs import one_run
+from rollbook.server.runs import findings, one_run
 from rollbook.server.runs.columns import ColumnsAsk, columns
+from rollbook.server.runs.findings import FindingsAsk
 from rollbook.server.runs.page_state import HelloAsk, hello
 from rollbook.server.runs.table import MOST_COLUMNS, RunsAsk, TableRow, table_of_runs
 from rollbook.server.settings import Limits, Settings
@@ -42,7 +43,7 @@ from rollbook.server.tables import episodes, fates, files, health, logs, rollout
 from rollbook.server.tables.episodes import EpisodeAsk, EpisodesAsk, ScatterAsk, TracesAsk
 from rollbook.server.tables.fates import FatesAsk, PromptsAsk
 from rollbook.server.tables.files import MediaAsk, TextAsk
-from rollbook.server.tables.health import AlertsAsk, MarksAsk
+from rollbook.server.tables.health import MarksAsk
 from rollbook.server.tables.logs import LogAsk
 from rollbook.server.tables.rollouts import OneRolloutAsk, RolloutsAsk
 from rollbook.server.tables.samples import SamplesAsk
@@ -176,7 +177,7 @@ class _Copy:
         every = held_rows.keys(context, KeysAsk(runs=names))
         self._listed = {key.key for key in every.keys}
         self._json("keys.json", lambda: every)
-        self._json("alerts.json", lambda: health.all_alerts(context, AlertsAsk(runs=names)))
+        self._json("findings.json", lambda: findings.findings(context, FindingsAsk(runs=names)))
         self._json("marks.json", lambda: health.marks(context, MarksAsk(runs=names)))
         for number, row in enumerate(rows):
             self._run(row)

@@ -1,7 +1,7 @@
 /** Health over all runs: one list, the worst first, in sentences; what is quiet in one line. */
 
 import { useEffect, useState } from "preact/hooks";
-import type { AlertsAnswer, Finding } from "../../api/names.ts";
+import type { FindingsAnswer, Finding } from "../../api/names.ts";
 import { amount, clock, count, sentence } from "../../data/numbers.ts";
 import { Context } from "../../parts/Context.tsx";
 import { CopyLink } from "../../parts/CopyLink.tsx";
@@ -23,7 +23,7 @@ const FEW = 3;
 const EVERY = 5_000;
 
 export function AllRuns() {
-  const answer = useAnswer("findings", () => source.alerts());
+  const answer = useAnswer("findings", () => source.findings());
   useEffect(() => {
     let timer: ReturnType<typeof setTimeout> | undefined;
     const stop = hear("runs", () => {
@@ -52,7 +52,7 @@ export function AllRuns() {
   );
 }
 
-function List({ found }: { found: AlertsAnswer }) {
+function List({ found }: { found: FindingsAnswer }) {
   const every = found.findings ?? [];
   const projects = [...new Set(every.flatMap(({ runs }) => runs.map((at) => at.project)))].sort();
   const only = projects.includes(project.value) ? project.value : "";

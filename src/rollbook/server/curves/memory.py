@@ -216,12 +216,14 @@ class Memory:
                 found[row.folder] = of_run.keys, of_run.canonical
         return found
 
-    def facts(self, name: str, take: Callable[[Book], T]) -> dict[str, T]:
+    def facts(self, name: str, take: Callable[[Book], T], rows: Sequence[Row] | None = None) -> dict[str, T]:
         """See `Source.facts`; kept until a run changes."""
+        wanted = None if rows is None else {str(row["path"]) for row in rows}
         made: dict[str, T] = {}
         for row in self._rows:
-            with contextlib.suppress(RollbookError, OSError):
-                made[row.folder] = self._context.remembered(name, row, take)
+            if wanted is None or row.folder in wanted:
+                with contextlib.suppress(RollbookError, OSError):
+                    made[row.folder] = self._context.remembered(name, row, take)
         return made
 
     def _whole(self, row: RunRow, key: str, x: str | None, take: Callable[[Line], T], stamp: object) -> T:

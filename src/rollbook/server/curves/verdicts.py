@@ -373,10 +373,11 @@ def _parted(
 def _plans(context: ServerContext, key: str) -> list[StoredPlan]:
     stored = [plan for root in context.catalogue.roots for plan in plans_below(root)]
     stored.sort(key=lambda plan: plan["asked"].get("metric") != key)
-    return [_stored(plan) for plan in stored[:_MOST_PLANS]]
+    return [stored_plan(plan) for plan in stored[:_MOST_PLANS]]
 
 
-def _stored(plan: dict[str, Any]) -> StoredPlan:
+def stored_plan(plan: dict[str, Any]) -> StoredPlan:
+    """A plan as the API has it."""
     asked = {name: plain(str(plan["asked"].get(name, ""))) for name in ("metric", "by", "score")}
     return StoredPlan(
         name=plain(plan["name"]),

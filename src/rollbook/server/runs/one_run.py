@@ -12,6 +12,7 @@ import msgspec
 
 from rollbook.book import Book
 from rollbook.errors import BadInput, RollbookError
+from rollbook.runs.finding import one_line
 from rollbook.runs.grouping import flat
 from rollbook.schema import manifest
 from rollbook.schema.source import is_view
@@ -19,7 +20,7 @@ from rollbook.server.runs.table import TableRow, table_row
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint
 from rollbook.server.shared.rows import axis_of, contents
-from rollbook.server.shared.shapes import Answer, Ask, Cell, Refused, RunAsk, one_line, plain
+from rollbook.server.shared.shapes import Answer, Ask, Cell, Refused, RunAsk, plain
 from rollbook.server.shared.state import ServerContext
 
 
@@ -278,7 +279,7 @@ def resume_line(info: Mapping[str, object]) -> str:
 def _why(info: Mapping[str, object], status: str) -> str | None:
     failure = manifest.failure(info)
     if failure is not None:
-        return one_line(failure)
+        return str(plain(one_line(failure)))
     if status == "crashed":
         return "no exception was seen; its process vanished"
     if status == "stale":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -250,17 +249,6 @@ def _divided(text: str) -> tuple[str, str | None]:
         if place > 0:
             return text[:place], text[place + 1 :][:_LONGEST]
     return text, None
-
-
-def one_line(failure: Mapping[str, str]) -> str:
-    """A failure of the manifest in one line: its first one, with what follows a colon at its end."""
-    lines = [line.strip() for line in f"{failure['type']}: {failure['message']}".split("\n")]
-    text, *more = [line for line in lines if line]
-    for line in more:
-        if not text.endswith(":"):
-            break
-        text += f" {line}"
-    return str(plain(text.removesuffix(":")[:300]))
 
 
 def column_kind(kind: pa.DataType) -> str:

@@ -1,10 +1,10 @@
-"""Alerts, and rules that found nothing; media, checkpoints, notes and attempts of runs, as marks and as lists."""
+"""Alerts of a run, and rules that found nothing; media, checkpoints, notes and attempts, as marks and lists."""
 
 from __future__ import annotations
 
 import json
 import os
-import re
+from collections.abc import Mapping
 from typing import Any, Literal
 from urllib.parse import quote
 
@@ -15,15 +15,12 @@ import pyarrow as pa
 from rollbook.book.questions import axis_values, cells_of, clocks_of, row_id, seconds_column
 from rollbook.errors import Damaged, RollbookError
 from rollbook.runs.checking import asked
-from rollbook.schema import manifest
-from rollbook.schema.aliases import SCORES
-from rollbook.schema.run_files import journal_folder, part_folders
-from rollbook.schema.status import ENDED_BADLY
+from rollbook.runs.finding import key_of
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint
 from rollbook.server.shared.rows import check_range, contents, default_axis, started, table_of
-from rollbook.server.shared.shapes import Alert, Answer, Ask, Media, Num, RunAsk, num, one_line, plain
-from rollbook.server.shared.state import Facts, ServerContext
+from rollbook.server.shared.shapes import Alert, Answer, Ask, Media, Num, RunAsk, num, plain
+from rollbook.server.shared.state import ServerContext
 from rollbook.system.files import path_inside
 from rollbook.system.guard import tolerating
 from rollbook.system.texts import amount
@@ -50,56 +47,6 @@ class HealthAnswer(Answer, kw_only=True):
     rules: int
     promise: str | None
     host_keys: list[str]
-
-
-class AlertsAsk(Ask, kw_only=True):
-    """Of which runs; all without."""
-
-    runs: list[str] | None = None
-
-
-class FindingRun(msgspec.Struct, kw_only=True):
-    """Where something was found: the place on the run's own axis, and the key that it is about, if they are known."""
-
-    run: str
-    name: str
-    seed: int | None
-    project: str
-    status: str
-    time: float | None
-    axis: str
-    x: Num
-    key: str
-
-
-class Finding(msgspec.Struct, kw_only=True):
-    """What is wrong, once for all runs that have it.
-
-    Attributes:
-      rule: the health rule; "ended" where runs crashed, were killed or fell silent.
-      level: crashed, fail, warn or note.
-      message: of the newest run; runs: the newest first, at most 50; many: how many there are.
-    """
-
-    rule: str
-    level: str
-    message: str
-    runs: list[FindingRun]
-    many: int
-
-
-class AlertsAnswer(Answer, kw_only=True):
-    """How many alerts there are.
-
-    Attributes:
-      findings: the worst first, then the newest; looked_at: runs; quiet: those of them that have none.
-    """
-
-    total: int
-    newest: list[Alert]
-    findings: list[Finding] = []
-    looked_at: int = 0
-    quiet: int = 0
 
 
 class MarksAsk(Ask, kw_only=True):
@@ -132,13 +79,6 @@ class MarksAnswer(Answer, kw_only=True):
 
 
 _MOST_MARKS = 5_000
-_MOST_ALERTS = 500
-_ENDINGS = {
-    "crashed": "Ended without an exception: its process vanished",
-    "killed": "Killed from outside: it left no word",
-    "stale": "Silent: its host cannot be asked, and nothing was heard of it for a minute",
-}
-_WORST = ("crashed", "fail", "warn", "note")
 _FILM_SUFFIXES = (".mp4", ".gif", ".png", ".webm")
 
 
@@ -154,10 +94,16 @@ def alerts_in(context: ServerContext, row: RunRow, table: pa.Table, x: str) -> l
     with context.book(row) as book:
         clocks = book.clocks
     places, times = axis_values(table, x, started(row)), seconds_column(table)
-    return [_alert(row, cells, float(places[n]), float(times[n]), clocks) for n, cells in enumerate(cells_of(table))]
+    known = context.facts.now(row).latest
+    return [
+        _alert(row, cells, float(places[n]), float(times[n]), clocks, known) for n, cells in enumerate(cells_of(table))
+    ]
 
 
-def _alert(row: RunRow, cells: dict[str, Any], place: float, moment: float, clocks: tuple[str, ...]) -> Alert:
+def _alert(
+    row: RunRow, cells: dict[str, Any], place: float, moment: float, clocks: tuple[str, ...],
+    known: Mapping[str, object],
+) -> Alert:  # fmt: skip
     attempt = cells.get("attempt")
     return Alert(
         id=row_id(cells),
@@ -171,6 +117,7 @@ def _alert(row: RunRow, cells: dict[str, Any], place: float, moment: float, cloc
         evidence=_evidence(cells.get("evidence")),
         source=plain(str(cells.get("source") or "")),
         attempt=attempt if isinstance(attempt, int) else None,
+        key=plain(key_of(cells, known)),
     )
 
 
@@ -330,132 +277,12 @@ def _mark(
     )
 
 
-def all_alerts(context: ServerContext, ask: AlertsAsk) -> AlertsAnswer:
-    """How many alerts the runs have, and the newest of them."""
-    rows = (
-        context.rows(ask.runs)
-        if ask.runs is not None
-        else sorted(context.catalogue.snapshot().rows.values(), key=_created, reverse=True)[: context.limits.runs]
-    )
-    total = 0
-    newest: list[Alert] = []
-    found: dict[tuple[str, str], dict[str, tuple[FindingRun, str]]] = {}
-    for row in rows:
-        if row.status in ENDED_BADLY:
-            why = _ending(row)
-            ended = row.about.get("ended")
-            at = _found_in(row, "", ended if isinstance(ended, (int, float)) else None, None, "")
-            found.setdefault(("crashed", why.partition(":")[0]), {})[row.key] = at, why
-        if not _may_have_alerts(row.folder):
-            continue
-        try:
-            axis = default_axis(context, row)
-            alerts = alerts_of(context, row, axis)
-        except (RollbookError, OSError):
-            continue
-        for alert in alerts:
-            place = _found_in(row, axis, alert.time, alert.x, _key_of(alert, context.facts.known(row)))
-            found.setdefault((alert.level, alert.rule), {})[row.key] = place, alert.message
-        total += len(alerts)
-        newest += alerts[-_MOST_ALERTS:]
-    newest.sort(key=lambda alert: alert.time or 0.0, reverse=True)
-    for (level, rule), of_run in found.items():  # a warning that became worse is shown once, at its present level
-        if level == "warn":
-            for run in found.get(("fail", rule), {}):
-                of_run.pop(run, None)
-    troubled = {run for (level, _), runs in found.items() if level != "note" for run in runs}
-    return AlertsAnswer(
-        total=total,
-        newest=newest[:50],
-        findings=_worst_first(found),
-        looked_at=len(rows),
-        quiet=len(rows) - len(troubled),
-    )
-
-
-def _ending(row: RunRow) -> str:
-    """Why a run ended before its time, in one line."""
-    try:
-        failure = manifest.failure(manifest.read(row.folder))
-    except (RollbookError, OSError):
-        failure = None
-    if failure is not None:
-        return one_line(failure)
-    return _ENDINGS[row.status]
-
-
-def _worst_first(found: dict[tuple[str, str], dict[str, tuple[FindingRun, str]]]) -> list[Finding]:
-    """One finding for each rule and level, for any number of runs."""
-    findings = []
-    for (level, rule), of_run in found.items():
-        if not of_run:
-            continue
-        places = sorted(of_run.values(), key=lambda each: each[0].time or 0.0, reverse=True)
-        findings.append(
-            Finding(
-                rule="ended" if level == "crashed" else rule,
-                level=level,
-                message=places[0][1],
-                runs=[place for place, _ in places[:50]],
-                many=len(places),
-            )
-        )
-    findings.sort(key=lambda one: one.runs[0].time or 0.0, reverse=True)
-    findings.sort(key=lambda one: _WORST.index(one.level) if one.level in _WORST else len(_WORST))
-    return findings[:_MOST_ALERTS]
-
-
-def _key_of(alert: Alert, facts: Facts | None) -> str:
-    """The key that an alert is about: of its evidence, or the first that its message names; of returns theirs."""
-    key = alert.evidence.get("key") if isinstance(alert.evidence, dict) else None
-    words = [key] if isinstance(key, str) else re.findall(r"[^\s,:;()]+", alert.message)
-    known = facts.latest if facts is not None else {}
-    for word in words:
-        if word in known or word == key:
-            return word
-    return next((name for name in ("train/return", *SCORES) if name in known), "") if "return" in alert.message else ""
-
-
-def _found_in(row: RunRow, axis: str, moment: float | None, x: Num, key: str) -> FindingRun:
-    about = row.about
-    seed = about.get("seed")
-    return FindingRun(
-        run=row.key,
-        name=plain(str(about.get("name") or "")),
-        seed=seed if isinstance(seed, int) else None,
-        project=plain(str(about.get("project") or "")),
-        status=row.status,
-        time=moment,
-        axis=plain(axis),
-        x=x,
-        key=plain(key),
-    )
-
-
-def _created(row: RunRow) -> float:
-    created = row.about.get("created")
-    return float(created) if isinstance(created, (int, float)) else 0.0
-
-
-def _may_have_alerts(folder: str) -> bool:
-    """Whether a run has sealed alerts, or a journal that may hold some: two file checks instead of opening it."""
-    if any(os.path.isdir(parts) for parts in part_folders(folder, "alerts")):
-        return True
-    try:
-        with os.scandir(journal_folder(folder)) as writers:
-            return next(writers, None) is not None
-    except OSError:
-        return False
-
-
 def health(context: ServerContext, ask: RunAsk) -> HealthAnswer:
     """The alerts of a run, and the rules that found nothing."""
     row = context.row(ask.run)
     alerts = alerts_of(context, row, default_axis(context, row))
     held = contents(context, row)
     facts = context.facts.now(row)
-    for alert in alerts:
-        alert.key = plain(_key_of(alert, facts))
     bad = [key for key, value in facts.latest.items() if isinstance(value, float) and value - value != 0]
     quiet = []
     if not bad and facts.latest:
@@ -486,8 +313,5 @@ def health(context: ServerContext, ask: RunAsk) -> HealthAnswer:
 
 ENDPOINTS = [
     Endpoint("POST", "/api/marks", MarksAsk, MarksAnswer, marks, "Checkpoints, alerts, notes and attempts on the axis"),
-    Endpoint(
-        "POST", "/api/alerts", AlertsAsk, AlertsAnswer, all_alerts, "How many alerts the runs have, and the newest"
-    ),
     Endpoint("GET", "/api/runs/{run}/health", RunAsk, HealthAnswer, health, "The alerts of a run, and what is quiet"),
 ]
