@@ -13,9 +13,9 @@ from typing import Any
 import msgspec
 
 from rollbook.server.answering import EDIT_HEADER
-from rollbook.server.curves import groups, series, sweeps, verdicts
+from rollbook.server.curves import findings, groups, series, sweeps, verdicts
 from rollbook.server.frames import MEDIA_TYPE
-from rollbook.server.runs import columns, findings, labels, one_run, page_state, table
+from rollbook.server.runs import columns, labels, one_run, page_state, table
 from rollbook.server.shared import rows, sql
 from rollbook.server.shared.endpoint import Endpoint
 from rollbook.server.shared.shapes import STATUS, ErrorBody

@@ -20,16 +20,16 @@ from rollbook.schema.run_files import MANIFEST_FILE
 from rollbook.server.answering import content_policy, plain_json
 from rollbook.server.app import BuiltPage
 from rollbook.server.asking import Group
+from rollbook.server.curves import findings, series, sweeps, verdicts
 from rollbook.server.curves import groups as curves
-from rollbook.server.curves import series, sweeps, verdicts
+from rollbook.server.curves.findings import FindingsAsk
 from rollbook.server.curves.groups import CurvesAsk
 from rollbook.server.curves.memory import rows_of_runs
 from rollbook.server.curves.series import SeriesAsk
 from rollbook.server.curves.sweeps import SweepAsk
 from rollbook.server.curves.verdicts import CompareAsk, DiffAsk
-from rollbook.server.runs import findings, one_run
+from rollbook.server.runs import one_run
 from rollbook.server.runs.columns import ColumnsAsk, columns
-from rollbook.server.runs.findings import FindingsAsk
 from rollbook.server.runs.page_state import HelloAsk, hello
 from rollbook.server.runs.table import MOST_COLUMNS, RunsAsk, TableRow, table_of_runs
 from rollbook.server.settings import Limits, Settings
