@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import rollbook
-from rollbook.adapters._plain import JsonData, described, json_data
+from rollbook.adapters._plain import JsonData, described
 from rollbook.capture.storable import UNSTORABLE, plain
 from rollbook.run.origin.config import named_parts, where
 from rollbook.values.arrays import array_or_none, host_array, host_tensor
@@ -126,7 +126,7 @@ def test_json_data_has_no_number_that_json_lacks_and_names_the_first_odd_value()
         "z": [repr(odd), "Ellipsis"],
     }
     assert walk.odd is odd
-    assert json_data(np.int64(3)) == 3
+    assert JsonData()(np.int64(3)) == 3
 
 
 def test_a_configuration_is_described_without_addresses() -> None:
