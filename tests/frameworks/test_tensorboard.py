@@ -21,11 +21,11 @@ pytest.importorskip("tensorboardX")
 import tensorboardX  # noqa: E402
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator  # noqa: E402
 from tensorboard.backend.event_processing.event_file_loader import LegacyEventFileLoader  # noqa: E402
-from tensorboard.util.tensor_util import make_ndarray  # noqa: E402
 from torch.utils import tensorboard as torch_tensorboard  # noqa: E402
 
 import rollbook  # noqa: E402
 from rollbook.adapters.tensorboard import SummaryWriter  # noqa: E402
+from rollbook.adapters.tensorboard.events import RARE  # noqa: E402
 
 NATIVE = {"torch": torch_tensorboard.SummaryWriter, "tensorboardX": tensorboardX.SummaryWriter}
 
@@ -126,7 +126,11 @@ def test_every_method_takes_every_argument_of_the_library_by_name(library: str) 
 def test_arguments_stand_in_the_places_of_torch() -> None:
     for name, signature in public_methods(torch_tensorboard.SummaryWriter).items():
         theirs = list(signature.parameters)
-        assert list(inspect.signature(getattr(SummaryWriter, name)).parameters)[: len(theirs)] == theirs, name
+        mine = list(inspect.signature(getattr(SummaryWriter, name)).parameters)
+        assert mine[: len(theirs)] == theirs or (name in LEFT_TO_TORCH and mine == ["self", "args", "kwargs"]), name
+
+
+LEFT_TO_TORCH = {*RARE} - {"add_onnx_graph"}
 
 
 BY_POSITION: dict[str, tuple[Any, ...]] = {
@@ -142,7 +146,7 @@ def test_tensorboardxs_order_of_arguments_is_understood(run: Any, own_place: Pat
     for name, signature in public_methods(tensorboardX.SummaryWriter).items():
         theirs = list(signature.parameters)
         mine = list(inspect.signature(getattr(SummaryWriter, name)).parameters)[: len(theirs)]
-        assert mine == theirs or name in (*BY_POSITION, "__init__", "add_onnx_graph", "use_metadata"), name
+        assert mine == theirs or name in (*BY_POSITION, *RARE, "__init__", "use_metadata"), name
     for library in ("tensorboardX", "torch", "rollbook"):
         writer = SummaryWriter(own_place / library, run=run, events=library, scope=library)
         for name, arguments in BY_POSITION.items():
@@ -255,7 +259,6 @@ OTHERWISE: dict[str, tuple[Callable[[Any], Any], str]] = {
     "nan in a histogram": (lambda w: w.add_histogram("t", np.array([1, np.nan]), 3), "torch: min and max NaN"),
     "an empty histogram": (lambda w: w.add_histogram("t", np.array([]), 3), "torch: ValueError"),
     "a picture of int64": (lambda w: w.add_image("t", BATCH[0].astype(int), 3), "torch: scaled by 255"),
-    "a tensor of bytes": (lambda w: w.add_tensor("t", torch.arange(6, dtype=torch.uint8), 3), "torch: unreadable"),
     "boxes": (lambda w: w.add_image_with_boxes("t", PICTURE, np.ones((1, 4)), 3), "drawn alike, not equal in pixels"),
     "a film": (lambda w: w.add_video("t", BATCH[None], 3), "torch: needs moviepy 1"),
 }
@@ -321,15 +324,6 @@ def test_every_verb_of_torchs_writer_is_compared() -> None:
         call(Names())
     verbs = {name for name in public_methods(torch_tensorboard.SummaryWriter) if name.startswith("add_")}
     assert verbs - called == {"add_onnx_graph"}  # the onnx package is not here
-
-
-@pytest.mark.parametrize("kind", [torch.uint8, torch.float16, torch.bfloat16])
-def test_tensors_that_torchs_file_spoils_can_be_read_back(kind: Any, run: Any, own_place: Path) -> None:
-    with SummaryWriter(own_place / "ours", run=run, events="rollbook") as writer:
-        writer.add_tensor("t", torch.arange(6).to(kind).reshape(2, 3), 1)
-    events = EventAccumulator(str(own_place / "ours"))
-    events.Reload()
-    assert make_ndarray(events.Tensors("t")[0].tensor_proto).tolist() == [[0, 1, 2], [3, 4, 5]]
 
 
 @pytest.mark.parametrize("library", ["torch", "rollbook", "tensorboardX"])

@@ -116,8 +116,44 @@ class FileWriter:
         self.event_writer = self._make(*self._arguments)
 
 
+RARE = (
+    "add_audio",
+    "add_custom_scalars",
+    "add_custom_scalars_marginchart",
+    "add_custom_scalars_multilinechart",
+    "add_embedding",
+    "add_graph",
+    "add_mesh",
+    "add_onnx_graph",
+    "add_pr_curve",
+    "add_pr_curve_raw",
+    "add_tensor",
+)
+"""Methods of torch's SummaryWriter that are left to it."""
+
+
+def _torch_writer(own: EventWriter, verb: str) -> Any:
+    """torch's SummaryWriter, made without files of its own: it writes to those of `own`."""
+    from rollbook.adapters.tensorboard.native import PACKAGES, original
+
+    why = f"{verb}() of event files that rollbook writes (or use events='tensorboardX')"
+    need(PACKAGES["torch"], extra="tensorboard", why=why, also="torch")
+    theirs = original("torch")
+
+    class OverOwnFiles(theirs):  # type: ignore[misc,valid-type]
+        log_dir = own.log_dir
+
+        def __init__(self) -> None:
+            """Nothing is opened."""
+
+        def _get_file_writer(self) -> FileWriter:
+            return own._get_file_writer()
+
+    return OverOwnFiles()
+
+
 class EventWriter:
-    """Every method of torch's SummaryWriter; graphs need torch itself. Videos are GIFs.
+    """The methods of torch's SummaryWriter; the rare ones need torch itself. Videos are GIFs.
 
     The constructor starts a file. After `close`, the next value starts another one.
 
@@ -141,7 +177,7 @@ class EventWriter:
         self.messages = Messages(_WHY)
         self._file_options = (max_queue, flush_secs, filename_suffix)
         self.all_writers: dict[str, FileWriter] = {}
-        self._projector: Any = None
+        self._torch: Any = None
         own = self._file(folder)
         if purge_step is not None:
             own.event_writer.add_event(self.messages.session(time.time(), purge_step))
@@ -236,11 +272,7 @@ class EventWriter:
         value = self.messages.buckets(tag, min, max, num, sum, sum_squares, limits, counts)
         self._add(value, global_step, walltime)
 
-    def add_tensor(self, tag: str, tensor: object, global_step: object = None, walltime: float | None = None) -> None:
-        """Log a tensor with all of its elements. Arguments as in `torch.utils.tensorboard.SummaryWriter`."""
-        self._add(plugins.tensor(self.messages, tag, tensor), global_step, walltime)
-
-    # -- text, images, sound
+    # -- text and images
 
     def add_text(self, tag: str, text_string: str, global_step: object = None, walltime: float | None = None) -> None:
         """Log a text (Markdown)."""
@@ -311,18 +343,7 @@ class EventWriter:
         frames = [as_rgb(frame) for frame in as_frames(vid_tensor, dataformats)]
         self._picture(tag, frames, global_step, walltime, fps)
 
-    def add_audio(
-        self,
-        tag: str,
-        snd_tensor: object,
-        global_step: object = None,
-        sample_rate: int = 44100,
-        walltime: float | None = None,
-    ) -> None:
-        """Log a sound of one channel, samples in [-1, 1]. Arguments as in `torch.utils.tensorboard.SummaryWriter`."""
-        self._add(plugins.audio(self.messages, tag, snd_tensor, sample_rate), global_step, walltime)
-
-    # -- data for TensorBoard plugins
+    # -- hyper-parameters
 
     def add_hparams(
         self,
@@ -343,118 +364,19 @@ class EventWriter:
         if where != self.log_dir:
             self.all_writers.pop(where).close()
 
-    def add_pr_curve(
-        self,
-        tag: str,
-        labels: object,
-        predictions: object,
-        global_step: object = None,
-        num_thresholds: int = plugins.MOST_THRESHOLDS,
-        weights: object = None,
-        walltime: float | None = None,
-    ) -> None:
-        """Log a precision-recall curve. Arguments as in `torch.utils.tensorboard.SummaryWriter`."""
-        value = plugins.precision_recall(self.messages, tag, labels, predictions, num_thresholds, weights)
-        self._add(value, global_step, walltime)
+    # -- the rest
 
-    def add_pr_curve_raw(
-        self,
-        tag: str,
-        true_positive_counts: object,
-        false_positive_counts: object,
-        true_negative_counts: object,
-        false_negative_counts: object,
-        precision: object,
-        recall: object,
-        global_step: object = None,
-        num_thresholds: int = plugins.MOST_THRESHOLDS,
-        weights: object = None,
-        walltime: float | None = None,
-    ) -> None:
-        """Log a precision-recall curve that is already computed.
-
-        Arguments as in `torch.utils.tensorboard.SummaryWriter`.
-        """
-        del weights  # they are in the counts
-        rows = (
-            *(true_positive_counts, false_positive_counts, true_negative_counts, false_negative_counts),
-            *(precision, recall),
-        )
-        self._add(plugins.curve(self.messages, tag, rows, num_thresholds), global_step, walltime)
-
-    def add_mesh(
-        self,
-        tag: str,
-        vertices: object,
-        colors: object = None,
-        faces: object = None,
-        config_dict: Mapping[str, Any] | None = None,
-        global_step: object = None,
-        walltime: float | None = None,
-    ) -> None:
-        """Log a mesh or a point cloud. Arguments as in `torch.utils.tensorboard.SummaryWriter`."""
-        values = plugins.mesh(self.messages, tag, vertices, colors, faces, config_dict)
-        self._event(values, global_step, walltime)
-
-    def add_custom_scalars(self, layout: Mapping[str, Any]) -> None:
-        """Set the layout of the page CUSTOM SCALARS. Arguments as in `torch.utils.tensorboard.SummaryWriter`."""
-        self._add(plugins.custom_scalars(self.messages, layout), None, None)
-
-    def add_custom_scalars_multilinechart(
-        self, tags: Sequence[str], category: str = "default", title: str = "untitled"
-    ) -> None:
-        """Add a chart with several curves. Arguments as in `torch.utils.tensorboard.SummaryWriter`."""
-        self.add_custom_scalars({category: {title: ["Multiline", tags]}})
-
-    def add_custom_scalars_marginchart(
-        self, tags: Sequence[str], category: str = "default", title: str = "untitled"
-    ) -> None:
-        """Add a chart of a curve with its lower and upper bound.
-
-        Arguments as in `torch.utils.tensorboard.SummaryWriter`.
-        """
-        self.add_custom_scalars({category: {title: ["Margin", tags]}})
-
-    def add_embedding(
-        self,
-        mat: object,
-        metadata: Sequence[object] | None = None,
-        label_img: object = None,
-        global_step: object = None,
-        tag: str = "default",
-        metadata_header: Sequence[str] | None = None,
-    ) -> None:
-        """Log points [n, dimensions] for the projector, each with a label and an image [n, channels, height, width].
-
-        Arguments as in `torch.utils.tensorboard.SummaryWriter`.
-        """
-        from rollbook.adapters.tensorboard.projector import Projector
-
-        if self._projector is None:
-            self._projector = Projector(self.log_dir)
-        self._projector.add(mat, metadata, label_img, global_step, tag, metadata_header)
-
-    def add_graph(
-        self, model: object, input_to_model: object = None, verbose: bool = False, use_strict_trace: bool = True
-    ) -> None:
-        """Log the graph of a torch module, traced by torch. Arguments as in `torch.utils.tensorboard.SummaryWriter`.
+    def __getattr__(self, name: str) -> Any:
+        """Rare methods (`add_mesh`, `add_embedding`, …) are torch's own, writing to these files.
 
         Raises:
           MissingExtra: torch is not installed.
         """
-        why = "add_graph()"
-        trace = need("torch.utils.tensorboard._pytorch_graph", extra="tensorboard", why=why, also="torch").graph
-        self._get_file_writer().add_graph(trace(model, input_to_model, verbose, use_strict_trace))
-
-    def add_onnx_graph(self, prototxt: object) -> None:
-        """Log the graph in an ONNX file, read by torch.
-
-        Raises:
-          MissingExtra: torch or onnx is not installed.
-        """
-        why = "add_onnx_graph()"
-        load = need("torch.utils.tensorboard._onnx_graph", extra="tensorboard", why=why, also="torch").load_onnx_graph
-        self._get_file_writer().add_onnx_graph(load(prototxt))
+        if name not in RARE:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        if self._torch is None:
+            self._torch = _torch_writer(self, name)
+        return getattr(self._torch, name)
 
     # -- the files
 

@@ -5,51 +5,28 @@ Also: reading the table of hyperparameters from those files.
 
 from __future__ import annotations
 
-import inspect
 import os
-from functools import wraps
 
 from rollbook.adapters._plain import parsed
-from rollbook.adapters.tensorboard.events import EventWriter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-FILE_VERBS = (
-    "add_audio",
-    "add_custom_scalars",
-    "add_custom_scalars_marginchart",
-    "add_custom_scalars_multilinechart",
-    "add_embedding",
-    "add_graph",
-    "add_mesh",
-    "add_pr_curve",
-    "add_pr_curve_raw",
-    "add_tensor",
-)
-"""Their arguments are those of `EventWriter`, which follows torch."""
-
 
 def file_verb(name: str) -> Callable[..., None]:
-    """A method of SummaryWriter with EventWriter's name, arguments and docstring. It forwards calls to the event files.
+    """A method of SummaryWriter that forwards its calls to the event files."""
 
-    A call without step or time gets those of `use_metadata`.
-    """
-    theirs = getattr(EventWriter, name)
-    signature = inspect.signature(theirs)
-
-    @wraps(theirs)
     def verb(self: Any, *args: object, **kwargs: object) -> None:
-        call = signature.bind(self, *args, **kwargs)
-        call.apply_defaults()
-        given = call.arguments
-        step, walltime = self._place(given.get("global_step"), given.get("walltime"))
-        given.update((key, value) for key, value in (("global_step", step), ("walltime", walltime)) if key in given)
-        self._only_file(name, *call.args[1:], **call.kwargs)
+        self._only_file(name, *args, **kwargs)
 
-    verb.__qualname__ = f"SummaryWriter.{name}"
+    verb.__name__, verb.__qualname__ = name, f"SummaryWriter.{name}"
+    verb.__doc__ = f"""To the event files only, by torch's or tensorboardX's writer.
+
+    Args:
+      args, kwargs: as in `torch.utils.tensorboard.SummaryWriter.{name}`.
+    """
     return verb
 
 

@@ -17,12 +17,8 @@ from rollbook.adapters._run import (
     split_name,
 )
 from rollbook.adapters.tensorboard import native
-from rollbook.adapters.tensorboard.file_verbs import (
-    FILE_VERBS,
-    file_verb,
-    is_one_experiment,
-    read_table,
-)
+from rollbook.adapters.tensorboard.events import RARE
+from rollbook.adapters.tensorboard.file_verbs import file_verb, is_one_experiment, read_table
 from rollbook.system.bill import Bill
 from rollbook.system.files import run_name_of
 from rollbook.values import Histogram, key_of
@@ -738,7 +734,13 @@ class SummaryWriter:
             self._count(f"ignored_{verb}", message=f"SummaryWriter.{verb}() is not kept in the book")
         if self.native is None:
             return
-        if hasattr(self.native, verb):
+        try:
+            method = getattr(self.native, verb, None)
+        except Exception as err:  # the package that has it is not installed
+            self._failed("event_file", verb, err)
+            return
+        if method is not None:
+            args, kwargs = self._with_defaults(method, args, kwargs)
             self._pass_on(verb, *args, **kwargs)
         else:
             who = type(self.native).__module__.partition(".")[0]
@@ -746,6 +748,18 @@ class SummaryWriter:
             self._count(
                 f"event_file_lacks_{verb}", message=f"the event writer of {who} has no {verb}(); {others} have it"
             )
+
+    def _with_defaults(self, method: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
+        """The arguments of a call, with the step and the time of `use_metadata` where it has none."""
+        if self._defaults is None:
+            return args, kwargs
+        import inspect
+
+        call = inspect.signature(method).bind_partial(*args, **kwargs)
+        for name, value in zip(("global_step", "walltime"), self._defaults, strict=True):
+            if name in call.signature.parameters and call.arguments.get(name) is None and value is not None:
+                call.arguments[name] = value
+        return call.args, call.kwargs
 
     def _pass_on(self, verb: str, *args: object, **kwargs: object) -> None:
         if self.native is None:
@@ -816,8 +830,9 @@ class SummaryWriter:
             go_on_at(self.run, self._clock or "step", max(-1, int(self.purge_step) - 1))  # the step itself goes, too
 
 
-for _name in FILE_VERBS:
-    setattr(SummaryWriter, _name, file_verb(_name))
+for _name in RARE:
+    if _name not in vars(SummaryWriter):
+        setattr(SummaryWriter, _name, file_verb(_name))
 
 
 def _stacked(pictures: Sequence[object]) -> object:
