@@ -13,6 +13,7 @@ import time
 
 from rollbook.adapters._pixels import as_frames, as_picture, as_rgb
 from rollbook.adapters.tensorboard import plugins
+from rollbook.adapters.tensorboard.libraries import PACKAGES, original
 from rollbook.sinks.event_files import Messages, default_edges
 from rollbook.system.optional import need
 from rollbook.values import scalar_of
@@ -134,8 +135,6 @@ RARE = (
 
 def _torch_writer(own: EventWriter, verb: str) -> Any:
     """torch's SummaryWriter, made without files of its own: it writes to those of `own`."""
-    from rollbook.adapters.tensorboard.native import PACKAGES, original
-
     why = f"{verb}() of event files that rollbook writes (or use events='tensorboardX')"
     need(PACKAGES["torch"], extra="tensorboard", why=why, also="torch")
     theirs = original("torch")

@@ -21,8 +21,9 @@ class _Finder:
 
     def __init__(self) -> None:
         from rollbook.adapters.tensorboard import native
+        from rollbook.adapters.tensorboard.libraries import PACKAGES
 
-        self._libraries = {module: library for library, module in native.PACKAGES.items()} | {native.EVENT_FILES: ""}
+        self._libraries = {module: library for library, module in PACKAGES.items()} | {native.EVENT_FILES: ""}
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         library = self._libraries.pop(name, None)

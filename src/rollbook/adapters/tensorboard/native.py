@@ -7,8 +7,8 @@ networks. Our own files hold the same summaries under the same tags (tests/frame
 from __future__ import annotations
 
 import os
-import sys
 
+from rollbook.adapters.tensorboard.libraries import PACKAGES, original
 from rollbook.errors import MissingExtra, UnknownOption, did_you_mean
 from rollbook.system.optional import need
 
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 _COMMON = ("purge_step", "max_queue", "flush_secs", "filename_suffix")
 CHOICES = ("auto", "torch", "tensorboardX", "rollbook")
-PACKAGES = {"torch": "torch.utils.tensorboard", "tensorboardX": "tensorboardX"}
-"""Where each library's SummaryWriter is imported from. The class itself is in the module `writer` of that package."""
 
 
 EVENT_FILES = "tensorboard.summary.writer.event_file_writer"
@@ -75,16 +73,6 @@ def open_events(choice: object, folder: str, options: dict[str, Any]) -> Any:
         return EventWriter(folder, **common)
     except MissingExtra as err:
         raise MissingExtra(f"{err}. Or keep the book alone: SummaryWriter(…, events=False)") from None
-
-
-def original(choice: str) -> Any:
-    """The library's own SummaryWriter, even if ours has replaced its name; None if it is not loaded."""
-    package = PACKAGES[choice]
-    for module in (package, f"{package}.writer"):
-        theirs = getattr(sys.modules.get(module), "SummaryWriter", None)
-        if theirs is not None and not getattr(theirs, "writes_a_run", False):
-            return theirs
-    return None
 
 
 def _loaded() -> str:

@@ -12,7 +12,8 @@ from __future__ import annotations
 import importlib
 import sys
 
-from rollbook.adapters.tensorboard import event_files, native
+from rollbook.adapters.tensorboard import event_files
+from rollbook.adapters.tensorboard.libraries import PACKAGES, original
 from rollbook.adapters.tensorboard.writer import SummaryWriter
 from rollbook.errors import MissingExtra, UnknownOption, did_you_mean
 
@@ -53,14 +54,14 @@ def install(*libraries: str, **options: object) -> list[str]:
       MissingExtra: the library is not installed, or none of them is, tensorboard included.
     """
     for library in libraries:
-        if library not in native.PACKAGES:
-            hint = did_you_mean(str(library), list(native.PACKAGES))
+        if library not in PACKAGES:
+            hint = did_you_mean(str(library), list(PACKAGES))
             raise UnknownOption(f"install({library!r}): there is no such library to patch.{hint}")
     replaced: list[str] = []
     missing: list[str] = []
-    for library in libraries or native.PACKAGES:
+    for library in libraries or PACKAGES:
         try:
-            importlib.import_module(native.PACKAGES[library])
+            importlib.import_module(PACKAGES[library])
         except ImportError as err:
             missing.append(f"{library}: {err}")
             continue
@@ -70,7 +71,7 @@ def install(*libraries: str, **options: object) -> list[str]:
             event_files.follow(options)
         except ImportError as err:
             missing.append(f"tensorboard: {err}")
-    if missing and (libraries or len(missing) > len(native.PACKAGES)):
+    if missing and (libraries or len(missing) > len(PACKAGES)):
         raise MissingExtra(
             f"install({', '.join(map(repr, libraries))}) found no SummaryWriter to replace ({'; '.join(missing)}). "
             "Install torch and tensorboard, or tensorboardX; or import rollbook.adapters.tensorboard.SummaryWriter"
@@ -87,7 +88,7 @@ def uninstall() -> list[str]:
     event_files.leave()
     restored: list[str] = []
     for library, ours in list(_installed.items()):
-        theirs = native.original(library)
+        theirs = original(library)
         for module in _holding(ours):
             setattr(module, _NAME, theirs)
             restored.append(module.__name__)
@@ -96,7 +97,7 @@ def uninstall() -> list[str]:
 
 
 def _replace(library: str, options: dict[str, object]) -> list[str]:
-    theirs, package = native.original(library), native.PACKAGES[library]
+    theirs, package = original(library), PACKAGES[library]
     if theirs is None:
         return []
     ours = _installed.get(library)
