@@ -300,7 +300,7 @@ def test_verify_of_an_address_checks_the_bytes_there_and_repair_refuses_it(
             runner.invoke(command, [url], catch_exceptions=False)
 
 
-@pytest.mark.parametrize("seed", some_of(range(500), 6))
+@pytest.mark.parametrize("seed", some_of(range(int(os.environ.get("ROLLBOOK_DAMAGED_RUNS", "120"))), 6))
 def test_what_can_be_read_of_a_damaged_run_is_there_after_repair_and_the_rest_stays_said(
     originals: dict[str, tuple[Path, damaged_runs.Values]], tmp_path: Path, seed: int
 ) -> None:
