@@ -76,7 +76,8 @@ def test_a_clock_is_driven_when_asked_for(notebook: Any, make_env: Any) -> None:
     assert notebook.clocks_now() == {"env_step": 3}
 
 
-def test_the_agent_sees_exactly_what_it_saw_before(notebook: Any) -> None:
+@pytest.mark.parametrize("settings", [{}, {"steps": "first, best", "video": "first"}], ids=["plain", "all kept"])
+def test_the_agent_sees_exactly_what_it_saw_before(notebook: Any, settings: Any) -> None:
     for name in (
         "CartPole-v1",
         "Pendulum-v1",
@@ -87,10 +88,7 @@ def test_the_agent_sees_exactly_what_it_saw_before(notebook: Any) -> None:
     ):
         plain = gymnasium.make(name)
         recorded = RecordEpisodes(
-            gymnasium.make(name, render_mode="rgb_array" if name == "CartPole-v1" else None),
-            notebook,
-            steps="first, best",
-            video="first",
+            gymnasium.make(name, render_mode="rgb_array" if name == "CartPole-v1" else None), notebook, **settings
         )
         plain.action_space.seed(1)
         recorded.action_space.seed(1)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -52,6 +54,25 @@ def test_metrics_are_read_without_decoding_the_frames_of_other_tables(
     assert book.episodes().num_rows == 40
     assert book.series("a").mean.tolist() == [1.0]
     assert len(decoded) == 41
+
+
+def test_a_row_that_is_committed_during_a_read_is_not_shown_before_its_values_are_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reader that copies a segment may see a commit word and not yet the values before it."""
+    run, lane = _run(tmp_path)
+    stream = lane.stream("a", types="d")
+    stream.log(1.0)
+    half: list[int] = []
+
+    def meanwhile(_seconds: float) -> None:
+        if not half:
+            half.append(stream.log(-1.0))  # what stands there until the values come
+
+    monkeypatch.setattr(live, "time", SimpleNamespace(sleep=meanwhile, time=time.time))
+    assert Book(run).metrics(["a"])["a"].to_pylist() == [1.0]
+    assert half
+    assert Book(run).metrics(["a"]).num_rows == 2, "a later read has it"
 
 
 def test_a_read_ends_where_the_file_ended_when_it_began(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
