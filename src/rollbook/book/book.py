@@ -60,6 +60,7 @@ from rollbook.schema import source, status
 from rollbook.schema.checkpoint_rows import CheckpointHistory, SavedCheckpoint, counts_in
 from rollbook.schema.expressions import literal
 from rollbook.schema.manifest import Attempts
+from rollbook.schema.problems import Problem
 from rollbook.schema.tables import FORWARDED, TABLES, table_of
 from rollbook.storage import CheckpointRow, History, Pieces, RunFiles, SealedRows, identity, missing_numbers
 from rollbook.system.guard import tolerating
@@ -165,7 +166,7 @@ class Book(RunFields):
 
         return read_metrics(self.files, work)
 
-    def problems(self, *, deep: bool = True) -> list[str]:
+    def problems(self, *, deep: bool = True) -> list[Problem]:
         """What could not be read or sealed, with reasons, and sealed files that are missing; empty if all is well.
 
         Args:
@@ -174,13 +175,15 @@ class Book(RunFields):
             remote, True acts as False. The lengths of token lists of rollouts are compared; with False only if the
             table `tokens` takes less than 16 MiB. Fates are compared with their rollouts; with False only below 50,000.
             Integers that readers round to 64-bit floats are named.
+        Returns:
+          Sentences, sorted. Each has its `kind`, the `path` of the file that it is about, and how many it counts: `n`.
         """
         names = [*dict.fromkeys([*TABLES, *layout.table_names(self._folder)])]
         self.files.read(names, lambda tables: None)
         if deep:
             for name in names:
                 self.files.check(name)
-        unsealed = filter(None, [status.why_unsealed(self._folder)])
+        unsealed = [Problem(words, "unsealed") for words in [status.why_unsealed(self._folder)] if words]
         deep = deep and not source.is_view(self._folder)
         size = self.files.read(["tokens"], lambda tables: sum(piece.bytes for piece in tables["tokens"]))
         odd = odd_lists(self) if deep or size < TUNING.scan_bytes else []
@@ -194,10 +197,13 @@ class Book(RunFields):
         few = self.files.read(["metrics"], lambda tables: sum(p.rows for p in tables["metrics"] if p.is_long))
         if deep or few < TUNING.scan_rows:
             odd += self.files.read(["metrics"], lambda tables: odd_integers(tables["metrics"]))
-        said = [*self.files.problems.values(), *self.files.missing()]
-        gaps = map(str, missing_numbers(self._folder, said)) if deep else ()
-        files = (f"{path}: {text}" for path, text in bad_files(self) if not any(path in each for each in said))
-        return sorted([*said, *gaps, *unsealed, *odd, *(files if deep else ())])
+        said = [Problem(words, "unreadable", path) for path, words in self.files.problems.items()]
+        said += self.files.missing()
+        numbers = missing_numbers(self._folder, said) if deep else ()
+        gaps = [Problem(str(gap), "gap", gap.folder, gap.n) for gap in numbers]
+        known = {each.path for each in said}
+        bad = [Problem(f"{path}: {text}", "file", path) for path, text in (bad_files(self) if deep else ())]
+        return sorted([*said, *gaps, *unsealed, *odd, *(each for each in bad if each.path not in known)])
 
     # -- metrics
 

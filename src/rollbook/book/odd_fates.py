@@ -14,18 +14,26 @@ import pyarrow as pa
 from rollbook.book.row_groups import RowGroups
 from rollbook.book.table_protocols import RolloutTables
 from rollbook.schema.clocks import UNKNOWN
+from rollbook.schema.problems import Problem
 from rollbook.storage import IDENTITY
 from rollbook.values.array_types import NDArray
 from rollbook.values.arrow import empty_table, join_tables, plain_rows, take_table, to_numpy, without_dictionaries
 
-_WORDS = (
-    "rollouts: fates of rollouts that the run does not have: {n:,}, such as of {one:.80}; pass trained() and "
-    "dropped() the ids that begin() and log_many() gave",
-    "rollouts: uses with more than one fate: {n:,}, such as of {one:.80}; the newest counts. Report a use once; if it "
-    "was used twice in one update, pass epoch=",
-    "rollouts: trained by an older version than the one that generated them: {n:,}, such as {one:.80} (staleness "
-    "{age}); take trained_version= and policy_version= from one counter",
-)
+_WORDS = {
+    "unknown_rollout": (
+        "rollouts: fates of rollouts that the run does not have: {n:,}, such as of {one:.80}; pass trained() and "
+        "dropped() the ids that begin() and log_many() gave"
+    ),
+    "rollout_fates": (
+        "rollouts: uses with more than one fate: {n:,}, such as of {one:.80}; the newest counts. Report a use once; if "
+        "it was used twice in one update, pass epoch="
+    ),
+    "rollout_version": (
+        "rollouts: trained by an older version than the one that generated them: {n:,}, such as {one:.80} (staleness "
+        "{age}); take trained_version= and policy_version= from one counter"
+    ),
+}
+"""Kind, as the writer counts it -> the sentence."""
 _NOT_FINITE = (
     "rollouts: rewards that are NaN or infinite: {n:,}, such as of {one:.80}; means, curves and what counts as "
     "solved are without them. Look at the reward function, or pass None for a reward that is unknown"
@@ -33,8 +41,8 @@ _NOT_FINITE = (
 _OF_USE = ("gradient_step", "epoch")
 
 
-def odd_fates(book: RolloutTables) -> list[str]:
-    """A sentence for each kind that there is, with what to do; [] if all are right. Reads no texts."""
+def odd_fates(book: RolloutTables) -> list[Problem]:
+    """A problem for each kind that there is, with what to do; [] if all are right. Reads no texts."""
     import pyarrow.compute as pc
 
     fates = _rows(book.row_groups("fates", "effective"), ["rollout_id", *_OF_USE, "trained_version", "staleness"])
@@ -51,16 +59,17 @@ def odd_fates(book: RolloutTables) -> list[str]:
         take_table(uses, first[times > 1]),
         take_table(fates.append_column("age", age), np.flatnonzero(_known(age, 0) < 0)),
     )
-    sentences = []
-    for words, rows in zip(_WORDS, found, strict=True):
+    problems = []
+    for (kind, words), rows in zip(_WORDS.items(), found, strict=True):
         if rows.num_rows:
             one = plain_rows(rows.slice(0, 1))[0]
-            sentences.append(words.format(n=rows.num_rows, one=str(one["rollout_id"]), age=one.get("age")))
-    return sentences
+            sentence = words.format(n=rows.num_rows, one=str(one["rollout_id"]), age=one.get("age"))
+            problems.append(Problem(sentence, kind, n=rows.num_rows))
+    return problems
 
 
-def odd_rewards(ask: Callable[[str], pa.Table]) -> list[str]:
-    """A sentence if some rewards are not finite; [] if all are.
+def odd_rewards(ask: Callable[[str], pa.Table]) -> list[Problem]:
+    """A problem if some rewards are not finite; [] if all are.
 
     Args:
       ask: the answer to a query over the table rollouts.
@@ -68,7 +77,9 @@ def odd_rewards(ask: Callable[[str], pa.Table]) -> list[str]:
     (row,) = ask(
         "select count(*) as n, min(rollout_id) as one from rollouts where not isfinite(reward::double)"
     ).to_pylist()
-    return [_NOT_FINITE.format(n=row["n"], one=str(row["one"]))] if row["n"] else []
+    if not row["n"]:
+        return []
+    return [Problem(_NOT_FINITE.format(n=row["n"], one=str(row["one"])), "rollout_rewards", n=row["n"])]
 
 
 def _known(column: pa.ChunkedArray, otherwise: int) -> NDArray:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from rollbook.schema.problems import Problem
 from rollbook.storage import Piece, Pieces
 from rollbook.values.array_types import NDArray
 from rollbook.values.arrow import to_numpy
@@ -14,8 +15,8 @@ _EXACT = 2**53
 """Up to here a 64-bit float has every integer."""
 
 
-def odd_integers(pieces: Pieces) -> list[str]:
-    """A sentence about the keys of metrics whose integers readers give as floats that differ from them; [] if none.
+def odd_integers(pieces: Pieces) -> list[Problem]:
+    """A problem about the keys of metrics whose integers readers give as floats that differ from them; [] if none.
 
     Reads kinds and ranges of columns from descriptions where files have them.
     """
@@ -36,10 +37,11 @@ def odd_integers(pieces: Pieces) -> list[str]:
         return []
     named = ", ".join(map(repr, rounded[:3])) + (f" and {len(rounded) - 3:,} more" if len(rounded) > 3 else "")
     why = "beyond 64 bits" if not beside else "beyond 2**53 beside floats" + (", or beyond 64 bits" if digits else "")
-    return [
+    words = (
         f"metrics: integers of {named} are {why}; readers give 64-bit floats, which round them. Every digit is in the "
         "files (book.tail(from_start=True), and the column digits)"
-    ]
+    )
+    return [Problem(words, "rounded", n=len(rounded))]
 
 
 _Column = tuple[str, str, Callable[[], int]]

@@ -11,13 +11,14 @@ import pyarrow as pa
 
 from rollbook.book.row_groups import RowGroups
 from rollbook.book.table_protocols import RolloutTables
+from rollbook.schema.problems import Problem
 from rollbook.values.arrow import strings, without_dictionaries
 
 _LISTS = ("trainer_logprobs", "entropy", "advantages", "mask")
 
 
-def odd_lists(book: RolloutTables) -> list[str]:
-    """A sentence for each kind of list that has another length than the tokens of its rollout; [] if all fit.
+def odd_lists(book: RolloutTables) -> list[Problem]:
+    """A problem for each kind of list that has another length than the tokens of its rollout; [] if all fit.
 
     Reads token lists, and how many tokens each turn has, a row group at a time.
     """
@@ -45,16 +46,17 @@ def odd_lists(book: RolloutTables) -> list[str]:
     if reported:
         _each(book.row_groups("turns", "all"), ["rollout_id", "tokens"], of_turns)
     odd = {which: k for which, k in lengths.items() if tokens.get(which[0]) not in (None, 0, k)}
-    sentences = []
+    problems = []
     for kind in _LISTS:
         owners = [own for own, name in odd if name == kind]
         if owners:
             k, n = odd[owners[0], kind], tokens[owners[0]]
-            sentences.append(
+            words = (
                 f"rollouts: the trainer reported {kind} of another length than their tokens for {len(owners):,}, such "
                 f"as {k:,} numbers for the {n:,} tokens of {owners[0]}; beside a turn they may belong to another one"
             )
-    return sentences
+            problems.append(Problem(words, "rollout_columns", n=len(owners)))
+    return problems
 
 
 def _each(groups: RowGroups, columns: Sequence[str], take: Callable[[pa.Table], None]) -> None:

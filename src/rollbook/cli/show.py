@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -61,7 +60,7 @@ def summary(book: Book) -> dict[str, Any]:
             if isinstance(trouble, dict)
         },
         "remote": _remote(book),
-        "problems": [str(problem) for problem in book.problems(deep=False)],
+        "problems": book.problems(deep=False),
     }
 
 
@@ -281,7 +280,7 @@ def _remarks(about: Mapping[str, Any]) -> Iterator[str]:
         words = f": {clean(remote['words'])}" if remote.get("words") else ""
         yield f"remote: {clean(remote['url'])}: {_shipped_in_words(remote)}{words}"
     for cause, n in about["drops"].items():
-        if not _is_named(cause, n, about["problems"]):
+        if sum(problem.n for problem in about["problems"] if problem.kind == cause) < n:  # else it is said below
             yield f"{cause}: {n:,}"
     for cause, n in about["remarks"].items():
         yield f"{cause}: {n:,}; nothing was lost"
@@ -289,21 +288,6 @@ def _remarks(about: Mapping[str, Any]) -> Iterator[str]:
         yield f"rollouts: {trimmed}"
     for problem in about["problems"]:
         yield f"problem: {clean(problem)}"
-
-
-_NAMED = {
-    "unknown_rollout": r"does not have: ([\d,]+)",
-    "rollout_fates": r"more than one fate: ([\d,]+)",
-    "rollout_version": r"generated them: ([\d,]+)",
-    "rollout_columns": r"than their tokens for ([\d,]+)",
-}
-"""Cause that the writer counts -> the number in the problem that readers find for it."""
-
-
-def _is_named(cause: str, n: int, problems: Sequence[str]) -> bool:
-    """Whether problems say all that a count does, with more words."""
-    found = [match for problem in problems if (match := re.search(_NAMED.get(cause, r"(?!)"), problem))]
-    return bool(found) and sum(int(match[1].replace(",", "")) for match in found) >= n
 
 
 def _shipped_in_words(remote: Mapping[str, Any]) -> str:

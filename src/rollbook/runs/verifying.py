@@ -24,7 +24,7 @@ def verify(run: str | os.PathLike[str]) -> list[str]:
       RemoteUnreachable: the remote does not answer.
     """
     if not source.is_view(run):
-        return verify_folder(run)
+        return [*verify_folder(run)]
     url, name = address_of(run)
     with tempfile.TemporaryDirectory(prefix="rollbook-verify-") as folder:
         copy = os.path.join(folder, *name.split("/"))

@@ -20,6 +20,7 @@ from io import FileIO
 
 from rollbook.errors import ForeignManifest, NewerFormat, NotARun
 from rollbook.schema.clocks import may_be_clock
+from rollbook.schema.problems import Problem
 from rollbook.schema.run_files import MANIFEST_FILE, RunFile
 from rollbook.system import files
 from rollbook.system.files import lexists, make_folders
@@ -110,7 +111,7 @@ def read(folder: str | os.PathLike[str], *, to_continue: bool = False) -> RunJso
     if type(version) is not int or version > FORMAT:
         raise NewerFormat(f"{shown} has format {version!r}; this rollbook reads up to {FORMAT}. Upgrade rollbook.")
     fields, problems = clean(content)
-    if to_continue and any(problem.startswith("attempts") for problem in problems):
+    if to_continue and any(problem.kind == "attempts" for problem in problems):
         repair = f"rollbook repair {files.pasted(folder)}"
         raise NotARun(f"{path} does not say which attempts the run had: {problems[0]}. Try: {repair}")
     return fields
@@ -168,7 +169,7 @@ def look(folder: str | os.PathLike[str]) -> dict[str, Any]:
     return dict(clean(content)[0]) if content else {}
 
 
-def damage(folder: str | os.PathLike[str]) -> list[str]:
+def damage(folder: str | os.PathLike[str]) -> list[Problem]:
     """Problems of single fields in a readable run.json, one sentence each."""
     return clean(files.read_json(path_of(folder)))[1]
 
@@ -307,37 +308,37 @@ def _word_of(config: Mapping[str, Any], names: Sequence[str]) -> str | None:
     return None
 
 
-def clean(content: Mapping[str, object]) -> tuple[RunJson, list[str]]:
+def clean(content: Mapping[str, object]) -> tuple[RunJson, list[Problem]]:
     """The fields of a run.json, each known one with the correct type, and their problems, one sentence each.
 
     A field with a wrong type counts as missing, so readers need no further check. Fields unknown to this version are
     passed on unchanged.
     """
-    problems: list[str] = []
+    problems: list[Problem] = []
     fields: Any = dict(content)
     for name, (taken, kind) in _FIELDS.items():
         if name not in fields:
             continue
         value = taken(fields[name])
         if value is _WRONG:
-            problems.append(f"{name} is not {kind}")
+            problems.append(Problem(f"{name} is not {kind}", name))
             del fields[name]
         else:
             fields[name] = value
     impossible = [name for name in fields.get("clocks", ()) if not may_be_clock(name)]
     if impossible:
-        problems.append(f"clocks has {impossible[0]!r}, which cannot be a clock")
+        problems.append(Problem(f"clocks has {impossible[0]!r}, which cannot be a clock", "clocks"))
         fields["clocks"] = [name for name in fields["clocks"] if name not in impossible]
     entries: list[Attempt] = []
     listed = content.get("attempts")
     for entry in listed if isinstance(listed, list) else ():
         if not isinstance(entry, dict) or type(entry.get("n")) is not int:
-            problems.append("attempts: an entry is not an object with a number n")
+            problems.append(Problem("attempts: an entry is not an object with a number n", "attempts"))
             continue
         entries.append(_entry(entry, problems))
         _end_after(entries[-1], "started")
     if not isinstance(listed, list) and "attempts" in content:
-        problems.append("attempts is not a list of objects")
+        problems.append(Problem("attempts is not a list of objects", "attempts"))
     fields["attempts"] = entries
     _end_after(fields, "created")
     fields.setdefault("status", "running")
@@ -357,13 +358,13 @@ def _end_after(fields: Any, beginning: str) -> None:
         fields["ended"] = began
 
 
-def _entry(entry: dict[str, object], problems: list[str]) -> Attempt:
+def _entry(entry: dict[str, object], problems: list[Problem]) -> Attempt:
     clean: Any = dict(entry)
     for name, (taken, kind) in _ENTRY_FIELDS.items():
         if name in clean and (value := taken(clean[name])) is not _WRONG:
             clean[name] = value
         elif name in clean:
-            problems.append(f"attempt {entry['n']}: {name} is not {kind}")
+            problems.append(Problem(f"attempt {entry['n']}: {name} is not {kind}", "attempt"))
             del clean[name]
     of_its_type: Attempt = clean
     return of_its_type

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from rollbook.errors import Damaged
+from rollbook.schema.problems import Problem
 from rollbook.schema.run_files import RunFile, data_folder
 from rollbook.system.files import open_regular, own_files, read_regular
 from rollbook.system.guard import tolerating
@@ -114,25 +115,28 @@ def is_back(run: str, file: str) -> bool:
     return about is not None and os.path.lexists(os.path.join(run, *about["path"].split("/")))
 
 
-def losses(run: str) -> Iterator[str]:
-    """A sentence for each damaged file of which something is lost, or that `repair` has not searched yet."""
+def losses(run: str) -> Iterator[Problem]:
+    """A problem for each damaged file of which something is lost, or that `repair` has not searched yet."""
     entries = _entries(run)
     for about in entries.values():
         path = os.path.join(run, *about["path"].split("/"))
         if about["lost"] is None:
-            yield (
+            words = (
                 f"{path}: {about['problem']}; the file was set aside, and the rows that could not be read are not in "
                 "the book. `rollbook repair` looks for what is whole in it"
             )
+            yield Problem(words, "missing", path)
         elif about["lost"]:
-            yield f"{path}: {about['problem']}; lost for good: {about['lost']}"
+            yield Problem(f"{path}: {about['problem']}; lost for good: {about['lost']}", "missing", path)
     folder = os.path.join(data_folder(run), "aside")
     for name in own_files(folder):
         if name not in entries and name.rstrip("~").endswith((".log", ".seg")):
-            yield (
-                f"{os.path.join(folder, name)} was damaged when it was sealed: the rows that could not be read are not "
-                "in the book. `rollbook repair` looks for what is whole in it"
+            path = os.path.join(folder, name)
+            words = (
+                f"{path} was damaged when it was sealed: the rows that could not be read are not in the book. "
+                "`rollbook repair` looks for what is whole in it"
             )
+            yield Problem(words, "missing", path)
 
 
 def files_set_aside(run: str) -> set[str]:

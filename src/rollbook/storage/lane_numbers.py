@@ -14,6 +14,7 @@ import numpy as np
 from rollbook.errors import Damaged, NewerFormat
 from rollbook.journal import FrameFile, Segment, WriterInfo, list_writers
 from rollbook.schema import manifest
+from rollbook.schema.problems import Problem
 from rollbook.schema.run_files import RunFile, data_folder, heartbeat_path, parse_name, table_names
 from rollbook.storage.damage import Missing
 from rollbook.storage.parts import OpenParts, Part, places_by_lane
@@ -34,16 +35,16 @@ Lane = tuple[str, int]
 """(writer, lane)"""
 
 
-def missing_numbers(run: str, said: Collection[str] = ()) -> Iterator[Missing]:
+def missing_numbers(run: str, said: Collection[Problem] = ()) -> Iterator[Missing]:
     """The gaps in the lanes of writers that have ended or died, or that are still written: up to their last number.
 
     Late values of devices are no longer numbered once they are in their rows, so lanes that had some are passed over.
 
     Args:
-      said: sentences about other damage; a writer that one of them names is passed over, and all if a file of several
-        is damaged.
+      said: other damage; a writer whose files or rows it is about is passed over, and all if a file of several is
+        damaged.
     """
-    if any(f"{os.sep}merged." in sentence for sentence in said):
+    if any(f"{os.sep}merged." in problem.path for problem in said):
         return
     infos = {info.id: info for info in list_writers(run)}
     for writer, about in read_json(os.path.join(data_folder(run), RunFile.WRITERS)).items():
@@ -59,7 +60,11 @@ def missing_numbers(run: str, said: Collection[str] = ()) -> Iterator[Missing]:
         if len(seqs) and writer in over:
             tops[writer, lane] = max(tops.get((writer, lane), 0), int(seqs[-1]))
     for (writer, lane), top in sorted(tops.items()):
-        if (writer, lane) in with_fills or writer not in infos or any(writer in sentence for sentence in said):
+        if (
+            (writer, lane) in with_fills
+            or writer not in infos
+            or any(writer in (problem.writer or problem.path) for problem in said)
+        ):
             continue
         seqs = there.get((writer, lane), np.zeros(0, dtype=np.int64))
         seqs = seqs[seqs <= top]

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from rollbook.errors import Damaged
 from rollbook.schema import source
+from rollbook.schema.problems import Problem
 from rollbook.storage.damage import losses
 from rollbook.storage.fills import Fills
 from rollbook.storage.history import IDENTITY, identity
@@ -348,7 +349,7 @@ class RunFiles:
         self._bad |= damaged.keys()
         self._open_parts.problems.update(damaged)
 
-    def missing(self) -> list[str]:
+    def missing(self) -> list[Problem]:
         """Sealed rows whose files are missing, and what was lost to damage.
 
         For a run in a remote only the latter: its manifest lists its files.

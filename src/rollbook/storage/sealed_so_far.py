@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator
 from itertools import groupby
 
+from rollbook.schema.problems import Problem
 from rollbook.schema.run_files import HIDDEN_TABLES, LONG, WIDE, PartName, RunFile, data_folder, part_folders
 from rollbook.storage.damage import files_set_aside
 from rollbook.storage.parts import OpenParts, Part, covers_of
@@ -63,8 +64,8 @@ class SealedSoFar:
         self.new = {}
 
 
-def missing_parts(run: str, open_parts: OpenParts | None = None) -> Iterator[str]:
-    """A sentence for each range of rows whose file is missing. Parts that were set aside are reported by `repair`.
+def missing_parts(run: str, open_parts: OpenParts | None = None) -> Iterator[Problem]:
+    """A problem for each range of rows whose file is missing. Parts that were set aside are reported by `repair`.
 
     Args:
       run: the run's folder.
@@ -99,10 +100,11 @@ def missing_parts(run: str, open_parts: OpenParts | None = None) -> Iterator[str
             here = max((last for _, last in ranges.get((writer, lane, group), ())), default=0)
             if here < sealed and not _is_aside(gone, (writer, lane, group), here, sealed):
                 rest = f" (what is here ends with {here})" if here else ""
-                yield (
+                words = (
                     f"{os.path.join(data, table)}: the file with the last rows of writer {writer}, lane {lane}, "
                     f"{group}, up to number {sealed}, is not here{rest}; put it back, and its rows are there again"
                 )
+                yield Problem(words, "missing", os.path.join(data, table), writer=writer)
 
 
 _Ranges = dict[tuple[str, int, str], list[tuple[int, int]]]
@@ -121,8 +123,8 @@ def _parts_aside(data: str) -> dict[str, list[PartName]]:
     return aside
 
 
-def _missing_before(part: Part, ranges: _Ranges, gone: list[PartName]) -> Iterator[str]:
-    """A sentence if the part was sealed behind another one that is neither here nor set aside."""
+def _missing_before(part: Part, ranges: _Ranges, gone: list[PartName]) -> Iterator[Problem]:
+    """A problem if the part was sealed behind another one that is neither here nor set aside."""
     meta, after = part.meta, part.meta.get("after", 0)
     is_rescued = "+" in meta["group"]  # recovered from a part that was set aside
     if not after or "covers" in meta or is_rescued:
@@ -132,10 +134,11 @@ def _missing_before(part: Part, ranges: _Ranges, gone: list[PartName]) -> Iterat
         return
     behind = max((last for _, last in ranges[own] if last < after), default=0)
     if not _is_aside(gone, own, behind, after):
-        yield (
+        words = (
             f"{part.path}: the file with the rows before these, up to number {after} of writer "
             f"{meta['writer']}, is not here; put it back, and its rows are there again"
         )
+        yield Problem(words, "missing", part.path, writer=meta["writer"])
 
 
 def _is_aside(gone: list[PartName], stream: tuple[str, int, str], behind: int, upto: int) -> bool:

@@ -20,6 +20,7 @@ from rollbook.book.results import write_results
 from rollbook.errors import Damaged, ForeignManifest, NewerFormat, NotARun, RollbookError, RunIsLive
 from rollbook.journal import FrameFile, Segment, WriterInfo, list_writers
 from rollbook.schema import manifest, source
+from rollbook.schema.problems import Problem
 from rollbook.schema.run_files import ABANDONED_FILE as ABANDONED
 from rollbook.schema.run_files import (
     COLUMNS_FILE,
@@ -55,8 +56,8 @@ from rollbook.system.texts import amount
 from rollbook.values.spool.encode import SPOOL, encode_spooled, read_ledger
 
 
-def verify(run: str | os.PathLike[str]) -> list[str]:
-    """The problems of a run, one sentence each; empty if it is sound. Reads everything and changes nothing.
+def verify(run: str | os.PathLike[str]) -> list[Problem]:
+    """The problems of a run, each a sentence with its kind; empty if it is sound. Reads everything and changes nothing.
 
     A run that is being written is sound: an unfinished end is not damage.
 
@@ -68,14 +69,22 @@ def verify(run: str | os.PathLike[str]) -> list[str]:
     folder = os.fspath(run)
     source.refuse_view(folder, "verify")
     _refuse_strangers(folder, "verify")
-    links = [f"{path} is a link or no file at all; it is neither opened nor followed" for path in irregular(folder)]
-    sealed = [text for _, text in (*_parts(folder), *_pyramids(folder))]
-    unsealed = filter(None, [why_unsealed(folder)])
+    links = [
+        Problem(f"{path} is a link or no file at all; it is neither opened nor followed", "link", path)
+        for path in irregular(folder)
+    ]
+    sealed = [Problem(text, "unreadable", path) for path, text in (*_parts(folder), *_pyramids(folder))]
     damaged = [*_journal(folder), *losses(folder), *sealed, *missing_parts(folder)]
-    gaps = map(str, missing_numbers(folder, damaged))
-    waiting = [*_unsealed(folder), *unsealed, *_pictures_waiting(folder)]
-    said = [*_manifest_problems(folder), *links, *damaged, *gaps, *waiting]
-    return [*said, *(f"{path}: {text}" for path, text in _bad_files(folder) if not any(path in each for each in said))]
+    gaps = [Problem(str(gap), "gap", gap.folder, gap.n) for gap in missing_numbers(folder, damaged)]
+    waiting = [
+        Problem(text, "unsealed")
+        for text in (*_unsealed(folder), why_unsealed(folder), *_pictures_waiting(folder)) if text
+    ]  # fmt: skip
+    of_manifest = [Problem(text, "manifest") for text in _manifest_problems(folder)]
+    said = [*of_manifest, *links, *damaged, *gaps, *waiting]
+    known = {problem.path for problem in said}
+    bad = [Problem(f"{path}: {text}", "file", path) for path, text in _bad_files(folder) if path not in known]
+    return [*said, *bad]
 
 
 def _manifest_problems(folder: str) -> Iterator[str]:
@@ -93,17 +102,17 @@ def _manifest_problems(folder: str) -> Iterator[str]:
             yield f"{folder}/run.json: attempt {entry.get('n')} names the parent {entry['parent']}, which is not there"
 
 
-def _journal(folder: str) -> Iterator[str]:
+def _journal(folder: str) -> Iterator[Problem]:
     for info in list_writers(folder):
         gone = info.closed is not None or is_alive(info.about) is False
         if info.problem and gone:
-            yield info.problem
+            yield Problem(info.problem, "unreadable", info.folder)
         for name in _names(info.folder):
             path = os.path.join(info.folder, name)
             parsed = parse_name(name)
             if parsed is None:
                 if gone and name.endswith(".tmp"):
-                    yield f"{path} was left half-written"
+                    yield Problem(f"{path} was left half-written", "unreadable", path)
                 continue
             try:
                 problems = _segment(path) if parsed[0] == "seg" else _log(path, gone)
@@ -111,9 +120,9 @@ def _journal(folder: str) -> Iterator[str]:
                 continue
             except (Damaged, NewerFormat, OSError) as err:
                 if gone or not _is_young(path):
-                    yield str(err)
+                    yield Problem(str(err), "unreadable", path)
                 continue
-            yield from (f"{path}: {text}" for text in problems)
+            yield from (Problem(f"{path}: {text}", "unreadable", path) for text in problems)
 
 
 def _unsealed(folder: str) -> Iterator[str]:
@@ -325,8 +334,8 @@ _ATTEMPTS_MADE_AGAIN = "the attempts in run.json were damaged; made anew from wh
 _MADE_AGAIN = "run.json was missing or damaged; made anew from what the writers say. Name, tags and seed may be lost"
 
 
-_TOLD_BY_ROWS = ("attempt", "created", "ended", "status")
-"""How problems of fields begin that are made anew without loss."""
+_TOLD_BY_ROWS = ("attempt", "attempts", "created", "ended", "status")
+"""Fields that are made anew without loss."""
 
 
 def _repair_manifest(folder: str, writers: list[WriterInfo]) -> Iterator[str]:
@@ -350,9 +359,9 @@ def _repair_locked_manifest(folder: str, writers: list[WriterInfo]) -> Iterator[
         yield _MADE_AGAIN
         is_new, wrong = True, []
     if wrong:
-        gone = [problem for problem in wrong if not problem.startswith(_TOLD_BY_ROWS)]
+        gone = [problem for problem in wrong if problem.kind not in _TOLD_BY_ROWS]
         keep_aside(folder, path, ", ".join(wrong), lost=", ".join(gone))
-        if any(problem.startswith("attempt") for problem in wrong):
+        if any(problem.kind in ("attempt", "attempts") for problem in wrong):
             about["attempts"] = rebuilt(folder, writers)["attempts"]
             yield _ATTEMPTS_MADE_AGAIN
             is_new = True
