@@ -1,16 +1,7 @@
 import { chosenEpisodes } from "./episodes.ts";
 import { expect, test } from "vitest";
 import type { PromptRow } from "../api/names.ts";
-import {
-  askedLast,
-  callsOf,
-  chosenPrompts,
-  chosenRollouts,
-  conditionOf,
-  fatesOf,
-  groupsOf,
-  headOf,
-} from "./rollouts.ts";
+import { askedLast, callsOf, chosenPrompts, chosenRollouts, conditionOf, headOf } from "./rollouts.ts";
 import {
   colorOf,
   parted,
@@ -30,8 +21,7 @@ const rows = [
 ];
 const ids = (query: Parameters<typeof chosenRollouts>[1]) => chosenRollouts(rows, query).map(({ id }) => id);
 
-test("a copy finds rollouts by words, group and task as the server does", () => {
-  expect(ids({ search: "2 FI" })).toEqual(["b"]);
+test("a copy finds rollouts by group and task as the server does", () => {
   expect(ids({ task: "a" })).toEqual(["a", "b"]);
   expect(ids({ group: "b" })).toEqual(["b"]);
   expect(ids({ group: "no such" })).toEqual([]);
@@ -56,21 +46,19 @@ test("a copy finds the prompts that are never solved, and sorts prompts", () => 
   expect(names({ sort: [{ column: "recent_rate", descending: true }] })).toEqual(["easy", "half", "hard"]);
 });
 
-test("episodes are filtered as by the server, conditions but that of a scope are not", () => {
+test("a copy filters episodes as the server does", () => {
   const rows = [
     { episode_id: "c", scope: "test", film: true, traces: false, outcome: "truncated", return: 3, x: 30 },
     { episode_id: "b", scope: "train", film: false, traces: true, outcome: "terminated", return: 1, x: 20 },
     { episode_id: "a", scope: "train", film: false, traces: false, outcome: "cut", return: 2, x: 10 },
   ];
-  const of = (query: Parameters<typeof chosenEpisodes>[1]) => chosenEpisodes(rows, query)?.map((row) => row.episode_id);
+  const of = (query: Parameters<typeof chosenEpisodes>[1]) => chosenEpisodes(rows, query).map((row) => row.episode_id);
   expect(of({})).toEqual(["c", "b", "a"]);
-  expect(of({ where: "scope = 'train'" })).toEqual(["b", "a"]);
   expect(of({ film: true })).toEqual(["c"]);
   expect(of({ traces: true })).toEqual(["b"]);
   expect(of({ outcome: ["cut", "terminated"] })).toEqual(["b", "a"]);
   expect(of({ box: { x: "env_step", x0: 15, x1: 40, y: "return", y0: 2, y1: 9 } })).toEqual(["c"]);
   expect(of({ sort: [{ column: "return", descending: false }] })).toEqual(["b", "a", "c"]);
-  expect(of({ where: '"return" > 1' })).toBe(undefined);
 });
 
 test("tool calls read as calls, however a server writes them, and anything else stays as it is", () => {
@@ -88,21 +76,11 @@ test("of a prompt with a system message the question is shown", () => {
   expect(askedLast("2 + 2?")).toBe("2 + 2?");
 });
 
-test("a copy finds the rollouts of a fate and of a part of training, and counts fates", () => {
-  const all = [
-    { id: "a", cells: { used: true, reason: null, gradient_step: 1 } },
-    { id: "b", cells: { used: true, reason: "it's odd", gradient_step: 2 } },
-    { id: "c", cells: { used: false, reason: null, gradient_step: 3 } },
-    { id: "d", cells: { used: null, reason: null, gradient_step: null } },
-    { id: "e", cells: { used: true, reason: null, gradient_step: 3 } },
-    { id: "f", cells: { used: null, reason: null, mode: "eval" } },
-  ];
-  expect(fatesOf(all)).toEqual({ used: 2, "it's odd": 1, dropped: 1, evaluation: 1, "no fate yet": 1 });
-  for (const [fate, n] of Object.entries(fatesOf(all)))
-    expect(chosenRollouts(all, { where: conditionOf(fate) }).length).toBe(n);
+test("a stretch of training and a fate are one condition, and apart again", () => {
   const within = { by: "gradient_step", low: 2, high: 3 } as const;
-  expect(chosenRollouts(all, { where: together(within, "") }).map(({ id }) => id)).toEqual(["b", "c", "e"]);
-  expect(chosenRollouts(all, { where: together(within, conditionOf("used")) }).map(({ id }) => id)).toEqual(["e"]);
+  for (const fate of ["used", "no fate yet", "evaluation", "dropped", "it's odd"])
+    expect(parted(together(within, conditionOf(fate)))).toEqual({ within, rest: conditionOf(fate) });
+  expect(conditionOf("it's odd")).toBe("reason = 'it''s odd'");
 });
 
 test("unfolded groups have their rollouts below them, in any order of unfolding", () => {
@@ -123,25 +101,6 @@ test("unfolded groups have their rollouts below them, in any order of unfolding"
     [3, 1],
     [4, null],
   ]);
-});
-
-test("a copy groups rollouts as the server does", () => {
-  const of = (group: string, reward: number | null, turns: number) => ({ group, reward, turns, sampled_tokens: 2 });
-  const all = [
-    { id: "a", cells: { ...of("g", 1, 1), used: true, staleness: 2 } },
-    { id: "b", cells: of("h", 0, 4) },
-    { id: "c", cells: { ...of("g", 0, 4), used: false, reason: "stale", staleness: 3 } },
-    { id: "d", cells: of("g", null, 9) },
-  ];
-  const [first, second] = groupsOf(all, 0.5);
-  expect([first?.id, second?.id]).toEqual(["a", "b"]);
-  expect(first?.group).toEqual({
-    ...{ n: 3, marks: "10x", mean: 0.5, spread: 0.5, stale: 3, turns: 4, tokens: 6 },
-    fates: { used: 1, stale: 1, "no fate yet": 1 },
-  });
-  expect(groupsOf(all, 0.5, [{ column: "reward", descending: false }])[0]?.id).toBe("b");
-  const alike = [1.1, 1.1, 1.1].map((reward, i) => ({ id: `${i}`, cells: of("g", reward, 1) }));
-  expect(groupsOf(alike, 0.5)[0]?.group?.spread).toBe(0);
 });
 
 test("a test run is told by its result, other texts by how they begin", () => {

@@ -6,25 +6,14 @@ import { count } from "./numbers.ts";
 
 const ALIKE = { group: ["group", "task_id", "batch"], task: ["task_id"] } as const;
 
-/** Those that have all words of a search and share group or task with one of them, in the order asked for. */
+/** Those that share group or task with one of them, in the order asked for; no condition is understood here. */
 export function chosenRollouts(rows: readonly RolloutRow[], query: RolloutsQuery): RolloutRow[] {
-  const words = (query.search ?? "").toLowerCase().split(/\s+/).filter(Boolean);
-  let found = rows.filter(({ cells }) => {
-    const text = `${cells["item"] ?? ""} ${cells["prompt"] ?? ""}`.toLowerCase();
-    return words.every((word) => text.includes(word));
-  });
+  let found = [...rows];
   for (const kind of ["group", "task"] as const) {
     const like = rows.find(({ id }) => id === query[kind]);
     if (query[kind] && !like) return [];
     if (like) found = found.filter(({ cells }) => ALIKE[kind].every((name) => cells[name] === like.cells[name]));
   }
-  const { within, rest } = parted(query.where ?? "");
-  if (within)
-    found = found.filter(({ cells }) => {
-      const at = cells[within.by];
-      return typeof at === "number" && at >= within.low && at <= within.high;
-    });
-  if (rest) found = found.filter(({ cells }) => conditionOf(fateIn(cells)) === rest);
   for (const { column, descending } of [...(query.sort ?? [])].reverse()) {
     found.sort((a, b) => byValue(a.cells[column], b.cells[column], descending ? -1 : 1));
   }
@@ -65,36 +54,6 @@ export function unfoldedLines(groups: number, opened: readonly { at: number; n: 
   };
 }
 
-/** A row for each group, as the server makes it; `rows` are in order, `above` is what a solved one is above. */
-export function groupsOf(rows: readonly RolloutRow[], above: number, sort: RolloutsQuery["sort"] = []): RolloutRow[] {
-  const found = new Map<string, RolloutRow[]>();
-  for (const row of rows) {
-    const own = found.get(groupKey(row)) ?? [];
-    if (own.push(row) === 1) found.set(groupKey(row), own);
-  }
-  const numbers = (own: readonly RolloutRow[], name: string): number[] =>
-    own.flatMap(({ cells }) => (typeof cells[name] === "number" ? [cells[name]] : [])).sort((a, b) => a - b);
-  const groups = [...found.values()].map((own) => {
-    const [rewards, turns] = [numbers(own, "reward"), numbers(own, "turns")];
-    const middle = mean(rewards);
-    const solved = rewards.filter((reward) => reward > above).length;
-    const group = {
-      n: own.length,
-      marks: "1".repeat(solved) + "0".repeat(rewards.length - solved) + "x".repeat(own.length - rewards.length),
-      mean: middle,
-      spread: spread(rewards),
-      stale: numbers(own, "staleness").at(-1) ?? null,
-      turns: mean(turns.slice(Math.ceil(turns.length / 2) - 1, Math.floor(turns.length / 2) + 1)),
-      tokens: numbers(own, "sampled_tokens").reduce((sum, one) => sum + one, 0),
-      fates: fatesOf(own),
-    };
-    return { own, row: { ...(own[0] as RolloutRow), group } };
-  });
-  for (const { column, descending } of [...sort].reverse())
-    groups.sort((a, b) => byValue(mean(numbers(a.own, column)), mean(numbers(b.own, column)), descending ? -1 : 1));
-  return groups.map(({ row }) => row);
-}
-
 const mean = (all: readonly number[]): number | null =>
   all.length === 0 ? null : all.reduce((sum, one) => sum + one, 0) / all.length;
 
@@ -103,13 +62,6 @@ export function spread(all: readonly number[]): number | null {
   const middle = mean(all);
   if (middle === null || all.every((one) => one === all[0])) return middle === null ? null : 0;
   return Math.sqrt(mean(all.map((one) => (one - middle) ** 2)) ?? 0);
-}
-
-/** How many rollouts had each fate; most first. */
-export function fatesOf(rows: readonly RolloutRow[]): { [fate: string]: number } {
-  const found = new Map<string, number>();
-  for (const { cells } of rows) found.set(fateIn(cells), (found.get(fateIn(cells)) ?? 0) + 1);
-  return Object.fromEntries([...found].sort((a, b) => b[1] - a[1]));
 }
 
 /** What became of a rollout, in the word of the data. */

@@ -4,7 +4,7 @@ import type * as api from "../api/names.ts";
 import { FrameReader, type CurveEntry, type Frame, type SeriesEntry } from "../data/frames.ts";
 import { chosenEpisodes } from "../data/episodes.ts";
 import { rowOf, type SentRow } from "../data/rows.ts";
-import { chosenPrompts, chosenRollouts, conditionOf, fatesOf, groupsOf, parted, together } from "../data/rollouts.ts";
+import { chosenPrompts, chosenRollouts } from "../data/rollouts.ts";
 import { timelineOf } from "../data/timeline.ts";
 import { Refusal, type ScatterEntry, type Source, type Stream, type TraceEntry } from "./source.ts";
 
@@ -14,10 +14,60 @@ type SeriesIndex = { [key: string]: { default?: string; time?: string } };
 /** Runs of a group, sorted, with spaces between -> key -> file: pages name a group each in its own way. */
 type CurveIndex = { [runs: string]: { [key: string]: string } };
 
-const notHere = (what: string): Promise<never> =>
-  Promise.reject(
-    new Refusal(`${what} needs the live page; this is a copy.`, "static", "Open the live page: rollbook ui"),
+const elsewhere = (what: string): Refusal =>
+  new Refusal(
+    `${what}: this copy has no answer to it.`,
+    "static",
+    "Open the live page with rollbook ui, or have a report of these runs made: rollbook report",
   );
+
+const notHere = (what: string): Promise<never> => Promise.reject(elsewhere(what));
+
+/** Refuses a question that a recorded answer does not answer: a field that says something else than it was made for.
+ *  Which runs, how many points and how much of them change no number. */
+function asRecorded(
+  what: string,
+  query: object,
+  free: readonly string[],
+  made: { [field: string]: unknown } = {},
+): void {
+  for (const [field, value] of Object.entries(query)) {
+    if (free.includes(field) || value == null || (Array.isArray(value) && value.length === 0)) continue;
+    if (value !== made[field] && !(value === false && made[field] === undefined)) throw elsewhere(`${what}, ${field}`);
+  }
+}
+
+/** The part of the rows that was asked for. The newest are recorded: with fewer than all of them neither an order nor a
+ *  filter is known, unless the newest that fit are enough. */
+function windowOf<Row>(
+  what: string,
+  rows: readonly Row[],
+  of: { rows: readonly unknown[]; total: number },
+  query: Asked,
+): Row[] {
+  const offset = query.offset ?? 0;
+  const end = offset + (query.limit ?? 200);
+  const isWhole = of.rows.length >= of.total || rows.length === of.rows.length;
+  const isSorted = (query.sort ?? []).length > 0 && of.rows.length < of.total;
+  if (isSorted || (!isWhole && rows.length < end))
+    throw elsewhere(`${what} of more than the newest ${of.rows.length.toLocaleString("en")}`);
+  return rows.slice(offset, end);
+}
+
+/** Hands on the frames that lie along the axis that was asked for. */
+function along<Entry extends { x?: unknown }>(x: string | null | undefined, on: Stream<Entry>): Stream<Entry> {
+  return (frame) => {
+    const other = frame.entries.find((entry) => x != null && entry.x !== undefined && entry.x !== "" && entry.x !== x);
+    if (other !== undefined) throw elsewhere(`Curves along ${x}`);
+    on(frame);
+  };
+}
+
+interface Asked {
+  offset?: number;
+  limit?: number;
+  sort?: { column: string; descending?: boolean }[];
+}
 
 export class Copy implements Source {
   readonly live = false;
@@ -71,18 +121,24 @@ export class Copy implements Source {
         if (signal?.aborted) return;
         const files = (await this.json<SeriesIndex>(`series/${part(run)}/index.json`))[key];
         const file = query.x === "time" ? files?.time : files?.default;
-        if (file) await this.frames<SeriesEntry>(`series/${part(run)}/${file}`, on);
+        if (file) await this.frames<SeriesEntry>(`series/${part(run)}/${file}`, along(query.x, on));
       }
     }
   };
   curves: Source["curves"] = async (query, on) => {
+    asRecorded("Curves of groups", query, ["by", "keys", "x", "points", "start", "stop", "refine"], {
+      statistic: "iqm",
+    });
     const index = await this.json<CurveIndex>("curves/index.json");
     for (const key of query.keys) {
       for (const group of Array.isArray(query.by) ? query.by : []) {
         const file = index[sorted(group.runs)]?.[key];
         if (file)
-          await this.frames<CurveEntry>(`curves/${file}`, (frame) =>
-            on({ ...frame, entries: frame.entries.map((entry) => ({ ...entry, group: group.name })) }),
+          await this.frames<CurveEntry>(
+            `curves/${file}`,
+            along(query.x, (frame) =>
+              on({ ...frame, entries: frame.entries.map((entry) => ({ ...entry, group: group.name })) }),
+            ),
           );
       }
     }
@@ -95,11 +151,12 @@ export class Copy implements Source {
   step: Source["step"] = () => notHere("The next row");
   episodes: Source["episodes"] = async (run, query) => {
     const all = await this.of<api.EpisodesAnswer>(run, "episodes");
+    asRecorded("Episodes", query, ["box", "outcome", "film", "traces", "sort", "offset", "limit"], {
+      attempts: "effective",
+    });
     const rows = chosenEpisodes(all.rows, query);
-    if (rows === null) return notHere("A condition");
-    const offset = query.offset ?? 0;
     const matched = rows.length === all.rows.length ? all.matched : rows.length;
-    return { ...all, matched, offset, rows: rows.slice(offset, offset + (query.limit ?? 200)) };
+    return { ...all, matched, offset: query.offset ?? 0, rows: windowOf("Episodes", rows, all, query) };
   };
   scatter: Source["scatter"] = async (run) =>
     this.one<ScatterEntry>(`runs/${part(run)}/scatter.bin`, "The scatter of episodes");
@@ -139,12 +196,9 @@ export class Copy implements Source {
   traces: Source["traces"] = (run, episode) =>
     this.one<TraceEntry>(`runs/${part(run)}/episodes/${part(episode)}/traces.bin`, "This trace");
   samples: Source["samples"] = async (run, query) => {
+    asRecorded("Samples", query, ["offset", "limit", "columns"], { attempts: "effective" });
     const all = await this.of<api.SamplesAnswer>(run, "samples");
-    return {
-      ...all,
-      offset: query.offset ?? 0,
-      rows: all.rows.slice(query.offset ?? 0, (query.offset ?? 0) + (query.limit ?? 200)),
-    };
+    return { ...all, offset: query.offset ?? 0, rows: windowOf("Samples", all.rows, all, query) };
   };
   sample: Source["sample"] = async (run, id) => {
     const row = (await this.of<api.SamplesAnswer>(run, "samples")).rows.find((one) => one.id === id);
@@ -153,26 +207,37 @@ export class Copy implements Source {
   sampleGroup = () => notHere("The group of a sample");
   sampleHistory = () => notHere("The history of a sample");
   rollouts: Source["rollouts"] = async (run, query) => {
-    const all = await this.of<api.RolloutsAnswer>(run, "rollouts");
-    const { within, rest } = parted(query.where ?? "");
-    if (rest && !Object.keys(fatesOf(all.rows)).some((fate) => conditionOf(fate) === rest))
-      return notHere("A condition other than a fate and a part of training");
-    const fates = fatesOf(chosenRollouts(all.rows, { ...query, where: together(within, "") }));
-    const rows = chosenRollouts(all.rows, query);
-    const { above } = query.by_group ? await this.of<api.PromptsAnswer>(run, "prompts") : { above: null };
-    const groups = query.by_group ? groupsOf(rows, Number(above ?? Infinity), query.sort) : null;
+    asRecorded("Rollouts", query, ["group", "task", "by_group", "sort", "offset", "limit", "columns"], {
+      attempts: "effective",
+    });
     const offset = query.offset ?? 0;
-    const window = (groups ?? rows).slice(offset, offset + (query.limit ?? 100));
-    return { ...all, fates, matched: rows.length, groups: groups?.length ?? null, offset, rows: window };
+    if (query.by_group && !query.group && !query.task) {
+      asRecorded("Groups of rollouts", { sort: query.sort }, []);
+      const groups = await this.of<api.RolloutsAnswer>(run, "groups");
+      return { ...groups, offset, rows: groups.rows.slice(offset, offset + (query.limit ?? 100)) };
+    }
+    const all = await this.of<api.RolloutsAnswer>(run, "rollouts");
+    const rows = chosenRollouts(all.rows, query);
+    const alike = query.group != null || query.task != null; // of those that the copy has
+    const window = alike
+      ? rows.slice(offset, offset + (query.limit ?? 100))
+      : windowOf("Rollouts", rows, all, { limit: 100, ...query });
+    return { ...all, matched: alike ? rows.length : all.matched, groups: null, offset, rows: window };
   };
   rollout: Source["rollout"] = (run, id) =>
     this.json(`runs/${part(run)}/rollouts/${part(id)}.json`, "A rollout that is not among the newest");
   fates: Source["fates"] = (run) => this.of(run, "fates");
   prompts: Source["prompts"] = async (run, query) => {
+    asRecorded("Prompts", query, ["only", "sort", "offset", "limit"]);
     const all = await this.of<api.PromptsAnswer>(run, "prompts");
     const rows = chosenPrompts(all.rows, query);
-    const offset = query.offset ?? 0;
-    return { ...all, matched: rows.length, offset, rows: rows.slice(offset, offset + (query.limit ?? 100)) };
+    const matched = query.only ? all[query.only] : all.total;
+    return {
+      ...all,
+      matched,
+      offset: query.offset ?? 0,
+      rows: windowOf("Prompts", rows, all, { limit: 100, ...query }),
+    };
   };
   sharedPrompts = () => notHere("Two runs on the same prompts");
   novelty = () => notHere("Novelty");
@@ -183,15 +248,18 @@ export class Copy implements Source {
       ? timelineOf(await this.of<Parameters<typeof timelineOf>[0]>(run, "timeline"))
       : notHere("Another part of the timeline");
   cost: Source["cost"] = (run) => this.of(run, "cost");
-  compare: Source["compare"] = (query) => this.compared<api.CompareAnswer>(query.by as api.GroupOf[], query.metric);
+  compare: Source["compare"] = async (query) => {
+    asRecorded("Comparing", query, ["metric", "by", "opened", "runs"], {
+      ...{ score: "mean of the last 10%", at: "own end", statistic: "iqm", seed: 0 },
+    });
+    return this.compared<api.CompareAnswer>(query.by as api.GroupOf[], query.metric);
+  };
   diff: Source["diff"] = (groups) => this.compared<api.DiffAnswer>(groups, null);
   sweep: Source["sweep"] = async (query) => {
+    asRecorded("A sweep", query, ["project", "metric"], { score: "mean of the last 10%", at: "own end", seed: 0 });
     const all = await this.json<{ project: string; key: string; file: string }[]>("sweep/index.json", "A sweep");
     const hit = all.find(
-      (one) =>
-        (!query.project || one.project === query.project) &&
-        (!query.metric || one.key === query.metric) &&
-        !query.filter,
+      (one) => (!query.project || one.project === query.project) && (!query.metric || one.key === query.metric),
     );
     return hit ? this.json<api.SweepAnswer>(`sweep/${hit.file}`) : notHere("A sweep by another key");
   };
@@ -199,6 +267,7 @@ export class Copy implements Source {
   findings = () => this.json<api.FindingsAnswer>("findings.json");
   logs: Source["logs"] = (run) => this.of(run, "logs");
   log: Source["log"] = async (run, name, where) => {
+    asRecorded("A log", where, ["from", "before", "lines"]);
     const place = (await this.logs(run)).logs.findIndex((log) => log.name === name);
     const end = await this.json<api.LogAnswer>(`runs/${part(run)}/logs/${place}.json`, "This log");
     // A copy holds the end of a log; what lies before it, or comes after it, is not here.

@@ -64,7 +64,7 @@ _MOST_LOGS = 20
 _PLAIN = re.compile(r"[A-Za-z0-9._~-]{1,150}")
 _OPENED_BY = ("", "episodes", "rollouts", "samples", "timings")
 """The tables by which a page chooses the run it opens on; "": any run."""
-_NOTE = "Charts, tables and films work; SQL and rows finer than {points:,} points a curve do not."
+_NOTE = "Charts, tables and films work; SQL, searches and rows finer than {points:,} points a curve do not."
 
 Report = Callable[[str], None]
 Given = TypeVar("Given")
@@ -297,6 +297,8 @@ class _Copy:
         if found is None or not found.rows:
             return
         self._write(f"runs/{run}/rollouts.json", plain_json(found))
+        grouped = RolloutsAsk(run=run, limit=_MOST_ROLLOUTS, by_group=True)
+        self._json(f"runs/{run}/groups.json", lambda: rollouts.rollouts(self._context, grouped))
         self._json(
             f"runs/{run}/prompts.json", lambda: fates.prompts(self._context, PromptsAsk(run=run, limit=_MOST_ROWS))
         )
