@@ -44,6 +44,7 @@ export type {
   FilesAnswer,
   GroupAnswer as SampleGroup,
   HealthAnswer as Health,
+  HistogramsAnswer,
   Key as KeyInfo,
   KeysAnswer,
   LogAnswer,

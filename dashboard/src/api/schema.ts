@@ -624,6 +624,21 @@ export interface Hello {
   colors: { [name: string]: number[] };
 }
 
+/** Histograms of one key. */
+export interface HistogramsAnswer {
+  took_ms: number;
+  keys: string[];
+  key: string;
+  x: string;
+  total: number;
+  edges: number[];
+  places: (number | "-Infinity" | "Infinity" | "NaN" | null)[];
+  counts: number[][];
+  low: (number | "-Infinity" | "Infinity" | "NaN" | null)[];
+  high: (number | "-Infinity" | "Infinity" | "NaN" | null)[];
+  mean: (number | "-Infinity" | "Infinity" | "NaN" | null)[];
+}
+
 /** One prompt or item over all of training. */
 export interface HistoryAnswer {
   took_ms: number;

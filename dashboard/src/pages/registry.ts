@@ -5,7 +5,7 @@ import type { IconName } from "../parts/Icon.tsx";
 import { Runs } from "./runs/Runs.tsx";
 
 export type PageId =
-  "runs" | "compare" | "sweep" | "episodes" | "samples" | "rollouts" | "timings" | "health" | "run" | "sql";
+  "runs" | "compare" | "sweep" | "episodes" | "samples" | "rollouts" | "timings" | "health" | "run" | "media" | "sql";
 
 export interface Page {
   name: string;
@@ -63,6 +63,12 @@ export const PAGES: Record<PageId, Page> = {
     question: "What is it, and how was it started?",
     icon: null,
     load: () => import("./run/Run.tsx").then((m) => m.Run),
+  },
+  media: {
+    name: "Media",
+    question: "What was logged besides numbers?",
+    icon: null,
+    load: () => import("./media/Media.tsx").then((m) => m.Media),
   },
   sql: {
     name: "SQL",

@@ -276,6 +276,7 @@ export class Copy implements Source {
   files: Source["files"] = (run) => this.of(run, "files");
   media: Source["media"] = (run) => this.of(run, "media");
   text: Source["text"] = (run) => this.of(run, "text");
+  histograms = () => notHere("Histograms");
   config: Source["config"] = (run) => this.of(run, "config");
   boards = () => Promise.resolve<api.BoardsAnswer>({ boards: [], took_ms: 0 });
   saveBoard = () => notHere("Saving a board");

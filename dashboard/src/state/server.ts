@@ -141,8 +141,10 @@ export class Server implements Source {
   logs: Source["logs"] = (run) => get(`runs/${part(run)}/logs`);
   log: Source["log"] = (run, name, where) => get(`runs/${part(run)}/log`, { name, ...where });
   files: Source["files"] = (run) => get(`runs/${part(run)}/files`);
-  media: Source["media"] = (run) => get(`runs/${part(run)}/media`, { limit: 200 });
-  text: Source["text"] = (run) => get(`runs/${part(run)}/text`, { limit: 500 });
+  media: Source["media"] = (run) => get(`runs/${part(run)}/media`, { limit: 1000 });
+  text: Source["text"] = (run) => get(`runs/${part(run)}/text`, { limit: 1000 });
+  histograms: Source["histograms"] = (run, key) =>
+    get(`runs/${part(run)}/histograms`, key === undefined ? {} : { key });
   config: Source["config"] = (run) => get(`runs/${part(run)}/config`);
   boards: Source["boards"] = () => get("boards");
   saveBoard: Source["saveBoard"] = (board) => this.change("PUT", `boards/${part(board.name)}`, { state: board.state });

@@ -79,6 +79,8 @@ export interface Source {
   files(run: string): Promise<api.FilesAnswer>;
   media(run: string): Promise<api.MediaAnswer>;
   text(run: string): Promise<api.TextAnswer>;
+  /** Histograms of a key over training; of the first one, with all keys, where none is named. */
+  histograms(run: string, key?: string): Promise<api.HistogramsAnswer>;
   config(run: string): Promise<api.ConfigAnswer>;
   boards(): Promise<api.BoardsAnswer>;
   saveBoard(board: api.Board): Promise<api.Board>;

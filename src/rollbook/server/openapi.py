@@ -19,7 +19,18 @@ from rollbook.server.runs import columns, labels, one_run, page_state, table
 from rollbook.server.shared import rows, sql
 from rollbook.server.shared.endpoint import Endpoint
 from rollbook.server.shared.shapes import STATUS, ErrorBody
-from rollbook.server.tables import cause, episodes, fates, files, health, logs, rollouts, samples, timings
+from rollbook.server.tables import (
+    cause,
+    episodes,
+    fates,
+    files,
+    health,
+    histograms,
+    logs,
+    rollouts,
+    samples,
+    timings,
+)
 from rollbook.system.version import __version__
 
 ENDPOINTS = [
@@ -43,6 +54,7 @@ ENDPOINTS = [
     *timings.ENDPOINTS,
     *logs.ENDPOINTS,
     *files.ENDPOINTS,
+    *histograms.ENDPOINTS,
     *sql.ENDPOINTS,
 ]
 """All of the API; a subject is a line."""

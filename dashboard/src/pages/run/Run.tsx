@@ -20,7 +20,7 @@ import { Config, Fact, json, Packages, Pictures } from "./cards.tsx";
 import { RunCharts } from "./RunCharts.tsx";
 import { Words } from "../../parts/Words.tsx";
 
-const PAGES = ["episodes", "samples", "timings", "health", "sql"];
+const PAGES = ["episodes", "samples", "media", "timings", "health", "sql"];
 
 export function Run() {
   const run = address.value.rest[0] ?? address.value.words.get("run") ?? "";

@@ -5,9 +5,12 @@ import type { EditQuery } from "../../api/names.ts";
 import { amount } from "../../data/numbers.ts";
 import { Choice } from "../../parts/Menu.tsx";
 import { Failure } from "../../parts/Say.tsx";
+import { addressOf, joined } from "../../state/address.ts";
 import { source } from "../../state/here.ts";
 import { refusal, type Refusal } from "../../state/source.ts";
 import { entities, table } from "./table.ts";
+
+const MOST_BESIDE = 6; // runs side by side
 
 export function BulkPanel({ close }: { close: () => void }) {
   const [tag, setTag] = useState("");
@@ -53,6 +56,12 @@ export function BulkPanel({ close }: { close: () => void }) {
       <Choice onChoose={() => tags.length > 0 && edit({ add_tags: tags })}>Add to {many}</Choice>
       <Choice onChoose={() => tags.length > 0 && edit({ remove_tags: tags })}>Remove from {many}</Choice>
       <hr />
+      <a
+        class="choice"
+        href={addressOf("media", { run: runs[0] ?? "", beside: joined(runs.slice(1, MOST_BESIDE)), at: "" })}
+      >
+        Pictures, texts, histograms
+      </a>
       <Choice onChoose={() => edit({ archived: true })}>Archive {many}</Choice>
       <Choice onChoose={() => edit({ archived: false })}>Bring {many} back from the archive</Choice>
     </form>
