@@ -401,3 +401,84 @@ def test_event_files_that_wandb_kept_are_read_with_its_run(tmp_path: Path) -> No
     (book,) = rollbook.open(tmp_path / "study")
     assert book.series("extra").mean.tolist() == [7.0, 8.0, 9.0]
     assert (book.metrics(["losses/value"]).num_rows, book.name) == (rows, alone.name)
+
+
+def test_event_files_of_rl_zoo_in_a_tree_of_their_own_are_read_with_its_training(tmp_path: Path) -> None:
+    """Names and start fit; where the start does not, they stay runs of their own."""
+    root = tmp_path / "study"
+    for n, late in ((1, 5), (2, 5), (3, 90_000)):
+        start = 1_700_000_000 + 1000 * n
+        folder = root / "logs" / "ppo" / f"CartPole-v1_{n}"
+        wild.put_evaluations(folder, iter([1.0, 2.0, 3.0]))
+        wild.monitor(folder / "0.monitor.csv", [1.0, 2.0], [5, 5], start=start, env="CartPole-v1")
+        place = root / "tb" / "CartPole-v1" / f"PPO_{n}"
+        wild.events(place, {"train/loss": [7.0, 8.0, 9.0]}, f"events.out.tfevents.{start + late}.host.12.0")
+    rows = listed(root)
+    assert sorted(rows) == [
+        "logs-ppo-CartPole-v1_1", "logs-ppo-CartPole-v1_2", "logs-ppo-CartPole-v1_3", "tb-CartPole-v1-PPO_3",
+    ]  # fmt: skip
+    one = rollbook.open(root).one("logs-ppo-CartPole-v1_1")
+    assert one.series("train/loss").mean.tolist() == [7.0, 8.0, 9.0]
+    assert one.series("test/return").mean.tolist() == [1.0, 2.0, 3.0]
+
+
+def test_seeds_of_spinning_up_are_one_group_though_addresses_and_folders_differ(tmp_path: Path) -> None:
+    from rollbook.runs.grouping import groups_of
+
+    for seed in range(3):
+        folder = tmp_path / "data" / "ppo" / f"ppo_s{seed}"
+        wild.table(folder / "progress.txt", {"Epoch": [0, 1], "AverageEpRet": [1.0, 2.0]}, "\t")
+        said = {
+            "env_fn": f"<function <lambda> at 0x7f12ab34cd0{seed}>",
+            "logger": {f"<spinup.utils.logx.EpochLogger object at 0x7f99ab34cd0{seed}>": {"output_dir": str(folder)}},
+            "logger_kwargs": {"output_dir": str(folder)}, "exp_name": "ppo", "seed": seed,
+        }  # fmt: skip
+        (folder / "config.json").write_text(json.dumps(said))
+    (group,) = groups_of(rollbook.open(tmp_path / "data").rows(), ["auto"])
+    assert len(group.members) == 3
+
+
+@pytest.mark.parametrize(
+    ("table", "axis", "key"),
+    [
+        ({"Episode": [1, 2, 3], "Steps": [30, 12, 25], "Reward": [1.0, 2.0, 3.0]}, "episode", "train/return"),
+        ({"frame": [640, 1280, 1920], "episode_reward": [1.0, 2.0, 3.0]}, "env_step", "train/return"),
+        ({"Timestep": [1, 2, 3], "Reward_Mean": [1.0, 2.0, 3.0]}, "env_step", "train/return"),
+        ({"epoch": [1, 2, 3], "average-test-episode-return": [1.0, 2.0, 3.0]}, "epoch", "test/return"),
+        ({"num episodes": [4, 8, 12], "AvgEpisodeReward": [1.0, 2.0, 3.0]}, "episode", "train/return"),
+    ],
+)
+@pytest.mark.parametrize("name", ["progress.csv", "mine.csv"])
+def test_the_axis_of_a_table_never_falls_and_its_return_may_be_spelled_in_any_way(
+    name: str, table: dict[str, list[float]], axis: str, key: str, tmp_path: Path
+) -> None:
+    if name == "progress.csv" and "Reward" in table:
+        table = {**{k: v for k, v in table.items() if k != "Reward"}, "EpisodeReward": table["Reward"]}
+    wild.table(tmp_path / "study" / "ppo" / name, table)
+    (book,) = rollbook.open(tmp_path / "study")
+    series = book.series(key)
+    assert (series.axis, series.mean.tolist()) == (axis, [1.0, 2.0, 3.0])
+
+
+def test_a_table_of_results_is_no_training_and_all_such_files_are_named_by_one_command(tmp_path: Path) -> None:
+    for n in range(5):
+        file = tmp_path / "study" / f"t{n}" / "hyperparameters.csv"
+        wild.table(file, {"Run": [1, 2, 3], "episodes": [50, 50, 70], "average_reward": [1.0, 5.0, 2.0]})
+    wild.table(tmp_path / "study" / "PPO" / "progress.csv", {"epoch": [1, 2], "AverageEpRet": [1.0, 2.0]})
+    runs = rollbook.open(tmp_path / "study")
+    assert [row["name"] for row in runs.rows()] == ["PPO"]
+    (problem,) = runs.problems
+    said = command("ls", tmp_path / "study", "--left-out")
+    assert problem.endswith(f"rollbook ls {tmp_path / 'study'} --left-out")
+    assert len(said.output.splitlines()) == 5
+    assert "it is a table of results" in said.output
+
+
+def test_monitor_files_of_other_names_in_one_folder_are_trainings_of_their_own(tmp_path: Path) -> None:
+    for n, name in enumerate(("monitor_base", "monitor_better")):
+        wild.monitor(tmp_path / "study" / "PPO" / f"{name}.csv", [1.0 * n, 2.0], [5, 5])
+    (tmp_path / "study" / "PPO2").mkdir()
+    (tmp_path / "study" / "PPO2" / "progress.txt").touch()  # begun, and nothing written yet
+    rows = listed(tmp_path / "study")
+    assert {name for name in rows if "monitor" in name} == {"PPO-monitor_base", "PPO-monitor_better"}
+    assert rollbook.open(tmp_path / "study").problems == []

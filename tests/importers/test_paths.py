@@ -15,7 +15,23 @@ from rollbook.formats.importers._positions import read_paths
 from rollbook.runs.groups import units_of
 
 PLAIN = ("ppo", "SAC", "td3", "dqn", "tdmpc2", "dreamerv3")
-SAID = ("pixels", "ours", "noent", "her", "big", "ablation", "noaug", "layernorm", "v2", "v3", "x2", "64", "state")
+SAID = (
+    "pixels",
+    "ours",
+    "noent",
+    "her",
+    "big",
+    "ablation",
+    "noaug",
+    "layernorm",
+    "v2",
+    "v3",
+    "x2",
+    "64",
+    "state",
+    "agent",
+    "results",
+)
 METHODS = st.builds(
     lambda algo, before, sign, after: f"{before}{sign if before else ''}{algo}{sign if after else ''}{after}",
     st.sampled_from(PLAIN),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from typing import Any
 
 import click
@@ -10,6 +11,7 @@ import click
 from rollbook.cli.find import add_what_is_there, dir_option, find_runs, format_options
 from rollbook.cli.fitted_table import print_fitted, terminal_width
 from rollbook.cli.output import ago, clean, print_arrow, print_rows, remark, seconds
+from rollbook.errors import BadInput
 from rollbook.runs.measures import measure_of_option, split_columns
 from rollbook.schema.aliases import SCORES
 from rollbook.system.texts import amount
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     help='A result as a column: "test/return" or "test/return=best".',
 )
 @click.option("--sort", default=None, help='Sort by a column shown; "-test/return" puts the highest first.')
+@click.option("--left-out", is_flag=True, help="List the files of other tools that nobody understands, and why.")
 @format_options
 def ls(
     runs: str,
@@ -44,6 +47,7 @@ def ls(
     columns: str | None,
     metrics: tuple[str, ...],
     sort: str | None,
+    left_out: bool,
     as_json: bool,
     as_csv: bool,
 ) -> None:
@@ -61,6 +65,9 @@ def ls(
       rollbook ls --where 'last("test/return") > 10'
       rollbook ls --json | jq '.[].path'
     """
+    if left_out:
+        _left_out(runs or root, as_json=as_json, as_csv=as_csv)
+        return
     needs_all = where or columns or metrics or sort
     chosen = find_runs(runs, root, where, may_be_none=True, newest=None if needs_all else limit)
     problems, unread = chosen.problems, 0 if needs_all else chosen.unread
@@ -87,6 +94,28 @@ def ls(
             remark(f"left out: {clean(problem)}")
     if (older := len(chosen) - len(shown) + unread) > 0:
         remark(f"… {older:,} older runs; --limit shows them")
+
+
+def _left_out(folder: str, *, as_json: bool, as_csv: bool) -> None:
+    """The files below a folder that nobody understands, each with what to do."""
+    from pathlib import Path
+
+    from rollbook.formats.importers import Walk
+    from rollbook.runs.catalog import stamped
+
+    base = os.path.abspath(folder)
+    if not os.path.isdir(base):
+        raise BadInput(
+            f"ls {folder} --left-out: there is no such folder. Name the folder with the files of other tools"
+        )
+    strange = Walk(Path(base), stamped(base)).strange
+    if as_json or as_csv:
+        print_rows([{"file": str(file), "why": why} for file, why in strange], as_json=as_json)
+        return
+    for file, why in strange:
+        click.echo(clean(f"{file}: {why}"))
+    if not strange:
+        remark(f"every file with results below {clean(folder)} is understood, as far as names tell")
 
 
 def _chosen(

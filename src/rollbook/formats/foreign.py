@@ -217,7 +217,7 @@ class _Folder:
         now: dict[str, Any] = {}
         walk = Walk(self._base, self._own, sources=sources)
         self._problems += walk.problems
-        if said := in_words(walk.strange):
+        if said := in_words(walk.strange, self._base):
             self._problems.append(said)
         self.homes = {os.path.abspath(one.run.home) for one in walk.runs if one.run.home is not None}
         every = sorted(walk.runs, key=lambda one: one.changed, reverse=True)

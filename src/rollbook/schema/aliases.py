@@ -133,6 +133,7 @@ TABLE: tuple[Canonical, ...] = (
         ("berkeley", "Train_AverageReturn", _ITERATION_ALL),
         ("berkeley", "train_return", _ITERATION_ALL),
         ("rllab", "AverageReturn", _ITERATION_ALL),
+        ("rllab", "TrueAverageReturn", _ITERATION_ALL),
         ("baselines", "eprewmean", _LAST_100),
         ("baselines", "ep_rewmean", _LAST_100),
         ("baselines", "EpRewMean", _LAST_100),
@@ -753,17 +754,57 @@ _BESIDE = {"train/return": (("train/reward", "train/length"),)}
 
 _TABLES = {name: pair for name, pair in _EXACT.items() if pair[1].framework == "table"}
 
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_STATISTICS = frozenset({"mean", "average", "avg", "ave"})
+_WHOLE = frozenset({"episode", "episodes", "episodic", "ep", "eps", "total", "cumulative", "cum", "sum"})
+_OF_TESTS = frozenset({"test", "testing", "eval", "evaluation", "evaluations"})
+_STAGES = frozenset({*_OF_TESTS, "train", "training"})
+_PLACES = frozenset({"performance", "metrics", "metric", "charts", "stats", "rollout", "scalars", "info", "per", "100"})
+_RETURNS = frozenset({"return", "returns", "ret", "reward", "rewards", "rew", "score", "scores"})
+_SPELLED_LENGTHS = frozenset({"length", "lengths", "len"})
+
+
+def _spelled(native: str) -> tuple[Canonical, Native] | None:
+    """What people mean by a return or a length, however they spell it: average-episode-return, Reward/Episode.
+
+    All words have to be known, so that neither a spread nor one part of a reward passes for it; and one of them has to
+    say that it is of whole episodes, for a reward alone may be one of a step.
+    """
+    words = [word.lower() for word in _WORD.findall(native)]
+    said = set(words)
+    what = said & _RETURNS
+    length = said & _SPELLED_LENGTHS
+    if len(words) != len(said) or len(what) + len(length) != 1 or said - {
+        *what, *length, *_STATISTICS, *_WHOLE, *_STAGES, *(_PLACES if what or length else ())
+    }:  # fmt: skip
+        return None
+    stage = "test" if said & _OF_TESTS else "train"
+    whole, mean = bool(said & _WHOLE), bool(said & _STATISTICS)
+    if length:
+        is_told = bool(said & {"episode", "episodes", "episodic", "ep", "eps"})
+    elif "/" in native:  # a writer's tag: `rewards/mean` may be of steps, or of one function
+        is_told = (
+            whole or (what <= {"return", "returns", "ret"} and (mean or len(words) > 1)) or (mean and stage == "test")
+        )
+    else:
+        is_told = whole or mean or stage == "test"
+    if not is_told:
+        return None
+    estimator = _EVAL if stage == "test" else _SEVERAL if mean else _EACH
+    return _BY_NAME[f"{stage}/{'length' if length else 'return'}"], Native("table", native, estimator)
+
 
 @functools.lru_cache(maxsize=1 << 14)
 def _find(native: str) -> tuple[Canonical, Native] | None:
     pair = _EXACT.get(native)
     if pair is None and "/" not in native:  # people's own tables spell them as they like: Total_Reward, Mean Reward
-        return _TABLES.get(native.strip().lower().replace(" ", "_").replace("-", "_"))
-    if pair is None and "/" in native:
+        return _TABLES.get(native.strip().lower().replace(" ", "_").replace("-", "_")) or _spelled(native)
+    if pair is None and "/" in native and native not in _BY_NAME:
         parts = native.split("/")
         for pattern, entry, name in _PATTERNS:
             if len(pattern) == len(parts) and all(p in ("*", part) for p, part in zip(pattern, parts, strict=True)):
                 return entry, name
+        return _spelled(native)
     return pair
 
 
@@ -830,7 +871,7 @@ def resolve(name: str, available: Iterable[str]) -> list[str]:
     for key in keys:
         hit = _find(key)
         if hit is not None and hit[0] is entry:
-            ranked.append((order[hit[1].key], key))
+            ranked.append((order.get(hit[1].key, len(order) + 1 + (hit[1].estimator != _EACH)), key))
     return [key for _, key in sorted(ranked)]
 
 

@@ -53,6 +53,8 @@ _AXES = {
 }  # fmt: skip
 """Names of columns, in lower case and with "_" between words, by which the rows of a table of any kind are ordered."""
 
+_SPELLED = {name.lower(): clock for name, clock in SPELLINGS.items()}
+
 _BOUND = 2**63
 
 _found: dict[str, str] = {}
@@ -74,7 +76,7 @@ def x_clock(column: str) -> str:
     if known:
         return known
     words = column.rpartition("/")[2].strip().lower().replace(" ", "_").replace("-", "_").lstrip("#_")
-    clock = _AXES.get(words, "")
+    clock = _AXES.get(words) or _SPELLED.get(words, "")
     return "step" if words in ("step", "steps") else clock
 
 

@@ -55,6 +55,9 @@ _MOST_NESTED = 64
 _DEEPEST = 5
 _SEEDS = ("seed", "random_seed", "rng_seed")
 _GROUPS = ("exp_name", "experiment_name", "run_group", "group", "experiment")
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]{6,16}(?=>)")
+"""Where an object lay in one process ("<function f at 0x7f12…>"): it differs between runs of one configuration."""
+
 _CLEANRL = re.compile(r"(?P<env_id>.+)__(?P<exp_name>.+)__(?P<seed>\d+)__\d{9,11}")
 _VERSION = re.compile(r"version_\d+")
 _SEEDED = re.compile(r"(?:(?P<group>.*?)[-_.,+]+)?s(?:eed)?[-_=]?(?P<seed>\d{1,10})", re.IGNORECASE)
@@ -266,7 +269,7 @@ def _read(file: str, size: int, mtime: int) -> dict[str, Any]:
     """See `_mapping`. The result is cached until the file changes: pages refresh every two seconds."""
     try:
         with open(file, encoding="utf-8", errors="backslashreplace") as stream:
-            text = stream.read(_LONGEST)
+            text = _ADDRESS.sub("", stream.read(_LONGEST))
         parsed = json.loads(text) if file.endswith(".json") else _yaml(text)
         return parsed if isinstance(parsed, dict) and _is_small(parsed, [_MOST]) else {}
     except (OSError, ValueError, RecursionError):

@@ -24,6 +24,8 @@ from rollbook.run.resuming import find_to_resume
 from rollbook.run.session import init
 from rollbook.schema import manifest
 from rollbook.schema.clocks import STANDARD
+from rollbook.system.files import pasted
+from rollbook.system.texts import amount
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +100,7 @@ def runs_at(path: Path, format: str | None, options: dict[str, object], left: li
 
         walk = Walk(Path(os.path.abspath(path)), stamped(os.path.abspath(path)), options)
         left += walk.problems
-        if said := in_words(walk.strange):
+        if said := in_words(walk.strange, path):
             left.append(said)
         if not walk.runs:
             more = "".join(f"\n{sentence}" for sentence in left[:3])
@@ -114,14 +116,14 @@ def runs_at(path: Path, format: str | None, options: dict[str, object], left: li
         raise _gone(err) from None
 
 
-def in_words(strange: list[tuple[Path, str]]) -> str:
-    """How many files nobody understands, some of their names, and what to do; "" without any."""
+def in_words(strange: list[tuple[Path, str]], below: Path) -> str:
+    """How many files below a folder nobody understands, some of their names, and what to do; "" without any."""
     if not strange:
         return ""
     names = ", ".join(str(file) for file, _why in strange[:3])
     more = f" and {len(strange) - 3:,} more" if len(strange) > 3 else ""
-    whys = "; ".join(dict.fromkeys(why for _file, why in strange[:3]))
-    return f"{len(strange):,} files with results that nobody understands: {names}{more}. {whys}"
+    every = f". All of them, each with what to do: rollbook ls {pasted(below)} --left-out" if len(strange) > 1 else ""
+    return f"{amount(len(strange), 'file')} with results that nobody understands: {names}{more}. {strange[0][1]}{every}"
 
 
 def import_one(

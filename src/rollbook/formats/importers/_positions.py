@@ -8,16 +8,34 @@ A name stands where its siblings do: those in the same folder, and those below f
 unknown then stays a field of its own, and is equal to nothing.
 """
 
+# ruff: noqa: SIM905  (lists of words are read as words)
+
 from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Sequence
 
 from rollbook.formats.importers._paths import Part, Told, combined, parts_of, without_env
 
 _SIZES = 4
 """Numbers that are all multiples of this or of a larger one are sizes; trials are counted."""
+
+_SIGNS = "-_ .,+"
+_CONTENT = re.compile(
+    r"(?:^|(?<=[-_ .]))(?:scores?|results?|rewards?|returns?|logs?|metrics|data|history|agents?|evaluations?|eval|"
+    r"training|train|testing|progress|stats|curves?|runs?|experiments?|monitor|output|summary|"
+    r"learning)(?=$|[-_ .])[-_ .]?",
+    re.IGNORECASE,
+)
+"""Words that say what a file holds, and not what was trained."""
+
+_NO_METHODS = frozenset(
+    "old tmp temp backup archive misc other others debug figures plots models checkpoints videos best final "
+    "demo".split()
+)
+"""Folders beside algorithms that are none."""
 
 
 def read_paths(paths: Sequence[Sequence[str]], above: Sequence[str] = ()) -> list[Told]:
@@ -53,6 +71,11 @@ def read_paths(paths: Sequence[Sequence[str]], above: Sequence[str] = ()) -> lis
     for one in told:
         if len(variants[one.algo.lower()]) > 1 and one.variant != one.algo:
             one.plain_algo, one.algo = one.algo, one.variant
+    names = {one.algo: _CONTENT.sub("", one.algo).strip(_SIGNS) for one in told}
+    often = Counter(short.lower() for short in names.values())
+    for one in told:
+        if names[one.algo] and often[names[one.algo].lower()] == 1:
+            one.algo = names[one.algo]  # of dqn_scores and double_dqn_scores
     return told
 
 
@@ -116,7 +139,7 @@ class _Siblings:
         if not part.algo and not part.env and envs != algos:
             if envs and not has_env:
                 return part._replace(env=part.method, method="")
-            if algos and not has_algo:
+            if algos and not has_algo and part.method.lower() not in _NO_METHODS:
                 return part._replace(algo=part.method)
         if both and part.algo and not part.env and not has_env and not alone:
             rest = _without(part.method, part.algo)
@@ -141,7 +164,6 @@ class _Siblings:
 
 def _without(text: str, word: str) -> str:
     """A text without a word at its beginning or end; "" if it stands in the middle."""
-    signs = "-_ .,+"
-    if text.startswith(word) and text[len(word) : len(word) + 1] in signs:
-        return text[len(word) :].strip(signs)
-    return text[: -len(word)].strip(signs) if text.endswith(word) else ""
+    if text.startswith(word) and text[len(word) : len(word) + 1] in _SIGNS:
+        return text[len(word) :].strip(_SIGNS)
+    return text[: -len(word)].strip(_SIGNS) if text.endswith(word) else ""

@@ -15,6 +15,7 @@ import contextlib
 import fnmatch
 import functools
 import hashlib
+import json
 import os
 import re
 from collections import Counter
@@ -212,7 +213,12 @@ class Walk:
             if rest or prefix:
                 joined(first.run, prefix, [(one.run, one.format_name, prefixes.get(id(one), "")) for one in rest])
                 inner.update(map(id, rest))
-        return [one for one in every if id(one) not in inner]
+        left = [one for one in every if id(one) not in inner]
+        apart = {id(tensorboard): zoo for zoo, tensorboard in _of_zoo(left)}
+        for one in left:
+            if (zoo := apart.get(id(one))) is not None:
+                joined(zoo.run, "", [(one.run, one.format_name, "")])
+        return [one for one in left if id(one) not in apart]
 
     # -- names
 
@@ -243,6 +249,50 @@ class Walk:
 def _called(run: ForeignRun) -> str:
     """What tells a run from others of its folder; of a table that names algorithms itself, its file."""
     return run.files[0].stem if run.part and run.files and (run.algo or run.env) else run.part
+
+
+_NUMBERED = re.compile(r"(.+)_(\d+)")
+_EVENTS = re.compile(r"events\.out\.tfevents\.(1\d{9})\b")
+_SOON = 600.0
+"""Seconds between the first step of an environment and the event file of the same training."""
+
+
+def _of_zoo(runs: list[Found]) -> list[tuple[Found, Found]]:
+    """The trainings of RL Zoo whose event files are in a tree of their own: `logs/ppo/Ant-v4_1`, `tb/Ant-v4/PPO_1`.
+
+    Names have to fit, and the time in the event file's name the start in the Monitor file.
+    """
+    events: dict[tuple[str, str, str], list[Found]] = {}
+    for one in runs:
+        home = one.run.home
+        if one.format_name == "tensorboard" and home is not None and (named := _NUMBERED.fullmatch(home.name)):
+            events.setdefault((home.parent.name, named[1].lower(), named[2]), []).append(one)
+    pairs = []
+    for one in runs if events else ():
+        home = one.run.home
+        if one.format_name != "sb3" or home is None or not (named := _NUMBERED.fullmatch(home.name)):
+            continue
+        fitting = events.get((named[1], home.parent.name.lower(), named[2]), [])
+        started = _started(one.run) if fitting else None
+        same = [other for other in fitting if started is not None and abs(_written(other.run) - started) < _SOON]
+        if len(same) == 1:
+            pairs.append((one, same[0]))
+    return pairs
+
+
+def _started(run: ForeignRun) -> float | None:
+    """When the first Monitor file of a run says that it started."""
+    file = next((file for file in run.files if file.name.endswith("monitor.csv")), None)
+    try:
+        with open(file or "", encoding="utf-8", errors="replace") as stream:
+            return float(json.loads(stream.readline(10_000)[1:])["t_start"])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+
+
+def _written(run: ForeignRun) -> float:
+    """The earliest time in the names of a run's event files."""
+    return min((float(match[1]) for file in run.files if (match := _EVENTS.match(file.name))), default=0.0)
 
 
 def _home_of(one: Found) -> Path | None:

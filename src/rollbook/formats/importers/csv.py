@@ -156,7 +156,9 @@ class Csv:
         """The runs of a table of any name; none if its x-axis would be a guess."""
         header = _header_of(file)
         if file.name in _KNOWN or _is_monitor(file) or (header is not None and header.monitor is not None):
-            return [self.of_files(file.parent, [file])]
+            run = self.of_files(file.parent, [file])
+            run.part = "" if file.name in _KNOWN or _is_monitor(file) else file.stem  # monitor_of_mine.csv
+            return [run]
         if header is None:
             if _has_lines(file):
                 self.refused[file] = "A table needs a header: names of at least two columns in its first line"
@@ -186,7 +188,12 @@ class Csv:
             return said
         if len(header.columns) == 1:
             return _ROW
-        return next((name for name in sorted(header.columns, key=_by_clock) if x_clock(name)), "")
+        named = [name for name in sorted(header.columns, key=_by_clock) if x_clock(name)]
+        if len(named) < 2 and not any(name.lower() in SPLITTING for name in header.columns):
+            return named[0] if named else ""
+        stat = os.stat(file)
+        steady = _steady(file, stat.st_mtime_ns, stat.st_size)
+        return next((name for name in named if name in steady), "" if steady is _EACH_ITS_OWN else (*named, "")[0])
 
     def _split(self, file: Path, header: _Header) -> list[tuple[str, _Wanted | None, dict[str, Any]]]:
         """The runs of a table: what their names end in, which rows and columns they have, and what is known of them."""
@@ -238,7 +245,8 @@ class Csv:
     ) -> Iterator[Row]:  # fmt: skip
         header = _header_of(file)
         if header is None:
-            run.lose("files without a header")
+            if _has_lines(file):  # an empty one is of a training that has not written yet
+                run.lose("files without a header")
             return
         names = wanted.columns if wanted is not None and wanted.columns else _names_of(file, header)
         if not names and file.name not in _KNOWN:
@@ -257,7 +265,9 @@ class Csv:
 
     def _metrics(self, file: Path, header: _Header, run: ForeignRun, wanted: _Wanted | None) -> Iterator[Row]:
         clocks = {name: self._clocks.get(name) or clock_name(name) for name in header.columns}
-        x = self._x_of(file, header) if file.name not in _KNOWN or self._x else self._x
+        timed = self._time or next((name for name in (*_TIMES, *_ELAPSED) if name in header.columns), "")
+        tells = file.name in _KNOWN and (timed or any(clocks.values()))
+        x = self._x if tells else self._x_of(file, header)
         if x and x != _ROW and not clocks.get(x):
             clocks[x] = x_clock(x) or "step"
         for name in self._clocks:
@@ -267,7 +277,6 @@ class Csv:
         for name, clock in clocks.items():  # if two columns are one clock, the first is used and the other is a value
             clocks[name] = "" if clock in taken and name not in self._clocks else clock
             taken.add(clock)
-        timed = self._time or next((name for name in (*_TIMES, *_ELAPSED) if name in header.columns), "")
         if self._time and self._time not in header.columns:
             raise BadInput(f"import {file}: there is no column {self._time!r}. It has: {', '.join(header.columns)}")
         written = os.stat(file).st_mtime
@@ -370,6 +379,40 @@ def _first_of(file: Path, header: _Header, wanted: _Wanted | None) -> dict[str, 
     return {name: [row[n] for row in rows] for n, name in enumerate(header.columns)}
 
 
+@functools.lru_cache(maxsize=4096)
+def _steady(file: Path, _changed: int, _size: int) -> frozenset[str]:
+    """The columns that never fall from row to row, but where another run begins; `_EACH_ITS_OWN` if each row has a run.
+
+    Of `episode,steps,reward`, the steps are the length of each episode, and no axis.
+    """
+    header = _header_of(file)
+    if header is None:
+        return frozenset()
+    rows = [*itertools.islice(_lines(file, header, ForeignRun("")), _LOOKED_AT)]
+    dividing = [n for n, name in enumerate(header.columns) if name.lower() in SPLITTING]
+    runs: dict[tuple[str, ...], list[list[str]]] = {}
+    for cells in rows:
+        runs.setdefault(tuple(cells[n].strip() for n in dividing), []).append(cells)
+    if dividing and len(runs) == len(rows) > 2:
+        return _EACH_ITS_OWN
+    steady = set()
+    for n, name in enumerate(header.columns):
+        columns = [[_value_of(cells[n]) for cells in members] for members in runs.values()]
+        if all(
+            all(
+                isinstance(a, (int, float)) and isinstance(b, (int, float)) and a <= b
+                for a, b in itertools.pairwise(one)
+            )
+            for one in columns
+        ) and any(one[0] != one[-1] for one in columns):
+            steady.add(name)
+    return frozenset(steady)
+
+
+_EACH_ITS_OWN = frozenset({"\0"})
+_LOOKED_AT = 200
+
+
 def _is_downloaded(header: _Header | None) -> bool:
     """Whether these are the columns of TensorBoard's "Download CSV"."""
     return header is not None and header.columns == ["Wall time", "Step", "Value"]
@@ -396,6 +439,11 @@ def _by_clock(column: str) -> int:
 
 
 def _advice(file: Path, header: _Header) -> str:
+    if any(x_clock(name) for name in header.columns):
+        return (
+            f"Each row of {file.name} is of another run: it is a table of results, and no training. To see its rows in "
+            f"their order, say rollbook label {pasted(file)} x=row"
+        )
     return (
         f"Which column of {file.name} is the x-axis would be a guess: say it with rollbook label "
         f"{pasted(file)} x=COLUMN, or x=row for the number of the row "
