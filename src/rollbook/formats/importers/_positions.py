@@ -71,11 +71,11 @@ def read_paths(paths: Sequence[Sequence[str]], above: Sequence[str] = ()) -> lis
     for one in told:
         if len(variants[one.algo.lower()]) > 1 and one.variant != one.algo:
             one.plain_algo, one.algo = one.algo, one.variant
-    names = {one.algo: _CONTENT.sub("", one.algo).strip(_SIGNS) for one in told}
-    often = Counter(short.lower() for short in names.values())
+    short = {one.algo: _CONTENT.sub("", one.algo).strip(_SIGNS) for one in told}
+    often = Counter(name.lower() for name in short.values())
     for one in told:
-        if names[one.algo] and often[names[one.algo].lower()] == 1:
-            one.algo = names[one.algo]  # of dqn_scores and double_dqn_scores
+        if (name := short[one.algo]) and often[name.lower()] == 1:
+            one.algo = name  # of dqn_scores and double_dqn_scores
     return told
 
 
