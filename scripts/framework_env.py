@@ -85,6 +85,11 @@ GROUPS: dict[str, Group] = {
         ),
         modules=("stable_baselines3", "tianshou", "acme", "gymnasium", "tensorboard", "tensorboardX", "pandas"),
     ),
+    # The documented names of its trainers and loggers; it wants a numpy of before.
+    "tianshou1": Group(
+        packages=("tianshou>=1.2,<2", "tensorboard>=2.20", "pandas>=2.2", "pyarrow<22"),
+        modules=("tianshou", "tensorboard"),
+    ),
     # 0.4.0 imports `launchpad`, which cannot be had everywhere and which loops, observers and loggers do not use:
     # tests put an empty module of that name in sys.modules before they import acme.
     "acme": Group(
@@ -122,6 +127,8 @@ GROUPS: dict[str, Group] = {
     ),
     # gymnasium before and after its statistics of vectors were mended: "main" and "rllib" hold releases in between.
     "gym122": Group(packages=("gymnasium[classic-control]==1.2.2",), torch=False, modules=("gymnasium",)),
+    "gym100": Group(packages=("gymnasium[classic-control]==1.0.0",), torch=False, modules=("gymnasium",)),
+    "gym110": Group(packages=("gymnasium[classic-control]>=1.1,<1.2",), torch=False, modules=("gymnasium",)),
     "data": Group(
         packages=(
             "minari[hdf5]>=0.5.4,<0.6",

@@ -173,6 +173,49 @@ def test_every_adapter_that_opens_runs_is_held_to_this() -> None:
 LOOPS = [name for name in OPENERS if not name.startswith("lightzero")]  # its loggers are components of one experiment
 
 
+def test_what_ended_before_the_next_training_begins_is_finished_then_even_if_its_objects_refer_to_each_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROLLBOOK_DIR", str(tmp_path / "runs"))
+    from rollbook.adapters.tianshou import RollbookLogger
+
+    runs: list[Any] = []
+    for _ in range(3):
+        logger: Any = RollbookLogger()
+        logger.itself = logger
+        runs.append(logger.run)
+        del logger
+        assert [run.status for run in runs] == ["finished"] * (len(runs) - 1) + ["running"]
+    assert len({run.id for run in runs}) == 3
+    runs[-1].finish()
+
+
+@pytest.mark.parametrize(
+    ("name", "kept"),
+    [
+        ("DQN_20261128232253", "DQN"),
+        ("carts_28-23-22-53", "carts"),
+        ("26-11-28_23-22-53-123456_PPO", "PPO"),
+        ("PPO_CartPole-v1_2026-11-28_23-22-53", "PPO_CartPole-v1"),
+        ("2026-11-28_23-22-53", "2026-11-28_23-22-53"),
+        ("ppo-2-3", "ppo-2-3"),
+        ("sac_1e-3_64-64", "sac_1e-3_64-64"),
+        ("HalfCheetah-v5", "HalfCheetah-v5"),
+    ],
+)
+def test_a_moment_in_a_frameworks_name_is_left_out_so_that_seeds_have_one_name(
+    name: str, kept: str, options: dict[str, Any]
+) -> None:
+    run, _ = find_run(None, project="p", name=name, user=SimpleNamespace(), defaults=options)
+    assert run is not None
+    assert run.name == kept
+    run.finish()
+    named, _ = find_run(None, project="p", name="n", user=SimpleNamespace(), options={**options, "name": name})
+    assert named is not None
+    assert named.name == name, "what the program says stays"
+    named.finish()
+
+
 @pytest.mark.parametrize("name", LOOPS)
 def test_a_loop_over_trainings_makes_a_run_for_each(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROLLBOOK_DIR", str(tmp_path / "runs"))

@@ -39,21 +39,24 @@ class Watched(RollbookWriter):
         super().add_scalar(tag, scalar_value, global_step)
 
 
-@pytest.mark.core
-def test_every_number_of_a_training_is_read_back(own_place: Path) -> None:
-    torch.manual_seed(0)
+def configuration(logger: object, seed: int) -> dict[str, Any]:
     network = {"class_name": "MLPModel", "hidden_dims": [8], "activation": "elu"}
-    configuration = {
-        "seed": 7,
+    return {
+        "seed": seed,
         "num_steps_per_env": 20,
         "save_interval": 2,
         "obs_groups": {"actor": ["policy"], "critic": ["policy"]},
         "actor": {**network, "distribution_cfg": {"class_name": "GaussianDistribution", "init_std": 0.5}},
         "critic": dict(network),
         "algorithm": {"class_name": "PPO", "num_learning_epochs": 1, "num_mini_batches": 1},
-        "logger": {"class_name": Watched, "keeper": "inline", "project": "points", "name": "ppo"},
+        "logger": {"class_name": logger, "keeper": "inline", "project": "points", "name": "ppo"},
     }
-    OnPolicyRunner(points(), configuration, log_dir="logs/points/ppo").learn(4)
+
+
+@pytest.mark.core
+def test_every_number_of_a_training_is_read_back(own_place: Path) -> None:
+    torch.manual_seed(0)
+    OnPolicyRunner(points(), configuration(Watched, 7), log_dir="logs/points/ppo").learn(4)
     (book,) = rollbook.open("runs")
     assert (book.project, book.name, book.seed, book.status) == ("points", "ppo", 7, "finished")
     kept = {tag: given for tag, given in Watched.given.items() if not tag.endswith("/time")}

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import gc
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import rollbook
+from loops_of_trainings import DOORS
+from waiting import until
 
-GROUPS = ("main", "trl", "loggers", "lightzero", "spinningup", "mrl", "loops")
+GROUPS = ("main", "trl", "loggers", "lightzero", "spinningup", "mrl", "loops", "rllib", "jax", "tianshou1")
 
 
 @pytest.fixture(autouse=True)
@@ -27,6 +31,31 @@ def books() -> list[Any]:
 
 def numbers(book: Any, key: str) -> list[float]:
     return [row[key] for row in book.metrics([key]).to_pylist() if row[key] is not None]
+
+
+# -- every door
+
+
+@pytest.mark.core
+@pytest.mark.parametrize("name", [name for group, name in DOORS if group == os.environ["ROLLBOOK_FRAMEWORK_GROUP"]])
+def test_a_loop_over_seeds_is_a_finished_run_each_by_every_door(name: str, own_place: Path) -> None:
+    """Also for who opens the whole folder: the framework's own files of the same trainings are no further runs."""
+    door = DOORS[os.environ["ROLLBOOK_FRAMEWORK_GROUP"], name]
+    if name == "spinningup" and not os.environ.get("ROLLBOOK_SPINNINGUP"):
+        pytest.skip("set ROLLBOOK_SPINNINGUP to a checkout of github.com/openai/spinningup")
+    for seed in range(2):
+        door.train(seed)
+        assert len(rollbook.open(own_place)) == seed + 1
+    if name == "wandbs_shape":
+        rollbook.finish()  # as the end of the program does
+    until(lambda: gc.collect() >= 0 and all(book.status != "running" for book in rollbook.open(own_place)))
+    found = sorted(rollbook.open(own_place), key=lambda book: book.info["created"])
+    assert [book.seed for book in found] == ([0, 1] if door.seeded else [None, None])
+    assert [(book.status, len(book.attempts)) for book in found] == [("finished", 1)] * 2
+    for book in found:
+        assert door.says.lower() in f"{book.name} {book.config.get('algo')} {book.config.get('algorithm')}".lower()
+    first, second = (len(numbers(book, door.key)) for book in found)
+    assert first == second > 0
 
 
 # -- Stable-Baselines3
@@ -248,10 +277,9 @@ def test_tensorboard_and_the_callback_store_each_number_once(own_place: Path) ->
 # -- Lightning
 
 
-def test_lightnings_loggers_are_a_run_each_and_a_test_goes_on(own_place: Path) -> None:
+def lightning_model() -> tuple[Any, Any]:
     pl = pytest.importorskip("lightning.pytorch")
     torch = pytest.importorskip("torch")
-    from rollbook.adapters.lightning import RollbookLogger
 
     class Model(pl.LightningModule):  # type: ignore[misc, name-defined]
         def __init__(self) -> None:
@@ -269,11 +297,17 @@ def test_lightnings_loggers_are_a_run_each_and_a_test_goes_on(own_place: Path) -
         def configure_optimizers(self) -> Any:
             return torch.optim.SGD(self.parameters(), lr=0.1)
 
-    data = torch.utils.data.DataLoader(torch.ones(4, 2), batch_size=2)
+    return Model(), torch.utils.data.DataLoader(torch.ones(4, 2), batch_size=2)
+
+
+def test_lightnings_loggers_are_a_run_each_and_a_test_goes_on(own_place: Path) -> None:
+    pl = pytest.importorskip("lightning.pytorch")
+    from rollbook.adapters.lightning import RollbookLogger
+
     quiet = {"enable_progress_bar": False, "enable_checkpointing": False, "enable_model_summary": False}
     for _ in range(3):
         trainer = pl.Trainer(max_epochs=1, logger=RollbookLogger("p"), log_every_n_steps=1, accelerator="cpu", **quiet)
-        model = Model()
+        model, data = lightning_model()
         trainer.fit(model, data)
         assert books()[-1].status == "finished"
     trainer.test(model, data, verbose=False)

@@ -13,7 +13,7 @@ from _thread import get_ident
 from functools import wraps
 
 from rollbook.errors import BadInput, UnknownKey
-from rollbook.run.training import Training, contradiction, opener_of, trainings_of
+from rollbook.run.training import Training, contradiction, end_those_left, opener_of, trainings_of
 from rollbook.system.bill import Bill, warn_caller
 from rollbook.system.guard import tolerating
 from rollbook.values import key_of
@@ -48,6 +48,17 @@ def split_name(name: str) -> tuple[str, int | None]:
     return (name, None) if match is None else (f"{match['env']}__{match['exp']}", int(match["seed"]))
 
 
+_MOMENTS = re.compile(
+    r"[_-](\d{14}|\d{4}-?\d\d-?\d\d[_T-]\d\d-?\d\d-?\d\d([.-]\d+)?|\d\d-\d\d-\d\d-\d\d)$"
+    r"|^\d\d(\d\d)?-\d\d-\d\d_\d\d-\d\d-\d\d(-\d+)?[_-]"
+)
+
+
+def undated(name: str) -> str:
+    """A framework's name of a training without the moment in it: runs that differ in their seed have one name."""
+    return _MOMENTS.sub("", name) or name
+
+
 def takes_native_keys(run: object) -> Any:
     """Mark the run (or scope): a framework chooses its keys, so a key named like a clock causes no warning."""
     writer = getattr(getattr(run, "internals", None), "writer", None)
@@ -56,12 +67,17 @@ def takes_native_keys(run: object) -> Any:
     return run
 
 
-def keep_config(run: Any, settings: object) -> None:
-    """Add a framework's settings (anything with named values) to the run's config. The program's own entries stay."""
+def keep_config(run: Any, settings: object) -> dict[str, object]:
+    """Add a framework's settings (anything with named values) to the run's config. The program's own entries stay.
+
+    Returns:
+      The settings.
+    """
     from rollbook.run.origin.config import entries_of
 
-    config = run.run.config
-    config.update({key_of(key): value for key, value in entries_of(settings).items() if key_of(key) not in config})
+    config, entries = run.run.config, {key_of(key): value for key, value in entries_of(settings).items()}
+    config.update({key: value for key, value in entries.items() if key not in config})
+    return entries
 
 
 def reached(run: Any) -> dict[str, int]:
@@ -130,7 +146,7 @@ def find_run(
 
     Args:
       run: a run or a scope of a run. None uses the current run or opens one; False records nothing.
-      project, name: of a run that has to be opened. Made valid as folder names.
+      project, name: of a run that has to be opened. Made valid as folder names; a moment in the name is left out.
       options: further arguments of `rollbook.init`; they override the above. If any is given, a new run is opened.
       defaults: what the adapter knows about a run that has to be opened; `options` override it.
       seed: of the training, if known.
@@ -164,7 +180,7 @@ def find_run(
             return takes_native_keys(found), False
     from rollbook.run.session import init
 
-    arguments: dict[str, Any] = {"project": project, "name": name, "seed": seed, "sinks": ()}
+    arguments: dict[str, Any] = {"project": project, "name": undated(name), "seed": seed, "sinks": ()}
     arguments |= {**(defaults or {}), **(options or {})}
     arguments["project"] = clean_name(arguments["project"], "runs")
     arguments["name"] = clean_name(arguments["name"], "run")
@@ -177,10 +193,31 @@ def find_run(
     return takes_native_keys(opened), True
 
 
-def is_opened_for(run: Any, user: object, kind: str, host: str, subject: object = None) -> None:
-    """An adapter has opened the run by `rollbook.init` itself: it is of this training, and ends when `user` is gone."""
-    run._parts.opener = Training(kind, host, user, subject, {}, None, False)
+def is_opened_for(
+    run: Any, user: object, kind: str, host: str, subject: object = None, arguments: Mapping[str, Any] | None = None
+) -> None:
+    """An adapter has opened the run by `rollbook.init` itself: it is of this training, and ends when `user` is gone.
+
+    Args:
+      run: the run.
+      user, kind, host, subject, arguments: see `Training`.
+    """
+    run._parts.opener = Training(kind, host, user, subject, {}, arguments, False)
     run._parts.trainings.append(run._parts.opener)
+
+
+def lies_beside(run: Any, host: object, name: str = "") -> None:
+    """The host's own files of the training that this run records lie in that folder: readers show the training once.
+
+    Args:
+      run: the run, a scope of it, or None.
+      host: the folder, or what has it as the attribute `name`. What is no path is ignored.
+      name: of the attribute.
+    """
+    with tolerating(Exception):
+        folder = getattr(host, name) if name else host
+        if run is not None and isinstance(folder, (str, os.PathLike)) and str(folder):
+            run.run.internals.lies_beside(os.fspath(folder))
 
 
 def place_of(run: Any) -> tuple[Any, str]:
@@ -200,6 +237,7 @@ def _to_join(kind: str, subject: object, says: Mapping[str, object], shares: boo
     from rollbook.run.current import current_run, opened
 
     current, why = current_run(), ""
+    end_those_left(opened)
     for run in dict.fromkeys([*([] if current is None else [current]), *reversed(opened)]):
         if run.status != "running":
             continue
@@ -389,14 +427,19 @@ class JoinedRun:
             self.bill.guard(cause, what, work, *arguments)
 
     def settings(self, settings: object, seed: object = None) -> None:
-        """Add a framework's settings to the run's config, and its seed to a run that was opened here without one."""
+        """Add a framework's settings to the run's config, and its seed to a run that was opened here without one.
+
+        Args:
+          settings: anything with named values.
+          seed: None: what the settings call "seed", if that is a whole number.
+        """
         self.keep("config", "keeping the configuration", self._settings, settings, seed)
 
     def _settings(self, settings: object, seed: object) -> None:
-        keep_config(self.run, settings)
-        whole = self.run.run
-        if self._owned and whole.seed is None and isinstance(seed, int) and not isinstance(seed, bool):
-            whole.internals.fill_in(seed=seed)
+        entries = keep_config(self.run, settings)
+        seed = entries.get("seed") if seed is None else seed
+        if self._owned and isinstance(seed, int) and not isinstance(seed, bool):
+            self.run.run.internals.fill_in(seed=seed)
 
     def checkpoint(self, path: str | os.PathLike[str], through: str = "step", **clocks: Any) -> None:
         """Register a file that the framework saved, without moving it. Does nothing if the file does not exist."""

@@ -65,7 +65,7 @@ class RollbookAdapter:
     @harmless
     def write_params(self, params: Mapping[str, object]) -> None:
         """Add the parameters to the run's config."""
-        self._joined.settings(params, params.get("seed") if hasattr(params, "get") else None)
+        self._joined.settings(params)
 
     @harmless
     def before_write_metric(self, epoch: int, step: int) -> None:

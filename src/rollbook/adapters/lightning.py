@@ -87,6 +87,8 @@ class RollbookLogger(_Base):
                 self._options,
                 host=_Base.__module__.partition(".")[0],
             )
+            seed = os.environ.get("PL_GLOBAL_SEED", "")  # of seed_everything
+            self._joined.settings({}, int(seed) if seed.isdecimal() else None)
         return self._joined
 
     def _go_on(self) -> JoinedRun:

@@ -11,8 +11,9 @@ each is one number at the clocks `env_step` and `epoch`, and every row has its t
 from __future__ import annotations
 
 import os
+import sys
 
-from rollbook.adapters._run import JoinedRun, harmless
+from rollbook.adapters._run import JoinedRun, harmless, lies_beside
 from rollbook.system.optional import need
 
 TYPE_CHECKING = False
@@ -60,18 +61,20 @@ class RollbookObserver(_Base):
         writer = getattr(algo, "writer", None)
         if writer is not None and not isinstance(writer, _Writer):  # rl_games calls this twice for one algorithm
             config = dict(getattr(algo, "config", {}))
-            project, name = str(config.get("env_name", "rl_games")), str(getattr(algo, "experiment_name", "run"))
+            project = str(config.get("env_name", "rl_games"))
+            name = config.get("full_experiment_name") or config.get("name") or getattr(algo, "experiment_name", "run")
             joined = JoinedRun(
                 "RollbookObserver",
                 self._given,
                 project,
-                name,
+                str(name),
                 self._options,
                 host="rl_games",
                 seed=config.get("seed"),
                 environment=config.get("env_name"),
             )
             self.run = joined.run
+            lies_beside(self.run, algo, "experiment_dir")
             features = config.pop("features", None)  # objects, this observer among them
             joined.settings({key: value for key, value in config.items() if value is not features}, config.get("seed"))
             algo.writer = _Writer(algo, joined)
@@ -80,7 +83,17 @@ class RollbookObserver(_Base):
 
     @staticmethod
     def _register(algo: Any, joined: JoinedRun) -> None:
-        save = algo.save
+        save, train = algo.save, getattr(algo, "train", lambda: None)
+
+        def training() -> Any:
+            """Let the algorithm train, then finish a run that was opened here."""
+            from rollbook.run.ending import status_of
+
+            joined.go_on()  # it trains again
+            try:
+                return train()
+            finally:
+                joined.finish(status_of(sys.exc_info()[0]))
 
         def saving(fn: str) -> None:
             save(fn)
@@ -91,6 +104,7 @@ class RollbookObserver(_Base):
             joined.checkpoint(path, through="env_step", env_step=_frames(algo))
 
         algo.save = saving
+        algo.train = training
 
     def __getattr__(self, name: str) -> Any:
         """Other attributes that rl_games reads come from the program's own observer."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 
-from rollbook.adapters._run import JoinedRun, Recorded
+from rollbook.adapters._run import JoinedRun, Recorded, lies_beside
 from rollbook.errors import BadInput
 
 TYPE_CHECKING = False
@@ -51,6 +51,7 @@ def attach(agent: Any, run: object = None, **run_options: Any) -> Any:
         subject=agent,
         algorithm=type(agent).__name__,
     )
+    lies_beside(joined.run, agent, "experiment_dir")
     joined.settings({"agent": getattr(agent, "cfg", None), "algorithm": type(agent).__name__})
     write, save = agent.write_tracking_data, agent.write_checkpoint
 

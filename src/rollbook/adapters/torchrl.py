@@ -16,7 +16,7 @@ from rollbook.system.optional import need
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
     class _Base:
@@ -114,8 +114,7 @@ class RollbookLogger(_Base):
             from omegaconf import OmegaConf
 
             cfg = OmegaConf.to_container(cfg, resolve=True)
-        settings: Mapping[str, Any] = dict(cfg)
-        self._joined.settings(settings, settings.get("seed"))
+        self._joined.settings(dict(cfg))
 
     @harmless
     def log_histogram(self, name: str, data: Sequence[float], **kwargs: Any) -> None:

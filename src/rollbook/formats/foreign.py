@@ -210,12 +210,13 @@ class _Folder:
     ) -> int:
         """Read what is new in those folders, by format, newest files first. Returns how many runs are not read."""
         from rollbook.formats.importers._into_runs import in_words
+        from rollbook.formats.importers._recorded import Recorded
 
         shutil.rmtree(os.path.join(self._home, _MAKING), ignore_errors=True)
         index = os.path.join(self._home, "index.json")
         known: dict[str, Any] = read_json(index).get("runs", {})
         now: dict[str, Any] = {}
-        walk = Walk(self._base, self._own, sources=sources)
+        walk = Walk(self._base, self._own, sources=sources, recorded=Recorded(self._own))
         self._problems += walk.problems
         if said := in_words(walk.strange, self._base):
             self._problems.append(said)

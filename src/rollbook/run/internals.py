@@ -124,6 +124,15 @@ class Internals:
             self.about.update(news)
             self.write_about()
 
+    def lies_beside(self, folder: str) -> None:
+        """The program's own files of this training, such as event files, lie in that folder: readers show it once."""
+        own = os.path.abspath(self._run.folder)
+        place = os.path.relpath(os.path.abspath(folder), own)
+        known = self.about.get("native", [])
+        if place.startswith(os.pardir) and place not in known:
+            self.about["native"] = [*known, place]
+            self.write_about()
+
     def formatted_config(self, text: str) -> None:
         """Set the text of `formatted_total_config.py`, in a form from which the framework can start again."""
         self._run._keep_formatted(text)

@@ -6,6 +6,7 @@ ends with it, or when nothing refers to it any more. A run that the caller opene
 
 from __future__ import annotations
 
+import gc
 import re
 import weakref
 from _thread import get_ident, start_new_thread
@@ -14,7 +15,7 @@ from rollbook.system.guard import tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from typing import Any
 
 _WORDS = {
@@ -150,11 +151,36 @@ def _plain(value: object) -> object:
 
 def end_if_left(run: Any) -> None:
     """Finish a run whose opener is gone, in a thread of its own. The run's thread calls this once a second."""
+    if _is_left(run):
+        with tolerating(RuntimeError):  # the interpreter is ending: the run ends with it
+            start_new_thread(run.finish, (_end_of(run),))
+
+
+def end_those_left(runs: Collection[Any]) -> None:
+    """Another training begins: finish the runs of this thread whose openers nothing in the program refers to.
+
+    Objects of a training refer to each other, so they stay until the garbage collector looks: it is asked to, unless
+    the program has switched it off.
+    """
+    mine = [run for run in runs if (opener := opener_of(run)) is not None and opener.thread == get_ident()]
+    if any(run.status == "running" for run in mine) and gc.isenabled():
+        gc.collect()
+    for run in mine:
+        if _is_left(run):
+            run.finish(_end_of(run))
+
+
+def _is_left(run: Any) -> bool:
+    """Whether nothing records in this run any more. Says so once."""
     opener = opener_of(run)
     if opener is None or opener.is_over or opener.user is not None or run.status != "running":
-        return
+        return False
     if any(training.is_live for training in trainings_of(run)):
-        return
+        return False
     opener.is_over = True  # once; a run without an opener would be the caller's, to be joined by the next training
-    with tolerating(RuntimeError):  # the interpreter is ending: the run ends with it
-        start_new_thread(run.finish, ("crashed" if opener.has_end else "finished",))
+    return True
+
+
+def _end_of(run: Any) -> str:
+    opener = opener_of(run)
+    return "crashed" if opener is not None and opener.has_end else "finished"

@@ -79,6 +79,7 @@ class RunJson(TypedDict, total=False):
       algo, env, folder: the algorithm, the environment and the parts of the path of such a run; see `formats.paths`.
       from_path: which of its fields only its path says, such as "algo" and "config.lr".
       hydra: for a job of Hydra: its name, overrides and folder.
+      native: folders, seen from the run's, in which the program's own files of this training lie.
     """
 
     id: str
@@ -124,6 +125,7 @@ class RunJson(TypedDict, total=False):
     part: dict[str, Any]
     imported: dict[str, object]
     hydra: dict[str, object]
+    native: list[str]
 
     command: list[str]
     cwd: str

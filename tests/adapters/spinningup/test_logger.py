@@ -210,7 +210,7 @@ def test_a_program_without_a_run_gets_one_named_after_the_experiment(tmp_path: P
     options = {"keeper": "inline", "sinks": (), "dir": tmp_path / "runs"}
     with EpochLogger(**setup_logger_kwargs("vpg", 7, tmp_path / "data", run_options=options)) as logger:
         epoch(logger, 0, [1.0])
-        assert (logger.run.project, logger.run.name, logger.run.seed) == ("vpg", "vpg_s7", 7)
+        assert (logger.run.project, logger.run.name, logger.run.seed) == ("vpg", "vpg", 7)
     assert logger.run.status == "finished"
 
 

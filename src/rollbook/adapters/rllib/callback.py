@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import functools
 import os
-import re
 from typing import Any, ClassVar
 
 from ray.rllib.callbacks.callbacks import RLlibCallback
 
-from rollbook.adapters._run import go_on_at
+from rollbook.adapters._run import go_on_at, lies_beside, undated
 from rollbook.adapters.rllib.data import Evaluations, take_episode_data, tidy
 from rollbook.adapters.rllib.files import write_episode_data
 from rollbook.adapters.rllib.identity import Settings, function_storage, names_of, open_run, plain_config
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
 
 _ADDRESS = "_rollbook_address"
 _LEAVE_SECONDS = 5.0
-_TIMESTAMP = re.compile(r"_\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d$")
 
 
 def callbacks(
@@ -126,12 +124,13 @@ class RollbookCallback(RLlibCallback):  # type: ignore[misc]
             self.settings or Settings(),
             experiment=experiment,
             trial=trial,
-            trial_name=_TIMESTAMP.sub("", trial),
+            trial_name=undated(trial),
             fallback=(_env_name(config), type(algorithm).__name__),
             config=plain_config(config),
             user=algorithm,
         )
         self._count = Bill(to=self.run)
+        lies_beside(self.run, algorithm, "logdir")
         self._end_with(algorithm)
         if not getattr(config, "enable_env_runner_and_connector_v2", True):
             self._count(

@@ -127,6 +127,8 @@ def open_run(
     if experiment is not None:
         options.setdefault("group", experiment)
     options.setdefault("config", config)
+    seed = config.get("seed") if isinstance(config, dict) else None  # of config.debugging(seed=…)
+    options.setdefault("seed", seed if isinstance(seed, int) else None)
     try:
         run = init(project, name, run_id=identity, resume=resume, dir=settings.dir, **options)
         is_opened_for(run, user, "rllib", "ray")

@@ -13,7 +13,7 @@ from typing import Any
 
 from ray.tune.logger import LoggerCallback
 
-from rollbook.adapters._run import reached
+from rollbook.adapters._run import lies_beside, reached
 from rollbook.adapters.rllib.data import Evaluations, take_episode_data
 from rollbook.adapters.rllib.files import write_episode_data
 from rollbook.adapters.rllib.identity import Settings, names_of, open_run, plain_config, run_id
@@ -180,6 +180,7 @@ class _Trial:
         self._saved: dict[str, str] = {}
         if self.run.resumed and self.run.internals.writer.main:
             self.rewind(trial)  # before anything is written, so this attempt begins at the checkpoint
+        lies_beside(self.run, trial, "local_path")
         self.run.summary["trial_id"] = str(trial.trial_id)
 
     def result(self, trial: Trial, result: dict[str, object], episode_data: bool) -> None:

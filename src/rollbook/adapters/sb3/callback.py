@@ -15,6 +15,7 @@ from rollbook.adapters._run import (
     go_on,
     go_on_at,
     keep_config,
+    lies_beside,
     needed,
     options_of,
     place_of,
@@ -263,6 +264,7 @@ class RollbookCallback(_Base):
     # -- start of training
 
     def _join_logger(self) -> None:
+        lies_beside(self.run, self.logger, "dir")
         outputs = self.logger.output_formats
         here = place_of(self.run)
         mine = [o for o in outputs if isinstance(o, RollbookOutputFormat) and o.run and place_of(o.run) == here]

@@ -23,7 +23,7 @@ import sys
 import tempfile
 from functools import partial
 
-from rollbook.adapters._run import end_training, find_run, options_of
+from rollbook.adapters._run import end_training, find_run, lies_beside, options_of
 from rollbook.adapters._table import GrowingTable
 from rollbook.adapters._trackers import Trackers
 from rollbook.adapters.spinningup import saving
@@ -115,6 +115,7 @@ class Logger:
             self.log_headers = list(self._table.columns)
         self.run, self._owned = self._find_run(run, project, run_options)
         self._count = Bill(to=self.run)
+        lies_beside(self.run, self.output_dir)
         self._trackers = Trackers([neptune_experiment, *trackers] if self._leads else (), self._count)
         if self._table is not None:
             self.log(f"Logging data to {self._table.path}")
@@ -290,6 +291,7 @@ class Logger:
         self, project: str | None, options: Mapping[str, object] | None, folder: str, seed: re.Match[str] | None
     ) -> tuple[Run | None, bool]:
         name = os.path.basename(os.path.normpath(folder)) or "spinningup"
+        name = name[: -len(seed.group())] if seed is not None else name  # the same for all seeds
         return find_run(
             None,
             project=project or self.exp_name or "spinningup",

@@ -12,6 +12,7 @@ from rollbook.adapters._run import (
     go_on_at,
     host_that_calls,
     keep_config,
+    lies_beside,
     options_of,
     records,
     split_name,
@@ -128,6 +129,8 @@ class SummaryWriter:
             if purge_step is not None and self.run.run.resumed:
                 self._count.guard("rewind", f"rewinding to purge_step={purge_step}", self._rewind)
             _writers.join(self.run, self, opened)
+            if self.native is not None:
+                lies_beside(self.run, self.log_dir)
 
     # -- numbers
 

@@ -15,9 +15,10 @@ from collections.abc import Callable, Iterator, Mapping
 from numbers import Number
 from typing import Any
 
-from rollbook.adapters._run import end_training, find_run, options_of
+from rollbook.adapters._run import end_training, find_run, go_on, keep_config, lies_beside, options_of
 from rollbook.adapters.tianshou.base import BaseLogger, DataScope, SaveFn
 from rollbook.adapters.tianshou.restore import restore_logged_data
+from rollbook.adapters.tianshou.trainer import epochs_of, is_through, settings_of, trainer_that_calls
 from rollbook.system.bill import Bill
 from rollbook.system.guard import ours
 from rollbook.values import scalar_of
@@ -35,6 +36,9 @@ class RollbookLogger(BaseLogger):
     would have written. Each gradient step of an off-policy trainer has a row (Tianshou writes the first of each update
     step). The clock `gradient_step` is counted here; the clock `step` is the trainer's update step. Episodes that a
     collector reports go to the table `episodes`, one row each.
+
+    The algorithm and the trainer's settings go to the run's configuration. A run that is opened here ends with the
+    trainer's last epoch; another training with the same logger is its next attempt.
 
     Args:
       run: a run. None uses the current run, or opens one.
@@ -79,22 +83,28 @@ class RollbookLogger(BaseLogger):
         )
         self._bill = Bill(to=self.run) if self.run is not None else Bill(who="RollbookLogger")
         self.writer, self.write_flush = writer, write_flush
+        for name in ("log_dir", "logdir"):  # of torch, of tensorboardX
+            lies_beside(self.run, writer, name)
         self._finish = opened_here if finish is None else finish
         self._scopes: dict[str, Scope] = {}
         self._gradient_steps = 0
         self._checkpoint: Any = None
         self._best = float("-inf")
         self._last_test = float("nan")
+        self._is_known = self._is_over = False
 
     # -- called by the trainer
 
     def write(self, step_type: str, step: int, data: Mapping[str, object]) -> None:
         """Write `data` to the book and to the native file, at `step`; `step_type` is e.g. "train/env_step"."""
+        self._guard("training", self._follow)
         self._guard("write", lambda: self._to_book(step_type, step, data))
         self._guard("native", lambda: self._to_native(step_type, step, self.prepare_dict_for_logging(data)))
 
     def _log(self, scope: str, step_name: str, log_data: Mapping[str, object], step: int, kind: str) -> None:
         step_type = f"{scope}/{step_name}"
+        if not self._is_known or self._is_over:
+            self._guard("training", self._follow)
         if kind == "update":
             self._guard("update", lambda: self._count_steps(log_data))
         self._guard("write", lambda: self._to_book(step_type, step, log_data))
@@ -104,6 +114,27 @@ class RollbookLogger(BaseLogger):
             self._guard("best", lambda: self._remember_test(log_data))
         if self._bill.guard("tianshou_step", "comparing steps", self._is_due, kind, step) and self.writer is not None:
             self._guard("native", lambda: self._to_native(step_type, step, self.prepare_dict_for_logging(log_data)))
+        if kind == "info":
+            self._guard("training", lambda: self._end_with(step))
+
+    def _follow(self) -> None:
+        """Note what is trained; go on with a run that ended with an earlier training of this logger."""
+        if self._is_over:
+            self._is_over = self._is_known = False
+            self.run = go_on(self.run)
+            self._scopes.clear()
+            self._bill = Bill(to=self.run)
+        if not self._is_known and self.run is not None and (trainer := trainer_that_calls()) is not None:
+            self._is_known = True
+            keep_config(self.run, settings_of(trainer))
+            self.run.run.internals.fill_in(total={"epoch": epochs_of(trainer)})
+
+    def _end_with(self, epoch: int) -> None:
+        """Finish a run that was opened for this training, if this is its last epoch."""
+        trainer = trainer_that_calls()
+        if trainer is not None and self.run is not None and is_through(trainer, epoch):
+            self._is_over = True
+            end_training(self.run, self)
 
     def _count_steps(self, log_data: Mapping[str, object]) -> None:
         steps = log_data.get("gradient_steps")  # an on-policy update reports how many it made
@@ -194,6 +225,7 @@ class RollbookLogger(BaseLogger):
         Rows after that checkpoint are hidden (and kept), so that the continued run has one clean curve.
         Without a checkpoint, or after any failure, the result is (0, 0, 0), with a warning.
         """
+        self._guard("training", self._follow)
         try:
             return self._restore()
         except ours(Exception) as err:

@@ -63,19 +63,21 @@ class LoggerFactory:
 
         name = clean_name(experiment_name, "experiment")
         arguments: dict[str, Any] = {
+            "project": self.project or name,
+            "name": name,
             "config": config_dict,
             "seed": _seed_of(log_dir, config_dict),
             "run_id": run_id,
             "resume": "never" if run_id is None else "allow",
             **self.init,
         }
-        run = init(self.project or name, name, **arguments)
+        run = init(**arguments)
         os.makedirs(log_dir, exist_ok=True)
         where = os.path.relpath(run.folder, log_dir)
         Path(log_dir, POINTER).write_text(json.dumps({"folder": where, "id": run.id}) + "\n", encoding="utf-8")
         writer = self._writer(log_dir) if self.tensorboard else None
         logger = RollbookLogger(run, save_interval=self.save_interval, writer=writer, finish=True, **self.options)
-        is_opened_for(run, logger, "tianshou.LoggerFactory", "tianshou")
+        is_opened_for(run, logger, "tianshou.LoggerFactory", "tianshou", arguments=arguments)
         return logger
 
     def get_logger_class(self) -> type[RollbookLogger]:

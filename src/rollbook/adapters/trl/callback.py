@@ -15,6 +15,7 @@ from rollbook.adapters._run import (
     go_on_at,
     is_recorded_already,
     keep_config,
+    lies_beside,
     needed,
     options_of,
     takes_native_keys,
@@ -204,6 +205,10 @@ class RollbookCallback(_Base):
         takes_native_keys(self.run)
 
     def _find_run(self, args: object, state: TrainerState, control: object) -> None:
+        self._open_run(args, state, control)
+        lies_beside(self.run, args, "output_dir")
+
+    def _open_run(self, args: object, state: TrainerState, control: object) -> None:
         if self._given is not None:
             self.run = find_run(
                 self._given, project="", name="", user=self, host="transformers", subject=control, has_end=True

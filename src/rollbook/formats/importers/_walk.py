@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Mapping
 
     from rollbook.formats.importers._paths import Told
+    from rollbook.formats.importers._recorded import Recorded
     from rollbook.protocols import ForeignRun, Importer
 
 _ABOVE = 3
@@ -96,6 +97,7 @@ class Walk:
       base: the folder, absolute.
       own: folders of runs of rollbook, which are passed over; others are recognised by their run.json.
       options: of importers; each gets those that it takes.
+      recorded: which files runs of rollbook name as those of their own trainings: they are passed over, too.
     Attributes:
       runs: each with a name of its own.
       problems: sentences about what could not be read.
@@ -106,9 +108,9 @@ class Walk:
 
     def __init__(
         self, base: Path, own: Container[str] = (), options: Mapping[str, object] | None = None,
-        sources: dict[str, list[str]] | None = None,
+        sources: dict[str, list[str]] | None = None, recorded: Recorded | None = None,
     ) -> None:  # fmt: skip
-        self._base, self._own = base, own
+        self._base, self._own, self._recorded = base, own, recorded
         self._judged: dict[str, bool] = {}
         self.problems: list[str] = []
         self.strange: list[tuple[Path, str]] = []
@@ -148,6 +150,9 @@ class Walk:
                 refused.update(getattr(importer, "refused", {}))
                 for run in runs:
                     files = [file for file in run.files if file not in claimed]
+                    if self._recorded is not None and self._recorded.holds(files):
+                        earlier.update(files)
+                        continue
                     if (run.files and not files) or any(map(self._is_of_rollbook, {str(f.parent) for f in files})):
                         continue
                     if len(files) < len(run.files) and run.parts:
