@@ -11,12 +11,15 @@ import sys
 import textwrap
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from line_by_line import at_line
+from rollbook.capture.checkpoints import folder as checkpoint_folder
 from rollbook.capture.checkpoints import random_states
 from rollbook.capture.checkpoints.saving import Checkpoint, Checkpoints, load
 from rollbook.errors import BadInput, Damaged, LoggingFailed
@@ -422,6 +425,19 @@ KILLED = """
         done = checkpoints.save({{"i": i, "w": np.full(50_000, i)}}, score=float(i), keep=2, clocks={{"env_step": i}})
         print(i, flush=True)
 """
+
+
+def test_at_every_line_of_a_save_each_named_file_is_whole(checkpoints: Checkpoints, recorder: Any) -> None:
+    seen: set[float] = set()
+
+    def look() -> None:
+        for path in [*recorder.folder.glob("ckpt/iteration_*"), *recorder.folder.glob("ckpt/ckpt_best*")]:
+            seen.add(load(path)["i"])
+
+    for i in (1.0, 2.0):
+        save = partial(checkpoints.save, {"i": i, "w": np.zeros(500)}, score=i, clocks={"env_step": int(i)})
+        at_line(None, (os.path.dirname(checkpoint_folder.__file__),), look, save)
+    assert seen == {1.0, 2.0}
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import rollbook
@@ -302,6 +302,7 @@ def test_fingerprints_are_the_same_in_every_process() -> None:
 
 
 @given(st.lists(st.integers(0, 2**64 - 1) | st.integers(0, 40), max_size=300), st.integers(1, 100))
+@example([*range(60), *range(60)], 100)
 def test_the_set_is_exact_up_to_its_limit_and_never_forgets(keys: list[int], limit: int) -> None:
     seen, truth = Seen(exact=limit, filter_bytes=1024), set()
     for key in keys:

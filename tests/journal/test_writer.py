@@ -18,7 +18,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from journal_reading import Read, read_frames, read_rows
+from line_by_line import at_line
 from rollbook.errors import LoggingFailed, RollbookWarning
+from rollbook.journal import log_function
 from rollbook.journal.frames import decode, encode
 from rollbook.journal.unusual_calls import UnusualCalls
 from rollbook.journal.writer import Writer
@@ -464,6 +466,24 @@ def test_a_signal_handler_that_logs_neither_hangs_nor_mixes(open_writer: Open, t
     log({"i": 10})
     rows = [row.values["i"] for row in read_rows(tmp_path)]
     assert sorted(rows) == [-1, *range(11)]
+
+
+def test_a_signal_handler_that_logs_at_any_line_of_log_costs_no_row(open_writer: Open, tmp_path: Path) -> None:
+    log = log_of(open_writer())
+    for _ in range(10):
+        log({"i": -1, "handler": False})
+    for number in itertools.count():
+        lines = at_line(
+            number,
+            (log_function.__file__,),
+            lambda number=number: log({"i": number, "handler": True}, env_step=number),
+            lambda number=number: log({"i": number, "handler": False}, env_step=number),
+        )
+        if lines < number:
+            break
+    rows = [(row.values["i"], row.values["handler"]) for row in read_rows(tmp_path)]
+    assert number > 20, "the fast way has so many lines"
+    assert sorted(rows[10:]) == sorted([(n, False) for n in range(number + 1)] + [(n, True) for n in range(1, number)])
 
 
 def test_a_garbage_collection_that_logs_neither_hangs_nor_mixes(open_writer: Open, tmp_path: Path) -> None:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import random
-import sys
-from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
-from typing import Any
 
 import pytest
 
 import rollbook.journal
 from cases import some_of
+from line_by_line import at_line
 from rollbook.journal.reader import JournalReader
 from rollbook.journal.writer import Writer
 from rollbook.schema.columns import Columns
@@ -20,31 +17,6 @@ from rollbook.schema.columns import Columns
 JOURNAL = str(Path(rollbook.journal.__file__).parent)
 POLLING = tuple(f"{JOURNAL}/{name}.py" for name in ("reader", "open_files", "segments", "frame_files"))
 """The files of whoever reads; the writer's are others."""
-
-
-def at_line(number: int, act: Callable[[], None], call: Callable[[], None]) -> int:
-    """Call `call`, and `act` once before its n-th line in `POLLING`; how many lines there were."""
-    seen = 0
-
-    def trace(frame: FrameType, event: str, _argument: Any) -> Any:
-        nonlocal seen
-        if not frame.f_code.co_filename.startswith(POLLING):
-            return None
-        if event == "line":
-            seen += 1
-            if seen == number:
-                sys.settrace(None)
-                act()
-                sys.settrace(trace)
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        call()
-    finally:
-        sys.settrace(before)
-    return seen
 
 
 @pytest.mark.parametrize("reads", ["rows", "columns"])
@@ -85,7 +57,7 @@ def test_rows_logged_at_any_line_of_a_poll_are_given_once(tmp_path: Path, reads:
                 poll()  # nothing is new at first, and the last segment may be full
             if chance.random() < 0.5:
                 reader.close()  # as a keeper that comes after another: it has read nothing yet
-            lines = max(lines, at_line(chance.randint(1, lines + 1), some, poll))
+            lines = max(lines, at_line(chance.randint(1, lines + 1), POLLING, some, poll))
         poll()
     writer.close()
     assert sorted(found) == found == list(range(logged))
