@@ -1,6 +1,8 @@
 """How often the verdict of `compare` names a false winner and finds a true one, over shapes and schedules of looks.
 
-    python -m benchmarks.statistics.verdicts [studies] [--only one|schedules|power|plans|alike|real] [--scores FILE]
+    python -m benchmarks.statistics.verdicts [studies] [--only PART] [--scores FILE]
+
+Parts: one, schedules, power, advice, plans, alike; real with --scores.
 
 Three readings of "no difference": (i) both arms have the same distribution; (ii) neither usually scores better, but
 their shapes differ; (iii) their means are equal, but their shapes differ. Only (i) is what the tests are exact for.
@@ -22,6 +24,7 @@ import numpy as np
 
 from benchmarks.statistics.grid import PAIRS, SHAPES, normal, true
 from rollbook.stats import judge, nominal_levels, open_ended
+from rollbook.stats.deciding import seeds_for_difference, seeds_to_decide
 
 DRAWN = 1_999
 """Random splits where there are more than all of 8 against 8."""
@@ -205,6 +208,44 @@ def power(studies: int) -> Iterator[str]:
         yield f"| {name} | " + " | ".join(cells) + " |"
 
 
+def advice(studies: int) -> Iterator[str]:
+    """What "N seeds of each decide with a chance of 80 %" is worth: studies that five seeds did not decide go on to N.
+
+    Before a study, the difference is known; after one look it is taken from the share of pairs won, which five seeds
+    know badly.
+    """
+    yield "| scores | d | N named before, decided, % | N named after 5 seeds (quartiles) | decided, % |"
+    yield "|---|---|---|---|---|"
+    for shape, d in itertools.product(("normal", "heavy tails", "skew 1 up", "30 % fail, 0.1"), (1.0, 1.5, 2.0)):
+        rng = np.random.default_rng([*shape.encode(), int(10 * d)])
+        spread = float(SHAPES[shape](np.random.default_rng(1), (100_000,)).std()) if shape != "heavy tails" else 3**0.5
+
+        def two(n: int, d: float = d, spread: float = spread) -> tuple[np.ndarray, np.ndarray]:
+            a, b = (SHAPES[shape](rng, (studies, n)) for _ in "ab")  # noqa: B023  (asked at once)
+            return a + d * spread, b
+
+        first = float(open_ended([5])[-1])
+        before = seeds_for_difference(d, lambda n: float(open_ended([n])[-1])) or 0
+        found = 100 * float((decided(*two(before), float(open_ended([before])[-1])) == 1).mean())
+        a, b = two(60)
+        left = np.flatnonzero(decided(a[:, :5], b[:, :5], first) == 0)
+        won = (a[left, :5, None] > b[left, None, :5]).mean(axis=(1, 2))
+        said: list[int] = []
+        right = 0
+        for study, share in zip(left, won, strict=True):
+            n = asked_after_five(float(max(share, 1 - share)))
+            said.append(n)
+            right += bool(n <= 60 and decided(a[[study], :n], b[[study], :n], float(open_ended([5, n])[-1]))[0] == 1)
+        quarters = " / ".join(f"{n:.0f}" if n < 200 else "more than 60" for n in np.quantile(said, (0.25, 0.5, 0.75)))
+        yield f"| {shape} | {d:g} | {before}, {found:.0f} | {quarters} | {100 * right / max(len(left), 1):.0f} |"
+
+
+@cache
+def asked_after_five(share: float) -> int:
+    """The seeds of each that are named after five that did not decide; 200 if there are more than 60."""
+    return seeds_to_decide(share, lambda n: float(open_ended([5, n])[-1]), least=6, most=60) or 200
+
+
 def plans(studies: int) -> Iterator[str]:
     """False winners of plans that are looked at after each seed, the worst of each reading, in per cent."""
     yield "| plan to | first look that can decide | (i) | (ii) | (iii) |"
@@ -265,6 +306,7 @@ PARTS: dict[str, Callable[[int], Iterator[str]]] = {
     "one": one,
     "schedules": schedules,
     "power": power,
+    "advice": advice,
     "plans": plans,
     "alike": alike,
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rollbook import compare
 from rollbook.errors import BadInput
 from rollbook.stats import (
     Look,
@@ -452,3 +454,37 @@ def test_limits_of_an_open_end_spend_the_error_once_however_often_one_looks() ->
 
     crossed = (2 * norm.sf(np.abs(steps)) <= open_ended(looks)).any(axis=1).mean()
     assert crossed == pytest.approx(0.03 + 0.02 * (1 - 5 / 60), abs=0.003)
+
+
+def test_a_seed_that_crashed_in_one_task_and_lacks_the_others_is_said_to_be_left_out() -> None:
+    entries = [
+        compare.Entry(group, f"{group}{task}{seed}", seed, task, 1.0 + seed + (group == "a"))
+        for group in "ab"
+        for task in ("x", "y")
+        for seed in range(5)
+    ]
+    alone = compare.Entry("a", "ax9", 9, "x", None, crashed=True)
+    both = [
+        compare.Entry("a", f"a{task}8", 8, task, None if task == "x" else 3.0, crashed=task == "x") for task in "xy"
+    ]
+    found = compare.compare([*entries, alone, *both], metric="m", by="algo", how="last")
+    said = " ".join(found.sentences())
+    assert "a: 1 run (ax9) did not finish, and its seed has no run of another task: no verdict counts it." in said
+    assert "a: 1 run (ax8) did not finish. In the verdict it counts as worse" in said
+    assert len(found.groups[0].judged_RT) == 6
+
+
+def rows_of_the_docs() -> list[str]:
+    """What docs/simulations.md says of each case."""
+    rows = []
+    for case, found, outcome, better, _won, _p, holds in CASES:
+        share = "" if outcome == "no scores" else f"{found.won:g} of {found.n_a * found.n_b}"
+        p = "" if found.p is None or math.isnan(found.p) else f"{found.p:.2g}"
+        still = "" if holds is None else "yes" if holds else "no"
+        rows.append(f"| {case} | {better or outcome} | {share} | {p} | {still} |")
+    return rows
+
+
+def test_the_docs_have_every_case() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "simulations.md").read_text(encoding="utf-8")
+    assert [row for row in rows_of_the_docs() if row not in text.splitlines()] == []

@@ -208,6 +208,7 @@ def _group(
     seeds: dict[object, int | None] = {}
     same: dict[object, str] = {}  # unit and task -> what its runs have in common
     crashed, lacking, again, spoilt = [], [], [], []
+    crashed_of: dict[object, list[str]] = {}  # unit -> its runs that crashed
     first_of: dict[str, str] = {}
     for entry in entries:
         if entry.unit and first_of.setdefault(f"{entry.unit} {entry.task}", entry.name) != entry.name:
@@ -239,6 +240,8 @@ def _group(
         seeds[unit] = entry.seed
         task = tasks.index(entry.task)
         failed.setdefault(unit, set()).update({task} if entry.crashed or entry.never else ())
+        if entry.crashed:
+            crashed_of.setdefault(unit, []).append(entry.name)
         if score is None:
             continue
         if entry.task in scale:
@@ -255,6 +258,10 @@ def _group(
         label, scores, tuple(names[unit] for unit in rows), None, tuple(crashed), tuple(running), tuple(lacking),
         tuple(again), tuple(spoilt), tuple(seeds[unit] for unit in rows), judged[has_all_tasks],
         tuple(seeds[unit] for unit, has_all in zip(failed, has_all_tasks, strict=True) if has_all),
+        tuple(
+            name for unit, has_all in zip(failed, has_all_tasks, strict=True) if not has_all
+            for name in crashed_of.get(unit, ())
+        ),
     )  # fmt: skip
 
 
@@ -282,7 +289,8 @@ def _who_is_missing(group: Group, floor: float | None, entries: Sequence[Entry])
     called = {entry.name: entry.called or entry.name for entry in entries}
     never = {entry.name for entry in entries if entry.never}  # these count, as the slowest
     of_kind = {
-        "crashed": group.crashed, "running": group.running,
+        "crashed": tuple(name for name in group.crashed if name not in group.crashed_alone),
+        "crashed alone": group.crashed_alone, "running": group.running,
         "without score": tuple(name for name in group.without_score if name not in never),
         "ends in nan": group.ends_in_nan, "repeated": group.again,
     }  # fmt: skip

@@ -52,6 +52,14 @@ def _crashed(fact: Fact) -> Words:
     return f"{fact.group}: {_runs(fact)} did not finish and {_verb(fact, 'counts', 'count')} as {floor:g}.", ""
 
 
+def _crashed_alone(fact: Fact) -> Words:
+    return (
+        f"{fact.group}: {_runs(fact)} did not finish, and {_verb(fact, 'its seed has', 'their seeds have')} no run of "
+        f"another task: no verdict counts {_verb(fact, 'it', 'them')}.",
+        "Train these seeds on the other tasks, too: a failure that is not counted flatters its group.",
+    )
+
+
 def _running(fact: Fact) -> Words:
     return f"{fact.group}: {_runs(fact)} {_are(fact)} still being written; not among the scores yet.", ""
 
@@ -235,6 +243,7 @@ def _runs(fact: Fact) -> str:
 
 KINDS: dict[str, Callable[[Fact], Words]] = {
     "crashed": _crashed,
+    "crashed alone": _crashed_alone,
     "running": _running,
     "without score": _without_score,
     "ends in nan": _ends_in_nan,

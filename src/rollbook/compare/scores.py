@@ -70,6 +70,7 @@ class Group:
       judged_RT: [seeds that count in a verdict, tasks]: those that have all tasks, and those that failed: -inf,
         or inf if lower is better.
       judged_seeds: [the same], the seed of each.
+      crashed_alone: of the crashed runs, those whose seed has no run of another task: no verdict counts it.
     """
 
     label: str
@@ -84,6 +85,7 @@ class Group:
     seeds: tuple[int | None, ...] = ()
     judged_RT: Floats = field(default_factory=lambda: np.zeros((0, 1)))
     judged_seeds: tuple[int | None, ...] = ()
+    crashed_alone: tuple[str, ...] = ()
 
     @property
     def seeds_R(self) -> Floats:

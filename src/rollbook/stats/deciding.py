@@ -23,7 +23,11 @@ from rollbook.stats.sample_size import power
 POWER = 0.8
 """The chance for which seeds are counted where no other is asked for."""
 _RANKS = 0.9
-"""Both tests of n normal scores find together what a t test of 0.9 n finds, by simulation; ranks alone 3 / pi."""
+"""Both tests of n normal scores find together what a t test of 0.9 n finds; ranks alone 3 / pi.
+
+By simulation (4,000 studies for each of seven differences from 0.8 to 3 standard deviations, at the seeds named for
+80 % and one more or less): the share that decides lies 0.00 to 0.02 above what is promised, at four seeds 0.01 below.
+"""
 _COUNTED = 25
 """Seeds of each up to which the steps of p are counted; beyond, they are too small to matter."""
 
