@@ -209,5 +209,25 @@ def test_every_door_gives_the_same_numbers_words_and_errors(
         assert told[door] == told["python"], door
 
 
+@pytest.mark.parametrize(
+    "run", ["grpo", "diverged", "resumed", "crashed", "no row", "grün's", "many keys", "two clocks"]
+)
+def test_what_is_in_a_run_is_the_same_by_every_door(run: str, doors: Doors) -> None:
+    expected = rollbook.open(doors.root).one(doors.ids[run]).overview()
+    shown = json.loads(CliRunner().invoke(app, ["show", doors.ids[run], "--dir", str(doors.root), "--json"]).stdout)
+    assert plain(shown) == plain({**expected.as_data(), "problems": [str(each) for each in expected.problems]})
+    paged = doors.client.get(f"/api/runs/{doors.keys[run]}").json()
+    for name in ("why", "summary", "tables", "config", "drops", "seed", "status"):
+        assert plain(paged[name]) == plain(getattr(expected, name)), name
+    assert [*filter(None, [paged["why"]]), *paged["remarks"]] == expected.sentences()
+    told = json.loads(doors.tools.probe(of=doors.ids[run]))
+    assert told["remarks"] == expected.sentences()
+    assert told["tables"] == expected.tables
+    keys = {row["key"]: {"value": row["last"], **row["at"]} for row in told["rows"] if "key" in row}
+    assert plain(keys) == plain(expected.keys)
+    summary = {row["summary"]: row["value"] for row in told["rows"] if "summary" in row}
+    assert plain(summary) == plain(expected.summary)
+
+
 def test_every_question_is_asked() -> None:
     assert set(ASKED) == set(FACES) == {name_of(question) for question in ONE_RUN}

@@ -8,7 +8,7 @@ import pytest
 
 import rollbook
 from page_server import client_of
-from rollbook.runs.finding import one_line
+from rollbook.schema.endings import one_line
 
 
 @pytest.fixture(scope="module")

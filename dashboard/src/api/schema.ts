@@ -1147,6 +1147,7 @@ export interface RunAnswer {
   attempts: Attempt[];
   tables: { [name: string]: number };
   problems: string[];
+  remarks: string[];
   resume_line: string;
 }
 

@@ -71,7 +71,7 @@ T = TypeVar("T")
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rollbook.book.questions import Surroundings
+    from rollbook.book.questions import Overview, Surroundings
     from rollbook.book.undumped import Window
     from rollbook.plots import Picture
     from rollbook.schema.shapes import CutJson
@@ -778,6 +778,17 @@ class Book(RunFields):
 
         ask = Cause(at=float(at), key=key, x=x, rows=rows, window=window, everything=everything)
         return around(ask, Files(self))
+
+    def overview(self) -> Overview:
+        """What is in the run, as `rollbook show` prints it.
+
+        Returns:
+          An `Overview`: its identity and how it ended, seconds by stage, the last value of every key, what was lost and
+          what is wrong. `sentences()` are the remarks, `as_data()` is what `rollbook show --json` prints.
+        """
+        from rollbook.book.questions.overview import overview
+
+        return overview(self)
 
     def database(self, attempts: Attempts = "effective") -> Callable[[str], pa.Table]:
         """What answers SQL over the tables of a history. Internal."""

@@ -28,6 +28,7 @@ SHAPES: dict[str, object] = {
     "ls": [{"id": "text", "*": "any"}],
     "show": {
         "path": "text", "project": "text", "name": "text", "id": "text", "status": "text", "failure": "any",
+        "why": "text?",
         "seed": "integer?", "attempts": "integer", "created": "number?", "ended": "number?", "config": {"*": "any"},
         "summary": {"*": "any"}, "writers": {"*": "integer"}, "seconds": {"*": "number"},
         "checkpoints": {"kept": "integer", "*": _CHECKPOINT}, "tables": {"*": "integer"},

@@ -7,119 +7,32 @@ from typing import Any
 
 import click
 
+from rollbook.book.questions import OURS, STATES, remarks_of
 from rollbook.cli.find import dir_option, find_book, run_argument_or_last
 from rollbook.cli.fitted_table import print_fitted, terminal_width
 from rollbook.cli.output import ago, cell, clean, number, print_json, print_wrapped, remark, seconds
-from rollbook.schema.run_files import RunFile
-from rollbook.system.files import read_json
 from rollbook.system.texts import amount
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.book import Book
+    from rollbook.book.questions import Overview
 
 _PIPE_WIDTH = 100
 _MOST_LINES = 10
-_OURS = ("host/", "rollbook/")
 _LINES_OF_MESSAGE, _LINES_OF_TRACE = 4, 7
-_STATES = {"closed": "closed", "writing": "still writing", "died": "died", "unknown": "cannot be judged from here"}
 
 
-def summary(book: Book) -> dict[str, Any]:
-    """What `show` prints, as plain data."""
-    info = book.info
-    latest = book.latest()
-    return {
-        "path": str(book.path),
-        "project": book.project,
-        "name": book.name,
-        "id": book.id,
-        "status": book.status,
-        "failure": book.failure,
-        "seed": book.seed,
-        "attempts": len(book.attempts),
-        "created": info.get("created"),
-        "ended": info.get("ended"),
-        "config": dict(book.config),
-        "summary": dict(book.summary),
-        "writers": _writers(book),
-        "seconds": _stages(book),
-        "checkpoints": _checkpoints(book),
-        "tables": book.table_rows(),
-        "keys": {
-            key: {"value": value, **clocks}
-            for key, (value, clocks, _time) in sorted(latest.items(), key=lambda item: _rank(item[0]))
-        },
-        "alerts": _alerts(book),
-        "drops": info["drops"],
-        "remarks": info.get("remarks") or {},
-        "retention": info.get("retention") or {},
-        "silent_sinks": {
-            name: str(trouble.get("words"))
-            for name, trouble in read_json(book.path / RunFile.KEEPER / RunFile.TROUBLES).items()
-            if isinstance(trouble, dict)
-        },
-        "remote": _remote(book),
-        "problems": book.problems(deep=False),
-    }
-
-
-def _remote(book: Book) -> dict[str, object]:
-    """Where it is shipped to, or stored, and how much of it."""
+def summary(book: Book, found: Overview | None = None) -> dict[str, Any]:
+    """What `show` prints, as plain data: the overview, and for a run in a remote its address."""
     from rollbook.remote.views import address_of
-    from rollbook.schema.addresses import backlog
     from rollbook.schema.source import is_view
 
+    about = (found or book.overview()).as_data()
     if is_view(book.path):
         url, run = address_of(book.path)
-        return {"address": f"{url}/{run}"}
-    state = backlog(book.path)
-    return {} if state is None else {"url": str(book.info.get("remote") or ""), **state}
-
-
-def _writers(book: Book) -> dict[str, int]:
-    """How many processes wrote, by their final state, and on how many hosts."""
-    writers = book.writers
-    states = [writer["state"] for writer in writers]
-    counted = {state: states.count(state) for state in _STATES if state in states}
-    return {"all": len(writers), "hosts": len({writer["host"] for writer in writers}), **counted}
-
-
-def _stages(book: Book) -> dict[str, float]:
-    """Seconds in each stage, the longest first; nested stages as a/b."""
-    spent = book.sql("select name, sum(seconds) from timings group by name order by 2 desc").fetchall()
-    return {str(name): float(took) for name, took in spent if took is not None}
-
-
-def _checkpoints(book: Book) -> dict[str, object]:
-    """How many checkpoints are still there, and which are the best and the last."""
-    from rollbook.errors import UnknownKey
-
-    answer: dict[str, object] = {}
-    present = len(book.checkpoint_history().kept)
-    for which in ("best", "last") if present else ():
-        try:
-            saved = book.checkpoint(which)
-        except UnknownKey:  # none has a score, or all files are gone
-            continue
-        answer[which] = {"id": saved.id, "path": str(saved.path), "score": saved.score, **saved.clocks}
-    return {"kept": present, **answer} if present else {}
-
-
-def _alerts(book: Book) -> list[dict[str, object]]:
-    """What was found wrong, oldest first."""
-    return [
-        {
-            **{name: row.get(name) for name in ("rule", "level", "message", "key", "source")},
-            **{clock: row[clock] for clock in book.clocks if row.get(clock) is not None},
-        }
-        for row in book.alerts().drop_columns(["time"]).to_pylist()
-    ]
-
-
-def _rank(key: str) -> tuple[bool, str]:
-    """Sort key: logged keys first, host and rollbook keys last; by name within each."""
-    return key.startswith(_OURS), key
+        about["remote"] = {"address": f"{url}/{run}"}
+    return about
 
 
 @click.command()
@@ -137,7 +50,8 @@ def show(run: str, root: str, everything: bool, as_json: bool) -> None:
       rollbook show runs/cartpole/ppo-k3v9x2ab --json
     """
     book = find_book(run, root)
-    about = summary(book)
+    found = book.overview()
+    about = summary(book, found)
     if as_json:
         print_json(about)
         return
@@ -151,7 +65,7 @@ def show(run: str, root: str, everything: bool, as_json: bool) -> None:
     _print_list("tables", (f"{name} {rows:,}" for name, rows in about["tables"].items()), width)
     _print_keys(about["keys"], book.clocks, everything)
     _print_alerts(about["alerts"], everything)
-    for line in _remarks(about):
+    for line in _remarks(found):
         remark(line)
 
 
@@ -164,7 +78,7 @@ def _print_identity(book: Book, about: Mapping[str, Any], width: int, everything
     seed = "" if about["seed"] is None else f"seed {about['seed']}, "
     took = f", took {seconds(ended - began)}" if began and ended else ""
     click.echo(f"{seed}begun {ago(began)}{took}")
-    _print_failure(about["failure"], about["status"], width, everything)
+    _print_failure(about["failure"], about["why"], width, everything)
     click.echo(clean(about["remote"].get("address") or about["path"]))
     if isinstance(origin := book.info.get("imported"), dict):
         made_by = book.info.get("made_by") or origin.get("format")
@@ -176,11 +90,11 @@ def _print_identity(book: Book, about: Mapping[str, Any], width: int, everything
         click.echo(clean(f"Hydra job {job.get('job')}{number_of} in {job.get('run_dir')} {overrides}".rstrip()))
 
 
-def _print_failure(failure: Mapping[str, str] | None, status: str, width: int, everything: bool) -> None:
+def _print_failure(failure: Mapping[str, str] | None, why: str | None, width: int, everything: bool) -> None:
     """What ended the run early, and where: the last lines of its traceback."""
     if failure is None:
-        if status == "crashed":
-            _print_list("ended", ["no exception was seen: its process vanished (SIGKILL, out of memory, power)"], width)
+        if why is not None:
+            _print_list("ended", [why], width)
         return
     words = f"{failure['type']}: {failure['message']}" if failure["message"] else failure["type"]
     for place, line in enumerate(_lines(words, everything, _LINES_OF_MESSAGE)):
@@ -235,7 +149,7 @@ def _writers_in_words(counts: Mapping[str, int]) -> Iterator[str]:
     if counts["all"] < 2:
         return
     yield f"{counts['all']:,} on {amount(counts['hosts'], 'host')}"
-    for state, words in _STATES.items():
+    for state, words in STATES.items():
         if state in counts:
             yield f"{counts[state]:,} {words}"
 
@@ -245,7 +159,7 @@ def _print_keys(keys: Mapping[str, Mapping[str, object]], all_clocks: Sequence[s
     if not keys:
         return
     click.echo()
-    own = {key: row for key, row in keys.items() if not key.startswith(_OURS)}
+    own = {key: row for key, row in keys.items() if not key.startswith(OURS)}
     shown = keys if everything or not own else own
     clocks = [clock for clock in all_clocks if any(clock in row for row in shown.values())]
     print_fitted(
@@ -255,7 +169,7 @@ def _print_keys(keys: Mapping[str, Mapping[str, object]], all_clocks: Sequence[s
         hint="--all and --json show all columns",
     )
     folded = keys.keys() - shown.keys()
-    if counts := [f"{n} of {scope}" for scope in _OURS if (n := sum(key.startswith(scope) for key in folded))]:
+    if counts := [f"{n} of {scope}" for scope in OURS if (n := sum(key.startswith(scope) for key in folded))]:
         click.echo(f"… and {' and '.join(counts)}: --all shows them")
 
 
@@ -271,23 +185,13 @@ def _print_alerts(alerts: Sequence[Mapping[str, object]], everything: bool) -> N
         print_wrapped(line, subsequent_indent=" " * 9)
 
 
-def _remarks(about: Mapping[str, Any]) -> Iterator[str]:
+def _remarks(found: Overview) -> Iterator[str]:
     """What is not in the run's remote yet, what was lost or left out, and what is damaged."""
-    from rollbook.book import Retention
-
-    remote = about["remote"]
+    remote = found.remote
     if remote.get("url"):
         words = f": {clean(remote['words'])}" if remote.get("words") else ""
         yield f"remote: {clean(remote['url'])}: {_shipped_in_words(remote)}{words}"
-    for cause, n in about["drops"].items():
-        if sum(problem.n for problem in about["problems"] if problem.kind == cause) < n:  # else it is said below
-            yield f"{cause}: {n:,}"
-    for cause, n in about["remarks"].items():
-        yield f"{cause}: {n:,}; nothing was lost"
-    if trimmed := Retention.words(about["retention"]):
-        yield f"rollouts: {trimmed}"
-    for problem in about["problems"]:
-        yield f"problem: {clean(problem)}"
+    yield from map(clean, remarks_of(found.drops, found.remarks, found.retention, found.problems))
 
 
 def _shipped_in_words(remote: Mapping[str, Any]) -> str:

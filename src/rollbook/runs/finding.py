@@ -19,6 +19,7 @@ from rollbook.runs.questions import Alerts, Findings
 from rollbook.runs.source import Row, Source
 from rollbook.schema import manifest
 from rollbook.schema.aliases import SCORES
+from rollbook.schema.endings import why_ended
 from rollbook.schema.run_files import journal_folder, part_folders
 from rollbook.schema.source import is_view
 from rollbook.schema.status import ENDED_BADLY
@@ -259,33 +260,14 @@ def key_of(row: Mapping[str, Any], known: Mapping[str, object]) -> str:
 _ABOUT_RETURNS = ("below_earlier", "learns_nothing", "no_episode", "no_signal", "return_fall")
 """Rules that look at returns, whatever their key is called."""
 
-_ENDINGS = {
-    "crashed": "Ended without an exception: its process vanished",
-    "killed": "Killed from outside: it left no word",
-    "stale": "Silent: its host cannot be asked, and nothing was heard of it for a minute",
-}
-
 
 def _ending(row: Row) -> tuple[str, str]:
     """Why a run ended before its time: its kind, and in one line."""
     try:
-        failure = manifest.failure(manifest.read(str(row["path"])))
+        about: Mapping[str, Any] = manifest.read(str(row["path"]))
     except (RollbookError, OSError):
-        failure = None
-    if failure is not None:
-        return failure["type"], one_line(failure)
-    return str(row["status"]), _ENDINGS[str(row["status"])]
-
-
-def one_line(failure: Mapping[str, str]) -> str:
-    """A failure of the manifest in one line: its first one, with what follows a colon at its end."""
-    lines = [line.strip() for line in f"{failure['type']}: {failure['message']}".split("\n")]
-    text, *more = [line for line in lines if line]
-    for line in more:
-        if not text.endswith(":"):
-            break
-        text += f" {line}"
-    return text.removesuffix(":")[:300]
+        about = {}
+    return why_ended(about, str(row["status"])) or (str(row["status"]), str(row["status"]))
 
 
 def _worst_first(at: Mapping[tuple[str, str], Mapping[str, FoundIn]]) -> tuple[Finding, ...]:

@@ -107,7 +107,8 @@ class AgentTools:
         """What is here. Start with this one.
 
         Without `of`: the projects, how many runs they have and their statuses. With `of` (a project, or a run): of its
-        newest run the keys with their last values, the clocks, the configuration, the tables and their rows.
+        newest run the keys with their last values, the clocks, the configuration, results, the tables and their rows,
+        and what is wrong.
         """
         runs = self._all()
         if not of:
@@ -120,14 +121,17 @@ class AgentTools:
             ]  # fmt: skip
             return self._answer({"runs": len(runs)}, projects, cursor)
         book = runs.one(of, newest=True)
-        latest, canonical = book.latest(), {key: name for name, key in book.canonical().items()}
+        found, canonical = book.overview(), {key: name for name, key in book.canonical().items()}
         rows: list[dict[str, Any]] = [
-            {"key": key, "last": value, "at": clocks, **({"also": canonical[key]} if key in canonical else {})}
-            for key, (value, clocks, _time) in sorted(latest.items(), key=lambda item: item[0].startswith(_OWN))
-        ]
-        rows += [{"config": name, "value": value} for name, value in book.config.items()]
-        tables = {name: count for name in TABLES if (count := book.row_count(name))}
-        head = {**_who(book), "clocks": list(book.clocks), "tables": tables}
+            {
+                "key": key, "last": at["value"], "at": {name: cell for name, cell in at.items() if name != "value"},
+                **({"also": canonical[key]} if key in canonical else {}),
+            }
+            for key, at in found.keys.items()
+        ]  # fmt: skip
+        rows += [{"config": name, "value": value} for name, value in found.config.items()]
+        rows += [{"summary": name, "value": value} for name, value in found.summary.items()]
+        head = {**_who(book), "clocks": list(book.clocks), "tables": found.tables, "remarks": found.sentences()}
         return self._answer(head, rows, cursor)
 
     def runs(self, where: str = "", columns: Sequence[str] = (), metrics: Sequence[str] = (), cursor: str = "") -> str:

@@ -18,6 +18,9 @@ import anyio.to_thread
 import msgspec
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from rollbook.errors import RollbookError
+from rollbook.schema import manifest
+from rollbook.schema.endings import resume_line, why_ended
 from rollbook.schema.status import ENDED_BADLY
 from rollbook.server.runs.page_state import boards_stamp
 from rollbook.server.shared.catalogue import RunRow
@@ -277,12 +280,12 @@ def _stamps_of(rows: list[RunRow]) -> list[tuple[RunRow, object]]:
 
 def _status(row: RunRow, was: str | None) -> dict[str, object]:
     about = row.about
-    why: dict[str, str] = {
-        "crashed": "its process vanished or raised an exception",
-        "stale": "nothing was heard of it for a minute",
-    }
+    try:
+        why = why_ended(manifest.read(row.folder), row.status)
+    except (RollbookError, OSError):
+        why = None
     kind: Literal["status"] = "status"
-    name, project, identity = (str(about.get(word) or "") for word in ("name", "project", "id"))
+    name, project = (str(about.get(word) or "") for word in ("name", "project"))
     died = row.status in ENDED_BADLY
     return {
         "type": kind,
@@ -293,6 +296,6 @@ def _status(row: RunRow, was: str | None) -> dict[str, object]:
         "status": row.status,
         "was": was,
         "time": time.time(),
-        "why": why.get(row.status),
-        "resume_line": plain(f'init({project!r}, {name!r}, resume="must", run_id={identity!r})') if died else None,
+        "why": None if why is None else plain(why[1]),
+        "resume_line": plain(resume_line(about)) if died else None,
     }

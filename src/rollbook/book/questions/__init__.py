@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from rollbook.book.questions.logs import lines_near as lines_near
     from rollbook.book.questions.logs import log_files as log_files
     from rollbook.book.questions.logs import part_of_log as part_of_log
+    from rollbook.book.questions.overview import OURS as OURS
+    from rollbook.book.questions.overview import STATES as STATES
+    from rollbook.book.questions.overview import Overview as Overview
+    from rollbook.book.questions.overview import remarks_of as remarks_of
     from rollbook.book.questions.places import OUTCOMES as OUTCOMES
     from rollbook.book.questions.places import Near as Near
     from rollbook.book.questions.places import axis_values as axis_values
@@ -49,6 +53,7 @@ __getattr__, __dir__ = attach(
         "rollbook.book.questions.logs": (
             "LogFile", "LogLine", "LogPart", "lines_near", "log_files", "part_of_log"
         ),
+        "rollbook.book.questions.overview": ("OURS", "STATES", "Overview", "remarks_of"),
         "rollbook.book.questions.places": (
             "OUTCOMES", "Near", "axis_values", "cells_of", "clocks_of", "in_seconds", "in_time", "numbers", "outcomes",
             "place_of", "row_id", "seconds_column", "usual_axis_of", "with_outcome",

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
 import msgspec
 
 from rollbook.book import Book
+from rollbook.book.questions import remarks_of
 from rollbook.errors import BadInput, RollbookError
-from rollbook.runs.finding import one_line
 from rollbook.runs.grouping import flat
 from rollbook.schema import manifest
+from rollbook.schema.endings import resume_line, why_ended
+from rollbook.schema.problems import Problem
 from rollbook.schema.source import is_view
 from rollbook.server.runs.table import TableRow, table_row
 from rollbook.server.shared.catalogue import RunRow
@@ -105,7 +107,7 @@ class RunAnswer(Answer, kw_only=True):
       parent_run, forked_run: the runs of these two; None where they are not shown here.
       why: in a line, why it has the status that it has. failure: the whole of it; None where nothing was noted.
       tables: rows of each table that has some, as `rollbook show` counts them.
-      problems: what cannot be read, and why.
+      problems: what cannot be read, and why. remarks: what was lost or left out, and the problems, in words.
       resume_line: Python that continues it.
     """
 
@@ -146,6 +148,7 @@ class RunAnswer(Answer, kw_only=True):
     attempts: list[Attempt]
     tables: dict[str, int]
     problems: list[str]
+    remarks: list[str]
     resume_line: str
 
 
@@ -189,12 +192,15 @@ def one_run(context: ServerContext, ask: RunAsk) -> RunAnswer:
         parent_run=_other(context, _text(info.get("parent"))),
         forked_run=_other(context, _where(info.get("forked_from"))),
         config=_object(info.get("config")),
-        summary=_object({**manifest.results(info), **_mapping(info.get("summary"))}),
+        summary=_object(
+            context.remembered("summary", row, lambda book: book.summary, lambda kept: 200 * len(kept) + 200)
+        ),
         drops={plain(str(k)): v for k, v in _mapping(info.get("drops")).items() if type(v) is int},
         attempts=attempts,
         tables=context.remembered("table_rows", row, Book.table_rows, lambda counts: 100 * len(counts) + 100),
-        problems=[plain(problem) for problem in problems[:100]],
-        resume_line=resume_line(info),
+        problems=[plain(str(problem)) for problem in problems[:100]],
+        remarks=[plain(line) for line in _remarks(info, problems)],
+        resume_line=str(plain(resume_line(info))),
     )
 
 
@@ -270,21 +276,18 @@ def changes(before: Mapping[str, object], after: Mapping[str, object]) -> list[C
     ]
 
 
-def resume_line(info: Mapping[str, object]) -> str:
-    """Python that continues a run."""
-    project, name, identity = (_text(info.get(word)) for word in ("project", "name", "id"))
-    return f'rollbook.init({project!r}, {name!r}, run_id={identity!r}, resume="must")'
+def _summary(book: Book) -> dict[str, Any]:
+    return book.summary
 
 
-def _why(info: Mapping[str, object], status: str) -> str | None:
-    failure = manifest.failure(info)
-    if failure is not None:
-        return str(plain(one_line(failure)))
-    if status == "crashed":
-        return "no exception was seen; its process vanished"
-    if status == "stale":
-        return "its host cannot be asked from here, and nothing was heard of it for a minute"
-    return None
+def _remarks(info: Mapping[str, Any], problems: Sequence[Problem]) -> list[str]:
+    drops, remarks, retention = ({**_mapping(info.get(name))} for name in ("drops", "remarks", "retention"))
+    return [*remarks_of(drops, remarks, retention, problems)]  # type: ignore[arg-type]
+
+
+def _why(info: Mapping[str, Any], status: str) -> str | None:
+    ended = why_ended(info, status)
+    return None if ended is None else str(plain(ended[1]))
 
 
 def _failure(info: Mapping[str, object]) -> Failure | None:

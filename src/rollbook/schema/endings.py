@@ -1,0 +1,46 @@
+"""Why a run ended before its time, and the line that goes on with it: one home for the words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rollbook.schema import manifest
+
+_WORDS = {
+    "crashed": ("Ended without an exception", "its process vanished (SIGKILL, out of memory, power)"),
+    "killed": ("Killed from outside", "it left no word"),
+    "stale": ("Silent", "its host cannot be asked, and nothing was heard of it for a minute"),
+}
+"""Status -> (what happened, what is known of it), where the run itself noted nothing."""
+_LONGEST = 300
+
+
+def why_ended(fields: Mapping[str, Any], status: str) -> tuple[str, str] | None:
+    """(what happened, which runs may share; the same in a line) of a run that ended badly or is silent; None of others.
+
+    Args:
+      fields: of its run.json; status: as readers derive it.
+    """
+    failure = manifest.failure(fields)
+    if failure is not None:
+        return failure["type"], one_line(failure)
+    kind, known = _WORDS.get(status, ("", ""))
+    return (kind, f"{kind}: {known}") if kind else None
+
+
+def one_line(failure: Mapping[str, str]) -> str:
+    """A failure in one line: the first of its text, with what follows a colon at its end."""
+    lines = [line.strip() for line in f"{failure['type']}: {failure['message']}".split("\n")]
+    text, *more = [line for line in lines if line]
+    for line in more:
+        if not text.endswith(":"):
+            break
+        text += f" {line}"
+    return text.removesuffix(":")[:_LONGEST]
+
+
+def resume_line(fields: Mapping[str, Any]) -> str:
+    """Python that goes on with a run."""
+    project, name, identity = (str(fields.get(word) or "") for word in ("project", "name", "id"))
+    return f'rollbook.init({project!r}, {name!r}, run_id={identity!r}, resume="must")'
