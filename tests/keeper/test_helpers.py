@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import shutil
@@ -16,6 +15,7 @@ from typing import Any
 import pytest
 
 from rollbook.book.book import Book
+from rollbook.schema.finished import sealed_lasts
 from rollbook.storage.sealing import helpers
 from rollbook.storage.sealing.folder import seal
 from rollbook.storage.sealing.merge import SIZES, Sizes
@@ -57,7 +57,7 @@ def test_several_processes_seal_what_one_would(make_run: Any, tmp_path: Path) ->
         return sorted(path.name for path in (folder / "data").rglob("*.parquet"))
 
     def remembered(folder: Path) -> Any:
-        return json.loads((folder / "data" / "keeper" / "sealed.json").read_text())
+        return sealed_lasts(folder)
 
     assert parts(run.folder) == parts(alone)
     assert remembered(run.folder) == remembered(alone)

@@ -179,7 +179,7 @@ def test_a_run_that_hangs_holds_up_no_other(
             run.writer.close()
         thread.join(PATIENCE)
     assert not thread.is_alive()
-    assert fine.state()["phase"] == hung.state()["phase"] == "done"
+    assert all(run.keeper_file("finished.json") and not run.state() for run in (fine, hung))
 
 
 def test_a_run_that_comes_back_from_a_hang_while_its_writer_ends_stops_no_other(
@@ -234,7 +234,8 @@ def test_a_fault_of_the_keeper_itself_does_not_end_what_it_does_for_its_runs(
     finally:
         run.writer.close()
         thread.join(PATIENCE)
-    assert run.state()["phase"] == "done"
+    assert run.keeper_file("finished.json")
+    assert not run.state()
 
 
 def test_a_run_in_which_nothing_happens_is_not_stepped(make_run: Any, make_keeper: Any) -> None:

@@ -261,7 +261,7 @@ def test_health_names_the_rules_that_looked_and_found_nothing(tmp_path: Path) ->
     run = record(tmp_path, "ppo", 0, 1e-3, rows=100)
     with client_of(tmp_path) as client:
         answer = got(client, f"/api/runs/{run}/health")
-        plan = next(tmp_path.glob("cartpole/*/data/keeper/plan.json"))
+        plan = next(tmp_path.glob("cartpole/*/data/keeper")) / "plan.json"
         plan.write_text(json.dumps({"rules": [{"name": "kl"}, {"name": "os:system"}, 3]}))
         strange = got(client, f"/api/runs/{run}/health")
     assert {"kl", "entropy", "silent"} <= {rule["rule"] for rule in answer["quiet"]}

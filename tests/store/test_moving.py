@@ -21,11 +21,13 @@ from rollbook.book.repair.doctor import repair, verify
 from rollbook.journal import format as layout
 from rollbook.journal.reader import JournalReader
 from rollbook.journal.writer import Writer
+from rollbook.schema import finished
 from rollbook.storage.pieces import RunFiles
 from rollbook.storage.sealed_rows import SealedRows
 from rollbook.storage.sealing import folder as sealing
 from rollbook.storage.sealing.folder import SealReport
 from rollbook.storage.sealing.merge import SMALL_ROWS, Sizes
+from rollbook.system.files import read_json
 from rollbook.system.liveness import identity
 from waiting import pause
 
@@ -352,7 +354,7 @@ def test_the_last_rows_of_a_finished_run_are_reported_if_their_file_is_moved_awa
         part.write_bytes(content)
     assert verify(run) == []
     parts[-1].unlink()
-    (run / "data" / "keeper" / "sealed.json").unlink()
+    finished.write(run, {**read_json(finished.finished_path(run)), "sealed": {}}, durable=False)
     assert [text for text in verify(run) if "in no file" in text] == Book(run).problems() != []
 
 

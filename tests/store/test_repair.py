@@ -319,7 +319,7 @@ def test_what_can_be_read_of_a_damaged_run_is_there_after_repair_and_the_rest_st
         pass
     repair(folder, force=True)
     after = of_book(folder)
-    assert not need - after, what
+    assert not need - after, (what, list((need - after).items())[:30], len(need - after))
     if ".seg" not in what:
         assert not after - truth, what
     if truth - after and not is_unchecked:

@@ -103,7 +103,7 @@ NAMES = [
     "data/pyramid/metrics.w1.L00.S000.1.pyr",
     "data/keeper/durable.json",
     "data/keeper/heartbeat",
-    "data/writers.json",
+    "data/keeper/finished.json",
     "data/abandoned.parquet",
     "data/writers.parquet",
     "data/metrics/wide/0.columns.parquet",

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from rollbook.journal import list_writers
 from rollbook.schema import manifest
+from rollbook.schema.finished import finished_path, former_writers
 from rollbook.schema.run_files import RunFile, data_folder, journal_folder
 from rollbook.system.files import names_in, read_json
 from rollbook.system.liveness import is_alive
@@ -40,16 +41,17 @@ class WriterHosts:
 
     def __init__(self, run_folder: str) -> None:
         self._journal = journal_folder(run_folder)
-        self._merged = os.path.join(data_folder(run_folder), RunFile.WRITERS)
-        self._stamp: tuple[int, int] | None = None
+        self._run = run_folder
+        self._stamp: tuple[int, ...] | None = None
         self._hosts: dict[str, Host] = {}
 
     def __call__(self) -> Mapping[str, Host]:
-        """Every writer with an info file in the journal, or, after sealing, in writers.json."""
-        stamp = (_changed(self._journal), _changed(self._merged))
+        """Every writer with an info file in the journal, or, after sealing, in finished.json."""
+        paths = (self._journal, finished_path(self._run), os.path.join(data_folder(self._run), RunFile.WRITERS))
+        stamp = tuple(map(_changed, paths))
         if stamp != self._stamp:
-            for name, about in read_json(self._merged).items():
-                if name not in self._hosts and isinstance(about, dict):
+            for name, about in former_writers(self._run).items():
+                if name not in self._hosts:
                     self._hosts[name] = _host(about)
             for name in names_in(self._journal):
                 if name not in self._hosts:
@@ -63,9 +65,7 @@ class WriterHosts:
 def writers_of(run_folder: str) -> list[dict[str, Any]]:
     """See `Book.writers`."""
     pages: dict[str, tuple[Mapping[str, object], bool]] = {}
-    for name, about in read_json(os.path.join(data_folder(run_folder), RunFile.WRITERS)).items():
-        if isinstance(about, dict):
-            pages[name] = about, True
+    pages |= {name: (about, True) for name, about in former_writers(run_folder).items()}
     for info in list_writers(run_folder):
         if info.about:
             pages[info.id] = info.about, info.closed is not None

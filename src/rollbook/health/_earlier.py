@@ -1,7 +1,8 @@
 """Earlier runs of the same settings, for rules that compare with them.
 
-What `below_earlier` and `unlike_earlier` remember of a run lies in its data/keeper/rules.json, and which alerts it
-had. No row of another run is read. A file that is damaged, missing or of another version is passed over.
+What `below_earlier` and `unlike_earlier` remember of a run, and which alerts it had, is in its data/keeper/rules.json,
+and in finished.json when it is over. No row of another run is read. A file that is damaged, missing or of another
+version is passed over.
 """
 
 from __future__ import annotations
@@ -180,11 +181,13 @@ def _in_project(run: RunInfo, own: str, kind: type[Known]) -> Iterator[Known]:
     files: list[tuple[float, str, str]] = []
     with tolerating(OSError), os.scandir(os.path.dirname(folder)) as siblings:
         for sibling in siblings:
-            path = os.path.join(sibling.path, RunFile.KEEPER, RunFile.RULES)
-            with tolerating(OSError):
-                about = os.stat(path, follow_symlinks=False)
-                if stat.S_ISREG(about.st_mode) and about.st_size <= _MOST_BYTES and sibling.path != folder:
-                    files.append((about.st_mtime, sibling.path, path))
+            for name in (RunFile.RULES, RunFile.FINISHED):  # of a run that goes on, and of one that is over
+                path = os.path.join(sibling.path, RunFile.KEEPER, name)
+                with tolerating(OSError):
+                    about = os.stat(path, follow_symlinks=False)
+                    if stat.S_ISREG(about.st_mode) and about.st_size <= _MOST_BYTES and sibling.path != folder:
+                        files.append((about.st_mtime, sibling.path, path))
+                        break
     like = 0
     for _time, other, path in sorted(files, reverse=True)[:_MOST_FILES]:
         with tolerating(OSError, KeyError, TypeError, ValueError, AttributeError, RecursionError):
@@ -195,6 +198,7 @@ def _in_project(run: RunInfo, own: str, kind: type[Known]) -> Iterator[Known]:
             if like > _MOST_LIKE:
                 return
             kept = json.loads(content)
+            kept = kept["rules"] if path.endswith(RunFile.FINISHED) else kept
             memory = kept["rules"][kind.rule]
             has_page = any(not level.startswith("note\0") for _rule, level, _count in kept["said"])
             fields = {} if has_page or memory["kin"] != own else manifest.look(other)

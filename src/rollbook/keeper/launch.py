@@ -13,6 +13,7 @@ import time
 
 from rollbook.keeper.own_files import Lock, keeper_folder, state_path
 from rollbook.keeper.shared_keeper_files import may_share, shared_keeper
+from rollbook.schema.finished import former_writers
 from rollbook.schema.run_files import RunFile, journal_folder
 from rollbook.system.files import exists, is_file, make_folders, names_in, read_json
 from rollbook.system.guard import ours, tolerating
@@ -206,6 +207,8 @@ def wait_done(run_folder: str | os.PathLike[str], timeout: float) -> bool:
         at_work = lock.taken()  # before the state: a keeper first reports "done", then releases the lock
         state = read_json(path)
         if wanted.issubset(_names(state.get("complete"))):
+            return True
+        if not state and wanted <= former_writers(folder).keys():  # swept: all was done
             return True
         if at_work and woken != state.get("pid") and _wake(state):
             woken = state.get("pid")

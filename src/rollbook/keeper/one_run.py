@@ -21,8 +21,10 @@ from rollbook.keeper.plan import Plan
 from rollbook.keeper.rules import Rules
 from rollbook.keeper.sealing import Sealing
 from rollbook.keeper.shipping import Shipping
+from rollbook.keeper.sweeping import sweep_finished
 from rollbook.keeper.writers import Writers
-from rollbook.schema.run_files import RunFile, heartbeat_path
+from rollbook.schema.finished import former_writers
+from rollbook.schema.run_files import heartbeat_path
 from rollbook.schema.tables import FORWARDED
 from rollbook.system.bill import Bill
 from rollbook.system.files import is_folder, make_folders, pasted, read_json
@@ -394,6 +396,7 @@ class OneRun:
         if self._writers.living():
             return False
         self._write_phase("done")
+        self._guard("sweep", lambda: sweep_finished(self.folder, self._lock))
         self._lock.release()
         self._locked = False
         # A writer that came while we still held the lock has seen it taken, and started no keeper.
@@ -445,8 +448,8 @@ class OneRun:
         if main is not None and main.id == (self._plan.main_writer or main.id):
             return main.here
         # When all is sealed, the writer.json files of closed writers move into one file.
-        about = read_json(os.path.join(self.folder, "data", RunFile.WRITERS)).get(self._plan.main_writer)
-        return same_place(about) if isinstance(about, dict) else main is not None and main.here
+        about = former_writers(self.folder).get(self._plan.main_writer)
+        return same_place(about) if about is not None else main is not None and main.here
 
     def _feed(self, finished: frozenset[str]) -> bool:
         """Deliver rows; for `finished` writers all of them, without thinning. True when nothing is left."""

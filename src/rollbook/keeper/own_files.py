@@ -11,7 +11,7 @@ import time
 import weakref
 
 from rollbook.schema.run_files import RunFile
-from rollbook.system.files import read_json, try_lock, unlock, write_json
+from rollbook.system.files import is_same_file, read_json, try_lock, unlock, write_json
 from rollbook.system.guard import ours, tolerating
 from rollbook.system.liveness import host_name, identity, is_alive, machine, pid_namespace
 
@@ -81,7 +81,7 @@ class Lock:
                         return False
                     os.unlink(self.path)
                     continue
-                if not _is_file(fd, self.path):  # its last owner removed it in between
+                if not is_same_file(fd, self.path):  # its last owner removed it in between
                     continue
                 os.ftruncate(fd, 0)
                 os.pwrite(fd, json.dumps(identity()).encode(), 0)
@@ -97,7 +97,7 @@ class Lock:
 
     def held(self) -> bool:
         """Whether the lock is still ours: it was not removed or replaced."""
-        return self._fd >= 0 and _is_file(self._fd, self.path)
+        return self._fd >= 0 and is_same_file(self._fd, self.path)
 
     def release(self) -> None:
         """Remove the file and release the lock. Calling it twice is fine."""
@@ -131,13 +131,6 @@ class Lock:
         finally:
             unlock(fd)
             os.close(fd)
-
-
-def _is_file(fd: int, path: str) -> bool:
-    with tolerating(OSError):
-        here, there = os.fstat(fd), os.stat(path)
-        return (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino)
-    return False
 
 
 def _known_dead(path: str) -> bool:

@@ -6,8 +6,8 @@ import os
 
 from rollbook.keeper.own_files import keeper_folder
 from rollbook.schema import manifest
+from rollbook.schema.finished import keeper_file
 from rollbook.schema.run_files import MANIFEST_FILE, RunFile
-from rollbook.system.files import read_json
 from rollbook.system.guard import tolerating
 
 TYPE_CHECKING = False
@@ -51,7 +51,7 @@ class Plan:
         if stamp == self._stamp:
             return False
         self._stamp = stamp
-        plan, self.info = read_json(self._paths[0]), manifest.look(self._folder)
+        plan, self.info = keeper_file(self._folder, RunFile.PLAN), manifest.look(self._folder)
         asked = (forwards, plan, self.attempt, bool(self.info))
         if asked == self._asked:
             return False

@@ -18,6 +18,7 @@ import time
 from rollbook.keeper.cursors import as_cursor
 from rollbook.keeper.own_files import keeper_folder
 from rollbook.schema import manifest
+from rollbook.schema.finished import keeper_file
 from rollbook.schema.run_files import RunFile, journal_folder
 from rollbook.system.files import is_folder, pasted, read_json, remove, write_json
 from rollbook.system.guard import tolerating
@@ -367,7 +368,7 @@ class _RuleBook:
         self._rules: dict[str, Rule] = {}
         self._tables: dict[str, frozenset[str]] = {}
         self._failed: dict[str, int] = {}
-        saved = read_json(rules_path(self._folder))
+        saved = keeper_file(self._folder, RunFile.RULES)
         memories = saved.get("rules")
         for spec in owner._specs:
             name = str(spec.get("name"))

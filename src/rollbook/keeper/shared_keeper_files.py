@@ -19,6 +19,7 @@ import sys
 import time
 import zlib
 
+from rollbook.schema.finished import keeper_file
 from rollbook.schema.run_files import RunFile
 from rollbook.system.files import is_folder, make_folders, read_json, try_lock, unlock
 from rollbook.system.liveness import boot_id, identity, is_alive, pid_namespace
@@ -49,7 +50,7 @@ def may_share(run_folder: str) -> bool:
     """
     if os.name != "posix" or os.environ.get(MODE_VARIABLE) == "run":
         return False
-    plan = read_json(os.path.join(run_folder, RunFile.KEEPER, RunFile.PLAN))
+    plan = keeper_file(run_folder, RunFile.PLAN)
     from rollbook.health import are_ours
     from rollbook.sinks import are_files
 

@@ -7,6 +7,7 @@ Sealed parts and live segments state which rows they hold; other files are known
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import struct
 import time
@@ -19,6 +20,7 @@ from rollbook.errors import Damaged, NewerFormat
 from rollbook.remote.commit import Local, LocalFile, Named
 from rollbook.remote.row_ranges import Cover
 from rollbook.remote.steps import LookAgain
+from rollbook.schema.finished import former_writers
 from rollbook.schema.run_files import MANIFEST_FILE, PartName, RunFile, journal_folder, parse_name, read_metadata
 from rollbook.storage import settled
 from rollbook.system.files import (
@@ -39,6 +41,8 @@ _SETTLED_NS = 2_000_000_000
 
 _SKIPPED = frozenset({"page.lock", "keeper", "journal", "aside"})
 _OTHERS = ("ckpt", "media")
+_WRITERS = f"data/{RunFile.WRITERS}"
+"""Where a remote has the writers whose journal is sealed; a folder has them in finished.json."""
 _WHEN_OVER = ("log",)
 """Text tables and event files grow with every line and can be made again: they are shipped when the run is over."""
 
@@ -113,7 +117,7 @@ class Snapshots:
     def _settled(self, named: dict[str, Named], files: dict[str, LocalFile]) -> set[str]:
         """Names of the manifest whose content is in other files of the folder now."""
         settled = set()
-        closed = read_json(os.path.join(self.run, "data", RunFile.WRITERS))
+        closed = former_writers(self.run)
         for path in named:
             if path in files:
                 continue
@@ -165,8 +169,12 @@ class Snapshots:
     # -- everything else
 
     def _plain(self) -> Iterator[LocalFile]:
+        if writers := former_writers(self.run):
+            yield _of_bytes(_WRITERS, json.dumps(writers, sort_keys=True).encode())
         for path in self._plain_paths():
             relative = self._relative(path)
+            if relative == _WRITERS:
+                continue
             try:
                 size, sha, _ = self._checked(path, None)
             except (OSError, Damaged):

@@ -15,8 +15,8 @@ from rollbook.book import Book
 from rollbook.protocols import Alert, RunInfo
 from rollbook.schema.clocks import UNKNOWN
 from rollbook.schema.columns import Columns, Piece
+from rollbook.schema.finished import keeper_file
 from rollbook.schema.run_files import RunFile
-from rollbook.system.files import read_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,11 +66,10 @@ def asked(folder: str | os.PathLike[str]) -> tuple[dict[str, str], int, str | No
       How many rows they have read. How seldom they report a healthy run, as measured; None where foreign rules are
       among them, or none at all.
     """
-    keeper = os.path.join(folder, RunFile.KEEPER)
-    specs = read_json(os.path.join(keeper, RunFile.PLAN)).get("rules")
+    specs = keeper_file(folder, RunFile.PLAN).get("rules")
     names = [spec.get("name") for spec in specs if isinstance(spec, dict)] if isinstance(specs, list) else []
     named = [name[:100] for name in names[:_MOST_RULES] if isinstance(name, str)]
-    cursor = read_json(os.path.join(keeper, RunFile.RULES)).get("cursor")
+    cursor = keeper_file(folder, RunFile.RULES).get("cursor")
     lanes = [lanes for lanes in cursor.values() if isinstance(lanes, dict)] if isinstance(cursor, dict) else []
     rows = sum(seq for each in lanes for seq in each.values() if isinstance(seq, int))
     promise = health.FALSE_ALARMS if named and set(named) <= set(health.DEFAULT) else None

@@ -156,7 +156,7 @@ def _foreign(path: str, shown: str, content: object) -> ForeignManifest:
     )
 
 
-_TRACES = (("journal",), ("keeper", RunFile.PLAN), (RunFile.WRITERS,), ("page.lock",))
+_TRACES = (("journal",), ("keeper", RunFile.PLAN), ("keeper", RunFile.FINISHED), (RunFile.WRITERS,), ("page.lock",))
 """Below data/: files of every run folder, some from its start, some until its end."""
 
 _TOOLS = ("library", "tool", "framework", "generator")
@@ -761,14 +761,17 @@ class ManifestLock:
 
     Held for milliseconds by every process that changes run.json: its writer, a process that continues the run, the
     keeper of a crashed run, `rollbook repair`. Never raises and never waits for long: if no lock is available (a file
-    system without locks, a read-only folder, a holder that hangs), work continues without it.
+    system without locks, a read-only folder, a holder that hangs), work continues without it. Its file goes with it.
 
     Args:
       run_folder: the run's folder; None locks nothing.
       seconds: how long to wait for another holder.
+    Attributes:
+      is_held: no other process that looks has the lock.
     """
 
     _file: FileIO | None = None
+    is_held = False
 
     def __init__(self, run_folder: str | None, seconds: float = 2.0) -> None:
         self._path = None if run_folder is None else os.path.join(run_folder, "data", "page.lock")
@@ -777,17 +780,25 @@ class ManifestLock:
     def __enter__(self) -> ManifestLock:
         if self._path is None:
             return self
-        try:  # one call: an outside exception meanwhile leaves no descriptor that holds the lock
-            self._file = FileIO(self._path, "r+", opener=_opened)
-        except ours(OSError):
-            return self
         until = time.monotonic() + self._seconds
-        while files.try_lock(self._file.fileno()) is False and time.monotonic() < until:
-            time.sleep(_PAUSE)
-        return self
+        while True:
+            try:  # one call: an outside exception meanwhile leaves no descriptor that holds the lock
+                self._file = FileIO(self._path, "r+", opener=_opened)
+            except ours(OSError):
+                return self
+            fd = self._file.fileno()
+            while (locked := files.try_lock(fd)) is False and time.monotonic() < until:
+                time.sleep(_PAUSE)
+            self.is_held = locked is True and files.is_same_file(fd, self._path)
+            if self.is_held or not locked or time.monotonic() >= until:
+                return self
+            self._file.close()  # its last holder removed it meanwhile
 
     def __exit__(self, *_exc: object) -> None:
         if self._file is not None and not self._file.closed:
+            if self.is_held and self._path is not None:
+                files.remove(self._path)
+                self.is_held = False
             files.unlock(self._file.fileno())
             self._file.close()
 

@@ -12,7 +12,6 @@
     data/marks/…                                           dump marks and the like
     data/aside/…                                           doubtful rows after a power loss, and damaged files
     data/damage.jsonl                                      what was damaged and what of it is lost (storage/damage.py)
-    data/writers.json                                      writers whose journal folder was removed when all was sealed
 
 Every part describes its content in its Parquet metadata, under "rollbook" (see `storage.parts`).
 
@@ -47,8 +46,9 @@ Only rollbook reads these:
     data/keeper/summary/<writer>.json    summary values set by other writers: {key: [unix ns, value]}, [unix ns] for a
         key
         that was removed; the main writer merges them into run.json, the newer value wins
-    data/keeper/sealed.json         {writer: {table/lane/group: last seq that was sealed}}: `verify` finds what was
-        moved away
+    data/keeper/finished.json       what is left of the writers and the keeper when all is sealed: `schema/finished.py`;
+        then plan.json, rules.json, state-…, heartbeat and durable.json go
+    data/writers.json, data/keeper/sealed.json    of earlier rollbooks and of runs from a remote: its entries
     data/keeper/ballast             4 MiB, given up when the disk is full
 """
 
@@ -108,6 +108,7 @@ class RunFile:
     ALERTS = "alerts.jsonl"
     CHECKSUMS = "checksums.json"
     DURABLE = "durable.json"
+    FINISHED = "finished.json"
     PLAN = "plan.json"
     PULLED = "pulled.json"
     RULES = "rules.json"

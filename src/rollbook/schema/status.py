@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping
 
 from rollbook.schema import manifest
+from rollbook.schema.finished import former_writers
 from rollbook.schema.run_files import MANIFEST_FILE, RunFile, heartbeat_path, journal_folder
 from rollbook.system.files import read_json
 from rollbook.system.guard import tolerating
@@ -46,14 +47,9 @@ def _main_writer(run: str, about: Mapping[str, object]) -> dict[str, object] | N
     entry = manifest.newest(about)
     name = str(entry.get("writer") or "")
     if name and os.sep not in name:
-        for path, inside in (
-            (os.path.join(journal_folder(run), name, RunFile.WRITER), None),
-            (os.path.join(run, "data", RunFile.WRITERS), name),
-        ):
-            info = read_json(path)
-            writer = info if inside is None else info.get(inside)
-            if isinstance(writer, dict) and writer:
-                return writer
+        writer = read_json(os.path.join(journal_folder(run), name, RunFile.WRITER)) or former_writers(run).get(name)
+        if writer:
+            return writer
     return {**about, **entry} if "pid" in entry else None
 
 

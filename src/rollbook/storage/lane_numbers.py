@@ -14,8 +14,9 @@ import numpy as np
 from rollbook.errors import Damaged, NewerFormat
 from rollbook.journal import FrameFile, Segment, WriterInfo, list_writers
 from rollbook.schema import manifest
+from rollbook.schema.finished import former_writers
 from rollbook.schema.problems import Problem
-from rollbook.schema.run_files import RunFile, data_folder, heartbeat_path, parse_name, table_names
+from rollbook.schema.run_files import RunFile, heartbeat_path, parse_name, table_names
 from rollbook.storage.damage import Missing
 from rollbook.storage.parts import OpenParts, Part, places_by_lane
 from rollbook.storage.sealed_so_far import SealedSoFar
@@ -47,8 +48,8 @@ def missing_numbers(run: str, said: Collection[Problem] = ()) -> Iterator[Missin
     if any(f"{os.sep}merged." in problem.path for problem in said):
         return
     infos = {info.id: info for info in list_writers(run)}
-    for writer, about in read_json(os.path.join(data_folder(run), RunFile.WRITERS)).items():
-        if writer not in infos and isinstance(about, dict):
+    for writer, about in former_writers(run).items():
+        if writer not in infos:
             infos[writer] = info = WriterInfo(os.path.join(run, "data", "journal", writer))
             info.adopt(about)
             info.closed = about.get("closed") if isinstance(about.get("closed"), dict) else {}

@@ -19,9 +19,9 @@ import pyarrow as pa
 
 from rollbook.errors import Damaged, NewerFormat
 from rollbook.journal import FrameFile, Segment, SegmentHeader, WriterInfo, decode
+from rollbook.schema.finished import former_writers
 from rollbook.schema.run_files import (
     PartName,
-    RunFile,
     data_folder,
     journal_folder,
     parse_name,
@@ -34,8 +34,9 @@ from rollbook.storage.encode import PartWriter, write_part
 from rollbook.storage.frame_tables import FrameTables
 from rollbook.storage.parts import OpenParts, covers_of, places_by_lane
 from rollbook.storage.salvage_parts import DamagedPart
+from rollbook.storage.sealing.writers_file import writers_named
 from rollbook.storage.tabulate import Meta, committed_words, segment_table, seq_range
-from rollbook.system.files import make_folders, open_regular, own_files, read_json
+from rollbook.system.files import make_folders, open_regular, own_files
 from rollbook.system.guard import tolerating
 from rollbook.system.texts import amount
 from rollbook.values.array_types import NDArray
@@ -143,7 +144,8 @@ def _lost_numbers(run: str, writer: str, lane: int, stretches: list[tuple[int, i
 
 def _writes_here(run: str, writer: str) -> bool:
     """Whether a writer belongs to this run."""
-    return bool(_writer(run, writer).about) or os.path.isdir(os.path.join(journal_folder(run), writer))
+    is_here = bool(_writer(run, writer).about) or os.path.isdir(os.path.join(journal_folder(run), writer))
+    return is_here or writer in writers_named(run)
 
 
 # -- frames
@@ -341,7 +343,7 @@ def _writer(run: str, name: str) -> WriterInfo:
     """A writer whose folder may be gone already."""
     info = WriterInfo(os.path.join(journal_folder(run), name))
     if not info.about:
-        known = read_json(os.path.join(data_folder(run), RunFile.WRITERS)).get(name)
-        if isinstance(known, dict):
+        known = former_writers(run).get(name)
+        if known is not None:
             info.adopt(known)
     return info

@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 from rollbook.errors import Damaged
 from rollbook.schema import manifest
 from rollbook.schema.clocks import STANDARD
+from rollbook.schema.finished import former_writers
 from rollbook.schema.run_files import (
     COLUMNS_FILE,
     CONSTANTS,
@@ -29,7 +30,6 @@ from rollbook.schema.run_files import (
     WIDE,
     PartName,
     RunFile,
-    data_folder,
     journal_folder,
     table_folder,
 )
@@ -211,7 +211,7 @@ class DamagedPart:
 
     def _attempt(self) -> int:
         """The attempt of the rows, if a damaged file had more than one: that of its writers, or the first."""
-        known = read_json(os.path.join(data_folder(self._run), RunFile.WRITERS))
+        known = former_writers(self._run)
         attempts = set()
         for writer, *_ in covers_of(self.meta):
             about = known.get(writer) or read_json(os.path.join(journal_folder(self._run), writer, RunFile.WRITER))

@@ -1,6 +1,6 @@
 """Which sealed rows are missing from a run's folder: a part that was moved away would hide its rows without a trace.
 
-data/keeper/sealed.json records how far each stream was sealed, and every part records the last number of the part
+data/keeper/finished.json records how far each stream was sealed, and every part records the last number of the part
 before it. Data that was joined or pulled from elsewhere is not recorded here: any part of it may be missing.
 """
 
@@ -10,11 +10,11 @@ import os
 from collections.abc import Iterator
 from itertools import groupby
 
+from rollbook.schema.finished import add, damage, finished_path, sealed_lasts
 from rollbook.schema.problems import Problem
-from rollbook.schema.run_files import HIDDEN_TABLES, LONG, WIDE, PartName, RunFile, data_folder, part_folders
+from rollbook.schema.run_files import HIDDEN_TABLES, LONG, WIDE, PartName, data_folder, part_folders
 from rollbook.storage.damage import files_set_aside
 from rollbook.storage.parts import OpenParts, Part, covers_of
-from rollbook.system.files import read_json, write_json
 from rollbook.system.guard import tolerating
 
 Stream = tuple[str, str, int, str]
@@ -32,11 +32,10 @@ class SealedSoFar:
     """
 
     def __init__(self, run: str) -> None:
-        self._path = os.path.join(data_folder(run), "keeper", RunFile.SEALED)
         self.lasts: dict[Stream, int] = {}
         self.new: dict[Stream, int] = {}
-        for writer, streams in read_json(self._path).items():
-            for stream, last in streams.items() if isinstance(streams, dict) else ():
+        for writer, streams in sealed_lasts(run).items():
+            for stream, last in streams.items():
                 table, _, rest = stream.partition("/")
                 lane, _, group = rest.partition("/")
                 if type(last) is int and lane.isdecimal():
@@ -60,7 +59,7 @@ class SealedSoFar:
         streams_of: dict[str, dict[str, int]] = {}
         for (table, writer, lane, group), last in now.lasts.items():
             streams_of.setdefault(writer, {})[f"{table}/{lane}/{group}"] = last
-        write_json(self._path, streams_of)
+        add(run, "sealed", streams_of)
         self.new = {}
 
 
@@ -72,6 +71,8 @@ def missing_parts(run: str, open_parts: OpenParts | None = None) -> Iterator[Pro
       open_parts: its open parts, if there are any.
     """
     data = data_folder(run)
+    if damaged := damage(run):
+        yield Problem(damaged, "unreadable", finished_path(run))
     aside = _parts_aside(data)
     open_parts = open_parts or OpenParts(run)
     remembered = sorted(SealedSoFar(run).lasts.items())  # read before the parts: more may be sealed meanwhile

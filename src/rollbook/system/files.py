@@ -226,6 +226,13 @@ def make_folders(
         if is_foreign(raised) or above in (os.path.abspath(path), inside and os.path.abspath(inside)):
             raise
     make_folders(above, inside=inside)
+    try:
+        _make_folder(path, mode)
+        return
+    except FileNotFoundError as raised:
+        if is_foreign(raised):
+            raise
+    make_folders(above, inside=inside)  # a keeper that finished the run has just removed the empty one
     _make_folder(path, mode)  # /proc raises FileNotFoundError for a folder in it, although /proc is there
 
 
@@ -341,6 +348,14 @@ def try_lock(fd: int, *, shared: bool = False) -> bool | None:
     except ours(OSError):
         return None
     return True
+
+
+def is_same_file(fd: int, path: str | os.PathLike[str]) -> bool:
+    """Whether a path still has the file of a descriptor: a lock on a file that was removed locks nothing."""
+    with tolerating(OSError):
+        here, there = os.fstat(fd), os.stat(path)
+        return (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino)
+    return False
 
 
 def unlock(fd: int) -> None:

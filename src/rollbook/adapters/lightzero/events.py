@@ -6,7 +6,6 @@ Tags and steps go unchanged into the run's single event file. In the book, the c
 
 from __future__ import annotations
 
-import json
 import sys
 import threading
 import time
@@ -18,6 +17,7 @@ from rollbook.adapters._pixels import as_uint8
 from rollbook.adapters._run import reached
 from rollbook.adapters.lightzero.counters import as_given
 from rollbook.errors import RollbookError
+from rollbook.schema.finished import keeper_file
 from rollbook.schema.run_files import RunFile
 from rollbook.system.bill import counted
 from rollbook.values import Histogram, flatten, scalar_of
@@ -34,11 +34,8 @@ if TYPE_CHECKING:
 
 def sinks_of(run: Scope) -> set[str]:
     """The names of the sinks that the run's keeper writes to."""
-    try:
-        plan = json.loads((run.folder / RunFile.KEEPER / RunFile.PLAN).read_text(encoding="utf-8"))
-        return {str(sink.get("name")) for sink in plan.get("sinks", ()) if isinstance(sink, dict)}
-    except (OSError, ValueError):
-        return set()
+    sinks = keeper_file(run.folder, RunFile.PLAN).get("sinks")
+    return {str(sink.get("name")) for sink in sinks or () if isinstance(sink, dict)}
 
 
 def clock_of(tag: str) -> str:

@@ -19,7 +19,7 @@ from rollbook.book.repair.lost_manifest import rebuilt, recall
 from rollbook.book.results import write_results
 from rollbook.errors import Damaged, ForeignManifest, NewerFormat, NotARun, RollbookError, RunIsLive
 from rollbook.journal import FrameFile, Segment, WriterInfo, list_writers
-from rollbook.schema import manifest, source
+from rollbook.schema import finished, manifest, source
 from rollbook.schema.problems import Problem
 from rollbook.schema.run_files import ABANDONED_FILE as ABANDONED
 from rollbook.schema.run_files import (
@@ -264,6 +264,9 @@ def repair(run: str | os.PathLike[str], *, force: bool = False) -> list[str]:
     done += _repair_manifest(folder, writers)
     is_new = _MADE_AGAIN in done or _ATTEMPTS_MADE_AGAIN in done
     done += _set_folders_aside(folder)
+    if damaged := finished.damage(folder):
+        keep_aside(folder, finished.finished_path(folder), damaged, lost="which files were moved away before")
+        done.append(f"{damaged}; it was set aside")
     for info in writers:
         done += _remove_unfinished(info)
     done += _set_parts_aside(folder)

@@ -17,6 +17,7 @@ from typing import Any
 from rollbook.errors import BadInput, RunIsLive
 from rollbook.journal import list_writers
 from rollbook.schema import manifest
+from rollbook.schema.finished import add, former_writers
 from rollbook.schema.run_files import MANIFEST_FILE, PartName, RunFile, data_folder
 from rollbook.schema.status import STALE_SECONDS, quiet_seconds
 from rollbook.storage import join_damage, write_writers_file
@@ -156,7 +157,7 @@ def _copy(path: str, at: str) -> None:
 
 
 def _join_manifests(part: str, run: str) -> None:
-    path = os.path.join(data_folder(run), RunFile.WRITERS)
-    theirs, ours = read_json(os.path.join(data_folder(part), RunFile.WRITERS)), read_json(path)
-    if set(theirs) - set(ours):
-        write_json(path, {**theirs, **ours}, durable=True)
+    ours = former_writers(run)
+    new = {writer: about for writer, about in former_writers(part).items() if writer not in ours}
+    if new:
+        add(run, "writers", new, durable=True)

@@ -11,9 +11,10 @@ from rollbook.book.book import Book
 from rollbook.errors import Damaged
 from rollbook.journal import WriterInfo, list_writers
 from rollbook.schema import manifest
-from rollbook.schema.run_files import RunFile, data_folder, table_names
+from rollbook.schema.finished import former_writers
+from rollbook.schema.run_files import table_names
 from rollbook.storage import Pieces
-from rollbook.system.files import open_inside, read_json
+from rollbook.system.files import open_inside
 from rollbook.system.texts import amount
 from rollbook.values.arrow import to_numpy
 
@@ -30,12 +31,7 @@ def rebuilt(folder: str, writers: list[WriterInfo]) -> RunJson:
     """The manifest of a run from its writers' info files; `recall` adds the data of the marks after sealing."""
     name, _, identity = os.path.basename(os.path.normpath(folder)).rpartition("-")
     known = {info.id: dict(info.about) for info in writers}
-    gone = read_json(
-        os.path.join(data_folder(folder), RunFile.WRITERS)
-    )  # writers whose folders were removed after sealing
-    for writer, about in gone.items():
-        if isinstance(about, dict):
-            known.setdefault(str(writer), about)
+    known = {**former_writers(folder), **known}
     pages = [about for about in known.values() if about and not about.get("keeper")] or [{}]
     numbers = sorted({_attempt(about) for about in pages})
     mains = {_attempt(about): about for about in sorted(pages, key=lambda about: about.get("main") is True)}
@@ -118,8 +114,8 @@ def _spans(book: Book) -> dict[int, tuple[float, float]]:
     """{attempt: unix seconds of its first and its last row}, without what keepers wrote."""
     folder = str(book.path)
     infos = {info.id: info.about for info in list_writers(folder)}
-    infos |= read_json(os.path.join(data_folder(folder), RunFile.WRITERS))
-    keepers = {writer for writer, about in infos.items() if isinstance(about, dict) and about.get("keeper")}
+    infos |= former_writers(folder)
+    keepers = {writer for writer, about in infos.items() if about.get("keeper")}
     spans: dict[int, tuple[float, float]] = {}
 
     def add(attempt: object, first: int, last: int) -> None:

@@ -19,13 +19,13 @@ from contextlib import contextmanager
 
 from rollbook.errors import Damaged
 from rollbook.journal import list_writers
-from rollbook.schema import manifest, source
+from rollbook.schema import finished, manifest, source
 from rollbook.schema.run_files import data_folder, irregular, part_folders
 from rollbook.storage.sealing.helpers import seal_by_helpers
 from rollbook.storage.sealing.merge import SIZES, Sizes, merge
 from rollbook.storage.sealing.one_pass import SealReport, unlink
 from rollbook.storage.sealing.writers import seal_writers
-from rollbook.system.files import make_folders, names_in, own_files, read_json, unlock, write_json
+from rollbook.system.files import is_same_file, make_folders, names_in, own_files, remove, unlock
 
 __all__ = ["SealReport", "only_one", "seal"]
 
@@ -117,8 +117,6 @@ def _remove_empty_writers(run: str, least: int) -> None:
     Args:
       least: only if there are at least this many.
     """
-    path = os.path.join(data_folder(run), RunFile.WRITERS)
-    known = read_json(path)
     empty = [
         info
         for info in list_writers(run)
@@ -126,7 +124,7 @@ def _remove_empty_writers(run: str, least: int) -> None:
     ]
     if len(empty) < least:
         return
-    write_json(path, {**known, **{info.id: {**info.about, "closed": info.closed} for info in empty}}, durable=True)
+    finished.add(run, "writers", {info.id: {**info.about, "closed": info.closed} for info in empty}, durable=True)
     for info in empty:
         for name in (RunFile.CLOSED, RunFile.WRITER):
             unlink(os.path.join(info.folder, name))
@@ -147,19 +145,24 @@ def only_one(run: str, wait: float) -> Iterator[int | None]:
     except ImportError:  # Windows: names are deterministic and parts appear whole, so two sealers do no harm
         yield -1
         return
-    fd = os.open(os.path.join(folder, "seal-lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    path = os.path.join(folder, "seal-lock")
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:
         end = time.monotonic() + wait
         while True:
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except OSError:
+                if is_same_file(fd, path):
+                    break
+                os.close(fd)  # its last holder removed it meanwhile
+                fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            except BlockingIOError:
                 if time.monotonic() >= end:
                     yield None
                     return
                 time.sleep(0.05)
         yield fd
+        remove(path)
         unlock(fd)  # not after an exception: helpers that still work hold the lock, too
     finally:
         os.close(fd)

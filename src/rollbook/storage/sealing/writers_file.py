@@ -15,9 +15,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rollbook.schema import manifest
-from rollbook.schema.run_files import PartName, RunFile, data_folder, part_folders, table_names
+from rollbook.schema.finished import former_writers
+from rollbook.schema.run_files import PartName, data_folder, part_folders, table_names
 from rollbook.storage.parquet_files import open_to_read, write_whole
-from rollbook.system.files import is_regular, names_in, read_json
+from rollbook.system.files import is_regular, names_in
 from rollbook.values.arrow import from_numpy, strings
 
 FILE = "writers.parquet"
@@ -59,7 +60,8 @@ def write_writers_file(run: str) -> None:
             columns.append(strings([str(value)] * n))
     rows = pa.Table.from_arrays(columns, schema=_SCHEMA)
     path = os.path.join(data_folder(run), FILE)
-    if _holds(path, rows):
+    known = _read(path)
+    if known is not None and known.equals(rows):
         return
     write_whole(rows, path)
 
@@ -67,7 +69,7 @@ def write_writers_file(run: str) -> None:
 def _writers(run: str, about: dict[str, object]) -> list[str]:
     """All writers that wrote, or that have rows in a sealed part."""
     data = data_folder(run)
-    names = {*names_in(os.path.join(data, "journal")), *read_json(os.path.join(data, RunFile.WRITERS))}
+    names = {*names_in(os.path.join(data, "journal")), *former_writers(run), *writers_named(run)}
     attempts = about.get("attempts")
     for entry in attempts if isinstance(attempts, list) else ():
         if entry.get("writer"):
@@ -79,12 +81,20 @@ def _writers(run: str, about: dict[str, object]) -> list[str]:
     return sorted(names)
 
 
-def _holds(path: str, rows: pa.Table) -> bool:
+def writers_named(run: str) -> set[str]:
+    """The writers that the file names: a second record of them, in case finished.json is damaged."""
+    rows = _read(os.path.join(data_folder(run), FILE))
+    if rows is None or rows.schema != _SCHEMA:
+        return set()
+    return {writer for writer in rows["writer"].to_pylist() if isinstance(writer, str)}
+
+
+def _read(path: str) -> pa.Table | None:
     try:
         if not is_regular(path):
-            return False
+            return None
         # `read_table` imports pyarrow.dataset, and in some versions pandas.
         with pq.ParquetFile(open_to_read(path)) as file:
-            return bool(file.read().equals(rows))
+            return file.read()
     except (OSError, pa.ArrowException, UnicodeDecodeError):  # the last of a name in a damaged footer
-        return False
+        return None
