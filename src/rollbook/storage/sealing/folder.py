@@ -96,7 +96,7 @@ def _raise_format(folder: str) -> None:
         return
     with manifest.ManifestLock(folder):
         about = manifest.look(folder)
-        if about and about["format"] < manifest.FORMAT:
+        if about and int(about.get("format") or 0) < manifest.FORMAT:
             manifest.write(folder, {**about, "format": manifest.FORMAT}, durable=True)
 
 
