@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 import subprocess
 import sys
@@ -257,3 +258,22 @@ def test_a_private_run_is_for_its_user_alone(tmp_path: Path, monkeypatch: pytest
         run.log({"a": 1.0}, env_step=1)
     assert stat.S_IMODE(Path(run.folder).stat().st_mode) == 0o700
     assert rollbook.open(tmp_path).one("p/r").metrics(["a"]).num_rows == 1
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a umask is of POSIX")
+@pytest.mark.parametrize("umask", [0o022, 0o077])
+def test_the_umask_says_who_may_read_a_run(tmp_path: Path, umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        with rollbook.init("p", "r", dir=tmp_path, sinks=["jsonl"], keeper="inline") as run:
+            run.log({"a": 1.0}, env_step=1)
+            run.log_text("note", "hello")
+            run.save_checkpoint({"w": 1.0})
+    finally:
+        os.umask(before)
+    modes = {path: stat.S_IMODE(path.stat().st_mode) for path in [Path(run.folder), *Path(run.folder).rglob("*")]}
+    assert len(modes) > 10
+    assert {path for path, mode in modes.items() if mode & umask} == set()
+    if umask == 0o022:
+        closed = {path for path, mode in modes.items() if not mode & 0o044}
+        assert closed == set(), "whoever may see the folder reads all of it"

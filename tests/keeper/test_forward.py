@@ -193,6 +193,28 @@ def test_a_sink_that_fails_is_offered_the_same_rows_after_growing_pauses(make_ru
     assert not forwarder.failing
 
 
+def test_a_row_that_a_service_gets_again_is_known_by_its_place(make_run: Any, clock: Any) -> None:
+    run, sink = make_run(), Service()
+    log = run.log()
+    for i in range(20):
+        log({"i": float(i)} if i % 3 else {"i": float(i), "rare": 0.0})
+    before = sink.write
+
+    def write_and_fail(rows: Sequence[Row]) -> None:
+        before(rows)
+        raise ConnectionError("the answer was lost")
+
+    sink.write = write_and_fail  # type: ignore[method-assign]
+    forwarder = Forwarder(run.folder, sink, name="service", clock=clock)
+    assert forwarder.step() is False
+    sink.write = before  # type: ignore[method-assign]
+    clock.now += 100.0
+    assert forwarder.step() is True
+    assert len(sink.rows) == 40, "each row twice"
+    places = {(row.writer, row.lane, row.seq): row.values["i"] for row in sink.rows}
+    assert sorted(places.values()) == [float(i) for i in range(20)]
+
+
 def test_values_a_sink_does_not_take_are_counted_and_the_rest_of_the_row_goes_on(make_run: Any) -> None:
     run, sink = make_run(), Service()
     run.log()({"a": 1.5, "b": True, "c": "text", "d": 2})
