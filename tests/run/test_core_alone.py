@@ -165,7 +165,7 @@ def test_a_run_of_rollbook_core_is_sealed_and_continued_elsewhere_and_stays_one_
         [sys.executable, "-c", LOG_ON, str(root)], env=environment, capture_output=True, text=True, timeout=PATIENCE
     )
     assert again.returncode == 0, again.stderr
-    assert re.search("a full rollbook sealed part of it.*pip install rollbook", again.stdout)
+    assert re.search(r"a full rollbook sealed part of it.*pip install 'rollbook-core\[full\]'", again.stdout)
     book = rollbook.open(root).one()
     assert [attempt["n"] for attempt in book.attempts] == [1, 2, 3, 4, 5]
     assert book.metrics(["train/loss"], start=61, x="env_step")["train/loss"].to_pylist() == [0.5, 0.25, 0.125]
@@ -224,4 +224,6 @@ def test_the_command_of_rollbook_core_says_that_it_needs_rollbook(environment: d
     answer = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE)
     assert (answer.returncode, answer.stdout) == (1, "")
     (line,) = answer.stderr.splitlines()
-    assert re.search(rf"the command line of rollbook {rollbook.__version__} needs .*pip install rollbook\.", line)
+    assert re.search(
+        rf"the command line of rollbook {rollbook.__version__} needs .*pip install 'rollbook-core\[full\]'\.", line
+    )

@@ -139,6 +139,17 @@ def test_a_chart_is_written_in_every_format(tmp_path: Any) -> None:
             assert file.read(8).startswith(begins[ending])
 
 
+def test_a_figure_for_a_paper_has_the_title_that_it_is_given_and_no_notes() -> None:
+    rows = {f"ppo {seed}": compare.Line(np.arange(9.0), np.arange(9.0) + seed) for seed in range(3)}
+    picture = compare.curves({"ppo": rows}, key="test/return", axis="env_step").plot()
+    words = [text.get_text() for text in picture.figure().texts]
+    assert any(" of 3 " in word or "seeds" in word for word in words), "what the curve is stands below it"
+    figure = picture.figure(title="PPO on Hopper", notes=False)
+    assert [axes.get_title(loc="left") or axes.get_title() for axes in figure.axes] == ["PPO on Hopper"]
+    assert [text.get_text() for text in figure.texts] == []
+    assert b"PPO on Hopper" not in picture.bytes("svg"), "the next one is as before"
+
+
 @pytest.mark.parametrize("case", [*CASES, "one seed"])
 @pytest.mark.parametrize("chart", [name for name, chart in CHARTS.items() if chart.in_characters])
 def test_a_chart_in_characters_stays_within_its_columns(chart: str, case: str) -> None:

@@ -90,6 +90,8 @@ export function OnDesk({ desk, name, big, soft, tools, of }: KeyChartProps & { d
             "first answer, a finer one is on its way"
           ) : tag !== undefined ? (
             <span class="tag warn">{tag}</span>
+          ) : waiting && lines.value.length === 0 ? (
+            <span class="late">reading…</span>
           ) : (
             soft
           )

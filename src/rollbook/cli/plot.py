@@ -43,6 +43,8 @@ _LINES_OF_TEXT = 22
 @asks(Curves, arguments=("key", "by", "x", "level"), of="Of curves")
 @click.option("--size", type=click.Choice(["column", "page", "slide"]), default=None, help="Width of the figure.")
 @click.option("--theme", type=click.Choice(["light", "dark"]), default="light", show_default=True)
+@click.option("--title", default=None, help="The title of the figure; '' for none.")
+@click.option("--no-notes", is_flag=True, help="The figure alone: its notes go into the caption of your paper.")
 @click.option("--output", "-o", "output", default=None, help="The file: .png, .svg or .pdf.")
 @click.option("--text", is_flag=True, help="Draw in characters, as without -o.")
 @json_option
@@ -56,6 +58,8 @@ def plot(
     charts: bool,
     where: str | None,
     theme: str,
+    title: str | None,
+    no_notes: bool,
     output: str | None,
     text: bool,
     as_json: bool,
@@ -84,7 +88,7 @@ def plot(
     drawn = None
     if text or output is None:
         drawn = picture.text(min(terminal_width() or 80, 160), _LINES_OF_TEXT, colour=has_colours() and not as_json)
-    wrote = None if output is None else picture.save(output)
+    wrote = None if output is None else picture.save(output, title=title, notes=not no_notes)
     if as_json:
         print_json({"text": drawn, "wrote": None if wrote is None else str(wrote)})
     elif drawn is not None:

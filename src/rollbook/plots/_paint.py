@@ -177,9 +177,12 @@ def _broken(words: str, width: int) -> str:
 def below(figure: Any, entries: Sequence[tuple[object, str]], remarks: tuple[str, ...], style: Style) -> None:
     """The legend and the remarks below everything, in separate space.
 
-    The legend has one line per entry if there are few, else columns. The first six remarks are shown.
+    The legend has one line per entry if there are few, else columns. The first six remarks are shown, none where the
+    style wants no notes.
     """
     import textwrap
+
+    remarks = remarks if style.notes else ()
 
     entries = list({text: (handle, text) for handle, text in reversed(entries)}.values())[::-1]  # panels share entries
     shown, more = entries[:_MOST_IN_LEGEND], len(entries) - _MOST_IN_LEGEND

@@ -2,6 +2,7 @@
 
 picture = runs.plot("test/return", by="config.algo")
 picture.save("x.png"); picture.save("x.pdf", theme="dark")
+picture.save("paper.pdf", title="PPO and DQN", notes=False)
 picture.figure()                  # a matplotlib figure to change further
 print(picture.text(width=80))     # in characters
 """
@@ -15,6 +16,7 @@ import re
 import threading
 import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from rollbook.errors import BadInput, UnknownOption, did_you_mean
 from rollbook.plots._style import Style, css, style
@@ -56,23 +58,28 @@ class Picture:
     def __repr__(self) -> str:
         return f"<Picture {self.chart!r}; .save('x.png') writes it, .figure() gives the matplotlib figure>"
 
-    def figure(self, theme: str | None = None) -> Figure:
+    def figure(self, theme: str | None = None, *, title: str | None = None, notes: bool = True) -> Figure:
         """A new matplotlib `Figure`, made without pyplot: it need not be closed.
 
         Args:
           theme: "light" or "dark". None: the picture's own.
+          title: what stands above it. None: the picture's own; "": nothing.
+          notes: the sentences below it. Without them, say elsewhere what the bands are.
         Raises:
           MissingExtra: matplotlib is not installed.
         """
         with _drawing:
-            return self._figure(style(theme or self.theme))
+            return self._figure(style(theme or self.theme), title, notes)
 
-    def save(self, path: str | os.PathLike[str], *, theme: str | None = None) -> str:
+    def save(
+        self, path: str | os.PathLike[str], *, theme: str | None = None, title: str | None = None, notes: bool = True
+    ) -> str:
         """Write it to a file, and return the path.
 
         Args:
           path: its suffix selects the format: .png, .svg or .pdf. A missing folder is made.
           theme: "light" or "dark". None: the picture's own.
+          title, notes: see `figure`.
         Raises:
           UnknownOption: another suffix.
           OSError: the file cannot be written.
@@ -84,7 +91,7 @@ class Picture:
                 f"save({name!r}): the name has to end in a format."
                 f"{did_you_mean('.' + ending, ['.png', '.svg', '.pdf'])}"
             )
-        written = self.bytes(ending, theme=theme)
+        written = self.bytes(ending, theme=theme, title=title, notes=notes)
         folder = os.path.dirname(name)
         if folder:
             os.makedirs(folder, exist_ok=True)
@@ -92,12 +99,15 @@ class Picture:
             file.write(written)
         return name
 
-    def bytes(self, format: str = "png", *, theme: str | None = None) -> bytes:
+    def bytes(
+        self, format: str = "png", *, theme: str | None = None, title: str | None = None, notes: bool = True
+    ) -> bytes:
         """The chart as bytes of this format. The same data give the same SVG, byte for byte.
 
         Args:
           format: "png", "svg" or "pdf".
           theme: "light" or "dark". None: the picture's own.
+          title, notes: see `figure`.
         """
         chosen = style(theme or self.theme)
         metadata: Mapping[str, object] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(format, {})
@@ -105,7 +115,7 @@ class Picture:
         with _drawing, warnings.catch_warnings(), matplotlib.rc_context(chosen.settings()):
             warnings.filterwarnings("ignore", message="Glyph .* missing from")  # a name with letters the font lacks
             buffer = io.BytesIO()
-            self._figure(chosen).savefig(buffer, format=format, metadata=metadata)
+            self._figure(chosen, title, notes).savefig(buffer, format=format, metadata=metadata)
         return buffer.getvalue()
 
     def svg(self) -> str:
@@ -136,13 +146,15 @@ class Picture:
             raise BadInput(f"text(width={width}, height={height}): 30 columns and 5 lines are the least")
         return self._text(width, height, colour)
 
-    def _figure(self, chosen: Style) -> Figure:
+    def _figure(self, chosen: Style, title: str | None = None, notes: bool = True) -> Figure:
         matplotlib = need("matplotlib", extra="plots", why="a picture")
         need("matplotlib.figure", extra="plots", why="a picture")
         with warnings.catch_warnings(), matplotlib.rc_context(chosen.settings()):
             warnings.filterwarnings("ignore", message="Glyph .* missing from")
             figure: Figure = matplotlib.figure.Figure(figsize=self._size, layout="constrained")
-            self._draw(figure, chosen)
+            self._draw(figure, chosen if notes else replace(chosen, notes=False))
+            if title is not None:
+                _entitle(figure, title)
             return figure
 
     def _repr_png_(self) -> object:
@@ -158,6 +170,15 @@ class Picture:
             f'[data-jp-theme-light="false"] .{box}{{{dark}}}[data-jp-theme-light="true"] .{box}{{{light}}}</style>'
             f'<div class="{box}">{svg}</div>'
         )
+
+
+def _entitle(figure: Figure, title: str) -> None:
+    """A title in the place of the chart's own; above all panels, where each has one."""
+    titled = [axes for axes in figure.axes if axes.get_title(loc="left") or axes.get_title()]
+    if len(titled) == 1:
+        titled[0].set_title(title)
+    elif title:
+        figure.suptitle(title, x=0.012, ha="left", fontsize=10, fontweight="bold")
 
 
 def _digest(text: str) -> str:

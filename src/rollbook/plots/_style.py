@@ -24,6 +24,7 @@ class Style:
       good, warn, bad, accent: colours with a meaning.
       ghost: for abandoned data.
       series: twelve colours in the order of use.
+      notes: whether the remarks of a chart stand below it.
     """
 
     theme: str
@@ -39,6 +40,7 @@ class Style:
     accent: str
     ghost: str
     series: tuple[str, ...]
+    notes: bool = True
 
     def colour(self, place: int) -> str:
         """The colour of the group with this index, from 0."""

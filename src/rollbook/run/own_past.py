@@ -185,7 +185,7 @@ class OwnPast:
         if LazySealed(self._folder).lanes():
             raise MissingExtra(
                 f"going back in the run {self._folder} needs numpy and pyarrow: a full rollbook sealed part of it, and "
-                "rollbook-core alone is here. pip install rollbook; or load a checkpoint yourself and log on"
+                "rollbook-core alone is here. pip install 'rollbook-core[full]'; or load a checkpoint yourself, and log"
             )
 
 

@@ -117,7 +117,7 @@ def core_alone(asked: str, err: ImportError) -> MissingExtra | None:
 def _not_in_core(asked: str, package: str) -> MissingExtra:
     words = (
         f"{asked} needs {package}, which is not installed: rollbook-core alone is here, and it only records. To get "
-        "the rest: pip install rollbook. Or copy the run's folder to where rollbook is installed"
+        "the rest: pip install 'rollbook-core[full]'. Or copy the run's folder to where rollbook is installed"
     )
     return MissingExtra(words, name=package)
 

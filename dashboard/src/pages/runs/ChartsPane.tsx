@@ -215,12 +215,7 @@ function ScopeSection({ scope, keys: infos, of, span, shut }: Scope) {
   return (
     <section class="section" style={{ "--span": span }}>
       <h2>
-        <button
-          class="fold"
-          type="button"
-          aria-expanded={!shut}
-          onClick={() => say({ shut: view.toggled(view.closedSections.value, scope || "/") })}
-        >
+        <button class="fold" type="button" aria-expanded={!shut} onClick={() => view.toggleSection(scope || "/")}>
           <Icon name={shut ? "right" : "down"} />
           {scope === "" ? "without scope" : scope}
         </button>

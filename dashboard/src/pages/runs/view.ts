@@ -97,7 +97,15 @@ export const ghosts = computed(() => word("ghosts", "1").value === "1");
 export const marksShown = computed(() => word("marks", "1").value === "1");
 export const keyFilter = word("k");
 export const pinnedKeys = list("pin");
-export const closedSections = list("shut");
+/** The machine's and rollbook's own: folded until a hand opens them. */
+const FOLDED = ["host", "system", "rollbook"];
+const shut = word("shut");
+export const closedSections = computed(() =>
+  shut.value === "" ? FOLDED : shut.value === "-" ? [] : list("shut").value,
+);
+export function toggleSection(scope: string): void {
+  say({ shut: toggled(closedSections.peek(), scope) || "-" });
+}
 export const focused = word("full");
 /** A key that was found: its chart stands above all others until it is closed. */
 export const seen = word("see");
