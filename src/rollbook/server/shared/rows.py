@@ -98,6 +98,12 @@ def check_points(points: int, most: int) -> None:
         raise Refused("too_large", f"points={points:,}; at most {most:,}")
 
 
+def check_window(context: ServerContext, offset: int, limit: int) -> None:
+    """Raises: Refused: a window that is none, or has too many rows."""
+    if offset < 0 or not 0 <= limit <= context.limits.rows:
+        raise Refused("too_large", f"offset={offset}, limit={limit}: a window has 0 to {context.limits.rows:,} rows")
+
+
 def check_range(start: float | None, stop: float | None) -> None:
     """Raises: BadInput: a range that is none."""
     for name, end in (("start", start), ("stop", stop)):

@@ -25,14 +25,14 @@ import pyarrow as pa
 
 from rollbook.book import Book, RolloutQueries, Scan
 from rollbook.book.questions import in_seconds
-from rollbook.errors import BadInput, Damaged, RollbookError, did_you_mean
+from rollbook.errors import BadInput, Damaged, RollbookError
 from rollbook.schema.expressions import literal, named_tables, quoted
 from rollbook.schema.sql_names import SqlNames, confused, outer
 from rollbook.schema.tables import TABLES
 from rollbook.server.settings import LIMITS, Limits
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint
-from rollbook.server.shared.shapes import Answer, Ask, Cell, Column, Refused, Sort, columns_of, plain
+from rollbook.server.shared.shapes import Answer, Ask, Cell, Column, Refused, columns_of, plain
 from rollbook.server.shared.sql_process import Head, packed_table, receive, send, table_in
 from rollbook.server.shared.state import ServerContext
 from rollbook.system.files import is_link, names_in, replacing, try_lock
@@ -598,21 +598,6 @@ def _together(scans: Sequence[Scan]) -> Scan:
     columns = list(dict.fromkeys(name for scan in scans for name in scan.columns))
     parts, alike = (part for scan in scans for part in scan.parts), (scan.confused for scan in scans)
     return Scan(queries, rest, columns, tuple(parts), confused=frozenset().union(*alike))
-
-
-def order_by(sort: Sequence[Sort], columns: Sequence[str]) -> str:
-    """ORDER BY some existing columns; "" without any.
-
-    Raises:
-      BadInput: an unknown column.
-    """
-    for entry in sort:
-        if entry.column not in columns:
-            raise BadInput(
-                f"there is no column {entry.column!r:.80} to sort by.{did_you_mean(entry.column, list(columns))}"
-            )
-    parts = [f"{quoted(entry.column)} {'desc' if entry.descending else 'asc'} nulls last" for entry in sort[:5]]
-    return f" order by {', '.join(parts)}" if parts else ""
 
 
 _MOST_RUNS = 100

@@ -9,13 +9,24 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from rollbook.book.questions import OUTCOMES, axis_values, clocks_of, in_time, numbers, outcomes, place_of
+from rollbook.book.questions import (
+    OUTCOMES,
+    Page,
+    Window,
+    axis_values,
+    clocks_of,
+    in_time,
+    numbers,
+    outcomes,
+    page_of,
+    place_of,
+)
 from rollbook.errors import UnknownKey
-from rollbook.schema.expressions import condition, quoted
+from rollbook.schema.expressions import quoted
 from rollbook.server.frames import MEDIA_TYPE, Frame
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint, Streamed
-from rollbook.server.shared.rows import check_points, default_axis, shown_rows, started
+from rollbook.server.shared.rows import check_points, check_window, default_axis, shown_rows, started
 from rollbook.server.shared.shapes import (
     Alert,
     Answer,
@@ -29,7 +40,7 @@ from rollbook.server.shared.shapes import (
     plain,
     rows_of,
 )
-from rollbook.server.shared.sql import Locked, order_by, with_tables
+from rollbook.server.shared.sql import Locked, with_tables
 from rollbook.server.shared.state import ServerContext
 from rollbook.server.tables.health import alerts_of, media_of
 from rollbook.system.files import pasted
@@ -233,33 +244,21 @@ def shown_episodes(db: Locked) -> list[str]:
 
 def episodes(context: ServerContext, ask: EpisodesAsk) -> EpisodesAnswer:
     """A window of the episodes."""
-    if not 0 <= ask.limit <= context.limits.rows or ask.offset < 0:
-        raise Refused(
-            "too_large", f"offset={ask.offset}, limit={ask.limit}: a window has 0 to {context.limits.rows:,} rows"
-        )
+    check_window(context, ask.offset, ask.limit)
     row = context.row(ask.run)
     began = started(row)
 
-    def work(db: Locked) -> tuple[int, int, pa.Table]:
+    def work(db: Locked) -> Page:
         columns = shown_episodes(db)
-        conditions, values = [], []
+        also = []
         if ask.box is not None:
             for axis, low, high in ((ask.box.x, ask.box.x0, ask.box.x1), (ask.box.y, ask.box.y0, ask.box.y1)):
-                conditions.append(f"{place_of(axis, began, columns)} between ? and ?")
-                values += [low, high]
+                also.append(f"{place_of(axis, began, columns)} between {float(low)!r} and {float(high)!r}")
         if ask.outcome:
-            conditions.append("outcome in (" + ", ".join(f"'{word}'" for word in ask.outcome) + ")")
-        conditions += [name for name, wanted in (("film", ask.film), ("traces", ask.traces)) if wanted]
-        if ask.where and ask.where.strip():
-            conditions.append(condition(ask.where).text)
-        order = order_by(ask.sort, columns) or in_time(columns, "desc")
-        where = f" where {' and '.join(conditions)}" if conditions else ""
-        total = int(db.table("select count(*) as n from episodes")["n"][0].as_py())
-        matched = total
-        if where:
-            matched = int(db.table(f"select count(*) as n from shown{where}", values)["n"][0].as_py())
-        window = f"select * from shown{where}{order} limit {ask.limit} offset {ask.offset}"
-        return total, matched, db.table(window, values)
+            also.append("outcome in (" + ", ".join(f"'{word}'" for word in ask.outcome) + ")")
+        also += [name for name, wanted in (("film", ask.film), ("traces", ask.traces)) if wanted]
+        window = Window(ask.where, None, ask.sort, ask.offset, ask.limit)
+        return page_of(db, window, columns, table="episodes", source="shown", also=also, order=in_time(columns, "desc"))
 
     total, matched, rows_in_window = with_tables(context, row, _SEEN, ask.attempts, work)
     places = axis_values(rows_in_window, default_axis(context, row), started(row))

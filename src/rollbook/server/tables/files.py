@@ -11,15 +11,15 @@ from typing import Any, Literal
 import msgspec
 import pyarrow as pa
 
-from rollbook.book.questions import axis_values, cells_of, in_seconds, in_time, seconds_column
+from rollbook.book.questions import Page, Window, axis_values, cells_of, in_seconds, in_time, page_of, seconds_column
 from rollbook.errors import BadInput, Damaged, RollbookError, UnknownKey
-from rollbook.schema.expressions import quoted
+from rollbook.schema.expressions import literal, quoted
 from rollbook.schema.run_files import table_names
 from rollbook.schema.tables import TABLES
 from rollbook.server.runs.one_run import Change, changes
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Download, Endpoint, Streamed
-from rollbook.server.shared.rows import check_range, default_axis, shown_rows, started, table_of
+from rollbook.server.shared.rows import check_range, check_window, default_axis, shown_rows, started, table_of
 from rollbook.server.shared.shapes import (
     Answer,
     Ask,
@@ -140,7 +140,6 @@ class TextAnswer(Answer, kw_only=True):
     rows: list[TextLine]
 
 
-_MOST_WORDS = 12
 _MOST_KEYS = 1_000
 _MOST_FILES = 2_000
 _SHOWN = {
@@ -265,11 +264,11 @@ def file_bytes(context: ServerContext, ask: FileAsk) -> Download:
 
 def media(context: ServerContext, ask: MediaAsk) -> MediaAnswer:
     """A window of the pictures and films, newest first."""
-    _check_window(context, ask.offset, ask.limit)
+    check_window(context, ask.offset, ask.limit)
     row = context.row(ask.run)
 
     def work(db: Locked) -> tuple[int, list[str], pa.Table]:
-        return _newest(db, "media", {"key": ask.key, "kind": ask.kind}, (), ask.offset, ask.limit)
+        return _newest(db, "media", {"key": ask.key, "kind": ask.kind}, Window(offset=ask.offset, limit=ask.limit))
 
     total, keys, picked = with_tables(context, row, ["media"], "effective", work)
     return MediaAnswer(
@@ -281,15 +280,12 @@ def media(context: ServerContext, ask: MediaAsk) -> MediaAnswer:
 
 def text(context: ServerContext, ask: TextAsk) -> TextAnswer:
     """A window of the texts, newest first."""
-    _check_window(context, ask.offset, ask.limit)
+    check_window(context, ask.offset, ask.limit)
     row = context.row(ask.run)
     x = ask.x or default_axis(context, row)
-    words = (ask.search or "").lower().split()
-    if len(words) > _MOST_WORDS:
-        raise Refused("too_large", f"{len(words)} words to search for; at most {_MOST_WORDS}")
 
     def work(db: Locked) -> tuple[int, list[str], pa.Table]:
-        return _newest(db, "text", {"key": ask.key}, words, ask.offset, ask.limit)
+        return _newest(db, "text", {"key": ask.key}, Window(None, ask.search, (), ask.offset, ask.limit))
 
     total, keys, rows_of_text = with_tables(context, row, ["text"], "effective", work)
     places, times = axis_values(rows_of_text, x, started(row)), seconds_column(rows_of_text)
@@ -309,21 +305,15 @@ def text(context: ServerContext, ask: TextAsk) -> TextAnswer:
     )
 
 
-def _newest(
-    db: Locked, name: str, equal: dict[str, str | None], words: Sequence[str], offset: int, limit: int
-) -> tuple[int, list[str], pa.Table]:
+def _newest(db: Locked, name: str, equal: dict[str, str | None], window: Window) -> tuple[int, list[str], pa.Table]:
     """(how many rows fit, the keys of the table, a window of those that fit, newest first)."""
     table, columns = quoted(name), db.columns[name]
     if "key" not in columns:
         return 0, [], db.table(f"select * from {table} limit 0")
-    asked = [(column, value) for column, value in equal.items() if value is not None]
-    conditions = [f"{quoted(column)} = ?" for column, _ in asked] + ["contains(lower(text), ?)" for _ in words]
-    values = [*(value for _, value in asked), *words]
-    where = f" where {' and '.join(conditions)}" if conditions else ""
-    total = int(db.table(f"select count(*) as n from {table}{where}", values)["n"][0].as_py())
+    also = [f"{quoted(column)} = {literal(value)}" for column, value in equal.items() if value is not None]
+    page = page_of(db, window, columns, table=name, texts=["text"], also=also, order=in_time(columns, "desc"))
     keys = db.table(f"select distinct key from {table} where key is not null order by key limit {_MOST_KEYS}")
-    window = f"select * from {table}{where}{in_time(columns, 'desc')} limit {limit} offset {offset}"
-    return total, [plain(str(key)) for key in keys["key"].to_pylist()], db.table(window, values)
+    return page.matched, [plain(str(key)) for key in keys["key"].to_pylist()], page.table
 
 
 def config(context: ServerContext, ask: RunAsk) -> ConfigAnswer:
@@ -355,26 +345,19 @@ def config(context: ServerContext, ask: RunAsk) -> ConfigAnswer:
 
 def any_table(context: ServerContext, ask: RunTableAsk) -> TablePage:
     """A window of any table except metrics, unchanged."""
-    _check_window(context, ask.offset, ask.limit)
+    check_window(context, ask.offset, ask.limit)
     row = context.row(ask.run)
     if ask.table == "metrics":
         raise Refused("bad_input", "the table metrics is asked for as curves", "POST api/series, or POST api/sql.")
 
-    def work(db: Locked) -> tuple[int, pa.Table]:
-        table = quoted(ask.table)
-        n = int(db.table(f"select count(*) as n from {table}")["n"][0].as_py())
-        window = f"select * from {table}{in_time(db.columns[ask.table])} limit {ask.limit} offset {ask.offset}"
-        return n, db.table(window)
+    def work(db: Locked) -> Page:
+        columns, window = db.columns[ask.table], Window(offset=ask.offset, limit=ask.limit)
+        return page_of(db, window, columns, table=ask.table, order=in_time(columns))
 
     if ask.table not in (*TABLES, *table_names(row.folder)):
         raise UnknownKey(f"the run has no table {ask.table!r:.80}")
-    n, part = with_tables(context, row, [ask.table], ask.attempts, work)
-    return TablePage(total=n, matched=n, offset=ask.offset, columns=columns_of(part), rows=shown_rows(part))
-
-
-def _check_window(context: ServerContext, offset: int, limit: int) -> None:
-    if offset < 0 or not 0 <= limit <= context.limits.rows:
-        raise Refused("too_large", f"offset={offset}, limit={limit}: a window has 0 to {context.limits.rows:,} rows")
+    n, matched, part = with_tables(context, row, [ask.table], ask.attempts, work)
+    return TablePage(total=n, matched=matched, offset=ask.offset, columns=columns_of(part), rows=shown_rows(part))
 
 
 class CsvAsk(Ask, kw_only=True):

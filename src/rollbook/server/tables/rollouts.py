@@ -12,12 +12,11 @@ import numpy as np
 import pyarrow as pa
 
 from rollbook.book import RolloutQueries
-from rollbook.book.questions import cells_of
-from rollbook.errors import BadInput
+from rollbook.book.questions import cells_of, order_by, words_of
 from rollbook.schema.expressions import condition, literal, quoted
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint
-from rollbook.server.shared.rows import IDENTITY
+from rollbook.server.shared.rows import IDENTITY, check_window
 from rollbook.server.shared.shapes import (
     Answer,
     Cell,
@@ -32,7 +31,7 @@ from rollbook.server.shared.shapes import (
     plain,
     rows_of,
 )
-from rollbook.server.shared.sql import Locked, order_by, with_tables
+from rollbook.server.shared.sql import Locked, with_tables
 from rollbook.server.shared.state import ServerContext
 
 
@@ -197,7 +196,6 @@ T = TypeVar("T")
 
 _CUT = 300
 _LONGEST = 100_000
-_MOST_WORDS = 12
 _MOST_FATES = 30
 _MOST_TURNS = 400
 _MOST_TOKENS = 20_000
@@ -235,14 +233,8 @@ def slim(db: Locked, *, make: bool = True) -> str:
 
 def rollouts(context: ServerContext, ask: RolloutsAsk) -> RolloutsAnswer:
     """A window of the rollouts, each with its prompt and newest fate."""
-    if not 0 <= ask.limit <= context.limits.rows or ask.offset < 0:
-        raise Refused(
-            "too_large", f"offset={ask.offset}, limit={ask.limit}: a window has 0 to {context.limits.rows:,} rows"
-        )
-
-    words = (ask.search or "").lower().split()
-    if len(words) > _MOST_WORDS:
-        raise BadInput(f"{len(words)} words to search for; at most {_MOST_WORDS}")
+    check_window(context, ask.offset, ask.limit)
+    words = words_of(ask.search)
 
     def work(db: Locked) -> tuple[int, int, pa.Table, pa.Table | None, pa.Table | None]:
         db.view("seen", f"select r.*, t.prompt from rollouts_now r left join ({_PROMPTS}) t using (task_id)")

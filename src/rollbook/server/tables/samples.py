@@ -11,15 +11,24 @@ import numpy as np
 import pyarrow as pa
 
 from rollbook.book import Database
-from rollbook.book.questions import axis_values, cells_of, clocks_of, row_id, seconds_column, see_samples
-from rollbook.errors import BadInput
-from rollbook.schema.expressions import condition, quoted
+from rollbook.book.questions import (
+    Page,
+    Window,
+    axis_values,
+    cells_of,
+    clocks_of,
+    page_of,
+    row_id,
+    seconds_column,
+    see_samples,
+)
+from rollbook.schema.expressions import quoted
 from rollbook.schema.run_files import table_names
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint
-from rollbook.server.shared.rows import IDENTITY, check_points, default_axis, shown_rows, started
+from rollbook.server.shared.rows import IDENTITY, check_points, check_window, default_axis, shown_rows, started
 from rollbook.server.shared.shapes import Answer, Cell, Column, Num, OfRun, Refused, Row, Sort, columns_of, num, plain
-from rollbook.server.shared.sql import Locked, order_by, with_tables
+from rollbook.server.shared.sql import Locked, with_tables
 from rollbook.server.shared.state import ServerContext
 from rollbook.server.tables.timings import TimingsAsk
 from rollbook.values.array_types import Floats, NDArray
@@ -167,7 +176,6 @@ class NoveltyAnswer(Answer, kw_only=True):
 T = TypeVar("T")
 
 _CUT = 300
-_MOST_WORDS = 12
 _MOST_POINTS = 5_000
 _MOST_IN_GROUP = 512
 _TOKEN_TEXTS = ("tokens", "token_texts", "completion_tokens", "completion_ids", "token_ids")
@@ -197,24 +205,17 @@ def ask_samples(
 
 def samples(context: ServerContext, ask: SamplesAsk) -> SamplesAnswer:
     """A window of the samples."""
-    if not 0 <= ask.limit <= context.limits.rows or ask.offset < 0:
-        raise Refused(
-            "too_large", f"offset={ask.offset}, limit={ask.limit}: a window has 0 to {context.limits.rows:,} rows"
-        )
+    check_window(context, ask.offset, ask.limit)
     row = context.row(ask.run)
 
-    def work(db: Locked, names: list[str]) -> tuple[int, int, pa.Table]:
-        conditions, values = _searched(db, ask.search)
-        if ask.where and ask.where.strip():
-            conditions.append(condition(ask.where).text)
-        where = f" where {' and '.join(conditions)}" if conditions else ""
+    def work(db: Locked, names: list[str]) -> Page:
+        window = Window(ask.where, ask.search, ask.sort, ask.offset, ask.limit)
         source = Database.unique_samples(names, "seen") if ask.unique else "seen"
         default = ", ".join(f"{quoted(n)} desc" for n in ("time", "seq", "index") if n in names)
-        order = order_by(ask.sort, names) or (f" order by {default}" if default else "")
-        total = _count(db, "select count(*) as n from samples")
-        matched = _count(db, f"select count(*) as n from {source}{where}", values) if where or ask.unique else total
-        window = db.table(f"select * from {source}{where}{order} limit {ask.limit} offset {ask.offset}", values)
-        return total, matched, window
+        return page_of(
+            db, window, names, table="samples", source=source, texts=_texts(db) if ask.search else (),
+            order=f" order by {default}" if default else "", is_smaller=ask.unique,
+        )  # fmt: skip
 
     total, matched, rows_in_window = ask_samples(context, row, work, ask.attempts)
     shown = [name for name in ask.columns if name in rows_in_window.column_names] if ask.columns is not None else None
@@ -233,19 +234,10 @@ def _count(db: Locked, query: str, values: Sequence[object] = ()) -> int:
     return int(db.table(query, values)["n"][0].as_py())
 
 
-def _searched(db: Locked, search: str | None) -> tuple[list[str], list[str]]:
-    """Conditions, with their values, that each word occurs in some text."""
-    words = (search or "").split()
-    if not words:
-        return [], []
-    if len(words) > _MOST_WORDS:
-        raise BadInput(f"{len(words)} words to search for; at most {_MOST_WORDS}")
+def _texts(db: Locked) -> list[str]:
+    """The columns that are searched."""
     empty = db.table("select * from seen limit 0")
-    texts = [column.name for column in columns_of(empty) if column.type == "text" and column.name not in IDENTITY]
-    if not texts:
-        return ["false"], []
-    whole = "lower(concat_ws(' ', " + ", ".join(quoted(name) for name in texts) + "))"
-    return [f"contains({whole}, ?)" for _ in words], [word.lower() for word in words]
+    return [column.name for column in columns_of(empty) if column.type == "text" and column.name not in IDENTITY]
 
 
 def _sample_rows(table: pa.Table, names: Sequence[str] | None, longest: int | None) -> list[SampleRow]:
