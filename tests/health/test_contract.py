@@ -75,6 +75,9 @@ TROUBLE: dict[str, list[Row]] = {
         120, charts__episodic_return=lambda i: float(i), eval__episodic_return=lambda i: 5.0 + i % 3
     ),
     "explained_variance": rows(60, losses__explained_variance=lambda i: 0.4 if i < 30 else -0.8),
+    "exploration": rows(
+        300, charts__epsilon=lambda i: 1.0 if i >= 20 else 0.99, charts__episodic_return=lambda i: 20.0 + i % 7
+    ),
     "first_ratio": rows(60, update__first_ratio_error=lambda i: 1e-7 if i < 30 else 0.2),
     "frozen": rows(60, losses__approx_kl=lambda i: 0.01 if i < 30 else 1e-15),
     "jump": rows(90, losses__value_loss=lambda i: 3.0 + i % 7 if i < 60 else 9e4),
@@ -99,6 +102,12 @@ TROUBLE: dict[str, list[Row]] = {
         charts__episodic_length=lambda i: 10.0,
     ),
     "return_fall": rows(200, charts__episodic_return=lambda i: i % 7 + (20.0 if i < 20 else 200.0 if i < 100 else 9.0)),
+    "reward_hacking": rows(
+        80,
+        kl=lambda i: 0.02 if i < 40 else 15.0,
+        completions__mean_length=lambda i: 100.0 if i < 40 else 800.0,
+        completions__clipped_ratio=lambda i: 0.05 if i < 40 else 0.98,
+    ),
     "rollouts": updates(60, status=lambda i: "truncated", reward=lambda i: 0.0, gap_mean=lambda i: 0.3),
     "sampler_mismatch": rows(60, **{"sampling/sampling_logp_difference/mean": lambda i: 0.01 if i < 30 else 0.4}),
     "value_scale": rows(60, losses__value_loss=lambda i: 3.0 + i % 7 if i < 30 else 4e6 + i),
@@ -197,6 +206,43 @@ def test_a_quantity_that_is_logged_by_two_names_is_an_alert_once(name: str) -> N
     once = spoken(twice=False)
     assert once
     assert spoken(twice=True) == once
+
+
+def spelled(row: Row, framework: str, last: bool) -> Row:
+    """A row with the names that a framework has for its values, where it has one; the first or the last of them."""
+    values = {}
+    for key, value in row.values.items():
+        entry = aliases.describe(key)
+        own = [native.key for native in entry.natives if native.framework == framework] if entry is not None else []
+        values[own[-1 if last else 0].replace("*", "default_policy") if own else key] = value
+    return replace(row, values=values)
+
+
+@pytest.mark.parametrize("name", sorted(name for name in TROUBLE if name != "rollouts"))
+def test_a_rule_speaks_whatever_framework_wrote_the_keys_with_and_without_its_prefix(name: str) -> None:
+    keys = {key for row in TROUBLE[name] for key in row.values}
+    written = [entry.natives for key in keys if (entry := aliases.describe(key)) is not None]
+    seen: set[tuple[str, ...]] = set()
+    for framework, last in sorted({(native.framework, last) for of in written for native in of for last in (0, 1)}):
+        logged = columns_of([spelled(row, framework, bool(last)) for row in TROUBLE[name]])
+        if (own := tuple(sorted(logged.keys("metrics")))) not in seen:
+            rule = health.make(name)
+            rule.open(testing.some_run(Path("run")))
+            assert list(rule.look(logged, 1.7e9)), own
+        seen.add(own)
+
+
+@pytest.mark.parametrize("key", ["kl", "frac_reward_zero_std", "entropy", "grad_norm", "learning_rate"])
+def test_what_hugging_face_logs_means_the_same_with_its_prefix(key: str) -> None:
+    assert aliases.canonical(f"train/{key}") == aliases.canonical(key)
+    assert aliases.canonical(f"eval/{key}") is None
+
+
+def test_a_quantity_that_a_callback_and_a_tracker_log_is_an_alert_once() -> None:
+    rule = health.make("zero_variance_groups")
+    rule.open(testing.some_run(Path("run")))
+    both = rows(60, frac_reward_zero_std=lambda i: 0.9, train__frac_reward_zero_std=lambda i: 0.9)
+    assert len(list(rule.look(columns_of(both), 1.7e9))) == 1
 
 
 UNNAMED: dict[str, tuple[dict[str, Any], list[Row]]] = {

@@ -66,7 +66,9 @@ WRITTEN = {
     "torchbeast": {"mean_episode_return": "train/return"},
     "pfrl": {"eval/mean": "test/return"},
     "table": {"episode_reward": "train/return", "ep_len": "train/length", "eval_reward": "test/return"},
-    "trl": {"reward": "train/reward", "kl": "update/kl_to_reference"},
+    "trl": {"reward": "train/reward", "train/kl": "update/kl_to_reference"},
+    "openrlhf": {"train/reward": "train/reward", "train/ppo_kl": "update/approx_kl_k1"},
+    "verl": {"critic/score/mean": "train/reward", "actor/ppo_kl": "update/approx_kl_k1"},
 }
 
 

@@ -109,7 +109,8 @@ class Spellings:
             return True
         taken = self.taken.setdefault(name, [])
         if key not in taken:
-            if taken and (key == name or name in taken):
+            own = aliases.without_prefix(key)  # `kl` and `train/kl` are one number, as the callback and W&B have it
+            if taken and (key == name or name in taken or own in map(aliases.without_prefix, taken)):
                 return False
             taken.append(key)
         return True

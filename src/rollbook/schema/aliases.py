@@ -30,6 +30,7 @@ __all__ = [
     "native_names",
     "resolve",
     "scoped",
+    "without_prefix",
 ]
 
 import functools
@@ -45,9 +46,10 @@ class Native:
 
     Attributes:
       framework: the adapter's name: sb3, spinningup, acme, tianshou, lightzero, mrl, rllib, trl, rsl_rl, skrl,
-        rl_games, d3rlpy, brax, stoix, pufferlib, dreamerv3; cleanrl and benchmarl through their writers; rollbook for
-        what `RecordEpisodes` logs on a run instead of a scope; others whose files are read: baselines, rllab, garage,
-        rlkit, berkeley (homework of CS 285), mlagents …; "table" for columns of tables of no known tool.
+        rl_games, d3rlpy, brax, stoix, pufferlib, dreamerv3, verl, openrlhf; cleanrl and benchmarl through their
+        writers; rollbook for what `RecordEpisodes` logs on a run instead of a scope; others whose files are read:
+        baselines, rllab, garage, rlkit, berkeley (homework of CS 285), mlagents …; "table" for columns of tables of no
+        known tool.
       key: its key. A part `*` matches any one part ("learners/*/entropy").
       estimator: how the number was computed from the observations.
     """
@@ -69,14 +71,20 @@ class Canonical:
       definition: one sentence.
       unit: "reward", "env steps", "seconds", "1/s", "nats", "1" (a plain number) …
       clock: the usual x-axis.
-      natives: its names in the frameworks.
+      natives: its names in the frameworks; those that a reporter prefixes also with the prefix, at the end.
     """
 
     __slots__ = ("clock", "definition", "name", "natives", "unit")
 
     def __init__(self, name: str, definition: str, unit: str, clock: str, *natives: tuple[str, str, str]) -> None:
         self.name, self.definition, self.unit, self.clock = name, definition, unit, clock
-        self.natives = tuple(Native(*native) for native in natives)
+        given = {native[1] for native in natives}
+        spelled = [
+            (framework, _PREFIXES[framework] + key, estimator)
+            for framework, key, estimator in natives
+            if framework in _PREFIXES and _PREFIXES[framework] + key not in given
+        ]
+        self.natives: tuple[Native, ...] = tuple(Native(*native) for native in (*natives, *spelled))
 
     def __repr__(self) -> str:
         return f"Canonical({self.name!r}, unit={self.unit!r}, clock={self.clock!r}, natives={len(self.natives)})"
@@ -94,6 +102,11 @@ _STEP = "one gradient step"
 _SUMMARY = "mean of the episodes finished since the last row"
 _SEVERAL = "a mean of episodes; of which, the file does not say"
 _SINCE_START = "since the start of learning"
+_MOMENT = "at the moment of logging"
+_SEVERAL_UPDATES = "of an update; how, the file does not say"
+
+_PREFIXES = {"trl": "train/", "openrlhf": "train/", "rllib": "ray/tune/"}
+"""Framework -> what its reporters (Hugging Face's Trainer, Ray Tune) put before its own keys in TensorBoard and W&B."""
 
 TABLE: tuple[Canonical, ...] = (
     # -- episodes of training -------------------------------------------------------------------------------------
@@ -245,7 +258,29 @@ TABLE: tuple[Canonical, ...] = (
         "gradient_step",
         ("mrl", "metrics/rewards", "mean of the batch"),
         ("trl", "reward", "mean of the batch"),
-        ("trl", "train/reward", "mean of the batch"),
+        ("trl", "objective/scores", "mean of the batch"),
+        ("openrlhf", "reward", "mean of the batch"),
+        ("verl", "critic/score/mean", "mean of the batch"),
+        ("verl", "critic/rewards/mean", "mean of the batch, after the penalty for the KL divergence"),
+    ),
+    Canonical(
+        "train/completion_length",
+        "Mean number of tokens of the answers of one batch.",
+        "tokens",
+        "gradient_step",
+        ("trl", "completions/mean_length", "mean of the batch"),
+        ("trl", "completion_length", "mean of the batch"),
+        ("openrlhf", "response_length", "mean of the batch"),
+        ("verl", "response_length/mean", "mean of the batch"),
+    ),
+    Canonical(
+        "train/truncated_share",
+        "Share of the answers of one batch that were cut at the limit of their length (0 to 1).",
+        "1",
+        "gradient_step",
+        ("trl", "completions/clipped_ratio", "of the batch"),
+        ("openrlhf", "truncated", "of the batch"),
+        ("verl", "response_length/clip_ratio", "of the batch"),
     ),
     Canonical(
         "train/exploration_rate",
@@ -255,6 +290,8 @@ TABLE: tuple[Canonical, ...] = (
         ("sb3", "rollout/exploration_rate", "at the moment of logging"),
         ("cleanrl", "charts/epsilon", "at the moment of logging"),
         ("lightzero", "learner_iter/collect_epsilon_avg", "mean of the last 11 iterations"),
+        ("pymarl", "epsilon", _MOMENT),
+        ("table", "exploration_rate", _MOMENT),
     ),
     # -- evaluation -----------------------------------------------------------------------------------------------
     Canonical(
@@ -360,6 +397,7 @@ TABLE: tuple[Canonical, ...] = (
         ("trl", "train/loss_total", _STEP),
         ("brax", "training/total_loss", _UPDATE),
         ("stoix", "trainer/total_loss", _UPDATE),
+        ("rllib", "info/learner/*/learner_stats/total_loss", _UPDATE),
     ),
     Canonical(
         "update/loss/policy",
@@ -386,6 +424,14 @@ TABLE: tuple[Canonical, ...] = (
         ("stoix", "trainer/actor_loss", _UPDATE),
         ("benchmarl", "train_agents_loss_objective", _UPDATE),
         ("benchmarl", "train/*/loss_objective", _UPDATE),
+        ("rllib", "info/learner/*/learner_stats/policy_loss", _UPDATE),
+        ("trl", "loss/policy_avg", _UPDATE),
+        ("openrlhf", "policy_loss", _UPDATE),
+        ("verl", "actor/pg_loss", _UPDATE),
+        ("baselines", "loss/policy_loss", _UPDATE),
+        ("mlagents", "Losses/Policy Loss", _UPDATE),
+        ("jaxrl", "training/actor_loss", _STEP),
+        ("table", "actor_loss", _SEVERAL_UPDATES),
     ),
     Canonical(
         "update/loss/value",
@@ -408,6 +454,13 @@ TABLE: tuple[Canonical, ...] = (
         ("stoix", "trainer/value_loss", _UPDATE),
         ("benchmarl", "train_agents_loss_critic", _UPDATE),
         ("benchmarl", "train/*/loss_critic", _UPDATE),
+        ("rllib", "info/learner/*/learner_stats/vf_loss", _UPDATE),
+        ("trl", "loss/value_avg", _UPDATE),
+        ("verl", "critic/vf_loss", _UPDATE),
+        ("baselines", "loss/value_loss", _UPDATE),
+        ("mlagents", "Losses/Value Loss", _UPDATE),
+        ("table", "value_loss", _SEVERAL_UPDATES),
+        ("table", "vf_loss", _SEVERAL_UPDATES),
     ),
     Canonical(
         "update/loss/q",
@@ -425,6 +478,7 @@ TABLE: tuple[Canonical, ...] = (
         ("d3rlpy", "critic_loss", "mean of the epoch's gradient steps"),
         ("brax", "training/critic_loss", _UPDATE),
         ("stoix", "trainer/q_loss", _UPDATE),
+        ("jaxrl", "training/critic_loss", _STEP),
     ),
     Canonical(
         "update/loss/q1",
@@ -479,6 +533,7 @@ TABLE: tuple[Canonical, ...] = (
         "nats",
         "gradient_step",
         ("sb3", "train/entropy_loss", _UPDATE),
+        ("table", "entropy_loss", _SEVERAL_UPDATES),
     ),
     Canonical(
         "update/entropy",
@@ -495,6 +550,16 @@ TABLE: tuple[Canonical, ...] = (
         ("stoix", "trainer/entropy", _UPDATE),
         ("benchmarl", "train_agents_entropy", _UPDATE),
         ("benchmarl", "train/*/entropy", _UPDATE),
+        ("rllib", "info/learner/*/learner_stats/entropy", _UPDATE),
+        ("trl", "policy/entropy_avg", _UPDATE),
+        ("verl", "actor/entropy", _UPDATE),
+        ("verl", "actor/entropy_loss", _UPDATE),
+        ("baselines", "loss/policy_entropy", _UPDATE),
+        ("baselines", "policy_entropy", _UPDATE),
+        ("mlagents", "Policy/Entropy", _UPDATE),
+        ("jaxrl", "training/entropy", _STEP),
+        ("drq", "train_actor/entropy", _STEP),
+        ("table", "policy_entropy", _SEVERAL_UPDATES),
     ),
     Canonical(
         "update/approx_kl",
@@ -503,6 +568,7 @@ TABLE: tuple[Canonical, ...] = (
         "gradient_step",
         ("cleanrl", "losses/approx_kl", "k3, the update's last minibatch"),
         ("sb3", "train/approx_kl", "k3, mean of the last epoch's minibatches"),
+        ("table", "approx_kl", _SEVERAL_UPDATES),
     ),
     Canonical(
         "update/kl_to_reference",
@@ -510,6 +576,20 @@ TABLE: tuple[Canonical, ...] = (
         "nats",
         "gradient_step",
         ("trl", "kl", "k3, to the reference model"),
+        ("trl", "objective/kl", "k1, summed over the tokens of an answer, to the reference model"),
+        ("openrlhf", "kl", "mean over tokens, to the reference model"),
+        ("verl", "actor/kl_loss", "mean over tokens, to the reference model"),
+        ("verl", "critic/kl", "mean over tokens, to the reference model"),
+        ("verl", "actor/reward_kl_penalty", "mean over tokens, to the reference model"),
+    ),
+    Canonical(
+        "update/approx_kl_k2",
+        "KL divergence from the old to the new policy, estimated on the batch as mean(log ratio squared) / 2 (k2).",
+        "nats",
+        "gradient_step",
+        ("trl", "policy/approxkl_avg", _UPDATE),
+        ("baselines", "loss/approxkl", _UPDATE),
+        ("baselines", "approxkl", _UPDATE),
     ),
     Canonical(
         "update/approx_kl_k1",
@@ -518,6 +598,9 @@ TABLE: tuple[Canonical, ...] = (
         "gradient_step",
         ("cleanrl", "losses/old_approx_kl", "k1, the update's last minibatch"),
         ("spinningup", "KL", "k1, at the last policy step of the update"),
+        ("verl", "actor/ppo_kl", _UPDATE),
+        ("openrlhf", "ppo_kl", _UPDATE),
+        ("benchmarl", "train/*/kl_approx", _UPDATE),
     ),
     Canonical(
         "update/kl",
@@ -525,6 +608,11 @@ TABLE: tuple[Canonical, ...] = (
         "nats",
         "gradient_step",
         ("rllib", "learners/*/mean_kl_loss", _UPDATE),
+        ("rllib", "info/learner/*/learner_stats/kl", _UPDATE),
+        ("sb3", "train/kl_divergence_loss", _UPDATE),
+        ("rl_games", "info/kl", _UPDATE),
+        ("sample_factory", "train/kl_divergence", _UPDATE),
+        ("brax", "training/kl_mean", _UPDATE),
     ),
     Canonical(
         "update/clip_fraction",
@@ -536,6 +624,16 @@ TABLE: tuple[Canonical, ...] = (
         ("spinningup", "ClipFrac", "at the last policy step of the update"),
         ("tianshou", "update/clip_loss_fraction", _STEP),
         ("trl", "clip_ratio/region_mean", _STEP),
+        ("trl", "clip_ratio", _STEP),
+        ("trl", "policy/clipfrac_avg", _UPDATE),
+        ("openrlhf", "ppo_clip_ratio", _UPDATE),
+        ("verl", "actor/pg_clipfrac", _UPDATE),
+        ("baselines", "loss/clipfrac", _UPDATE),
+        ("sample_factory", "train/fraction_clipped", _UPDATE),
+        ("benchmarl", "train/*/clip_fraction", _UPDATE),
+        ("table", "clipfrac", _SEVERAL_UPDATES),
+        ("table", "clip_frac", _SEVERAL_UPDATES),
+        ("table", "clip_fraction", _SEVERAL_UPDATES),
     ),
     Canonical(
         "update/clip_range",
@@ -553,6 +651,10 @@ TABLE: tuple[Canonical, ...] = (
         ("cleanrl", "losses/explained_variance", "over the rollout"),
         ("sb3", "train/explained_variance", "over the rollout"),
         ("rllib", "learners/*/vf_explained_var", _UPDATE),
+        ("rllib", "info/learner/*/learner_stats/vf_explained_var", _UPDATE),
+        ("verl", "critic/vf_explained_var", _UPDATE),
+        ("baselines", "misc/explained_variance", "over the rollout"),
+        ("table", "explained_variance", _SEVERAL_UPDATES),
     ),
     Canonical(
         "update/learning_rate",
@@ -568,6 +670,12 @@ TABLE: tuple[Canonical, ...] = (
         ("trl", "learning_rate", "at the update"),
         ("skrl", "Learning / Learning rate", "mean of the write interval"),
         ("rl_games", "info/last_lr", "at the moment of logging"),
+        ("rllib", "info/learner/*/learner_stats/cur_lr", "at the update"),
+        ("trl", "lr", "at the update"),
+        ("openrlhf", "actor_lr", "at the update"),
+        ("verl", "actor/lr", "at the update"),
+        ("sample_factory", "train/lr", "at the update"),
+        ("mlagents", "Policy/Learning Rate", "at the update"),
     ),
     Canonical(
         "update/entropy_coefficient",
@@ -581,6 +689,10 @@ TABLE: tuple[Canonical, ...] = (
         ("rllib", "learners/*/curr_entropy_coeff", "at the update"),
         ("skrl", "Coefficient / Entropy coefficient", "mean of the write interval"),
         ("brax", "training/alpha", _UPDATE),
+        ("rllib", "info/learner/*/learner_stats/entropy_coeff", "at the update"),
+        ("jaxrl", "training/temperature", _STEP),
+        ("drq", "train_alpha/value", _STEP),
+        ("table", "ent_coef", _SEVERAL_UPDATES),
     ),
     Canonical(
         "update/policy_std",
@@ -602,6 +714,9 @@ TABLE: tuple[Canonical, ...] = (
         ("lightzero", "learner/total_grad_norm_before_clip", _STEP),
         ("lightzero", "learner_iter/total_grad_norm_before_clip_avg", "mean of the last 11 iterations"),
         ("rllib", "learners/*/gradients_default_optimizer_global_norm", _UPDATE),
+        ("rllib", "info/learner/*/learner_stats/grad_gnorm", _UPDATE),
+        ("verl", "actor/grad_norm", _UPDATE),
+        ("openrlhf", "actor_grad_norm", _UPDATE),
     ),
     Canonical(
         "update/step_norm",
@@ -739,13 +854,14 @@ _LABELLED = frozenset({"acme"})
 
 _BY_NAME = {entry.name: entry for entry in TABLE}
 _EXACT: dict[str, tuple[Canonical, Native]] = {}
-_PATTERNS: list[tuple[tuple[str, ...], Canonical, Native]] = []
+_PATTERNS: dict[tuple[int, str], list[tuple[tuple[str, ...], Canonical, Native]]] = {}
 for _entry in TABLE:
     for _native in _entry.natives:
         if "*" in _native.key:
-            _PATTERNS.append((tuple(_native.key.split("/")), _entry, _native))
+            _parts = tuple(_native.key.split("/"))
+            _PATTERNS.setdefault((len(_parts), _parts[-1]), []).append((_parts, _entry, _native))
         elif _native.key != _entry.name:
-            _EXACT[_native.key] = (_entry, _native)
+            _EXACT.setdefault(_native.key, (_entry, _native))
 
 
 _BESIDE = {"train/return": (("train/reward", "train/length"),)}
@@ -801,8 +917,8 @@ def _find(native: str) -> tuple[Canonical, Native] | None:
         return _TABLES.get(native.strip().lower().replace(" ", "_").replace("-", "_")) or _spelled(native)
     if pair is None and "/" in native and native not in _BY_NAME:
         parts = native.split("/")
-        for pattern, entry, name in _PATTERNS:
-            if len(pattern) == len(parts) and all(p in ("*", part) for p, part in zip(pattern, parts, strict=True)):
+        for pattern, entry, name in _PATTERNS.get((len(parts), parts[-1]), ()):
+            if all(p in ("*", part) for p, part in zip(pattern, parts, strict=True)):
                 return entry, name
         return _spelled(native)
     return pair
@@ -849,6 +965,16 @@ def estimator(native: str) -> str | None:
     """
     pair = _find(native)
     return None if pair is None else pair[1].estimator
+
+
+def without_prefix(native: str) -> str:
+    """A native key as the framework itself has it, without what its reporter puts before it.
+
+    Args:
+      native: a key, such as "train/kl" of Hugging Face's Trainer.
+    """
+    pair = _find(native)
+    return native if pair is None else native.removeprefix(_PREFIXES.get(pair[1].framework, ""))
 
 
 def resolve(name: str, available: Iterable[str]) -> list[str]:
