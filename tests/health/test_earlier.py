@@ -41,7 +41,7 @@ def info(folder: Path, n: int, **more: Any) -> RunInfo:
 
 def leave(
     below: Path, n: int, values: Sequence[float], said: Sequence[Any] = (), status: str = "finished",
-    ended: float = SECOND - 3600, **more: Any,
+    ended: float = SECOND - 3600, fields: Any = (), **more: Any,
 ) -> None:  # fmt: skip
     """A run that ended before `SECOND` and has left what its keeper leaves."""
     folder = below / f"run-{n}"
@@ -54,7 +54,9 @@ def leave(
     (folder / "data" / "keeper").mkdir(parents=True)
     kept = {"cursor": {}, "said": list(said), "rules": memories}
     (folder / "data" / "keeper" / "rules.json").write_text(json.dumps(kept))
-    (folder / "run.json").write_text(json.dumps({"format": 2, "id": f"id{n}", "status": status, "project": "cartpole"}))
+    (folder / "run.json").write_text(
+        json.dumps({"format": 2, "id": f"id{n}", "status": status, "project": "cartpole", **dict(fields)})
+    )
 
 
 def heard(
@@ -139,6 +141,27 @@ def test_what_leaves_the_range_of_earlier_runs_after_the_first_key_is_a_note(tmp
     ]  # fmt: skip
 
 
+def test_bad_runs_of_which_nobody_was_told_do_not_become_what_later_ones_are_compared_with(tmp_path: Path) -> None:
+    five(tmp_path, ended=SECOND - 9000)
+    for n in range(5, 20):  # from a change of the code on, each is bad
+        leave(tmp_path, n, [float(i % 2) for i in range(100)], ended=SECOND - 8000 + n)
+    (alert,) = heard(tmp_path, [float(i % 2) for i in range(100)])
+    assert set(alert.evidence["earlier"]) == {f"id{n}" for n in range(5)}
+
+
+def test_runs_that_people_call_good_are_compared_with_first_and_bad_ones_never(tmp_path: Path) -> None:
+    tags = {0: ["good"], 1: ["good", "paper"], 8: ["bad"]}
+    for n in range(9):
+        fields = {"tags": tags.get(n, []), "git": {"commit": f"{n}" * 40}}
+        leave(tmp_path, n, [float(n + i) for i in range(100)], ended=SECOND - 3600 + n, fields=fields)
+    (alert,) = heard(tmp_path, [0.0, 1.0] * 50)
+    assert set(alert.evidence["earlier"]) == {f"id{n}" for n in (0, 1, 5, 6, 7)}
+    assert alert.message.endswith(
+        "(compared with id1 of commit 11111111, id0 of commit 00000000, id7 of commit 77777777, id6 of commit "
+        "66666666, id5 of commit 55555555)"
+    )
+
+
 def test_it_is_reported_again_only_after_the_run_had_been_as_good(tmp_path: Path) -> None:
     five(tmp_path)
     lost, well = [float(i % 2) for i in range(70)], [100.0] * 20
@@ -192,7 +215,7 @@ def test_equal_returns_are_reported_after_twenty_where_each_earlier_run_had_othe
         leave(tmp_path, n, [0.0] * (5 + n) + [1.0] * 40)
     (alert,) = heard(tmp_path, [0.0] * 100, "no_signal")
     assert (alert.level, alert.clocks) == ("warn", {"env_step": 270})
-    assert "the last 28 returns is 0, and 5 earlier runs of the same settings (" in alert.message
+    assert "the last 28 returns is 0, and 5 earlier runs of the same settings had each" in alert.message
     assert heard(tmp_path, [0.0] * 27 + [1.0] * 50, "no_signal") == []
     leave(tmp_path, 8, [0.0] * 30 + [1.0] * 40, ended=SECOND - 60)  # the newest five count: one found its first later
     assert [alert.clocks for alert in heard(tmp_path, [0.0] * 100, "no_signal")] == [{"env_step": 900}]

@@ -41,6 +41,12 @@ _ASIDE = re.compile(r"(^|[_.\-/])(seeds?|dir|path|folder|device|host|hostname|ti
 
 _MOST_LEVELS = 8
 
+OF_GAIN = 0.35
+"""The share of the gain of that earlier run which gained least by which a run has to lie below to be worse."""
+
+_GOOD, _BAD = "good", "bad"
+"""Tags by which people say what later runs are compared with, and what never."""
+
 
 class Earlier:
     """What every rule that compares runs remembers of one.
@@ -51,9 +57,11 @@ class Earlier:
       began, ended: when its first value came, and when the last ones were looked at, in unix seconds.
       clock: the name of the clock of its curves.
       seed: None if it had none.
+      commit: of its code, the first characters; "" if it is not known.
+      is_good: somebody has given it the tag "good".
     """
 
-    __slots__ = ("began", "clock", "ended", "id", "kin", "seed")
+    __slots__ = ("began", "clock", "commit", "ended", "id", "is_good", "kin", "seed")
     rule = ""
 
     def __init__(self, run_id: str, memory: Mapping[str, Any]) -> None:
@@ -61,6 +69,7 @@ class Earlier:
         self.id, self.kin, self.clock = run_id, str(memory["kin"]), str(memory["clock"])
         self.seed = memory["seed"] if isinstance(memory["seed"], int) else None
         self.began, self.ended = _number(memory["began"]), _number(memory["ended"])
+        self.commit, self.is_good = "", False
 
 
 class EarlierRun(Earlier):
@@ -86,6 +95,12 @@ class EarlierRun(Earlier):
             raise ValueError("no curve")
         self.gain = _number(memory["best"]) - _number(memory["start"])
         self.other = None if memory["other"] is None else _number(memory["other"])
+
+    @property
+    def level(self) -> float:
+        """The mean return over the last quarter of its steps."""
+        last = [mean for step, mean in zip(self.steps, self._means, strict=True) if step >= 0.75 * self.steps[-1]]
+        return sum(last) / len(last)
 
     def at(self, step: float) -> float | None:
         """The mean return at a reading of the clock, between two points on the line; None before the first one."""
@@ -135,8 +150,11 @@ def kin(run: RunInfo) -> str:
 
 
 def find(kind: type[Known], run: RunInfo, began: float, clock: str, given: Iterable[object] = ()) -> tuple[Known, ...]:
-    """The newest `FEWEST` earlier runs of the same settings that finished without an alert above a note; () if there
-    are fewer. Of one seed the newest counts.
+    """`FEWEST` earlier runs of the same settings that finished without an alert above a note; () if there are fewer. Of
+    one seed the newest counts.
+
+    Those with the tag "good" come first. Of the others the newest, without those that are far worse than the best five
+    (`_far_below`): bad runs of which nobody was told do not become what later ones are compared with.
 
     Args:
       kind: what is asked of them.
@@ -146,12 +164,27 @@ def find(kind: type[Known], run: RunInfo, began: float, clock: str, given: Itera
       given: runs that are known beside those in the folder of the project.
     """
     own = kin(run)
+    known = [other for other in given if isinstance(other, Earlier) and other.kin == own]
+    known += [other for kept in _in_project(run, own) for other in kept]
+    known = [other for other in known if other.id != run.id and other.ended < began and other.clock == clock]
+    worse = _far_below([other for other in known if isinstance(other, EarlierRun)])
     found: dict[object, Known] = {}
-    known = [other for other in given if isinstance(other, kind) and other.kin == own]
-    for other in sorted([*known, *_in_project(run, own, kind)], key=lambda other: -other.ended):
-        if other.id != run.id and other.ended < began and other.clock == clock:
-            found.setdefault(other.id if other.seed is None else other.seed, other)
+    for other in sorted(known, key=lambda other: (not other.is_good, -other.ended)):
+        if not isinstance(other, kind) or (other.id in worse and not other.is_good):
+            continue
+        found.setdefault(other.id if other.seed is None else other.seed, other)
     return tuple(found.values())[:FEWEST] if len(found) >= FEWEST else ()
+
+
+def _far_below(runs: Sequence[EarlierRun]) -> frozenset[str]:
+    """The ids of runs whose last returns are far below those of the best five: by more than these differ, and by 35 %
+    of what the one of them gained that gained least."""
+    best = sorted(runs, key=lambda run: -run.level)[:FEWEST]
+    if len(best) < FEWEST:
+        return frozenset()
+    least = min(run.level for run in best)
+    room = max(best[0].level - least, OF_GAIN * min(run.gain for run in best))
+    return frozenset(run.id for run in runs if run.level < least - room)
 
 
 def widest(runs: Sequence[EarlierRun]) -> float:
@@ -165,8 +198,14 @@ def widest(runs: Sequence[EarlierRun]) -> float:
 
 
 def named(runs: Sequence[Earlier]) -> str:
-    """Their ids, for a message."""
-    return f"{len(runs)} earlier runs of the same settings ({', '.join(run.id[:40] for run in runs)})"
+    """How many, for a message."""
+    return f"{len(runs)} earlier runs of the same settings"
+
+
+def listed(runs: Sequence[Earlier]) -> str:
+    """Their ids, each with the commit of its code, for the end of a message."""
+    each = [f"{run.id[:40]} of commit {run.commit}" if run.commit else run.id[:40] for run in runs]
+    return f" (compared with {', '.join(each)})"
 
 
 def _settled(config: Any, level: int) -> Any:
@@ -175,8 +214,8 @@ def _settled(config: Any, level: int) -> Any:
     return {str(key): _settled(value, level + 1) for key, value in config.items() if not _ASIDE.search(str(key))}
 
 
-def _in_project(run: RunInfo, own: str, kind: type[Known]) -> Iterator[Known]:
-    """Those in the folder of the project, the newest first."""
+def _in_project(run: RunInfo, own: str) -> Iterator[list[Earlier]]:
+    """What is known of each in the folder of the project, the newest first."""
     folder = run.path
     files: list[tuple[float, str, str]] = []
     with tolerating(OSError), os.scandir(os.path.dirname(folder)) as siblings:
@@ -199,11 +238,30 @@ def _in_project(run: RunInfo, own: str, kind: type[Known]) -> Iterator[Known]:
                 return
             kept = json.loads(content)
             kept = kept["rules"] if path.endswith(RunFile.FINISHED) else kept
-            memory = kept["rules"][kind.rule]
             has_page = any(not level.startswith("note\0") for _rule, level, _count in kept["said"])
-            fields = {} if has_page or memory["kin"] != own else manifest.look(other)
-            if fields.get("status") == "finished":
-                yield kind(str(fields["id"]), memory)
+            memories = kept["rules"]
+            if has_page or all(memories.get(kind.rule, {}).get("kin") != own for kind in (EarlierRun, EarlierValues)):
+                continue
+            fields = manifest.look(other)
+            tags = fields.get("tags") or ()
+            if fields.get("status") == "finished" and _BAD not in tags:
+                yield list(_remembered(str(fields["id"]), memories, own, fields, _GOOD in tags))
+
+
+def _remembered(
+    run_id: str, memories: Mapping[str, Any], own: str, fields: Mapping[str, Any], is_good: bool
+) -> Iterator[Earlier]:
+    """What each rule remembers of one run."""
+    git = fields.get("git")
+    commit = git.get("commit") if isinstance(git, dict) else None
+    for kind in (EarlierRun, EarlierValues):
+        with tolerating(KeyError, TypeError, ValueError, AttributeError):
+            memory = memories[kind.rule]
+            if memory["kin"] == own:
+                other = kind(run_id, memory)
+                other.commit = commit[:8] if isinstance(commit, str) else ""
+                other.is_good = is_good
+                yield other
 
 
 def _in_order(about: Mapping[str, Any]) -> list[tuple[float, float, float]]:

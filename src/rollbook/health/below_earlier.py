@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from rollbook.errors import BadInput
-from rollbook.health._earlier import FEWEST, EarlierRun, find, kin, named, widest
+from rollbook.health._earlier import FEWEST, OF_GAIN, EarlierRun, find, kin, listed, named, widest
 from rollbook.health._returns import BLOCK, ReturnRule
 
 TYPE_CHECKING = False
@@ -20,16 +20,16 @@ _EVERY, _MOST_POINTS = 5, 64
 """Returns are judged at each fifth, by the sums of the last four fives. So many points of the curve are left for later
 runs."""
 
-_ERRORS, _OF_GAIN = 4.0, 0.35
-"""Standard errors of the mean of the last returns, and share of the gain of that earlier run which gained least, by
-which it lies below in any case."""
+_ERRORS = 4.0
+"""Standard errors of the mean of the last returns by which it lies below in any case."""
 
 
 class BelowEarlier(ReturnRule):
     """Returns far below those that earlier runs of the same settings had at the same step.
 
-    The mean of the last 20 returns is compared with that of the last five earlier runs of the project that have the
-    same configuration (seed aside), length and name, finished, and had no alert above a note. "warn" when it is below
+    The mean of the last 20 returns is compared with that of five earlier runs of the project that have the same
+    configuration (seed aside), length and name, finished, and had no alert above a note: those with the tag "good",
+    then the newest that are not far below the best five. "warn" when it is below
     the lowest that any of the five had from this step on, by `share` of the largest distance that the five ever had at
     one step, 35 % of their gain (that of the one that gained least) and four standard errors, in `rows` judgements in a
     row, one each five returns. With fewer earlier runs it says nothing.
@@ -157,7 +157,7 @@ class BelowEarlier(ReturnRule):
             return
         low = min(run.least_from(step) for run in earlier)
         gain = min(run.gain for run in earlier)
-        limit = low - max(self._share * self._width, _OF_GAIN * gain)
+        limit = low - max(self._share * self._width, OF_GAIN * gain)
         is_low = mean < limit and low - mean > _ERRORS * max(_error(some, mean), 1e-12 * abs(low))
         memory["low"] = memory["low"] + 1 if is_low else 0
         if mean >= low:
@@ -167,7 +167,7 @@ class BelowEarlier(ReturnRule):
             yield self.alert(
                 f"the last {BLOCK} returns are {mean:.4g} on average; those of {named(earlier)} were {low:.4g} or more "
                 "from there on: usually the code or the environment has changed since; look at what `rollbook diff` "
-                "says, at what the policy sees, and at the sign of its loss",
+                f"says, at what the policy sees, and at the sign of its loss{listed(earlier)}",
                 column.where(i),
                 earlier={run.id: value for run, value in zip(earlier, then, strict=True)},
                 gain=gain,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from rollbook.errors import BadInput
-from rollbook.health._earlier import EarlierRun, EarlierValues, find, kin, named
+from rollbook.health._earlier import EarlierRun, EarlierValues, find, kin, listed, named
 from rollbook.health._keyed import KeyedRule, are_known, meaning, place
 from rollbook.health._returns import BLOCK, ReturnRule
 from rollbook.schema.records import Alert, RunInfo
@@ -46,7 +46,7 @@ _CAUSES = {
 class UnlikeEarlier(KeyedRule):
     """Action values, an entropy or its coefficient, an explained variance or a clip fraction that no earlier run had.
 
-    Compared with the newest five of the project that `below_earlier` compares with: "warn" when a value lies outside
+    Compared with the five of the project that `below_earlier` compares with: "warn" when a value lies outside
     all that they had near this step, by `share` of the distance between their least and their largest and a tenth of
     the larger, in `rows` rows in a row (an explained variance: below it). Not while the mean of the last 20 returns is
     above that of each of them: it learns sooner. The first such key is reported; others after it are often its
@@ -237,7 +237,7 @@ class UnlikeEarlier(KeyedRule):
         return Alert(
             self.name, level,
             f"{key} is {value:.3g}{place(where['clocks'])}; in {named(self._known())} it was {low:.3g} to "
-            f"{high:.3g} there: usually {cause}; look at what `rollbook diff` says",
+            f"{high:.3g} there: usually {cause}; look at what `rollbook diff` says{listed(self._known())}",
             {"value": value, "low": low, "high": high, "earlier": [run.id for run in self._known()], **where},
             self.source, key, where["clocks"],
         )  # fmt: skip
