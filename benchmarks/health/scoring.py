@@ -32,7 +32,7 @@ SOON = 0.05
 
 _WITHOUT = "as if nobody had logged the norm of steps and the first ratio, which few programs do yet"
 _AFTER = "after five healthy trainings of the same settings in the same project"
-_HELD_OUT = "The seventh part, held out"
+_HELD_OUT = "The eighth part, held out"
 PARTS: dict[str, tuple[bool, tuple[str, ...], bool]] = {
     f"{_HELD_OUT}, each training alone": (True, (), False),
     f"{_HELD_OUT}, each training {_AFTER}": (True, (), True),
@@ -217,7 +217,9 @@ def kept(path: Path) -> dict[str, list[Scored]]:
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         for line in lines:
             it = json.loads(line)
-            scored[it.pop("part")].append(Scored(**it))
+            part = it.pop("part")
+            if part in scored:  # else of a part that was held out before
+                scored[part].append(Scored(**it))
     return scored
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 
+from rollbook.health._config import configured_total
 from rollbook.health._keyed import Spellings, in_order, meaning, place
 from rollbook.schema.records import Alert, RunInfo
 
@@ -153,6 +154,48 @@ class ReturnRule:
         )  # fmt: skip
 
 
+SOLVED = 0.02
+"""The last returns all lie so near the best one, as a share of the distance between the worst and the best: the task is
+solved."""
+
+
+class BestReturns:
+    """Whether the returns are at their best, at any time of the newest rows.
+
+    Attributes:
+      low, high: the least and the largest return before the newest rows.
+      last: the last ones, with their times.
+    """
+
+    __slots__ = ("_new", "high", "last", "low")
+
+    def __init__(self, low: float = math.inf, high: float = -math.inf, last: Sequence[Sequence[float]] = ()) -> None:
+        self.low, self.high, self.last = low, high, [(time, value) for time, value in last]
+        self._new: list[tuple[float, float]] = []
+
+    def plain(self) -> list[Any]:
+        """As JSON data, from which `BestReturns(*plain)` makes it again."""
+        self.take(())
+        return [self.low, self.high, self.last] if self.last else []
+
+    def take(self, new: Iterable[tuple[float, float]]) -> None:
+        """The returns of the next rows."""
+        if self._new:
+            values = [value for _time, value in self._new]
+            self.low, self.high = min(self.low, *values), max(self.high, *values)
+            self.last = [*self.last, *self._new][-BLOCK:]
+        self._new = [(time, value) for time, value in new if value - value == 0]
+
+    def are_best(self, time: float) -> bool:
+        """Whether the last ones by then were all about as good as the best so far."""
+        some = [*self.last, *((when, value) for when, value in self._new if when <= time)]
+        if len(some) < BLOCK:
+            return False
+        values = [value for _time, value in some]
+        low, high = min(self.low, *values), max(self.high, *values)
+        return min(values[-BLOCK:]) >= high - SOLVED * (high - low)
+
+
 def above(later: Sequence[float], earlier: Sequence[float]) -> float:
     """How far later returns lie above earlier ones by rank, in standard errors (Mann and Whitney 1947).
 
@@ -174,6 +217,8 @@ def rise(values: Sequence[float]) -> float:
 
 
 def progress(run: RunInfo, clocks: Mapping[str, int]) -> float | None:
-    """The progress of a run, from 0 to 1; None if its length is not known (`init(total=…)`)."""
-    shares = [clocks[clock] / end for clock, end in run.total.items() if clock in clocks and end > 0]
+    """The progress of a run, from 0 to 1; None if its length is not known (`init(total=…)`, or a setting that says
+    it)."""
+    total = run.total or configured_total(run.config)
+    shares = [clocks[clock] / end for clock, end in total.items() if clock in clocks and end > 0]
     return max(shares, default=None)

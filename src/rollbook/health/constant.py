@@ -34,7 +34,7 @@ class Constant(KeyedRule):
     meanings = frozenset(
         (
             *("update/loss/total", "update/loss/policy", "update/loss/value", "update/loss/q", "update/loss/entropy"),
-            *("update/entropy", "update/approx_kl", "update/kl", "update/gradient_norm"),
+            *("update/entropy", "update/approx_kl", "update/approx_kl_k2", "update/kl", "update/gradient_norm"),
         )
     )
 

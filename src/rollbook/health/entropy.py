@@ -8,7 +8,7 @@ from operator import neg
 
 from rollbook.errors import BadInput
 from rollbook.health._keyed import KeyedRule, Last, in_order, meaning, median, place
-from rollbook.health._returns import above, progress
+from rollbook.health._returns import RETURNS, above, progress
 from rollbook.schema.records import Alert, RunInfo
 
 TYPE_CHECKING = False
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
 _FIRST = 5
 _RETURNS = 20
-_CLEAR = 3.0
-"""Standard errors by rank from which the newest returns are better than the first."""
+_CLEAR, _CLEAR_OF_MEANS = 3.0, 2.0
+"""Standard errors by rank from which the newest returns are better than the first; rewards that are each a mean over
+many answers."""
 
 _EARLY, _EARLY_SHARE = 0.15, 0.2
 """In this first part of a run, an entropy that falls below this share of its largest has collapsed, whatever returns
@@ -33,10 +34,11 @@ class Entropy(KeyedRule):
 
     Measured relative to the run's start, where a new policy chooses about evenly. In absolute nats it says nothing, and
     a fall alone is normal learning. "fail" when `rows` updates in a row are below `share` of the start and the return
-    (`train/return` by any framework's name, or the table of episodes) is no better than at the start. Policies whose
-    entropy is ever negative are continuous and not checked. Runs without a return are not checked either. In the first
-    15 % of a run whose length is known, "fail" whatever the return when `rows` updates in a row are below a fifth of
-    the largest of the first entropies.
+    (`train/return` or `train/reward` by any framework's name, or the table of episodes) is no better than at the start.
+    Policies whose entropy is ever negative are continuous and not checked. Runs without a return are not checked
+    either. In the first 15 % of a run whose length is known, "fail" whatever the return when `rows` updates in a row
+    are below a fifth of the largest of the first entropies. A language model (`train/reward`) may lose most of it that
+    early and learn.
 
     Args:
       share: of the entropy of the start.
@@ -45,7 +47,10 @@ class Entropy(KeyedRule):
     """
 
     name = "entropy"
-    source = "Andy Jones, Debugging RL (about 1 at the start, about 0 is collapse); the share is rollbook's own"
+    source = (
+        "Andy Jones, Debugging RL (about 1 at the start, about 0 is collapse); of language models 2505.22617 "
+        "(most of the entropy is spent early, and no reward comes after it is gone); the share is rollbook's own"
+    )
     tables = frozenset({"metrics", "episodes"})
     needs_start = True
     meanings = frozenset({"update/entropy", "update/loss/entropy"})
@@ -61,22 +66,25 @@ class Entropy(KeyedRule):
         super().open(run)
         self._early: list[float] = []
         self._late: list[float] = []
+        self._is_model = False
 
     def state(self) -> dict[str, Any]:
         """See `protocols.Stateful`."""
-        return {**super().state(), "early": self._early, "late": self._late}
+        return {**super().state(), "early": self._early, "late": self._late, "model": self._is_model}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """See `protocols.Stateful`."""
         super().set_state(state)
         self._early, self._late = list(state["early"]), list(state["late"])
+        self._is_model = bool(state.get("model"))
 
     def look(self, columns: Columns, now: float) -> Iterable[Alert]:
         """See `protocols.Rule`."""
-        returns = [columns.column(key) for key in columns.keys("metrics") if meaning(key) == "train/return"]
+        returns = [columns.column(key) for key in columns.keys("metrics") if meaning(key) in RETURNS]
         if (ended := columns.of_episodes("return")) is not None:
             returns.append(ended)
-        watched = [key for key in columns.keys("metrics") if self.watches(key) and meaning(key) != "train/return"]
+        watched = [key for key in columns.keys("metrics") if self.watches(key) and meaning(key) not in RETURNS]
+        self._is_model = self._is_model or any(meaning(column.key) == "train/reward" for column in returns)
         entropies = [columns.column(key) for key in watched]
         starts = [self._take_first(column) for column in entropies]
         if not any(map(self._may_be_low, entropies, starts)):
@@ -178,7 +186,7 @@ class Entropy(KeyedRule):
         return len(self._early) == _RETURNS and self._is_in_first_part(column, i)
 
     def _is_in_first_part(self, column: Column, i: int) -> bool:
-        if not self.run.total or i >= len(column):
+        if not self.run.total or i >= len(column) or self._is_model:
             return False
         come = progress(self.run, column.where(i)["clocks"])
         return come is not None and come < _EARLY
@@ -215,7 +223,7 @@ class Entropy(KeyedRule):
         if len(self._early) < _RETURNS:
             return True
         is_at_best = median(self._late) >= max(self._early) > min(self._early)  # of 0 and 1, nothing is above 1
-        return is_at_best or above(self._late, self._early) > _CLEAR
+        return is_at_best or above(self._late, self._early) > (_CLEAR_OF_MEANS if self._is_model else _CLEAR)
 
 
 def _sign(column: Column) -> int:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from rollbook.errors import BadInput
 from rollbook.health._keyed import KeyedRule, Last, place
-from rollbook.schema.records import Alert
+from rollbook.health._returns import BestReturns, ReturnRule
+from rollbook.schema.records import Alert, RunInfo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
-    from rollbook.schema.columns import Column
+    from rollbook.schema.columns import Column, Columns
 
 _SAME = 1e-6
 
@@ -22,7 +23,8 @@ class ExplainedVariance(KeyedRule):
     "note" when `rows` updates in a row are at or below 0; where returns hardly vary, that means little. "fail" when
     they are below -0.5, or twice as many below -0.05, over at least `steps` environment steps (or a tenth of a shorter
     run): over the few steps of one small update the number says nothing. NaN (no variance to explain) does not count.
-    "fail" also when `blind` updates in a row are 0 except for rounding: then every state got the same value.
+    "fail" also when `blind` updates in a row are 0 except for rounding: then every state got the same value. Nothing is
+    said while the last 20 returns are all as good as the best: where a task is solved, returns hardly differ.
 
     Args:
       rows: how many updates in a row.
@@ -34,6 +36,7 @@ class ExplainedVariance(KeyedRule):
 
     name = "explained_variance"
     source = "Stable-Baselines3's documentation (0: as good as zero); Schulman (negative: over-fit or noisy)"
+    tables = frozenset({"metrics", "episodes"})
     meanings = frozenset({"update/explained_variance"})
 
     def __init__(
@@ -46,6 +49,28 @@ class ExplainedVariance(KeyedRule):
                 "negative"
             )
         self._rows, self._steps, self._skip, self._blind = rows, steps, skip, blind
+
+    def open(self, run: RunInfo) -> None:
+        """A run begins, or continues after a rewind."""
+        super().open(run)
+        self._series, self._returns = ReturnRule(), BestReturns()
+        self._series.open(run)
+
+    def state(self) -> dict[str, Any]:
+        """See `protocols.Stateful`."""
+        return {**super().state(), "series": self._series.memory["series"], "returns": self._returns.plain()}
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """See `protocols.Stateful`."""
+        super().set_state(state)
+        self._series.choose(state.get("series", ""))
+        self._returns = BestReturns(*state.get("returns", ()))
+
+    def look(self, columns: Columns, now: float) -> Iterable[Alert]:
+        """See `protocols.Rule`."""
+        returns = self._series.returns(columns)
+        self._returns.take(zip(returns.times(), returns.values, strict=True) if returns is not None else ())
+        return super().look(columns, now)
 
     def take(self, key: str, column: Column) -> Iterator[tuple[float, Alert]]:
         """The new values of a checked key."""
@@ -61,7 +86,7 @@ class ExplainedVariance(KeyedRule):
         else:
             for n, i in enumerate(places):
                 memory["same"] = memory.get("same", 0) + 1 if abs(values[i]) <= _SAME else 0
-                if memory["same"] == self._blind:
+                if memory["same"] == self._blind and not self._is_solved(column, i):
                     yield self._alert_blind(key, last.up_to(column, places, n + 1))
         if lowest > 0 and places:
             memory["begun"], memory["said"] = {}, []
@@ -127,5 +152,10 @@ class ExplainedVariance(KeyedRule):
         steps = min(self._steps, 0.1 * total) if total else self._steps
         if "env_step" in clocks and column.where(i)["clocks"].get("env_step", 0) - clocks["env_step"] < steps:
             return False
+        if self._is_solved(column, i):
+            return False
         reported.append(limit)
         return True
+
+    def _is_solved(self, column: Column, i: int) -> bool:
+        return self._returns.are_best(column.where(i)["time"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rollbook.errors import BadInput
-from rollbook.health._config import number_in
+from rollbook.health._config import number_in, setting_in
 from rollbook.health._keyed import KeyedRule, Last, in_order, meaning, place
 from rollbook.health._returns import rise
 from rollbook.schema.records import Alert, RunInfo
@@ -20,14 +20,19 @@ _NONE, _MOVED = 1e-9, 1e-7
 """What rounding leaves of 0 when a ratio of probabilities is computed in single precision, and what is surely more."""
 
 _STEPS = frozenset({"update/step_norm", "update/policy_step_norm"})
-_DIVERGENCES = frozenset({"update/approx_kl", "update/kl"})
-_WITNESSES = ("update/entropy", "update/loss/entropy", "update/loss/value", "train/return")
+_DIVERGENCES = frozenset({"update/approx_kl", "update/approx_kl_k2", "update/kl"})
+_REFERENCE, _REFERENCE_ROWS = "update/kl_to_reference", 20
+"""The divergence from a reference model is 0 in the first update, and with rates that rise from 0 in some more."""
+_WEIGHTS = ("beta", "kl_coef", "init_kl_coef", "kl_loss_coef")
+"""How configurations call the weight of that divergence."""
+
+_WITNESSES = ("update/entropy", "update/loss/entropy", "update/loss/value", "train/return", "train/reward")
 """What moves with the parameters, where the divergence does not show it."""
 
 _ENTROPIES = ("update/entropy", "update/loss/entropy")
 _EPOCHS = ("n_epochs", "num_epochs", "update_epochs", "ppo_epochs", "ppo_epoch", "num_sgd_iter", "k_epochs")
-_WITNESSED, _CLEAR = 100, 3.0
-"""So many values of a witness, and no trend beyond so many standard errors (Mann, Kendall): it stands still."""
+_WITNESSED, _CLEAR = 100, 2.0
+"""The first so many values of a witness, and no trend beyond so many standard errors (Mann, Kendall): it is still."""
 
 _NO_ENTROPY = 0.01
 """Nats below which a policy chooses one action: then its divergence is 0, however it is updated."""
@@ -39,8 +44,10 @@ class Frozen(KeyedRule):
     "fail" after `rows` updates in a row. The norm of the step (`update/step_norm`) shows it everywhere. The divergence
     that PPO logs is measured before each step: with one epoch and one minibatch it is 0 in every healthy run. It shows
     a frozen policy if it was above 0 before, or if the settings say that there are several epochs (`n_epochs=4` or the
-    like). Else "fail" only if entropy, value loss and return also stand still, over 100 values of each. A policy whose
-    entropy is near 0 has no divergence left, and is not reported here.
+    like). The divergence from a reference model that is 0 in 20 rows shows it if the settings give it a weight (`beta`
+    or the like; not with `sync_ref_model`). Else "fail" only if entropy, value loss and return or reward also stand
+    still, over the first 100 values of each. A policy whose entropy is near 0 has no divergence left, and is not
+    reported here.
 
     Args:
       rows: how many updates in a row.
@@ -49,7 +56,7 @@ class Frozen(KeyedRule):
 
     name = "frozen"
     source = "parameters that an update leaves as they are were not updated"
-    meanings = _STEPS | _DIVERGENCES
+    meanings = _STEPS | _DIVERGENCES | {_REFERENCE}
 
     def __init__(self, rows: int = 3, keys: Sequence[str] = ()) -> None:
         super().__init__(keys)
@@ -61,29 +68,32 @@ class Frozen(KeyedRule):
         """A run begins, or continues after a rewind."""
         super().open(run)
         self._witnesses: dict[str, list[float]] = {}
+        self._is_decided = False
 
     def state(self) -> dict[str, Any]:
         """See `protocols.Stateful`."""
-        return {**super().state(), "witnesses": self._witnesses}
+        return {**super().state(), "witnesses": self._witnesses, "decided": self._is_decided}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """See `protocols.Stateful`."""
         super().set_state(state)
         self._witnesses = {key: list(values) for key, values in state["witnesses"].items()}
+        self._is_decided = bool(state.get("decided"))
 
     def look(self, columns: Columns, now: float) -> Iterable[Alert]:
         """See `protocols.Rule`."""
+        for key in columns.keys("metrics"):
+            name = meaning(key)
+            if name in _WITNESSES:
+                self._witness(key, name in _ENTROPIES, columns.column(key))
         found = [alert for key in self.watched(columns) for alert in self.take(key, columns.column(key))]
         suspected = [key for key, memory in self.memory.items() if memory["suspected"]]
         if not found and not suspected:
             return ()
-        for key in columns.keys("metrics"):
-            if meaning(key) in _WITNESSES:
-                self._witnesses[key] = [*self._witnesses.get(key, ()), *columns.column(key).values][-_WITNESSED:]
-        if self._is_decided():
+        if self._is_decided:
             return ()
-        for key in suspected:
-            if self._stands_still(self.memory[key]["zeros"]):
+        for key in suspected if self._stands_still() else ():
+            if self.memory[key]["zeros"] >= _WITNESSED:
                 self.memory[key]["suspected"] = False
                 found.append(self._alert(key, Last(self.memory[key], 1)))
         return in_order(found)
@@ -92,6 +102,7 @@ class Frozen(KeyedRule):
         """The new values of a checked key."""
         memory = self.memory.setdefault(key, {"zeros": 0, "moved": False, "suspected": False})
         last, values = Last(memory, 1), column.values
+        rows = max(self._rows, _REFERENCE_ROWS) if meaning(key) == _REFERENCE else self._rows
         if min(values) > _NONE:
             memory["zeros"], memory["moved"], memory["suspected"] = 0, True, False
         else:
@@ -101,7 +112,7 @@ class Frozen(KeyedRule):
                     memory["moved"] = memory["moved"] or abs(value) > _MOVED
                     continue
                 memory["zeros"] += 1
-                if memory["zeros"] == self._rows:
+                if memory["zeros"] == rows:
                     if self._shows_it(key):
                         yield self._alert(key, last.up_to(column, range(i + 1), i + 1))
                     else:
@@ -110,24 +121,27 @@ class Frozen(KeyedRule):
 
     def _shows_it(self, key: str) -> bool:
         """Whether a 0 alone says that nothing was updated."""
+        if meaning(key) == _REFERENCE:
+            follows = setting_in(self.run.config, "sync_ref_model") is True
+            return not follows and number_in(self.run.config, *_WEIGHTS) is not None
         if meaning(key) not in _DIVERGENCES or self.memory[key]["moved"]:
             return True
         return (number_in(self.run.config, *_EPOCHS) or 1) > 1
 
-    def _is_decided(self) -> bool:
-        """Whether the policy chooses one action alone."""
-        entropies = [values[-1] for key, values in self._witnesses.items() if meaning(key) in _ENTROPIES]
-        return any(abs(nats) < _NO_ENTROPY for nats in entropies)
+    def _witness(self, key: str, is_entropy: bool, column: Column) -> None:
+        """Remember the first values of what moves with the parameters, and whether the policy chooses one action."""
+        first = self._witnesses.setdefault(key, [])
+        if len(first) < _WITNESSED:
+            first += column.values[: _WITNESSED - len(first)]
+        if is_entropy:
+            self._is_decided = abs(column.values[-1]) < _NO_ENTROPY
 
-    def _stands_still(self, zeros: int) -> bool:
-        """Whether a divergence has been 0 for long, and the other numbers have no trend meanwhile."""
+    def _stands_still(self) -> bool:
+        """Whether none of the other numbers had a trend when the run began. One that did shows that updates reach the
+        parameters: then the divergence is 0 by construction, also where all stands still later, for a task is learned.
+        """
         witnesses = list(self._witnesses.values())
-        if zeros < _WITNESSED or any(len(values) < _WITNESSED for values in witnesses):
-            return False
-        if all(abs(rise(values)) <= _CLEAR for values in witnesses):
-            return True
-        self._witnesses = {}  # newer values are judged by themselves
-        return False
+        return all(len(values) == _WITNESSED and abs(rise(values)) <= _CLEAR for values in witnesses)
 
     def _alert(self, key: str, last: Last) -> tuple[float, Alert]:
         where, rows = last.where(), self.memory[key]["zeros"]

@@ -32,7 +32,7 @@ class Kl(StaysAbove):
         "usually below 0.02 (37 implementation details of PPO); a run collapsed at 0.09 to 0.12 (RLinf #504); 1.5 x "
         "target_kl ends an update in Stable-Baselines3 and Spinning Up; Schulman: a KL of 10 is absurd"
     )
-    meanings = frozenset({"update/approx_kl", "update/approx_kl_k1", "update/kl"})
+    meanings = frozenset({"update/approx_kl", "update/approx_kl_k2", "update/approx_kl_k1", "update/kl"})
     words = "each update moves the policy far; usually the learning rate is too high or an update has too many epochs"
     gross_words = "one update moved the policy beyond all measure; usually the learning rate is far too high"
 

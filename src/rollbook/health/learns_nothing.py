@@ -5,7 +5,9 @@ from __future__ import annotations
 from bisect import bisect_left
 
 from rollbook.errors import BadInput
-from rollbook.health._returns import BLOCK, ReturnRule, above, progress, rise
+from rollbook.health._keyed import median
+from rollbook.health._returns import BLOCK, REWARD_BLOCK, ReturnRule, above, progress, rise
+from rollbook.schema.aliases import estimator
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,9 +26,11 @@ _CLEAR = 2.0
 class LearnsNothing(ReturnRule):
     """Returns that are no better than at the run's own start when much of the training is over.
 
-    "warn" once, at `share` of the run's length (`init(total=…)`), or after `returns` of them if the length is unknown:
-    if none of the last three blocks of `BLOCK` returns is better on average than the first block by more than chance,
-    if all of them together are not better by rank, and if the returns of the first block did not rise themselves.
+    "warn" once, at `share` of the run's length (`init(total=…)`, or a setting such as `total_timesteps`). If the length
+    is unknown: a "note" after `early` of the returns, and "warn" after `returns` of them, or after `rewards` rewards of
+    a sequence model or means over the last hundred episodes. Then, if none of the last three blocks of `BLOCK` returns
+    is better on average than the first block by more than chance, if all of them together are not better by rank, and
+    if the returns of the first block did not rise themselves.
 
     It cannot tell a policy that learns nothing from one that was good from the start. So it also reports healthy
     trainings whose first returns are near the best: of ten bandits that won 90 % of the first rounds and 97 % of the
@@ -35,23 +39,26 @@ class LearnsNothing(ReturnRule):
     Args:
       share: of the run's length.
       returns: how many, if the length is unknown.
+      early: how many for a note.
+      rewards: how many, of rows that are each a mean of many.
     """
 
     name = "learns_nothing"
     source = "rollbook's own: the run's first returns are those of a policy that knows nothing"
 
-    def __init__(self, share: float = 0.5, returns: int = 2_000) -> None:
-        if not 0 < share <= 1 or returns < BLOCK:
+    def __init__(self, share: float = 0.5, returns: int = 2_000, early: int = 500, rewards: int = 200) -> None:
+        if not 0 < share <= 1 or min(returns, early, rewards) < BLOCK:
             raise BadInput(
-                f"rule 'learns_nothing': share={share!r} must lie between 0 and 1, returns be at least {BLOCK}"
+                f"rule 'learns_nothing': share={share!r} must lie between 0 and 1, returns, early and rewards be at "
+                f"least {BLOCK}"
             )
         super().__init__()
-        self._share, self._returns = share, returns
+        self._share, self._returns, self._early, self._rewards = share, returns, early, rewards
 
     def open(self, run: RunInfo) -> None:
         """A run begins, or continues after a rewind."""
         super().open(run)
-        self.memory.update(recent=[], seen=0, judged=False)
+        self.memory.update(recent=[], seen=0, judged=False, noted=False, highest=-1e308)
 
     def take(self, column: Column) -> Iterator[tuple[float, Alert]]:
         """New returns. The last ones are judged when the share is reached, not when a block is full."""
@@ -60,25 +67,41 @@ class LearnsNothing(ReturnRule):
         if memory["judged"]:
             return
         before, values = memory["seen"], column.values
+        highest, memory["highest"] = memory["highest"], max(memory["highest"], *values)
         memory["seen"] = before + len(values)
+        early = self._early - before - 1
+        if not memory["noted"] and early < len(values):
+            memory["noted"] = True
+            if early >= 0 and progress(self.run, column.where(early)["clocks"]) is None and not self._are_means():
+                yield from self._judge([*memory["recent"], *values[: early + 1]][-n:], column, early, highest, "note")
         if self._is_time(column, len(values) - 1, memory["seen"]):
             i = bisect_left(range(len(values)), True, key=lambda i: self._is_time(column, i, before + i + 1))
             memory["judged"] = True
-            yield from self._judge([*memory["recent"], *values[: i + 1]][-n:], column, i)
+            yield from self._judge([*memory["recent"], *values[: i + 1]][-n:], column, i, highest)
         memory["recent"] = [*memory["recent"], *values[-n:]][-n:]
 
     def _is_time(self, column: Column, i: int, seen: int) -> bool:
         if seen < _FEWEST * self.size:
             return False
         come = progress(self.run, column.where(i)["clocks"])
-        return come >= self._share if come is not None else seen >= self._returns
+        if come is not None:
+            return come >= self._share
+        return seen >= (self._rewards if self._are_means() else self._returns)
 
-    def _judge(self, last: Sequence[float], column: Column, i: int) -> Iterator[tuple[float, Alert]]:
+    def _are_means(self) -> bool:
+        """Whether each of the returns is a mean of many."""
+        return self.size == REWARD_BLOCK or "100" in (estimator(self.memory["series"]) or "")
+
+    def _judge(
+        self, last: Sequence[float], column: Column, i: int, highest: float, level: str = ""
+    ) -> Iterator[tuple[float, Alert]]:
         memory = self.memory
         if not memory["spread"] and min(last) == max(last) == memory["start"]:
             return  # one number from the first on is the trouble of `no_signal`
         best = max(sum(last[at : at + self.size]) / self.size for at in range(0, len(last), self.size))
         first = memory["first_block"]
+        if first and median(first) >= max(highest, *column.values[: i + 1]):
+            return  # most of the first returns were the best that there is: a policy that was good from the start
         is_no_better = best <= memory["start"] + 2 * max(memory["spread"] / self.size**0.5, 1e-9)
         if is_no_better and max(above(last, first), rise(first)) <= _CLEAR:  # else it learned, perhaps among the first
             where = column.where(i)
@@ -87,6 +110,7 @@ class LearnsNothing(ReturnRule):
                 f"{self.size} were {memory['start']:.4g}: nothing was learned so far; look at what the policy sees, at "
                 "the sign of its loss, and whether it is updated",
                 where,
+                level,
                 now=sum(last[-self.size :]) / self.size,
                 best=best,
                 share=progress(self.run, where["clocks"]),

@@ -6,7 +6,7 @@ import math
 from operator import gt
 
 from rollbook.errors import BadInput
-from rollbook.health._returns import REWARD_BLOCK, ReturnRule
+from rollbook.health._returns import REWARD_BLOCK, ReturnRule, above
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,9 +30,20 @@ _MOST, never below 0. Above _SURE, after at least _FEWEST returns whose mean has
 fallen. Without a gain: below the middle of the start and of what is far below it, the mean far below it. Measured on
 healthy trainings."""
 
+_OTHER_SCALE = 10.0
+"""So many times as large as any before: that is no policy that got worse."""
+
 _STEADY, _SLOPE, _ERRORS = 4, 0.15, 6.0
 """Rewards of sequence models, each a mean over many answers, have fallen in so many blocks in a row, by this share of
 the best gain (or of the start) and by this many standard errors of a block."""
+
+
+_BEST, _SURELY = 2, 5.5
+"""Or the newest `_LONG` blocks together lie below the best so many by this many standard errors, by their means and by
+rank, whatever the first block was: one lucky episode in it may hide what was gained since."""
+
+_LEARNED = 3.0
+"""Standard errors by rank from which the best returns are better than the first."""
 
 
 class ReturnFall(ReturnRule):
@@ -41,8 +52,9 @@ class ReturnFall(ReturnRule):
     "warn" when in `blocks` blocks in a row the mean (of 20 returns; of 5 rewards of sequence models) has lost `share`
     of the gain over the first block, or is below the mean of the first returns by `times` standard errors of such a
     difference and by half of that mean. A gain must be beyond `times` of the errors, too: the best of many blocks is
-    partly luck, above all where a reward is rare. Sooner if single returns show it: a cumulative sum, when their mean
-    has lost nearly as much.
+    partly luck, above all where a reward is rare. Whatever the first block was: when the newest 60 returns lie below
+    the best 40 by 5.5 standard errors, each with its own, and have lost `share` of the gain. Sooner if single returns
+    show it: a cumulative sum, when their mean has lost nearly as much.
 
     It knows returns, not the task. So it also reports a curriculum each time that this makes the task harder (5 of 5),
     and some trainings with a few returns far below all others (12 of 45 whose returns were -exp(x), x normal with mean
@@ -71,6 +83,7 @@ class ReturnFall(ReturnRule):
         super().open(run)
         self.memory.update(low=0, gain=0.0, below=-1e308, deviation=0.0, fallen=False, sum=0.0, since=0, total=0.0)
         self.memory.update(at=0.0, gained=False, last=[], error=0.0, newest=[], long=-1e308)
+        self.memory.update(values=[], best_values=[], best_mean=-1e308, least=1e308)
 
     def between(self, column: Column, first: int, end: int) -> Iterable[tuple[float, Alert]]:
         """See `ReturnRule`."""
@@ -106,7 +119,7 @@ class ReturnFall(ReturnRule):
         memory = self.memory
         start, spread, best = memory["start"], memory["spread"], memory["best"]
         if memory["blocks"] == 1:
-            memory["gain"] = max(2 * spread, 0.1 * abs(start), 1e-9)
+            memory["gain"] = max(self._spreads() * spread, 0.1 * abs(start), 1e-9)
             memory["below"] = start - max(self._times * spread * (2 / self.size) ** 0.5, _BELOW * abs(start), 1e-9)
             error = spread * ((1 + 1 / _LONG) / self.size) ** 0.5
             memory["long"] = _LONG * (start - max(_LONG_TIMES * error, _LONG_BELOW * abs(start), 1e-9))
@@ -114,7 +127,8 @@ class ReturnFall(ReturnRule):
             # As if one of them had been as at the start: twenty successes do not prove that there are no failures.
             own = math.dist([*block, start], [mean] * (self.size + 1)) / self.size**0.5
             memory["deviation"] = max(own, spread, 1e-9)
-            memory["gain"] = max(2 * spread, 0.1 * abs(start), self._times * own / self.size**0.5, 1e-9)
+            least = max(self._spreads() * spread, self._times * own / self.size**0.5)
+            memory["gain"] = max(least, 0.1 * abs(start), 1e-9)
         is_lost = best - start > memory["gain"] and mean < best - self._share * (best - start)
         is_below = mean < memory["below"]
         memory["low"] = memory["low"] + 1 if is_lost or is_below else 0
@@ -124,10 +138,41 @@ class ReturnFall(ReturnRule):
             memory["fallen"] = False
         if memory["low"] == self._blocks and not memory["fallen"]:
             return self._alert(mean, self._blocks * self.size, column, i)
+        if not memory["fallen"] and self._is_far_below_best(mean, block):
+            n = len(memory["values"])
+            has_learned = above(memory["best_values"], memory["first_block"]) > _LEARNED
+            return self._alert(sum(memory["values"]) / n, n, column, i, has_learned)
         newest = memory["newest"] = [*memory["newest"], mean][-_LONG:]
         if sum(newest) < memory["long"] and len(newest) == _LONG and memory["blocks"] > _LONG and not memory["fallen"]:
             return self._alert(sum(newest) / _LONG, _LONG * self.size, column, i)
         return None
+
+    def _spreads(self) -> float:
+        """How many standard deviations of the first block a gain has to be: of five values it is known but roughly."""
+        return 3.5 if self.size == REWARD_BLOCK else 2.0
+
+    def _is_far_below_best(self, mean: float, block: Any) -> bool:
+        """Whether the newest returns are surely worse than the best ones were."""
+        memory = self.memory
+        values = memory["values"] = [*memory["values"], *block][-_LONG * self.size :]
+        pair = values[-_BEST * self.size :]
+        is_whole = len(pair) == _BEST * self.size
+        least = memory["least"] = min(memory["least"], mean)
+        if is_whole and sum(pair) / len(pair) > memory["best_mean"]:
+            memory["best_mean"], memory["best_values"] = sum(pair) / len(pair), pair
+            return False
+        best, now = memory["best_mean"], sum(values) / len(values)
+        if self.size == REWARD_BLOCK or len(values) < _LONG * self.size or now > best - self._share * (best - least):
+            return False
+        best_values = memory["best_values"]
+        # As if one of each had been like the other side: twenty successes do not prove that there are no failures.
+        errors = [
+            math.dist([*some, other], [own] * (len(some) + 1)) / len(some)
+            for some, own, other in ((best_values, best, now), (values, now, best))
+        ]
+        if best - now <= max(_SURELY * math.hypot(*errors), _LONG_BELOW * abs(best)):
+            return False
+        return above(best_values, values) > _SURELY
 
     def _falls_steadily(self, mean: float, block: Any) -> bool:
         memory = self.memory
@@ -138,15 +183,17 @@ class ReturnFall(ReturnRule):
         least = max(_SLOPE * max(memory["best"] - memory["start"], abs(memory["start"])), _ERRORS * memory["error"])
         return len(last) > _STEADY and fall > least and all(map(gt, last, last[1:]))
 
-    def _alert(self, mean: float, rows: int, column: Column, i: int) -> tuple[float, Alert]:
+    def _alert(self, mean: float, rows: int, column: Column, i: int, has_learned: bool = False) -> tuple[float, Alert]:
         memory = self.memory
-        has_gained = memory["best"] - memory["start"] > memory["gain"]
+        has_gained = memory["best"] - memory["start"] > memory["gain"] or has_learned
         words = "the policy has lost what it knew" if has_gained else "the policy does worse than at the start"
+        cause = "usually steps are too large, a loss has the wrong sign, or what it is trained on has changed"
+        if abs(mean) > _OTHER_SCALE * max(abs(memory["best"]), abs(memory["start"]), memory["spread"]):
+            words, cause = "they have another scale", "usually the scale of rewards has changed; look at the rewards"
         memory.update(fallen=True, at=mean, sum=0.0, since=0, total=0.0)
         return self.alert(
             f"the last {rows} returns are {mean:.4g} on average, after {memory['best']:.4g} at best and "
-            f"{memory['start']:.4g} at the start: {words}; usually steps are too large, a loss has the wrong sign, or "
-            "what it is trained on has changed",
+            f"{memory['start']:.4g} at the start: {words}; {cause}",
             column.where(i),
             spread_at_start=memory["spread"],
         )
