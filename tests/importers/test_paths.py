@@ -133,3 +133,25 @@ def test_runs_of_unknown_algorithms_are_never_one_group(tmp_path: Path, monkeypa
     assert sorted(len(group.names) for group in compared.groups) == [2, 2, 2]
     by_task = rollbook.open(tmp_path / "study").compare("train/return", by="folder.level1", task="env")
     assert not any("IQM 3.5" in sentence for sentence in by_task.sentences())
+
+
+def test_ten_thousand_paths_cost_no_more_than_ten_thousand_times_one() -> None:
+    """Neither many folders side by side nor many names; by counting what is looked at, not by the clock."""
+    import sys
+
+    def calls(n: int) -> int:
+        seen = 0
+
+        def count(_frame: object, event: str, _argument: object) -> None:
+            nonlocal seen
+            seen += event in ("call", "c_call")
+
+        paths = [[f"{algo}_x{k}y", f"net_{k}"] for k in range(n) for algo in ("ppo", "ours")]
+        sys.setprofile(count)
+        try:
+            read_paths(paths)
+        finally:
+            sys.setprofile(None)
+        return seen
+
+    assert calls(800) < 5 * calls(200)

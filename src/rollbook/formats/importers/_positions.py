@@ -12,6 +12,7 @@ unknown then stays a field of its own, and is equal to nothing.
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections import Counter
@@ -94,13 +95,13 @@ class _Siblings:
     def __init__(self) -> None:
         self._known: dict[Part, None] = {}
         self._placed: dict[tuple[Part, bool, bool], Part] = {}
-        self._numbers: dict[str, set[int]] = {}
+        self._numbers: dict[str, set[int]] | None = None
         self._facts: tuple[bool, bool, bool, bool] | None = None
 
     def add(self, part: Part) -> None:
         self._known[part] = None
 
-    @property
+    @functools.cached_property
     def is_mixed(self) -> bool:
         _envs, algos, _both, _plain = self._about()
         return algos and any(part.method and not part.algo and not part.env for part in self._known)
@@ -151,11 +152,14 @@ class _Siblings:
 
     def _sized(self, part: Part) -> Part:
         """A folder whose number is none of a trial, for its siblings' numbers are sizes: net_64 and net_128."""
-        if not self._numbers:
+        if not part.rest or not part.number:
+            return part
+        if self._numbers is None:
+            self._numbers = {}
             for one in self._known:
                 if digits := re.search(r"\d+$", one.number):
                     self._numbers.setdefault(one.rest, set()).add(int(digits[0]))
-        numbers = self._numbers.get(part.rest, set()) if part.rest and part.number else set()
+        numbers = self._numbers.get(part.rest, set())
         if len(numbers) < 2 or math.gcd(*numbers) < _SIZES:
             return part
         names = {name: text + part.number for name in ("rest", "method", "full") if (text := getattr(part, name))}
