@@ -84,7 +84,7 @@ def test_a_live_run_is_looked_at_until_it_is_true(tmp_path: Path) -> None:
 
     waited = wait(Book(run.folder), 'last("test/return") >= 3', timeout=1e9, sleep=train)
     assert (waited.outcome, waited.status) == ("met", "running")
-    assert waited.values == {"last(test/return)": 3.0}
+    assert waited.values == {'last("test/return")': 3.0}
 
     def end(seconds: float) -> None:
         run.log({"test/return": 1000.0}, env_step=2)

@@ -3,9 +3,9 @@
     waited = wait(book, 'last("test/return") > 475', timeout=3600)
     waited.outcome          # "met", "timeout" or "ended"
 
-A condition is SQL over the fields of a run, as in `runs.where`. In addition, `last("key")`, `min("key")`, `max("key")`
-and `mean("key")` (also first, best, median, count, area) stand for the values of a key so far; `last` also takes a
-clock. The condition is parsed, never executed as Python: see `schema.expressions`.
+A condition is one of `runs.where`: SQL over the fields of a run and over numbers of its keys so far, such as
+`last("loss")`, `mean("loss", last="10%")` and `steps_to(475, "test/return")`. Here `last` also takes a clock, and text may
+stand in double quotes, too. The condition is parsed, never executed as Python: see `schema.expressions`.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from rollbook.book import Book
 from rollbook.errors import BadInput, did_you_mean
 from rollbook.runs.conditions import holds
 from rollbook.runs.fields import FIELDS
-from rollbook.runs.measures import measured
-from rollbook.schema.expressions import literal, quoted
+from rollbook.runs.measures import Measure, calls_in, is_last, measured
+from rollbook.schema.expressions import literal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,9 +32,7 @@ Outcome = Literal["met", "timeout", "ended"]
 
 _ENDED = ("finished", "killed", "crashed", "stale", "part")
 """Statuses after which a run writes nothing more, as seen from this host."""
-_FUNCTIONS = ("last", "first", "best", "min", "max", "mean", "median", "count", "area")
-_TEXT = re.compile(r"""('(?:[^']|'')*'|"(?:[^"]|"")*")""")
-_CALL = re.compile(r"(?<![\w.])([A-Za-z_]\w*)\s*\(\s*$")
+_TEXT = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*\"""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +83,15 @@ def wait(
             f"wait(timeout={timeout!r}, poll_seconds={poll_seconds!r}): the first is 0 seconds or more, "
             "the second above 0"
         )
-    text, terms = _terms_of(until)
+    text, terms = calls_in(until)
+    text = _TEXT.sub(lambda word: literal(word[0][1:-1].replace(word[0][0] * 2, word[0][0])), text)
     began = clock()
     seen: Mapping[str, Any] | None = None
     while True:
         status = book.status  # read before the values: a run that has ended has written all of them
-        values = {term: _value(book, *parts) for term, parts in terms.items()}
-        now = {**_fields_of(book), "status": status, **values}
+        found = {name: _value(book, measure) for name, measure in terms.items()}
+        values = {str(measure): found[name] for name, measure in terms.items()}
+        now = {**_fields_of(book), "status": status, **found}
         if now != seen and holds(text, [now], evaluate)[0]:
             return Waited("met", status, values, clock() - began)
         seen = now
@@ -102,51 +102,27 @@ def wait(
         sleep(min(poll_seconds, left))
 
 
-def _terms_of(until: str) -> tuple[str, dict[str, tuple[str, str]]]:
-    """The condition with a column for each term, and the function and key of each term."""
-    terms: dict[str, tuple[str, str]] = {}
-    pieces = _TEXT.split(until)
-    for n in range(1, len(pieces), 2):
-        mark = pieces[n][0]
-        content = pieces[n][1:-1].replace(mark * 2, mark)
-        call = _CALL.search(pieces[n - 1])
-        if call is None or not pieces[n + 1].lstrip().startswith(")"):
-            pieces[n] = literal(content)
-            continue
-        function = call.group(1).lower()
-        if function not in _FUNCTIONS:
-            raise BadInput(
-                f"until={until!r:.200}: no function {function!r} of a key.{did_you_mean(function, list(_FUNCTIONS))} "
-                f"There are: {', '.join(_FUNCTIONS)}"
-            )
-        term = f"{function}({content})"
-        terms[term] = (function, content)
-        pieces[n - 1] = pieces[n - 1][: call.start()]
-        pieces[n] = quoted(term)
-        pieces[n + 1] = pieces[n + 1].lstrip()[1:]
-    return "".join(pieces), terms
-
-
 def _fields_of(book: Book) -> dict[str, Any]:
     info = book.info
     return {**{name: info.get(name) for name in FIELDS if name != "summary"}, "attempts": len(book.attempts),
             "summary": book.summary}  # fmt: skip
 
 
-def _value(book: Book, function: str, key: str) -> Any:
-    """The current value of a term; None if there is none, or none that can be compared."""
-    if function == "last":
+def _value(book: Book, measure: Measure) -> Any:
+    """The current value of a measure; None if there is none, or none that can be compared."""
+    key, how = measure
+    if is_last(how):
         value = _newest(book, key)
     else:
         name = _key_of(book, key)
         if name is None:
             return None
-        if function in ("min", "max", "mean"):  # from few numbers: this is asked again and again
+        if how in ("min", "max", "mean"):  # from few numbers: this is asked again and again
             series = book.series(name, points=1)
-            value = float(getattr(series, function)[0]) if len(series) else None
+            value = float(getattr(series, how)[0]) if len(series) else None
         else:
             series = book.series(name)
-            value = measured(series.x, series.mean, function, name)
+            value = measured(series.x, series.mean, how, name)
     return None if isinstance(value, float) and math.isnan(value) else value
 
 
@@ -164,7 +140,7 @@ def _key_of(book: Book, key: str) -> str | None:
     return key if key in book.keys() else book.canonical().get(key)  # noqa: SIM118 - of a book, not a dict
 
 
-def _missing(book: Book, terms: Mapping[str, tuple[str, str]]) -> str:
+def _missing(book: Book, terms: Mapping[str, Measure]) -> str:
     known = [*book.keys(), *book.canonical(), *book.clocks]
-    names = dict.fromkeys(key for _, key in terms.values())
+    names = dict.fromkeys(measure.key for measure in terms.values())
     return " ".join(f"The run has no key {key!r}.{did_you_mean(key, known)}" for key in names if key not in known)

@@ -230,7 +230,7 @@ class Summary:
 
     def get(self, name: str, default: object = None) -> Any:
         """The value of that name."""
-        return {**self._last, **self._kept}.get(name, default)
+        return self._kept[name] if name in self._kept else self._last.get(name, default)
 
     def keys(self) -> Any:
         """The names."""
