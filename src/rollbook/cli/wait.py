@@ -19,9 +19,9 @@ _EXIT = {"met": 0, "timeout": 3, "ended": 4}
 def wait(run: str, root: str, until: str, timeout: float, as_json: bool) -> None:
     """Wait until a condition on a run is true.
 
-    The condition is one of `rollbook ls --where`: SQL over the fields of the run, such as status and config.lr, and over
-    numbers of its keys, such as last("loss") and mean("loss", last="10%"); last also takes a clock. A key without a
-    value, or with NaN, makes no comparison true.
+    The condition is one of `rollbook ls --where`: SQL over the fields of the run, such as status and config.lr, and
+    over numbers of its keys, such as last("loss") and mean("loss", last="10%"); last also takes a clock. A key without
+    a value, or with NaN, makes no comparison true.
 
     Exit status: 0 the condition is true, 3 the time is up, 4 the run ended and it is not true, 2 it cannot be read.
 
