@@ -29,6 +29,7 @@ PLACES = [
 PLACES += ["runs?show={run}.1&cause={run},env_step,20,train/return"]
 PLACES += ["rollouts?run={agents}", "rollouts?run={agents}&tab=tasks", "rollouts?run={agents}&tab=fates"]
 PLACES += ["rollouts?run={agents}&open=1", "rollouts?run={agents}&tab=prompts&other={other}"]
+PLACES += ["media?run={run}", 'runs?g=none&pin=="train/return"+-+"update/loss"~="train/return",+"update/loss"']
 PLACES += ["run/{crashed}", "compare?q=nobody", "sweep?q=nobody", "runs?q=nobody"]
 SCREENS = {"light": ("light", 1440, 900), "dark": ("dark", 1440, 900), "phone": ("light", 390, 844)}
 

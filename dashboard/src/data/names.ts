@@ -108,7 +108,21 @@ function firstApart(a: string, b: string): number {
  * The one rule for legends, labels, tables and sentences of the page. Two names that differ are never written alike;
  * a name of which nothing would be left stands whole. `whole`: names that have the room are not shortened at all.
  */
-export function shortNames(names: readonly string[], most = 16, whole = false): string[] {
+export function shortNames(names: readonly string[], most = 16, whole = false): readonly string[] {
+  const asked = `${most} ${whole} ${names.length} ${names.join("\n")}`;
+  const known = made.get(asked);
+  if (known) return known;
+  const short = shortened(names, most, whole);
+  if (made.size >= KEPT) made.clear();
+  made.set(asked, short);
+  return short;
+}
+
+/** Charts of one page ask for the same names, and a live table again and again. */
+const made = new Map<string, readonly string[]>();
+const KEPT = 100;
+
+function shortened(names: readonly string[], most: number, whole: boolean): string[] {
   if (whole && names.every((name) => name.length <= most)) return [...names];
   const words = names.map(wordsOf);
   const texts = words.map((own) => own.map(({ text }) => text));

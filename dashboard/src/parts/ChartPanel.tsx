@@ -70,7 +70,7 @@ function Own({ name, plot, desk }: { name: string; plot: Plot; desk: Desk }) {
       </div>
       <div class="words row2">
         <label>
-          smoothing{" "}
+          smooth{" "}
           <select
             value={look.smoother}
             aria-label={`${name}, kind of smoothing`}
@@ -86,7 +86,7 @@ function Own({ name, plot, desk }: { name: string; plot: Plot; desk: Desk }) {
           </select>
         </label>
         <label>
-          from 0 to 0.99{" "}
+          weight{" "}
           <input
             class="mono"
             type="number"

@@ -1,7 +1,7 @@
 /** The edge of a column: dragged to change its width, with arrows by key, back with a double click or Delete. */
 
 import { useRef } from "preact/hooks";
-import { keepWidth } from "../state/widths.ts";
+import { keepWidth, widths } from "../state/widths.ts";
 
 const LEAST = 40; // px
 const MOST = 900;
@@ -18,6 +18,10 @@ export function Grip({ table, column, name }: { table: string; column: string; n
       role="separator"
       tabIndex={0}
       aria-orientation="vertical"
+      aria-valuemin={LEAST}
+      aria-valuemax={MOST}
+      aria-valuenow={widths(table)[column] ?? LEAST}
+      aria-valuetext={widths(table)[column] === undefined ? "as it was made" : `${widths(table)[column]} pixels`}
       aria-label={`Width of the column ${name}`}
       title="drag: width; double click: as it was"
       onPointerDown={(event) => {
