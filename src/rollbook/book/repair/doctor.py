@@ -73,7 +73,11 @@ def verify(run: str | os.PathLike[str]) -> list[Problem]:
         Problem(f"{path} is a link or no file at all; it is neither opened nor followed", "link", path)
         for path in irregular(folder)
     ]
-    sealed = [Problem(text, "unreadable", path) for path, text in (*_parts(folder), *_pyramids(folder))]
+    sealed = [Problem(text, "unreadable", path) for path, text in _parts(folder)]
+    sealed += [
+        Problem(f"{text}; plots are read from the rows instead. `rollbook repair` removes it", "unreadable", path)
+        for path, text in _pyramids(folder)
+    ]
     damaged = [*_journal(folder), *losses(folder), *sealed, *missing_parts(folder)]
     gaps = [Problem(str(gap), "gap", gap.folder, gap.n) for gap in missing_numbers(folder, damaged)]
     waiting = [
@@ -217,7 +221,7 @@ def _pyramids(folder: str) -> Iterator[tuple[str, str]]:
         except (FileNotFoundError, Damaged):
             continue  # its part is missing or broken, which is reported there
         except (ValueError, KeyError, TypeError, OSError) as err:
-            yield path, f"{err}; plots are read from the rows instead. `rollbook repair` removes it"
+            yield path, str(err)
 
 
 def _pictures_waiting(folder: str) -> Iterator[str]:
@@ -454,7 +458,7 @@ def _set_parts_aside(folder: str) -> list[str]:
     for path, problem in [*_parts(folder), *_pyramids(folder)]:
         if path.endswith(".pyr"):
             os.unlink(path)
-            done.append(f"{problem.partition(';')[0]}; it is gone")
+            done.append(f"{problem}; it is gone")
         elif path.endswith(".parquet") and os.path.isfile(path):
             keep_aside(folder, path, problem)
             done.append(f"{problem}; it was set aside")
