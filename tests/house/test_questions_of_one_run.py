@@ -229,5 +229,19 @@ def test_what_is_in_a_run_is_the_same_by_every_door(run: str, doors: Doors) -> N
     assert plain(summary) == plain(expected.summary)
 
 
+@pytest.mark.parametrize(
+    "ask", [{"search": "PLUS 1"}, {"search": "plus 1", "where": "reward > 0"}, {"search": "nobody"}]
+)
+def test_a_search_finds_the_same_samples_by_every_door(ask: dict[str, str], doors: Doors) -> None:
+    expected = rollbook.open(doors.root).one(doors.ids["grpo"]).samples(**ask).num_rows
+    options = [word for name, value in ask.items() for word in (f"--{name}", value)]
+    place = ["--dir", str(doors.root), "--limit", "1000", "--json"]
+    shown = json.loads(CliRunner().invoke(app, ["samples", doors.ids["grpo"], *place, *options]).stdout)
+    paged = doors.client.post(f"/api/runs/{doors.keys['grpo']}/samples", json=ask).json()
+    told = json.loads(doors.tools.samples(run=doors.ids["grpo"], limit=1000, **ask))
+    assert (len(shown), paged["matched"], told["of"]) == (expected,) * 3
+    assert (expected > 0) == (ask["search"] != "nobody")
+
+
 def test_every_question_is_asked() -> None:
     assert set(ASKED) == set(FACES) == {name_of(question) for question in ONE_RUN}

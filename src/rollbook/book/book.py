@@ -426,6 +426,7 @@ class Book(RunFields):
         attempts: Attempts = "effective",
         *,
         unique: bool = False,
+        search: str | None = None,
     ) -> pa.Table:
         """The logged samples.
 
@@ -435,7 +436,14 @@ class Book(RunFields):
           attempts: "effective", "all", or attempt numbers.
           unique: return one row per distinct item: its newest, with `times_seen`, `first_seen` and `last_seen`
             (batches) and `first_time`. `time` is then when it was last seen, and `where` applies to these rows.
+          search: words that must all occur in the texts of the row, in any case.
         """
+        if search:
+            from rollbook.book.questions.windows import containing, texts_of, words_of
+
+            empty = self.database(attempts)("select * from samples limit 0")
+            found = " and ".join(containing(words_of(search), texts_of(empty)))
+            where = found if where is None else f"{found} and {one_condition(where)}"
         return self._asked("samples", where, order_by, limit, attempts, unique=unique)
 
     @suggesting

@@ -54,7 +54,8 @@ def episodes(
 
         show_episode(book, episode, as_json=as_json)
         return
-    table, more = _rows(book, "episodes", where, order_by, limit)
+    table = book.episodes(where=where or None, order_by=order_by or None, limit=int(limit) + 1)
+    table, more = table.slice(0, limit), table.num_rows > limit
     if as_json or as_csv:
         print_arrow(table, as_json=as_json, as_csv=as_csv)
     else:
@@ -66,6 +67,7 @@ def episodes(
 @click.command()
 @run_argument_or_last
 @dir_option
+@click.option("--search", default=None, help="Words that must all occur in the texts of a sample.")
 @click.option("--where", default=None, help='SQL condition, such as "reward > 1 and is_new".')
 @click.option("--order-by", default=None, help='SQL order, such as "reward desc".')
 @click.option("--limit", default=20, type=click.IntRange(min=1), show_default=True, help="How many rows at most.")
@@ -75,6 +77,7 @@ def episodes(
 def samples(
     run: str,
     root: str,
+    search: str | None,
     where: str | None,
     order_by: str | None,
     limit: int,
@@ -88,15 +91,16 @@ def samples(
     \b
     Examples:
       rollbook samples last --where "reward > 1" --order-by "reward desc"
-      rollbook samples last --where "item like '%sorry%'" --json
+      rollbook samples last --search sorry --json
       rollbook samples last --unique --order-by "times_seen desc"
     """
     book = find_book(run, root, lambda book: book.row_count("samples") > 0, "samples")
     if unique:
-        samples = book.samples(where, order_by, limit + 1, unique=True)
+        samples = book.samples(where, order_by, limit + 1, unique=True, search=search)
         samples, more = samples.slice(0, limit), samples.num_rows > limit
     else:
-        samples, more = _rows(book, "samples", where, order_by, limit)
+        samples = book.samples(where or None, order_by or None, int(limit) + 1, search=search)
+        samples, more = samples.slice(0, limit), samples.num_rows > limit
     if as_json or as_csv:
         print_arrow(samples, as_json=as_json, as_csv=as_csv)
     else:
@@ -111,13 +115,6 @@ def samples(
         rows = [{**row, "item": " ".join(str(row.get("item")).split())} for row in _pylist(samples)]
         print_fitted(rows, names, wide="item", width=None if wide else terminal_width(), hint=_HINT)
     _remark_on_more(book, "samples", more)
-
-
-def _rows(book: Book, table: str, where: str | None, order_by: str | None, limit: int) -> tuple[pyarrow.Table, bool]:
-    """At most `limit` rows, and whether there are more."""
-    ask = book.samples if table == "samples" else book.episodes
-    rows = ask(where=where or None, order_by=order_by or None, limit=int(limit) + 1)
-    return rows.slice(0, limit), rows.num_rows > limit
 
 
 def _remark_on_more(book: Book, table: str, more: bool) -> None:

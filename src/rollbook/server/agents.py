@@ -27,7 +27,8 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message, Receive, Scope, Send
 
 from rollbook.book import Book, Database
-from rollbook.book.questions import Cause, around, in_seconds
+from rollbook.book.questions import Cause, around, containing, in_seconds, texts_of
+from rollbook.book.questions import words_of as searched_for
 from rollbook.errors import BadInput, MissingExtra
 from rollbook.runs.catalog import open as open_runs
 from rollbook.runs.columns import fitting
@@ -239,15 +240,25 @@ class AgentTools:
         return {}, runs.plans()
 
     def samples(
-        self, run: str, where: str = "", order_by: str = "", unique: bool = False, limit: int = 20, cursor: str = ""
+        self,
+        run: str,
+        where: str = "",
+        search: str = "",
+        order_by: str = "",
+        unique: bool = False,
+        limit: int = 20,
+        cursor: str = "",
     ) -> str:
-        """Logged samples, what a model generated or was trained on: where="reward > 0.5", order_by="reward desc"."""
+        """Logged samples, what a model generated or was trained on: where="reward > 0.5", order_by="reward desc",
+        search="words that all occur"."""
         if not 1 <= limit <= LIMITS.rows:
             raise BadInput(f"limit={limit}: from 1 to {LIMITS.rows:,}")
         book = self._book(run)
-        chosen = f" where {condition(where).text}" if where else ""
 
         def work(db: Locked) -> tuple[pa.Table, bool]:
+            texts = texts_of(db.table("select * from samples limit 0")) if search else []
+            conditions = [*containing(searched_for(search), texts), *([condition(where).text] if where else [])]
+            chosen = f" where {' and '.join(conditions)}" if conditions else ""
             columns = db.columns["samples"]
             source = Database.unique_samples(columns) if unique else "samples"
             order = ", ".join(

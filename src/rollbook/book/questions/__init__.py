@@ -46,8 +46,10 @@ if TYPE_CHECKING:
     from rollbook.book.questions.source import Source as Source
     from rollbook.book.questions.windows import Page as Page
     from rollbook.book.questions.windows import Window as Window
+    from rollbook.book.questions.windows import containing as containing
     from rollbook.book.questions.windows import order_by as order_by
     from rollbook.book.questions.windows import page_of as page_of
+    from rollbook.book.questions.windows import texts_of as texts_of
     from rollbook.book.questions.windows import words_of as words_of
 
 __getattr__, __dir__ = attach(
@@ -63,7 +65,9 @@ __getattr__, __dir__ = attach(
             "OUTCOMES", "Near", "axis_values", "cells_of", "clocks_of", "in_seconds", "in_time", "numbers", "outcomes",
             "place_of", "row_id", "seconds_column", "usual_axis_of", "with_outcome",
         ),
-        "rollbook.book.questions.windows": ("Page", "Window", "order_by", "page_of", "words_of"),
+        "rollbook.book.questions.windows": (
+            "Page", "Window", "containing", "order_by", "page_of", "texts_of", "words_of"
+        ),
         "rollbook.book.questions.source": ("OVERVIEW", "RAW", "Files", "Queries", "Source"),
     },
 )  # fmt: skip

@@ -98,6 +98,19 @@ def containing(words: Sequence[str], texts: Sequence[str]) -> list[str]:
     return [f"contains({whole}, {literal(word)})" for word in words]
 
 
+def texts_of(empty: pa.Table) -> list[str]:
+    """The columns of a table that a search looks into: its texts, but for those that only tell rows apart."""
+    return [each.name for each in empty.schema if _is_text(each.type) and each.name not in _APART]
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+_APART = ("scope", "at", "attempt", "writer", "lane", "seq", "index")
+
+
 def order_by(sort: Sequence[SortedBy], columns: Sequence[str]) -> str:
     """ORDER BY some existing columns; "" without any.
 

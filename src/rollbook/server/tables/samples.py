@@ -21,6 +21,7 @@ from rollbook.book.questions import (
     row_id,
     seconds_column,
     see_samples,
+    texts_of,
 )
 from rollbook.schema.expressions import quoted
 from rollbook.schema.run_files import table_names
@@ -212,10 +213,11 @@ def samples(context: ServerContext, ask: SamplesAsk) -> SamplesAnswer:
         window = Window(ask.where, ask.search, ask.sort, ask.offset, ask.limit)
         source = Database.unique_samples(names, "seen") if ask.unique else "seen"
         default = ", ".join(f"{quoted(n)} desc" for n in ("time", "seq", "index") if n in names)
+        texts = texts_of(db.table("select * from seen limit 0")) if ask.search else []
+        order = f" order by {default}" if default else ""
         return page_of(
-            db, window, names, table="samples", source=source, texts=_texts(db) if ask.search else (),
-            order=f" order by {default}" if default else "", is_smaller=ask.unique,
-        )  # fmt: skip
+            db, window, names, table="samples", source=source, texts=texts, order=order, is_smaller=ask.unique
+        )
 
     total, matched, rows_in_window = ask_samples(context, row, work, ask.attempts)
     shown = [name for name in ask.columns if name in rows_in_window.column_names] if ask.columns is not None else None
@@ -232,12 +234,6 @@ def samples(context: ServerContext, ask: SamplesAsk) -> SamplesAnswer:
 
 def _count(db: Locked, query: str, values: Sequence[object] = ()) -> int:
     return int(db.table(query, values)["n"][0].as_py())
-
-
-def _texts(db: Locked) -> list[str]:
-    """The columns that are searched."""
-    empty = db.table("select * from seen limit 0")
-    return [column.name for column in columns_of(empty) if column.type == "text" and column.name not in IDENTITY]
 
 
 def _sample_rows(table: pa.Table, names: Sequence[str] | None, longest: int | None) -> list[SampleRow]:
