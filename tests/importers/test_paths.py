@@ -146,7 +146,7 @@ def test_ten_thousand_paths_cost_no_more_than_ten_thousand_times_one() -> None:
             nonlocal seen
             seen += event in ("call", "c_call")
 
-        paths = [[f"{algo}_x{k}y", f"net_{k}"] for k in range(n) for algo in ("ppo", "ours")]
+        paths = [[f"{algo}_x{k}y{n}", f"net_{k}_{n}"] for k in range(n) for algo in ("ppo", "ours")]
         sys.setprofile(count)
         try:
             read_paths(paths)
