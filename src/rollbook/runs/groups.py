@@ -38,8 +38,11 @@ def grouped(rows: Sequence[Row], by: str | Groups | None, asked: str) -> tuple[l
         raise BadInput(f"{asked}: by={{}} names no group. Name at least one, {{label: runs}}, or a field")
     of_name: dict[str, list[Row]] = {}
     for row in rows:
-        for name in names_of(row):
-            of_name.setdefault(name, []).append(row)
+        of_name.setdefault(str(row["path"]), []).append(row)
+    if not all(str(name) in of_name for names in by.values() for name in names):
+        for row in rows:
+            for name in names_of(row) - {str(row["path"])}:
+                of_name.setdefault(name, []).append(row)
     chosen: list[Row] = []
     labels: list[str] = []
     for label, names in by.items():

@@ -167,14 +167,15 @@ def answers(
             part = _first_of(context, rows, ask)
         if part is not None:
             yield part
-    version = version_of(tuple(stamp_of(row.folder) for row in rows))
+    stamps = {row.folder: stamp_of(row.folder) for row in rows}
+    version = version_of(tuple(stamps.values()))
     kept: Found | None = context.answers.get(known, version)
     if kept is not None:
         yield kept
         return
     few = refine and len(rows) * ask.points >= context.limits.draft_points
     stages = (FEW_DRAWS, ask.draws) if few and ask.draws > FEW_DRAWS else (ask.draws,)
-    for found in _found(context, rows, ask, version, stages, ahead):
+    for found in _found(context, rows, ask, stamps, stages, ahead):
         if not found.preliminary:
             size = 200 * ask.points * len(found.members) + 18 * len(found.curves.x_P) * len(rows) + 1_000
             context.answers.put(known, version, found, size)
@@ -199,7 +200,7 @@ def _first_of(context: ServerContext, rows: list[RunRow], ask: Curves) -> Found 
     few = msgspec.structs.replace(ask, by={label: [row.folder for row in chosen] for label, chosen in some.items()})
     chosen = [row for members in some.values() for row in members]
     try:
-        (found,) = _found(context, chosen, few, version_of(tuple(stamp_of(row.folder) for row in chosen)), (FEW_DRAWS,))
+        (found,) = _found(context, chosen, few, {row.folder: stamp_of(row.folder) for row in chosen}, (FEW_DRAWS,))
     except UnknownKey:
         return None
     note = {
@@ -211,11 +212,12 @@ def _first_of(context: ServerContext, rows: list[RunRow], ask: Curves) -> Found 
 
 
 def _found(
-    context: ServerContext, rows: list[RunRow], ask: Curves, version: str, stages: Sequence[int],
+    context: ServerContext, rows: list[RunRow], ask: Curves, stamps: Mapping[str, object], stages: Sequence[int],
     ahead: Sequence[str] = (),
 ) -> Iterator[Found]:  # fmt: skip
     """The curves of these runs, one for each number of resamples."""
-    source = Memory(context, rows, ahead)
+    source = Memory(context, rows, ahead, stamps)
+    version = version_of(tuple(stamps.values()))
     for curves in refined(ask, source, stages):
         members = {label: [source.key_of[path] for path in paths] for label, paths in curves.members.items()}
         missing = {label: [source.key_of[path] for path in paths] for label, paths in curves.missing.items()}

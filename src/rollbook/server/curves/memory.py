@@ -167,10 +167,14 @@ class Memory:
 
     Args:
       ahead: keys that will be asked for next: a few runs are read once for several of them.
+      stamps: of the runs, by folder, where they are known already.
     """
 
-    def __init__(self, context: ServerContext, rows: Sequence[RunRow], ahead: Sequence[str] = ()) -> None:
-        self._context, self._rows, self._ahead = context, list(rows), ahead
+    def __init__(
+        self, context: ServerContext, rows: Sequence[RunRow], ahead: Sequence[str] = (),
+        stamps: Mapping[str, object] | None = None,
+    ) -> None:  # fmt: skip
+        self._context, self._rows, self._ahead, self._stamps = context, list(rows), ahead, stamps
         self.rows: list[Row] = [{**row.about, "path": row.folder} for row in self._rows]
         roots = context.catalogue.roots
         self.root = roots[0] if len(roots) == 1 else ""
@@ -195,7 +199,7 @@ class Memory:
 
     def lines(self, key: str, x: str | None) -> dict[str, Line]:
         """See `Source.lines`."""
-        stamps = {row.folder: stamp_of(row.folder) for row in self._rows}
+        stamps = self._stamps or {row.folder: stamp_of(row.folder) for row in self._rows}
         held = rows_of_runs(self._context, self._rows, key, x, stamps, self._ahead)
         if not held:
             self._check(key)
