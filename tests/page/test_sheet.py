@@ -59,7 +59,7 @@ PAGES: dict[str, tuple[str, str, dict[str, Act]]] = {
         "+ =": Act(ZOOM), "-": Act(ZOOM), "0": Act(ZOOM, (), None),
         "shift ArrowLeft": Act(ZOOM), "shift ArrowRight": Act(ZOOM),
         **{key: Act(menu(f"pick-{name}")) for key, name in zip("xysb", ("x", "y", "s", "board"), strict=True)},
-        "f": Act(word("full")), "Escape": Act(word("full"), ("f",)),
+        "a": Act(menu("add-chart")), "f": Act(word("full")), "Escape": Act(word("full"), ("f",)),
     }),
     "cause": ("#/runs?g=none&cause={run},env_step,150,train/return", "#cause section", {
         "ArrowLeft": Act(word("cause")), "ArrowRight": Act(word("cause")),
@@ -70,6 +70,9 @@ PAGES: dict[str, tuple[str, str, dict[str, Act]]] = {
         ",": Act(TIME, (".", ".")), ".": Act(TIME), "b": Act(menu("beside")),
     }),
     "samples": ("#/samples?run={run}", ".grid-row", {"j": Act(ROW), "k": Act(ROW, ("j", "j"))}),
+    "media": ("#/media?run={run}", ".stepper", {
+        "ArrowLeft": Act(word("at")), "ArrowRight": Act(word("at"), ("ArrowLeft", "ArrowLeft")),
+    }),
     "timings": ("#/timings?run={run}", "canvas", {
         "w": Act(word("at")), "s": Act(word("at"), ("w", "w")), "a": Act(word("at"), ("w",)),
         "d": Act(word("at"), ("w",)),
