@@ -24,6 +24,7 @@ from stable_baselines3.common.monitor import load_results as native_load_results
 from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecMonitor, VecNormalize  # noqa: E402
 
 import rollbook  # noqa: E402
+from few_files import FEW, empty_folders, without_names  # noqa: E402
 from rollbook.adapters.sb3 import (  # noqa: E402
     Monitor,
     RollbookCallback,
@@ -102,6 +103,14 @@ def test_every_number_of_the_native_files_is_in_the_book_at_its_native_step(
     if algorithm == "PPO":  # its own rows, at the steps of their updates
         assert book.canonical()["update/loss/policy"] == "update/loss/policy"
     assert run.bill()["drops"] == {}
+
+
+def test_a_small_training_is_the_files_of_a_run_and_one_for_each_further_table(own_place: Path) -> None:
+    options = {"dir": own_place / "runs", "name": "small", "keeper": "inline", "rules": ()}
+    make("A2C").learn(100, callback=RollbookCallback(project="sb3", run_options=options))
+    (folder,) = (own_place / "runs" / "sb3").iterdir()
+    assert without_names(folder) == sorted([*FEW, "data/episodes", "data/timings"])
+    assert empty_folders(folder) == []
 
 
 def test_updates_stand_at_their_own_step_the_last_one_too(run: Any) -> None:

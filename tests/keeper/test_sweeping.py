@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import rollbook
+from few_files import FEW, empty_folders, files_of, without_names
 from rollbook.book.book import Book
 from rollbook.book.repair.doctor import verify
 from rollbook.keeper import one_run, sweeping
@@ -27,31 +28,6 @@ from rollbook.schema.run_files import RunFile
 from rollbook.system.files import read_json
 from waiting import until
 
-FEW = {
-    "data/abandoned.parquet",
-    "data/keeper/finished.json",
-    "data/marks",
-    "data/metrics/long",
-    "data/metrics/long/0.columns.parquet",
-    "data/metrics/wide/0.columns.parquet",
-    "data/writers.parquet",
-    "run.json",
-}
-"""Of the two folders, one file each."""
-
-
-def files_of(folder: Path) -> list[str]:
-    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
-
-
-def unnamed(files: list[str]) -> list[str]:
-    """The files, those that are named after their writer by their folder."""
-    return sorted(os.path.dirname(name) if ".L00." in name else name for name in files)
-
-
-def empty_folders(folder: Path) -> list[Path]:
-    return [path for path in folder.rglob("*") if path.is_dir() and not any(path.iterdir())]
-
 
 @pytest.mark.parametrize("keeper", ["process", "thread", "inline", "import"])
 def test_a_finished_run_of_one_row_is_eight_files_and_no_empty_folder(tmp_path: Path, keeper: str) -> None:
@@ -59,7 +35,7 @@ def test_a_finished_run_of_one_row_is_eight_files_and_no_empty_folder(tmp_path: 
         run.log({"loss": 0.5}, env_step=1)
     lock = Lock(str(run.folder))
     until(lambda: not lock.taken() and not os.path.exists(lock.path), "the keeper is done")
-    assert unnamed(files_of(run.folder)) == sorted(FEW)
+    assert without_names(run.folder) == sorted(FEW)
     assert empty_folders(run.folder) == []
     assert verify(run.folder) == []
     assert run.book.status == "finished"
@@ -72,7 +48,7 @@ def test_each_further_table_is_one_more_file(tmp_path: Path) -> None:
         run.log_episode(return_=1.0, length=3, env_step=1)
         with run.timer("update"):
             pass
-    assert unnamed(files_of(run.folder)) == sorted([*FEW, "data/episodes", "data/timings"])
+    assert without_names(run.folder) == sorted([*FEW, "data/episodes", "data/timings"])
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import rollbook
+from few_files import FEW, empty_folders, without_names
 from rollbook.adapters.lightzero import BufferLog, CollectorLog, EvaluatorLog, Experiment, LearnerLog
 from rollbook.adapters.lightzero import collector as collector_module
 from rollbook.adapters.lightzero import evaluator as evaluator_module
@@ -297,6 +298,10 @@ def test_the_folder_is_that_of_the_document(run: Any) -> None:
         namespace: dict[str, Any] = {}
         exec((run.folder / name).read_text(), namespace)
         assert isinstance(namespace["exp_config"], dict)
+    theirs = ("log/", "ckpt/", "total_config.py", "formatted_total_config.py")
+    ours = [name for name in without_names(run.folder) if not name.startswith(theirs)]
+    assert sorted(ours) == sorted([*FEW, "data/checkpoints", "data/episodes", "data/text"])
+    assert empty_folders(run.folder) == []
 
 
 def test_a_resumed_experiment_goes_on_with_its_totals_its_best_and_its_event_file(tmp_path: Path) -> None:
