@@ -263,11 +263,11 @@ def test_frames_may_come_one_by_one_grey_transparent_or_with_channels_first(medi
 @pytest.mark.parametrize(
     ("frames", "more", "said"),
     [
-        ([np.zeros((4, 4), np.uint8), np.zeros((4, 5), np.uint8)], {}, "frame 1 of a film has shape (4, 5, 1)"),
+        ([np.zeros((4, 4), np.uint8), np.zeros((4, 5), np.uint8)], {}, "frame 1 of a video has shape (4, 5, 1)"),
         ([], {}, "at least one frame"),
         (np.zeros((0, 4, 4, 3), np.uint8), {}, "at least one frame"),
         (np.zeros((4, 4, 3), np.uint8), {}, "one picture is for log_image"),
-        (np.zeros((2, 2, 4, 4, 3), np.uint8), {}, "a film is"),
+        (np.zeros((2, 2, 4, 4, 3), np.uint8), {}, "a video is"),
         (np.zeros((2, 3, 8, 8), np.uint8), {}, "channels_first=True"),
         ("film.mp4", {}, "found str"),
         (7, {}, "found int"),
@@ -277,7 +277,7 @@ def test_frames_may_come_one_by_one_grey_transparent_or_with_channels_first(medi
         (np.zeros((2, 4, 4, 3), np.uint8), {"format": "avi"}, "must be one of mp4, gif, apng"),
     ],
 )
-def test_what_is_no_film_is_refused_and_leaves_nothing_behind(
+def test_what_is_no_video_is_refused_and_leaves_nothing_behind(
     media: Media, recorder: Any, frames: Any, more: dict[str, Any], said: str
 ) -> None:
     assert media.log_video(recorder, "x", frames, **more) is None

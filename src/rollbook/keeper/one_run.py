@@ -481,7 +481,7 @@ class OneRun:
         return bool(self._durable.lanes or self._writers.elsewhere()) or any(sealed)
 
     def _encode_media(self, most: int | None) -> None:
-        """Encode pictures and films that the training left raw, before their rows go to sinks."""
+        """Encode pictures and videos that the training left raw, before their rows go to sinks."""
         if is_folder(os.path.join(self.folder, "media", ".spool")):
             from rollbook.values.spool.encode import encode_spooled
 

@@ -149,7 +149,7 @@ def open_attempt(
     Args:
       former: the folder of the run to continue.
       bill: the counts of the run.
-      begun: called with the writer before the writer opens anything.
+      begun: gets the writer, before the writer opens anything.
     Raises:
       RunIsLive: another process writes the run to continue. RunExists: another process has created it meanwhile.
       NotARun, NewerFormat: the run to continue cannot be read. RunError: the folder cannot be written.

@@ -176,7 +176,7 @@ class Run(Scope):
 
     @property
     def media(self) -> Media:
-        """Pictures and films of the run (capture.media)."""
+        """Pictures and videos of the run (capture.media)."""
         if self._parts.media is None:
             from rollbook.capture import Media
 

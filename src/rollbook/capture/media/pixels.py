@@ -61,10 +61,12 @@ def frames_of(frames: object, *, channels_first: bool = False) -> Iterator[NDArr
         frames = _array(frames)
         grey = frames.ndim == 3 and frames.shape[0 if channels_first else 2] not in _CHANNELS
         if frames.ndim != 4 and not grey:
-            what = "a film is [time, height, width] or [time, height, width, 1, 3 or 4], one picture is for log_image"
+            what = "a video is [time, height, width] or [time, height, width, 1, 3 or 4], one picture is for log_image"
             raise BadInput(_wrong_shape(what, frames, channels_first))
     elif isinstance(frames, (str, bytes)) or not hasattr(frames, "__iter__"):
-        raise BadInput(f"a film is an array or pictures one by one; found {type(frames).__name__}. Pass a list of them")
+        raise BadInput(
+            f"a video is an array or pictures one by one; found {type(frames).__name__}. Pass a list of them"
+        )
     shape = None
     for number, frame in enumerate(frames):
         picture = picture_of(frame, channels_first=channels_first)
@@ -72,8 +74,8 @@ def frames_of(frames: object, *, channels_first: bool = False) -> Iterator[NDArr
             shape = picture.shape
         elif picture.shape != shape:
             raise BadInput(
-                f"frame {number} of a film has shape {picture.shape} where the first has {shape}. Make all frames of "
-                "one size, or log them as several films"
+                f"frame {number} of a video has shape {picture.shape} where the first has {shape}. Make all frames of "
+                "one size, or log them as several videos"
             )
         yield picture
 

@@ -214,7 +214,7 @@ class Media:
             return
         message = f"{key!r} could not be kept: {type(err).__name__}: {err}"[:400]
         if isinstance(err, ModuleNotFoundError) and err.name == "numpy":
-            message = f"{key!r} was not kept: pictures and films need numpy, which is not here: pip install numpy"
+            message = f"{key!r} was not kept: pictures and videos need numpy, which is not here: pip install numpy"
         self._count("media_failed", 1, message, key)
 
     def _spool(self, name: str, kind: str, suffix: str, pictures: Iterable[NDArray], fps: float) -> dict[str, Any]:
@@ -237,7 +237,7 @@ class Media:
                     _write_all(file, picture)
                     frames, size, shape = frames + 1, size + picture.nbytes, picture.shape
             if not frames:
-                raise BadInput("a film has at least one frame; found none. Pass frames")
+                raise BadInput("a video has at least one frame; found none. Pass frames")
             height, width, channels = shape
             note = {
                 "format": 1, "kind": kind, "path": f"media/{name}.{suffix}", "width": width, "height": height,

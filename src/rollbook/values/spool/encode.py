@@ -191,7 +191,7 @@ def _read_note(folder: str | os.PathLike[str], path: str) -> PixelsNote:
     if max(note["width"], note["height"]) > _LARGEST_SIDE:
         raise ValueError(f"{note['width']} x {note['height']} pixels are more than {_LARGEST_SIDE} a side")
     if type(note["fps"]) not in (int, float) or (note["kind"] == "video" and not 0 < note["fps"] <= 1000):
-        raise ValueError(f"no film has {note['fps']!r} frames per second")
+        raise ValueError(f"no video has {note['fps']!r} frames per second")
     folder, _, name = str(note["path"]).partition("/")
     if folder != "media" or not name or name[0] == "." or os.path.basename(name) != name or "\\" in name:
         raise ValueError(f"{note['path']!r} is not a file of media/")
