@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -31,6 +32,26 @@ class Raises:
     __hash__ = object.__hash__
 
 
+class Endless:
+    """Whatever is asked of it is one more of its kind, as of a mock: whoever looks for the innermost is never through.
+
+    Attributes:
+      asked: how often, since the test began. More than `MOST` is without an end.
+    """
+
+    MOST = 20_000
+    asked = 0
+
+    def __getattr__(self, name: str) -> Any:
+        Endless.asked += 1
+        if name.startswith("__") or Endless.asked > self.MOST:
+            raise AttributeError(name)
+        return Endless()
+
+    def __call__(self, *_: object, **__: object) -> Any:
+        return self.__getattr__("answer")
+
+
 class Hollow:
     """It has nothing."""
 
@@ -39,6 +60,7 @@ class Hollow:
 
 HOSTS: dict[str, Callable[[], Any]] = {
     "raises": Raises, "hollow": Hollow, "none": lambda: None, "number": lambda: -1.5, "text": lambda: "text",
+    "endless": Endless, "mock": MagicMock,
     "list": lambda: [Raises()], "dict": lambda: {"a": Raises(), "b": Hollow()},
 }  # fmt: skip
 
@@ -62,8 +84,16 @@ ADAPTERS: dict[str, Callable[[Any], Any]] = {
     ),
     "trl": lambda run: _beside("transformers", {"TrainerCallback": object}, "trl.RollbookCallback", run),
     "rl_games": lambda run: _of_rl_games(run),
+    "skrl": lambda run: _of_skrl(run),
+    "keras": lambda run: _beside(
+        "keras", {"callbacks": SimpleNamespace(Callback=_Callback)}, "keras.RollbookCallback", run
+    ),
+    "spinningup": lambda run: _made("spinningup.EpochLogger", None, run=run),
+    "tensorboard": lambda run: _made("tensorboard.SummaryWriter", "tb", run=run, events=False),
 }
-NOT_HOOKS = frozenset({"download", "enable_event_steps", "join", "prepare_dict_for_logging", "restore_logged_data"})
+NOT_HOOKS = frozenset(
+    {"download", "enable_event_steps", "join", "prepare_dict_for_logging", "restore_logged_data", "get_stats"}
+)
 
 
 class _Functions:
@@ -90,6 +120,31 @@ def _of_rl_games(run: Any) -> Any:
     observer = _beside("rl_games.common.algo_observer", names, "rl_games.RollbookObserver", quiet, run)
     observer.after_init(algo := _Algorithm())
     return _Functions(algo.writer.add_scalar, algo.save)
+
+
+class _Callback:
+    """The base of Keras's callbacks, whose model and arguments the host sets before it calls a hook."""
+
+    model, params = Raises(), Raises()
+
+
+def _of_keras(run: Any) -> Any:
+    callbacks = SimpleNamespace(Callback=_Callback)
+    return _beside("keras", {"callbacks": callbacks}, "keras.RollbookCallback", run)
+
+
+def _of_skrl(run: Any) -> Any:
+    """An agent of skrl whose data, once it is attached, refuse every question."""
+    agent = SimpleNamespace(experiment_dir="logs/dqn", write_tracking_data=lambda **_: None, cfg=Raises())
+    agent.write_checkpoint = lambda **_: None
+    agent.post_interaction = lambda **_: None
+    _made("skrl.attach", agent, run)
+    agent.tracking_data = agent.memory = agent.experiment_dir = agent.checkpoint_modules = Raises()
+    return _Functions(
+        lambda: agent.write_tracking_data(timestep=1, timesteps=2),
+        lambda: agent.write_checkpoint(timestep=1, timesteps=2),
+        lambda: agent.post_interaction(timestep=1, timesteps=2),
+    )
 
 
 class _Base:
@@ -140,6 +195,21 @@ def _arguments(hook: Any, host: Callable[[], Any]) -> list[Any]:
     ]
 
 
+def test_a_failure_inside_of_mrls_log_is_counted_and_does_not_reach_the_training(run: Any) -> None:
+    from rollbook.adapters.mrl import Log
+
+    log = Log(run)
+    log.pbar = Raises()
+    log.environment = SimpleNamespace(batch_state=SimpleNamespace(samples=["a"], rewards=0.0))
+    with pytest.warns(rollbook.errors.RollbookWarning, match="could not keep the report"):
+        log.before_train()
+    log.environment.batch_state.rewards_final = Raises()
+    with pytest.warns(rollbook.errors.RollbookWarning, match="could not keep the rewards"):
+        log.after_reward_modification()
+    run.finish()
+    assert run.book.status == "finished"
+
+
 @pytest.fixture
 def run(tmp_path: Path) -> Iterator[Any]:
     with rollbook.init("p", "r", dir=tmp_path, sinks=(), keeper="inline", rules=()) as run:
@@ -152,6 +222,7 @@ def run(tmp_path: Path) -> Iterator[Any]:
 def test_no_hook_raises_whatever_the_host_answers(run: Any, name: str, host: str) -> None:
     adapter = ADAPTERS[name](run)
     raised = {}
+    Endless.asked = 0
     for hook in _hooks(adapter):
         function = getattr(adapter, hook)
         try:
@@ -161,6 +232,7 @@ def test_no_hook_raises_whatever_the_host_answers(run: Any, name: str, host: str
         except Exception as err:
             raised[hook] = f"{type(err).__name__}: {err}"
     assert raised == {}
+    assert Endless.asked < Endless.MOST, "a host is asked for more and more"
     if run.status == "running":
         run.log({"after": 1.0})
     run.finish()

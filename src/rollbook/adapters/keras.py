@@ -5,7 +5,8 @@ model.fit(x, y, epochs=10, callbacks=[RollbookCallback(project="digits", seed=1)
 
 from __future__ import annotations
 
-from rollbook.adapters._run import JoinedRun
+from rollbook.adapters._run import JoinedRun, harmless
+from rollbook.system.guard import tolerating
 from rollbook.system.optional import need
 
 TYPE_CHECKING = False
@@ -44,7 +45,9 @@ class RollbookCallback(_Base):
     def on_train_begin(self, logs: Any = None) -> None:
         """Find or open the run; a second `fit` continues it. Keeps the arguments of `fit` and of the optimizer."""
         if self._joined is None:
-            name = str(getattr(self.model, "name", "") or "fit")
+            name = "fit"
+            with tolerating(Exception):
+                name = str(self.model.name or name)
             self._joined = JoinedRun(
                 "RollbookCallback", self._given, "keras", name, self._options, host="keras", has_end=True
             )
@@ -68,12 +71,14 @@ class RollbookCallback(_Base):
             settings["optimizer"] = optimizer.get_config()
         self._joined.settings(settings)
 
+    @harmless
     def on_train_batch_end(self, batch: int, logs: Mapping[str, object] | None = None) -> None:
         """Count the batch: Keras' own number restarts with each epoch."""
         self._batches += 1
         if self._joined is not None and self._every and self._batches % self._every == 0:
             self._joined.log({f"batch/{name}": value for name, value in (logs or {}).items()}, step=self._batches)
 
+    @harmless
     def on_epoch_end(self, epoch: int, logs: Mapping[str, object] | None = None) -> None:
         """Log one row under the native names, with the clocks `epoch` (from 1) and `step` (batches so far)."""
         if self._joined is not None:

@@ -65,6 +65,9 @@ def attach(agent: Any, run: object = None, **run_options: Any) -> Any:
     def write_checkpoint(*, timestep: int, timesteps: int) -> None:
         """Let the agent save, then register the saved file."""
         save(timestep=timestep, timesteps=timesteps)
+        joined.keep("checkpoint", "registering checkpoints", register, timestep)
+
+    def register(timestep: int) -> None:
         folder = os.path.join(agent.experiment_dir, "checkpoints")
         for part in ("agent", *getattr(agent, "checkpoint_modules", ())):
             for ending in ("pt", "pickle"):  # of torch, of jax

@@ -182,12 +182,12 @@ class Log(Callback):
         """
         if name not in self.metrics.series:
             message = f"update_metric({name!r}): nobody added this metric; it is tracked from now on"
-            self.count("mrl_unknown_metric", message)
+            self.count("mrl_unknown_metric", message=message)
             self.add_metric(name)
         if name in self.metrics.pending:
             self.count(
                 f"mrl_double_metric/{name}",
-                f"the metric {name!r} was updated twice in batch {self.iterations}; the later value counts",
+                message=f"the metric {name!r} was updated twice in batch {self.iterations}; the later value counts",
             )
         self.metrics.pending[name] = _plain(value)
 
@@ -199,14 +199,15 @@ class Log(Callback):
         """
         self._skipped.add(name)
 
-    def count(self, cause: str, message: str = "") -> None:
+    def count(self, cause: str, n: int = 1, message: str = "") -> None:
         """Add to the run's bill, and report the cause once.
 
         Args:
           cause: a short name for what happened.
+          n: how often.
           message: what happened, and what to do.
         """
-        self.run.count(cause, message=message)
+        self.run.count(cause, n, message)
 
     # -- events
 
@@ -332,8 +333,8 @@ class Log(Callback):
             return fresh + before
         self.count(
             "mrl_early_rewards",
-            f"batch_state.rewards had the shape {shape} before the {len(samples)} samples stood; it begins at zeros. "
-            "Add rewards in compute_reward",
+            message=f"batch_state.rewards had the shape {shape} before the {len(samples)} samples stood; it begins at "
+            "zeros. Add rewards in compute_reward",
         )
         return fresh
 
@@ -382,7 +383,7 @@ class Log(Callback):
         except KeyError:
             self.count(
                 f"mrl_missing_term/{term}",
-                f"batch {self.iterations} has no {term!r}, which is a term of the log; it is missing there",
+                message=f"batch {self.iterations} has no {term!r}, which is a term of the log; it is missing there",
             )
             return None
         values = host_array(column) if hasattr(column, "shape") else column
@@ -392,7 +393,8 @@ class Log(Callback):
         if len(values) != n:
             self.count(
                 f"mrl_uneven_term/{term}",
-                f"batch {self.iterations} has {len(values)} values of {term!r} for {n} samples; they are left out",
+                message=f"batch {self.iterations} has {len(values)} values of {term!r} for {n} samples; they are left "
+                "out",
             )
             return None
         return values if hasattr(values, "dtype") and values.dtype.kind in "biuf" else list(values)
@@ -409,7 +411,7 @@ class Log(Callback):
             if value is None and name not in self._skipped:
                 self.count(
                     f"mrl_missed_metric/{name}",
-                    f"the metric {name!r} was not updated in batch {self.iterations}; it is missing there",
+                    message=f"the metric {name!r} was not updated in batch {self.iterations}; it is missing there",
                 )
             elif value is not None:
                 row[name] = value

@@ -21,7 +21,7 @@ import os
 import re
 import sys
 import tempfile
-from functools import partial
+from functools import partial, wraps
 
 from rollbook.adapters._run import end_training, find_run, lies_beside, options_of
 from rollbook.adapters._table import GrowingTable
@@ -39,11 +39,29 @@ from rollbook.values.arrays import is_tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from typing import Any, ClassVar, Self
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import Any, ClassVar, Self, TypeVar
+
+    Verb = TypeVar("Verb", bound=Callable[..., Any])
 
     from rollbook.run.run import Run
     from rollbook.run.scope import Scope
+
+
+def _counted(verb: Verb) -> Verb:
+    """A method whose failures are counted and reported once; with compat=True they raise, as in Spinning Up."""
+
+    @wraps(verb)
+    def called(self: Any, *arguments: Any, **named: Any) -> Any:
+        try:
+            return verb(self, *arguments, **named)
+        except Exception as err:
+            if self.compat:
+                raise
+            name = getattr(verb, "__name__", "")
+            self._count.failed(f"logger_{name}", f"{type(self).__name__}.{name}()", err)
+
+    return called  # type: ignore[return-value]
 
 
 class Logger:
@@ -122,6 +140,7 @@ class Logger:
 
     # -- called by Spinning Up's programs
 
+    @_counted
     def log(self, msg: str, color: str = "green") -> None:
         """Print a message, in colour if the output is a terminal; rank 0 only.
 
@@ -132,6 +151,7 @@ class Logger:
         if self._leads:
             _print(self._coloured(msg, color))
 
+    @_counted
     def log_tabular(self, key: str, val: object) -> None:
         """Set a value of the current row. If a key is set twice, the later value is used (reported once).
 
@@ -157,6 +177,7 @@ class Logger:
             self.log_headers.append(key)
         self.log_current_row[key] = val
 
+    @_counted
     def save_config(self, config: Mapping[str, object]) -> None:
         """Store a configuration: print it, and write it to config.json, the run's config and the trackers.
 
@@ -181,6 +202,7 @@ class Logger:
                 self._count.guard("config", "keeping the seed", lambda: run.internals.fill_in(seed=seed))
         self._trackers.config(plain)
 
+    @_counted
     def save_state(self, state_dict: Mapping[str, object], itr: int | None = None) -> None:
         """Save `state_dict` (vars.pkl) and the objects of the savers. Each file is replaced atomically.
 
@@ -211,6 +233,7 @@ class Logger:
             save = partial(run.save_checkpoint, path=paths[-1], through="epoch", **clocks)
             guard("checkpoint", "noting the checkpoint", save)
 
+    @_counted
     def setup_tf_saver(self, sess: object, inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> None:
         """Make `save_state` write tf1_save/. Only needs tensors with a `name`, not TensorFlow.
 
@@ -365,6 +388,7 @@ class EpochLogger(Logger):
         if self._raw is not None:
             self._keep_raw(kwargs)
 
+    @_counted
     def log_tabular(
         self, key: str, val: object = None, with_min_and_max: bool = False, average_only: bool = False
     ) -> None:

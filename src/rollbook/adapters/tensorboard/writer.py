@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
-from functools import partial
+from functools import partial, wraps
 
 from rollbook.adapters._run import (
     Users,
@@ -27,13 +27,28 @@ from rollbook.values import Histogram, key_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from typing import Any, Self
+    from typing import Any, Self, TypeVar
+
+    Verb = TypeVar("Verb", bound=Callable[..., Any])
 
     from rollbook.run.run import Run
     from rollbook.run.scope import Scope
 
 _writers = Users()
 _EPISODES = "eval/episodic_return"
+
+
+def _counted(verb: Verb) -> Verb:
+    """A verb whose failures, also those of what it is given, are counted and reported once."""
+
+    @wraps(verb)
+    def called(self: Any, *arguments: Any, **named: Any) -> Any:
+        try:
+            return verb(self, *arguments, **named)
+        except Exception as err:
+            self._failed("summary_writer", getattr(verb, "__name__", "verb"), err)
+
+    return called  # type: ignore[return-value]
 
 
 class SummaryWriter:
@@ -157,14 +172,17 @@ class SummaryWriter:
         """
         if self._defaults is not None:
             global_step, walltime = self._place(global_step, walltime)
-        book: Any = self._book if not self._host else self._book_of_host()
-        if book is not None and not self._closed:
-            if tag == _EPISODES and self._counts_episodes(global_step):
-                self._guard("add_scalar", lambda: book.log({tag: scalar_value}, step=global_step))
-            elif walltime is None:
-                book.log({tag: scalar_value}, **self._at(global_step))
-            else:
-                self._guard("add_scalar", lambda: self._log_at(walltime, {tag: scalar_value}, global_step))
+        try:
+            book: Any = self._book if not self._host else self._book_of_host()
+            if book is not None and not self._closed:
+                if tag == _EPISODES and self._counts_episodes(global_step):
+                    book.log({tag: scalar_value}, step=global_step)
+                elif walltime is None:
+                    book.log({tag: scalar_value}, **self._at(global_step))
+                else:
+                    self._log_at(walltime, {tag: scalar_value}, global_step)
+        except Exception as err:
+            self._failed("summary_writer", "add_scalar", err)
         event_file = self.native
         if event_file is None:
             return
@@ -186,6 +204,7 @@ class SummaryWriter:
         except Exception as err:
             self._failed("event_file", "add_scalar", err)
 
+    @_counted
     def add_scalars(
         self,
         main_tag: str,
@@ -253,6 +272,7 @@ class SummaryWriter:
             more["bins"] = bins
         self._pass_on("add_histogram", tag, values, global_step, walltime=walltime, **more)
 
+    @_counted
     def add_histogram_raw(
         self,
         tag: str,
@@ -291,6 +311,7 @@ class SummaryWriter:
 
     # -- text, images, videos
 
+    @_counted
     def add_text(self, tag: str, text_string: str, global_step: object = None, walltime: float | None = None) -> None:
         """Log a text. A table of hyper-parameters, as CleanRL's programs write it, also goes to the run's config.
 
@@ -305,6 +326,7 @@ class SummaryWriter:
             self._guard("add_text", lambda: self._configure(read_table(text_string)))
         self._pass_on("add_text", tag, text_string, global_step, walltime)
 
+    @_counted
     def add_image(
         self,
         tag: str,
@@ -323,6 +345,7 @@ class SummaryWriter:
         """
         self._image("add_image", tag, img_tensor, global_step, walltime, dataformats)
 
+    @_counted
     def add_images(
         self,
         tag: str,
@@ -347,6 +370,7 @@ class SummaryWriter:
             return
         self._image("add_images", tag, img_tensor, global_step, walltime, dataformats)
 
+    @_counted
     def add_image_with_boxes(
         self,
         tag: str,
@@ -391,6 +415,7 @@ class SummaryWriter:
             "add_image_with_boxes", tag, img_tensor, box_tensor, global_step, walltime, dataformats=dataformats, **more
         )
 
+    @_counted
     def add_figure(
         self,
         tag: str,
@@ -419,6 +444,7 @@ class SummaryWriter:
 
             self._guard("add_figure", lambda: close_figures(figures))
 
+    @_counted
     def add_video(
         self,
         tag: str,
@@ -457,6 +483,7 @@ class SummaryWriter:
 
     # -- hyper-parameters, and the rest
 
+    @_counted
     def add_hparams(
         self,
         hparam_dict: Mapping[str, object],
