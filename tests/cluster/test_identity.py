@@ -42,10 +42,10 @@ for line in sys.stdin:
 class Process:
     """A process that calls init as it is told."""
 
-    def __init__(self, variables: dict[str, str], stderr: Any = subprocess.DEVNULL) -> None:
+    def __init__(self, variables: dict[str, str], stderr: Any = subprocess.DEVNULL, before: Sequence[str] = ()) -> None:
         own = {name: value for name, value in os.environ.items() if not name.startswith(("ROLLBOOK_RUN", "RANK"))}
         self._process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM],
+            [*before, sys.executable, "-c", PROGRAM],
             env={**own, **variables},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -258,3 +258,129 @@ def test_what_another_process_finds_decides_what_it_opens(
     second.end()
     if state != "dead":
         first.end()
+
+
+def test_tasks_of_a_job_array_are_a_run_each_whether_srun_starts_them_or_not(root: Path) -> None:
+    """sbatch --array=0-2: one script, the same names, nothing that tells them apart but SLURM's own variables."""
+    for with_srun in (False, True):
+        tasks = [
+            {
+                "SLURM_ARRAY_JOB_ID": "40", "SLURM_ARRAY_TASK_ID": str(task), "SLURM_ARRAY_TASK_COUNT": "3",
+                "SLURM_JOB_ID": str(41 + task), "SLURM_PROCID": "0", "SLURM_NTASKS": "1", "SLURM_LOCALID": "0",
+                **({"SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "1"} if with_srun else {}),
+            }
+            for task in range(3)
+        ]  # fmt: skip
+        processes = [Process(variables) for variables in tasks]
+        ids = run_ids(processes, [{"name": "array"}] * 3)
+        assert len(set(ids)) == 3
+        for process in processes:
+            process.tell(finish=True).answer()
+            process.end()
+    assert [book.status for book in rollbook.open(root)] == ["finished"] * 6
+
+
+CONTAINER = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child", "--mount-proc"]
+"""A process that is number 1 of its own namespace, as in a container; the host's name is the same each time."""
+
+
+def _has_containers() -> bool:
+    try:
+        done = subprocess.run([*CONTAINER, "true"], capture_output=True, timeout=PATIENCE, check=False)
+    except OSError:
+        return False
+    return done.returncode == 0
+
+
+@pytest.mark.skipif(not _has_containers(), reason="unshare is not there, or not allowed")
+@pytest.mark.parametrize(("asked", "goes_on"), [({}, False), ({"resume": "allow"}, True)])
+def test_a_container_that_starts_again_is_not_taken_for_the_one_that_was_lost(
+    asked: dict[str, Any], goes_on: bool, root: Path
+) -> None:
+    """Both are process 1 of a machine of one name: the number alone says nothing."""
+    first = Process({}, before=CONTAINER)
+    lost = first.tell(init={}).answer()
+    first.vanish()
+    second = Process({}, before=CONTAINER)
+    answer = second.tell(init=asked).answer()
+    assert (answer["id"] == lost["id"], answer["n"]) == (goes_on, 1 + goes_on)
+    second.tell(finish=True).answer()
+    second.end()
+    statuses = {book.id: book.status for book in rollbook.open(root)}
+    assert (statuses[answer["id"]], len(statuses)) == ("finished", 2 - goes_on)
+
+
+CELLS = """
+import rollbook
+run = rollbook.init("p", "cell", sinks=[], seed=0); first = run.id
+
+run = rollbook.init("p", "cell", sinks=[], seed=1); second = run.id
+
+run = rollbook.init("p", "cell", sinks=[], resume="allow", run_id=first); third = run.id
+
+print("told", first == second, first == third, [(b.seed, b.status, len(b.attempts)) for b in rollbook.open("runs")])
+"""
+
+
+def test_a_cell_that_is_run_again_finishes_its_run_and_has_another(tmp_path: Path) -> None:
+    """At a real prompt: each line is a cell."""
+    done = subprocess.run(
+        [sys.executable, "-i", "-q"],
+        input=CELLS,
+        env={name: value for name, value in os.environ.items() if not name.startswith("ROLLBOOK_")},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    (told,) = [line for line in done.stdout.splitlines() if line.startswith("told")]
+    assert told == "told False True [(1, 'finished', 1), (0, 'running', 2)]" or (
+        told == "told False True [(0, 'running', 2), (1, 'finished', 1)]"
+    )
+
+
+POOL = """
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+import rollbook
+
+def train(seed):
+    with rollbook.init("p", "n", sinks=[], seed=seed) as run:
+        run.log({"x": float(seed or 0)}, step=1)
+    return run.id
+
+if __name__ == "__main__":
+    how, parent_writes = sys.argv[1:]
+    run = rollbook.init("p", "n", sinks=[], seed=7) if parent_writes == "yes" else None
+    with ProcessPoolExecutor(1, get_context(how)) as pool:
+        ids = list(pool.map(train, [1, 2, None, 7]))
+    own = run.id if run is not None else None
+    if run is not None:
+        run.finish()
+    print("told", len(set(ids)), [i == own for i in ids])
+"""
+
+
+@pytest.mark.parametrize("how", some_of(["spawn", "fork", "forkserver"], 2))
+@pytest.mark.parametrize("parent_writes", ["yes", "no"])
+def test_what_a_pools_child_trains_is_a_run_each_unless_it_says_the_same_as_its_parent(
+    how: str, parent_writes: str, tmp_path: Path
+) -> None:
+    program = tmp_path / "train.py"
+    program.write_text(POOL)
+    done = subprocess.run(
+        [sys.executable, str(program), how, parent_writes],
+        env={name: value for name, value in os.environ.items() if not name.startswith("ROLLBOOK_")},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    (told,) = [line for line in done.stdout.splitlines() if line.startswith("told")]
+    expected = "told 3 [False, False, True, True]" if parent_writes == "yes" else "told 4 [False, False, False, False]"
+    assert told == expected
+    assert {book.status for book in rollbook.open(tmp_path / "runs")} == {"finished"}

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-sys.path.append(str(Path(__file__).parents[1] / "frameworks"))  # trainings of single frameworks are in their tests
+sys.path.append(str(Path(__file__).resolve().parents[1] / "frameworks"))  # trainings of single frameworks are in their tests
 
 
 class Door(NamedTuple):
@@ -44,7 +44,7 @@ def door(group: str, key: str, says: str = "", *, seeded: bool = True) -> Any:
 
 
 def _example(name: str) -> Any:
-    path = Path(__file__).parents[2] / "examples" / f"{name}.py"
+    path = Path(__file__).resolve().parents[2] / "examples" / f"{name}.py"
     spec: Any = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

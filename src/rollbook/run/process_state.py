@@ -45,11 +45,13 @@ class Parts:
       failure: what ended the run early, once known; see `rollbook.run.failure`.
       final: whether the last mark is written.
       provenance: where the code comes from; {} until it is known.
+      above: what the environment said of the parent's run before this one took its place; {} if nothing.
       stores: (scope, checkpoint) -> values stored there since its last dump.
       counters: scope -> the recorders of episodes that count its environment steps.
     """
 
     __slots__ = (
+        "above",
         "alert_calls",
         "checkpoints",
         "counters",
@@ -77,6 +79,7 @@ class Parts:
 
     def __init__(self) -> None:
         self.pid = os.getpid()
+        self.above: dict[str, str] = {}
         self.alert_calls: AlertCalls | None = None
         self.keeper = ""
         self.keeper_thread: Keeper | None = None

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from rollbook.run.run import Run
     from rollbook.schema.shapes import RunJson
 
+_FOR_CHILDREN = ("ROLLBOOK_RUN_ID", "ROLLBOOK_RUN_PID")
+"""By which child processes find this process's run."""
+
 
 def start(
     folder: str,
@@ -50,8 +53,8 @@ def start(
     local: object = None
     if orders is not None:
         orders.write(folder, about.get("x", ""))
-        os.environ["ROLLBOOK_RUN_ID"] = folder
-        os.environ["ROLLBOOK_RUN_PID"] = str(os.getpid())
+        run._parts.above = {name: os.environ[name] for name in _FOR_CHILDREN if name in os.environ}
+        os.environ.update(zip(_FOR_CHILDREN, (folder, str(os.getpid())), strict=True))
         if keeper == "process":
             local = _local_sinks(run, orders.local)
         run._parts.inline_sinks = orders.local if keeper in ("inline", "import") else []
@@ -133,7 +136,9 @@ def end(run: Run, status: str) -> None:
         run._attempt_entry()["last"] = now() + run._writer.time_offset
         run._write_about()
         if os.environ.get("ROLLBOOK_RUN_ID") == str(run.folder):
-            del os.environ["ROLLBOOK_RUN_ID"]
+            for name in _FOR_CHILDREN:
+                os.environ.pop(name, None)
+            os.environ.update(run._parts.above)  # a pool's child goes on to the next task of its parent
     if ticker is not None:
         ticker.tick(final=True)
     with handled_by(run._writer.failed, "seal"):
