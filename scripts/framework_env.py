@@ -127,8 +127,6 @@ GROUPS: dict[str, Group] = {
     ),
     # gymnasium before and after its statistics of vectors were mended: "main" and "rllib" hold releases in between.
     "gym122": Group(packages=("gymnasium[classic-control]==1.2.2",), torch=False, modules=("gymnasium",)),
-    "gym100": Group(packages=("gymnasium[classic-control]==1.0.0",), torch=False, modules=("gymnasium",)),
-    "gym110": Group(packages=("gymnasium[classic-control]>=1.1,<1.2",), torch=False, modules=("gymnasium",)),
     "data": Group(
         packages=(
             "minari[hdf5]>=0.5.4,<0.6",

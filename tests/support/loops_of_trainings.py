@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-sys.path.append(str(Path(__file__).resolve().parents[1] / "frameworks"))  # trainings of single frameworks are in their tests
+sys.path.append(str(Path(__file__).resolve().parents[1] / "frameworks"))  # whose tests have trainings
 
 
 class Door(NamedTuple):
