@@ -381,15 +381,16 @@ def test_a_part_that_is_away_is_reported_also_when_another_one_was_damaged_and_s
     parts[broken].write_bytes(content)
     repair(run)
     assert parts[broken].name in os.listdir(run / "data" / "aside")[0]
-    (lost,) = verify(run)
-    assert Book(run).problems() == [lost], "it stays said"
+    lost = verify(run)
+    assert len(lost) == (0 if broken == 9 else 1), "rows of the last part are still in the segment, too"
+    assert Book(run).problems() == lost, "it stays said"
     away = parts[gone].read_bytes()
     parts[gone].unlink()
-    (told,) = set(verify(run)) - {lost}
+    (told,) = set(verify(run)) - set(lost)
     assert "is not here" in told
-    assert set(Book(run).problems()) == {lost, told}
+    assert set(Book(run).problems()) == {*lost, told}
     parts[gone].write_bytes(away)
-    assert verify(run) == [lost]
+    assert verify(run) == lost
 
 
 def test_the_end_of_a_run_leaves_large_parts_as_they_are_and_makes_one_of_the_small_ones_between(
