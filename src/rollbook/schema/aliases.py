@@ -886,6 +886,9 @@ def _spelled(native: str) -> tuple[Canonical, Native] | None:
     All words have to be known, so that neither a spread nor one part of a reward passes for it; and one of them has to
     say that it is of whole episodes, for a reward alone may be one of a step.
     """
+    inner = native.partition("/")[2]
+    if "/" in inner and inner in _EXACT:  # of another framework's tag below a stage: which of both, nobody knows
+        return None
     words = [word.lower() for word in _WORD.findall(native)]
     said = set(words)
     what = said & _RETURNS
