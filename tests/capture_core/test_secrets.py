@@ -263,15 +263,16 @@ def test_a_private_run_is_for_its_user_alone(tmp_path: Path, monkeypatch: pytest
 @pytest.mark.skipif(os.name == "nt", reason="a umask is of POSIX")
 @pytest.mark.parametrize("umask", [0o022, 0o077])
 def test_the_umask_says_who_may_read_a_run(tmp_path: Path, umask: int) -> None:
-    before = os.umask(umask)
-    try:
-        with rollbook.init("p", "r", dir=tmp_path, sinks=["jsonl"], keeper="inline") as run:
-            run.log({"a": 1.0}, env_step=1)
-            run.log_text("note", "hello")
-            run.save_checkpoint({"w": 1.0})
-    finally:
-        os.umask(before)
-    modes = {path: stat.S_IMODE(path.stat().st_mode) for path in [Path(run.folder), *Path(run.folder).rglob("*")]}
+    code = """
+import sys, rollbook
+with rollbook.init("p", "r", dir=sys.argv[1], sinks=["jsonl"], keeper="inline") as run:
+    run.log({"a": 1.0}, env_step=1)
+    run.log_text("note", "hello")
+    run.save_checkpoint({"w": 1.0})
+"""
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True, umask=umask)
+    (folder,) = (path.parent for path in tmp_path.rglob("run.json"))
+    modes = {path: stat.S_IMODE(path.stat().st_mode) for path in [folder, *folder.rglob("*")]}
     assert len(modes) > 10
     assert {path for path, mode in modes.items() if mode & umask} == set()
     if umask == 0o022:

@@ -26,7 +26,7 @@ from rollbook.schema.finished import finished_path, former_writers, keeper_file,
 from rollbook.schema.manifest import ManifestLock
 from rollbook.schema.run_files import RunFile
 from rollbook.system.files import read_json
-from waiting import until
+from waiting import PATIENCE, until
 
 
 @pytest.mark.parametrize("keeper", ["process", "thread", "inline", "import"])
@@ -202,7 +202,7 @@ def test_a_training_that_waits_for_its_keeper_finds_that_it_has_swept(unswept: P
     sweep(folder)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("rollbook.keeper.launch.closed_writers", lambda _: {writer})
-        assert wait_done(folder, 60.0)
+        assert wait_done(folder, PATIENCE)
         patch.setattr("rollbook.keeper.launch.closed_writers", lambda _: {"another"})
         assert not wait_done(folder, 0.0)
 
