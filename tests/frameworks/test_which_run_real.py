@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
 from pathlib import Path
@@ -22,7 +23,12 @@ def inline(own_place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from rollbook.run import session
 
     original = session.init
-    monkeypatch.setattr(session, "init", lambda *names, **options: original(*names, **{"keeper": "inline", **options}))
+
+    @functools.wraps(original)  # adapters look which options it has
+    def inline_init(*names: Any, **options: Any) -> Any:
+        return original(*names, **{"keeper": "inline", **options})
+
+    monkeypatch.setattr(session, "init", inline_init)
 
 
 def books() -> list[Any]:

@@ -204,6 +204,7 @@ def elements(seed: int) -> None:
 
 @door("jax", "val_loss", "sum", seeded=False)
 def keras(seed: int) -> None:
+    os.environ.setdefault("KERAS_BACKEND", "jax")
     from rollbook.adapters.keras import RollbookCallback
 
     program = _example("keras_fit")
