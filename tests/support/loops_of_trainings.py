@@ -270,3 +270,6 @@ class _Nowhere:
 
     def __getitem__(self, _place: Any) -> float:
         return 0.0
+
+    def __format__(self, _how: str) -> str:
+        return "nothing"
