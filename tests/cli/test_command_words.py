@@ -77,6 +77,7 @@ WAYS: dict[str, list[str]] = {  # what is meant, the newest first
 
 ONE: dict[str, tuple[list[str], tuple[str, ...]]] = {  # command -> its other words, the runs that have what it shows
     "show": (["--json"], (OLD, NEW, BARE)),
+    "cause": (["--at", "1", "--json"], (OLD, NEW, BARE)),
     "tail": (["--json"], (OLD, NEW)),
     "watch": (["--once"], (OLD, NEW, BARE)),
     "wait": (["--until", 'status != "running"', "--json"], (OLD, NEW, BARE)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rollbook.adapters import _versions
 from rollbook.errors import MissingExtra
+from rollbook.system.optional import to_install
 
 TYPE_CHECKING = False
 
@@ -63,7 +64,7 @@ def require(why: str) -> None:
     """Raise MissingExtra, with the pip command, if Stable-Baselines3 is not installed."""
     if VERSION is None:
         raise MissingExtra(
-            f"{why} needs stable-baselines3 {SUPPORTED}, which is not installed: pip install 'rollbook[sb3]'"
+            f"{why} needs stable-baselines3 {SUPPORTED}, which is not installed: pip install {to_install('sb3')}"
         )
 
 
