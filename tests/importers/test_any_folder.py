@@ -336,6 +336,20 @@ def test_files_of_a_training_in_one_folder_are_one_run_with_each_value_once(tmp_
     ]
 
 
+def test_ml_agents_timers_are_a_run_where_its_event_files_are_gone_and_none_beside_them(tmp_path: Path) -> None:
+    import wild
+    from foreign_samples import ml_agents_run
+
+    home = ml_agents_run(tmp_path).parent
+    (book,) = rollbook.open(tmp_path)
+    assert (book.name, book.seed) == ("walker-1", 7)
+    assert book.series("train/return", x="env_step").mean.tolist() == [25.5]
+    assert book.keys() == ["Environment/Cumulative Reward", "Is Training", "Policy/Learning Rate"]
+    wild.events(home / "Walker", {"Environment/Cumulative Reward": [1.0, 2.0]})
+    (book,) = rollbook.open(tmp_path)
+    assert book.series("train/return").mean.tolist() == [1.0, 2.0]
+
+
 def test_sacreds_runs_have_their_metrics_configuration_and_end(tmp_path: Path) -> None:
     from foreign_samples import sacred_run
 

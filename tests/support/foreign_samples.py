@@ -115,6 +115,28 @@ def sacred_run(folder: Path) -> Path:
     return run
 
 
+def ml_agents_run(folder: Path) -> Path:
+    """The parts of ML-Agents' timers.json (1.2.0) that say something of a training, in the places it has them."""
+    logs = folder / "walker-1" / "run_logs"
+    logs.mkdir(parents=True)
+    last = {"Step": 199984.0, "Environment.CumulativeReward": 25.5, "Policy.LearningRate": 8e-06, "IsTraining": 1.0}
+    gauges = {
+        f"Walker.{name}.{kind}": {"value": value * times, "min": 0.0, "max": value, "count": 20}
+        for name, value in last.items()
+        for kind, times in (("mean", 1), ("sum", 44))
+    }
+    metadata = {
+        "timer_format_version": "0.1.0", "start_time_seconds": "1733778427", "end_time_seconds": "1733779051",
+        "command_line_arguments": "mlagents-learn config.yaml --run-id=walker-1", "mlagents_version": "1.2.0.dev0",
+    }  # fmt: skip
+    (logs / "timers.json").write_text(
+        json.dumps({"name": "root", "gauges": gauges, "metadata": metadata, "total": 623.6})
+    )
+    settings = "behaviors:\n  Walker: {trainer_type: ppo}\nenv_settings: {seed: 7}\n"
+    (logs.parent / "configuration.yaml").write_text(settings)
+    return logs
+
+
 def score_list(folder: Path) -> Path:
     """A list of returns."""
     path = folder / "rewards.json"
@@ -127,6 +149,7 @@ SAMPLES: dict[str, Callable[[Path], Path]] = {
     "aim": aim_with_rocks,
     "csv": progress_csv,
     "goodseed": of_database("goodseed"),
+    "ml_agents": ml_agents_run,
     "marl_eval": copied("marl_eval/metrics.json"),
     "neptune": copied("neptune"),
     "sacred": sacred_run,

@@ -28,6 +28,7 @@ _IMPORTERS = {
     "aim": "aim:Aim",
     "neptune": "neptune:Neptune",
     "sacred": "sacred:Sacred",
+    "ml_agents": "ml_agents:MLAgents",
     "marl_eval": "marl_eval:MarlEval",
     "scalar_files": "scalar_files:ScalarFiles",
     "acme": "acme:Acme",
