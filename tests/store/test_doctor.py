@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fake_writer import GONE, FakeWriter, make_run
 
 import rollbook
 from cases import some_of
 from rollbook.book.book import Book
 from rollbook.book.repair.doctor import repair, verify
 from rollbook.errors import NewerFormat, NotARun, RollbookError
+from rollbook.journal import format as layout
 from rollbook.run.origin.config import write_config_files
 from rollbook.storage.sealing.folder import seal
 
@@ -291,3 +293,21 @@ def test_whatever_happens_to_its_files_nothing_crashes_and_what_is_sound_again_s
             step()
         except RollbookError:  # said in words; anything else fails the test
             continue
+
+
+def test_a_frame_that_is_whole_and_says_nothing_is_named_and_costs_no_other_row(tmp_path: Path) -> None:
+    run = make_run(tmp_path)
+    writer = FakeWriter(run, **GONE)
+    lane = writer.lane()
+    lane.rare({"a": 1.0})
+    assert lane.log_path is not None
+    with open(lane.log_path, "ab") as file:  # its checksum is right: what is in it is not MessagePack
+        file.write(layout.pack_frame(lane.next_seq(), writer.mono(), b"\xc1 no message"))
+    lane.rare({"a": 2.0})
+    for step in (None, seal, repair):
+        if step is not None:
+            step(run)
+        assert Book(run).metrics(["a"])["a"].to_pylist() == [1.0, 2.0]
+        (told,) = Book(run).problems()
+        assert "a frame of 12 bytes is not msgpack" in told
+    assert "1 record that cannot be decoded" in told

@@ -159,18 +159,21 @@ def _from_log(run: str, path: str, file: str) -> _Saved | None:
     data = _content(path)
     tables = FrameTables(info, parsed[1])
     stretches: list[tuple[int, int]] = []
-    end, last, broken = FrameFile.BEGIN, 0, 0
+    end, last, broken, undecodable = FrameFile.BEGIN, 0, 0, 0
     for seq, mono, payload, start in FrameFile.whole_in(data):
         if start != end:
             broken += start - end
             if last or parsed[3] == 0:  # a file behind another one does not say with which number it began
                 stretches.append((last, seq))
         end, last = start + FrameFile.HEAD + len(payload), seq
-        with tolerating(Damaged):
+        try:
             tables.add(seq, mono + info.time_offset, decode(payload))
+        except Damaged:
+            undecodable += 1
     rest = len(data) - end
     gone = _lost_numbers(run, writer, parsed[1], stretches)
     words = [f"{amount(gone, 'record')} in {amount(broken, 'damaged byte')}"] if gone else []
+    words += [f"{amount(undecodable, 'record')} that cannot be decoded"] if undecodable else []
     words += [f"what was in the {amount(rest, 'byte')} behind its last whole record"] if rest > 0 else []
     lost = " and ".join(words)
     settle(run, file, lost)

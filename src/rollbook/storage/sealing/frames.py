@@ -104,7 +104,7 @@ def _read(path: str, info: WriterInfo) -> tuple[list[tuple[int, int, dict[str, o
         problems = [text for _, text in file.problems]
         if file.is_torn_by_damage():
             problems.append(f"the {amount(file.torn_bytes(), 'byte')} behind its last whole record are damaged")
-    return frames, "; ".join(text for text in problems if "damaged" in text), problems
+    return frames, "; ".join(problems), problems
 
 
 def _size(path: str) -> int:
