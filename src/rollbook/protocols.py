@@ -385,6 +385,13 @@ class RunInternals(Protocol):
           total: clock -> planned last reading; numbers below 1 are ignored. None: unknown.
         """
 
+    def lies_beside(self, folder: str) -> None:
+        """The program's own files of this training, such as event files, are in that folder: readers show it once.
+
+        Args:
+          folder: its path.
+        """
+
     def formatted_config(self, text: str) -> None:
         """Set the text of `formatted_total_config.py`, in a form from which the framework can start again.
 

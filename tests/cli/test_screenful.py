@@ -15,6 +15,7 @@ from click import Context
 import rollbook
 from rollbook import stats
 from rollbook.cli.app import app
+from rollbook.schema.problems import Problem
 
 POINTS = 5_000
 LONG = "a" * 50
@@ -61,7 +62,8 @@ def held(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
         "swept": runs.sweep("test/return"),
         "diff": runs.diff(), "diff by": runs.diff("test/return"), "answers": answers, "answer": list(answers),
         "interval": stats.iqm_interval(scores) if hasattr(stats, "iqm_interval") else None,
-        "siblings": siblings,
+        "siblings": siblings, "cause": book.cause(POINTS // 2, x="env_step", everything=True),
+        "overview": book.overview(), "findings": runs.findings(), "problem": Problem("a sentence", "kind"),
     }  # fmt: skip
     siblings.finish()
 

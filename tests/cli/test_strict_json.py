@@ -71,7 +71,7 @@ QUERY = """
 """
 COMMANDS = [
     ["ls"], ["ls", "--columns", "config.nan,config.big,config.bytes", "--metric", "b=best"], ["show", "last"],
-    ["cause", "last", "--at", "1", "--key", "a"],
+    ["cause", "last", "--at", "1", "--key", "a"], ["curves", "p", "--key", "b"], ["findings"], ["plans"],
     ["compare", "p", "--metric", "b", "--by", "config.n"], ["compare", "p", "--metric", "a", "--by", "config.n"],
     ["diff", "p"], ["diff", "p", "--metric", "b"], ["sweep", "p", "--metric", "b"], ["sweep", "p", "--metric", "a"],
     ["seeds", "--std", "1"], ["tail", "last", "-n", "50"], ["episodes", "last"], EPISODE,

@@ -48,4 +48,4 @@ def test_a_run_is_recorded_sealed_and_read_whatever_its_folder_is_called(
     assert told == [[50, True, [], {}, "finished"]] * 2 * len(NAMES), ran.stderr.decode()
     for folder in folders:
         for run in os.scandir(os.path.join(folder, b"p")):
-            assert not os.listdir(os.path.join(run.path, b"data", b"journal")), "all is sealed"
+            assert not os.path.exists(os.path.join(run.path, b"data", b"journal")), "all is sealed"

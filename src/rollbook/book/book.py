@@ -368,7 +368,7 @@ class Book(RunFields):
             raise BadInput(f"table('metrics', where={where!r}): metrics hold numbers; ask metrics(keys) for a range")
 
         def work(tables: dict[str, Pieces]) -> pa.Table:
-            pieces = with_episodes(self.files, tables) if name == "metrics" else tables[name]
+            pieces = tables[name]
             if not pieces and name not in TABLES:
                 raise UnknownKey(self._no_table(name))
             run = self.context(pieces, attempts)

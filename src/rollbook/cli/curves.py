@@ -25,8 +25,8 @@ def curves(runs: str, root: str, where: str | None, limit: int, as_json: bool, a
 
     \b
     Examples:
-      rollbook curves cartpole --key test/return --by config.algo --points 20
-      rollbook curves cartpole --key test/return --by config.algo --csv > curves.csv
+      rollbook curves cartpole --key test/return --by algo --points 20
+      rollbook curves cartpole --key test/return --by algo --csv > curves.csv
     """
     if options["key"] is None:
         raise click.UsageError("say --key, the metric, such as --key test/return")

@@ -72,6 +72,12 @@ SHAPES: dict[str, object] = {
             "crashed": "integer", "running": "integer", "*": "any",
         }],
     },
+    "curves": {"key": "text", "axis": "text", "sentences": ["text"], "points": [{"*": "any"}]},
+    "findings": {
+        "findings": [{"*": "any"}], "alerts": "integer", "looked_at": "integer", "quiet": "integer",
+        "sentences": ["text"],
+    },
+    "plans": [{"*": "any"}],
     "diff": [{
         "kind": "text", "name": "text", "value": "text", "runs": "text", "n": "integer", "mean": "number?",
         "explained": "number?",
@@ -83,7 +89,7 @@ SHAPES: dict[str, object] = {
     "seeds": {
         "std": "number", "power": "number", "difference": "number?", "seeds_needed": "integer?",
         "fewest": "integer", "pairs_compared": "integer",
-        "detectable": [{"seeds": "integer", "difference": "number?"}], "pairs": [{"*": "any"}],
+        "detectable": [{"seeds": "integer", "difference": "number?"}], "pairs": [{"*": "any"}], "sentences": ["text"],
     },
     "report": {"wrote": "text"},
     "tail": {"time": "number", "clocks": {"*": "integer"}, "values": {"*": "any"}},

@@ -118,8 +118,10 @@ class ReturnFall(ReturnRule):
         """See `ReturnRule`."""
         memory = self.memory
         start, spread, best = memory["start"], memory["spread"], memory["best"]
+        # How many standard deviations of the first block a gain has to be: of five values it is known but roughly.
+        spreads = 3.5 if self.size == REWARD_BLOCK else 2.0
         if memory["blocks"] == 1:
-            memory["gain"] = max(self._spreads() * spread, 0.1 * abs(start), 1e-9)
+            memory["gain"] = max(spreads * spread, 0.1 * abs(start), 1e-9)
             memory["below"] = start - max(self._times * spread * (2 / self.size) ** 0.5, _BELOW * abs(start), 1e-9)
             error = spread * ((1 + 1 / _LONG) / self.size) ** 0.5
             memory["long"] = _LONG * (start - max(_LONG_TIMES * error, _LONG_BELOW * abs(start), 1e-9))
@@ -127,7 +129,7 @@ class ReturnFall(ReturnRule):
             # As if one of them had been as at the start: twenty successes do not prove that there are no failures.
             own = math.dist([*block, start], [mean] * (self.size + 1)) / self.size**0.5
             memory["deviation"] = max(own, spread, 1e-9)
-            least = max(self._spreads() * spread, self._times * own / self.size**0.5)
+            least = max(spreads * spread, self._times * own / self.size**0.5)
             memory["gain"] = max(least, 0.1 * abs(start), 1e-9)
         is_lost = best - start > memory["gain"] and mean < best - self._share * (best - start)
         is_below = mean < memory["below"]
@@ -146,10 +148,6 @@ class ReturnFall(ReturnRule):
         if sum(newest) < memory["long"] and len(newest) == _LONG and memory["blocks"] > _LONG and not memory["fallen"]:
             return self._alert(sum(newest) / _LONG, _LONG * self.size, column, i)
         return None
-
-    def _spreads(self) -> float:
-        """How many standard deviations of the first block a gain has to be: of five values it is known but roughly."""
-        return 3.5 if self.size == REWARD_BLOCK else 2.0
 
     def _is_far_below_best(self, mean: float, block: Any) -> bool:
         """Whether the newest returns are surely worse than the best ones were."""

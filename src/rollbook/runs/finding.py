@@ -24,6 +24,7 @@ from rollbook.schema.run_files import journal_folder, part_folders
 from rollbook.schema.source import is_view
 from rollbook.schema.status import ENDED_BADLY
 from rollbook.system.texts import amount
+from rollbook.values.arrow import plain_rows
 
 _WORST = ("crashed", "fail", "warn", "note")
 
@@ -209,7 +210,7 @@ def _may_have_alerts(folder: str) -> bool:
 
 def alerts_in(book: Book) -> list[AlertOfRun]:
     """The alerts of a run, oldest first."""
-    rows = book.alerts().to_pylist()
+    rows = plain_rows(book.alerts())  # `to_pylist` of times loads pandas
     if not rows:
         return []
     latest = book.latest()

@@ -28,7 +28,7 @@ _FILES = {"writers": os.path.join("data", RunFile.WRITERS), "sealed": os.path.jo
 _CHECKSUM = "checksum"
 _ENTRIES = {RunFile.PLAN: "plan", RunFile.RULES: "rules"}
 
-FOLDED = (*_FILES.values(), *(os.path.join(RunFile.KEEPER, name) for name in _ENTRIES))
+FOLDED = (*_FILES.values(), os.path.join(RunFile.KEEPER, RunFile.PLAN), os.path.join(RunFile.KEEPER, RunFile.RULES))
 """The files, below the run's folder, whose content `folded` has."""
 
 

@@ -20,7 +20,6 @@ from io import FileIO
 
 from rollbook.errors import ForeignManifest, NewerFormat, NotARun
 from rollbook.schema.clocks import may_be_clock
-from rollbook.schema.problems import Problem
 from rollbook.schema.run_files import MANIFEST_FILE, RunFile
 from rollbook.system import files
 from rollbook.system.files import lexists, make_folders
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
+    from rollbook.schema.problems import Problem
     from rollbook.schema.shapes import Attempt, RunJson
 
 Attempts = str | Sequence[int]
@@ -315,30 +315,36 @@ def clean(content: Mapping[str, object]) -> tuple[RunJson, list[Problem]]:
     passed on unchanged.
     """
     problems: list[Problem] = []
+
+    def say(text: str, kind: str) -> None:
+        from rollbook.schema.problems import Problem  # a sound run.json, and so a training, needs none
+
+        problems.append(Problem(text, kind))
+
     fields: Any = dict(content)
     for name, (taken, kind) in _FIELDS.items():
         if name not in fields:
             continue
         value = taken(fields[name])
         if value is _WRONG:
-            problems.append(Problem(f"{name} is not {kind}", name))
+            say(f"{name} is not {kind}", name)
             del fields[name]
         else:
             fields[name] = value
     impossible = [name for name in fields.get("clocks", ()) if not may_be_clock(name)]
     if impossible:
-        problems.append(Problem(f"clocks has {impossible[0]!r}, which cannot be a clock", "clocks"))
+        say(f"clocks has {impossible[0]!r}, which cannot be a clock", "clocks")
         fields["clocks"] = [name for name in fields["clocks"] if name not in impossible]
     entries: list[Attempt] = []
     listed = content.get("attempts")
     for entry in listed if isinstance(listed, list) else ():
         if not isinstance(entry, dict) or type(entry.get("n")) is not int:
-            problems.append(Problem("attempts: an entry is not an object with a number n", "attempts"))
+            say("attempts: an entry is not an object with a number n", "attempts")
             continue
-        entries.append(_entry(entry, problems))
+        entries.append(_entry(entry, say))
         _end_after(entries[-1], "started")
     if not isinstance(listed, list) and "attempts" in content:
-        problems.append(Problem("attempts is not a list of objects", "attempts"))
+        say("attempts is not a list of objects", "attempts")
     fields["attempts"] = entries
     _end_after(fields, "created")
     fields.setdefault("status", "running")
@@ -358,13 +364,13 @@ def _end_after(fields: Any, beginning: str) -> None:
         fields["ended"] = began
 
 
-def _entry(entry: dict[str, object], problems: list[Problem]) -> Attempt:
+def _entry(entry: dict[str, object], say: Callable[[str, str], None]) -> Attempt:
     clean: Any = dict(entry)
     for name, (taken, kind) in _ENTRY_FIELDS.items():
         if name in clean and (value := taken(clean[name])) is not _WRONG:
             clean[name] = value
         elif name in clean:
-            problems.append(Problem(f"attempt {entry['n']}: {name} is not {kind}", "attempt"))
+            say(f"attempt {entry['n']}: {name} is not {kind}", "attempt")
             del clean[name]
     of_its_type: Attempt = clean
     return of_its_type

@@ -136,6 +136,9 @@ class Surroundings:
     values: pa.Table | None = None
     others: dict[str, pa.Table] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        return f"<Surroundings of {self.x} {self.at:,g}: {amount(len(self.unusual), 'key')} out of their usual range>"
+
     def sentences(self) -> list[str]:
         """The answer in words, the strongest first."""
         said = [*_of_metrics(self), *_of_rows(self)]

@@ -66,6 +66,9 @@ class Overview:
     remote: dict[str, Any]
     problems: list[Problem]
 
+    def __repr__(self) -> str:
+        return f"<Overview of {self.project}/{self.name} {self.id}, {self.status}>"
+
     def sentences(self) -> list[str]:
         """How it ended, what was lost or left out, and what is wrong."""
         said = [] if self.why is None else [self.why]

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from rollbook.schema.expressions import quoted
+from rollbook.system.texts import amount
 from rollbook.values.array_types import NDArray
 from rollbook.values.arrow import from_numpy, strings, take_table, to_numpy
 
@@ -137,6 +138,9 @@ class Near(NamedTuple):
     places: NDArray
     total: int
     nearest: Nearest | None = None
+
+    def __repr__(self) -> str:
+        return f"<{amount(self.table.num_rows, 'row')} of {self.total:,} near the point>"
 
 
 def near(
