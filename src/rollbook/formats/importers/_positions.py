@@ -23,6 +23,9 @@ from rollbook.formats.importers._paths import Part, Told, combined, parts_of, wi
 _SIZES = 4
 """Numbers that are all multiples of this or of a larger one are sizes; trials are counted."""
 
+_MANY = 16
+"""One number from here on, beside the name without a number, is a size."""
+
 _SIGNS = "-_ .,+"
 _CONTENT = re.compile(
     r"(?:^|(?<=[-_ .]))(?:scores?|results?|rewards?|returns?|logs?|metrics|data|history|agents?|evaluations?|eval|"
@@ -96,6 +99,7 @@ class _Siblings:
         self._known: dict[Part, None] = {}
         self._placed: dict[tuple[Part, bool, bool], Part] = {}
         self._numbers: dict[str, set[int]] | None = None
+        self._bare: set[str] = set()
         self._facts: tuple[bool, bool, bool, bool] | None = None
 
     def add(self, part: Part) -> None:
@@ -155,12 +159,16 @@ class _Siblings:
         if not part.rest or not part.number:
             return part
         if self._numbers is None:
-            self._numbers = {}
+            self._numbers, self._bare = {}, {one.rest for one in self._known if not one.number}
             for one in self._known:
                 if digits := re.search(r"\d+$", one.number):
                     self._numbers.setdefault(one.rest, set()).add(int(digits[0]))
         numbers = self._numbers.get(part.rest, set())
-        if len(numbers) < 2 or math.gcd(*numbers) < _SIZES:
+        if len(numbers) == 1:  # beside ppo, ppo-64 is no trial: where are those before it?
+            is_size = max(numbers) >= _MANY and part.rest in self._bare
+        else:
+            is_size = math.gcd(*numbers) >= _SIZES
+        if not is_size:
             return part
         names = {name: text + part.number for name in ("rest", "method", "full") if (text := getattr(part, name))}
         return part._replace(**names, number="", is_trial=False)
