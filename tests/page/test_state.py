@@ -133,7 +133,7 @@ def test_a_new_run_is_announced_and_drawn_when_that_is_asked_for(page: Any, serv
 
 
 SEEDS = """() => [...document.querySelectorAll('.grid-row.seed .runname, .grid-row.group .fold')].map(
-    one => one.title.split(' ')[0] || one.ariaExpanded)"""
+    one => one.title.split(/[ ,]/)[0] || one.ariaExpanded)"""
 
 
 def test_groups_are_folded_by_hand_alone(page: Any, serve: Any, tmp_path: Path) -> None:
