@@ -368,7 +368,7 @@ class Book(RunFields):
             raise BadInput(f"table('metrics', where={where!r}): metrics hold numbers; ask metrics(keys) for a range")
 
         def work(tables: dict[str, Pieces]) -> pa.Table:
-            pieces = tables[name]
+            pieces = with_episodes(self.files, tables) if name == "metrics" else tables[name]
             if not pieces and name not in TABLES:
                 raise UnknownKey(self._no_table(name))
             run = self.context(pieces, attempts)
@@ -1012,17 +1012,28 @@ class Book(RunFields):
         return f"{self._folder} has no table {name!r}.{did_you_mean(name, self._tables())}"
 
     def row_count(self, table: str, attempts: Attempts = "effective") -> int:
-        """The number of stored rows of a table; 0 if there is no such table. Reads at most the identity columns.
+        """The number of rows that `table` returns; 0 if there is no such table. Reads at most the identity columns.
 
         Args:
           table: its name.
         """
-        return self.files.read([table], lambda tables: count_rows(tables[table], self.context(tables[table], attempts)))
+        return self._rows_of(table, attempts, with_episodes if table == "metrics" else None)
+
+    def _rows_of(
+        self, table: str, attempts: Attempts, more: Callable[[RunFiles, dict[str, Pieces]], Pieces] | None = None
+    ) -> int:
+        """How many rows of a table are stored, and those of metrics that only the episodes know if `more` adds them."""
+
+        def work(tables: dict[str, Pieces]) -> int:
+            pieces = tables[table] if more is None else more(self.files, tables)
+            return count_rows(pieces, self.context(pieces, attempts))
+
+        return self.files.read([table], work)
 
     def table_rows(self) -> dict[str, int]:
-        """How many rows each table has, where it has some; of checkpoints, how many were saved. Internal."""
+        """How many stored rows each table has, where it has some; of checkpoints, how many were saved. Internal."""
         saved = self.table("checkpoints")  # a row for each event of one: saved, no longer kept
-        counts = {name: self.row_count(name) for name in TABLES if name != "checkpoints"}
+        counts = {name: self._rows_of(name, "effective") for name in TABLES if name != "checkpoints"}
         counts["checkpoints"] = len(set(saved.column("checkpoint_id").to_pylist())) if saved.num_rows else 0
         return {name: counts[name] for name in TABLES if counts[name]}
 
