@@ -143,6 +143,7 @@ def test_a_keeper_that_outlives_its_training_and_another_machine_agree(
     folder = killed_run(root, skew, "process")
     until(lambda: manifest.look(folder)["status"] == "crashed")
     until(lambda: not list(folder.glob("data/journal/*/*.seg")))
+    until(lambda: not (folder / "data" / "keeper" / "ballast").exists())  # the last that it does
     monkeypatch.setenv("ROLLBOOK_HOST", "another-machine")
     for how in HOW:
         place = tmp_path / how
