@@ -27,7 +27,16 @@ export function RunPicker({ detail }: { detail: RunDetail | null }) {
         }
         name={`Run: ${detail ? fullName(detail) : ""}`}
       >
-        {(close) => <List close={close} now={detail?.run ?? ""} />}
+        {(close) => (
+          <FindRun
+            name="Find a run"
+            now={detail?.run ?? ""}
+            onChoose={(run) => {
+              say({ run, episode: "", row: "" }, true);
+              close();
+            }}
+          />
+        )}
       </Menu>
       {detail && (
         <>
@@ -45,7 +54,18 @@ export function RunPicker({ detail }: { detail: RunDetail | null }) {
   );
 }
 
-function List({ close, now }: { close: () => void; now: string }) {
+/** A search field, and the runs that it finds. */
+export function FindRun({
+  name,
+  now = "",
+  without = [],
+  onChoose,
+}: {
+  name: string;
+  now?: string;
+  without?: readonly string[];
+  onChoose: (run: string) => void;
+}) {
   const [search, setSearch] = useState("");
   const answer = useAnswer(`runs ${search}`, (signal) =>
     source.runs({ limit: 100, columns: [], sections: false, ...(search === "" ? {} : { search }) }, signal),
@@ -56,7 +76,7 @@ function List({ close, now }: { close: () => void; now: string }) {
         <input
           type="search"
           placeholder="find a run"
-          aria-label="Find a run"
+          aria-label={name}
           value={search}
           onInput={(event) => setSearch(event.currentTarget.value)}
         />
@@ -64,15 +84,13 @@ function List({ close, now }: { close: () => void; now: string }) {
       <div class="choices" tabIndex={0} aria-label="Runs">
         {answer.value?.rows.map(
           (row) =>
-            row.kind === "run" && (
+            row.kind === "run" &&
+            !without.includes(row.run) && (
               <Choice
                 key={row.run}
                 chosen={row.run === now}
                 soft={`${row.project} · ${row.status}`}
-                onChoose={() => {
-                  say({ run: row.run, episode: "", row: "" }, true);
-                  close();
-                }}
+                onChoose={() => onChoose(row.run)}
               >
                 {fullName(row)}
               </Choice>
