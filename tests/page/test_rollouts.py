@@ -129,9 +129,9 @@ def test_groups_are_unfolded_by_keys_and_a_link_shows_the_same_rollout(
         tab.keyboard.press(key)
     tab.wait_for_selector(".turn.now .nr")
     tab.wait_for_selector(".heatbar [aria-pressed=true]")
-    tab.keyboard.press("d")
-    tab.wait_for_selector(".turnsdiff")
-    tab.keyboard.press("Enter")
+    tab.wait_for_selector(".place-in")  # the others of its group are known
+    for key in ("d", "Enter"):
+        tab.keyboard.press(key)
     tab.wait_for_selector(".split.whole .turnsdiff")
     places = [".place-in", ".turn.now .nr", ".heatbar [aria-pressed=true]", ".turnsdiff b"]
     state = f"() => {places}.map(at => document.querySelector(at)?.innerText)"
