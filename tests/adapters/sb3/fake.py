@@ -78,10 +78,6 @@ class SeqWriter:
         raise NotImplementedError
 
 
-class FormatUnsupportedError(NotImplementedError):
-    pass
-
-
 class _Value:
     def __init__(self, *args: Any) -> None:
         self.args = args
@@ -175,7 +171,7 @@ def modules() -> dict[str, types.ModuleType]:
     found |= {name: types.ModuleType(f"stable_baselines3{name}") for name in (".common.callbacks", ".common.monitor")}
     callbacks, logger = found[".common.callbacks"], found[".common.logger"]
     callbacks.BaseCallback, callbacks.EvalCallback = BaseCallback, EvalCallback  # type: ignore[attr-defined]
-    for kind in (KVWriter, SeqWriter, FormatUnsupportedError):
+    for kind in (KVWriter, SeqWriter):
         setattr(logger, kind.__name__, kind)
     for name in ("Figure", "HParam", "Image", "Video"):
         setattr(logger, name, type(name, (_Value,), {}))

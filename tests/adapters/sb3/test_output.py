@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import types
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -97,12 +98,14 @@ def test_a_key_that_is_excluded_from_rollbook_is_not_in_the_book(run: Any, exclu
     assert run.book.keys() == ["shown"]
 
 
-def test_without_the_library_configure_says_how_to_get_it() -> None:
+@pytest.mark.parametrize("what", ["configure()", "legacy"])
+def test_without_the_library_what_needs_it_says_how_to_get_it(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from rollbook.adapters.sb3 import _host, configure
 
-    if _host.VERSION is None:
-        with pytest.raises(MissingExtra, match=r"pip install 'rollbook\[sb3\]'"):
-            configure("logs")
+    monkeypatch.setattr(_host, "VERSION", None)
+    monkeypatch.delitem(sys.modules, "rollbook.adapters.sb3.legacy", raising=False)
+    with pytest.raises(MissingExtra, match=r"stable-baselines3 >=2.3,<3, .* pip install 'rollbook\[sb3\]'"):
+        configure("logs") if what == "configure()" else import_module("rollbook.adapters.sb3.legacy")
 
 
 def test_the_older_library_itself_takes_the_output_for_one_of_its_own(

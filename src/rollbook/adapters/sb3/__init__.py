@@ -28,7 +28,6 @@ if TYPE_CHECKING:
         INFO,
         WARN,
         Figure,
-        FormatUnsupportedError,
         HParam,
         Image,
         KVWriter,
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
 _NAMES = {
     f"{__name__}._host": (
         *("DEBUG", "INFO", "WARN", "ERROR", "DISABLED"),
-        *("Figure", "FormatUnsupportedError", "HParam", "Image", "KVWriter", "SeqWriter", "Video"),
+        *("Figure", "HParam", "Image", "KVWriter", "SeqWriter", "Video"),
     ),
     f"{__name__}.callback": ("RollbookCallback",),
     f"{__name__}.logger": ("configure",),
@@ -60,7 +59,6 @@ __all__ = [
     "SUPPORTED",
     "WARN",
     "Figure",
-    "FormatUnsupportedError",
     "HParam",
     "Image",
     "KVWriter",

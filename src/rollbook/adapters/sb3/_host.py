@@ -22,7 +22,6 @@ if VERSION is not None:
 if TYPE_CHECKING or VERSION is None:
     from rollbook.adapters.sb3.interfaces import (
         Figure,
-        FormatUnsupportedError,
         HParam,
         Image,
         KVWriter,
@@ -32,7 +31,6 @@ if TYPE_CHECKING or VERSION is None:
 else:
     from stable_baselines3.common.logger import (
         Figure,
-        FormatUnsupportedError,
         HParam,
         Image,
         KVWriter,
@@ -49,7 +47,6 @@ __all__ = [
     "VERSION",
     "WARN",
     "Figure",
-    "FormatUnsupportedError",
     "HParam",
     "Image",
     "KVWriter",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
 
 class Video:
@@ -60,22 +60,6 @@ class HParam:
         if not metric_dict:
             raise Exception("`metric_dict` must not be empty: TensorBoard shows hyper-parameters beside metrics only")
         self.hparam_dict, self.metric_dict = hparam_dict, metric_dict
-
-
-class FormatUnsupportedError(NotImplementedError):
-    """A format was asked to hold a kind of value that it cannot hold.
-
-    Args:
-      unsupported_formats: names of the formats.
-      value_description: the kind of value, in words.
-    """
-
-    def __init__(self, unsupported_formats: Sequence[str], value_description: str) -> None:
-        names = ", ".join(unsupported_formats)
-        super().__init__(
-            f"The format {names} cannot hold a {value_description}. Exclude it: record(…, exclude=({names!r},))"
-        )
-        self.unsupported_formats, self.value_description = unsupported_formats, value_description
 
 
 class KVWriter:
