@@ -354,30 +354,42 @@ def is_recorded() -> bool:
     return get_ident() in _recording
 
 
-def harmless(hook: Hook) -> Hook:
-    """A method that a host calls, of an object with a `JoinedRun` in `_joined`: its failures are counted and reported
-    once, under the name of the method; nothing raises into the training."""
-    name = getattr(hook, "__name__", "hook")
+def reported(report: Callable[[Any, str, Exception], object]) -> Callable[[Hook], Hook]:
+    """A decorator of methods that a host or a program calls: nothing raises but what `report` raises.
 
-    def failed(self: Any, err: Exception) -> None:
-        self._joined.bill.failed(f"hook_{name}", f"{type(self).__name__}.{name}()", err)
+    Args:
+      report: takes the object, the method's name and the exception.
+    """
 
-    @wraps(hook)
-    def called(self: Any, *arguments: Any, **named: Any) -> Any:
-        try:
-            return hook(self, *arguments, **named)
-        except Exception as err:
-            failed(self, err)
+    def decorate(hook: Hook) -> Hook:
+        name = getattr(hook, "__name__", "hook")
 
-    @wraps(hook)
-    async def awaited(self: Any, *arguments: Any, **named: Any) -> Any:
-        try:
-            return await hook(self, *arguments, **named)
-        except Exception as err:
-            failed(self, err)
+        @wraps(hook)
+        def called(self: Any, *arguments: Any, **named: Any) -> Any:
+            try:
+                return hook(self, *arguments, **named)
+            except Exception as err:
+                report(self, name, err)
 
-    is_async = bool(getattr(hook, "__code__").co_flags & 0x80)  # noqa: B009 CO_COROUTINE
-    return awaited if is_async else called  # type: ignore[return-value]
+        @wraps(hook)
+        async def awaited(self: Any, *arguments: Any, **named: Any) -> Any:
+            try:
+                return await hook(self, *arguments, **named)
+            except Exception as err:
+                report(self, name, err)
+
+        is_async = bool(getattr(hook, "__code__").co_flags & 0x80)  # noqa: B009 CO_COROUTINE
+        return awaited if is_async else called  # type: ignore[return-value]
+
+    return decorate
+
+
+def _bill_of_joined(self: Any, name: str, err: Exception) -> None:
+    self._joined.bill.failed(f"hook_{name}", f"{type(self).__name__}.{name}()", err)
+
+
+harmless = reported(_bill_of_joined)
+"""For methods of an object with a `JoinedRun` in `_joined`: failures are counted and reported once, by method."""
 
 
 class JoinedRun:

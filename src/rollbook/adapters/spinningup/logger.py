@@ -21,9 +21,9 @@ import os
 import re
 import sys
 import tempfile
-from functools import partial, wraps
+from functools import partial
 
-from rollbook.adapters._run import end_training, find_run, lies_beside, options_of
+from rollbook.adapters._run import end_training, find_run, lies_beside, options_of, reported
 from rollbook.adapters._table import GrowingTable
 from rollbook.adapters._trackers import Trackers
 from rollbook.adapters.spinningup import saving
@@ -39,29 +39,21 @@ from rollbook.values.arrays import is_tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-    from typing import Any, ClassVar, Self, TypeVar
-
-    Verb = TypeVar("Verb", bound=Callable[..., Any])
+    from collections.abc import Iterable, Mapping
+    from typing import Any, ClassVar, Self
 
     from rollbook.run.run import Run
     from rollbook.run.scope import Scope
 
 
-def _counted(verb: Verb) -> Verb:
-    """A method whose failures are counted and reported once; with compat=True they raise, as in Spinning Up."""
+def _failed(self: Any, verb: str, err: Exception) -> None:
+    if self.compat:
+        raise err
+    self._count.failed(f"logger_{verb}", f"{type(self).__name__}.{verb}()", err)
 
-    @wraps(verb)
-    def called(self: Any, *arguments: Any, **named: Any) -> Any:
-        try:
-            return verb(self, *arguments, **named)
-        except Exception as err:
-            if self.compat:
-                raise
-            name = getattr(verb, "__name__", "")
-            self._count.failed(f"logger_{name}", f"{type(self).__name__}.{name}()", err)
 
-    return called  # type: ignore[return-value]
+_counted = reported(_failed)
+"""For methods: failures are counted and reported once; with compat=True they raise, as in Spinning Up."""
 
 
 class Logger:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
-from functools import partial, wraps
+from functools import partial
 
 from rollbook.adapters._run import (
     Users,
@@ -15,6 +15,7 @@ from rollbook.adapters._run import (
     lies_beside,
     options_of,
     records,
+    reported,
     split_name,
 )
 from rollbook.adapters.tensorboard import native
@@ -27,9 +28,7 @@ from rollbook.values import Histogram, key_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from typing import Any, Self, TypeVar
-
-    Verb = TypeVar("Verb", bound=Callable[..., Any])
+    from typing import Any, Self
 
     from rollbook.run.run import Run
     from rollbook.run.scope import Scope
@@ -38,17 +37,12 @@ _writers = Users()
 _EPISODES = "eval/episodic_return"
 
 
-def _counted(verb: Verb) -> Verb:
-    """A verb whose failures, also those of what it is given, are counted and reported once."""
+def _failed(self: Any, verb: str, err: Exception) -> None:
+    self._failed("summary_writer", verb, err)
 
-    @wraps(verb)
-    def called(self: Any, *arguments: Any, **named: Any) -> Any:
-        try:
-            return verb(self, *arguments, **named)
-        except Exception as err:
-            self._failed("summary_writer", getattr(verb, "__name__", "verb"), err)
 
-    return called  # type: ignore[return-value]
+_counted = reported(_failed)
+"""For verbs: failures, also those of what a verb is given, are counted and reported once."""
 
 
 class SummaryWriter:
