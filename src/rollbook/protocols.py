@@ -377,12 +377,15 @@ class RunInternals(Protocol):
     def continue_clocks(self, *names: str) -> dict[str, int]:
         """Store the current readings of the named clocks as `offsets`, and return the offsets."""
 
-    def fill_in(self, *, seed: int | None = None, total: Mapping[str, Any] | None = None) -> None:
+    def fill_in(
+        self, *, seed: int | None = None, total: Mapping[str, Any] | None = None, algo: str | None = None
+    ) -> None:
         """Set values that became known after `init`. Values that `init` was given stay.
 
         Args:
           seed: the run's seed. None: unknown.
           total: clock -> planned last reading; numbers below 1 are ignored. None: unknown.
+          algo: the algorithm, where the configuration has it under no name that everybody uses. None: unknown.
         """
 
     def lies_beside(self, folder: str) -> None:

@@ -59,7 +59,8 @@ def test_a_loop_over_seeds_is_a_finished_run_each_by_every_door(name: str, own_p
     assert [book.seed for book in found] == ([0, 1] if door.seeded else [None, None])
     assert [(book.status, len(book.attempts)) for book in found] == [("finished", 1)] * 2
     for book in found:
-        assert door.says.lower() in f"{book.name} {book.config.get('algo')} {book.config.get('algorithm')}".lower()
+        told = (book.name, book.info.get("algo"), book.config.get("algo"), book.config.get("algorithm"))
+        assert door.says.lower() in f"{told}".lower()
     first, second = (len(numbers(book, door.key)) for book in found)
     assert first == second > 0
 

@@ -147,7 +147,7 @@ def rllib(seed: int) -> None:
     algorithm.stop()
 
 
-@door("lightzero", "learner/total_loss", "cartpole_quick")  # its algorithm is config.policy.type
+@door("lightzero", "learner/total_loss", "muzero")
 def lightzero(seed: int) -> None:
     from test_lightzero_real import small_config
 

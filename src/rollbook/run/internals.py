@@ -107,16 +107,21 @@ class Internals:
         self.write_about()
         return self.offsets
 
-    def fill_in(self, *, seed: int | None = None, total: Mapping[str, Any] | None = None) -> None:
+    def fill_in(
+        self, *, seed: int | None = None, total: Mapping[str, Any] | None = None, algo: str | None = None
+    ) -> None:
         """Set values that became known after `init`. Values that `init` was given stay.
 
         Args:
           seed: the seed of the run.
           total: planned length of the run, {"env_step": 100_000}; numbers below 1 are ignored.
+          algo: the algorithm, where the configuration has it under no name that everybody uses.
         """
         news: RunJson = {}
         if seed is not None and self.about.get("seed") is None:
             news["seed"] = seed
+        if algo and not self.about.get("algo"):
+            news["algo"] = algo
         goals = {clock: int(end) for clock, end in (total or {}).items() if end >= 1}
         if goals and not self.about.get("total"):
             news["total"] = goals

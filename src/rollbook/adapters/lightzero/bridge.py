@@ -186,8 +186,10 @@ def _compile_config(theirs: Callable[..., object], experiment: Experiment) -> Ca
             from rollbook.run.origin.config import plain
 
             run.config.update(plain(compiled)[0])
-            if isinstance(compiled.get("seed"), int):
-                run.internals.fill_in(seed=compiled["seed"])
+            seed, kind = compiled.get("seed"), compiled.get("policy", {}).get("type")
+            run.internals.fill_in(
+                seed=seed if isinstance(seed, int) else None, algo=kind if isinstance(kind, str) else None
+            )
             run.internals.write_about()
             create: Any = kwargs.get("create_cfg")
             if create is not None:
