@@ -43,6 +43,8 @@ TRUE = [
     "seed == 3 and not status == 'killed'",
     'last( "test/return" )>15', 'LAST("test/return") > 15', 'last("loss") is null', 'abs(last("test/return")) > 15',
     'last("nowhere") > 1 or status = "finished"', 'last("a""b") = 1', "name = \"n\" and project = 'p'",
+    'mean("test/return", last="67%") = 260', 'median("test/return", last=2) = 260', "max('test/return', last=1) = 20",
+    'steps_to(475, "test/return") = 10', 'steps_to(1000, "test/return") is null', 'first("test/return") = 10',
     'status in ("finished", "killed")', 'summary["test/return.best"] = 500',
 ]  # fmt: skip
 FALSE = [
@@ -66,6 +68,13 @@ def test_a_condition_that_is_true_is_met(until: str, ended: Path) -> None:
 @pytest.mark.parametrize("until", FALSE)
 def test_one_that_is_not_true_of_a_run_that_ended_says_so_at_once(until: str, ended: Path) -> None:
     assert wait(Book(ended), until, timeout=1e9, sleep=lambda seconds: pytest.fail("it slept")).outcome == "ended"
+
+
+def test_a_function_that_is_none_of_a_key_is_named_with_those_there_are(ended: Path) -> None:
+    with pytest.raises(BadInput, match=r"a key has no function 'maxx'\. Did you mean 'max'\? Available: area, best, "):
+        look(ended, 'maxx("test/return") > 1')
+    said = call("wait", str(ended), "--until", "statsu = 'finished'").stderr
+    assert "condition \"statsu = 'finished'\"" in said
 
 
 @pytest.mark.parametrize("until", REFUSED)

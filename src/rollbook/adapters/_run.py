@@ -354,11 +354,11 @@ def is_recorded() -> bool:
     return get_ident() in _recording
 
 
-def reported(report: Callable[[Any, str, Exception], object]) -> Callable[[Hook], Hook]:
-    """A decorator of methods that a host or a program calls: nothing raises but what `report` raises.
+def reported(failed: Callable[[Any, str, Exception], object]) -> Callable[[Hook], Hook]:
+    """A decorator of methods that a host or a program calls: nothing raises but what `failed` raises.
 
     Args:
-      report: takes the object, the method's name and the exception.
+      failed: takes the object, the method's name and the exception.
     """
 
     def decorate(hook: Hook) -> Hook:
@@ -369,14 +369,14 @@ def reported(report: Callable[[Any, str, Exception], object]) -> Callable[[Hook]
             try:
                 return hook(self, *arguments, **named)
             except Exception as err:
-                report(self, name, err)
+                failed(self, name, err)
 
         @wraps(hook)
         async def awaited(self: Any, *arguments: Any, **named: Any) -> Any:
             try:
                 return await hook(self, *arguments, **named)
             except Exception as err:
-                report(self, name, err)
+                failed(self, name, err)
 
         is_async = bool(getattr(hook, "__code__").co_flags & 0x80)  # noqa: B009 CO_COROUTINE
         return awaited if is_async else called  # type: ignore[return-value]

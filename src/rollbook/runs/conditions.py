@@ -29,7 +29,7 @@ def holds(
     Raises:
       BadInput: the condition is invalid, names a field that no run has, or compares values that have no order.
     """
-    asked = f"where={text!r:.200}"
+    asked = f"condition {text!r:.200}"
     expression = condition(text)
     if not all(is_field(".".join(path), rows) for path in expression.columns):
         # A name with a slash or a hyphen needs no quotes; where all its parts are fields, too, it divides.

@@ -34,6 +34,9 @@ _STEPS = re.compile(rf"steps to ({_NUMBER})")
 WORDS = (*_SIMPLE, "mean of the last 20", "mean of the last 10%", "steps to 475")
 """The ways, in words; of the last two kinds, examples."""
 
+FUNCTIONS = (*_SIMPLE, "steps_to")
+"""The same as functions of a key in a condition."""
+
 _KEY = r"""(?P<key>"(?:[^"]|"")*"|'(?:[^']|'')*')"""
 _CALL = re.compile(
     rf"""(?<![\w.])(?:(?P<way>{"|".join(_SIMPLE)})\s*\(\s*{_KEY}\s*

@@ -21,7 +21,7 @@ from rollbook.book import Book
 from rollbook.errors import BadInput, did_you_mean
 from rollbook.runs.conditions import holds
 from rollbook.runs.fields import FIELDS
-from rollbook.runs.measures import Measure, calls_in, is_last, measured
+from rollbook.runs.measures import FUNCTIONS, Measure, calls_in, is_last, measured
 from rollbook.schema.expressions import literal
 
 TYPE_CHECKING = False
@@ -32,6 +32,8 @@ Outcome = Literal["met", "timeout", "ended"]
 
 _ENDED = ("finished", "killed", "crashed", "stale", "part")
 """Statuses after which a run writes nothing more, as seen from this host."""
+_CALL = re.compile(r"""(?<![\w.'"])([A-Za-z_]\w*)\s*\(\s*["'][^"']*["']\s*\)""")
+"""A function of one text, where the measures are replaced already."""
 _TEXT = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*\"""")
 
 
@@ -84,6 +86,9 @@ def wait(
             "the second above 0"
         )
     text, terms = calls_in(until)
+    if unknown := _CALL.search(text):
+        name = unknown[1].lower()
+        raise BadInput(f"until={until!r:.200}: a key has no function {name!r}.{did_you_mean(name, list(FUNCTIONS))}")
     text = _TEXT.sub(lambda word: literal(word[0][1:-1].replace(word[0][0] * 2, word[0][0])), text)
     began = clock()
     seen: Mapping[str, Any] | None = None

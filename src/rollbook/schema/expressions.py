@@ -67,16 +67,16 @@ def condition(text: str, *, names: Iterable[str] = ()) -> Expression:
     """
     if len(text) > LONGEST:
         raise BadInput(
-            f"where={text!r:.80}… has {len(text):,} characters; a condition has {LONGEST:,} at most. "
+            f"condition {text!r:.80}… has {len(text):,} characters; a condition has {LONGEST:,} at most. "
             "Ask in several, or choose the rows in Python"
         )
     if not text.strip():
-        raise BadInput(f"where={text!r}: there is no condition. {_HINT}")
+        raise BadInput(f"condition {text!r}: there is no condition. {_HINT}")
     sql = f"({_spelled(_named(text, names))}\n)"  # the new line ends a comment in the text
     node = _select(f"select {sql}", text)
     chosen = node.get("select_list") or []
     if len(chosen) != 1 or node.get("modifiers"):
-        raise BadInput(f"where={text!r:.200} is more than one condition. {_HINT}")
+        raise BadInput(f"condition {text!r:.200} is more than one condition. {_HINT}")
     return Expression(sql, tuple(_columns(chosen[0], text)))
 
 
@@ -136,10 +136,10 @@ def _select(query: str, text: str) -> dict[str, Any]:
     try:
         tree = json.loads(_parsed(query))
     except Exception as err:  # a text that the parser refuses, such as one with a NUL
-        raise BadInput(f"where={text!r:.200} cannot be read: {str(err)[:300]}. {_HINT}") from None
+        raise BadInput(f"condition {text!r:.200} cannot be read: {str(err)[:300]}. {_HINT}") from None
     if tree.get("error"):
         message = str(tree.get("error_message") or "").partition("\n")[0][:300]
-        raise BadInput(f"where={text!r:.200} cannot be read: {message}. {_HINT}")
+        raise BadInput(f"condition {text!r:.200} cannot be read: {message}. {_HINT}")
     statements = tree.get("statements") or []
     node: dict[str, Any] = statements[0].get("node") or {} if len(statements) == 1 else {}
     bare = (
@@ -150,7 +150,7 @@ def _select(query: str, text: str) -> dict[str, Any]:
         and not ((node.get("cte_map") or {}).get("map"))
     )
     if not bare:
-        raise BadInput(f"where={text!r:.200} is more than one expression. {_HINT}")
+        raise BadInput(f"condition {text!r:.200} is more than one expression. {_HINT}")
     return node
 
 
@@ -165,12 +165,12 @@ def _columns(node: dict[str, object], text: str) -> list[tuple[str, ...]]:
     names: dict[tuple[str, ...], None] = {}
     terms = 0
     if _levels(node) > _MOST_LEVELS:
-        raise BadInput(f"where={text!r:.80}… is nested too deeply. {_HINT}")
+        raise BadInput(f"condition {text!r:.80}… is nested too deeply. {_HINT}")
     for each in nodes_of(node):
         refused = _REFUSED.get(str(each.get("class")))
         terms += each.get("class") in ("COLUMN_REF", "CONSTANT")
         if refused:
-            raise BadInput(f"where={text!r:.200} uses {refused}, which it may not. {_HINT}")
+            raise BadInput(f"condition {text!r:.200} uses {refused}, which it may not. {_HINT}")
         if each.get("class") == "COLUMN_REF":
             names[tuple(str(part) for part in each["column_names"])] = None
     for many, most, what in (
@@ -178,7 +178,7 @@ def _columns(node: dict[str, object], text: str) -> list[tuple[str, ...]]:
         (len(names), MOST_COLUMNS, "different columns"),
     ):
         if many > most:
-            raise BadInput(f"where={text!r:.80}… names {many:,} {what}; a condition names {most:,} at most")
+            raise BadInput(f"condition {text!r:.80}… names {many:,} {what}; a condition names {most:,} at most")
     return list(names)
 
 
