@@ -84,7 +84,7 @@ def main(out: Path) -> int:
         run(python, "-c", REFUSED, cwd=folder)
         said = subprocess.run([out / "alone/bin/rollbook", "ls"], capture_output=True, text=True, cwd=folder)
         assert said.returncode == 1, said
-        assert "pip install rollbook" in said.stderr, said
+        assert "pip install 'rollbook-core[full]'" in said.stderr, said
         seconds = min(float(subprocess.check_output([python, "-c", IMPORT], cwd=folder)) for _ in range(5))
         alone = mebibytes(out / "alone")
 

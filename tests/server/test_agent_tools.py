@@ -67,7 +67,7 @@ CALLS: dict[str, list[dict[str, Any]]] = {
     "seeds": [{"metric": "test/return", "by": "config.algo", "where": "project = 'cartpole'"}],
     "samples": [{"run": "odd"}, {"run": "odd", "unique": True}],
     "sql": [
-        {"run": "ppo-0", "query": 'select env_step, "test/return" from metrics order by 1'},
+        {"run": "ppo-0", "query": 'select env_step, "test/return" from metrics order by 1, 2'},
         {"run": "odd", "query": "select repeat('x', 100000) as a, 'nan'::double as b from range(5)"},
     ],
     "wait": [{"run": "ppo-0", "until": 'last("test/return") > 10'}, {"run": "odd", "until": 'max("nothing") > 10'}],
@@ -89,6 +89,28 @@ def pages(tool: Callable[..., str], **arguments: Any) -> Iterator[dict[str, Any]
     while answer["next"]:
         answer = strict(tool(**arguments, cursor=answer["next"]))
         yield answer
+
+
+def test_the_pages_of_one_answer_give_each_row_once_whatever_the_order_and_what_others_ask(root: Path) -> None:
+    tools = AgentTools(root, BUDGET)
+    query = "select env_step, {} as n from metrics where env_step >= 100 order by random()"
+    rows: list[int] = []
+    for n, answer in enumerate(pages(tools.sql, run="ppo-0", query=query.format(0))):
+        rows += [row["env_step"] for row in answer["rows"]]
+        strict(tools.sql("ppo-0", query.format(n)))  # others ask the same and similar things in between
+    assert n
+    assert sorted(rows) == list(range(100, 200))
+
+
+def test_a_page_of_an_answer_that_is_long_forgotten_is_asked_anew(root: Path) -> None:
+    tools = AgentTools(root, BUDGET)
+    query = 'select env_step from metrics order by env_step, "test/return"'
+    first = strict(tools.sql("ppo-0", query))
+    later = AgentTools(root, BUDGET)  # as after a restart of the server
+    assert (
+        strict(later.sql("ppo-0", query, first["next"]))["rows"]
+        == strict(tools.sql("ppo-0", query, first["next"]))["rows"]
+    )
 
 
 def test_every_tool_is_asked() -> None:

@@ -11,9 +11,13 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 import logging
 import operator
 import os
+import re
+import secrets
+import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from inspect import Parameter, Signature
@@ -61,6 +65,7 @@ _LONGEST_WAIT = 300.0
 _CELLS = (1_000, 300, 80, 20)
 """The most characters of a text; the next length is tried if a single row exceeds the budget."""
 _MOST_POINTS = 1_000
+_LONGEST_CURSOR = f"{10**12}.{16**12:x}"
 
 
 Q = TypeVar("Q", bound=Question)
@@ -89,6 +94,7 @@ class AgentTools:
             raise BadInput(f"budget={budget!r}: an answer needs at least {_FEWEST:,} characters")
         self._all = root if callable(root) else functools.partial(open_runs, os.fspath(root))
         self.budget, self._longest_wait = budget, longest_wait
+        self._begun = _Begun()
         self.compare = self._asking(Compare, self._compared)
         self.curves = self._asking(Curves, self._drawn)
         self.sweep = self._asking(Sweep, self._swept)
@@ -346,17 +352,24 @@ class AgentTools:
     ) -> str:  # fmt: skip
         """The head and as many rows as fit, from the cursor on.
 
+        The pages of one answer are of one answer: a run that grows meanwhile, or a query whose order leaves a choice,
+        would else give a row twice or not at all.
+
         Args:
           begin: the position of the first of `rows`, if earlier ones are left out; total: of all rows.
         """
-        place = _place(cursor)
+        place, token = _place(cursor), cursor.partition(".")[2]
+        if begin is None and (begun := self._begun.of(token)):
+            head, rows = begun
+        else:
+            token = ""
         waiting = list(rows) if begin is not None else list(rows[place:])
         total = len(rows) if total is None else total
         head = _cut(dict(head), _CELLS[1])
-        room = self.budget - len(json_text({**head, "of": total, "rows": [], "next": str(10**12)}))
+        room = self.budget - len(json_text({**head, "of": total, "rows": [], "next": _LONGEST_CURSOR}))
         if room < _FEWEST // 4:  # the identity stays even if the head is too long
             head = {"head": _cut(str(head), 200)}
-            room = self.budget - len(json_text({**head, "of": total, "rows": [], "next": str(10**12)}))
+            room = self.budget - len(json_text({**head, "of": total, "rows": [], "next": _LONGEST_CURSOR}))
         shown: list[Any] = []
         for row in waiting:
             fitting = _fitted(row, self.budget // 2)
@@ -364,8 +377,10 @@ class AgentTools:
             if room < 0:
                 break
             shown.append(fitting)
-        done = place + len(shown)
-        return json_text({**head, "of": total, "rows": shown, "next": str(done) if done < total else None})
+        done, following = place + len(shown), None
+        if done < total:
+            following = str(done) if begin is not None else f"{done}.{token or self._begun.keep(head, rows)}"
+        return json_text({**head, "of": total, "rows": shown, "next": following})
 
 
 _OWN = ("host/", "rollbook/")
@@ -420,10 +435,37 @@ def _rows_of(table: Any) -> list[dict[str, Any]]:
     return rows
 
 
+class _Begun:
+    """The newest answers of which not all rows were given yet, each by a token that its cursors carry.
+
+    An answer that is no longer kept is asked anew.
+    """
+
+    MOST = 8
+
+    def __init__(self) -> None:
+        self._answers: dict[str, tuple[Mapping[str, Any], Sequence[Any]]] = {}
+        self._tokens = (f"{number:x}" for number in itertools.count(secrets.randbits(24)))
+        self._lock = threading.Lock()
+
+    def keep(self, head: Mapping[str, Any], rows: Sequence[Any]) -> str:
+        """Keep an answer; its token."""
+        with self._lock:
+            token = next(self._tokens)
+            self._answers[token] = head, rows
+            if len(self._answers) > self.MOST:
+                del self._answers[next(iter(self._answers))]
+        return token
+
+    def of(self, token: str) -> tuple[Mapping[str, Any], Sequence[Any]] | None:
+        """The answer of a token, if it is still kept."""
+        return self._answers.get(token)
+
+
 def _place(cursor: str) -> int:
-    if cursor and not (cursor.isascii() and cursor.isdigit() and len(cursor) <= 12):
+    if cursor and not re.fullmatch(r"[0-9]{1,12}(\.[0-9a-f]{1,12})?", cursor):
         raise BadInput(f"cursor={cursor!r:.80}: give the `next` of the answer before, or nothing for the first rows")
-    return int(cursor or 0)
+    return int(cursor.partition(".")[0] or 0)
 
 
 def _short(value: float) -> float:
