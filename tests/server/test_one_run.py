@@ -185,6 +185,25 @@ def test_samples_are_searched_sorted_and_windowed_on_the_server(rich: TestClient
     assert len(whole["cells"]["completion"]) == cell["length"]
 
 
+def test_windows_of_a_sorted_table_give_each_row_once_where_all_are_equal(tmp_path: Path) -> None:
+    quiet: dict[str, Any] = {"dir": tmp_path, "sinks": [], "keeper": "inline", "rules": ()}
+    with rollbook.init("p", "equal", **quiet) as run:
+        run.log_samples([str(n) for n in range(3_000)], reward=[1.0] * 3_000)
+    with client_of(tmp_path) as client:
+        windows = [
+            asked(
+                client,
+                f"/api/runs/{run.id}/samples",
+                sort=[{"column": "reward", "descending": True}],
+                offset=n,
+                limit=430,
+            )["rows"]
+            for n in range(0, 3_000, 430)
+        ]
+    texts = [row["cells"]["item"] for window in windows for row in window]
+    assert texts == [str(n) for n in range(3_000)]
+
+
 def test_the_group_of_a_prompt_has_all_its_completions(rich: TestClient, run: str) -> None:
     row = asked(rich, f"/api/runs/{run}/samples", where="reward = 0", limit=1)["rows"][0]
     group = got(rich, f"/api/runs/{run}/sample/group", id=row["id"])

@@ -72,16 +72,17 @@ def place_of(x: str, began: float, columns: Sequence[str]) -> str:
 
 def in_time(columns: Sequence[str], order: str = "asc") -> str:
     """ORDER BY time; rows of one moment in the order of writing."""
-    names = _as_written(columns)
+    names = as_written(columns)
     return " order by " + ", ".join(f"{name} {order}" for name in names) if names else ""
 
 
 def nearest_first(away: str, columns: Sequence[str]) -> str:
     """ORDER BY a distance; rows equally far in the order of writing."""
-    return f" order by {', '.join([away, *_as_written(columns)])}"
+    return f" order by {', '.join([away, *as_written(columns)])}"
 
 
-def _as_written(columns: Sequence[str]) -> list[str]:
+def as_written(columns: Sequence[str]) -> list[str]:
+    """The columns, in quotes, whose order is that of writing and tells any two rows apart."""
     return [quoted(name) for name in ("time", "writer", "lane", "seq", "index") if name in columns]
 
 

@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol
 
 import pyarrow as pa
 
+from rollbook.book.questions.places import as_written
 from rollbook.book.questions.source import Queries
 from rollbook.errors import BadInput, did_you_mean
 from rollbook.schema.expressions import condition, literal, quoted
@@ -71,7 +72,7 @@ def page_of(
     where = f" where {' and '.join(conditions)}" if conditions else ""
     total = _count(db, quoted(table))
     matched = _count(db, f"{source}{where}") if where or is_smaller else total
-    ordered = order_by(window.sort, columns) or order
+    ordered = _without_ties(order_by(window.sort, columns) or order, columns)
     rows = db.table(f"select * from {source}{where}{ordered} limit {window.limit} offset {window.offset}")
     return Page(total, matched, rows)
 
@@ -124,6 +125,12 @@ def order_by(sort: Sequence[SortedBy], columns: Sequence[str]) -> str:
             )
     parts = [f"{quoted(entry.column)} {'desc' if entry.descending else 'asc'} nulls last" for entry in sort]
     return f" order by {', '.join(parts[:_MOST_SORTED])}" if parts else ""
+
+
+def _without_ties(order: str, columns: Sequence[str]) -> str:
+    """An order that leaves no choice: two windows of one table would else share a row, or lose one between them."""
+    ties = ", ".join(as_written(columns))
+    return f"{order}, {ties}" if order and ties else order or (f" order by {ties}" if ties else "")
 
 
 def _count(db: Queries, source: str) -> int:
