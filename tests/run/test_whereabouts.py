@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from rollbook.run.whereabouts import whereabouts
+from rollbook.run.ranks import whereabouts
 
 
 class Context:

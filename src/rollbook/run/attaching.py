@@ -10,11 +10,10 @@ from rollbook.journal import Writer
 from rollbook.run.current import opened
 from rollbook.run.ending import status_of
 from rollbook.run.needed import import_needed
-from rollbook.run.ranks import own_rank
+from rollbook.run.ranks import own_rank, whereabouts
 from rollbook.run.run import Run
 from rollbook.run.scope import Scope
 from rollbook.run.start_and_finish import start, undo
-from rollbook.run.whereabouts import whereabouts
 from rollbook.schema import manifest
 from rollbook.schema.clocks import STANDARD
 from rollbook.schema.run_files import MANIFEST_FILE

@@ -3,9 +3,10 @@
     {"type": "torch.OutOfMemoryError", "message": "CUDA out of memory", "traceback": "Traceback …", "stderr": "…"}
 
 Stored with the attempt in run.json; `book.failure` reads it. Texts are bounded, and credentials in them are hidden.
-`stderr` has the last lines that this process wrote to its error output, if that goes to a file (a batch system, nohup);
-what an earlier attempt left in the file is left out. A terminal or a pipe is not read, because that could
-slow or block the program.
+`stderr` has the last lines that this process wrote to its error output. If that goes to a file of its own (a batch
+system, nohup), they are the file's, with what C libraries wrote; what an earlier attempt left there is left out. If
+other processes write to the file as well, or it is a terminal or a pipe, which nobody can read without harm, they are
+the lines that passed through Python (`run/console.py`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import os
 import stat
 import sys
 
+from rollbook.run.console import last_errors
 from rollbook.system.guard import tolerating
 
 TYPE_CHECKING = False
@@ -112,18 +114,65 @@ _began_at = _size_of_stderr()
 """When the first run of this process was opened, which imports this module."""
 
 
+def look_for_others() -> None:
+    """Note whether other processes write to the same error output now: they may have gone when something fails."""
+    global _is_shared
+    _is_shared = _is_shared or _others_write_there()
+
+
+_is_shared = False
+
+
+def _others_write_there() -> bool:
+    """Whether a process that is neither above nor below this one has the file of our error output as its own."""
+    own_file = _size_of_stderr()[0]
+    if own_file == (0, 0):
+        return False
+    above, here = {os.getpid()}, os.getpid()
+    while (here := _parent(here)) > 1:
+        above.add(here)
+    for name in os.listdir("/proc"):
+        if not name.isdigit() or int(name) in above:
+            continue
+        for number in (2, 1):
+            with tolerating(OSError):
+                status = os.stat(f"/proc/{name}/fd/{number}")
+                if (status.st_dev, status.st_ino) == own_file and not _is_below(int(name)):
+                    return True
+    return False
+
+
+def _parent(pid: int) -> int:
+    with tolerating(OSError, ValueError, IndexError), open(f"/proc/{pid}/stat", "rb") as file:
+        return int(file.read().rpartition(b")")[2].split()[1])
+    return 0
+
+
+def _is_below(pid: int) -> bool:
+    while pid > 1:
+        if pid == os.getpid():
+            return True
+        pid = _parent(pid)
+    return False
+
+
 def _end_of_stderr(trace: str) -> str:
     """The last lines of the error output since this process began, without `trace` that the interpreter may print."""
     with tolerating(Exception):
         sys.stderr.flush()
+    with tolerating(OSError):
+        look_for_others()
     file_now, size = _size_of_stderr()
     began = _began_at[1] if file_now == _began_at[0] and _began_at[1] <= size else 0
-    if size == began:
+    if _is_shared or file_now == (0, 0):
+        text = f"{last_errors()}\n"
+    elif size == began:
         return ""
-    most = _STDERR_BYTES + len(trace.encode("utf-8", "replace"))
-    with open("/proc/self/fd/2", "rb") as file:
-        file.seek(max(began, size - most))
-        text = file.read(most).decode("utf-8", "replace")
+    else:
+        most = _STDERR_BYTES + len(trace.encode("utf-8", "replace"))
+        with open("/proc/self/fd/2", "rb") as file:
+            file.seek(max(began, size - most))
+            text = file.read(most).decode("utf-8", "replace")
     before, printed, after = text.rpartition(trace)
     if printed:
         text = before + after

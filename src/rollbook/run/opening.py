@@ -14,9 +14,8 @@ from rollbook.errors import NothingToResume, RunError, RunExists, RunIsLive
 from rollbook.journal import Writer
 from rollbook.run.arguments import check_total
 from rollbook.run.choosing_remote import bring_run, check_usable, remote_to_go_on, settle_remote
-from rollbook.run.ranks import own_rank, rendezvous
+from rollbook.run.ranks import own_rank, rendezvous, whereabouts
 from rollbook.run.resuming import end_of, fence, find_to_resume, living_writers
-from rollbook.run.whereabouts import whereabouts
 from rollbook.schema import manifest
 from rollbook.schema.clocks import STANDARD, check_clock_names
 from rollbook.schema.run_files import MANIFEST_FILE

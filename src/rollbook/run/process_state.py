@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rollbook.keeper.keeper_watch import KeeperWatch
     from rollbook.keeper.main import Keeper
     from rollbook.run.alert_calls import AlertCalls
+    from rollbook.run.console import Console
     from rollbook.run.foreign_rows import ForeignRows
     from rollbook.run.training import Training
 
@@ -44,6 +45,7 @@ class Parts:
       trainings: what adapters record in the run in this process, oldest first.
       failure: what ended the run early, once known; see `rollbook.run.failure`.
       final: whether the last mark is written.
+      console: keeps what this process prints.
       provenance: where the code comes from; {} until it is known.
       above: what the environment said of the parent's run before this one took its place; {} if nothing.
       stores: (scope, checkpoint) -> values stored there since its last dump.
@@ -54,6 +56,7 @@ class Parts:
         "above",
         "alert_calls",
         "checkpoints",
+        "console",
         "counters",
         "failure",
         "final",
@@ -81,6 +84,7 @@ class Parts:
         self.pid = os.getpid()
         self.above: dict[str, str] = {}
         self.alert_calls: AlertCalls | None = None
+        self.console: Console | None = None
         self.keeper = ""
         self.keeper_thread: Keeper | None = None
         self.keeper_watch: KeeperWatch | None = None

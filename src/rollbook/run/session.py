@@ -67,6 +67,7 @@ def init(
     rules: Sequence[object] | None = None,
     alerts: object = None,
     remote: str | bool | None = None,
+    console: bool | None = None,
 ) -> Run:
     """Open a run for writing: a folder `<dir>/<project>/<name>-<id>`.
 
@@ -105,6 +106,8 @@ def init(
         folders). False: nowhere. Default: $ROLLBOOK_REMOTE, or for a continued run its former remote. Credentials come
         from the environment, as for other tools of that cloud. If the remote does not answer, training continues; the
         waiting data is counted and shipped later.
+      console: keep what this process prints, stdout and stderr, in log/console.log of the run (`rollbook logs`, the
+        page). Default: $ROLLBOOK_CONSOLE (0 or 1), else in scripts, not in notebooks and at a prompt.
 
     Values in `config` that look like secrets, by name (api_key, token, password …) or by form, are stored as "***".
 
@@ -134,6 +137,8 @@ def init(
     own_seed, own_tags = check_seed(seed), check_tags(tags)
     if how == "never":  # a continued run may have declared more clocks
         check_total(total, all_clocks)
+    if console not in (True, False, None):
+        raise BadInput(f"console={console!r}: pass True or False")
     orders = orders_of(sinks, rules)
     receiver = _receiver(alerts)
     wanted_remote = requested_remote(remote)
@@ -184,7 +189,7 @@ def init(
             if found.why:
                 warn_caller(f"this process writes run {about['id']} of its own, {found.why}")
             _report_what_differs(about, differs, by_id=run_id is not None)
-            run = start(writer.run_folder, about, writer, orders, keeper, config, how == "must")
+            run = start(writer.run_folder, about, writer, orders, keeper, config, how == "must", console)
             if receiver is not None:
                 run.on_alert(receiver[0], level=receiver[1])
             _report_what_is_hidden(settings)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from rollbook.run import ending
+from rollbook.run import console, ending
 from rollbook.run.current import opened
 from rollbook.run.failure import report_in_alerts
 from rollbook.schema import manifest
@@ -41,6 +41,7 @@ def start(
     keeper: str,
     native_config: object = None,
     must: bool = False,
+    console_asked: bool | None = None,
 ) -> Run:
     """Make the run of an open writer: start its keeper, its thread and (if it has orders) its sinks."""
     from pathlib import Path
@@ -77,6 +78,8 @@ def start(
         run._parts.keeper_thread = Keeper(folder, sinks=orders.local if orders else [])
         run._parts.keeper_thread.start_thread()
     is_own = orders is not None and keeper != "import" and not is_loose()
+    if is_own and console.wanted(console_asked):
+        run._parts.console = console.keep(folder, writer.attempt)
     late = (lambda: _provenance(run),) if is_own else ()
     ticker = Ticker(run, local, late)
     run._parts.ticker = ticker
@@ -131,6 +134,9 @@ def end(run: Run, status: str) -> None:
         entry: Any = run._attempt_entry()
         entry.update({"ended": ended, "status": status, **failure})
         run._write_about()
+    if run._parts.console is not None:
+        with handled_by(run._writer.failed, "console"):
+            run._parts.console.close(str((run._parts.failure or {}).get("traceback", "")))
     run._writer.close()
     if run._writer.main:
         run._attempt_entry()["last"] = now() + run._writer.time_offset
@@ -253,8 +259,11 @@ def _provenance(run: Run) -> None:
     if run._parts.provenance is not None:
         return
     run._parts.provenance = {}
+    from rollbook.run.failure import look_for_others
     from rollbook.run.origin.provenance import collect
 
+    with tolerating(OSError):
+        look_for_others()
     run._parts.provenance = collect(run._about.get("cwd", "."))
     _fold_provenance(run)
     run._manifest_due = True  # so that a killed attempt has recorded its code

@@ -114,6 +114,12 @@ class Ticker(threading.Thread):
     def _feed(self) -> None:
         if self._sinks is not None:
             self._sinks.step()
+        console = self._run._parts.console
+        if console is not None and console.is_due:
+            console.settle()
+            trouble, console.trouble = console.trouble, ""
+            if trouble:
+                self._run.count("console", message=f"what the program prints could not be kept: {trouble}")
 
     def _settle(self) -> None:
         run = self._run

@@ -32,6 +32,15 @@ def is_terminal(stream: Any) -> bool:
     return False
 
 
+def say(stream: Any, text: str) -> None:
+    """Write past what has wrapped a text stream's `write`, to keep what the program says: this is rollbook's own."""
+    write = getattr(type(stream), "write", None)
+    if write is None:
+        stream.write(text)
+    else:
+        write(stream, text)
+
+
 class Screen:
     """The bottom of one terminal. All runs of the process that draw there share it; each has its own lines.
 
@@ -126,9 +135,9 @@ class Screen:
 
     def _send(self, text: str) -> None:
         with tolerating(UnicodeEncodeError) as missed:
-            self._stream.write(text)
+            say(self._stream, text)
         if missed:
-            self._stream.write(text.encode("ascii", "replace").decode())
+            say(self._stream, text.encode("ascii", "replace").decode())
         self._stream.flush()
 
     def pass_on(self, text: str, stream: TextIO) -> int:

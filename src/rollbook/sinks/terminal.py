@@ -15,7 +15,7 @@ from typing import Any
 from rollbook.errors import BadInput
 from rollbook.schema import manifest
 from rollbook.sinks._plain import plain
-from rollbook.sinks._screen import Screen, is_terminal
+from rollbook.sinks._screen import Screen, is_terminal, say
 from rollbook.sinks._view import compact, lines
 from rollbook.sinks.board import Board
 
@@ -156,7 +156,7 @@ class Terminal:
             pause = min(SLOWEST_REPORT_SECONDS, max(min(elapsed, USUAL_REPORT_SECONDS), elapsed / 60))
             self._due = now + max(self._every, pause)
             text = "".join(f"{line}\n" for line in [*notes, compact(self.board)])
-            self._stream.write(text if self._unicode else text.encode("ascii", "backslashreplace").decode())
+            say(self._stream, text if self._unicode else text.encode("ascii", "backslashreplace").decode())
             self._stream.flush()
         self.board.drawn()
 

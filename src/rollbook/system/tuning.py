@@ -20,6 +20,7 @@ class _Tuning:
         self.group_rows = 128 * 1024
         self.episode_group_rows = 32 * 1024  # `steps` are read one episode at a time
         self.episode_group_bytes = 4 * 1024 * 1024
+        self.console_bytes = 4 * 1024 * 1024  # of what a program prints; of more the beginning and the end are kept
         self.seal_bytes = 4 * 1024 * 1024  # so much of the journal is sealed at once
         self.batch_rows = 4096  # foreign rows of one frame
         self.block_rows = 65_536  # foreign rows of a batch that comes in blocks

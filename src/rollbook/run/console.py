@@ -1,0 +1,392 @@
+"""What the program prints, kept in `log/console.log` of the run while it is printed: stdout and stderr, with the time.
+
+    2026-11-29 03:10:22Z epoch 3, loss 0.25          a line of stdout
+    2026-11-29 03:10:22Z! UserWarning: …             a line of stderr
+
+`write` of the two text streams is wrapped; the file descriptors are left alone. So a terminal stays a terminal, no pipe
+can fill up and no second process has to live. What other processes and C libraries write to the descriptors is not
+seen here.
+
+A text waits for no lock: it is put into a queue, and whoever holds the turn writes what is in it. Thus a signal
+handler, or another thread that prints meanwhile, leaves its text and goes on. A line is written to the file as soon as
+it has ended, and from then on belongs to the kernel. An unfinished one, a progress bar for example, follows within a
+second from the run's own thread (`settle`). Of a line that is drawn again and again (carriage returns, and the cursor
+movements of nested bars) its last form is kept. Colours and other control characters are left out, credentials hidden.
+
+The file is bounded: of a longer one the beginning and the end are kept. Standard library only.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import time
+from _thread import allocate_lock
+from collections import deque
+
+from rollbook.run.current import interactive
+from rollbook.run.origin.secrets import without_secrets
+from rollbook.system.files import pread
+from rollbook.system.guard import ours, tolerating
+from rollbook.system.tuning import TUNING
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+CONSOLE = os.path.join("log", "console.log")
+"""The file, below the run's folder."""
+
+_OUT, _ERR = "", "!"
+_LONGEST_LINE = 4_000
+_ROWS = 16
+"""Lines that may still be drawn again: so far up nested progress bars go."""
+_WAITING = 10_000
+_LAST_ERRORS = 20
+_LEFT_OUT = re.compile(rb"\xe2\x80\xa6 ([\d,]+) bytes left out \xe2\x80\xa6\n")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_TOKEN = re.compile(
+    r"\r\n|[\n\r\x08]|\x1b\[([0-9;?]*)[ -/]*([@-~])|\x1b[\]P_^X][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b.?|[\x00-\x07\x0b-\x1f\x7f-\x9f]"
+)
+_LONG_WORD = re.compile(r"[!-~]{16}")
+
+_kept: tuple[Console, ...] = ()
+"""The consoles of the runs that are open in this process."""
+_owner = 0
+_wrapped: dict[int, tuple[Any, Callable[[str], Any], Callable[[str], Any], bool]] = {}
+"""By the id of a stream: (stream, our `write`, the one before, whether that was an attribute of the stream's own)."""
+
+
+def wanted(asked: bool | None) -> bool:
+    """Whether to keep what is printed: as asked, else as $ROLLBOOK_CONSOLE says, else except at a prompt."""
+    if asked is not None:
+        return asked
+    said = os.environ.get("ROLLBOOK_CONSOLE", "")
+    return said != "0" if said else not interactive()
+
+
+def keep(run_folder: str, attempt: int) -> Console:
+    """Begin to keep what this process prints, in a run's folder. The file is made by the first line."""
+    global _kept, _owner
+    if _owner != os.getpid():  # a forked child prints its parent's lines no more
+        _kept, _owner = (), os.getpid()
+    console = Console(run_folder, attempt)
+    _kept = (*_kept, console)
+    for name, mark in (("stdout", _OUT), ("stderr", _ERR)):
+        stream = getattr(sys, name, None)
+        if type(stream).__name__ != "TextIOWrapper":  # a program's own object (a tee) writes to the interpreter's
+            stream = getattr(sys, f"__{name}__", None)
+        if stream is not None and id(stream) not in _wrapped:
+            _wrap(stream, mark)
+    return console
+
+
+def last_errors() -> str:
+    """The last lines of stderr of this process, while a run keeps them."""
+    return "\n".join(_kept[0].errors) if _kept and _owner == os.getpid() else ""
+
+
+def _wrap(stream: Any, mark: str) -> None:
+    before, is_own = stream.write, "write" in getattr(stream, "__dict__", ())
+
+    def write(text: str) -> Any:
+        if _kept and os.getpid() == _owner:
+            for console in _kept:
+                console.take(mark, text)
+        return before(text)
+
+    try:
+        stream.write = write
+    except ours(AttributeError, TypeError):  # it takes no attributes
+        return
+    _wrapped[id(stream)] = (stream, write, before, is_own)
+
+
+def _let_go(console: Console) -> None:
+    global _kept
+    _kept = tuple(other for other in _kept if other is not console)
+    if _kept:
+        return
+    for stream, own, before, is_own in list(_wrapped.values()):
+        if vars(stream).get("write") is own:  # otherwise somebody wrapped it again: then ours passes everything on
+            if is_own:
+                stream.write = before
+            else:
+                del stream.write
+            del _wrapped[id(stream)]
+
+
+class Console:
+    """What a process prints, for one run.
+
+    Args:
+      run_folder: the run's folder.
+      attempt: a later one continues the file.
+    Attributes:
+      trouble: why the last text could not be kept; "" for none.
+      errors: the last lines of stderr.
+      is_due: whether `settle` has something to do.
+    """
+
+    def __init__(self, run_folder: str, attempt: int) -> None:
+        self.trouble = ""
+        self.errors: deque[str] = deque(maxlen=_LAST_ERRORS)
+        self._path, self._attempt = os.path.join(run_folder, CONSOLE), attempt
+        self._waiting: deque[tuple[str, str]] = deque(maxlen=_WAITING)
+        self._turn, self._is_over = allocate_lock(), False
+        self._file = -1
+        self._end = self._shown = 0  # bytes of finished lines; of unfinished ones after them
+        self._left_out = 0
+        self._second, self._stamp = 0, ""
+        self._mark, self._rest = _OUT, ""  # the line that has not ended
+        self._rows: list[list[str]] = []  # [mark, text] of lines that are being drawn, instead of the rest
+        self._row = self._column = 0
+        self._drawn = self.is_due = False
+
+    def take(self, mark: str, text: str) -> None:
+        """Keep a text. Waits for nobody, and raises nothing of its own."""
+        try:
+            if text and isinstance(text, str) and not self._is_over:
+                self._waiting.append((mark, text))
+                self.is_due = True
+                self._work()
+        except ours(Exception) as err:
+            self.trouble = f"{type(err).__name__}: {err}"
+
+    def settle(self) -> None:
+        """Write what has not ended, for readers; it is replaced by what comes."""
+        self.is_due = bool(self._rows)
+        self._work()
+        if self._turn.acquire(False):
+            try:
+                self._end_drawing()
+                self._show()
+            finally:
+                self._turn.release()
+            self._work()
+
+    def _end_drawing(self) -> None:
+        """Go on with plain lines if nothing moved the cursor lately, and it is where the next text goes."""
+        drawn, self._drawn = self._drawn, False
+        if not self._rows or drawn or self._row < len(self._rows) - 1:
+            return
+        *ended, (mark, rest) = self._rows
+        if not rest.strip():
+            rest = ""
+        elif self._column < len(rest):
+            return
+        self._commit([(m, text) for m, text in ended])
+        self._mark, self._rest, self._rows = mark, rest, []
+
+    def close(self, traceback: str = "") -> None:
+        """Write everything, and end.
+
+        Args:
+          traceback: of what ended the run, if the program has not printed it yet.
+        """
+        _let_go(self)
+        if traceback and traceback.rstrip().rpartition("\n")[2] not in self.errors:
+            self.take(_ERR, f"{traceback}\n")
+        self._work()
+        if not self._turn.acquire(True, 1.0):
+            return
+        try:
+            self._commit([(mark, text) for mark, text in self._unfinished() if text.rstrip()])
+            self._rows, self._rest = [], ""
+        finally:
+            self._is_over = True
+            if self._file >= 0:
+                os.close(self._file)
+                self._file = -1
+            self._turn.release()
+
+    def _work(self) -> None:
+        while self._waiting and self._turn.acquire(False):
+            try:
+                while self._waiting:
+                    self._put(*self._waiting.popleft())
+            finally:
+                self._turn.release()
+
+    def _put(self, mark: str, text: str) -> None:
+        if self._rows or not text.isprintable() and _CONTROL.search(text):
+            self._draw(mark, text)
+            return
+        ended: list[tuple[str, str]] = []
+        if mark != self._mark:
+            if self._rest:
+                ended.append((self._mark, self._rest))
+            self._mark, self._rest = mark, ""
+        if "\n" in text:
+            *lines, self._rest = (self._rest + text).split("\n")
+            ended += [(mark, line) for line in lines]
+        else:
+            self._rest += text
+        if len(self._rest) > _LONGEST_LINE:
+            ended.append((mark, self._rest))
+            self._rest = ""
+        if ended:
+            self._commit(ended)
+
+    # -- lines that are drawn again
+
+    def _draw(self, mark: str, text: str) -> None:
+        """Follow the cursor through a text, in the last lines."""
+        if not self._rows:
+            self._rows, self._row, self._column = [[self._mark, self._rest]], 0, len(self._rest)
+            self._rest = ""
+        place = 0
+        for token in _TOKEN.finditer(text):
+            self._type(mark, text[place : token.start()])
+            place = token.end()
+            self._control(mark, token)
+        self._type(mark, text[place:])
+        over = min(len(self._rows) - _ROWS, self._row)
+        if over > 0:
+            self._commit([(m, line) for m, line in self._rows[:over]])
+            del self._rows[:over]
+            self._row -= over
+
+    def _type(self, mark: str, text: str) -> None:
+        if not text:
+            return
+        row = self._rows[self._row]
+        if row[0] != mark:
+            if row[1] and self._column == len(row[1]) and self._row == len(self._rows) - 1:
+                self._next(mark)  # the other stream was within a line
+                row = self._rows[self._row]
+            row[0] = mark
+        before = row[1][: self._column].ljust(self._column)
+        row[1] = (before + text + row[1][self._column + len(text) :])[: 4 * _LONGEST_LINE]
+        self._column = min(self._column + len(text), 4 * _LONGEST_LINE)
+
+    def _next(self, mark: str) -> None:
+        self._row, self._column = self._row + 1, 0
+        if self._row == len(self._rows):
+            self._rows.append([mark, ""])
+
+    def _control(self, mark: str, token: re.Match[str]) -> None:
+        what = token[0]
+        if what in ("\n", "\r\n"):
+            self._next(mark)
+        elif what == "\r":
+            self._column, self._drawn = 0, True
+        elif what == "\x08":
+            self._column = max(0, self._column - 1)
+        elif token[2] is not None:
+            self._drawn = True
+            count = int(token[1]) if token[1].isdigit() else 1
+            if token[2] == "A":
+                self._row = max(0, self._row - count)
+            elif token[2] == "B":
+                self._row = min(len(self._rows) - 1, self._row + count)
+            elif token[2] == "C":
+                self._column = min(self._column + count, _LONGEST_LINE)
+            elif token[2] == "D":
+                self._column = max(0, self._column - count)
+            elif token[2] == "K":
+                row = self._rows[self._row]
+                row[1] = "" if token[1] == "2" else row[1][: self._column]
+            else:
+                self._drawn = False
+
+    # -- the file
+
+    def _unfinished(self) -> Sequence[tuple[str, str]]:
+        return [(mark, text) for mark, text in self._rows] if self._rows else [(self._mark, self._rest)]
+
+    def _commit(self, lines: Sequence[tuple[str, str]]) -> None:
+        """Write lines that have ended."""
+        for mark, text in lines[-_LAST_ERRORS:]:
+            if mark == _ERR and text.strip():
+                self.errors.append(_shown(text))
+        if not lines or not self._is_open():
+            return
+        data = self._bytes(lines, "\n")
+        self._over(data)
+        self._end, self._shown = self._end + len(data), 0
+        if self._end > TUNING.console_bytes:
+            self._shorten()
+
+    def _show(self) -> None:
+        lines = self._unfinished()
+        if not any(text for _, text in lines):
+            lines = ()
+        if (lines or self._shown) and self._is_open():
+            data = self._bytes(lines, "")
+            self._over(data)
+            self._shown = len(data)
+
+    def _bytes(self, lines: Sequence[tuple[str, str]], end: str) -> bytes:
+        now = int(time.time())
+        if now != self._second:
+            self._second, self._stamp = now, time.strftime("%Y-%m-%d %H:%M:%SZ", time.gmtime(now))
+        text = "\n".join([f"{self._stamp}{mark} {_shown(line)}" for mark, line in lines]) + end
+        return text.encode("utf-8", "backslashreplace")
+
+    def _over(self, data: bytes) -> None:
+        """Put bytes behind the finished lines, in the place of unfinished ones."""
+        shown, self._shown = self._shown, max(self._shown, len(data))
+        self._write_at(self._end, data)
+        if shown > len(data):
+            os.ftruncate(self._file, self._end + len(data))
+
+    def _write_at(self, place: int, data: bytes) -> None:
+        os.lseek(self._file, place, os.SEEK_SET)
+        written = os.write(self._file, data)
+        while written < len(data):
+            written += os.write(self._file, data[written:])
+
+    def _is_open(self) -> bool:
+        if self._file >= 0:
+            return True
+        folder = os.path.dirname(self._path)
+        with tolerating(FileExistsError):
+            os.mkdir(folder)  # never the run's folder, which may have been removed
+        self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0) | os.O_CLOEXEC, 0o666)
+        self._end = os.lseek(self._file, 0, os.SEEK_END)
+        if self._end:
+            begins = b"" if pread(self._file, 1, self._end - 1) == b"\n" else b"\n"  # it was killed within a line
+            before = begins + self._bytes([(_OUT, f"— attempt {self._attempt} —")], "\n")
+            self._write_at(self._end, before)
+            self._end += len(before)
+            found = _LEFT_OUT.search(
+                pread(self._file, 2 * _LONGEST_LINE, max(0, TUNING.console_bytes // 4 - _LONGEST_LINE))
+            )
+            self._left_out = int(found[1].replace(b",", b"")) if found else 0
+        return True
+
+    def _shorten(self) -> None:
+        """Leave out the middle: the first quarter of the room stays, and the newest half.
+
+        Killed before the rest is cut off, the file has some lines twice.
+        """
+        room = TUNING.console_bytes
+        head = pread(self._file, room // 4, 0)
+        tail = pread(self._file, room // 2, self._end - room // 2)
+        head, tail = head[: head.rfind(b"\n") + 1], tail[tail.find(b"\n") + 1 :]
+        noted = len(_left_out(self._left_out)) if self._left_out else 0
+        self._left_out += self._end - len(head) - len(tail) - noted
+        rest = _left_out(self._left_out) + tail
+        self._write_at(len(head), rest)
+        self._end = len(head) + len(rest)
+        os.ftruncate(self._file, self._end)
+
+
+def _left_out(count: int) -> bytes:
+    return f"… {count:,} bytes left out …\n".encode()
+
+
+def _shown(line: str) -> str:
+    """A line as it is kept."""
+    line = line.rstrip()
+    if len(line) > _LONGEST_LINE:
+        line = f"{line[:_LONGEST_LINE]} … {len(line) - _LONGEST_LINE:,} characters left out …"
+    return without_secrets(line) if _may_hold_secret(line) else line
+
+
+def _may_hold_secret(line: str) -> bool:
+    """A check of a microsecond before one of fifteen: credentials are long words, but for three forms."""
+    return bool(_LONG_WORD.search(line)) or "earer " in line or "asic " in line or "assword" in line or "wd=" in line
