@@ -79,6 +79,7 @@ ONE: dict[str, tuple[list[str], tuple[str, ...]]] = {  # command -> its other wo
     "show": (["--json"], (OLD, NEW, BARE)),
     "cause": (["--at", "1", "--json"], (OLD, NEW, BARE)),
     "tail": (["--json"], (OLD, NEW)),
+    "logs": (["--list", "--json"], ()),
     "watch": (["--once"], (OLD, NEW, BARE)),
     "wait": (["--until", 'status != "running"', "--json"], (OLD, NEW, BARE)),
     "episodes": (["--json"], (OLD,)),

@@ -74,7 +74,7 @@ COMMANDS = [
     ["cause", "last", "--at", "1", "--key", "a"], ["curves", "p", "--key", "b"], ["findings"], ["plans"],
     ["compare", "p", "--metric", "b", "--by", "config.n"], ["compare", "p", "--metric", "a", "--by", "config.n"],
     ["diff", "p"], ["diff", "p", "--metric", "b"], ["sweep", "p", "--metric", "b"], ["sweep", "p", "--metric", "a"],
-    ["seeds", "--std", "1"], ["tail", "last", "-n", "50"], ["episodes", "last"], EPISODE,
+    ["seeds", "--std", "1"], ["tail", "last", "-n", "50"], ["logs", "last", "--list"], ["episodes", "last"], EPISODE,
     ["samples", "last"], ["samples", "last", "--unique"], ["rollouts", "last"],
     ["checkpoints", "last", "--all"], ["timings", "last"],
     ["sql", "last", QUERY], ["verify", "last"], ["repair", "last"],

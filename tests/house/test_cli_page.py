@@ -37,6 +37,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for step in range(50):
             with run.timer("collect"):
                 run.log({"train/return": float(step), "test/return": float(step)}, env_step=step)
+        run._parts.console.take("", "epoch 1\n")  # type: ignore[union-attr]  # as `print` does in a script
         run.log_episode(return_=3.0, length=3, truncated=True, env_step=10)
         run.log_samples(["a", "b"], reward=[0.2, 0.9])
         with TransitionRecorder(run.scope("train")) as steps:

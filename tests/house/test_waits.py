@@ -37,6 +37,7 @@ ALLOWED: dict[str, str] = {
     "adapters/acme/asynchronous.py:_run": "a daemon thread that waits for its owner",
     "book/book.py:tail": "the caller's own loop, until the run ends or `stop` says so",
     "cli/demo.py:demo": "the page in the foreground, until Ctrl-C",
+    "cli/logs.py:logs": "the lines in the foreground, until the run ends or Ctrl-C",
     "cli/run.py:run": "the program in the foreground, until it ends (Windows)",
     "cli/ui.py:page_is_ready": "the building of the page in the foreground, until Ctrl-C",
     "formats/foreign.py:laid_out": "who wants this lock asks for the same folders, and would wait as long for them",

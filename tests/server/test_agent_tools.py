@@ -34,6 +34,10 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
                     for step in range(200):
                         peak = 1000.0 if step == 77 else 0.0
                         run.log({"test/return": seed + step + peak + 50 * (algo == "ppo")}, env_step=step)
+                    (run.folder / "log").mkdir()
+                    (run.folder / "log" / "console.log").write_text(
+                        "".join(f"2026-11-29 03:10:{n:02}Z epoch {n}\n" for n in range(60))
+                    )
                     run.log_episode(return_=3.0, length=3, env_step=10)
                     row = {"rule": "kl", "level": "warn", "message": algo, "evidence": "{}", "source": "", "key": ""}
                     run.record("alerts", row, env_step=5)
@@ -54,6 +58,7 @@ CALLS: dict[str, list[dict[str, Any]]] = {
         {"run": "ppo-1", "key": "test/return", "points": 100},
         {"run": "ppo-1", "key": "test/return", "x": "time"},
     ],
+    "logs": [{"run": "ppo-1"}, {"run": "ppo-1", "search": "epoch 3", "lines": 5}],
     "cause": [
         {"run": "dqn-2", "x": "env_step", "at": 77, "everything": True},
         {"run": "odd", "x": "env_step", "at": 3},

@@ -118,11 +118,11 @@ def test_a_log_on_screen_follows_its_file(tmp_path: Path) -> None:
         with path.open("a") as file:
             file.write("second line\nhalf a li")
         message = until(socket, lambda message: message["type"] == "log")
-        assert [line["text"] for line in message["lines"]] == ["second line"]
+        assert [line["text"] for line in message["lines"]] == ["second line", "half a li"]
         with path.open("a") as file:
             file.write("ne\n")
         message = until(socket, lambda message: message["type"] == "log")
-        assert [line["text"] for line in message["lines"]] == ["half a line"]
+        assert [line["text"] for line in message["lines"]] == ["half a line"], "in the place of its beginning"
         socket.send_text(json.dumps({"type": "watch", "topics": [f"log:{identity}:../run.json"]}))
         assert until(socket, lambda message: message["type"] == "error")["error"]["code"] == "not_found"
 

@@ -25,6 +25,8 @@ export type Push =
       name: string;
       lines: { offset: number; text: string; time: number | null }[];
       end: number;
+      /** The lines replace those that are shown. */
+      again: boolean;
     }
   | { type: "boards" }
   | { type: "error"; error: { code: string; message: string; hint: string | null } }

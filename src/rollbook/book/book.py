@@ -71,7 +71,7 @@ T = TypeVar("T")
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rollbook.book.questions import Overview, Surroundings
+    from rollbook.book.questions import LogFile, LogLine, Overview, Surroundings
     from rollbook.book.undumped import Window
     from rollbook.plots import Picture
     from rollbook.schema.shapes import CutJson
@@ -786,6 +786,31 @@ class Book(RunFields):
 
         ask = Cause(at=float(at), key=key, x=x, rows=rows, window=window, everything=everything)
         return around(ask, Files(self))
+
+    def logs(self) -> list[LogFile]:
+        """The text logs in the run's folder: what the program printed first, those of sinks, the keeper's last."""
+        from rollbook.book.questions import log_files
+
+        return log_files(str(self._folder))
+
+    def log(self, name: str = "", lines: int = 200, search: str = "", near: float | None = None) -> list[LogLine]:
+        """The last lines of a log, such as what the program printed.
+
+        Args:
+          name: of the log, as in `logs()`; "" is the first, so what the program printed if that was kept.
+          lines: how many.
+          search: only lines with all these words.
+          near: the lines around a moment (unix seconds) instead.
+        Returns:
+          Lines with `text`, `time` (unix seconds or None), `bare()` (the text without its time) and `is_error()`.
+        Raises:
+          BadInput: there is no such log.
+        """
+        from rollbook.book.questions import log_named, part_of_log
+
+        entry = log_named(str(self._folder), name)
+        path = os.path.join(self._folder, *entry.name.split("/"))
+        return part_of_log(path, near=near, lines=lines, search=search).lines
 
     def overview(self) -> Overview:
         """What is in the run, as `rollbook show` prints it.

@@ -20,6 +20,7 @@ _SECTIONS = {
         "show": ("rollbook.cli.show", "Show what is in a run."),
         "watch": ("rollbook.cli.watch", "A live view of a run that someone else trains."),
         "tail": ("rollbook.cli.tail", "Print rows as they are written."),
+        "logs": ("rollbook.cli.logs", "Print what the program of a run printed."),
         "cause": ("rollbook.cli.cause", "Say what went on near a point of a run."),
         "episodes": ("rollbook.cli.tables", "List the episodes of a run."),
         "samples": ("rollbook.cli.tables", "Search and sort the samples of a run."),

@@ -46,6 +46,9 @@ SHAPES: dict[str, object] = {
         "text": [{"*": "any"}], "in_window": {"*": "integer"}, "checkpoint_before": "any", "checkpoint_after": "any",
         "timings": "any", "log_name": "text?", "log": ["text"], "values?": [{"*": "any"}], "others?": {"*": "any"},
     },
+    "logs": [{
+        "time?": "number?", "stream?": "text", "text?": "text", "name?": "text", "label?": "text", "bytes?": "integer",
+    }],
     "plot": {"text": "text?", "wrote": "text?"},
     "compare": {
         "sentences": ["text"],

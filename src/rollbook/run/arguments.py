@@ -22,9 +22,8 @@ if TYPE_CHECKING:
 _TURNING = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 """Characters that change the writing direction: `ls` would show a wrong name."""
 
-_DEVICES = frozenset(
-    "con prn aux nul com1 com2 com3 com4 com5 com6 com7 com8 com9 lpt1 lpt2 lpt3 lpt4 lpt5 lpt6 lpt7 lpt8 lpt9".split()
-)
+_PORTS = "com1 com2 com3 com4 com5 com6 com7 com8 com9 lpt1 lpt2 lpt3 lpt4 lpt5 lpt6 lpt7 lpt8 lpt9"
+_DEVICES = frozenset(f"con prn aux nul {_PORTS}".split())
 
 
 def check_option(what: str, value: object, choices: Sequence[str]) -> None:

@@ -48,7 +48,8 @@ _LAST_ERRORS = 20
 _LEFT_OUT = re.compile(rb"\xe2\x80\xa6 ([\d,]+) bytes left out \xe2\x80\xa6\n")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _TOKEN = re.compile(
-    r"\r\n|[\n\r\x08]|\x1b\[([0-9;?]*)[ -/]*([@-~])|\x1b[\]P_^X][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b.?|[\x00-\x07\x0b-\x1f\x7f-\x9f]"
+    r"\r\n|[\n\r\x08]|\x1b\[([0-9;?]*)[ -/]*([@-~])|\x1b[\]P_^X][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b.?"
+    r"|[\x00-\x07\x0b-\x1f\x7f-\x9f]"
 )
 _LONG_WORD = re.compile(r"[!-~]{16}")
 
@@ -89,7 +90,10 @@ def last_errors() -> str:
 
 
 def _wrap(stream: Any, mark: str) -> None:
-    before, is_own = stream.write, "write" in getattr(stream, "__dict__", ())
+    before = getattr(stream, "write", None)
+    if before is None:
+        return
+    is_own = "write" in getattr(stream, "__dict__", ())
 
     def write(text: str) -> Any:
         if _kept and os.getpid() == _owner:
@@ -110,7 +114,7 @@ def _let_go(console: Console) -> None:
     if _kept:
         return
     for stream, own, before, is_own in list(_wrapped.values()):
-        if vars(stream).get("write") is own:  # otherwise somebody wrapped it again: then ours passes everything on
+        if getattr(stream, "__dict__", {}).get("write") is own:  # otherwise somebody wrapped it again: then ours passes everything on
             if is_own:
                 stream.write = before
             else:
@@ -140,10 +144,8 @@ class Console:
         self._end = self._shown = 0  # bytes of finished lines; of unfinished ones after them
         self._left_out = 0
         self._second, self._stamp = 0, ""
-        self._mark, self._rest = _OUT, ""  # the line that has not ended
-        self._rows: list[list[str]] = []  # [mark, text] of lines that are being drawn, instead of the rest
-        self._row = self._column = 0
-        self._drawn = self.is_due = False
+        self._streams = {_OUT: _Stream(), _ERR: _Stream()}
+        self.is_due = False
 
     def take(self, mark: str, text: str) -> None:
         """Keep a text. Waits for nobody, and raises nothing of its own."""
@@ -157,28 +159,18 @@ class Console:
 
     def settle(self) -> None:
         """Write what has not ended, for readers; it is replaced by what comes."""
-        self.is_due = bool(self._rows)
+        if self._is_over:
+            return
+        self.is_due = any(stream.rows for stream in self._streams.values())
         self._work()
         if self._turn.acquire(False):
             try:
-                self._end_drawing()
+                for mark, stream in self._streams.items():
+                    self._commit(mark, stream.end_drawing())
                 self._show()
             finally:
                 self._turn.release()
             self._work()
-
-    def _end_drawing(self) -> None:
-        """Go on with plain lines if nothing moved the cursor lately, and it is where the next text goes."""
-        drawn, self._drawn = self._drawn, False
-        if not self._rows or drawn or self._row < len(self._rows) - 1:
-            return
-        *ended, (mark, rest) = self._rows
-        if not rest.strip():
-            rest = ""
-        elif self._column < len(rest):
-            return
-        self._commit([(m, text) for m, text in ended])
-        self._mark, self._rest, self._rows = mark, rest, []
 
     def close(self, traceback: str = "") -> None:
         """Write everything, and end.
@@ -190,11 +182,11 @@ class Console:
         if traceback and traceback.rstrip().rpartition("\n")[2] not in self.errors:
             self.take(_ERR, f"{traceback}\n")
         self._work()
-        if not self._turn.acquire(True, 1.0):
+        if not self._turn.acquire(timeout=1.0):
             return
         try:
-            self._commit([(mark, text) for mark, text in self._unfinished() if text.rstrip()])
-            self._rows, self._rest = [], ""
+            for mark, stream in self._streams.items():
+                self._commit(mark, [text for text in stream.unfinished() if text.rstrip()])
         finally:
             self._is_over = True
             if self._file >= 0:
@@ -206,124 +198,44 @@ class Console:
         while self._waiting and self._turn.acquire(False):
             try:
                 while self._waiting:
-                    self._put(*self._waiting.popleft())
+                    mark, text = self._waiting.popleft()
+                    self._commit(mark, self._streams[mark].put(text))
             finally:
                 self._turn.release()
 
-    def _put(self, mark: str, text: str) -> None:
-        if self._rows or not text.isprintable() and _CONTROL.search(text):
-            self._draw(mark, text)
-            return
-        ended: list[tuple[str, str]] = []
-        if mark != self._mark:
-            if self._rest:
-                ended.append((self._mark, self._rest))
-            self._mark, self._rest = mark, ""
-        if "\n" in text:
-            *lines, self._rest = (self._rest + text).split("\n")
-            ended += [(mark, line) for line in lines]
-        else:
-            self._rest += text
-        if len(self._rest) > _LONGEST_LINE:
-            ended.append((mark, self._rest))
-            self._rest = ""
-        if ended:
-            self._commit(ended)
-
-    # -- lines that are drawn again
-
-    def _draw(self, mark: str, text: str) -> None:
-        """Follow the cursor through a text, in the last lines."""
-        if not self._rows:
-            self._rows, self._row, self._column = [[self._mark, self._rest]], 0, len(self._rest)
-            self._rest = ""
-        place = 0
-        for token in _TOKEN.finditer(text):
-            self._type(mark, text[place : token.start()])
-            place = token.end()
-            self._control(mark, token)
-        self._type(mark, text[place:])
-        over = min(len(self._rows) - _ROWS, self._row)
-        if over > 0:
-            self._commit([(m, line) for m, line in self._rows[:over]])
-            del self._rows[:over]
-            self._row -= over
-
-    def _type(self, mark: str, text: str) -> None:
-        if not text:
-            return
-        row = self._rows[self._row]
-        if row[0] != mark:
-            if row[1] and self._column == len(row[1]) and self._row == len(self._rows) - 1:
-                self._next(mark)  # the other stream was within a line
-                row = self._rows[self._row]
-            row[0] = mark
-        before = row[1][: self._column].ljust(self._column)
-        row[1] = (before + text + row[1][self._column + len(text) :])[: 4 * _LONGEST_LINE]
-        self._column = min(self._column + len(text), 4 * _LONGEST_LINE)
-
-    def _next(self, mark: str) -> None:
-        self._row, self._column = self._row + 1, 0
-        if self._row == len(self._rows):
-            self._rows.append([mark, ""])
-
-    def _control(self, mark: str, token: re.Match[str]) -> None:
-        what = token[0]
-        if what in ("\n", "\r\n"):
-            self._next(mark)
-        elif what == "\r":
-            self._column, self._drawn = 0, True
-        elif what == "\x08":
-            self._column = max(0, self._column - 1)
-        elif token[2] is not None:
-            self._drawn = True
-            count = int(token[1]) if token[1].isdigit() else 1
-            if token[2] == "A":
-                self._row = max(0, self._row - count)
-            elif token[2] == "B":
-                self._row = min(len(self._rows) - 1, self._row + count)
-            elif token[2] == "C":
-                self._column = min(self._column + count, _LONGEST_LINE)
-            elif token[2] == "D":
-                self._column = max(0, self._column - count)
-            elif token[2] == "K":
-                row = self._rows[self._row]
-                row[1] = "" if token[1] == "2" else row[1][: self._column]
-            else:
-                self._drawn = False
-
     # -- the file
 
-    def _unfinished(self) -> Sequence[tuple[str, str]]:
-        return [(mark, text) for mark, text in self._rows] if self._rows else [(self._mark, self._rest)]
-
-    def _commit(self, lines: Sequence[tuple[str, str]]) -> None:
+    def _commit(self, mark: str, lines: Sequence[str]) -> None:
         """Write lines that have ended."""
-        for mark, text in lines[-_LAST_ERRORS:]:
-            if mark == _ERR and text.strip():
-                self.errors.append(_shown(text))
-        if not lines or not self._is_open():
+        if not lines:
             return
-        data = self._bytes(lines, "\n")
-        self._over(data)
-        self._end, self._shown = self._end + len(data), 0
-        if self._end > TUNING.console_bytes:
-            self._shorten()
+        if mark == _ERR:
+            self.errors.extend(_shown(text) for text in lines[-_LAST_ERRORS:] if text.strip())
+        if self._is_open():
+            data = self._bytes(mark, lines) + b"\n"
+            self._over(data)
+            self._end, self._shown = self._end + len(data), 0
+            if self._end > TUNING.console_bytes:
+                self._shorten()
 
     def _show(self) -> None:
-        lines = self._unfinished()
-        if not any(text for _, text in lines):
-            lines = ()
+        """Write what has not ended as one line without an end: for readers, a line that ended never changes."""
+        lines = [
+            (mark, text.strip())
+            for mark, stream in self._streams.items()
+            for text in stream.unfinished()
+            if text.strip()
+        ]
         if (lines or self._shown) and self._is_open():
-            data = self._bytes(lines, "")
+            data = self._bytes(lines[-1][0], ["  ".join(text for _, text in lines)]) if lines else b""
             self._over(data)
             self._shown = len(data)
 
-    def _bytes(self, lines: Sequence[tuple[str, str]], end: str) -> bytes:
+    def _bytes(self, mark: str, lines: Sequence[str]) -> bytes:
         now = int(time.time())
         if now != self._second:
             self._second, self._stamp = now, time.strftime("%Y-%m-%d %H:%M:%SZ", time.gmtime(now))
-        text = "\n".join([f"{self._stamp}{mark} {_shown(line)}" for mark, line in lines]) + end
+        text = "\n".join([f"{self._stamp}{mark} {_shown(line)}" for line in lines])
         return text.encode("utf-8", "backslashreplace")
 
     def _over(self, data: bytes) -> None:
@@ -349,7 +261,7 @@ class Console:
         self._end = os.lseek(self._file, 0, os.SEEK_END)
         if self._end:
             begins = b"" if pread(self._file, 1, self._end - 1) == b"\n" else b"\n"  # it was killed within a line
-            before = begins + self._bytes([(_OUT, f"— attempt {self._attempt} —")], "\n")
+            before = begins + self._bytes(_OUT, [f"— attempt {self._attempt} —"]) + b"\n"
             self._write_at(self._end, before)
             self._end += len(before)
             found = _LEFT_OUT.search(
@@ -373,6 +285,99 @@ class Console:
         self._write_at(len(head), rest)
         self._end = len(head) + len(rest)
         os.ftruncate(self._file, self._end)
+
+
+class _Stream:
+    """The lines of one stream that have not ended, or may still be drawn again.
+
+    Attributes:
+      rows: the lines that are being drawn, instead of the rest, which is the one line of plain text.
+    """
+
+    __slots__ = ("_column", "_is_drawn", "_rest", "_row", "rows")
+
+    def __init__(self) -> None:
+        self._rest = ""
+        self.rows: list[str] = []
+        self._row = self._column = 0
+        self._is_drawn = False  # since the last `end_drawing`
+
+    def put(self, text: str) -> list[str]:
+        """Take a text; the lines that have ended with it."""
+        if self.rows or (not text.isprintable() and _CONTROL.search(text)):
+            return self._draw(text)
+        if "\n" in text:
+            *lines, self._rest = (self._rest + text).split("\n")
+            return lines
+        self._rest += text
+        if len(self._rest) <= _LONGEST_LINE:
+            return []
+        line, self._rest = self._rest, ""
+        return [line]
+
+    def unfinished(self) -> list[str]:
+        """The lines that have not ended."""
+        return self.rows or [self._rest]
+
+    def end_drawing(self) -> list[str]:
+        """Go on with plain text if nothing moved the cursor lately, and it is where the next text goes."""
+        drawn, self._is_drawn = self._is_drawn, False
+        if not self.rows or drawn or self._row < len(self.rows) - 1:
+            return []
+        *lines, rest = self.rows
+        if rest.strip() and self._column < len(rest):
+            return []
+        self._rest, self.rows = rest if rest.strip() else "", []
+        return lines
+
+    def _draw(self, text: str) -> list[str]:
+        """Follow the cursor through a text."""
+        if not self.rows:
+            self.rows, self._row, self._column, self._rest = [self._rest], 0, len(self._rest), ""
+        place = 0
+        for token in _TOKEN.finditer(text):
+            self._type(text[place : token.start()])
+            place = token.end()
+            self._control(token)
+        self._type(text[place:])
+        over = max(0, min(len(self.rows) - _ROWS, self._row))
+        lines = self.rows[:over]
+        del self.rows[:over]
+        self._row -= over
+        return lines
+
+    def _type(self, text: str) -> None:
+        if text:
+            row, end = self.rows[self._row], self._column + len(text)
+            self.rows[self._row] = (row[: self._column].ljust(self._column) + text + row[end:])[: 4 * _LONGEST_LINE]
+            self._column = min(end, 4 * _LONGEST_LINE)
+
+    def _control(self, token: re.Match[str]) -> None:
+        if token[0] in ("\n", "\r\n"):
+            self._row, self._column = self._row + 1, 0
+            if self._row == len(self.rows):
+                self.rows.append("")
+        elif token[0] == "\r":
+            self._column, self._is_drawn = 0, True
+        elif token[0] == "\x08":
+            self._column = max(0, self._column - 1)
+        elif token[2] and token[2] in "ABCDK":
+            self._is_drawn = True
+            self._move(token[2], token[1])
+
+    def _move(self, letter: str, number: str) -> None:
+        count = int(number) if number.isdigit() and len(number) < 5 else 1
+        if letter == "A":
+            self._row = max(0, self._row - count)
+        elif letter == "B":
+            self._row = min(len(self.rows) - 1, self._row + count)
+        elif letter == "C":
+            self._column = min(self._column + count, _LONGEST_LINE)
+        elif letter == "D":
+            self._column = max(0, self._column - count)
+        else:
+            row = self.rows[self._row]
+            self.rows[self._row] = "" if number == "2" else row[: self._column]
 
 
 def _left_out(count: int) -> bytes:

@@ -17,6 +17,7 @@ Every part describes its content in its Parquet metadata, under "rollbook" (see 
 
 Only rollbook reads these:
 
+    log/console.log                 what the program printed (run/console.py); other programs may read it, too
     total_config.attempt_<n>.py     the configuration of attempt n, if a later one differs
     data/page.lock                  held for milliseconds while run.json changes (`manifest.ManifestLock`)
     data/seen/<attempt>-<random>.bin    content hashes of one process's samples, by batch (capture/samples/seen_file.py)

@@ -108,7 +108,7 @@ class AgentTools:
         """All of them, in the order in which an agent needs them."""
         return [self.probe, self.runs, self.series, self.cause, self.compare, self.curves, self.sweep,
                 self.seeds, self.findings,
-                self.alerts, self.plans, self.samples, self.sql, self.wait]  # fmt: skip
+                self.alerts, self.plans, self.samples, self.logs, self.sql, self.wait]  # fmt: skip
 
     def probe(self, of: str = "", cursor: str = "") -> str:
         """What is here. Start with this one.
@@ -277,6 +277,20 @@ class AgentTools:
         table, _ = with_book(book, ["samples"], work)
         rows = [{name: value for name, value in row.items() if name not in _IDENTITY} for row in _rows_of(table)]
         return self._answer(_who(book), rows, cursor)
+
+    def logs(self, run: str, name: str = "", search: str = "", lines: int = 50, cursor: str = "") -> str:
+        """What the program printed, stdout and stderr: the last `lines`, of those with all words of `search`.
+
+        `name`: another log of the run; the answer lists them.
+        """
+        if not 1 <= lines <= LIMITS.rows:
+            raise BadInput(f"lines={lines}: from 1 to {LIMITS.rows:,}")
+        book = self._book(run)
+        rows = [
+            {"time": line.time, "stream": "stderr" if line.is_error() else "stdout", "text": line.bare()}
+            for line in book.log(name, lines, search)
+        ]
+        return self._answer({**_who(book), "logs": [log.name for log in book.logs()]}, rows, cursor)
 
     def sql(self, run: str, query: str, cursor: str = "") -> str:
         """The answer to a SELECT (DuckDB) over one run. Tables: metrics, episodes, samples, timings, alerts and more.

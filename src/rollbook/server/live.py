@@ -18,6 +18,7 @@ import anyio.to_thread
 import msgspec
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from rollbook.book.questions import end_of_lines
 from rollbook.errors import RollbookError
 from rollbook.schema import manifest
 from rollbook.schema.endings import resume_line, why_ended
@@ -26,7 +27,7 @@ from rollbook.server.runs.page_state import boards_stamp
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.shapes import Refused, plain, words_of
 from rollbook.server.shared.state import ServerContext, look_again, stamp_of
-from rollbook.server.tables.logs import log_path, new_lines
+from rollbook.server.tables.logs import end_of, log_path, new_lines
 
 log = logging.getLogger("rollbook.server")
 
@@ -63,6 +64,7 @@ class _Listener:
         self.topics: frozenset[str] = frozenset()
         self.queue: asyncio.Queue[dict[str, object]] = asyncio.Queue(_QUEUE)
         self.logs: dict[str, int] = {}
+        self.shown: dict[str, list[object]] = {}  # the last line that was sent of each log
         self.lost = False
 
     def send(self, message: dict[str, object]) -> None:
@@ -235,24 +237,31 @@ class Live:
                 continue
             if part is None:
                 continue
-            lines, end = part
+            lines, end, again = part
             _, run, name = topic.split(":", 2)
             for listener in listeners:
                 if listener.logs.get(topic, 0) == start:
                     listener.logs[topic] = end
-                    if lines:
-                        listener.send({"type": "log", "run": run, "name": name, "lines": lines, "end": end})
+                    if listener.shown.get(topic) != lines[-1:]:
+                        listener.shown[topic] = lines[-1:]
+                        listener.send({"type": "log", "run": run, "name": name, "lines": lines, "end": end,
+                                       "again": again})  # fmt: skip
 
-    def _grown(self, topic: str, start: int) -> tuple[list[object], int] | None:
+    def _grown(self, topic: str, start: int) -> tuple[list[object], int, bool] | None:
+        """Lines that came after a byte, where they end, and whether they replace what is shown: the file is shorter."""
         path = self._log(topic)
         size = os.path.getsize(path)
         if size == start:
             return None
-        part = new_lines(path, 0 if size < start else start)  # shorter than before: it was started again
-        return msgspec.to_builtins(part.lines), part.end
+        if size < start:
+            end = end_of(path)
+            return msgspec.to_builtins(end.lines), end.end, True
+        part, unfinished = new_lines(path, start)
+        lines = [*part.lines, *([unfinished] if unfinished is not None else [])]
+        return (msgspec.to_builtins(lines), part.end, False) if lines else None
 
     def _log_size(self, topic: str) -> int:
-        return os.path.getsize(self._log(topic))
+        return end_of_lines(self._log(topic))
 
     def _log(self, topic: str) -> str:
         parts = topic.split(":", 2)

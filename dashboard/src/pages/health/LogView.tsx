@@ -57,8 +57,10 @@ export function LogView({ run }: { run: string }) {
       watch(`log:${run}:${name}`),
       hear("log", (push) => {
         if (push.run !== run || push.name !== name) return;
-        const last = lines.peek().at(-1)?.offset ?? -1;
-        lines.value = [...lines.peek(), ...push.lines.filter((line) => line.offset > last)].slice(-MOST);
+        const from = push.lines[0]?.offset ?? 0; // a line that had not ended comes again
+        const kept = push.again ? [] : lines.peek().filter((line) => line.offset < from);
+        lines.value = [...kept, ...push.lines].slice(-MOST);
+        if (push.again) start.value = from;
       }),
     ];
     return () => {
@@ -143,7 +145,16 @@ export function LogView({ run }: { run: string }) {
           </button>
         )}
         {lines.value.map((line) => (
-          <div key={line.offset} class={/\b(warn|error|traceback|exception)/i.test(line.text) ? "warn" : ""}>
+          <div
+            key={line.offset}
+            class={
+              /\b(warn|error|traceback|exception)/i.test(line.text)
+                ? "warn"
+                : line.text.startsWith("! ", 20)
+                  ? "err"
+                  : ""
+            }
+          >
             {typeof line.time === "number" && <time>{clock(line.time)}</time>}
             {unstamped(line)}
           </div>

@@ -18,8 +18,11 @@ if TYPE_CHECKING:
     from rollbook.book.questions.logs import LogFile as LogFile
     from rollbook.book.questions.logs import LogLine as LogLine
     from rollbook.book.questions.logs import LogPart as LogPart
+    from rollbook.book.questions.logs import end_of_lines as end_of_lines
+    from rollbook.book.questions.logs import lines_from as lines_from
     from rollbook.book.questions.logs import lines_near as lines_near
     from rollbook.book.questions.logs import log_files as log_files
+    from rollbook.book.questions.logs import log_named as log_named
     from rollbook.book.questions.logs import part_of_log as part_of_log
     from rollbook.book.questions.overview import OURS as OURS
     from rollbook.book.questions.overview import STATES as STATES
@@ -58,7 +61,8 @@ __getattr__, __dir__ = attach(
         "rollbook.book.questions.asked": ("ONE_RUN", "Cause"),
         "rollbook.book.questions.cause": ("Surroundings", "around", "next_row", "see_samples"),
         "rollbook.book.questions.logs": (
-            "LogFile", "LogLine", "LogPart", "lines_near", "log_files", "part_of_log"
+            "LogFile", "LogLine", "LogPart", "end_of_lines", "lines_from", "lines_near", "log_files", "log_named",
+            "part_of_log",
         ),
         "rollbook.book.questions.overview": ("OURS", "STATES", "Overview", "remarks_of"),
         "rollbook.book.questions.places": (

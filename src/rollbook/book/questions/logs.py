@@ -9,6 +9,7 @@ from typing import BinaryIO, Literal, NamedTuple
 
 import msgspec
 
+from rollbook.errors import BadInput
 from rollbook.schema.run_files import RunFile
 from rollbook.system.files import is_regular
 from rollbook.values.json_values import plain
@@ -26,6 +27,14 @@ class LogLine(msgspec.Struct, kw_only=True):
     text: str
     time: float | None
 
+    def bare(self) -> str:
+        """The text without the time that it begins with."""
+        return _STAMP.sub("", self.text) if self.time is not None else self.text
+
+    def is_error(self) -> bool:
+        """Whether the program wrote it to stderr."""
+        return self.text[20:22] == "! "
+
 
 class LogFile(msgspec.Struct, kw_only=True):
     """A log that can be read."""
@@ -36,16 +45,20 @@ class LogFile(msgspec.Struct, kw_only=True):
     kind: Literal["file", "text"]
 
 
+_LABELS = {"data/keeper/log": "keeper", "log/console.log": "console"}
 _SUFFIXES = (".txt", ".log", ".out", ".err")
 _MOST_FILES = 200
 _CHUNK = 256 * 1024
 _LONGEST_LINE = 4_000
 _SEARCHED = 16 << 20
+_STAMP = re.compile(
+    r"(\[\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[^\s\]]*\](\[INFO\])?|\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d\S*( -)?) ?"
+)
 _WHEN = re.compile(r"(\d{4})-(\d\d)-(\d\d)[ T](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,6}))?(Z|[+-]\d\d:?\d\d)?")
 
 
 def log_files(folder: str) -> list[LogFile]:
-    """The text files of a run's folder that are logs, the newest first."""
+    """The text files of a run's folder that are logs: what the program printed, others by age, the keeper's last."""
     ranked: list[tuple[float, LogFile]] = []
     root = os.path.realpath(folder)
     places = [os.path.join(root, "log"), os.path.join(root, "logs"), root, os.path.join(root, RunFile.KEEPER)]
@@ -65,14 +78,30 @@ def log_files(folder: str) -> list[LogFile]:
                     stat = os.stat(path)
                 except OSError:
                     continue
-                label = "keeper" if inside == "data/keeper/log" else os.path.splitext(name)[0]
+                label = _LABELS.get(inside) or os.path.splitext(name)[0]
                 ranked.append(
                     (stat.st_mtime, LogFile(name=plain(inside), label=plain(label), bytes=stat.st_size, kind="file"))
                 )
                 if len(ranked) >= _MOST_FILES:
                     break
-    ranked.sort(key=lambda pair: (pair[1].label == "keeper", -pair[0]))
+    ranked.sort(key=lambda pair: (pair[1].label == "keeper", pair[1].name != "log/console.log", -pair[0]))
     return list({entry.name: entry for _, entry in ranked}.values())
+
+
+def log_named(folder: str, name: str) -> LogFile:
+    """A log of a run by its name or label; "" is the first.
+
+    Raises:
+      BadInput: there is none, or none of that name.
+    """
+    known = log_files(folder)
+    for entry in known:
+        if name in ("", entry.name, entry.label):
+            return entry
+    if not known:
+        raise BadInput("the run has no log: its program printed nothing, or init was told console=False")
+    names = ", ".join(entry.name for entry in known[:20])
+    raise BadInput(f"the run has no log {name!r:.100}. It has {names}")
 
 
 class LogPart(NamedTuple):
@@ -100,6 +129,25 @@ def part_of_log(
     if near is not None:
         return lines_near(path, near, lines)
     return _backward(path, before, lines, words)
+
+
+def end_of_lines(path: str) -> int:
+    """The byte behind the last line that has ended."""
+    size, last = os.path.getsize(path), part_of_log(path, lines=1).lines
+    with open(path, "rb") as file:
+        file.seek(max(0, size - 1))
+        return last[-1].offset if last and file.read(1) != b"\n" else size
+
+
+def lines_from(path: str, start: int, lines: int) -> tuple[LogPart, LogLine | None]:
+    """The lines that ended after a byte, and the one behind them that is still being written; None if there is none."""
+    part = _forward(path, start, lines, [])
+    if part.end == part.size or len(part.lines) >= lines:
+        return part, None
+    with open(path, "rb") as file:
+        file.seek(part.end)
+        raw = file.read(_CHUNK)
+    return part, _line(part.end, raw) if raw and b"\n" not in raw else None
 
 
 def _forward(path: str, start: int, most: int, words: list[str], stop: int = 0) -> LogPart:

@@ -6,7 +6,7 @@ import os
 
 import msgspec
 
-from rollbook.book.questions import LogFile, LogLine, LogPart, log_files, part_of_log
+from rollbook.book.questions import LogFile, LogLine, LogPart, lines_from, log_files, part_of_log
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint
 from rollbook.server.shared.shapes import Answer, OfRun, Refused, RunAsk
@@ -79,9 +79,14 @@ def log(context: ServerContext, ask: LogAsk) -> LogAnswer:
     return LogAnswer(name=ask.name, lines=part.lines, start=part.start, end=part.end, size=part.size)
 
 
-def new_lines(path: str, start: int) -> LogPart:
-    """Complete lines from a byte on."""
-    return part_of_log(path, start=start, lines=_MOST_LINES)
+def new_lines(path: str, start: int) -> tuple[LogPart, LogLine | None]:
+    """The lines that ended after a byte, and the one that is still being written."""
+    return lines_from(path, start, _MOST_LINES)
+
+
+def end_of(path: str) -> LogPart:
+    """The last lines."""
+    return part_of_log(path)
 
 
 ENDPOINTS = [

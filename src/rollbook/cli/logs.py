@@ -1,0 +1,83 @@
+"""`rollbook logs`."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import click
+
+from rollbook.cli.find import dir_option, find_book, run_argument_or_last
+from rollbook.cli.output import clean, json_option, print_json, print_rows
+from rollbook.system.texts import json_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rollbook.book.questions import LogLine
+
+_LOOK_SECONDS = 0.3
+
+
+@click.command()
+@run_argument_or_last
+@dir_option
+@click.option("-n", "--lines", default=50, type=click.IntRange(min=0), show_default=True, help="How many of the last.")
+@click.option("-f", "--follow", is_flag=True, help="Go on until the run ends, or Ctrl-C.")
+@click.option("--log", "name", default="", help="Which log, by its name or label. Default: what the program printed.")
+@click.option("--search", default="", help="Only lines with all these words.")
+@click.option("--list", "as_list", is_flag=True, help="List the logs of the run instead.")
+@json_option
+def logs(run: str, root: str, lines: int, follow: bool, name: str, search: str, as_list: bool, as_json: bool) -> None:
+    """Print what the program of a run printed, stdout and stderr; or another log of the run.
+
+    \b
+    Examples:
+      rollbook logs last
+      rollbook logs -f cartpole/ppo
+      rollbook logs last --search "warning nan" -n 20
+      rollbook logs last --log keeper
+    """
+    from rollbook.book.questions import end_of_lines, log_named, part_of_log
+
+    book = find_book(run, root, lambda book: any(log.bytes for log in book.logs()), "a log")
+    if as_list:
+        rows = [{"name": log.name, "label": log.label, "bytes": log.bytes} for log in book.logs()]
+        if as_json:
+            print_json(rows)
+        else:
+            print_rows(rows)
+        return
+    path = os.path.join(book.path, *log_named(str(book.path), name).name.split("/"))
+    part = part_of_log(path, lines=lines, search=search) if lines else None
+    shown = part.lines if part is not None else []
+    if as_json and not follow:
+        print_json([_plain(line) for line in shown])
+        return
+    for line in shown:
+        _print(line, as_json)
+    try:
+        place, ends = end_of_lines(path), not follow
+        while not ends:
+            ends = book.status != "running"
+            place = min(place, os.path.getsize(path))  # its middle may have been left out
+            grown = part_of_log(path, start=place, lines=2_000, search=search)
+            place = grown.end
+            for line in grown.lines:
+                _print(line, as_json)
+            if not ends:
+                time.sleep(_LOOK_SECONDS)
+    except KeyboardInterrupt:  # the way to leave it
+        return
+
+
+def _plain(line: LogLine) -> dict[str, object]:
+    return {"time": line.time, "stream": "stderr" if line.is_error() else "stdout", "text": line.bare()}
+
+
+def _print(line: LogLine, as_json: bool) -> None:
+    if as_json:
+        click.echo(json_text(_plain(line)))
+        return
+    stamp = "" if line.time is None else click.style(time.strftime("%H:%M:%S ", time.localtime(line.time)), dim=True)
+    text = clean(line.bare())
+    click.echo(stamp + (click.style(text, fg="yellow") if line.is_error() else text))
