@@ -114,7 +114,8 @@ def _let_go(console: Console) -> None:
     if _kept:
         return
     for stream, own, before, is_own in list(_wrapped.values()):
-        if getattr(stream, "__dict__", {}).get("write") is own:  # otherwise somebody wrapped it again: then ours passes everything on
+        # If somebody has wrapped it again, ours stays and passes everything on.
+        if getattr(stream, "__dict__", {}).get("write") is own:
             if is_own:
                 stream.write = before
             else:
