@@ -102,6 +102,7 @@ SEVERAL: dict[str, list[str]] = {
     "plot": ["--key", "train/return", "--text"],
     "compare": ["--metric", "train/return", "--by", "name", "--json"],
     "diff": ["--json"],
+    "series": ["--key", "train/return", "--json"],
     "curves": ["--key", "train/return", "--json"],
     "sweep": ["--json"],
     "findings": ["--json"],

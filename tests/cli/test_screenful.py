@@ -60,7 +60,7 @@ def held(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
         "plan": runs.compare("test/return", by="config.algo", plan="p", floor=0.0),
         "tasks": runs.compare("test/return", by="config.algo", task="seed"),
         "swept": runs.sweep("test/return"),
-        "diff": runs.diff(), "diff by": runs.diff("test/return"), "answers": answers, "answer": list(answers),
+        "series of runs": runs.series("test/return"), "diff": runs.diff(), "diff by": runs.diff("test/return"), "answers": answers, "answer": list(answers),
         "interval": stats.iqm_interval(scores) if hasattr(stats, "iqm_interval") else None,
         "siblings": siblings, "cause": book.cause(POINTS // 2, x="env_step", everything=True),
         "overview": book.overview(), "findings": runs.findings(), "problem": Problem("a sentence", "kind"),

@@ -46,12 +46,13 @@ OWN: dict[str, set[str]] = {
         "latex",
         "help",
     },
-    "http": {"runs", "opened", "filter", "search", "refine"},
-    "mcp": {"where", "cursor"},
+    "http": {"runs", "opened", "filter", "search", "refine", "fields", "ghosts"},
+    "mcp": {"runs", "where", "cursor"},
 }
 """What a door may add: which runs, how much of the answer, and how it is shown."""
-SEVERAL = {"keys": "key"}
+SEVERAL = {"curves": {"keys": "key"}}
 """What one request may give several of: each has an answer of its own."""
+FIELDS = ["mean", "min", "max", "count"]
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +94,8 @@ class Doors(NamedTuple):
     def cli(self, name: str, folder: str, ask: dict[str, Any]) -> Any:
         line = [name, "--dir", str(self.root / folder), "--json"]
         for option, value in ask.items():
-            line += [f"--{option.replace('_', '-')}", *([] if value is True else [str(value)])]
+            for each in value if isinstance(value, list) else [value]:
+                line += [f"--{option.replace('_', '-')}", *([] if each is True else [str(each)])]
         done = CliRunner().invoke(app, line)
         if done.exit_code:
             return {"error": done.stderr}
@@ -102,14 +104,20 @@ class Doors(NamedTuple):
     def http(self, name: str, folder: str, ask: dict[str, Any]) -> Any:
         given = dict(ask)
         runs = self._runs(folder, given.pop("where", None))
-        given |= {many: [given.pop(one)] for many, one in SEVERAL.items() if one in given}
+        given |= {many: [given.pop(one)] for many, one in SEVERAL.get(name, {}).items() if one in given}
+        if name == "series":
+            given |= {"points": None, "fields": FIELDS} | given
+            given["keys"] = [given["keys"]] if isinstance(given["keys"], str) else given["keys"]
         given["runs"] = [self.keys[str(Path(str(row["path"])).resolve())] for row in runs.rows()]
         response = self.clients[folder].post(f"/api/{name}", json=given)
         if response.headers["content-type"] == MEDIA_TYPE:
-            ((header, arrays),) = unpack(response.content)
-            entries = header["entries"]
-            error = next((entry["error"] for entry in entries if "error" in entry), None)
-            answer = {"entries": entries, "arrays": arrays} | ({} if error is None else {"error": error})
+            frames = list(unpack(response.content))
+            entries = [entry for header, _ in frames for entry in header["entries"]]
+            arrays = [of_entry for _, some in frames for of_entry in some.values()]
+            answer = {"entries": entries, "arrays": arrays}
+            for header, _ in frames:
+                if all("error" in entry for entry in header["entries"]):
+                    answer["error"] = header["entries"][0]["error"]
         else:
             answer = response.json()
         if "error" in answer:
@@ -119,7 +127,7 @@ class Doors(NamedTuple):
     def mcp(self, name: str, folder: str, ask: dict[str, Any]) -> Any:
         tool = next(one for one in self.tools[folder] if one.__name__ == name)
         try:
-            return json.loads(tool(**ask))
+            return json.loads(tool(**({"points": None} if name == "series" else {}) | ask))
         except RollbookError as err:
             return {"error": str(err)}
 
@@ -156,13 +164,14 @@ def test_every_door_offers_the_options_of_a_question_and_adds_none_that_changes_
     assert command is not None
     assert {one.name for one in command.params} - OWN["cli"] == every
     shape = next(one.ask for one in ENDPOINTS if one.ask.__name__ == f"{question.__name__}Ask")
-    fields = {SEVERAL.get(field.name, field.name): field for field in msgspec.structs.fields(shape)}
+    several = SEVERAL.get(name_of(question), {})
+    fields = {several.get(field.name, field.name): field for field in msgspec.structs.fields(shape)}
     assert set(fields) - OWN["http"] == reading
     tool = next(one for one in AgentTools(root / "runs").tools() if one.__name__ == name_of(question))
     offered = inspect.signature(tool).parameters
     assert set(offered) - OWN["mcp"] == reading
     for option in options(question):
-        if not option.writes and option.default is not msgspec.NODEFAULT:
+        if not (option.writes or option.amount) and option.default is not msgspec.NODEFAULT:
             assert offered[option.name].default == option.default
             assert fields[option.name].default == option.default
 
@@ -171,6 +180,37 @@ def test_every_door_offers_the_options_of_a_question_and_adds_none_that_changes_
 
 
 ASKED: dict[str, list[dict[str, Any]]] = {
+    "series": [
+        {"keys": KEY},
+        {"keys": KEY, "points": 7},
+        {"keys": KEY, "points": 100, "where": "project = 'lengths'"},
+        {"keys": KEY, "points": 10, "start": 50, "stop": 150, "where": "project = 'lengths'"},
+        {"keys": KEY, "attempts": "all", "where": "name = 'resumed'"},
+        {"keys": KEY, "attempts": [1], "where": "name = 'resumed'"},
+        {"keys": KEY, "x": "relative", "points": 5, "where": "project = 'lengths'"},
+        {"keys": KEY, "x": "time", "where": "project = 'study'"},
+        {"keys": KEY, "x": "gradient_step", "where": "project = 'study'"},
+        {"keys": KEY, "x": "gradient_step", "where": "project = 'lengths'"},
+        {"keys": "update/loss", "x": KEY},
+        {"keys": [KEY, "update/loss", "part1/key7"], "points": 3},
+        {"keys": "train/return", "folder": "foreign"},
+        {"keys": "nothing/at/all"},
+        {"keys": KEY, "points": 0},
+        {"keys": KEY, "start": 5, "stop": 4},
+    ],
+    "diff": [
+        {},
+        {"kinds": ["config"]},
+        {"kinds": ["code", "packages", "machine", "attempt"]},
+        {"metric": KEY, "where": "project = 'study'"},
+        {"metric": KEY, "score": "last", "by": "config.algo", "where": "project = 'lengths'"},
+        {"by": "auto", "where": "project = 'study'", "kinds": ["config"]},
+        {"by": "name", "where": "project = 'study'"},
+        {"folder": "foreign"},
+        {"where": "name = 'healthy'"},
+        {"by": "config.nothing"},
+        {"metric": "nothing/at/all"},
+    ],
     "compare": [
         {"metric": KEY, "by": "config.algo", "where": "project = 'lengths'"},
         {"metric": KEY, "by": "config.algo", "where": "project = 'lengths'", "at": "common end"},
@@ -296,7 +336,32 @@ ALERT = ("run", "project", "name", "seconds", "level", "rule", "key", "message",
 CURVE = ("x", "centre", "low", "high", "count")
 
 
+def face_of_series(answer: Any) -> dict[str, Any]:
+    return {
+        "sentences": answer.sentences(),
+        "series": {f"{head['run']} {head['key']}": [head[name] for name in HEAD] for head, _ in answer.each()},
+        "drawn": [[row["run"], row["key"], *(word_of(row[n]) for n in POINT)] for row in answer.table()],
+    }
+
+
+HEAD, POINT = ("axis", "points", "rows", "non_finite"), ("x", "mean", "min", "max", "rows")
+
+
+def face_of_diff(answer: Any) -> dict[str, Any]:
+    return {
+        "sentences": answer.sentences(),
+        "equal": len(answer.equal),
+        "rows": differences(answer.table().to_pylist()),
+    }
+
+
+def differences(rows: list[dict[str, Any]]) -> list[Any]:
+    return [[row[name] for name in ("kind", "name", "value", "n", "mean", "explained")] for row in rows]
+
+
 FACES: dict[str, Callable[[Any], Any]] = {
+    "series": face_of_series,
+    "diff": face_of_diff,
     "compare": numbers_of_comparison,
     "curves": numbers_of_curves,
     "sweep": numbers_of_sweep,
@@ -307,8 +372,60 @@ FACES: dict[str, Callable[[Any], Any]] = {
 }
 
 
+def series_of(door: str, answer: Any, wanted: dict[str, Any], ids: dict[str, str]) -> Any:
+    """The same of a door. The page draws means of stretches with numbers of four bytes; a row is exact."""
+    if door == "cli":
+        heads, points, sentences = answer["series"], answer["points"], answer["sentences"]
+    elif door == "mcp":
+        sentences = [row["sentence"] for row in answer["rows"] if "sentence" in row]
+        heads, points = [], []
+        for row in answer["rows"]:
+            if isinstance(row, list):
+                cells = row if len(row) > 2 else [row[0], *[row[1]] * 3, int(not isinstance(word_of(row[1]), str))]
+                points.append(
+                    {"run": heads[-1]["run"], "key": heads[-1]["key"], **dict(zip(POINT, cells, strict=True))}
+                )
+            elif "key" in row:
+                heads.append(row)
+    else:
+        sentences = [note for entry in answer["entries"] for note in entry.get("notes", [])]
+        heads, points = [], []
+        for entry, of_entry in zip(answer["entries"], answer["arrays"], strict=True):
+            run, bad = ids[entry["run"]], of_entry.get("bad.count", [])
+            if "n" in entry or "error" in entry:
+                heads.append({"run": run, "key": entry["key"], "axis": entry["x"], "points": entry.get("n", 0),
+                              "rows": entry.get("rows", 0), "non_finite": int(sum(bad))})  # fmt: skip
+            if entry["kind"] == "raw":
+                rows = zip(of_entry["x"].tolist(), of_entry["y"].tolist(), strict=True)
+                cells = [(x, y, y, y, int(not isinstance(word_of(y), str))) for x, y in rows]
+            else:
+                cells = zip(*(of_entry[name].tolist() for name in ("x", *FIELDS)), strict=True) if of_entry else ()
+            points += [{"run": run, "key": entry["key"], **dict(zip(POINT, one, strict=True))} for one in cells]
+    drawn = [[row["run"], row["key"], *(word_of(row[n]) for n in POINT)] for row in points]
+    if door == "http":
+        near = [
+            [*w[:2], *(c if isinstance(c, str) else pytest.approx(c, rel=1e-5, abs=1e-2) for c in w[2:])]
+            for w in wanted["drawn"]
+        ]
+        wanted["drawn"] = [w if d == w else n for d, w, n in zip(drawn, wanted["drawn"], near, strict=True)]
+    series = {f"{head['run']} {head['key']}": [head[name] for name in HEAD] for head in heads}
+    return {"sentences": sentences, "series": series, "drawn": drawn}
+
+
+def diff_of(door: str, answer: Any) -> Any:
+    """The same of a door."""
+    if door == "http":
+        rows = [{**row, **one} for row in answer["rows"] for one in row["found"]]
+        return {"sentences": answer["sentences"], "equal": answer["equal"], "rows": differences(rows)}
+    rows = answer["differences"] if door == "cli" else [row for row in answer["rows"] if "name" in row]
+    sentences = answer["sentences"] if door == "cli" else [r["sentence"] for r in answer["rows"] if "sentence" in r]
+    return {"sentences": sentences, "equal": answer["equal"], "rows": differences(rows)}
+
+
 def face_of(door: str, name: str, answer: Any) -> Any:
     """The numbers and words of an answer, as `FACES` makes them."""
+    if name == "diff":
+        return diff_of(door, answer)
     if name == "seeds":
         rows = answer.get("rows", [])
         said = {"sentences": [row["sentence"] for row in rows if "sentence" in row]} if door == "mcp" else {}
@@ -343,7 +460,7 @@ def face_of(door: str, name: str, answer: Any) -> Any:
                 "axis": answer["entries"][0]["x"],
                 "points": [
                     [entry["group"], *(number if number == number else None for number in cells)]
-                    for entry, of_entry in zip(answer["entries"], answer["arrays"].values(), strict=True)
+                    for entry, of_entry in zip(answer["entries"], answer["arrays"], strict=True)
                     if entry["kind"] == "curve"
                     for cells in zip(*(of_entry[name].tolist() for name in CURVE), strict=True)
                 ],
@@ -401,7 +518,12 @@ def test_every_door_gives_the_same_numbers_words_and_errors(name: str, ask: dict
         if "error" in expected:
             assert expected["error"] in answer["error"].replace("\n", " "), door
             continue
-        face, wanted = json.loads(json.dumps(face_of(door, name, answer))), json.loads(json.dumps(expected))
+        wanted = json.loads(json.dumps(expected))
+        if name == "series":
+            ids = {key: Path(path).name.rpartition("-")[2] for path, key in doors.keys.items()}
+            assert series_of(door, answer, wanted, ids) == wanted, door
+            continue
+        face = json.loads(json.dumps(face_of(door, name, answer)))
         if door == "http" and "points" in wanted:
             wanted["points"], face["points"] = drawn_points(wanted["points"], face["points"])
         assert face == wanted, door
@@ -472,16 +594,16 @@ def test_a_condition_on_a_number_of_a_key_chooses_the_same_runs_by_every_door(co
     assert {ids[row["run"]] for row in until(settled)["rows"]} == expected
 
 
+def word_of(value: Any) -> Any:
+    """A number; one that JSON cannot write as its word."""
+    if isinstance(value, float) and value - value != 0:
+        return str(value)
+    return {"NaN": "nan", "Infinity": "inf", "-Infinity": "-inf"}.get(value, value) if isinstance(value, str) else value
+
+
 def plain(rows: dict[str, Any]) -> dict[str, Any]:
     """Numbers that JSON cannot write, as their words."""
-    words = {"NaN": "nan", "Infinity": "inf", "-Infinity": "-inf"}
-
-    def cell(value: Any) -> Any:
-        if isinstance(value, float) and value - value != 0:
-            return str(value)
-        return words.get(value, value) if isinstance(value, str) else value
-
-    return {name: {column: cell(value) for column, value in row.items()} for name, row in rows.items()}
+    return {name: {column: word_of(value) for column, value in row.items()} for name, row in rows.items()}
 
 
 def of_name(runs: RunSet, name: str) -> str:

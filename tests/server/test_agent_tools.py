@@ -55,8 +55,8 @@ CALLS: dict[str, list[dict[str, Any]]] = {
     "probe": [{}, {"of": "cartpole"}, {"of": "odd"}],
     "runs": [{}, {"where": "config.algo = 'ppo'", "columns": ["config.algo"], "metrics": ["test/return=max"]}],
     "series": [
-        {"run": "ppo-1", "key": "test/return", "points": 100},
-        {"run": "ppo-1", "key": "test/return", "x": "time"},
+        {"runs": "ppo-1", "keys": "test/return", "points": 100},
+        {"runs": "ppo-1", "keys": ["test/return"], "x": "time"},
     ],
     "logs": [{"run": "ppo-1"}, {"run": "ppo-1", "search": "epoch 3", "lines": 5}],
     "cause": [
@@ -67,6 +67,7 @@ CALLS: dict[str, list[dict[str, Any]]] = {
     "sweep": [{"project": "cartpole"}, {"metric": "test/return", "where": "project = 'cartpole'", "at": 50}],
     "compare": [{"metric": "test/return", "by": "config.algo", "where": "project = 'cartpole'"}],
     "alerts": [{}, {"where": "project = 'cartpole'", "since": 0.0}],
+    "diff": [{"runs": "cartpole"}, {"metric": "test/return", "where": "project = 'cartpole'", "by": "config.algo"}],
     "findings": [{}, {"since": 0.0}],
     "plans": [{}],
     "seeds": [{"metric": "test/return", "by": "config.algo", "where": "project = 'cartpole'"}],
@@ -144,10 +145,11 @@ def test_pages_within_the_budget_make_up_the_whole_answer(name: str, arguments: 
 
 
 def test_a_peak_of_one_row_is_in_a_series_of_few_points(root: Path) -> None:
-    answer = strict(AgentTools(root).series("ppo-1", "test/return", points=5))
-    assert len(answer["rows"]) <= 5
-    assert max(row[3] for row in answer["rows"]) == 77 + 1000 + 1 + 50
-    assert sum(row[4] for row in answer["rows"]) == 200
+    head, *points = strict(AgentTools(root).series("test/return", runs="ppo-1", points=5))["rows"]
+    assert (head["name"], head["rows"], head["points"]) == ("ppo-1", 200, len(points))
+    assert len(points) <= 5
+    assert max(row[3] for row in points) == 77 + 1000 + 1 + 50
+    assert sum(row[4] for row in points) == 200
 
 
 def test_a_comparison_has_the_pair_its_verdict_and_the_seeds_that_it_takes(root: Path) -> None:
@@ -164,7 +166,7 @@ def test_a_comparison_has_the_pair_its_verdict_and_the_seeds_that_it_takes(root:
     [
         ("probe", {"of": "cartpol"}), ("probe", {"of": "/"}), ("probe", {"of": "../.."}), ("runs", {"where": "x ="}),
         ("runs", {"where": "(select 1) = 1"}), ("runs", {"cursor": "-1"}), ("runs", {"cursor": "²"}),
-        ("series", {"run": "ppo-1", "key": "nothing"}), ("series", {"run": "ppo-1", "key": "test/return", "points": 0}),
+        ("series", {"runs": "ppo-1", "keys": "nothing"}), ("series", {"runs": "ppo-1", "keys": "test/return", "points": 0}),
         ("cause", {"run": "ppo-1", "x": "rows", "at": 1}), ("samples", {"run": "odd", "limit": 10**9}),
         ("samples", {"run": "odd", "where": "reward < (select count(*) from range(10000000000000))"}),
         ("samples", {"run": "odd", "order_by": "(select 1 from read_text('/etc/hostname'))"}),

@@ -180,9 +180,9 @@ QUESTIONS: list[tuple[str, list[Call], Callable[[Answers], Any], Any]] = [
         "How does the return develop in five points?",
         [
             ("runs", {"where": "name = 'ppo' and seed = 1"}),
-            ("series", {"run": "{id}", "key": "test/return", "points": 5}),
+            ("series", {"runs": "{id}", "keys": "test/return", "points": 5}),
         ],
-        lambda a: len(a[-1]["rows"]) <= 5 and a[-1]["rows"][-1][1] > a[-1]["rows"][0][1],
+        lambda a: len(a[-1]["rows"]) <= 6 and a[-1]["rows"][-1][1] > a[-1]["rows"][1][1],
         True,
     ),
     (

@@ -57,17 +57,19 @@ def test_few_rows_a_pixel_come_as_they_are(client: TestClient, runs: list[str], 
     assert arrays["bad.kind"].tolist() == [0]
 
 
-def test_a_key_that_a_run_lacks_is_an_empty_curve_and_no_error(client: TestClient, runs: list[str]) -> None:
+def test_a_key_that_a_run_lacks_is_an_empty_curve_and_an_error_only_where_no_run_has_it(
+    client: TestClient, runs: list[str]
+) -> None:
     found = curves(client, runs=runs[:1], keys=["nothing", "train/return"])
     assert found[0][0]["kind"] == "none"
-    assert "error" not in found[0][0]
+    assert found[0][0]["error"]["code"] == "unknown_key"
     assert found[1][0]["n"]
 
 
 def test_an_axis_that_a_run_lacks_is_reported_in_its_place(client: TestClient, runs: list[str]) -> None:
     ((entry, _),) = curves(client, runs=runs[:1], keys=["train/return"], x="gradient_step")
     assert entry["kind"] == "none"
-    assert entry["error"]["code"] == "unknown_key"
+    assert entry["error"]["code"] == "unknown_axis"
 
 
 @pytest.mark.parametrize("axis", ["time", "relative", "update/loss"])

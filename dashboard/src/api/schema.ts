@@ -367,24 +367,39 @@ export interface Deleted {
   name: string;
 }
 
-/** What differs between the groups, differences first. */
+/** What differs between groups, differences first. */
 export interface DiffAnswer {
   took_ms: number;
   groups: string[];
   rows: DiffRow[];
   equal: number;
+  sentences: string[];
 }
 
-/** Of which groups. */
+/** What differs between runs, or groups of them: configuration, code, packages, machine. */
 export interface DiffAsk {
-  groups: Group[];
+  metric?: string | null;
+  score?: string;
+  by?: string | Group[] | null;
+  kinds?: ("attempt" | "code" | "config" | "machine" | "packages")[] | null;
+  runs?: string[] | null;
 }
 
-/** A field of the configuration in each group; {distinct, values} where it differs inside. */
+/** A thing that may differ between groups. */
 export interface DiffRow {
-  path: string;
+  kind: string;
+  name: string;
   values: Cell[];
   differs: boolean;
+  found?: DiffValue[];
+  explained?: number | "-Infinity" | "Infinity" | "NaN" | null;
+}
+
+/** A value, how many runs have it, and the mean of their scores. */
+export interface DiffValue {
+  value: string;
+  n: number;
+  mean: number | "-Infinity" | "Infinity" | "NaN" | null;
 }
 
 /** The runs that are drawn, in the order of the table, and what they hold; of very many runs, what some hold. */
@@ -1259,17 +1274,17 @@ export interface SeedValue {
   ends_in_nan?: boolean;
 }
 
-/** Many keys of many runs. */
+/** Keys of runs along an axis, each run for itself: rows as they were logged, or points that keep extremes. */
 export interface SeriesAsk {
-  runs: string[];
   keys: string[];
   x?: string | null;
-  points?: number;
-  fields?: ("count" | "max" | "mean" | "min")[];
+  points?: number | null;
   start?: number | null;
   stop?: number | null;
   attempts?: "all" | "effective" | number[];
+  fields?: ("count" | "max" | "mean" | "min")[];
   ghosts?: boolean;
+  runs?: string[] | null;
 }
 
 /** One curve in the header of a frame. */
@@ -1288,6 +1303,7 @@ export interface SeriesEntry {
   ghost?: number | null;
   inferred?: number;
   error?: EntryError | null;
+  notes?: string[];
   version?: string;
 }
 

@@ -30,7 +30,7 @@ function OfKey({ desk, ...props }: KeyChartProps & { desk: Desk }) {
     !state.waiting &&
     state.lines.length === 0 &&
     desk.entities.value.length > 0 &&
-    state.errors.every(({ error }) => error.code === "unknown_key");
+    state.errors.every(({ error }) => error.code === "unknown_key" || error.code === "unknown_axis");
   return elsewhere ? <OverTime desk={desk} {...props} /> : <Keyed key={desk.id} desk={desk} {...props} />;
 }
 

@@ -117,7 +117,7 @@ export class Copy implements Source {
   run: Source["run"] = (run) => this.of(run, "run");
   series: Source["series"] = async (query, on, signal) => {
     for (const key of query.keys) {
-      for (const run of query.runs) {
+      for (const run of query.runs ?? []) {
         if (signal?.aborted) return;
         const files = (await this.json<SeriesIndex>(`series/${part(run)}/index.json`))[key];
         const file = query.x === "time" ? files?.time : files?.default;

@@ -337,7 +337,8 @@ export class Feed {
     store.errors.delete("");
     const parts = this.target(store, padded);
     const id = entry.ghost === undefined ? look.id : `${look.id}~${entry.ghost}`;
-    this.note(store, look.name, entry.error, padded);
+    const lacks = entry.error?.code === "unknown_key"; // other runs may have it
+    this.note(store, look.name, lacks ? undefined : entry.error, padded);
     if (entry.kind === "none" || entry.error) {
       parts.delete(id);
       return;

@@ -135,7 +135,7 @@ export class Server implements Source {
   cost: Source["cost"] = (run) => get(`runs/${part(run)}/cost`);
   compare: Source["compare"] = (query) => send("POST", "compare", query);
   sweep: Source["sweep"] = (query) => send("POST", "sweep", query);
-  diff: Source["diff"] = (groups) => send("POST", "diff", { groups });
+  diff: Source["diff"] = (groups) => send("POST", "diff", { by: groups, kinds: ["config"] });
   health: Source["health"] = (run) => get(`runs/${part(run)}/health`);
   findings: Source["findings"] = () => send("POST", "findings", {});
   logs: Source["logs"] = (run) => get(`runs/${part(run)}/logs`);

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from rollbook.book.retention import Retention as Retention
     from rollbook.book.rollout_curves import RolloutQueries as RolloutQueries
     from rollbook.book.scan import Scan as Scan
+    from rollbook.book.series import ROWS_A_POINT as ROWS_A_POINT
     from rollbook.book.series import Series as Series
     from rollbook.book.sql import Database as Database
 
@@ -24,7 +25,7 @@ __getattr__, __dir__ = attach(
         "rollbook.book.retention": ("Retention",),
         "rollbook.book.rollout_curves": ("RolloutQueries",),
         "rollbook.book.scan": ("Scan",),
-        "rollbook.book.series": ("Series",),
+        "rollbook.book.series": ("ROWS_A_POINT", "Series"),
         "rollbook.book.sql": ("Database",),
     },
 )

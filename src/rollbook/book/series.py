@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
+ROWS_A_POINT = 4
+"""Up to this many rows a point are shown as they were logged: an envelope of so few would show waves that do not
+exist."""
+
 
 @brief
 @dataclass(frozen=True, slots=True, eq=False)

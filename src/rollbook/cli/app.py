@@ -34,9 +34,10 @@ _SECTIONS = {
     },
     "Judge": {
         "compare": ("rollbook.cli.compare", "Say which group of runs is better, and how sure that is."),
+        "series": ("rollbook.cli.series", "Print keys of runs along an axis, each run for itself."),
         "plot": ("rollbook.cli.plot", "Draw runs: curves with bands, intervals, stages and more."),
         "curves": ("rollbook.cli.curves", "Print the curves of groups of runs as numbers."),
-        "diff": ("rollbook.cli.compare", "Say what differs between runs."),
+        "diff": ("rollbook.cli.diff", "Say what differs between runs or groups of them."),
         "sweep": ("rollbook.cli.sweep", "Say which setting of a sweep matters."),
         "seeds": ("rollbook.cli.seeds", "Say how many seeds each group needs."),
         "report": ("rollbook.cli.report", "Write one page about a run or a group of runs, to be mailed."),

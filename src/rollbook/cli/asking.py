@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar
 import click
 import msgspec
 
-from rollbook.schema.question import Option, Question, of_text, options
+from rollbook.schema.question import Option, Question, alternatives, item_of, of_text, options
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -25,7 +25,7 @@ def asks(
 
     Args:
       question: which.
-      short: {field: a letter}, such as {"metric": "-m"}.
+      short: {field: other names of the option}, such as {"metric": "-m"}.
       arguments: fields that the command takes in another way.
       of: for a command of several questions, what these options are about. They are None unless they are given.
     """
@@ -41,7 +41,7 @@ def asks(
 
 def _option(option: Option, letter: str | None, of: str) -> Callable[[F], F]:
     default = None if option.default is msgspec.NODEFAULT else option.default
-    named = [letter] if letter else []
+    named = letter.split() if letter else []
     words = option.words.rstrip(".").replace("`", "")
     if default is not None and option.type is not bool:
         words += f"; default: {default}"
@@ -49,7 +49,30 @@ def _option(option: Option, letter: str | None, of: str) -> Callable[[F], F]:
     name = f"--{option.name.replace('_', '-')}"
     if option.type is bool:
         return click.option(name, option.name, is_flag=True, default=None if of else False, help=words)
+    if item_of(option.type) is not None:
+        words = f"{words[:-1]}; may be given several times."
+        kind: Any = _Kind(option._replace(type=item_of(option.type) | _words_of(option.type)))
+        return click.option(
+            *named, name, option.name, multiple=True, type=kind, help=words,
+            callback=lambda _context, _option, given: _of_list(given, option.default),
+        )  # fmt: skip
     return click.option(*named, name, option.name, default=None if of else default, type=_Kind(option), help=words)
+
+
+def _words_of(kind: Any) -> Any:
+    """The words that may stand for a list, as a type; None if there are none."""
+    return next((one for one in alternatives(kind) if typing.get_origin(one) is Literal), None)
+
+
+def _of_list(given: tuple[Any, ...], default: Any) -> Any:
+    """What was given several times; a word that stands for a list is alone."""
+    if not given:
+        return None if default is msgspec.NODEFAULT else default
+    if isinstance(default, str) and isinstance(given[0], str):
+        if len(given) > 1:
+            raise click.BadParameter(f"{', '.join(map(str, given))}: a word stands for all; give it alone, or numbers")
+        return given[0]
+    return list(given)
 
 
 class _Kind(click.ParamType):  # type: ignore[type-arg]

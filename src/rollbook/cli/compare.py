@@ -1,4 +1,4 @@
-"""`rollbook compare` and `rollbook diff`."""
+"""`rollbook compare`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import click
 from rollbook.cli.asking import asks
 from rollbook.cli.find import dir_option, find_runs, format_options
 from rollbook.cli.fitted_table import print_fitted, terminal_width
-from rollbook.cli.output import clean, print_arrow, print_json, print_rows, print_sentence, remark
+from rollbook.cli.output import clean, print_json, print_rows, print_sentence, remark
 from rollbook.runs.questions import Compare
 from rollbook.system.texts import amount
 
@@ -95,7 +95,7 @@ def _what_to_compare(runs: RunSet, metric: str | None, by: str | None) -> str:
         missing.append(f"--metric, the score. The newest run has: {clean(', '.join(shown[:20])) or 'no keys'}")
     if by is None:
         fields = {field: None for field in ("name", "group") if len({getattr(run, field) for run in runs}) > 1}
-        fields |= dict.fromkeys(row["name"] for row in runs.diff().table().to_pylist() if row["kind"] == "config")
+        fields |= dict.fromkeys(row["name"] for row in runs.diff(kinds=["config"]).table().to_pylist())
         offered = clean(", ".join(list(fields)[:20])) or "no setting"
         missing.append(f"--by, the field whose values are compared. These differ between the runs: {offered}")
     return "\n".join(f"say {words}" for words in missing)
@@ -115,44 +115,3 @@ def _figures(chosen: Any, answer: Any, options: dict[str, Any], folder: str, the
     if answer.pairs:
         pictures["improvement"] = answer.plot("improvement", theme=theme)
     return [picture.save(os.path.join(folder, f"{name}.png")) for name, picture in pictures.items()]
-
-
-@click.command()
-@click.argument("runs", default="", required=False)
-@dir_option
-@click.option("--metric", "-m", default=None, help="Says which difference goes along with which result.")
-@click.option(
-    "--score", default="mean of the last 10%", show_default=True, help='Also "last", "best", "area", "steps to 475" …'
-)
-@click.option("--where", default=None, help="Condition on runs, such as \"status = 'finished'\".")
-@click.option("--limit", default=40, type=click.IntRange(min=1), show_default=True, help="How many rows at most.")
-@format_options
-def diff(
-    runs: str, root: str, metric: str | None, score: str, where: str | None, limit: int, as_json: bool, as_csv: bool
-) -> None:
-    """Say what differs between runs: configuration, code, packages, machine.
-
-    \b
-    Examples:
-      rollbook diff cartpole
-      rollbook diff cartpole --metric test/return
-    """
-    differences = find_runs(runs, root, where).diff(metric, score)
-    if as_json or as_csv:
-        print_arrow(differences.table(), as_json=as_json, as_csv=as_csv)
-        return
-    if not len(differences):
-        click.echo(f"{amount(differences.runs, 'run')}: nothing differs in configuration, code, packages or machine.")
-        return
-    rows = differences.table().to_pylist()
-    if metric is None:
-        rows = [{name: row[name] for name in ("kind", "name", "value", "n", "runs")} for row in rows]
-    else:
-        names = ("name", "value", "n", "mean", "explained", "kind", "runs")
-        rows = [{name: row[name] for name in names} for row in rows]
-        print_sentence(
-            f"mean: of {metric}; explained: the share of its variance that goes along", terminal_width() or 80
-        )
-    print_fitted(rows[:limit], list(rows[0]), width=terminal_width() or 80)
-    if len(rows) > limit:
-        remark(f"… {len(rows) - limit:,} more rows; --limit shows them")

@@ -81,10 +81,17 @@ SHAPES: dict[str, object] = {
         "sentences": ["text"],
     },
     "plans": [{"*": "any"}],
-    "diff": [{
-        "kind": "text", "name": "text", "value": "text", "runs": "text", "n": "integer", "mean": "number?",
-        "explained": "number?",
-    }],
+    "series": {
+        "sentences": ["text"], "series": [{"run": "text", "key": "text", "axis": "text", "*": "any"}],
+        "points": [{"run": "text", "key": "text", "axis": "text", "rows": "integer", "*": "any"}],
+    },
+    "diff": {
+        "sentences": ["text"], "equal": "integer",
+        "differences": [{
+            "kind": "text", "name": "text", "value": "text", "runs": "text", "n": "integer", "mean": "number?",
+            "explained": "number?",
+        }],
+    },
     "scores": [{
         "algorithm": "text", "runs": "integer", "statistic": "text", "estimate": "number", "low": "number?",
         "high": "number?", "*": "any",

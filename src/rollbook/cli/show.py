@@ -215,9 +215,9 @@ def _print_list(title: str, parts: Iterable[str], width: int) -> None:
 
 def _print_settings(config: Mapping[str, object], width: int, everything: bool) -> None:
     """A configuration as pairs, nested ones by dotted names, in as many columns as fit."""
-    from rollbook.runs.fields import leaves
+    from rollbook.runs.fields import flat
 
-    pairs = [(clean(name.partition(".")[2]), cell(name, value)) for name, value in leaves(config, "config")]
+    pairs = [(clean(name), cell(f"config.{name}", value)) for name, value in flat(config).items()]
     if not pairs:
         return
     room = 10**9 if everything else max(width - 9, 12)

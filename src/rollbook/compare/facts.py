@@ -31,6 +31,11 @@ class Fact(msgspec.Struct, frozen=True):
         return KINDS[self.kind](self)[0]
 
     @property
+    def advice(self) -> str:
+        """What to do about it."""
+        return KINDS[self.kind](self)[1]
+
+    @property
     def sentence(self) -> str:
         """What is so, and what to do about it."""
         return " ".join(filter(None, KINDS[self.kind](self)))
@@ -102,6 +107,25 @@ def _reduced(fact: Fact) -> Words:
         f"{fact.group}: {_runs(fact)} {_verb(fact, 'is', 'are')} long, and drawn from means of "
         f"{fact.values['stretches']:,} stretches."
     ), ""
+
+
+def _no_row_of_key(fact: Fact) -> Words:
+    have = _verb(fact, "has", "have")
+    return f"{fact.values['key']}: of {amount(fact.values['of'], 'run')}, {_runs(fact)} {have} no row.", ""
+
+
+def _rows_of_key_not_finite(fact: Fact) -> Words:
+    rows, verb = fact.values["rows"], "is" if fact.values["rows"] == 1 else "are"
+    return f"{fact.values['key']}: {amount(rows, 'row')} of {_runs(fact)} {verb} NaN or infinite.", ""
+
+
+def _no_reading(fact: Fact) -> Words:
+    whose = f" of {_runs(fact)}" if fact.runs else ""
+    return f"{fact.values['key']}: no row{whose} has a reading of {fact.values['x']}.", "Choose another axis."
+
+
+def _not_read(fact: Fact) -> Words:
+    return f"{_runs(fact)} cannot be read: {fact.values['why']}", ""
 
 
 def _groups_without_score(fact: Fact) -> Words:
@@ -252,6 +276,10 @@ KINDS: dict[str, Callable[[Fact], Words]] = {
     "rows not finite": _rows_not_finite,
     "repeated in curve": _repeated_in_curve,
     "reduced": _reduced,
+    "no row of key": _no_row_of_key,
+    "rows of key not finite": _rows_of_key_not_finite,
+    "no reading": _no_reading,
+    "not read": _not_read,
     "groups without score": _groups_without_score,
     "one group": _one_group,
     "tasks not on one scale": _tasks_not_on_one_scale,

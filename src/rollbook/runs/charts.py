@@ -14,11 +14,11 @@ from rollbook.plots import CHARTS, Line, Panel, Picture, Threads, draw
 from rollbook.plots._registry import chart_named, options_of
 from rollbook.runs.comparing import compared
 from rollbook.runs.curving import drawn
-from rollbook.runs.fields import check_field, leaves, value_at
+from rollbook.runs.fields import check_field, flat, value_at
 from rollbook.runs.groups import begun_first, labels_of, looks_of
 from rollbook.runs.questions import Compare
 from rollbook.runs.questions import Curves as CurvesOf
-from rollbook.runs.results import scores_of
+from rollbook.runs.results import measures_of
 from rollbook.runs.source import Files
 from rollbook.schema.question import options as question_options
 from rollbook.system.texts import amount
@@ -137,8 +137,8 @@ def _parallel(asked: _Asked, theme: str, options: dict[str, Any]) -> Picture:
     """The settings that differ, in the order of the configuration; `by` is not needed."""
     (key,) = asked.keys
     score = asked.options.get("score", "mean of the last 10%")
-    results = scores_of(asked.rows, key, score, asked.x)
-    settings = [dict(leaves(row.get("config"), "config")) for row in asked.rows]
+    (results,) = measures_of(asked.rows, [(key, score)], asked.x)
+    settings = [flat(row.get("config") or {}, "config.") for row in asked.rows]
     names = list(dict.fromkeys(name for each in settings for name in each))
     different = [name for name in names if len({repr(each.get(name)) for each in settings}) > 1]
     alike: dict[tuple[int, ...], list[str]] = {}  # settings that divide the runs in the same way become one column

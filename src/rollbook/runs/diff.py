@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,33 +12,43 @@ import numpy as np
 import pyarrow as pa
 
 from rollbook.compare import Association, association
-from rollbook.errors import RollbookError
-from rollbook.runs.fields import leaves
-from rollbook.runs.results import scores_of
+from rollbook.errors import BadInput, RollbookError
+from rollbook.runs.comparing import NO_SCORE, scores_at
+from rollbook.runs.fields import flat, group_key
+from rollbook.runs.groups import grouped
+from rollbook.runs.measures import score_named
+from rollbook.runs.questions import Diff as Question
+from rollbook.runs.source import Row, Source
 from rollbook.schema import manifest
 from rollbook.system.brief import brief
 from rollbook.system.texts import amount
 from rollbook.values.arrow import floats, from_numpy, strings
 
-_LACKING = "(not set)"
+LACKING = "(not set)"
 _CODE = ("commit", "branch", "dirty", "diff", "remote")
+_LONGEST = 200
 
 
 @brief
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One thing that differs between the runs.
+    """A thing that may differ between the runs.
 
     Attributes:
-      kind: "config", "code", "packages" or "machine".
+      kind: "config", "attempt" (a setting that an earlier attempt had otherwise), "code", "packages" or "machine".
       name: what differs, such as "config.lr" or "numpy".
       values: value as text -> ids of the runs that have it, "(not set)" for runs without it.
-      association: how the result differs between the values; None without a metric, or if it cannot be computed.
+      of_group: group -> the different values in it, as they were recorded; a run is its own group if none were asked
+        for.
+      differs: whether a group has other values than the first one.
+      association: how the result differs between the values; None without a metric.
     """
 
     kind: str
     name: str
     values: Mapping[str, tuple[str, ...]]
+    of_group: Mapping[str, tuple[object, ...]]
+    differs: bool
     association: Association | None = None
 
 
@@ -46,11 +57,17 @@ class Diff(Sequence[Difference]):
 
     Attributes:
       metric: the key of the results, "" if none.
+      groups: what is set side by side: group -> ids of its runs.
+      equal: what is the same in all groups.
       runs: how many runs were compared.
     """
 
-    def __init__(self, differences: Sequence[Difference], metric: str, runs: int) -> None:
-        self._differences, self.metric, self.runs = list(differences), metric, runs
+    def __init__(
+        self, differences: Sequence[Difference], metric: str, groups: Mapping[str, Sequence[str]],
+        equal: Sequence[Difference] = (),
+    ) -> None:  # fmt: skip
+        self._differences, self.metric, self.groups, self.equal = list(differences), metric, groups, tuple(equal)
+        self.runs = sum(map(len, groups.values()))
 
     def __len__(self) -> int:
         return len(self._differences)
@@ -72,6 +89,18 @@ class Diff(Sequence[Difference]):
             grid(self.table().drop("runs").to_pylist()),
         )
 
+    def sentences(self) -> list[str]:
+        """What there is to say besides the table."""
+        whose = amount(self.runs, "run")
+        if len(self.groups) < self.runs:
+            whose += f" in {amount(len(self.groups), 'group')}"
+        if not self._differences:
+            return [f"{whose}: nothing differs in configuration, code, packages or machine."]
+        sentences = [f"{whose}: {amount(len(self), 'difference')}."]
+        if self.metric:
+            sentences.append(f"mean: of {self.metric}; explained: the share of its variance that goes along.")
+        return sentences
+
     def table(self) -> pa.Table:
         """One row per difference and value: kind, name, value, runs, n, mean (of the metric), explained."""
         lines = [(each, value, runs) for each in self._differences for value, runs in each.values.items()]
@@ -89,63 +118,108 @@ class Diff(Sequence[Difference]):
         return pa.Table.from_arrays(list(columns.values()), names=list(columns))
 
 
-def diff(rows: Sequence[Mapping[str, object]], metric: str | None, score: object) -> Diff:
-    """See `RunSet.diff`."""
-    facts = [dict(_facts(row)) for row in rows]
-    names = dict.fromkeys(name for each in facts for name in each)
-    results = None if metric is None else scores_of(rows, metric, score)
-    differences = []
-    for kind, name in names:
-        values: dict[str, list[int]] = {}
-        for place, each in enumerate(facts):
-            values.setdefault(each.get((kind, name), _LACKING), []).append(place)
-        if len(values) < 2:
-            continue
-        by_value = {value: tuple(str(rows[place]["id"]) for place in places) for value, places in values.items()}
-        along = None
-        if results is not None:
-            along = association({value: [results[place] for place in places] for value, places in values.items()})
-        differences.append(Difference(kind, name, by_value, along))
+def diff(ask: Question, source: Source) -> Diff:
+    """The answer; see `RunSet.diff` for what it raises."""
+    unknown = [kind for kind in ask.kinds or () if kind not in _KINDS]
+    if unknown:
+        raise BadInput(f"diff(kinds={list(ask.kinds or ())!r:.80}): there are {', '.join(_KINDS)}")
+    rows, labels = _side_by_side(ask, source)
+    results = None
+    if ask.metric is not None:
+        scored = scores_at(source, rows, ask.metric, score_named(ask.score, ask.metric), None, "own end")[0]
+        results = [scored.get(str(row["path"]), NO_SCORE).score for row in rows]
+    kinds = set(_KINDS if ask.kinds is None else ask.kinds)
+    found = [dict(_facts(row, kinds)) for row in rows]
+    groups: dict[str, list[int]] = {}
+    for place, label in enumerate(labels):
+        groups.setdefault(label, []).append(place)
+    differences: list[Difference] = []
+    equal: list[Difference] = []
+    for kind, name in dict.fromkeys(name for each in found for name in each):
+        one = _difference(kind, name, [each.get((kind, name), LACKING) for each in found], rows, groups, results)
+        (differences if one.differs else equal).append(one)
     differences.sort(key=lambda each: -_explained(each.association, -1.0))
-    return Diff(differences, metric or "", len(rows))
+    ids = {label: tuple(str(rows[place]["id"]) for place in places) for label, places in groups.items()}
+    return Diff(differences, ask.metric or "", ids, equal)
+
+
+def _side_by_side(ask: Question, source: Source) -> tuple[list[Row], list[str]]:
+    """The runs, and the group of each; without groups each is its own."""
+    if ask.by is not None:
+        return grouped(source.rows, ask.by, "diff()")
+    return [*source.rows], [str(row["path"]) for row in source.rows]
+
+
+def _difference(
+    kind: str, name: str, values: Sequence[object], rows: Sequence[Row], groups: Mapping[str, Sequence[int]],
+    results: Sequence[float | None] | None,
+) -> Difference:  # fmt: skip
+    keys = [group_key(value) for value in values]
+    texts = _texts(dict(zip(keys, values, strict=True)))
+    places_of: dict[str, list[int]] = {}
+    for place, key in enumerate(keys):
+        places_of.setdefault(key, []).append(place)
+    held = {label: {keys[place]: values[place] for place in sorted(places)} for label, places in groups.items()}
+    first = next(iter(held.values()), {})
+    along = None
+    if results is not None:
+        along = association({texts[key]: [results[place] for place in places] for key, places in places_of.items()})
+    return Difference(
+        kind,
+        name,
+        {texts[key]: tuple(str(rows[place]["id"]) for place in places) for key, places in places_of.items()},
+        {label: tuple(each.values()) for label, each in held.items()},
+        any(each.keys() != first.keys() for each in held.values()),
+        along,
+    )
+
+
+def _texts(values: Mapping[str, object]) -> dict[str, str]:
+    """A short text of each value, different for different ones."""
+    short = {key: _text(value) for key, value in values.items()}
+    often = Counter(short.values())
+    return {key: text if often[text] == 1 else key for key, text in short.items()}
 
 
 def _explained(association: Association | None, nothing: float) -> float:
     return nothing if association is None or association.explained is None else association.explained
 
 
-def _facts(row: Mapping[str, object]) -> Iterator[tuple[tuple[str, str], str]]:
-    """((kind, name), value as text) of everything that a run recorded about its origin."""
+def _facts(row: Row, kinds: Collection[str]) -> Iterator[tuple[tuple[str, str], object]]:
+    """((kind, name), value) of what a run recorded about its origin."""
+    config = row.get("config") or {}
+    if "config" in kinds:
+        yield from ((("config", name), value) for name, value in flat(config, "config.").items())
+    if kinds == {"config"}:
+        return
     try:
         about = manifest.read(str(row["path"]))
     except (RollbookError, OSError):
         return
-    for name, value in leaves(about["config"], "config"):
-        yield ("config", name), _text(value)
-    for attempt in manifest.attempts(about):
-        for name, value in leaves(attempt["config"] or {}, "config"):
-            if _text(value) != _text(_at(about["config"], name)):
-                yield ("config", f"attempt {attempt['n']}: {name}"), _text(value)
-    given = about.get("git")
-    git: Mapping[str, object] = given if isinstance(given, Mapping) else {}
-    for name in _CODE:
-        if git.get(name) is not None:
-            yield ("code", f"git {name}"), _text(git[name])
-    for name in ("python", "rollbook"):
-        yield ("code", name), _text(about.get(name))
-    packages = about.get("packages")
+    if "attempt" in kinds:
+        mine = flat(config, "config.")
+        for attempt in manifest.attempts(about):
+            for name, value in flat(attempt["config"] or {}, "config.").items():
+                if name not in mine or group_key(value) != group_key(mine[name]):
+                    yield ("attempt", f"attempt {attempt['n']}: {name}"), value
+    if "code" in kinds:
+        given = about.get("git")
+        git: Mapping[str, object] = given if isinstance(given, Mapping) else {}
+        for name in _CODE:
+            if git.get(name) is not None:
+                yield ("code", f"git {name}"), git[name]
+        for name in ("python", "rollbook"):
+            yield ("code", name), about.get(name)
+    packages = about.get("packages") if "packages" in kinds else None
     for name, version in packages.items() if isinstance(packages, Mapping) else ():
-        yield ("packages", str(name)), _text(version)
-    yield ("machine", "host"), _text(about.get("host"))
-
-
-def _at(config: object, name: str) -> object:
-    value = config
-    for part in name.split(".")[1:]:
-        value = value.get(part) if isinstance(value, Mapping) else None
-    return value
+        yield ("packages", str(name)), version
+    if "machine" in kinds:
+        yield ("machine", "host"), about.get("host")
 
 
 def _text(value: object) -> str:
     text = value if isinstance(value, str) else json.dumps(value, default=str, sort_keys=True)
-    return text if len(text) <= 200 else text[:199] + "…"
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+_KINDS = ("config", "attempt", "code", "packages", "machine")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rollbook.errors import BadInput, did_you_mean
@@ -88,13 +88,19 @@ def group_label(value: object) -> str:
     return value
 
 
-def leaves(value: object, prefix: str) -> Iterator[tuple[str, Any]]:
-    """The dotted names below a nested mapping, with their values; a list is a value."""
-    if isinstance(value, Mapping) and value:
-        for name, inner in value.items():
-            yield from leaves(inner, f"{prefix}.{name}")
-    elif prefix.partition(".")[2]:
-        yield prefix, value
+def flat(config: Mapping[str, object], prefix: str = "") -> dict[str, Any]:
+    """A nested configuration as dotted path -> value; lists and empty mappings are values.
+
+    Args:
+      prefix: begins each path, such as "config.".
+    """
+    cells: dict[str, Any] = {}
+    for name, value in config.items():
+        if isinstance(value, Mapping) and value:
+            cells.update(flat(value, f"{prefix}{name}."))
+        else:
+            cells[f"{prefix}{name}"] = value
+    return cells
 
 
 def field_names(rows: Iterable[Mapping[str, object]]) -> list[str]:
@@ -108,7 +114,7 @@ def field_names(rows: Iterable[Mapping[str, object]]) -> list[str]:
             if isinstance(value, dict) and not any(isinstance(inner, Mapping) for inner in value.values()):
                 shape = (nested, *value)
             if shape not in known:
-                names.update(dict.fromkeys(name for name, _ in leaves(value, nested)))
+                names.update(dict.fromkeys(flat(value, f"{nested}.") if isinstance(value, Mapping) else ()))
             if shape:
                 known.add(shape)
     return list(names)

@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from rollbook.errors import BadInput
-from rollbook.runs.fields import group_value, grouped
+from rollbook.runs.fields import flat, group_value, grouped
 from rollbook.system.brief import brief
 from rollbook.values.json_values import plain
 
@@ -25,19 +25,6 @@ _NAMES_ONE_RUN = re.compile(
     r"(^|[._])(run_?name|exp_?name|run_?id|log_?dir|output_?dir|save_?(dir|path)|logdir|timestamp|start_?time|device|hostname|pid)$",
     re.IGNORECASE,
 )
-_DEEPEST = 8
-
-
-def flat(config: Mapping[str, object], prefix: str = "", depth: int = 0) -> dict[str, object]:
-    """A nested configuration as dotted path -> value; lists are values."""
-    cells: dict[str, object] = {}
-    for name, value in config.items():
-        path = f"{prefix}{name}"
-        if isinstance(value, Mapping) and value and depth < _DEEPEST:
-            cells.update(flat(value, path + ".", depth + 1))
-        else:
-            cells[path] = value
-    return cells
 
 
 def config_paths(rows: Iterable[Row], part: str = "config") -> dict[str, dict[str, tuple[object, int]]]:

@@ -93,6 +93,57 @@ class Compare(Question, frozen=True):
     seed: Annotated[int, words("seed of resampling and splits.")] = 0
 
 
+class Series(Question, frozen=True):
+    """Keys of runs along an axis, each run for itself: rows as they were logged, or points that keep extremes."""
+
+    keys: Annotated[
+        str | Sequence[str],
+        words("the keys to read; canonical names are accepted. A run that lacks a key has no entry for it."),
+    ]
+    x: Annotated[
+        str | None,
+        words(
+            'a clock, a key, "time" (unix seconds) or "relative" (seconds since the run began); default: the run\'s '
+            "own."
+        ),
+    ] = None
+    points: Annotated[
+        int | None,
+        words(
+            "how many points of each series, each with mean, min and max of its rows; None: every row. Up to four rows "
+            "a point come as they were logged: means of so few would show waves that do not exist.",
+            amount=True,
+        ),
+    ] = None
+    start: Annotated[float | None, words("only rows with x at or after it.")] = None
+    stop: Annotated[float | None, words("only rows with x before it.")] = None
+    attempts: Annotated[
+        Literal["effective", "all"] | Sequence[int],
+        words('"effective": without what rewinds abandoned; "all"; or numbers of attempts.'),
+    ] = "effective"
+
+
+class Diff(Question, frozen=True):
+    """What differs between runs, or groups of them: configuration, code, packages, machine."""
+
+    metric: Annotated[str | None, words("a key; the answer then shows which difference goes with which score.")] = None
+    score: Annotated[
+        str | Callable[..., float],
+        words('how a run\'s metric becomes one number: "last", "best", "area", "steps to 475" …, see `table`.'),
+    ] = "mean of the last 10%"
+    by: Annotated[
+        str | Groups | None,
+        words(
+            'what is set side by side: the groups of a field, such as "config.algo"; "auto"; the groups themselves, '
+            "{label: ids, names or paths of runs}; or None: each run."
+        ),
+    ] = None
+    kinds: Annotated[
+        Sequence[Literal["config", "attempt", "code", "packages", "machine"]] | None,
+        words('what to look at; None: all. "attempt": settings that earlier attempts of a run had otherwise.'),
+    ] = None
+
+
 class Curves(Question, frozen=True):
     """A key of groups of runs along an axis: centre, interval and the number of runs at each point."""
 
@@ -237,5 +288,5 @@ class Sweep(Question, frozen=True):
     seed: Annotated[int, words("seed of the permutations that estimate chance.")] = 0
 
 
-QUESTIONS: tuple[type[Question], ...] = (Compare, Curves, Sweep, Seeds, Findings, Alerts, Plans)
+QUESTIONS: tuple[type[Question], ...] = (Series, Compare, Curves, Sweep, Seeds, Diff, Findings, Alerts, Plans)
 """All of them. `RunSet`, the command line, the server and the agents' tools have a door for each, with its name."""

@@ -22,16 +22,6 @@ T = TypeVar("T")
 _USUAL = ("project", "name", "id", "status", "seed", "group", "attempts", "created", "ended")
 
 
-def scores_of(rows: Sequence[Row], key: str, how: object, x: str | None = None) -> list[float | None]:
-    """One number per run; None if it has no row of the key, or no finite one.
-
-    Raises:
-      UnknownKey: none of the runs has it.
-    """
-    (values,) = measures_of(rows, [(key, how)], x)
-    return values
-
-
 def measures_of(
     rows: Sequence[Row], wanted: Sequence[tuple[str, object]], x: str | None = None
 ) -> list[list[float | None]]:
@@ -75,13 +65,6 @@ def latest_of(book: Book, keys: Collection[str]) -> dict[str, float | None]:
     canonical = book.canonical() if any(key not in latest for key in keys) else {}
     found = {key: latest[name][0] for key in keys if (name := key if key in latest else canonical.get(key)) in latest}
     return {key: float(value) if isinstance(value, (int, float)) else None for key, value in found.items()}
-
-
-def series_of(
-    rows: Sequence[Row], keys: Sequence[str], *, x: str | None = None, **more: object
-) -> dict[str, dict[str, Series]]:
-    """See `RunSet.series`."""
-    return taken_of(rows, keys, lambda series: series, x=x, **more)
 
 
 def taken_of(

@@ -25,13 +25,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import ray
 
-    from rollbook.book import Book, Series
+    from rollbook.book import Book
     from rollbook.compare import Comparison, Curves
     from rollbook.compare.seeds import SeedPlan
     from rollbook.plots import Picture
     from rollbook.runs.diff import Diff
     from rollbook.runs.finding import Found
     from rollbook.runs.mapping import Answer, Answers
+    from rollbook.runs.reading import SeriesOfRuns
     from rollbook.runs.sweeping import Swept
 
 
@@ -274,22 +275,29 @@ class RunSet(Sequence["Book"]):
         points: int | None = None,
         start: float | None = None,
         stop: float | None = None,
-        attempts: object = "effective",
-    ) -> dict[str, dict[str, Series]]:
-        """Keys of every run along an axis. Each run is read once for all keys.
+        attempts: Literal["effective", "all"] | Sequence[int] = "effective",
+    ) -> SeriesOfRuns:
+        """Keys of runs along an axis, each run for itself: rows as they were logged, or points that keep extremes.
 
         Args:
-          keys: the keys to read; a run that lacks a key has no entry for it.
-          x, points, start, stop, attempts: see `Book.series`.
+          keys: the keys to read; canonical names are accepted. A run that lacks a key has no entry for it.
+          x: a clock, a key, "time" (unix seconds) or "relative" (seconds since the run began); default: the run's own.
+          points: how many points of each series, each with mean, min and max of its rows; None: every row. Up to four
+            rows a point come as they were logged: means of so few would show waves that do not exist.
+          start: only rows with x at or after it.
+          stop: only rows with x before it.
+          attempts: "effective": without what rewinds abandoned; "all"; or numbers of attempts.
         Returns:
-          {path of the run: {key: Series}}.
+          {path of the run: {key: Series}}; `sentences` says which runs have no row, or rows that are not finite. Each
+          run is read once for all keys.
         Raises:
-          UnknownKey: a key that none of the runs has.
+          UnknownKey: a key that none of the runs has. BadInput: no such number of points, or a range that is none.
         """
-        from rollbook.runs.results import series_of
+        from rollbook.runs.questions import Series as Question
+        from rollbook.runs.reading import SeriesOfFiles, read
 
-        return series_of(self._rows, [keys] if isinstance(keys, str) else list(keys), x=x, points=points, start=start,
-                         stop=stop, attempts=attempts)  # fmt: skip
+        ask = Question(keys=keys, x=x, points=points, start=start, stop=stop, attempts=attempts)
+        return read(ask, SeriesOfFiles(self._rows, self.root))
 
     def metrics(self, keys: str | Sequence[str] | None = None, *, x: str | None = None, **more: object) -> pa.Table:
         """Rows of metrics of all runs, concatenated, with the run's id in the column `run`.
@@ -368,16 +376,32 @@ class RunSet(Sequence["Book"]):
         return to_ray(self._rows, table)
 
     @suggesting
-    def diff(self, metric: str | None = None, score: object = "mean of the last 10%") -> Diff:
-        """What differs between the runs: configuration, code, packages and machine.
+    def diff(
+        self,
+        metric: str | None = None,
+        score: str | Callable[..., float] = "mean of the last 10%",
+        *,
+        by: str | Mapping[str, Sequence[str]] | None = None,
+        kinds: Sequence[Literal["config", "attempt", "code", "packages", "machine"]] | None = None,
+    ) -> Diff:
+        """What differs between runs, or groups of them: configuration, code, packages, machine.
 
         Args:
-          metric: a key; the result then shows which difference goes with which score.
-          score: how a run's metric becomes one number, see `table`.
+          metric: a key; the answer then shows which difference goes with which score.
+          score: how a run's metric becomes one number: "last", "best", "area", "steps to 475" …, see `table`.
+          by: what is set side by side: the groups of a field, such as "config.algo"; "auto"; the groups themselves,
+            {label: ids, names or paths of runs}; or None: each run.
+          kinds: what to look at; None: all. "attempt": settings that earlier attempts of a run had otherwise.
+        Returns:
+          The differences, those associated with the result first; `equal` has what is the same.
+        Raises:
+          UnknownKey: a key that no run has. BadInput: a field that no run has, or an unknown kind.
         """
         from rollbook.runs.diff import diff
+        from rollbook.runs.questions import Diff as Question
+        from rollbook.runs.source import Files
 
-        return diff(self._rows, metric, score)
+        return diff(Question(metric=metric, score=score, by=by, kinds=kinds), Files(self._rows, self.root))
 
     @suggesting
     def curves(

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -23,14 +23,15 @@ class Question(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """The options of a question."""
 
 
-def words(text: str, *, writes: bool = False) -> msgspec.Meta:
+def words(text: str, *, writes: bool = False, amount: bool = False) -> msgspec.Meta:
     """What an option means, in one or two sentences.
 
     Args:
       text: the sentences.
       writes: whether the option makes the question write files; doors that only read leave it out.
+      amount: whether the option says how much of the answer is wanted; a door may have a default of its own for it.
     """
-    return msgspec.Meta(description=text, extra={"writes": writes})
+    return msgspec.Meta(description=text, extra={"writes": writes, "amount": amount})
 
 
 class Option(NamedTuple):
@@ -39,6 +40,7 @@ class Option(NamedTuple):
     Attributes:
       name, type, default, words: as the struct has them; `default` is `msgspec.NODEFAULT` if there is none.
       writes: whether it makes the question write files.
+      amount: whether it says how much of the answer is wanted.
     """
 
     name: str
@@ -46,6 +48,7 @@ class Option(NamedTuple):
     default: Any
     words: str
     writes: bool
+    amount: bool = False
 
 
 def options(question: type[Question]) -> list[Option]:
@@ -57,7 +60,10 @@ def options(question: type[Question]) -> list[Option]:
         meta = next((extra for extra in typing.get_args(hint)[1:] if isinstance(extra, msgspec.Meta)), msgspec.Meta())
         bare = typing.get_args(hint)[0] if typing.get_origin(hint) is typing.Annotated else hint
         extra = meta.extra or {}
-        found.append(Option(field.name, bare, field.default, meta.description or "", bool(extra.get("writes"))))
+        found.append(
+            Option(field.name, bare, field.default, meta.description or "", bool(extra.get("writes")),
+                   bool(extra.get("amount")))
+        )  # fmt: skip
     return found
 
 
@@ -71,6 +77,12 @@ def alternatives(kind: Any) -> list[Any]:
 def of_text(kind: Any) -> list[Any]:
     """The alternatives of a type that text or JSON can say: no functions."""
     return [one for one in alternatives(kind) if typing.get_origin(one) is not Callable and not _is_callable(one)]
+
+
+def item_of(kind: Any) -> Any:
+    """The type of the items where a list of them may be said; None where no list may be."""
+    lists = [one for one in alternatives(kind) if typing.get_origin(one) in (Sequence, list)]
+    return typing.get_args(lists[0])[0] if lists else None
 
 
 def _is_callable(kind: Any) -> bool:

@@ -21,6 +21,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from inspect import Parameter, Signature
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import anyio
@@ -38,15 +39,17 @@ from rollbook.runs.catalog import open as open_runs
 from rollbook.runs.columns import fitting
 from rollbook.runs.comparing import compared, seeds_needed
 from rollbook.runs.curving import drawn
+from rollbook.runs.diff import diff
 from rollbook.runs.finding import alerted, found
 from rollbook.runs.measures import measure_of_option
-from rollbook.runs.questions import Alerts, Compare, Curves, Findings, Plans, Seeds, Sweep
+from rollbook.runs.questions import Alerts, Compare, Curves, Diff, Findings, Plans, Seeds, Series, Sweep
+from rollbook.runs.reading import SeriesOfFiles, is_raw, points_of, read
 from rollbook.runs.run_set import RunSet
 from rollbook.runs.source import Files
 from rollbook.runs.sweeping import swept
 from rollbook.runs.waiting import wait
 from rollbook.schema.expressions import condition, named_tables
-from rollbook.schema.question import Question, of_text, options
+from rollbook.schema.question import Option, Question, of_text, options
 from rollbook.schema.tables import TABLES
 from rollbook.server.answering import Workers, read_body, refusal
 from rollbook.server.curves.one_run import ApartFiles
@@ -95,11 +98,13 @@ class AgentTools:
         self._all = root if callable(root) else functools.partial(open_runs, os.fspath(root))
         self.budget, self._longest_wait = budget, longest_wait
         self._begun = _Begun()
+        self.series = self._asking(Series, self._read, {"points": 50})
         self.compare = self._asking(Compare, self._compared)
         self.curves = self._asking(Curves, self._drawn)
         self.sweep = self._asking(Sweep, self._swept)
         self.cause = self._asking_one(Cause, self._caused)
         self.seeds = self._asking(Seeds, self._planned)
+        self.diff = self._asking(Diff, self._differed)
         self.findings = self._asking(Findings, self._found)
         self.alerts = self._asking(Alerts, self._alerted)
         self.plans = self._asking(Plans, self._plans)
@@ -107,7 +112,7 @@ class AgentTools:
     def tools(self) -> list[Callable[..., str]]:
         """All of them, in the order in which an agent needs them."""
         return [self.probe, self.runs, self.series, self.cause, self.compare, self.curves, self.sweep,
-                self.seeds, self.findings,
+                self.seeds, self.diff, self.findings,
                 self.alerts, self.plans, self.samples, self.logs, self.sql, self.wait]  # fmt: skip
 
     def probe(self, of: str = "", cursor: str = "") -> str:
@@ -164,25 +169,26 @@ class AgentTools:
             rows = [{**row, **cells} for row, cells in zip(rows, more, strict=True)]
         return self._answer({}, rows, cursor, begin=begin, total=total)
 
-    def series(
-        self, run: str, key: str, x: str = "", points: int = 50, start: float | None = None, stop: float | None = None,
-        cursor: str = "",
-    ) -> str:  # fmt: skip
-        """A key along an axis, as at most `points` points (up to 1,000), each [x, mean, min, max, rows]; extremes stay.
+    def _read(self, runs: RunSet, question: Series) -> tuple[dict[str, Any], list[Any]]:
+        """Sentences first; then for each run and key a head, and its points: [x, value] of a row, [x, mean, min, max,
+        rows] of a stretch."""
+        if question.points is not None and question.points > _MOST_POINTS:
+            raise BadInput(f"points={question.points}: from 1 to {_MOST_POINTS:,}")
+        answer = read(question, SeriesOfFiles(runs.rows(), runs.root))
+        rows: list[Any] = [{"sentence": sentence} for sentence in answer.sentences()]
+        for head, one in answer.each():
+            rows.append(head)
+            if is_raw(one):
+                rows += [[point["x"], point["mean"]] for point in points_of(one)]
+            else:
+                rows += [[*point.values()] for point in points_of(one)]
+        return {}, rows
 
-        `x` is a clock such as env_step, a key, or time; the run's own axis by default. start <= x < stop.
-        """
-        if not 1 <= points <= _MOST_POINTS:
-            raise BadInput(f"points={points}: from 1 to {_MOST_POINTS:,}")
-        book = self._book(run)
-        found = book.series(key, x=x or None, points=points, start=start, stop=stop)
-        rows = [
-            [_short(float(x_)), _short(float(mean)), _short(float(low)), _short(float(high)), int(count)]
-            for x_, mean, low, high, count in zip(found.x, found.mean, found.min, found.max, found.count, strict=True)
-        ]
-        head = {**_who(book), "key": key, "axis": found.axis, "non_finite": found.non_finite,
-                "columns": ["x", "mean", "min", "max", "rows"]}  # fmt: skip
-        return self._answer(head, rows, cursor)
+    def _differed(self, runs: RunSet, question: Diff) -> tuple[dict[str, Any], list[Any]]:
+        """Sentences first; then a row for each difference and value, those that go along with the score first."""
+        answer = diff(question, Files(runs.rows(), runs.root))
+        head = {"metric": answer.metric, "equal": len(answer.equal)}
+        return head, [{"sentence": sentence} for sentence in answer.sentences()] + answer.table().to_pylist()
 
     def _caused(self, book: Book, question: Cause) -> tuple[dict[str, Any], list[Any]]:
         """Sentences come first, then keys that left their usual range, then rows of each table."""
@@ -320,22 +326,26 @@ class AgentTools:
     # -- shared by the questions
 
     def _asking(
-        self, question: type[Q], answer: Callable[[RunSet, Q], tuple[dict[str, Any], list[Any]]]
-    ) -> Callable[..., str]:
-        """A tool with the fields of a question as its parameters, and with `where`, a condition on runs.
+        self, question: type[Q], answer: Callable[[RunSet, Q], tuple[dict[str, Any], list[Any]]],
+        defaults: Mapping[str, object] = MappingProxyType({}),
+    ) -> Callable[..., str]:  # fmt: skip
+        """A tool with the fields of a question as its parameters, and with `runs` and `where`: which runs.
 
         Args:
           question: which; its words describe the tool, followed by the docstring of `answer`.
           answer: its head and rows, from some runs.
+          defaults: of this door, for fields that say how much of the answer is wanted.
         """
-        own = [Parameter("where", _KEYWORD, default="", annotation=str), _CURSOR]
+        own = [Parameter(name, _KEYWORD, default="", annotation=str) for name in ("runs", "where")]
 
         def work(given: dict[str, Any]) -> str:
-            where, cursor = str(given.pop("where")), str(given.pop("cursor"))
-            head, rows = answer(self._chosen(where), question(**given))
+            runs, where, cursor = (str(given.pop(name)) for name in ("runs", "where", "cursor"))
+            head, rows = answer(self._chosen(where, runs), question(**given))
             return self._answer(head, rows, cursor)
 
-        return _tool(question, [], own, work, ["`where`: a condition on runs, as of the tool `runs`.", *_doc(answer)])
+        about = ["`runs`: a run, a project or project/name; all without it.",
+                 "`where`: a condition on runs, as of the tool `runs`."]  # fmt: skip
+        return _tool(question, [], [*own, _CURSOR], work, [*about, *_doc(answer)], defaults)
 
     def _asking_one(
         self, question: type[Q], answer: Callable[[Book, Q], tuple[dict[str, Any], list[Any]]]
@@ -349,8 +359,8 @@ class AgentTools:
 
         return _tool(question, [Parameter("run", _KEYWORD, annotation=str)], [_CURSOR], work, _doc(answer))
 
-    def _chosen(self, where: str) -> RunSet:
-        runs = self._all()
+    def _chosen(self, where: str, named: str = "") -> RunSet:
+        runs = self._all().named(named) if named else self._all()
         if not where:
             return runs
         wanted = fitting(where, runs.rows(), judge())
@@ -407,7 +417,7 @@ _PLACE = ("writer", "lane", "seq", "index")
 
 def _tool(
     question: type[Question], before: list[Parameter], after: list[Parameter], work: Callable[[dict[str, Any]], str],
-    words: list[str],
+    words: list[str], defaults: Mapping[str, object] = MappingProxyType({}),
 ) -> Callable[..., str]:  # fmt: skip
     """A tool whose parameters are the fields of a question, between others; `work` gets what was passed for each."""
     asked = [option for option in options(question) if not option.writes]
@@ -415,7 +425,7 @@ def _tool(
         Parameter(
             option.name,
             _KEYWORD,
-            default=Parameter.empty if option.default is msgspec.NODEFAULT else option.default,
+            default=_default(option, defaults),
             annotation=functools.reduce(operator.or_, of_text(option.type)),
         )
         for option in asked
@@ -434,6 +444,12 @@ def _tool(
     tool.__signature__ = signature  # type: ignore[attr-defined]
     tool.__annotations__ = {name: each.annotation for name, each in signature.parameters.items()} | {"return": str}
     return tool
+
+
+def _default(option: Option, defaults: Mapping[str, object]) -> object:
+    if option.amount and option.name in defaults:
+        return defaults[option.name]
+    return Parameter.empty if option.default is msgspec.NODEFAULT else option.default
 
 
 def _doc(function: Callable[..., object]) -> list[str]:
@@ -480,11 +496,6 @@ def _place(cursor: str) -> int:
     if cursor and not re.fullmatch(r"[0-9]{1,12}(\.[0-9a-f]{1,12})?", cursor):
         raise BadInput(f"cursor={cursor!r:.80}: give the `next` of the answer before, or nothing for the first rows")
     return int(cursor.partition(".")[0] or 0)
-
-
-def _short(value: float) -> float:
-    """Seven significant digits."""
-    return float(f"{value:.7g}")
 
 
 def _cut(value: Any, longest: int) -> Any:

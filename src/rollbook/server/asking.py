@@ -13,7 +13,7 @@ import msgspec
 
 from rollbook.errors import BadInput
 from rollbook.runs.questions import Groups
-from rollbook.schema.question import Question, alternatives, of_text, options
+from rollbook.schema.question import Question, alternatives, item_of, of_text, options
 from rollbook.server.shared.shapes import Ask, OfRun, Refused
 from rollbook.server.shared.state import ServerContext
 
@@ -36,19 +36,21 @@ class Group(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 def shape_of(
-    question: type[Question], *own: tuple[str, Any, Any], several: Mapping[str, str] | None = None
-) -> type[Ask]:
+    question: type[Question], *own: tuple[str, Any, Any], several: Mapping[str, str] | None = None,
+    defaults: Mapping[str, object] = MappingProxyType({}),
+) -> type[Ask]:  # fmt: skip
     """The request of a question: its fields, but for those that make it write, and which runs it is about.
 
     Args:
       own: further fields, (name, type, default), of this door alone, which change no number.
       several: {field: the name under which one request gives several of it, each an answer of its own}.
+      defaults: of this door, for fields that say how much of the answer is wanted.
 
     A mapping of groups is a list of `Group` here, since names such as "10" lose their order as keys of an object.
     """
     about = "which runs, as the table of runs names them; null: those of the groups, or all."
     runs = ("runs", Annotated[list[str] | None, msgspec.Meta(description=about)], None)
-    return _shape(question, Ask, [*_fields(question, several or {}), *own, runs])
+    return _shape(question, Ask, [*_fields(question, several or {}, defaults), *own, runs])
 
 
 def shape_of_one(question: type[Question], *own: tuple[str, Any, Any]) -> type[OfRun]:
@@ -56,14 +58,20 @@ def shape_of_one(question: type[Question], *own: tuple[str, Any, Any]) -> type[O
     return typing.cast("type[OfRun]", _shape(question, OfRun, [*_fields(question), *own]))
 
 
-def _fields(question: type[Question], several: Mapping[str, str] = MappingProxyType({})) -> list[Any]:
+def _fields(
+    question: type[Question], several: Mapping[str, str] = MappingProxyType({}),
+    defaults: Mapping[str, object] = MappingProxyType({}),
+) -> list[Any]:  # fmt: skip
     fields: list[Any] = []
     for option in options(question):
         if not option.writes:
             kinds = [list[Group] if kind == Groups else kind for kind in of_text(option.type)]
+            if item_of(option.type) is str:  # a text alone is a list of one
+                kinds = [kind for kind in kinds if kind is not str]
             kind: Any = functools.reduce(operator.or_, kinds)
             described: Any = Annotated[kind, msgspec.Meta(description=option.words)]
-            default = () if option.default is msgspec.NODEFAULT else (option.default,)
+            usual = defaults[option.name] if option.amount and option.name in defaults else option.default
+            default = () if usual is msgspec.NODEFAULT else (usual,)
             if option.name in several:
                 described, default = Annotated[list[kind], msgspec.Meta(description=option.words)], ()
             fields.append((several.get(option.name, option.name), described, *default))

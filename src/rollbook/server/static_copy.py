@@ -14,6 +14,7 @@ from typing import TypeVar
 import msgspec
 
 from rollbook.errors import BadInput, RollbookError
+from rollbook.runs.questions import Series
 from rollbook.runs.sweeping import telling_first
 from rollbook.schema.aliases import canonical
 from rollbook.schema.run_files import MANIFEST_FILE
@@ -258,7 +259,7 @@ class _Copy:
         keys = self._keys_of(row.key)
         index: dict[str, dict[str, str]] = {key: {} for key in keys}
         for word, x in (("default", None), ("time", "time")):
-            self._read_ahead([row], keys, series.Reach(x, POINTS, None, None))
+            self._read_ahead(row, Series(keys=keys, x=x, points=POINTS))
             for number, key in enumerate(keys):
                 name = f"{number}{'t' if x else ''}.bin"
                 ask = SeriesAsk(runs=[row.key], keys=[key], x=x, points=POINTS, ghosts=True)
@@ -266,10 +267,9 @@ class _Copy:
                     index[key][word] = name
         self._json(f"series/{row.key}/index.json", lambda: index)
 
-    def _read_ahead(self, rows: list[RunRow], names: list[str], reach: series.Reach) -> None:
+    def _read_ahead(self, row: RunRow, ask: Series) -> None:
         """Read and keep the rows of many keys together; one by one, each would read all rows of its stream again."""
-        for row in rows:
-            self._try(lambda row=row: series.read_series(self._context, row, names, reach))  # type: ignore[misc]
+        self._try(lambda: series.read_series(self._context, row, ask.keys, ask))
 
     def _episodes(self, row: RunRow) -> None:
         """The episodes with a film or traces."""
@@ -355,7 +355,7 @@ class _Copy:
                 if answer is not None:
                     self._write(f"compare/{name}", plain_json(answer))
                     index.append({"key": key, "runs": [group.runs for group in groups], "file": name})
-            different = DiffAsk(groups=groups)
+            different = DiffAsk(by=groups, kinds=["config"])
             name = f"diff{len(index)}.json"
             self._json(f"compare/{name}", lambda ask=different: verdicts.difference(self._context, ask))  # type: ignore[misc]
             index.append({"key": None, "runs": [group.runs for group in groups], "file": name})

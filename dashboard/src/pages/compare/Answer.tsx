@@ -147,7 +147,7 @@ function Make({ of, groups }: { of: string; groups: GroupOf[] }) {
       new Set(row.values.map((v) => JSON.stringify(v))).size === groups.length &&
       row.values.every(isOne),
   );
-  const by = telling ? `config.${telling.path}` : "name";
+  const by = telling ? telling.name : "name";
   const line = lineOf(of, by, of.replace(/[^\w]+/g, "-"));
   return (
     <Menu label="Make a plan">

@@ -58,7 +58,7 @@ export function Diff({ groups }: { groups: GroupOf[] }) {
               rowClass={(row) => (row.differs ? "" : "off")}
               cell={(row, id) =>
                 id === "path" ? (
-                  <span class="mono">{row.path}</span>
+                  <span class="mono">{row.name.replace(/^config\./, "")}</span>
                 ) : (
                   <span class="mono">
                     {row.differs && plain(row.values[Number(id)]) !== usual(row.values) ? (

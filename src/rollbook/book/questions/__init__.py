@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from rollbook.book.questions.places import usual_axis_of as usual_axis_of
     from rollbook.book.questions.places import with_outcome as with_outcome
     from rollbook.book.questions.source import OVERVIEW as OVERVIEW
-    from rollbook.book.questions.source import RAW as RAW
     from rollbook.book.questions.source import Files as Files
     from rollbook.book.questions.source import Queries as Queries
     from rollbook.book.questions.source import Source as Source
@@ -72,6 +71,6 @@ __getattr__, __dir__ = attach(
         "rollbook.book.questions.windows": (
             "Page", "Window", "containing", "order_by", "page_of", "texts_of", "words_of"
         ),
-        "rollbook.book.questions.source": ("OVERVIEW", "RAW", "Files", "Queries", "Source"),
+        "rollbook.book.questions.source": ("OVERVIEW", "Files", "Queries", "Source"),
     },
 )  # fmt: skip

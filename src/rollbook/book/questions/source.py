@@ -8,7 +8,7 @@ from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
-from rollbook.book.series import Series
+from rollbook.book.series import ROWS_A_POINT, Series
 from rollbook.book.table_protocols import ReadRun
 from rollbook.schema.expressions import quoted
 from rollbook.schema.manifest import Attempts
@@ -17,8 +17,6 @@ T = TypeVar("T")
 
 OVERVIEW = 512
 """Points of a curve that only tells where rows lie."""
-RAW = 4
-"""Up to this many rows a point are read as they are."""
 
 
 class Queries(Protocol):
@@ -103,7 +101,7 @@ class Files:
         """See `Source.curve`."""
         shift = float(self._book.info.get("created") or 0.0) if x == "relative" else 0.0
         axis = "time" if x == "relative" else x
-        series = self._book.batch([key], x=axis, points=OVERVIEW, raw=RAW * OVERVIEW).get(key)
+        series = self._book.batch([key], x=axis, points=OVERVIEW, raw=ROWS_A_POINT * OVERVIEW).get(key)
         return series if series is None or not shift else shifted(series, shift)
 
 

@@ -147,7 +147,7 @@ def _metric(page: Page, runs: RunSet, key: str, by: str | None, x: str | None, c
 
 def _different(runs: RunSet) -> list[str]:
     """The first few settings that differ between the runs."""
-    names = [each.name for each in runs.diff() if each.kind == "config" and not each.name.startswith("attempt ")]
+    names = [each.name for each in runs.diff(kinds=["config"])]
     return names[:6]
 
 
@@ -167,9 +167,9 @@ def _shown_keys(book: Book) -> list[str]:
 
 
 def _flat(values: dict[str, object], prefix: str) -> list[tuple[str, object]]:
-    from rollbook.runs.fields import leaves
+    from rollbook.runs.fields import flat
 
-    return list(leaves(values, prefix))[:200]
+    return list(flat(values, f"{prefix}.").items())[:200]
 
 
 def _word(value: object) -> object:

@@ -16,6 +16,7 @@ from rollbook.errors import RollbookError, UnknownKey
 from rollbook.runs.curving import FEW_DRAWS, refined
 from rollbook.runs.groups import grouped
 from rollbook.runs.questions import Curves
+from rollbook.runs.reading import check_range
 from rollbook.server.asking import asked_of, shape_of
 from rollbook.server.curves.memory import Memory, unread
 from rollbook.server.curves.series import EntryError, version_of
@@ -23,7 +24,7 @@ from rollbook.server.frames import MEDIA_TYPE, Array, Frame
 from rollbook.server.runs.columns import some_of
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint, Streamed
-from rollbook.server.shared.rows import check_points, check_range
+from rollbook.server.shared.rows import check_points
 from rollbook.server.shared.shapes import Ask, Refused, plain, words_of
 from rollbook.server.shared.state import ServerContext, stamp_of
 

@@ -15,9 +15,8 @@ from rollbook.errors import RollbookError
 from rollbook.runs.results import batch_of, unknown_key
 from rollbook.runs.source import Line, Row
 from rollbook.server.curves.row_helpers import RowHelpers, Rows, keep, kept, rows_in
-from rollbook.server.curves.series import axis_name
 from rollbook.server.shared.catalogue import RunRow
-from rollbook.server.shared.rows import contents, started
+from rollbook.server.shared.rows import axis_name, contents, started
 from rollbook.server.shared.state import ServerContext, stamp_of
 from rollbook.values.array_types import NDArray
 
@@ -168,24 +167,26 @@ class Memory:
     Args:
       ahead: keys that will be asked for next: a few runs are read once for several of them.
       stamps: of the runs, by folder, where they are known already.
+    Attributes:
+      context: of the server; of_table: the runs, as the table of runs has them.
     """
 
     def __init__(
         self, context: ServerContext, rows: Sequence[RunRow], ahead: Sequence[str] = (),
         stamps: Mapping[str, object] | None = None,
     ) -> None:  # fmt: skip
-        self._context, self._rows, self._ahead, self._stamps = context, list(rows), ahead, stamps
-        self.rows: list[Row] = [{**row.about, "path": row.folder} for row in self._rows]
+        self.context, self.of_table, self._ahead, self._stamps = context, list(rows), ahead, stamps
+        self.rows: list[Row] = [{**row.about, "path": row.folder} for row in self.of_table]
         roots = context.catalogue.roots
         self.root = roots[0] if len(roots) == 1 else ""
-        self.key_of = {row.folder: row.key for row in self._rows}
+        self.key_of = {row.folder: row.key for row in self.of_table}
 
     def each(self, key: str, x: str | None, take: Callable[[Line], T]) -> dict[str, T]:
         """See `Source.each`."""
-        stamps = {row.folder: stamp_of(row.folder) for row in self._rows}
-        held = rows_of_runs(self._context, self._rows, key, x, stamps, own_axes=True)
+        stamps = {row.folder: stamp_of(row.folder) for row in self.of_table}
+        held = rows_of_runs(self.context, self.of_table, key, x, stamps, own_axes=True)
         taken: dict[str, T] = {}
-        for row in self._rows:
+        for row in self.of_table:
             rows = held.get(row.key)
             if rows is None:
                 continue
@@ -199,11 +200,11 @@ class Memory:
 
     def lines(self, key: str, x: str | None) -> dict[str, Line]:
         """See `Source.lines`."""
-        stamps = self._stamps or {row.folder: stamp_of(row.folder) for row in self._rows}
-        held = rows_of_runs(self._context, self._rows, key, x, stamps, self._ahead)
+        stamps = self._stamps or {row.folder: stamp_of(row.folder) for row in self.of_table}
+        held = rows_of_runs(self.context, self.of_table, key, x, stamps, self._ahead)
         if not held:
             self._check(key)
-        return {row.folder: held[row.key] for row in self._rows if row.key in held}
+        return {row.folder: held[row.key] for row in self.of_table if row.key in held}
 
     def _check(self, key: str) -> None:
         """Raise if none of the runs has a key. Raises: UnknownKey."""
@@ -214,9 +215,9 @@ class Memory:
     def keys(self) -> dict[str, tuple[Sequence[str], Mapping[str, str]]]:
         """See `Source.keys`."""
         found: dict[str, tuple[Sequence[str], Mapping[str, str]]] = {}
-        for row in self._rows:
+        for row in self.of_table:
             with contextlib.suppress(RollbookError, OSError):  # its page shows what is wrong with it
-                of_run = contents(self._context, row)
+                of_run = contents(self.context, row)
                 found[row.folder] = of_run.keys, of_run.canonical
         return found
 
@@ -224,20 +225,20 @@ class Memory:
         """See `Source.facts`; kept until a run changes."""
         wanted = None if rows is None else {str(row["path"]) for row in rows}
         made: dict[str, T] = {}
-        for row in self._rows:
+        for row in self.of_table:
             if wanted is None or row.folder in wanted:
                 with contextlib.suppress(RollbookError, OSError):
-                    made[row.folder] = self._context.remembered(name, row, take)
+                    made[row.folder] = self.context.remembered(name, row, take)
         return made
 
     def _whole(self, row: RunRow, key: str, x: str | None, take: Callable[[Line], T], stamp: object) -> T:
         """From all rows of a long run; what was taken is kept, its rows are not."""
         name = ("taken", row.folder, key, x, take)
-        known: T | None = self._context.answers.get(name, stamp)
+        known: T | None = self.context.answers.get(name, stamp)
         if known is not None:
             return known
-        with self._context.book(row) as book:
+        with self.context.book(row) as book:
             (series,) = batch_of(book, [key], started(row), x=x).values()
         made = take(Line(series.axis, series.x, series.mean))
-        self._context.answers.put(name, stamp, made, 1_000)
+        self.context.answers.put(name, stamp, made, 1_000)
         return made

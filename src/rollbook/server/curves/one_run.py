@@ -8,9 +8,11 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from rollbook.book import Book, Series
+from rollbook.book import Book
+from rollbook.book import Series as OneSeries
 from rollbook.book.questions import OVERVIEW, Files, Queries
-from rollbook.server.curves.series import Reach, read_series
+from rollbook.runs.questions import Series
+from rollbook.server.curves.series import read_series
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.rows import contents, table_of
 from rollbook.server.shared.sql import with_book, with_tables
@@ -49,9 +51,9 @@ class KeptRun:
         """See `Source.asked`."""
         return with_tables(self._context, self._row, names, attempts, work)
 
-    def curve(self, key: str, x: str) -> Series | None:
+    def curve(self, key: str, x: str) -> OneSeries | None:
         """See `Source.curve`."""
-        found = read_series(self._context, self._row, [key], Reach(x, OVERVIEW, None, None)).found.get(key)
+        found = read_series(self._context, self._row, [key], Series(keys=key, x=x, points=OVERVIEW)).found.get(key)
         return None if found is None else found.series
 
 

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Iterator, Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 import numpy as np
 
-from rollbook.book import Book, Series
-from rollbook.errors import RollbookError
-from rollbook.schema.manifest import Attempts, chain, when_cut
+from rollbook.book import ROWS_A_POINT, Book
+from rollbook.book import Series as OneSeries
+from rollbook.errors import RollbookError, UnknownKey
+from rollbook.runs.questions import Series
+from rollbook.runs.reading import Read, check, check_key, facts_of, is_raw, keys_of, no_reading, series_of_run
+from rollbook.schema.manifest import chain, when_cut
+from rollbook.server.asking import asked_of, shape_of
+from rollbook.server.curves.memory import Memory
 from rollbook.server.frames import MEDIA_TYPE, Array, Frame
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint, Streamed
-from rollbook.server.shared.rows import check_points, check_range, started
+from rollbook.server.shared.rows import axis_name, check_points, started
 from rollbook.server.shared.shapes import Ask, Refused, plain, words_of
 from rollbook.server.shared.state import ServerContext, stamp_of
 from rollbook.values.array_types import NDArray
@@ -24,27 +29,20 @@ from rollbook.values.array_types import NDArray
 Field = Literal["mean", "min", "max", "count"]
 
 
-class SeriesAsk(Ask, kw_only=True):
-    """Many keys of many runs.
-
-    Attributes:
-      x: a clock, "time" (unix seconds), "relative" (seconds since the run began), a key; null: each run's own axis.
-      points: about one per pixel. Up to four rows a point come raw.
-      fields: which numbers of a reduced point.
-      start, stop: only rows with start <= x < stop.
-      attempts: "effective", "all", or attempt numbers.
-      ghosts: also what rewinds abandoned, as entries of their own.
-    """
-
-    runs: list[str]
-    keys: list[str]
-    x: str | None = None
-    points: int = 800
-    fields: list[Field] = msgspec.field(default_factory=lambda: list[Field](("mean", "min", "max")))
-    start: float | None = None
-    stop: float | None = None
-    attempts: Literal["effective", "all"] | list[int] = "effective"
-    ghosts: bool = False
+SeriesAsk = shape_of(
+    Series,
+    (
+        "fields",
+        Annotated[list[Field], msgspec.Meta(description="which numbers of a reduced point.")],
+        msgspec.field(default_factory=lambda: list[Field](("mean", "min", "max"))),
+    ),
+    (
+        "ghosts",
+        Annotated[bool, msgspec.Meta(description="also what rewinds abandoned, as entries of their own.")],
+        False,
+    ),
+    defaults={"points": 800},
+)
 
 
 class EntryError(msgspec.Struct, kw_only=True):
@@ -67,6 +65,7 @@ class SeriesEntry(msgspec.Struct, kw_only=True, omit_defaults=True):
         same without outliers.
       ghost: the attempt whose abandoned rows these are.
       inferred: rows placed on the axis by time.
+      notes: in the first entry of a key, remarks about all of its runs.
       version: the same as long as the data is the same.
     """
 
@@ -84,11 +83,10 @@ class SeriesEntry(msgspec.Struct, kw_only=True, omit_defaults=True):
     ghost: int | None = None
     inferred: int = 0
     error: EntryError | None = None
+    notes: list[str] = []
     version: str = ""
 
 
-ROWS_A_POINT = 4
-"""Up to this many rows a point are sent raw: an envelope of so few rows would show waves that do not exist."""
 _OVERVIEW = 512
 _FIRST_KEYS, _MORE_KEYS = 4, 16
 _AT_ONCE = 400
@@ -104,15 +102,6 @@ they are asked for again; kept, they would grow with the rows."""
 
 _TAIL = 0.05
 """Quantiles that bound a curve's usual values."""
-
-
-class Reach(NamedTuple):
-    """Which part of a series, and at which resolution."""
-
-    x: str | None
-    points: int
-    start: float | None
-    stop: float | None
 
 
 class Heights(NamedTuple):
@@ -135,16 +124,18 @@ class Found(NamedTuple):
       span: (first, last) x of the whole series.
     """
 
-    series: Series
+    series: OneSeries
     is_raw: bool
     span: tuple[float, float] | None
     heights: Heights
 
 
-def many_series(context: ServerContext, ask: SeriesAsk) -> Streamed:
+def many_series(context: ServerContext, ask: Ask) -> Streamed:
     """Frames, one per key."""
-    rows = context.rows(ask.runs)
-    keys = list(dict.fromkeys(ask.keys))
+    asked: Any = ask
+    question, rows = asked_of(context, ask, Series)
+    check(question)
+    keys = keys_of(question)
     limits = context.limits
     if len(rows) * len(keys) > limits.series:
         raise Refused(
@@ -152,62 +143,88 @@ def many_series(context: ServerContext, ask: SeriesAsk) -> Streamed:
             f"{len(rows)} runs x {len(keys)} keys; at most {limits.series:,} curves at once",
             "Ask in parts.",
         )
-    check_points(ask.points, limits.points)
-    if len(rows) * len(keys) * ask.points > limits.total_points * ROWS_A_POINT:
+    points = limits.points if question.points is None else question.points
+    check_points(points, limits.points)
+    if question.points is not None and len(rows) * len(keys) * points > limits.total_points * ROWS_A_POINT:
         raise Refused(
             "too_large",
-            f"{len(rows) * len(keys):,} curves of {ask.points} points are too many",
+            f"{len(rows) * len(keys):,} curves of {points} points are too many",
             "Ask for fewer points.",
         )
-    check_range(ask.start, ask.stop)
-    fields: list[str] = list(dict.fromkeys(ask.fields))
+    fields: list[str] = list(dict.fromkeys(asked.fields))
     curves = len(rows) * len(keys)
-    large = curves >= context.limits.zipped_curves or curves * ask.points >= context.limits.zipped_points
-    return Streamed(MEDIA_TYPE, _frames(context, rows, keys, ask, fields), many=large)
+    large = curves >= limits.zipped_curves or curves * points >= limits.zipped_points
+    return Streamed(MEDIA_TYPE, _frames(context, rows, keys, question, fields, asked.ghosts), many=large)
 
 
 def _frames(
-    context: ServerContext, rows: list[RunRow], keys: list[str], ask: SeriesAsk, fields: list[str]
+    context: ServerContext, rows: list[RunRow], keys: list[str], ask: Series, fields: list[str], ghosts: bool
 ) -> Iterator[bytes]:
     """One frame per key. Each run is read once for several keys; the first read is of few keys, so that drawing can
     begin early."""
-    reach = Reach(ask.x, ask.points, ask.start, ask.stop)
     is_whole = ask.start is None and ask.stop is None
     if not keys or not rows:
         yield Frame().pack(last=True, took_ms=0.0)
+    source = KeptSeries(context, rows)
+    bounded = ask if ask.points is not None else msgspec.structs.replace(ask, points=context.limits.points)
     place, size = 0, _FIRST_KEYS if is_whole or len(rows) * len(keys) > _AT_ONCE else len(keys)
     while keys and rows and place < len(keys):
         began = time.perf_counter()
         part = keys[place : place + size]
-        series_of_runs = [read_series(context, row, part, reach, ask.attempts) for row in rows]
+        kept = [read_series(context, row, part, bounded) for row in rows]
+        read = {row.folder: of_run.read for row, of_run in zip(rows, kept, strict=True)}
         for key in part:
-            frame = Frame()
-            for row, series in zip(rows, series_of_runs, strict=True):
-                frame.entries.append(_entry(row, key, reach, series, fields, frame))
-                if ask.ghosts:
-                    frame.entries += _ghosts(context, row, key, reach, fields, frame)
+            frame, entries = Frame(), []
+            unknown = _unknown(key, source, read)
+            for row, of_run in zip(rows, kept, strict=True):
+                entries.append(_entry(row, key, ask, of_run, fields, frame, unknown))
+                if ghosts:
+                    entries += _ghosts(context, row, key, bounded, fields, frame)
+            entries[0].notes = [plain(fact.sentence) for fact in facts_of(ask, key, source.rows, read)]
+            frame.entries = [*entries]
             place += 1
             yield frame.pack(last=place == len(keys), took_ms=round((time.perf_counter() - began) * 1e3, 1))
         size = _MORE_KEYS
 
 
-def _entry(row: RunRow, key: str, reach: Reach, read: Read, fields: list[str], frame: Frame) -> SeriesEntry:
-    known = read.found.get(key)
+class KeptSeries(Memory):
+    """The same runs, with the series that are kept of them."""
+
+    def series(self, ask: Series) -> dict[str, Read]:
+        """See `SeriesSource.series`."""
+        keys = keys_of(ask)
+        return {row.folder: read_series(self.context, row, keys, ask).read for row in self.of_table}
+
+
+def _unknown(key: str, source: KeptSeries, read: Mapping[str, Read]) -> EntryError | None:
+    """That none of the runs has a key."""
+    try:
+        check_key(key, source, read)
+    except UnknownKey as err:
+        return _error_of(err)
+    return None
+
+
+def _entry(
+    row: RunRow, key: str, ask: Series, kept: Kept, fields: list[str], frame: Frame, unknown: EntryError | None
+) -> SeriesEntry:
+    known = kept.found.get(key)
     if known is None:
-        return SeriesEntry(run=row.key, key=key, x=reach.x or "", kind="none", error=read.error, version=read.version)
-    x = plain(axis_name(reach.x, known.series.axis))
-    entry = SeriesEntry(run=row.key, key=key, x=x, kind="none", span=known.span, version=read.version)
-    if known.span is None and reach.x is not None:
+        error = unknown if kept.error is None else _error_of(kept.error)
+        return SeriesEntry(run=row.key, key=key, x=ask.x or "", kind="none", error=error, version=kept.version)
+    x = plain(axis_name(ask.x, known.series.axis))
+    entry = SeriesEntry(run=row.key, key=key, x=x, kind="none", span=known.span, version=kept.version)
+    if known.span is None and ask.x is not None:
+        nothing = no_reading(key, ask.x)
+        entry.error = EntryError(code="unknown_axis", message=nothing.statement, hint=nothing.advice)
+    if ask.points is None and not known.is_raw:
+        rows = int(known.series.count.sum()) + known.series.non_finite
         entry.error = EntryError(
-            code="unknown_key", message=f"no row of {key!r} has a reading of {reach.x!r}", hint="Choose another axis."
+            code="too_large", message=f"{key!r} has {rows:,} rows here", hint="Ask for a number of points."
         )
+        return entry
     _fill(entry, known, fields, frame)
     return entry
-
-
-def axis_name(asked: str | None, used: str) -> str:
-    """The axis's name in the API."""
-    return "relative" if asked == "relative" else used
 
 
 def _error_of(err: BaseException) -> EntryError:
@@ -215,8 +232,8 @@ def _error_of(err: BaseException) -> EntryError:
     return EntryError(code=words.code, message=words.message, hint=words.hint)
 
 
-class Read(NamedTuple):
-    """What was read of a run.
+class Kept(NamedTuple):
+    """What was read of a run, now or before.
 
     Attributes:
       found: key -> series, without the keys that the run does not have.
@@ -225,26 +242,30 @@ class Read(NamedTuple):
 
     found: dict[str, Found]
     version: str
-    error: EntryError | None
+    error: Exception | None
+
+    @property
+    def read(self) -> Read:
+        """The same without what is of the page alone."""
+        return Read({key: one.series for key, one in self.found.items()}, self.error)
 
 
-def read_series(
-    context: ServerContext, row: RunRow, keys: Sequence[str], reach: Reach, attempts: Attempts = "effective"
-) -> Read:
-    """Keys of a run within reach; those that are not cached are read together."""
+def read_series(context: ServerContext, row: RunRow, keys: Sequence[str], ask: Series) -> Kept:
+    """Keys of a run as the question wants them; those that are not kept are read together."""
     stamp = stamp_of(row.folder)
-    which = tuple(attempts) if isinstance(attempts, list) else attempts
-    known = {key: ("series", row.folder, key, reach, which) for key in keys}
+    which = ask.attempts if isinstance(ask.attempts, str) else tuple(ask.attempts)
+    asked = (ask.x, ask.points, ask.start, ask.stop, which)
+    known = {key: ("series", row.folder, key, asked) for key in keys}
     series_of = {key: context.answers.get(word, stamp) for key, word in known.items()}
     missing = [key for key, series in series_of.items() if series is None]
-    error = None
+    error: Exception | None = None
     if missing:
-        spans = {key: context.answers.get(("span", row.folder, key, reach.x, which), stamp) for key in missing}
+        spans = {key: context.answers.get(("span", row.folder, key, ask.x, which), stamp) for key in missing}
         try:
             with context.book(row) as book:
-                read = _read(book, missing, reach, attempts, started(row), spans)
+                read = _read(book, missing, ask, started(row), spans)
         except (RollbookError, OSError) as err:
-            error, read = _error_of(err), {}
+            error, read = err, {}
         if error is None:
             for key in missing:
                 series_of[key] = read.get(key, _NOTHING)
@@ -252,9 +273,9 @@ def read_series(
                 if not row.is_live or size <= _KEPT_WHILE_LIVE:
                     context.answers.put(known[key], stamp, series_of[key], size)
             for key, series in read.items():
-                context.answers.put(("span", row.folder, key, reach.x, which), stamp, series.span, 200)
+                context.answers.put(("span", row.folder, key, ask.x, which), stamp, series.span, 200)
     there = {key: series for key, series in series_of.items() if isinstance(series, Found)}
-    return Read(there, version_of(stamp), error)
+    return Kept(there, version_of(stamp), error)
 
 
 def version_of(stamp: object) -> str:
@@ -263,43 +284,19 @@ def version_of(stamp: object) -> str:
 
 
 def _read(
-    book: Book,
-    keys: list[str],
-    reach: Reach,
-    attempts: Attempts,
-    began: float,
-    spans: dict[str, tuple[float, float] | None],
+    book: Book, keys: list[str], ask: Series, began: float, spans: dict[str, tuple[float, float] | None]
 ) -> dict[str, Found]:
-    """Keys of a book within reach; `spans` has the known spans of whole series."""
-    relative = reach.x == "relative"
-    shift = began if relative else 0.0
-    x = "time" if relative else reach.x
-    start = None if reach.start is None else reach.start + shift
-    stop = None if reach.stop is None else reach.stop + shift
-    few = reach.points * ROWS_A_POINT
-    fitting = book.batch(keys, x=x, points=reach.points, start=start, stop=stop, attempts=attempts, raw=few)
+    """Keys of a book; `spans` has the known spans of whole series."""
+    fitting = series_of_run(book, keys, ask, began)
     whole = fitting
-    if reach.start is not None or reach.stop is not None:
+    if ask.start is not None or ask.stop is not None:
         unknown = [key for key in fitting if spans.get(key) is None]
-        whole = book.batch(unknown, x=x, points=_OVERVIEW, attempts=attempts) if unknown else {}
-    series_of = {}
-    for key, series in fitting.items():
-        span = spans.get(key)
-        if key in whole:
-            span = _ends(whole[key].x - shift if shift else whole[key].x)
-        series_of[key] = Found(_shifted(series, shift) if shift else series, _is_raw(series), span, _heights(series))
-    return series_of
-
-
-def _is_raw(series: Series) -> bool:
-    """Whether each point is one row."""
-    return bool(np.all(series.count + (series.bad if series.bad is not None else 0) <= 1))
-
-
-def _shifted(series: Series, shift: float) -> Series:
-    return Series(
-        series.x - shift, series.mean, series.min, series.max, series.count, series.axis, series.non_finite, series.bad
-    )
+        overview = msgspec.structs.replace(ask, points=_OVERVIEW, start=None, stop=None)
+        whole = series_of_run(book, unknown, overview, began) if unknown else {}
+    return {
+        key: Found(series, is_raw(series), _ends(whole[key].x) if key in whole else spans.get(key), _heights(series))
+        for key, series in fitting.items()
+    }
 
 
 def _ends(x: NDArray) -> tuple[float, float] | None:
@@ -338,7 +335,7 @@ def _numbers(known: Found, fields: list[str], frame: Frame) -> dict[str, Array]:
     return arrays
 
 
-def _heights(series: Series) -> Heights:
+def _heights(series: OneSeries) -> Heights:
     low, high = series.min[np.isfinite(series.min)], series.max[np.isfinite(series.max)]
     usual = np.sort(series.mean[np.isfinite(series.mean)])
     middle = float(usual[len(usual) // 2]) if len(usual) else 0.0
@@ -355,7 +352,7 @@ def _heights(series: Series) -> Heights:
 
 
 def _ghosts(
-    context: ServerContext, row: RunRow, key: str, reach: Reach, fields: list[str], frame: Frame
+    context: ServerContext, row: RunRow, key: str, ask: Series, fields: list[str], frame: Frame
 ) -> list[SeriesEntry]:
     """Abandoned rows, an entry for each attempt that lost some."""
     if int(row.about.get("attempts") or 0) < 2:
@@ -363,14 +360,13 @@ def _ghosts(
     ghosts = []
     for attempt, counts_in_part, since in _abandoned(context, row):
         try:
-            series = _ghost(context, row, key, reach, attempt, counts_in_part, since)
+            series = _ghost(context, row, key, ask, attempt, counts_in_part, since)
         except (RollbookError, OSError):
             continue
         if not len(series):
             continue
-        is_raw = bool(np.all(series.count <= 1))
-        entry = SeriesEntry(run=row.key, key=key, x=axis_name(reach.x, series.axis), kind="none", ghost=attempt)
-        _fill(entry, Found(series, is_raw, None, _heights(series)), fields, frame)
+        entry = SeriesEntry(run=row.key, key=key, x=axis_name(ask.x, series.axis), kind="none", ghost=attempt)
+        _fill(entry, Found(series, is_raw(series), None, _heights(series)), fields, frame)
         ghosts.append(entry)
     return ghosts
 
@@ -394,13 +390,14 @@ def _ghost(
     context: ServerContext,
     row: RunRow,
     key: str,
-    reach: Reach,
+    ask: Series,
     attempt: int,
     counts_in_part: bool,
     since: float | None,
-) -> Series:
+) -> OneSeries:
+    points = ask.points or 1
     with context.book(row) as book:
-        x = "time" if reach.x in ("time", "relative") else reach.x or book.series(key, points=1).axis
+        x = "time" if ask.x in ("time", "relative") else ask.x or book.series(key, points=1).axis
         around = None if since is None else since - 1
         table = book.arrays([key], x=x, since=around, attempts=[attempt])
         if counts_in_part:  # by the rows: a cut is exact to the row, its time only to the microsecond
@@ -410,14 +407,14 @@ def _ghost(
     values = table[key].astype(np.float64)
     axis = table[x]
     xs = axis.astype(np.int64) / 1e6 if axis.dtype.kind == "M" else axis.astype(np.float64)
-    if reach.x == "relative":
+    if ask.x == "relative":
         xs = xs - started(row)
     inside = np.ones(len(xs), dtype=bool)
-    if reach.start is not None:
-        inside &= xs >= reach.start
-    if reach.stop is not None:
-        inside &= xs < reach.stop
-    return Series.of_rows(xs[inside], values[inside], x, reach.points, most=reach.points * ROWS_A_POINT)
+    if ask.start is not None:
+        inside &= xs >= ask.start
+    if ask.stop is not None:
+        inside &= xs < ask.stop
+    return OneSeries.of_rows(xs[inside], values[inside], x, points, most=points * ROWS_A_POINT)
 
 
 ENDPOINTS = [

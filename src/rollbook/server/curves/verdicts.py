@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 import msgspec
 
 from rollbook import compare
-from rollbook.errors import BadInput, RollbookError
+from rollbook.errors import RollbookError
 from rollbook.runs.comparing import compared
-from rollbook.runs.grouping import flat
+from rollbook.runs.diff import Difference, diff
 from rollbook.runs.groups import name_of
 from rollbook.runs.looks import plans_below
-from rollbook.runs.questions import Compare, Curves
-from rollbook.server.asking import Group, asked_of, shape_of
+from rollbook.runs.questions import Compare, Curves, Diff
+from rollbook.server.asking import asked_of, shape_of
 from rollbook.server.curves.groups import answers
 from rollbook.server.curves.memory import Memory
 from rollbook.server.runs.columns import common
 from rollbook.server.runs.one_run import LeftOut
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint
-from rollbook.server.shared.shapes import Answer, Ask, Cell, Num, Refused, num, plain
+from rollbook.server.shared.shapes import Answer, Ask, Cell, Num, num, plain
 from rollbook.server.shared.state import ServerContext
 from rollbook.system.texts import amount
 
@@ -208,30 +208,45 @@ class CompareAnswer(Answer, kw_only=True):
     plans: list[StoredPlan] = []
 
 
-class DiffAsk(Ask, kw_only=True):
-    """Of which groups."""
+DiffAsk = shape_of(Diff)
 
-    groups: list[Group]
+
+class DiffValue(msgspec.Struct, kw_only=True):
+    """A value, how many runs have it, and the mean of their scores."""
+
+    value: str
+    n: int
+    mean: Num
 
 
 class DiffRow(msgspec.Struct, kw_only=True):
-    """A field of the configuration in each group; {distinct, values} where it differs inside."""
+    """A thing that may differ between groups.
 
-    path: str
+    Attributes:
+      kind, name: see `rollbook.runs.diff.Difference`.
+      values: of each group; {distinct, values} where it differs inside.
+      found: of what differs, each value.
+      explained: which share of the variance of scores goes along.
+    """
+
+    kind: str
+    name: str
     values: list[Cell]
     differs: bool
+    found: list[DiffValue] = []
+    explained: Num = None
 
 
 class DiffAnswer(Answer, kw_only=True):
-    """What differs between the groups, differences first."""
+    """What differs between groups, differences first."""
 
     groups: list[str]
     rows: list[DiffRow]
     equal: int
+    sentences: list[str]
 
 
-_LACKING = "(not set)"
-_MOST_PLANS, _MOST_LOOKS = 20, 200
+_MOST_PLANS, _MOST_LOOKS, _MOST_DIFFERENCES = 20, 200, 2_000
 
 
 def comparison(context: ServerContext, ask: Ask) -> CompareAnswer:
@@ -408,32 +423,33 @@ def _there(value: float | None) -> Any:
     return None if value is None or math.isnan(value) else num(float(value))
 
 
-def _gathered(context: ServerContext, groups: Sequence[Group]) -> dict[str, list[RunRow]]:
-    """The runs of each group. Raises: Refused: too many. BadInput: two groups of one name."""
-    if sum(len(group.runs) for group in groups) > context.limits.runs:
-        raise Refused("too_large", f"more than {context.limits.runs:,} runs at once", "Choose fewer.")
-    rows_of_group: dict[str, list[RunRow]] = {}
-    for group in groups:
-        if group.name in rows_of_group:
-            raise BadInput(f"two groups are called {group.name!r:.80}; give each a name of its own")
-        rows_of_group[group.name] = context.rows(group.runs)
-    return rows_of_group
-
-
-def difference(context: ServerContext, ask: DiffAsk) -> DiffAnswer:
-    """What differs in the configuration of groups, differences first."""
-    groups = _gathered(context, ask.groups)
-    configs = {name: [flat(row.about.get("config") or {}) for row in rows] for name, rows in groups.items()}
-    paths = dict.fromkeys(path for each in configs.values() for config in each for path in config)
-    rows = []
-    for path in paths:
-        values = [
-            common([config.get(path, _LACKING) for config in each]) if each else None for each in configs.values()
-        ]
-        rows.append(DiffRow(path=plain(path), values=values, differs=any(value != values[0] for value in values)))
-    rows.sort(key=lambda row: not row.differs)
+def difference(context: ServerContext, ask: Ask) -> DiffAnswer:
+    """What differs between groups, differences first."""
+    question, rows = asked_of(context, ask, Diff)
+    answer = diff(question, Memory(context, rows))
+    groups = [*question.by] if isinstance(question.by, Mapping) else [*answer.groups]
+    every = [*answer, *answer.equal]
     return DiffAnswer(
-        groups=[plain(name) for name in groups], rows=rows[:2_000], equal=sum(not row.differs for row in rows)
+        groups=[plain(name) for name in groups],
+        rows=[_different(one, groups) for one in every[:_MOST_DIFFERENCES]],
+        equal=len(answer.equal),
+        sentences=[plain(sentence) for sentence in answer.sentences()],
+    )
+
+
+def _different(one: Difference, groups: Sequence[str]) -> DiffRow:
+    along = one.association
+    found = [
+        DiffValue(value=plain(value), n=len(runs), mean=_there(along.means[value]) if along is not None else None)
+        for value, runs in (one.values.items() if one.differs else ())
+    ]
+    return DiffRow(
+        kind=one.kind,
+        name=plain(one.name),
+        values=[common(one.of_group[group]) if group in one.of_group else None for group in groups],
+        differs=one.differs,
+        found=found,
+        explained=None if along is None else _there(along.explained),
     )
 
 
@@ -441,5 +457,5 @@ ENDPOINTS = [
     Endpoint(
         "POST", "/api/compare", CompareAsk, CompareAnswer, comparison, "Which group is better, and how sure that is"
     ),
-    Endpoint("POST", "/api/diff", DiffAsk, DiffAnswer, difference, "What differs between the configurations of groups"),
+    Endpoint("POST", "/api/diff", DiffAsk, DiffAnswer, difference, "What differs between groups"),
 ]

@@ -16,8 +16,9 @@ import msgspec
 from rollbook import compare
 from rollbook.errors import BadInput, RollbookError, nearest_name
 from rollbook.runs.conditions import holds
+from rollbook.runs.fields import flat
 from rollbook.runs.fields import group_value as value_of_group
-from rollbook.runs.grouping import RunGroup, config_paths, flat, names_one_run
+from rollbook.runs.grouping import RunGroup, config_paths, names_one_run
 from rollbook.runs.grouping import groups_of as groups_of_rows
 from rollbook.runs.measures import Measure, calls_in, measure_of
 from rollbook.schema.aliases import canonical, resolve

@@ -13,7 +13,7 @@ import msgspec
 from rollbook.book import Book
 from rollbook.book.questions import remarks_of
 from rollbook.errors import BadInput, RollbookError
-from rollbook.runs.grouping import flat
+from rollbook.runs.fields import flat
 from rollbook.schema import manifest
 from rollbook.schema.endings import resume_line, why_ended
 from rollbook.schema.problems import Problem

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import msgspec
-import numpy as np
 import pyarrow as pa
 
 from rollbook.book import Book
@@ -104,13 +103,9 @@ def check_window(context: ServerContext, offset: int, limit: int) -> None:
         raise Refused("too_large", f"offset={offset}, limit={limit}: a window has 0 to {context.limits.rows:,} rows")
 
 
-def check_range(start: float | None, stop: float | None) -> None:
-    """Raises: BadInput: a range that is none."""
-    for name, end in (("start", start), ("stop", stop)):
-        if end is not None and not np.isfinite(end):
-            raise BadInput(f"{name}={end}: a finite number, or null for no end")
-    if start is not None and stop is not None and stop < start:
-        raise BadInput(f"start={start:g} lies behind stop={stop:g}")
+def axis_name(asked: str | None, used: str) -> str:
+    """The axis's name in the API."""
+    return "relative" if asked == "relative" else used
 
 
 def started(row: RunRow) -> float:

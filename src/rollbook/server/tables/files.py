@@ -13,13 +13,14 @@ import pyarrow as pa
 
 from rollbook.book.questions import Page, Window, axis_values, cells_of, in_seconds, in_time, page_of, seconds_column
 from rollbook.errors import BadInput, Damaged, RollbookError, UnknownKey
+from rollbook.runs.reading import check_range
 from rollbook.schema.expressions import literal, quoted
 from rollbook.schema.run_files import table_names
 from rollbook.schema.tables import TABLES
 from rollbook.server.runs.one_run import Change, changes
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Download, Endpoint, Streamed
-from rollbook.server.shared.rows import check_range, check_window, default_axis, shown_rows, started, table_of
+from rollbook.server.shared.rows import check_window, default_axis, shown_rows, started, table_of
 from rollbook.server.shared.shapes import (
     Answer,
     Ask,

@@ -16,9 +16,10 @@ from rollbook.book.questions import axis_values, cells_of, clocks_of, row_id, se
 from rollbook.errors import Damaged, RollbookError
 from rollbook.runs.checking import asked
 from rollbook.runs.finding import key_of
+from rollbook.runs.reading import check_range
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint
-from rollbook.server.shared.rows import check_range, contents, default_axis, started, table_of
+from rollbook.server.shared.rows import contents, default_axis, started, table_of
 from rollbook.server.shared.shapes import Alert, Answer, Ask, Media, Num, RunAsk, num, plain
 from rollbook.server.shared.state import ServerContext
 from rollbook.system.files import path_inside

@@ -10,10 +10,11 @@ import msgspec
 import numpy as np
 
 from rollbook.book.questions import axis_values, place_of, seconds_column
+from rollbook.runs.reading import check_range
 from rollbook.schema.stages import own_seconds
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint
-from rollbook.server.shared.rows import check_points, check_range, default_axis, started
+from rollbook.server.shared.rows import check_points, default_axis, started
 from rollbook.server.shared.shapes import Answer, Num, OfRun, Refused, RunAsk, num, plain
 from rollbook.server.shared.sql import Locked, with_tables
 from rollbook.server.shared.state import ServerContext
