@@ -166,7 +166,8 @@ def test_a_comparison_has_the_pair_its_verdict_and_the_seeds_that_it_takes(root:
     [
         ("probe", {"of": "cartpol"}), ("probe", {"of": "/"}), ("probe", {"of": "../.."}), ("runs", {"where": "x ="}),
         ("runs", {"where": "(select 1) = 1"}), ("runs", {"cursor": "-1"}), ("runs", {"cursor": "²"}),
-        ("series", {"runs": "ppo-1", "keys": "nothing"}), ("series", {"runs": "ppo-1", "keys": "test/return", "points": 0}),
+        ("series", {"runs": "ppo-1", "keys": "nothing"}),
+        ("series", {"runs": "ppo-1", "keys": "test/return", "points": 0}),
         ("cause", {"run": "ppo-1", "x": "rows", "at": 1}), ("samples", {"run": "odd", "limit": 10**9}),
         ("samples", {"run": "odd", "where": "reward < (select count(*) from range(10000000000000))"}),
         ("samples", {"run": "odd", "order_by": "(select 1 from read_text('/etc/hostname'))"}),
