@@ -126,6 +126,8 @@ GROUPS: dict[str, Group] = {
         modules=("ray.rllib", "ray.tune", "gymnasium"),
     ),
     # gymnasium before and after its statistics of vectors were mended: "main" and "rllib" hold releases in between.
+    "gym100": Group(packages=("gymnasium[classic-control]==1.0.0",), torch=False, modules=("gymnasium",)),
+    "gym110": Group(packages=("gymnasium[classic-control]>=1.1,<1.2",), torch=False, modules=("gymnasium",)),
     "gym122": Group(packages=("gymnasium[classic-control]==1.2.2",), torch=False, modules=("gymnasium",)),
     "data": Group(
         packages=(

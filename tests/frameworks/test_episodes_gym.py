@@ -1,4 +1,4 @@
-"""The episode tests of the ordinary suite, under gymnasium 1.2.2 and under the current release."""
+"""The episode tests of the ordinary suite, under older releases of gymnasium and under the current one."""
 
 from __future__ import annotations
 
@@ -11,24 +11,27 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
-from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
+from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv
 
 import rollbook
 from rollbook.capture.gym import RecordEpisodes, record_envs
 
-GROUPS = ("gym122", "data")
+GROUPS = ("gym100", "gym110", "gym122", "data")
 EPISODES = Path(__file__).parents[1] / "episodes"
-EXPECTED = {"gym122": "1.2.2"}
+MODES: list[Any] = list(getattr(gymnasium.vector, "AutoresetMode", [None]))
+"""The modes of vectors. Gymnasium 1.0 has one, the next step, and no name for it."""
+FILES = ["test_single.py", "test_trajectories.py", *(["test_vector.py", "test_auditor.py"] if None not in MODES else [])]
+EXPECTED = {"gym100": "1.0.0", "gym110": "1.1.1", "gym122": "1.2.2"}
 
 
 def test_this_is_the_release_it_should_be() -> None:
     group = os.environ["ROLLBOOK_FRAMEWORK_GROUP"]
     assert gymnasium.__version__ == EXPECTED.get(group, gymnasium.__version__)
-    assert gymnasium.__version__ >= "1.4" or group == "gym122"
+    assert gymnasium.__version__ >= "1.4" or group in EXPECTED
 
 
 @pytest.mark.core
-@pytest.mark.parametrize("file", ["test_single.py", "test_vector.py", "test_auditor.py", "test_trajectories.py"])
+@pytest.mark.parametrize("file", FILES)
 def test_episodes_are_recorded_rightly_in_this_release(file: str) -> None:
     # From the root, so that a spawned sub-process finds the tests' own recorder by its module name.
     options = ["-q", "-p", "no:cacheprovider", "--import-mode=importlib", "-c", os.devnull, "--rootdir", "."]
@@ -107,15 +110,16 @@ def test_classic_control_is_recorded_as_it_was_played(name: str, tmp_path: Path)
 
 
 @pytest.mark.parametrize("kind", ["sync", "async"])
-@pytest.mark.parametrize("mode", list(AutoresetMode))
+@pytest.mark.parametrize("mode", MODES)
 def test_sixteen_cartpoles_are_recorded_in_every_autoreset_mode(kind: str, mode: Any, tmp_path: Path) -> None:
     run = rollbook.init("sixteen", kind, dir=tmp_path, sinks=[], keeper="inline", strict=True)
     scope = run.scope("train")
     makers = [lambda: gymnasium.make("CartPole-v1", max_episode_steps=30)] * 16
+    named = {} if mode is None else {"autoreset_mode": mode}
     if kind == "async":
-        inner: Any = AsyncVectorEnv(record_envs(makers, scope), autoreset_mode=mode)
+        inner: Any = AsyncVectorEnv(record_envs(makers, scope), **named)
     else:
-        inner = SyncVectorEnv(makers, autoreset_mode=mode)
+        inner = SyncVectorEnv(makers, **named)
     envs = RecordEpisodes(inner, scope)
     envs.reset(seed=list(range(16)))
     envs.action_space.seed(1)
@@ -128,8 +132,9 @@ def test_sixteen_cartpoles_are_recorded_in_every_autoreset_mode(kind: str, mode:
         over &= ~waiting
         played += [(i, total[i], bool(terminated[i])) for i in np.flatnonzero(over)]
         total[over] = 0.0
-        waiting = over if mode == AutoresetMode.NEXT_STEP else np.zeros(16, bool)
-        if mode == AutoresetMode.DISABLED and over.any():
+        name = "NEXT_STEP" if mode is None else mode.name
+        waiting = over if name == "NEXT_STEP" else np.zeros(16, bool)
+        if name == "DISABLED" and over.any():
             envs.reset(options={"reset_mask": over})
     envs.close()
     run.finish()

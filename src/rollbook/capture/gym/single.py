@@ -195,7 +195,8 @@ class RecordEpisodes(gymnasium.Wrapper):
         if name in self.__dict__ or hasattr(type(self), name):
             setattr(self, name, value)
             return True
-        return bool(self.env.set_wrapper_attr(name, value, force=force))
+        more = {} if force else {"force": False}  # gymnasium 1.0 knows no such argument
+        return bool(self.env.set_wrapper_attr(name, value, **more))
 
     def __reduce__(self) -> tuple[object, ...]:
         return without_recording, (self.env,)
