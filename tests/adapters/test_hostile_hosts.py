@@ -7,62 +7,18 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import importlib.util
 import inspect
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
-from unittest.mock import MagicMock
 
 import pytest
 
 import rollbook
-
-
-class Raises:
-    """Every question to it is an exception."""
-
-    def _no(self, *_: object, **__: object) -> Any:
-        raise RuntimeError("the host refuses")
-
-    __getattr__ = __str__ = __repr__ = __len__ = __iter__ = __getitem__ = __bool__ = __float__ = __int__ = _no
-    __index__ = __call__ = __eq__ = __ne__ = __lt__ = __gt__ = __contains__ = __reduce__ = __fspath__ = _no
-    __add__ = __radd__ = __mul__ = __rmul__ = __sub__ = __rsub__ = __truediv__ = __mod__ = __enter__ = _no
-    __hash__ = object.__hash__
-
-
-class Endless:
-    """Whatever is asked of it is one more of its kind, as of a mock: whoever looks for the innermost is never through.
-
-    Attributes:
-      asked: how often, since the test began. More than `MOST` is without an end.
-    """
-
-    MOST = 20_000
-    asked = 0
-
-    def __getattr__(self, name: str) -> Any:
-        Endless.asked += 1
-        if name.startswith("__") or Endless.asked > self.MOST:
-            raise AttributeError(name)
-        return Endless()
-
-    def __call__(self, *_: object, **__: object) -> Any:
-        return self.__getattr__("answer")
-
-
-class Hollow:
-    """It has nothing."""
-
-    __slots__ = ()
-
-
-HOSTS: dict[str, Callable[[], Any]] = {
-    "raises": Raises, "hollow": Hollow, "none": lambda: None, "number": lambda: -1.5, "text": lambda: "text",
-    "endless": Endless, "mock": MagicMock,
-    "list": lambda: [Raises()], "dict": lambda: {"a": Raises(), "b": Hollow()},
-}  # fmt: skip
+from hostile import HOSTS, Endless, Hollow, Raises
 
 ADAPTERS: dict[str, Callable[[Any], Any]] = {
     "d3rlpy": lambda run: _made("d3rlpy.RollbookAdapterFactory", run).create(Hollow(), "name", 10),
@@ -90,9 +46,31 @@ ADAPTERS: dict[str, Callable[[Any], Any]] = {
     ),
     "spinningup": lambda run: _made("spinningup.EpochLogger", None, run=run),
     "tensorboard": lambda run: _made("tensorboard.SummaryWriter", "tb", run=run, events=False),
+    "lightzero collector": lambda run: _made("lightzero.CollectorLog", run),
+    "lightzero evaluator": lambda run: _made("lightzero.EvaluatorLog", run),
+    "lightzero learner": lambda run: _made("lightzero.LearnerLog", run),
+    "lightzero buffer": lambda run: _made("lightzero.BufferLog", run),
+    "lightzero writer": lambda run: _made("lightzero.EventWriter", run),
+    "lightzero text": lambda run: _made("lightzero.TextLogger", "log", "learner"),
+    "lightzero middleware": lambda run: _Functions(_made("lightzero.online_logger", run)),
+    "lightzero bridge": lambda run: _of_lightzero(run),
+    "lightning": lambda run: _of_lightning(run),
+    "slime": lambda run: _Functions(_made_name("slime.log_rollout_data"), _made_name("slime.log_eval_rollout_data")),
+    "rllib": lambda run: _of_rllib(run)[0],
+    "rllib tune": lambda run: _of_rllib(run)[1],
+    "rllib old loggers": lambda run: _of_rllib(run)[2],
 }
 NOT_HOOKS = frozenset(
-    {"download", "enable_event_steps", "join", "prepare_dict_for_logging", "restore_logged_data", "get_stats"}
+    {
+        "get_tabulate_vars",
+        "get_tabulate_vars_hor",
+        "download",
+        "enable_event_steps",
+        "join",
+        "prepare_dict_for_logging",
+        "restore_logged_data",
+        "get_stats",
+    }
 )
 
 
@@ -147,6 +125,72 @@ def _of_skrl(run: Any) -> Any:
     )
 
 
+def _of_lightzero(run: Any) -> Any:
+    """What stands between LightZero's workers and their own methods, which run once whatever the workers answer."""
+    from rollbook.adapters.lightzero import Experiment, bridge
+    from rollbook.adapters.lightzero.collecting import CollectorBridge
+    from rollbook.adapters.lightzero.evaluating import EvaluatorBridge
+    from rollbook.adapters.lightzero.learning import LearnerBridge
+    from rollbook.adapters.lightzero.loading import watched
+
+    experiment = Experiment(run)
+    collector, learner = CollectorBridge(experiment), LearnerBridge(experiment)
+    evaluator = EvaluatorBridge(experiment, learner)
+    called: list[str] = []
+
+    def once(wrap: Any, parameters: int) -> Any:
+        wrapped = wrap(lambda *_, **__: called.append("theirs"))
+
+        def call(*arguments: Any) -> None:
+            called.clear()
+            wrapped(*arguments[:parameters])
+            assert called == ["theirs"]
+
+        return [lambda a: call(a), lambda a, b: call(a, b), None, lambda a, b, c, d: call(a, b, c, d)][parameters - 1]
+
+    return _Functions(
+        once(collector.around_collect, 1),
+        once(collector.around_output, 2),
+        once(evaluator.around, 4),
+        once(learner.saving, 2),
+        once(lambda theirs: watched(theirs, experiment), 1),
+        once(lambda theirs: bridge._compile_config(theirs, experiment), 1),
+        learner.show,
+    )
+
+
+def _of_rllib(run: Any) -> list[Any]:
+    """The callback of an algorithm under way, that of an experiment, and what runs loggers of before."""
+    spec = importlib.util.spec_from_file_location("fakes", Path(__file__).with_name("rllib") / "fakes.py")
+    assert spec is not None
+    assert spec.loader is not None
+    fakes = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(fakes)
+    place, options = Path(run.folder).parent.parent, {"sinks": (), "keeper": "inline", "rules": ()}
+    with pytest.MonkeyPatch.context() as patch:
+        rllib = fakes.install(patch)
+        callback = rllib.callbacks(place, transitions=True, episode_data=True, **options)()
+        callback.on_algorithm_init(algorithm=fakes.Algorithm(place / "logs", runner := fakes.EnvRunner()))
+        callback.on_episode_start(episode=fakes.Single(), env_runner=runner, env_index=0)
+        tune, old = rllib.RollbookTune(place, episode_data=True, **options), rllib.OldLoggers(rllib.RollbookLogger)
+        tune.log_trial_start(fakes.Trial(place))
+    return [callback, tune, old]
+
+
+def _of_lightning(run: Any) -> Any:
+    package = "lightning.pytorch"
+    names = {"Logger": object, "rank_zero_experiment": lambda method: method}
+    rank = ModuleType(f"{package}.utilities.rank_zero")
+    vars(rank)["rank_zero_only"] = lambda method: method
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, f"{package}.utilities", ModuleType("utilities"))
+        patch.setitem(sys.modules, rank.__name__, rank)
+        patch.setattr("importlib.util.find_spec", lambda name: name if name == "lightning" else None)
+        logger = _beside(f"{package}.loggers.logger", names, "lightning.RollbookLogger")
+    logger._given = run
+    return logger
+
+
 class _Base:
     def __init__(self, exp_name: str, log_dir: str) -> None: ...
 
@@ -177,9 +221,13 @@ def _modules_of(package: str) -> dict[str, ModuleType]:
     return {name: sys.modules.pop(name) for name in names}
 
 
-def _made(name: str, *arguments: Any, **named: Any) -> Any:
+def _made_name(name: str) -> Any:
     module, _, made = name.partition(".")
-    return getattr(importlib.import_module(f"rollbook.adapters.{module}"), made)(*arguments, **named)
+    return getattr(importlib.import_module(f"rollbook.adapters.{module}"), made)
+
+
+def _made(name: str, *arguments: Any, **named: Any) -> Any:
+    return _made_name(name)(*arguments, **named)
 
 
 def _hooks(adapter: Any) -> list[str]:
@@ -188,11 +236,13 @@ def _hooks(adapter: Any) -> list[str]:
     return [*hooks, *(["__call__"] if "__call__" in vars(type(adapter)) else [])]
 
 
-def _arguments(hook: Any, host: Callable[[], Any]) -> list[Any]:
+def _asked(hook: Any, host: Callable[[], Any]) -> Any:
+    """Call a hook with a host in the place of each of its arguments."""
     parameters = inspect.signature(hook).parameters.values()
-    return [
-        host() for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD or each.kind is each.POSITIONAL_ONLY
-    ]
+    named = {each.name: host() for each in parameters if each.kind is each.KEYWORD_ONLY}
+    return hook(
+        *[host() for each in parameters if each.kind in (each.POSITIONAL_OR_KEYWORD, each.POSITIONAL_ONLY)], **named
+    )
 
 
 def test_a_failure_inside_of_mrls_log_is_counted_and_does_not_reach_the_training(run: Any) -> None:
@@ -226,7 +276,7 @@ def test_no_hook_raises_whatever_the_host_answers(run: Any, name: str, host: str
     for hook in _hooks(adapter):
         function = getattr(adapter, hook)
         try:
-            answer = function(*_arguments(function, HOSTS[host]))
+            answer = _asked(function, HOSTS[host])
             if inspect.iscoroutine(answer):
                 asyncio.run(answer)
         except Exception as err:

@@ -18,6 +18,7 @@ import pytest
 import rollbook.wandb as wandb
 
 import rollbook
+from hostile import HOSTS
 from waiting import PATIENCE
 
 
@@ -84,6 +85,15 @@ def test_a_counter_of_any_kind_of_integer_is_a_clock_whatever_stands_beside_it(r
     ]
     readings = (5, 6, 7, 8, 8, 8)  # neither True nor NaN counts anything: the clock stays
     assert rows == [(n, reading, loss) for n, reading in enumerate(readings) for loss in (0.5, 1.0, 2.0)]
+
+
+@pytest.mark.filterwarnings("ignore::rollbook.errors.RollbookWarning")
+def test_a_step_of_no_number_costs_no_row_and_reaches_no_training(root: Path) -> None:
+    wandb.init()
+    for odd in (host() for name, host in HOSTS.items() if name != "none"):
+        wandb.log({"a": 1.0, "b": odd}, step=odd)
+    wandb.finish()
+    assert book(root).metrics(["a"])["a"].to_pylist() == [1.0] * (len(HOSTS) - 1)
 
 
 def test_nested_values_are_joined_with_dots_and_every_kind_finds_its_place(root: Path, tmp_path: Path) -> None:

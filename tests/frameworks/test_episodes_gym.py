@@ -20,7 +20,11 @@ GROUPS = ("gym100", "gym110", "gym122", "data")
 EPISODES = Path(__file__).parents[1] / "episodes"
 MODES: list[Any] = list(getattr(gymnasium.vector, "AutoresetMode", [None]))
 """The modes of vectors. Gymnasium 1.0 has one, the next step, and no name for it."""
-FILES = ["test_single.py", "test_trajectories.py", *(["test_vector.py", "test_auditor.py"] if None not in MODES else [])]
+FILES = [
+    "test_single.py",
+    "test_trajectories.py",
+    *(["test_vector.py", "test_auditor.py"] if None not in MODES else []),
+]
 EXPECTED = {"gym100": "1.0.0", "gym110": "1.1.1", "gym122": "1.2.2"}
 
 

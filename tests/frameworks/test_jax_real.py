@@ -17,6 +17,8 @@ import rollbook  # noqa: E402
 from rollbook.adapters.jax import flush, log  # noqa: E402
 from rollbook.errors import BadInput  # noqa: E402
 
+from hostile import HOSTS  # noqa: E402  # isort: skip
+
 
 @pytest.fixture
 def run(own_place: Path) -> Iterator[Any]:
@@ -260,3 +262,18 @@ def test_the_module_stands_for_whichever_run_is_current(own_place: Path) -> None
 def test_what_is_no_run_is_refused_at_once() -> None:
     with pytest.raises(BadInput, match="found a dict, not a run"):
         log({}, {"x": 1.0})
+
+
+@pytest.mark.filterwarnings("ignore::rollbook.errors.RollbookWarning")
+@pytest.mark.parametrize("way", ["at once", "jit", "grad"])
+def test_a_computation_ends_as_without_us_whatever_it_logs(run: Any, way: str) -> None:
+    def compute(x: Any) -> Any:
+        for host in HOSTS.values():
+            log(run, host())
+            log(run, {"odd": host(), "x": x})
+            log(run, {"late": x}, gradient_step=host())
+        return 2.0 * x
+
+    wrapped = {"at once": compute, "jit": jax.jit(compute), "grad": jax.grad(compute)}[way]
+    assert float(wrapped(1.5)) == (2.0 if way == "grad" else 3.0)
+    assert column(run, "x") == [1.5] * len(HOSTS)

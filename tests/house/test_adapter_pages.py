@@ -146,6 +146,33 @@ def test_the_table_of_what_was_trained_names_every_adapter_and_tests_that_exist(
     assert missing == set()
 
 
+ASKED = {
+    "Stable-Baselines3": ("sb3",), "RecordEpisodes": (), "RecordParallel": (), "Lightning": ("lightning",),
+    "Optuna": ("optuna",), "Keras": ("keras",), "d3rlpy": ("d3rlpy", "skrl"), "Brax": ("brax", "stoix"),
+    "NeMo-RL": ("nemo_rl", "openrlhf", "prime_rl", "slime", "tinker", "pufferlib", "elements"),
+    "TensorBoard": ("tensorboard", "wandb", "accelerate"), "TRL": ("trl",), "verl": ("verl", "_verl_rollouts"),
+    "RLlib": ("rllib",), "Tianshou": ("tianshou",), "MRL": ("mrl",), "LightZero": ("lightzero",), "Acme": ("acme",),
+    "Spinning": ("spinningup",), "rl_games": ("rl_games",), "rsl_rl": ("rsl_rl",), "TorchRL": ("torchrl",),
+    "JAX": ("jax",),
+}  # fmt: skip
+"""The first word of each row of the table of questions -> the adapters that it speaks of."""
+
+
+def test_the_table_of_questions_to_hosts_has_every_adapter_and_asks_what_its_code_asks() -> None:
+    text = (ROOT / "docs" / "adapters" / "index.md").read_text("utf-8")
+    section = text.partition("## What is asked of a host")[2].partition("\n## ")[0]
+    rows = {re.findall(r"[\w-]+", row)[0]: row for row in re.findall(r"^\| (?!adapter|---)(.*)", section, re.MULTILINE)}
+    assert sorted(rows) == sorted(ASKED)
+    assert {name for names in ASKED.values() for name in names} - {"_verl_rollouts"} == DOORS
+    adapters, invented = SRC / "rollbook" / "adapters", []
+    for first, names in ASKED.items():
+        files = [file for name in names for file in (*adapters.glob(f"{name}.py"), *adapters.glob(f"{name}/*.py"))]
+        code = "".join(file.read_text("utf-8") for file in files or [*(SRC / "rollbook" / "capture").rglob("*.py")])
+        asked = {word for told in re.findall(r"`([^`]+)`", rows[first]) for word in re.findall(r"[A-Za-z_]{3,}", told)}
+        invented += [f"{first}: {word}" for word in asked if word not in code]
+    assert invented == []
+
+
 DOORS = {
     file.stem for file in (SRC / "rollbook" / "adapters").iterdir() if file.name[0] not in "_." and file.stem != "keys"
 }

@@ -358,7 +358,7 @@ def reported(failed: Callable[[Any, str, Exception], object]) -> Callable[[Hook]
     """A decorator of methods that a host or a program calls: nothing raises but what `failed` raises.
 
     Args:
-      failed: takes the object, the method's name and the exception.
+      failed: takes the object, the method's name and the exception; what it returns is the method's answer then.
     """
 
     def decorate(hook: Hook) -> Hook:
@@ -369,14 +369,14 @@ def reported(failed: Callable[[Any, str, Exception], object]) -> Callable[[Hook]
             try:
                 return hook(self, *arguments, **named)
             except Exception as err:
-                failed(self, name, err)
+                return failed(self, name, err)
 
         @wraps(hook)
         async def awaited(self: Any, *arguments: Any, **named: Any) -> Any:
             try:
                 return await hook(self, *arguments, **named)
             except Exception as err:
-                failed(self, name, err)
+                return failed(self, name, err)
 
         is_async = bool(getattr(hook, "__code__").co_flags & 0x80)  # noqa: B009 CO_COROUTINE
         return awaited if is_async else called  # type: ignore[return-value]
@@ -385,6 +385,8 @@ def reported(failed: Callable[[Any, str, Exception], object]) -> Callable[[Hook]
 
 
 def _bill_of_joined(self: Any, name: str, err: Exception) -> None:
+    if self._joined is None:  # the run could not be opened, as it was asked for
+        raise err
     self._joined.bill.failed(f"hook_{name}", f"{type(self).__name__}.{name}()", err)
 
 

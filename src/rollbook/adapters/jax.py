@@ -24,7 +24,7 @@ from functools import lru_cache
 from rollbook.adapters import _versions
 from rollbook.errors import BadInput
 from rollbook.system.bill import Bill
-from rollbook.system.guard import handled_by
+from rollbook.system.guard import handled_by, ours
 from rollbook.values import flatten
 
 TYPE_CHECKING = False
@@ -67,11 +67,14 @@ def log(target: Any, values: Mapping[str, object], *, ordered: bool = True, **cl
             "a scope of it, or the module rollbook for whichever run is current"
         )
     count = _bill(target)
-    leaves = [(("value", name), value) for name, value in flatten(values)]
+    leaves: list[tuple[_Named, object]] = []
+    with handled_by(_report, target):
+        leaves = [(("value", name), value) for name, value in flatten(values)]
     leaves += [(("clock", name), value) for name, value in clocks.items()]
     traced = [value for _, value in leaves if isinstance(value, jax.core.Tracer)]
     if not traced and _is_eager(jax):
-        target.log(values, **clocks)
+        with handled_by(_report, target):  # None is no row
+            target.log(values, **clocks)
         return
     _wait_at_end(target)
     static, shapes, operands = _sorted(leaves, count)
@@ -216,7 +219,7 @@ def _as_array(named: _Named, value: Any, count: Bill) -> Any:
         if not jnp.issubdtype(array.dtype, jnp.floating):
             raise TypeError(f"{array.dtype} is not a kind of real number")
         return array.astype(jnp.float32) if jnp.finfo(array.dtype).bits < 32 else array  # exact
-    except (TypeError, ValueError) as err:
+    except ours(Exception) as err:  # of JAX, or of an object that refuses to be an array
         count(
             "unloggable",
             message=f"log({{{named[1]!r}: …}}) inside a JAX computation: a {type(value).__name__} cannot be logged "

@@ -197,9 +197,8 @@ class RollbookLogger(_Base):
             from rollbook.run.ending import status_of
 
             kind = sys.exc_info()[0]
-            self._joined.finish(
-                status_of(kind) if kind is not None else "crashed" if status == "failed" else "finished"
-            )
+            failed = isinstance(status, str) and status == "failed"
+            self._joined.finish(status_of(kind) if kind is not None else "crashed" if failed else "finished")
 
     @_rank_zero
     def log_graph(self, model: object, input_array: object = None) -> None:

@@ -11,6 +11,7 @@ also for miles, a fork of it. slime calls both in the actor that generates; neit
 from __future__ import annotations
 
 from rollbook.adapters._run import JoinedRun
+from rollbook.system.guard import tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,9 +39,8 @@ def log_rollout_data(
       False: slime's own logging continues.
     """
     joined = _joined_for(args)
-    joined.keep("slime_rollouts", "keeping rollouts", _log, joined, rollout_id, list(_flat(samples)), "train")
-    metrics = dict(rollout_extra_metrics or {})
-    joined.log({**metrics, "time/rollout_seconds": rollout_time}, gradient_step=int(rollout_id))
+    joined.keep("slime_rollouts", "keeping rollouts", _log, joined, rollout_id, samples, "train")
+    joined.keep("slime_metrics", "keeping metrics", _metrics, joined, rollout_id, rollout_extra_metrics, rollout_time)
     return False
 
 
@@ -56,10 +56,8 @@ def log_eval_rollout_data(rollout_id: int, args: Any, data: Any, extra_metrics: 
       False: slime's own logging continues.
     """
     joined = _joined_for(args)
-    for name, held in dict(data).items():
-        samples = list(_flat(held.get("samples") or ()))
-        joined.keep("slime_rollouts", "keeping rollouts", _log, joined, rollout_id, samples, "eval", str(name))
-    joined.log(dict(extra_metrics or {}), gradient_step=int(rollout_id))
+    joined.keep("slime_rollouts", "keeping rollouts", _log_held_out, joined, rollout_id, data)
+    joined.keep("slime_metrics", "keeping metrics", _metrics, joined, rollout_id, extra_metrics)
     return False
 
 
@@ -68,15 +66,33 @@ def _joined_for(args: Any) -> JoinedRun:
     global _joined
     whole = None if _joined is None or _joined.run is None else _joined.run.run
     if _joined is None or (whole is not None and whole.status != "running"):
-        project, name = getattr(args, "wandb_project", None) or "slime", getattr(args, "wandb_group", None) or "train"
-        _joined = JoinedRun(
-            "rollbook.adapters.slime", None, str(project), str(name), {}, seed=getattr(args, "seed", None), host="slime"
-        )
-        _joined.settings(args, getattr(args, "seed", None))
+        project, name = _named(args, "wandb_project", "slime"), _named(args, "wandb_group", "train")
+        seed = _named(args, "seed", None)
+        _joined = JoinedRun("rollbook.adapters.slime", None, project, name, {}, seed=seed, host="slime")
+        _joined.settings(args, seed)
     return _joined
 
 
-def _log(joined: JoinedRun, step: int, samples: list[Any], mode: str, env: str | None = None) -> None:
+def _named(args: Any, name: str, default: Any) -> Any:
+    """One of slime's arguments, if it is of a plain kind."""
+    with tolerating(Exception):
+        value = getattr(args, name, None)
+        return value if isinstance(value, (str, int)) and value != "" else default
+    return default
+
+
+def _metrics(joined: JoinedRun, step: int, metrics: Any, seconds: Any = None) -> None:
+    took = {} if seconds is None else {"time/rollout_seconds": seconds}
+    joined.log({**dict(metrics or {}), **took}, gradient_step=step)
+
+
+def _log_held_out(joined: JoinedRun, step: int, data: Any) -> None:
+    for name, held in dict(data).items():
+        _log(joined, step, held.get("samples") or (), "eval", str(name))
+
+
+def _log(joined: JoinedRun, step: int, given: Iterable[Any], mode: str, env: str | None = None) -> None:
+    samples = list(_flat(given))
     if not samples:
         return
     rows = [_columns(sample) for sample in samples]

@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from rollbook.adapters import _versions
@@ -174,14 +175,12 @@ def _compile_config(theirs: Callable[..., object], experiment: Experiment) -> Ca
     """Use the run's folder as the experiment's; the two configuration files are written here, from the same data."""
 
     def compile_config(cfg: Any, *args: object, **kwargs: object) -> Any:
-        named = cfg.get("exp_name")
-        try:
-            cfg["exp_name"] = os.path.relpath(experiment.folder)
-        except ValueError:  # another drive (Windows)
-            cfg["exp_name"] = str(experiment.folder)
+        run, named = experiment.run, None
+        with counted(run.count, "lightzero_config", "the experiment's folder could not be set"):
+            named = cfg.get("exp_name")
+            cfg["exp_name"] = _beside(experiment.folder)
         kwargs.update(save_cfg=False, renew_dir=False)
         compiled: Any = theirs(cfg, *args, **kwargs)
-        run = experiment.run
         with counted(run.count, "lightzero_config", "the configuration could not be kept"):
             from rollbook.run.origin.config import plain
 
@@ -197,6 +196,13 @@ def _compile_config(theirs: Callable[..., object], experiment: Experiment) -> Ca
         return compiled
 
     return compile_config
+
+
+def _beside(folder: Path) -> str:
+    try:
+        return os.path.relpath(folder)
+    except ValueError:  # another drive (Windows)
+        return str(folder)
 
 
 def _install_buffer(patches: _Patches, experiment: Experiment) -> None:
@@ -218,12 +224,13 @@ def _install_buffer(patches: _Patches, experiment: Experiment) -> None:
             return
         theirs_time(train_iter, buffer, gathered, *args, **kwargs)
         fields, gathered.values = gathered.values, {}
-        if fields:
-            have = fields.get("num_of_transitions", fields.get("num_transitions"))
-            step = experiment.counters("gradient_step", train_iter)
-            log.report(step, current_have=have, **{name.replace("/", "_"): v for name, v in fields.items()})
-            for tag, value in gathered.take_native().items():
-                experiment.events.write([({tag: value}, step)])
+        with counted(experiment.run.count, "lightzero_buffer", "the state of the buffer could not be kept"):
+            if fields:
+                have = fields.get("num_of_transitions", fields.get("num_transitions"))
+                step = experiment.counters("gradient_step", train_iter)
+                log.report(step, current_have=have, **{name.replace("/", "_"): v for name, v in fields.items()})
+                for tag, value in gathered.take_native().items():
+                    experiment.events.write([({tag: value}, step)])
 
     theirs_memory = utils.log_buffer_memory_usage
     theirs_time = utils.log_buffer_run_time

@@ -12,7 +12,7 @@ passed to `report` (num_of_game_segments, memory_usage …).
 
 from __future__ import annotations
 
-from rollbook.adapters.lightzero.experiment import Experiment, experiment_of
+from rollbook.adapters.lightzero.experiment import Experiment, experiment_of, harmless
 from rollbook.adapters.lightzero.tables import get_tabulate_vars_hor
 
 _FLOWS = ("pushed_in", "sampled_out", "removed")
@@ -33,6 +33,7 @@ class BufferLog:
         self._used = False
         self.totals = {n: int(self.experiment.last(f"{instance_name}/total_{n}") or 0) for n in _FLOWS}
 
+    @harmless
     def pushed(self, n: int) -> None:
         """Count transitions that were added.
 
@@ -41,6 +42,7 @@ class BufferLog:
         """
         self._add("pushed_in", n)
 
+    @harmless
     def sampled(self, n: int) -> None:
         """Count transitions that were sampled by the learner; they stay in the buffer.
 
@@ -49,6 +51,7 @@ class BufferLog:
         """
         self._add("sampled_out", n)
 
+    @harmless
     def removed(self, n: int) -> None:
         """Count transitions that were removed.
 
@@ -62,6 +65,7 @@ class BufferLog:
         self._flows[flow] += int(n)
         self.totals[flow] += int(n)
 
+    @harmless
     def report(
         self, train_iter: int, envstep: int | None = None, current_have: int | None = None, **more: object
     ) -> dict[str, object]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from functools import wraps
 from importlib import import_module
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from rollbook.adapters.lightzero.collector import CollectorLog
 from rollbook.adapters.lightzero.experiment import Experiment
 from rollbook.system.bill import counted
+from rollbook.system.guard import handled_by
 from rollbook.values import scalar_of
 
 TYPE_CHECKING = False
@@ -42,6 +44,33 @@ def _classes(where: dict[str, tuple[str, ...]], methods: tuple[str, ...]) -> lis
     return classes
 
 
+@contextmanager
+def lent(counted: Callable[[], handled_by], host: Any, **ours: object) -> Iterator[None]:
+    """For a while the host has our objects under these names, and afterwards its own again.
+
+    Args:
+      counted: makes the context in which the host is asked, whose failures it counts.
+      host: the object.
+      ours: name of an attribute -> what stands there meanwhile.
+    """
+    before: list[tuple[str, bool, object]] = []
+    with counted():
+        for name, instead in ours.items():
+            is_its_own = name in vars(host) or hasattr(getattr(type(host), name, None), "__set__")
+            own = (name, is_its_own, getattr(host, name))
+            setattr(host, name, instead)
+            before.append(own)
+    try:
+        yield
+    finally:
+        for name, is_its_own, value in before:
+            with counted():
+                if is_its_own:
+                    setattr(host, name, value)
+                else:  # the class has it
+                    delattr(host, name)
+
+
 class CollectorBridge:
     """Turns a collector's episodes into reports."""
 
@@ -64,7 +93,8 @@ class CollectorBridge:
 
         @wraps(theirs)
         def collect(collector: ISerialCollector, *args: object, **kwargs: object) -> object:
-            with self.log(collector._instance_name).collecting():
+            log = self._log_of(collector)
+            with nullcontext() if log is None else log.collecting():
                 return theirs(collector, *args, **kwargs)
 
         return collect
@@ -73,29 +103,39 @@ class CollectorBridge:
         """`_output_log`: their bookkeeping still runs; our numbers are written."""
 
         @wraps(theirs)
-        def output(collector: ISerialCollector, train_iter: int) -> None:
-            log = self.log(collector._instance_name)
-            self._last_iter[collector._instance_name] = train_iter
-            with counted(self._experiment.run.count, "lightzero_collector", "episodes could not be read"):
-                self._take(collector, log)
-            before = len(collector._episode_info)
-            text, events = collector._logger, collector._tb_logger
-            captured = _Captured(text)
-            collector._logger, collector._tb_logger = captured, captured
-            try:
-                theirs(collector, train_iter)
-            finally:
-                collector._logger, collector._tb_logger = text, events
-            self._take_totals(collector, log)
-            if before and not collector._episode_info:  # they reported and cleared their episodes
-                self._taken[id(collector)] = 0
-                searched = {name: captured.scalars.get(name) for name in ("visit_entropy", "completed_value")}
-                log.report(
-                    self._experiment.counters("gradient_step", train_iter),
-                    more={k: v for k, v in searched.items() if scalar_of(v) is not None},
-                )
+        def output(collector: ISerialCollector, train_iter: int) -> object:
+            log, before, captured = self._log_of(collector), 0, None
+            with self._counted():
+                if log is not None:
+                    self._last_iter[log.instance_name] = train_iter
+                    self._take(collector, log)
+                    before = len(collector._episode_info)
+                    captured = _Captured(collector._logger)
+            if log is None or captured is None:
+                return theirs(collector, train_iter)
+            with lent(self._counted, collector, _logger=captured, _tb_logger=captured):
+                answer = theirs(collector, train_iter)
+            with self._counted():
+                self._take_totals(collector, log)
+                if before and not collector._episode_info:  # they reported and cleared their episodes
+                    self._taken[id(collector)] = 0
+                    searched = {name: captured.scalars.get(name) for name in ("visit_entropy", "completed_value")}
+                    log.report(
+                        self._experiment.counters("gradient_step", train_iter),
+                        more={k: v for k, v in searched.items() if scalar_of(v) is not None},
+                    )
+            return answer
 
         return output
+
+    def _counted(self) -> handled_by:
+        return counted(self._experiment.run.count, "lightzero_collector", "episodes could not be read")
+
+    def _log_of(self, collector: ISerialCollector) -> CollectorLog | None:
+        """The log of a collector; None, counted, if the collector does not say its name."""
+        with self._counted():
+            return self.log(collector._instance_name)
+        return None
 
     def finish(self) -> None:
         """Report what was collected since the last report: they wait for at least 100 iterations."""

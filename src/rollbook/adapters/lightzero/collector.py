@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from rollbook.adapters.lightzero.experiment import Experiment, experiment_of
+from rollbook.adapters.lightzero.experiment import Experiment, experiment_of, harmless
 from rollbook.values import scalar_of
 
 FIELDS = (
@@ -89,6 +89,7 @@ class CollectorLog:
             self._lap()
             self._begun = None
 
+    @harmless
     def episode(
         self,
         reward: object,
@@ -128,6 +129,7 @@ class CollectorLog:
         """How many episodes wait for a report."""
         return len(self._episodes)
 
+    @harmless
     def is_due(self, train_iter: int) -> bool:
         """Whether a report is due: `print_freq` iterations after the last, if an episode has ended since.
 
@@ -136,6 +138,7 @@ class CollectorLog:
         """
         return bool(self._episodes) and train_iter - self._last_iter >= self.print_freq
 
+    @harmless
     def report(
         self, train_iter: int, envstep: int | None = None, more: Mapping[str, object] | None = None
     ) -> dict[str, object]:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import wraps
 from typing import Any
 
-from rollbook.adapters.lightzero.collecting import _classes
+from rollbook.adapters.lightzero.collecting import _classes, lent
 from rollbook.adapters.lightzero.evaluator import FIELDS, EvaluatorLog
 from rollbook.adapters.lightzero.experiment import Experiment
 from rollbook.adapters.lightzero.learning import LearnerBridge
 from rollbook.system.bill import Bill, counted
 from rollbook.system.files import read_json, write_json
+from rollbook.system.guard import handled_by
 from rollbook.values import scalar_of
 
 TYPE_CHECKING = False
@@ -66,35 +68,53 @@ class EvaluatorBridge:
             *args: Any,
             **kwargs: Any,
         ) -> object:
-            if evaluator._logger is None:  # not the process that writes
+            begun: _Evaluation | None = None
+            with self._counted():
+                n_episode = args[0] if args else kwargs.get("n_episode")
+                begun = self._begin(evaluator, save_ckpt_fn, train_iter, envstep, n_episode)
+            if begun is None:
                 return theirs(evaluator, save_ckpt_fn, train_iter, envstep, *args, **kwargs)
-            log = self.log(evaluator)
-            # A resumed run knows the score of its best model; theirs restarts at -inf and would replace it.
-            evaluator._max_episode_return = max(evaluator._max_episode_return, log.best)
-            train_step = self._experiment.counters("gradient_step", train_iter) if train_iter >= 0 else train_iter
-            env_step = self._experiment.counters("env_step", envstep) if envstep >= 0 else envstep
-            engine = self._learner.behind(save_ckpt_fn)
-            n_episode = (args[0] if args else kwargs.get("n_episode")) or evaluator._default_n_episode
-            text, events, env = evaluator._logger, evaluator._tb_logger, evaluator._env
-            captured = _Captured(text, events)
-            watch = _Watch(log, env.env_num, n_episode)
-            step = env.step
-            evaluator._logger = evaluator._tb_logger = captured
-            env.step = watch.around(step)
-            try:
-                with log.evaluating():
-                    # Theirs would overwrite the best model in place. Ours is saved below, with its score.
-                    save = save_ckpt_fn if engine is None else _nothing
-                    answer = theirs(evaluator, save, train_iter, envstep, *args, **kwargs)
-            finally:
-                evaluator._logger, evaluator._tb_logger = text, events
-                del env.step  # restores the method of the class
-            with counted(self._experiment.run.count, "lightzero_evaluator", "an evaluation could not be kept"):
-                checkpoint = None if engine is None else self._save(engine, log, train_step, env_step)
-                log.report(train_step, env_step, checkpoint=checkpoint, more=captured.others(watch.names))
+            captured, log, engine = begun.captured, begun.log, begun.engine
+            with (
+                lent(self._counted, evaluator, _logger=captured, _tb_logger=captured),
+                lent(self._counted, begun.env, step=begun.step),
+                log.evaluating(),
+            ):
+                # Theirs would overwrite the best model in place. Ours is saved below, with its score.
+                save = save_ckpt_fn if engine is None else _nothing
+                answer = theirs(evaluator, save, train_iter, envstep, *args, **kwargs)
+            with self._counted():
+                checkpoint = None if engine is None else self._save(engine, log, begun.train_step, begun.env_step)
+                more = captured.others(begun.watch.names)
+                log.report(begun.train_step, begun.env_step, checkpoint=checkpoint, more=more)
             return answer
 
         return evaluate
+
+    def _begin(
+        self, evaluator: ISerialEvaluator, save_ckpt_fn: object, train_iter: int, envstep: int, n_episode: int | None
+    ) -> _Evaluation | None:
+        """What is needed to watch an evaluation; None in a process that does not write."""
+        if evaluator._logger is None:
+            return None
+        log, env = self.log(evaluator), evaluator._env
+        watch = _Watch(log, env.env_num, n_episode or evaluator._default_n_episode)
+        begun = _Evaluation(
+            log,
+            _Captured(evaluator._logger, evaluator._tb_logger),
+            watch,
+            env,
+            watch.around(env.step),
+            self._learner.behind(save_ckpt_fn),
+            self._experiment.counters("gradient_step", train_iter) if train_iter >= 0 else train_iter,
+            self._experiment.counters("env_step", envstep) if envstep >= 0 else envstep,
+        )
+        # A resumed run knows the score of its best model; theirs restarts at -inf and would replace it.
+        evaluator._max_episode_return = max(evaluator._max_episode_return, log.best)
+        return begun
+
+    def _counted(self) -> handled_by:
+        return counted(self._experiment.run.count, "lightzero_evaluator", "an evaluation could not be kept")
 
     def _save(self, engine: object, log: EvaluatorLog, train_step: int, env_step: int) -> object:
         """Save the evaluated model if requested or if it is the best so far; of the others only the newest are kept."""
@@ -112,6 +132,20 @@ class EvaluatorBridge:
         guard = Bill(to=self._experiment.run).guard
         guard("lightzero_evaluator", "the list of evaluated models", write_json, self._memory, {"ids": self._saved})
         return checkpoint
+
+
+@dataclass(frozen=True)
+class _Evaluation:
+    """One evaluation under way: where it is logged, who looks on, whose model it is, and its steps in the run."""
+
+    log: EvaluatorLog
+    captured: _Captured
+    watch: _Watch
+    env: object
+    step: Callable[..., object]
+    engine: object
+    train_step: int
+    env_step: int
 
 
 def _nothing(name: str) -> None:

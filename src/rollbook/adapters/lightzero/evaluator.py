@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from rollbook.adapters.lightzero.experiment import Experiment, experiment_of
+from rollbook.adapters.lightzero.experiment import Experiment, experiment_of, harmless
 from rollbook.adapters.lightzero.tables import get_tabulate_vars_hor
 from rollbook.system.bill import counted
 from rollbook.values import scalar_of
@@ -78,6 +78,7 @@ class EvaluatorLog:
         score = self.experiment.run.summary.get(f"{self.instance_name}/best_reward_mean")
         return float(score) if isinstance(score, (int, float)) else float("-inf")
 
+    @harmless
     def should_eval(self, train_iter: int) -> bool:
         """Whether an evaluation is due: at first, then every `eval_freq` iterations. True starts the next interval.
 
@@ -99,6 +100,7 @@ class EvaluatorLog:
         finally:
             self._seconds = self._clock() - begun
 
+    @harmless
     def episode(self, reward: object, envstep: int, env_id: int = 0, info: Mapping[str, object] | None = None) -> None:
         """Add a finished episode and write its [INFO] line.
 
@@ -124,6 +126,7 @@ class EvaluatorLog:
         rewards = [episode["reward"] for episode in self._episodes]
         return sum(rewards) / len(rewards) if rewards else float("nan")
 
+    @harmless
     def report(
         self,
         train_iter: int,

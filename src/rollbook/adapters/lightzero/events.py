@@ -14,12 +14,12 @@ from functools import wraps
 from typing import Any
 
 from rollbook.adapters._pixels import as_uint8
-from rollbook.adapters._run import reached
+from rollbook.adapters._run import reached, reported
 from rollbook.adapters.lightzero.counters import as_given
 from rollbook.errors import RollbookError
 from rollbook.schema.finished import keeper_file
 from rollbook.schema.run_files import RunFile
-from rollbook.system.bill import counted
+from rollbook.system.bill import Bill, counted
 from rollbook.values import Histogram, flatten, scalar_of
 from rollbook.values.arrays import host_array
 from rollbook.values.describe import histogram_of
@@ -44,6 +44,13 @@ def clock_of(tag: str) -> str:
     if scope.endswith("_step") or tag.endswith("-env_step") or (scope == "basic" and not tag.endswith("-train_iter")):
         return "env_step"
     return "gradient_step"
+
+
+def _bill_of_run(self: Any, name: str, err: Exception) -> None:
+    Bill(to=self._run).failed(f"lightzero_{name}", f"EventWriter.{name}()", err)
+
+
+_harmless = reported(_bill_of_run)
 
 
 class EventWriter:
@@ -86,6 +93,7 @@ class EventWriter:
 
     # -- one or many events
 
+    @_harmless
     def write(self, events: Iterable[tuple[Mapping[str, Any], int]]) -> None:
         """Append events to the file, in order, with one write.
 
@@ -120,6 +128,7 @@ class EventWriter:
 
     # -- called by frameworks
 
+    @_harmless
     def add_scalar(
         self,
         tag: str,
@@ -143,6 +152,7 @@ class EventWriter:
         if self._to_book:
             self._run.log({tag.rstrip("/"): number}, **at)
 
+    @_harmless
     def add_scalars(
         self,
         main_tag: str,
@@ -154,6 +164,7 @@ class EventWriter:
         for name, value in tag_scalar_dict.items():
             self.add_scalar(f"{main_tag}/{name}", value, global_step, walltime)
 
+    @_harmless
     def add_histogram(
         self,
         tag: str,
@@ -168,6 +179,7 @@ class EventWriter:
         del bins, walltime, max_bins
         self.histogram(tag, values, **self._at(tag, global_step))
 
+    @_harmless
     def histogram(self, tag: str, values: Any, **clocks: int) -> None:
         """Log a distribution at values of the run's clocks; the event file uses the first one.
 
@@ -182,6 +194,7 @@ class EventWriter:
         if self._to_book:
             self._run.log_histogram(tag, values, **clocks)
 
+    @_harmless
     def add_text(
         self, tag: str, text_string: str, global_step: int | None = None, walltime: float | None = None
     ) -> None:
@@ -192,6 +205,7 @@ class EventWriter:
         if self._to_book:
             self._run.log_text(tag, str(text_string), **at)
 
+    @_harmless
     def add_video(
         self,
         tag: str,
@@ -210,6 +224,7 @@ class EventWriter:
                 key = tag.rstrip("/") if len(films) == 1 else f"{tag.rstrip('/')}/{number}"
                 self._run.log_video(key, as_uint8(host_array(frames)), fps=float(fps), **at)
 
+    @_harmless
     def add_figure(
         self,
         tag: str,
@@ -227,6 +242,7 @@ class EventWriter:
             if close and (pyplot := sys.modules.get("matplotlib.pyplot")) is not None:
                 pyplot.close(drawn)
 
+    @_harmless
     def add_image(
         self,
         tag: str,
@@ -244,24 +260,26 @@ class EventWriter:
             image = image.transpose(axes)
         self._run.log_image(tag, as_uint8(image), **self._at(tag, global_step))
 
+    @_harmless
     def add_hparams(
         self, hparam_dict: Any, metric_dict: Any = None, name: str | None = None, global_step: int | None = None
     ) -> None:
         """Add hyper-parameters to the run's config, and their results to its summary."""
         del name, global_step
-        if hparam_dict:
-            with counted(self._run.count, "lightzero_hparams", "add_hparams()"):
-                self._run.config.update(dict(flatten(hparam_dict)))
         with counted(self._run.count, "lightzero_hparams", "add_hparams()"):
-            for key, value in dict(metric_dict or {}).items():
+            self._run.config.update(dict(flatten(hparam_dict or {})))
+        if metric_dict is not None:
+            for key, value in dict(metric_dict).items():
                 number = scalar_of(value)
                 self._run.summary[key] = value if number is None else number
 
+    @_harmless
     def flush(self) -> None:
         """Does nothing: everything written is already with the operating system."""
         if self._more is not None:
             self._more.flush()
 
+    @_harmless
     def close(self) -> None:
         """Does nothing: no file is open. A closed writer may be used again."""
         if self._more is not None:
@@ -292,7 +310,7 @@ def _delegated(name: str, theirs: Callable[..., object]) -> Callable[..., object
     def call(self: EventWriter, *args: object, **kwargs: object) -> Any:
         return getattr(self._others(), name)(*args, **kwargs)
 
-    return call
+    return _harmless(call)
 
 
 def _add_other_verbs() -> None:

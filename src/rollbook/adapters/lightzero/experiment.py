@@ -13,12 +13,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from rollbook.adapters._run import find_run
+from rollbook.adapters._run import find_run, reported
 from rollbook.adapters.lightzero.counters import as_given
 from rollbook.adapters.lightzero.events import EventWriter, sinks_of
 from rollbook.adapters.lightzero.text import TextLogger
 from rollbook.errors import BadInput
-from rollbook.system.bill import counted
+from rollbook.system.bill import Bill, counted
+from rollbook.system.guard import tolerating
 from rollbook.values import scalar_of
 
 TYPE_CHECKING = False
@@ -130,9 +131,7 @@ class Experiment:
           skip: names that the event file does not get.
           at: the checkpoint that the fields describe: a run that returns to it keeps them.
         """
-        clocks = {"gradient_step": train_iter}
-        if envstep is not None and envstep >= 0:
-            clocks["env_step"] = envstep
+        clocks = clocks_at(train_iter, envstep)
         scope = self.scope(instance) if at is None else self.run.scope(instance, at=at)
         row = {name: _kept(value) for name, value in fields.items()}
         scope.log({name: value for name, value in row.items() if value is not None}, **clocks)
@@ -194,6 +193,31 @@ def experiment_of(run: object, options: Mapping[str, object] | None = None) -> E
         run = current_run()
     known = getattr(getattr(run, "run", run), "lightzero_experiment", None)
     return known if isinstance(known, Experiment) else Experiment(run, options=options if run is None else None)
+
+
+_EMPTY: dict[str, Callable[[], object]] = {
+    **dict.fromkeys(("report", "log", "show"), dict),
+    **dict.fromkeys(("is_due", "should_eval"), bool),
+}
+
+
+def _bill_of_run(self: Any, name: str, err: Exception) -> object:
+    """What a log answers that could not do as it was told, which is counted."""
+    Bill(to=self.experiment.run).failed("lightzero_log", f"{type(self).__name__}.{name}()", err)
+    return _EMPTY[name]() if name in _EMPTY else None
+
+
+harmless = reported(_bill_of_run)
+"""For methods of a log: whatever a loop passes, nothing raises into it."""
+
+
+def clocks_at(train_iter: Any, envstep: Any) -> dict[str, Any]:
+    """The clocks of a row: `gradient_step`, and `env_step` unless it is None or below 0, which is unknown."""
+    clocks = {"gradient_step": train_iter}
+    with tolerating(Exception):  # whatever a loop takes for a number of steps
+        if envstep is not None and envstep >= 0:
+            clocks["env_step"] = envstep
+    return clocks
 
 
 def _kept(value: object) -> object:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from rollbook.adapters.lightzero.experiment import Experiment, experiment_of
+from rollbook.adapters.lightzero.experiment import Experiment, clocks_at, experiment_of, harmless
 from rollbook.adapters.lightzero.tables import get_tabulate_vars_hor
 from rollbook.values import scalar_of
 
@@ -49,6 +49,7 @@ class LearnerLog:
         """Whether something was logged since the last table."""
         return bool(self._sums)
 
+    @harmless
     def structure(self, model: object) -> None:
         """Write the network's structure.
 
@@ -57,6 +58,7 @@ class LearnerLog:
         """
         self.info(model if isinstance(model, str) else repr(model))
 
+    @harmless
     def info(self, message: str) -> None:
         """Write a message.
 
@@ -65,6 +67,7 @@ class LearnerLog:
         """
         self.experiment.text(self.instance_name).info(f"[RANK{self.rank}]: {message}")
 
+    @harmless
     def log(self, values: Mapping[str, object], train_iter: int, envstep: int | None = None) -> dict[str, float]:
         """Log the values of one training iteration.
 
@@ -75,9 +78,7 @@ class LearnerLog:
         Returns:
           The averages, if this iteration has a table; else {}.
         """
-        clocks = {"gradient_step": train_iter}
-        if envstep is not None and envstep >= 0:
-            clocks["env_step"] = envstep
+        clocks = clocks_at(train_iter, envstep)
         self.experiment.scope(self.instance_name).log(dict(values), **clocks)
         for name, value in values.items():
             number = scalar_of(value)
@@ -87,6 +88,7 @@ class LearnerLog:
                 pair[1] += 1
         return self.show(train_iter, envstep) if train_iter % self.show_freq == 0 else {}
 
+    @harmless
     def show(self, train_iter: int, envstep: int | None = None) -> dict[str, float]:
         """Write the table of averages since the last one, and start again. Names without a value are left out.
 
@@ -102,10 +104,9 @@ class LearnerLog:
         self.info(f"=== Training Iteration {train_iter} Result ===")
         experiment.text(instance).table(get_tabulate_vars_hor(averages, compat=experiment.compat))
         events = [({f"{instance}_iter/{name}": value for name, value in averages.items()}, train_iter)]
-        clocks = {"gradient_step": train_iter}
-        if envstep is not None and envstep >= 0:
-            events.append(({f"{instance}_step/{name}": value for name, value in averages.items()}, envstep))
-            clocks["env_step"] = envstep
+        clocks = clocks_at(train_iter, envstep)
+        if "env_step" in clocks:
+            events.append(({f"{instance}_step/{name}": value for name, value in averages.items()}, clocks["env_step"]))
         experiment.events.write(events)
         if averages:
             experiment.run.log({f"{instance}_iter/{name}": value for name, value in averages.items()}, **clocks)
@@ -129,9 +130,7 @@ class LearnerLog:
         Returns:
           The checkpoint of `run.save_checkpoint`.
         """
-        clocks = {"gradient_step": train_iter}
-        if envstep is not None and envstep >= 0:
-            clocks["env_step"] = envstep
+        clocks = clocks_at(train_iter, envstep)
         saved: Checkpoint = self.experiment.run.save_checkpoint(
             state, score=score, keep=keep, through=("gradient_step", "env_step"), **clocks
         )

@@ -8,9 +8,11 @@ from functools import wraps
 from pathlib import Path
 from typing import Any
 
+from rollbook.adapters.lightzero.collecting import lent
 from rollbook.adapters.lightzero.experiment import Experiment
 from rollbook.adapters.lightzero.learner import LearnerLog
 from rollbook.system.bill import counted
+from rollbook.system.guard import handled_by, tolerating
 from rollbook.values import scalar_of
 
 TYPE_CHECKING = False
@@ -45,12 +47,15 @@ class LearnerBridge:
 
     def show(self, hook: LearnerHook, engine: BaseLearner) -> None:
         """After every iteration: log all its values to the book; every `freq` iterations also write a table."""
-        buffers = engine.log_buffer
-        if engine.rank == 0:
-            with counted(self._experiment.run.count, "lightzero_learner", "an iteration could not be kept"):
-                self._show(hook, engine, buffers)
-        for buffer in buffers.values():
-            buffer.clear()
+        with self._counted():
+            if engine.rank == 0:
+                self._show(hook, engine, engine.log_buffer)
+        with self._counted():
+            for buffer in engine.log_buffer.values():
+                buffer.clear()
+
+    def _counted(self) -> handled_by:
+        return counted(self._experiment.run.count, "lightzero_learner", "an iteration could not be kept")
 
     def _show(self, hook: LearnerHook, engine: BaseLearner, buffers: Any) -> None:
         values = dict(buffers["scalar"])
@@ -115,47 +120,48 @@ class LearnerBridge:
         @wraps(theirs)
         def save(hook: LearnerHook, engine: BaseLearner) -> None:
             if self._redirected is not None:
-                _write(theirs, hook, engine, self._redirected)
+                self._write(theirs, hook, engine, self._redirected)
                 return
-            if engine.rank != 0 or engine.last_iter.val % hook._freq != 0:
+            path, step = None, 0
+            with self._counted():
+                if engine.rank == 0 and engine.last_iter.val % hook._freq == 0:
+                    instance = engine.instance_name
+                    step = self._experiment.counters("gradient_step", engine.last_iter.val)
+                    if engine.ckpt_name is None and (instance, step) in self._evaluated:
+                        return
+                    path = self._place(instance, engine.ckpt_name, step)
+            if path is None:
                 theirs(hook, engine)
                 return
-            instance, step = engine.instance_name, self._experiment.counters("gradient_step", engine.last_iter.val)
-            name = engine.ckpt_name or f"iteration_{step}.pth.tar"
-            folder = self._experiment.folder / ("ckpt" if instance == "learner" else f"ckpt_{instance}")
-            if engine.ckpt_name is None:
-                if (instance, step) in self._evaluated:
-                    return
-                name = _free(folder, name)
-            folder.mkdir(parents=True, exist_ok=True)
-            hidden = folder / f".partial-{os.getpid()}-{os.urandom(4).hex()}.pth.tar"  # torch asks for a suffix
+            hidden = path.with_name(f".partial-{os.getpid()}-{os.urandom(4).hex()}.pth.tar")  # torch asks for a suffix
             try:
-                _write(theirs, hook, engine, str(hidden.absolute()))
-                os.replace(hidden, folder / name)
+                self._write(theirs, hook, engine, str(hidden.absolute()))
+                with counted(self._experiment.run.count, "checkpoint", "a checkpoint could not be registered"):
+                    os.replace(hidden, path)
+                    self._register(path, step, engine.collector_envstep)
+                    engine.info(f"{engine.instance_name} save ckpt in {path}")
             finally:
-                hidden.unlink(missing_ok=True)
-            engine.info(f"{instance} save ckpt in {folder / name}")
-            with counted(self._experiment.run.count, "checkpoint", "a checkpoint could not be registered"):
-                self._register(folder / name, step, engine.collector_envstep)
+                with tolerating(OSError):
+                    hidden.unlink(missing_ok=True)
 
         return save
+
+    def _write(self, theirs: Callable[..., object], hook: LearnerHook, engine: BaseLearner, path: str) -> None:
+        """Let their hook write to an absolute path, without its log line."""
+        with lent(self._counted, engine, ckpt_name=path, info=lambda *_: None):
+            theirs(hook, engine)
+
+    def _place(self, instance: str, name: str | None, step: int) -> Path:
+        """The file of a checkpoint that the learner saves, in a folder that exists."""
+        folder = self._experiment.folder / ("ckpt" if instance == "learner" else f"ckpt_{instance}")
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder / (name or _free(folder, f"iteration_{step}.pth.tar"))
 
     def _register(self, path: Path, step: int, native_env_step: int) -> None:
         clocks = {"gradient_step": step}
         if native_env_step >= 0:
             clocks["env_step"] = self._experiment.counters("env_step", native_env_step)
         self._experiment.run.save_checkpoint(path=path, through=("gradient_step", "env_step"), **clocks)
-
-
-def _write(theirs: Callable[..., object], hook: LearnerHook, engine: BaseLearner, path: str) -> None:
-    """Let their hook write to an absolute path, without its log line."""
-    before = engine.ckpt_name
-    engine.ckpt_name, engine.info = path, lambda *_: None
-    try:
-        theirs(hook, engine)
-    finally:
-        engine.ckpt_name = before
-        del engine.info  # restores the method of the class
 
 
 def _free(folder: Path, name: str) -> str:

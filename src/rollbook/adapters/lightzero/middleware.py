@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from rollbook.adapters.lightzero.experiment import experiment_of
+from rollbook.system.bill import counted
 from rollbook.values import scalar_of
 
 _SKIPPED = ("priority", "td_error_priority")
@@ -31,7 +32,7 @@ def online_logger(
     experiment = experiment_of(run)
     last_shown, last_seen = -1, -1
 
-    def log(ctx: Any) -> None:
+    def look(ctx: Any) -> None:
         nonlocal last_shown, last_seen
         clocks = {"env_step": int(ctx.env_step), "gradient_step": int(ctx.train_iter)}
         value = scalar_of(ctx.get("eval_value")) if hasattr(ctx, "get") else scalar_of(getattr(ctx, "eval_value", None))
@@ -82,5 +83,9 @@ def online_logger(
             )
         else:
             experiment.events.write([(known, clocks["env_step"])])
+
+    def log(ctx: object) -> None:
+        with counted(experiment.run.count, "lightzero_middleware", "an iteration could not be kept"):
+            look(ctx)
 
     return log

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import TextIO
 
 from rollbook.adapters.lightzero.tables import get_tabulate_vars, get_tabulate_vars_hor
+from rollbook.system.guard import tolerating
 
 
 class TextLogger:
@@ -92,7 +93,11 @@ class TextLogger:
     def _log(self, level: int, message: object, args: tuple[object, ...], is_table: bool = False) -> None:
         if level < self._level:
             return
-        text = str(message) % args if args else str(message)
+        text = _text_of(message)
+        with tolerating(Exception) as missed:
+            text = text % args if args else text
+        if missed:  # the two do not fit each other: nothing of them is lost
+            text = " ".join([text, *map(_text_of, args)])
         now, place = time.localtime(), _place()
         head = f"[{place}][{logging.getLevelName(level)}] {text}\n"
         if self._write_file:
@@ -113,6 +118,12 @@ class TextLogger:
         except OSError as err:
             if self._failed is not None:
                 self._failed(err)
+
+
+def _text_of(value: object) -> str:
+    with tolerating(Exception):
+        return str(value)
+    return f"<a {type(value).__name__} without a text>"
 
 
 def _place() -> str:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from ray.rllib.callbacks.callbacks import RLlibCallback
 
-from rollbook.adapters._run import go_on_at, lies_beside, undated
+from rollbook.adapters._run import go_on_at, lies_beside, reported, undated
 from rollbook.adapters.rllib.data import Evaluations, take_episode_data, tidy
 from rollbook.adapters.rllib.files import write_episode_data
 from rollbook.adapters.rllib.identity import Settings, function_storage, names_of, open_run, plain_config
@@ -22,13 +22,16 @@ from rollbook.system.bill import Bill
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import TypeVar
 
     from ray.rllib.algorithms.algorithm import Algorithm
     from ray.rllib.env.env_runner_group import EnvRunnerGroup
 
     from rollbook.adapters.rllib.runner import Address, Episode
     from rollbook.adapters.rllib.walk import Patterns
+
+    T = TypeVar("T")
 
 _ADDRESS = "_rollbook_address"
 _LEAVE_SECONDS = 5.0
@@ -84,6 +87,13 @@ def _leave_open(env_runner: object) -> None:
             callback._runner.leave()
 
 
+def _bill_of_callback(self: Any, name: str, err: Exception) -> None:
+    self._count.failed(f"rllib/{name}", f"RollbookCallback.{name}()", err)
+
+
+_harmless = reported(_bill_of_callback)
+
+
 class RollbookCallback(RLlibCallback):  # type: ignore[misc]
     """Records the episodes of all env runners, and each result, in one run. Made by `callbacks(...)`.
 
@@ -113,9 +123,9 @@ class RollbookCallback(RLlibCallback):  # type: ignore[misc]
 
     def on_algorithm_init(self, *, algorithm: Algorithm, **_: object) -> None:
         """Open the trial's run (or join it if the driver opened it), and pass it to every env runner."""
-        config = algorithm.config
+        config: Any = self._ask("its configuration", lambda: algorithm.config)
         # Tune does not pass the trial's id to an Algorithm (its trial_id is "default"); only its storage path remains.
-        experiment, trial = names_of(getattr(algorithm, "_storage", None))
+        experiment, trial = self._ask("its trial", lambda: names_of(getattr(algorithm, "_storage", None))) or (None, "")
         if experiment is None:  # built by a function that Tune runs: the trial is the function's
             storage = self._count.guard("rllib/trial", "looking for the trial", function_storage)
             experiment, trial = names_of(storage)
@@ -125,14 +135,14 @@ class RollbookCallback(RLlibCallback):  # type: ignore[misc]
             experiment=experiment,
             trial=trial,
             trial_name=undated(trial),
-            fallback=(_env_name(config), type(algorithm).__name__),
-            config=plain_config(config),
+            fallback=(self._ask("its environment", lambda: _env_name(config)) or "rllib", type(algorithm).__name__),
+            config=self._ask("its configuration", lambda: plain_config(config)) or {},
             user=algorithm,
         )
         self._count = Bill(to=self.run)
         lies_beside(self.run, algorithm, "logdir")
-        self._end_with(algorithm)
-        if not getattr(config, "enable_env_runner_and_connector_v2", True):
+        self._ask("its end", lambda: self._end_with(algorithm))
+        if self._ask("its API stack", lambda: not getattr(config, "enable_env_runner_and_connector_v2", True)):
             self._count(
                 "rllib/old_stack",
                 message="this algorithm runs on RLlib's old API stack: its results are recorded, its episodes are not. "
@@ -140,6 +150,10 @@ class RollbookCallback(RLlibCallback):  # type: ignore[misc]
             )
             return
         self._count.guard("rllib/hand_over", "handing the run to the env runners", lambda: self._hand_to_all(algorithm))
+
+    def _ask(self, what: str, question: Callable[[], T]) -> T | None:
+        """The answer of the algorithm; None, counted, if it raises."""
+        return self._count.guard("rllib/algorithm", f"asking the algorithm for {what}", question)
 
     def _hand_to_all(self, algorithm: Algorithm) -> None:
         for group in (getattr(algorithm, "env_runner_group", None), getattr(algorithm, "eval_env_runner_group", None)):
@@ -168,6 +182,7 @@ class RollbookCallback(RLlibCallback):  # type: ignore[misc]
             if group is not None:
                 group.foreach_env_runner(_leave_open, timeout_seconds=_LEAVE_SECONDS)
 
+    @_harmless
     def on_env_runners_recreated(
         self, *, env_runner_group: EnvRunnerGroup, env_runner_indices: Sequence[int], **_: object
     ) -> None:
@@ -184,6 +199,7 @@ class RollbookCallback(RLlibCallback):  # type: ignore[misc]
             ),
         )
 
+    @_harmless
     def on_checkpoint_loaded(self, *, algorithm: Algorithm, **_: object) -> None:
         """Rewind a continued run to the checkpoint: later rows are hidden, and kept."""
         if self.run is None or not self.run.internals.writer.main:
@@ -197,10 +213,12 @@ class RollbookCallback(RLlibCallback):  # type: ignore[misc]
 
         self._count.guard("rllib/rewind", "going back to the checkpoint", rewind)
 
+    @_harmless
     def on_evaluate_end(self, *, evaluation_metrics: dict[str, object], **_: object) -> None:
         """Normalise the metrics of an evaluation, for programs that call `algo.evaluate()` themselves."""
         self._count.guard("rllib/result", "shaping the evaluation", lambda: tidy(evaluation_metrics))
 
+    @_harmless
     def on_train_result(self, *, algorithm: Algorithm, result: dict[str, object], **_: object) -> None:
         """Log the result, unless the driver does; normalise the distributions in it.
 
@@ -228,17 +246,20 @@ class RollbookCallback(RLlibCallback):  # type: ignore[misc]
 
     # -- in the env runners' processes
 
+    @_harmless
     def on_episode_start(self, *, episode: object, env_runner: object = None, env_index: int = 0, **_: object) -> None:
         """Begin an episode."""
         if env_runner is not None:
             self._runner.attach(getattr(env_runner, _ADDRESS, None), _is_evaluation(env_runner))
             self._runner.start(episode, env_runner, env_index)
 
+    @_harmless
     def on_episode_step(self, *, episode: object, env_runner: object = None, env_index: int = 0, **_: object) -> None:
         """Record one step of an episode."""
         if env_runner is not None:
             self._runner.step(episode, env_runner, env_index)
 
+    @_harmless
     def on_episode_end(
         self,
         *,
@@ -252,6 +273,7 @@ class RollbookCallback(RLlibCallback):  # type: ignore[misc]
         if env_runner is not None:
             self._runner.end(episode, env_index, metrics_logger)
 
+    @_harmless
     def on_sample_end(self, *, env_runner: object = None, samples: Iterable[Episode] = (), **_: object) -> None:
         """Write a complete sample."""
         if env_runner is not None:

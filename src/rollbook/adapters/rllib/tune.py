@@ -13,7 +13,7 @@ from typing import Any
 
 from ray.tune.logger import LoggerCallback
 
-from rollbook.adapters._run import lies_beside, reached
+from rollbook.adapters._run import lies_beside, reached, reported
 from rollbook.adapters.rllib.data import Evaluations, take_episode_data
 from rollbook.adapters.rllib.files import write_episode_data
 from rollbook.adapters.rllib.identity import Settings, names_of, open_run, plain_config, run_id
@@ -30,6 +30,13 @@ if TYPE_CHECKING:
     from ray.tune.logger import Logger as LegacyLogger
 
     from rollbook.adapters.rllib.walk import Patterns
+
+
+def _bill_of_callback(self: Any, name: str, err: Exception) -> None:
+    self._count.failed("rllib/tune", f"{type(self).__name__}.{name}()", err)
+
+
+_harmless = reported(_bill_of_callback)
 
 
 class RollbookTune(LoggerCallback):  # type: ignore[misc]
@@ -77,15 +84,20 @@ class RollbookTune(LoggerCallback):  # type: ignore[misc]
 
     # -- hooks of Tune
 
+    @_harmless
     def on_step_begin(self, iteration: int, trials: list[Trial], **_: object) -> None:
         """Open the runs of trials that are about to start, before the trial's own process does."""
         for trial in trials:
-            known = self._trials.get(trial.trial_id)
-            if known is not None and known.config is not trial.config:  # the scheduler has exchanged it
-                self._guard("going on with other settings", partial(known.went_on, trial))
-            if trial.trial_id not in self._trials and trial.status in ("PENDING", "RUNNING") and _is_placed(trial):
-                self._guard("opening a trial's run", partial(self._of, trial))
+            self._guard("opening a trial's run", partial(self._look, trial))
 
+    def _look(self, trial: Trial) -> None:
+        known = self._trials.get(trial.trial_id)
+        if known is not None and known.config is not trial.config:  # the scheduler has exchanged it
+            self._guard("going on with other settings", partial(known.went_on, trial))
+        if known is None and trial.status in ("PENDING", "RUNNING") and _is_placed(trial):
+            self._of(trial)
+
+    @_harmless
     def log_trial_start(self, trial: Trial) -> None:
         """The trial's process has started, maybe again: from a checkpoint of another trial, with its settings."""
         known = self._trials.get(trial.trial_id)
@@ -94,18 +106,22 @@ class RollbookTune(LoggerCallback):  # type: ignore[misc]
         else:
             self._guard("going on with other settings", lambda: known.went_on(trial))
 
+    @_harmless
     def on_trial_recover(self, iteration: int, trials: list[Trial], trial: Trial, **_: object) -> None:
         """The trial failed and will be retried: rows after its checkpoint are hidden, and kept."""
         self._guard("going back to the checkpoint", lambda: self._of(trial).rewind(trial))
 
+    @_harmless
     def log_trial_result(self, iteration: int, trial: Trial, result: dict[str, object]) -> None:
         """Log one result."""
         self._guard("recording a result", lambda: self._of(trial).result(trial, result, self._episode_data))
 
+    @_harmless
     def log_trial_save(self, trial: Trial) -> None:
         """The trial has saved a checkpoint."""
         self._guard("registering a checkpoint", lambda: self._of(trial).saved(trial))
 
+    @_harmless
     def log_trial_end(self, trial: Trial, failed: bool = False) -> None:
         """The trial has ended. Its run is sealed while the experiment continues."""
         known = self._trials.pop(trial.trial_id, None)
@@ -116,6 +132,7 @@ class RollbookTune(LoggerCallback):  # type: ignore[misc]
         thread.start()
         self._ending = [ending for ending in self._ending if ending.is_alive()] + [thread]
 
+    @_harmless
     def on_experiment_end(self, trials: list[Trial], **_: object) -> None:
         """Wait until the runs are sealed; open runs were interrupted."""
         for known in self._trials.values():
@@ -301,6 +318,7 @@ class OldLoggers(LoggerCallback):  # type: ignore[misc]
     def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "_loggers": {}, "_count": Bill()}
 
+    @_harmless
     def log_trial_start(self, trial: Trial) -> None:
         """Create the loggers of a trial; a trial that starts again keeps its loggers."""
         if trial.trial_id not in self._loggers:
@@ -311,6 +329,7 @@ class OldLoggers(LoggerCallback):  # type: ignore[misc]
             ]
             self._loggers[trial.trial_id] = [logger for logger in made if logger is not None]
 
+    @_harmless
     def log_trial_result(self, iteration: int, trial: Trial, result: dict[str, object]) -> None:
         """Pass a result to them."""
         working = []
@@ -319,6 +338,7 @@ class OldLoggers(LoggerCallback):  # type: ignore[misc]
                 working.append(logger)
         self._loggers[trial.trial_id] = working
 
+    @_harmless
     def log_trial_end(self, trial: Trial, failed: bool = False) -> None:
         """Close them."""
         for logger in self._loggers.pop(trial.trial_id, ()):

@@ -426,7 +426,7 @@ class Run:
             if commit or commit is None:
                 self._step = at + 1
         else:
-            at = int(step)
+            at = self._step_of(step)
             self._step = max(self._step, at) + bool(commit)
         recorder = self._recorder
         if recorder is None or (recorder._parts.trainings and records(recorder, host_that_calls())):
@@ -437,6 +437,15 @@ class Run:
         else:
             self._keep(recorder, data, at)
 
+    def _step_of(self, step: Any) -> int:
+        """A step as a whole number; what is none is counted, and the row stands at the run's counter."""
+        with tolerating(Exception):
+            return int(step)
+        if self._recorder is not None:
+            message = f"wandb.log(step=…): a {type(step).__name__} is no step, so the row stands at the run's counter"
+            self._recorder.count("wandb_step", message=message)
+        return self._step
+
     def _keep(self, recorder: Recorder, data: Mapping[str, Any], at: int) -> None:
         values: dict[str, Any] = {}
         special: list[tuple[str, Any]] = []
@@ -445,7 +454,8 @@ class Run:
             if type(value) in _PLAIN:
                 values[key] = value
             else:
-                _sort(key, value, values, special)
+                with counted(recorder.count, "wandb_not_kept", f"wandb.log: {key!r} was not kept"):
+                    _sort(key, value, values, special)
         if values:
             columns = clock_columns(values)
             if len(values) == len(data) and len(self._plain_rows) < 1000:
