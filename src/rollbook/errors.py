@@ -76,7 +76,19 @@ if TYPE_CHECKING:
 
 
 class RollbookError(Exception):
-    """Base class of all exceptions that rollbook raises on purpose."""
+    """Base class of all exceptions that rollbook raises on purpose.
+
+    Args:
+      message: what was asked and what was found.
+      advice: what to do; the text of the error has it after the message.
+      more: of a class beside this one, such as the `name` of an ImportError.
+    Attributes:
+      message, advice: as above.
+    """
+
+    def __init__(self, message: str = "", advice: str = "", **more: object) -> None:
+        self.message, self.advice = str(message), str(advice).strip()
+        super().__init__(f"{self.message} {self.advice}" if self.advice else message, **more)
 
     def _render_traceback_(self) -> list[str]:
         """What a notebook shows: the lines outside of rollbook that led to the error, and the message."""

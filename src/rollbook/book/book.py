@@ -743,7 +743,7 @@ class Book(RunFields):
             raise BadInput(f"at({clock}): name exactly one clock, such as env_step=5000")
         ((name, value),) = clock.items()
         if name not in self.clocks:
-            raise UnknownKey(f"at({name}={value}): no such clock.{did_you_mean(name, list(self.clocks))}")
+            raise UnknownKey(f"at({name}={value}): no such clock.", did_you_mean(name, list(self.clocks)))
         metrics = read_metrics(
             self.files, lambda pieces: values_at(pieces, self.context(pieces, "effective"), name, int(value))
         )

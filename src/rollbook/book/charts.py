@@ -30,7 +30,7 @@ def picture_of(
     for name in options:
         if name not in known:
             raise UnknownOption(
-                f"{name}=: nobody takes this option for chart={chart!r}.{did_you_mean(name, sorted(known))}"
+                f"{name}=: nobody takes this option for chart={chart!r}.", did_you_mean(name, sorted(known))
             )
     mine = {name: value for name, value in options.items() if name in own}
     data = make(book, list(keys), x, **mine)
@@ -62,12 +62,12 @@ def _small_multiples(
 
 def _series(book: ChartTables, keys: list[str], x: str | None, points: int) -> dict[str, Series]:
     if not keys:
-        raise BadInput(f"plot(): say which key, key=… or --key.{did_you_mean('', book.keys())}")
+        raise BadInput("plot(): say which key, key=… or --key.", did_you_mean("", book.keys()))
     series = book.batch(keys, x=x, points=points)
     for key in keys:
         if key not in series:
             book.series(key, x=x, points=1)  # raises and lists the available names
-            raise UnknownKey(f"{book.path} has no key {key!r}.{did_you_mean(key, book.keys())}")
+            raise UnknownKey(f"{book.path} has no key {key!r}.", did_you_mean(key, book.keys()))
     return series
 
 

@@ -33,7 +33,7 @@ def export_table(table: pa.Table, target: str | os.PathLike[str] | IO[bytes], ki
       BadInput: the folder of the file does not exist.
     """
     if kind not in _FORMATS:
-        raise UnknownOption(f"export to {kind!r}: no such format.{did_you_mean(kind, list(_FORMATS))}")
+        raise UnknownOption(f"export to {kind!r}: no such format.", did_you_mean(kind, list(_FORMATS)))
     if not isinstance(target, (str, os.PathLike)):
         _write(table, target, kind)
         return

@@ -220,7 +220,7 @@ def answer_query(question: str, rollout_id: str | None = None) -> str:
       BadInput: there is no such question, or `history` without a rollout.
     """
     if question not in _QUERIES:
-        raise BadInput(f"no question {question!r}.{did_you_mean(question, list(ROLLOUT_QUESTIONS))}")
+        raise BadInput(f"no question {question!r}.", did_you_mean(question, list(ROLLOUT_QUESTIONS)))
     if question != "history":
         return _QUERIES[question]
     if rollout_id is None:

@@ -132,7 +132,7 @@ def _native(name: str, labels: dict[str, str], path: str) -> str:
         )
     known = native_names(str(name))
     spelled = f", nor any that frameworks write for it ({', '.join(known[:3])}, …)" if known else ""
-    raise UnknownKey(f"{path} has no key {name!r}{spelled}.{did_you_mean(str(name), list(labels))}")
+    raise UnknownKey(f"{path} has no key {name!r}{spelled}.", did_you_mean(str(name), list(labels)))
 
 
 def _aliases(names: Sequence[str], labels: dict[str, str], path: str) -> dict[str, str]:

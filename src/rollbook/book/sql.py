@@ -402,7 +402,7 @@ def _plain_errors(duckdb: ModuleType, tables: Iterable[str] = ()) -> Iterator[No
         if missing is None:
             raise BadInput(f"the query cannot be answered: {str(err).strip()}") from None
         raise BadInput(
-            f"there is no table {missing[1]!r} in this run.{did_you_mean(missing[1], list(tables))}"
+            f"there is no table {missing[1]!r} in this run.", did_you_mean(missing[1], list(tables))
         ) from None
     except duckdb.Error as err:
         raise BadInput(f"the query cannot be answered: {outer(str(err)).strip()}\n{_QUOTES}") from None

@@ -117,7 +117,7 @@ def episodes(book: ChartTables, keys: list[str], x: str | None) -> Dots:
     table = book.episodes()
     up = keys[0] if keys else "return"
     if up not in table.column_names and table.num_rows:
-        raise UnknownKey(f"{book.path}: episodes have no column {up!r}.{did_you_mean(up, table.column_names)}")
+        raise UnknownKey(f"{book.path}: episodes have no column {up!r}.", did_you_mean(up, table.column_names))
     axis = _axis_of(book, table, x)
     scopes = _texts(table, "scope")
     several = len(set(scopes)) > 1
@@ -168,7 +168,7 @@ def rewards(
     if stage is None:
         stage = "final" if "final" in stages or not stages else stages[-1]
     elif stage not in stages:
-        raise UnknownKey(f"plot(chart='rewards', stage={stage!r}): no such stage.{did_you_mean(stage, stages)}")
+        raise UnknownKey(f"plot(chart='rewards', stage={stage!r}): no such stage.", did_you_mean(stage, stages))
     rows = [n for n, name in enumerate(_texts(table, "stage")) if name == stage]
     mine = table.take(rows) if rows else table.slice(0, 0)
     axis = _axis_of(book, mine, x)
@@ -215,7 +215,7 @@ def _axis_of(book: ChartTables, table: pa.Table, x: str | None) -> str:
     """The requested axis; else the run's own, or the first clock that the rows know; time if they know none."""
     if x is not None:
         if x != "time" and x not in table.column_names and table.num_rows:
-            raise UnknownKey(f"x={x!r}: these rows do not know it.{did_you_mean(x, [*book.clocks, 'time'])}")
+            raise UnknownKey(f"x={x!r}: these rows do not know it.", did_you_mean(x, [*book.clocks, "time"]))
         return x
     for name in (str(book.info.get("x") or ""), *book.clocks):
         if name in table.column_names and table[name].null_count < table.num_rows:

@@ -200,7 +200,7 @@ def _looked_up(word: str, root: str, newest: int | None, where: str | None = Non
         rows = runs.rows()
         names = {f"{row['project']}/{row['name']}" for row in rows} | {str(row["project"]) for row in rows}
         raise RunNotFound(
-            f"there is no run {word!r} below {root}, and no folder of that name.{did_you_mean(word, sorted(names))}"
+            f"there is no run {word!r} below {root}, and no folder of that name.", did_you_mean(word, sorted(names))
         ) from None
 
 

@@ -107,7 +107,7 @@ def compare(
     facts += apart.values()
     if against is not None and against not in labels:
         raise UnknownOption(
-            f"compare(against={against!r}): there is no such group.{did_you_mean(against, list(labels))}"
+            f"compare(against={against!r}): there is no such group.", did_you_mean(against, list(labels))
         )
     if study is None or not planned:
         plan = Plan(

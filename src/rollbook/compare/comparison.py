@@ -266,7 +266,7 @@ class Comparison:
             "improvement": self._improvement,
         }  # fmt: skip
         if chart not in makers:
-            raise UnknownOption(f"plot({chart!r}): a comparison has no such chart.{did_you_mean(chart, list(makers))}")
+            raise UnknownOption(f"plot({chart!r}): a comparison has no such chart.", did_you_mean(chart, list(makers)))
         of_numbers = {"aggregates": "resample", "improvement": "against"}.get(chart)
         mine = {of_numbers: options.pop(of_numbers)} if of_numbers in options else {}
         return draw(chart, makers[chart](**mine), theme=theme, **options)
@@ -356,7 +356,7 @@ class Comparison:
 
         scores = {group.label: stats.complete_seeds(group.scores_RT)[0] for group in self.groups}
         if against is not None and against not in scores:
-            raise UnknownOption(f"against={against!r}: there is no such group.{did_you_mean(against, list(scores))}")
+            raise UnknownOption(f"against={against!r}: there is no such group.", did_you_mean(against, list(scores)))
         known = [
             pair if against != pair.b else replace(pair, a=pair.b, b=pair.a, improvement=1 - pair.improvement)
             for pair in self.pairs

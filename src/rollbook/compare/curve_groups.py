@@ -192,14 +192,14 @@ class Curves:
     def _remarks(self, extremes: bool) -> tuple[list[str], list[str]]:
         """What a chart says about the groups, and about all that is drawn."""
         own, shared = self.sentences(), []
-        without = [group.band.reason for group in self.groups if not np.isfinite(group.band.low_P).any()]
-        reasons = dict.fromkeys(part for reason in without if reason for part in reason.split("; "))
+        without = [group.band for group in self.groups if not np.isfinite(group.band.low_P).any()]
+        reasons = dict.fromkeys(reason for band in without for reason in band.reasons)
         shared += [f"No band: {'; '.join(reasons)}."] if reasons else []
         for group in self.groups:
             band = group.band
             if (
                 (band.n_P >= _LEAST_SEEDS) & np.isfinite(band.centre_P) & np.isnan(band.low_P)
-            ).any() and not band.reason:
+            ).any() and not band.reasons:
                 whose = f"{group.label}: no" if len(self.groups) > 1 else "No"
                 own.append(f"{whose} band where all seeds score alike, which is not certainty.")
         if extremes and any(np.isfinite(group.band.low_P).any() for group in self.groups):

@@ -198,13 +198,13 @@ def _whole(pointwise: Band, curves_UTP: Floats, level: float) -> Band:
     nothing = np.full(curves_UTP.shape[2], np.nan)
     if not there.any():
         reason = "no point of the axis has a value of every seed"
-        return replace(pointwise, low_P=nothing, high_P=nothing, claim_P=nothing, kind="whole curve", reason=reason)
+        return replace(pointwise, low_P=nothing, high_P=nothing, claim_P=nothing, kind="whole curve", reasons=(reason,))
     band = stats.whole_curve_band(curves_UTP[:, :, there], level)
     low, high, claim = nothing.copy(), nothing.copy(), nothing.copy()
     low[there], high[there], claim[there] = band.low_P, band.high_P, band.claim_P
     return replace(
         pointwise, low_P=low, high_P=high, claim_P=claim, methods=band.methods, kind=band.kind, draws=0,
-        reason=band.reason,
+        reasons=band.reasons,
     )  # fmt: skip
 
 

@@ -101,13 +101,13 @@ class GroupCurve:
         bends_P[[0, -1]] = True
         return bends_P
 
-    def legend(self) -> str:
-        """What the line and its band show, and the number of runs."""
-        words = self.band.legend()
-        if self.tasks > 1:  # "IQM of 5 seeds, 95 % …" -> "IQM of 5 seeds x 3 tasks, 95 % …"
-            head, comma, rest = words.partition(",")
-            words = f"{head} x {self.tasks} tasks{comma}{rest}"
-        return f"{self.label}: {words}"
+    def legend(self, *, why: bool = True) -> str:
+        """What the line and its band show, and the number of runs.
+
+        Args:
+          why: whether to say why there is no band.
+        """
+        return f"{self.label}: {self.band.legend(self.tasks, why=why)}"
 
     def drawn(self, seeds: str, extremes: bool) -> plots.Line:
         """The data of the chart: the band, and single runs where no valid band exists, or on request.
@@ -136,7 +136,7 @@ class GroupCurve:
             )
         bends = self.vertices_P
         return DrawnLine(
-            self.legend() if honest else self.legend().partition(": " + self.band.reason)[0],
+            self.legend(why=False),
             self.aligned.x_P[bends],
             self.band.centre_P[bends],
             self.band.low_P[bends] if honest else None,

@@ -88,8 +88,8 @@ class Picture:
         ending = os.path.splitext(name)[1].lower().lstrip(".")
         if ending not in FORMATS:
             raise UnknownOption(
-                f"save({name!r}): the name has to end in a format."
-                f"{did_you_mean('.' + ending, ['.png', '.svg', '.pdf'])}"
+                f"save({name!r}): the name has to end in a format.",
+                did_you_mean("." + ending, [".png", ".svg", ".pdf"]),
             )
         written = self.bytes(ending, theme=theme, title=title, notes=notes)
         folder = os.path.dirname(name)

@@ -76,7 +76,7 @@ def chart_named(name: str, of: str | None = None) -> Chart:
         elsewhere = (
             f" ({name!r} is a chart of {'one run' if of == 'runs' else 'several runs'})" if name in CHARTS else ""
         )
-        raise UnknownOption(f"chart={name!r}: no such chart {about}{elsewhere}.{did_you_mean(name, list(fitting))}")
+        raise UnknownOption(f"chart={name!r}: no such chart {about}{elsewhere}.", did_you_mean(name, list(fitting)))
     return fitting[name]
 
 
@@ -102,14 +102,14 @@ def draw(
     chart = chart_named(name)
     if isinstance(size, str):
         if size not in SIZES:
-            raise UnknownOption(f"size={size!r}: there is no such size.{did_you_mean(size, list(SIZES))}")
+            raise UnknownOption(f"size={size!r}: there is no such size.", did_you_mean(size, list(SIZES)))
         size = SIZES[size]
     function = import_module(chart.module).draw
     known = options_of(name)
     for option in options:
         if option not in known:
             raise UnknownOption(
-                f"{option}=: the chart {name!r} takes no such option.{did_you_mean(option, sorted(known))}"
+                f"{option}=: the chart {name!r} takes no such option.", did_you_mean(option, sorted(known))
             )
 
     def paint(figure: object, style: object) -> None:

@@ -132,7 +132,7 @@ def style(theme: str) -> Style:
       UnknownOption: there is none.
     """
     if theme not in THEMES:
-        raise UnknownOption(f"theme={theme!r}: there is no such theme.{did_you_mean(theme, list(THEMES))}")
+        raise UnknownOption(f"theme={theme!r}: there is no such theme.", did_you_mean(theme, list(THEMES)))
     return THEMES[theme]
 
 

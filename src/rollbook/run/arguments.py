@@ -33,7 +33,7 @@ def check_option(what: str, value: object, choices: Sequence[str]) -> None:
       UnknownOption: it is not.
     """
     if value not in choices:
-        raise UnknownOption(f"{what}={value!r} is not one of the choices.{did_you_mean(str(value), list(choices))}")
+        raise UnknownOption(f"{what}={value!r} is not one of the choices.", did_you_mean(str(value), list(choices)))
 
 
 def check_resume(resume: object) -> str:

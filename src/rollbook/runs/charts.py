@@ -64,14 +64,14 @@ def picture_of(
     keys = [each for each in keys if each]
     if not keys:
         offered = Book(str(rows[-1]["path"])).keys() if rows else []
-        raise BadInput(f"plot(chart={chart!r}): say which key, key=… or --key.{did_you_mean('', offered)}")
+        raise BadInput(f"plot(chart={chart!r}): say which key, key=… or --key.", did_you_mean("", offered))
     if len(keys) > 1 and chart != "small_multiples":
         raise BadInput(f"{keys!r:.80}: this chart shows one key; several go with chart='small_multiples'")
     of_chart = options_of(chart) | {"size"}
     for name in options:
         if name not in of_chart and name not in known:
             choices = sorted({*of_chart, *known})
-            raise UnknownOption(f"{name}=: nobody takes this option for chart={chart!r}.{did_you_mean(name, choices)}")
+            raise UnknownOption(f"{name}=: nobody takes this option for chart={chart!r}.", did_you_mean(name, choices))
     mine = {name: value for name, value in options.items() if name not in of_chart}
     of_its_own = {name: value for name, value in options.items() if name in of_chart}
     return make(_Asked(rows, root, keys, by, x, mine), theme, of_its_own)

@@ -228,7 +228,7 @@ def _score_of_words(how: str, key: str) -> Score:
         return first_at_level
     window = _WINDOW.fullmatch(word)
     if window is None or float(window.group(2)) <= 0:
-        raise BadInput(f"{key}: {how!r} is not a way to make one number of it.{did_you_mean(word, list(WORDS))}")
+        raise BadInput(f"{key}: {how!r} is not a way to make one number of it.", did_you_mean(word, list(WORDS)))
     reduce: Any = getattr(np, window.group(1))
     amount = float(window.group(2))
     if not window.group(3):

@@ -136,7 +136,7 @@ def for_each_run(rows: Sequence[Row], work: Callable[[Row], T]) -> list[T]:
 def unknown_key(key: str, rows: Sequence[Row], known: Mapping[str, object]) -> UnknownKey:
     """The error about a key that none of the runs has; `known`: keys that they have."""
     absent = "the run has no" if len(rows) == 1 else f"none of {amount(len(rows), 'run')} has a"
-    return UnknownKey(f"{absent} key {key!r}.{did_you_mean(key, list(known))}")
+    return UnknownKey(f"{absent} key {key!r}.", did_you_mean(key, list(known)))
 
 
 def metrics_of(rows: Sequence[Row], keys: Sequence[str] | None, *, x: str | None = None, **more: Any) -> pa.Table:

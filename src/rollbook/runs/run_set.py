@@ -215,7 +215,7 @@ class RunSet(Sequence["Book"]):
         if not fitting:
             known = dict.fromkeys(str(row["project"]) for row in self._rows)
             known.update(dict.fromkeys(f"{row['project']}/{row['name']}" for row in self._rows))
-            raise RunNotFound(f"{name!r}: no run below {self.root} is called so.{did_you_mean(name, list(known))}")
+            raise RunNotFound(f"{name!r}: no run below {self.root} is called so.", did_you_mean(name, list(known)))
         return self._some(fitting)
 
     def _named(self, name: str | None) -> list[Mapping[str, object]]:

@@ -88,7 +88,7 @@ def wait(
     text, terms = calls_in(until)
     if unknown := _CALL.search(text):
         name = unknown[1].lower()
-        raise BadInput(f"until={until!r:.200}: a key has no function {name!r}.{did_you_mean(name, list(FUNCTIONS))}")
+        raise BadInput(f"until={until!r:.200}: a key has no function {name!r}.", did_you_mean(name, list(FUNCTIONS)))
     text = _TEXT.sub(lambda word: literal(word[0][1:-1].replace(word[0][0] * 2, word[0][0])), text)
     began = clock()
     seen: Mapping[str, Any] | None = None

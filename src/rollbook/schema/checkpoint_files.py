@@ -42,21 +42,27 @@ def damage_of(path: str | os.PathLike[str], kind: str = "") -> str:
             begin = file.read(len(MAGIC))
             file.seek(0)
             if begin == MAGIC:
-                _check_container(file, os.fspath(path))
+                _check_container(file, "")
             elif begin.startswith(_ZIP):
                 return _damage_of_archive(file)
             elif kind in ("ckpt", "torch"):
                 return f"it does not begin as a file of this kind: found {begin!r}"
     except ours(Damaged, OSError) as err:
-        return str(err).removeprefix(f"{os.fspath(path)}: ").removeprefix(f"{os.fspath(path)} ")
+        return str(err)
     except NewerFormat:
         return ""
     return ""
 
 
+def _of(where: str) -> str:
+    return f"{where}: " if where else ""
+
+
 def meta_of(file: BinaryIO, where: str) -> tuple[bytes, int]:
     """The description of a container's content, and where it begins: everything else is before it.
 
+    Args:
+      where: begins the text of an error; "" where readers know which file it is.
     Raises:
       Damaged: the file is cut off, or a checksum differs. NewerFormat: a later rollbook wrote it. OSError: the disk
         fails.
@@ -64,18 +70,18 @@ def meta_of(file: BinaryIO, where: str) -> tuple[bytes, int]:
     size = os.fstat(file.fileno()).st_size
     head = file.read(HEAD_SIZE)
     if len(head) < HEAD_SIZE or head[:8] != MAGIC:
-        raise Damaged(f"{where} is not a checkpoint of rollbook: it does not begin with {MAGIC!r}")
+        raise Damaged(f"{_of(where)}it is not a checkpoint of rollbook: it does not begin with {MAGIC!r}")
     _, version, crc, meta_at, meta_size = HEAD.unpack_from(head)
     if zlib.crc32(head[: HEAD.size]) != struct.unpack_from("<I", head, HEAD.size)[0]:
-        raise Damaged(f"{where}: the head is damaged (checksum differs)")
+        raise Damaged(f"{_of(where)}the head is damaged (checksum differs)")
     if version > VERSION:
         raise NewerFormat(f"{where} has format {version}; this rollbook reads up to {VERSION}. Upgrade rollbook.")
     if meta_at + meta_size != size:
-        raise Damaged(f"{where} has {size} bytes where {meta_at + meta_size} were written")
+        raise Damaged(f"{_of(where)}it has {size} bytes where {meta_at + meta_size} were written")
     file.seek(meta_at)
     meta = file.read(meta_size)
     if zlib.crc32(meta) != crc:
-        raise Damaged(f"{where}: the description of its content is damaged (checksum differs)")
+        raise Damaged(f"{_of(where)}the description of its content is damaged (checksum differs)")
     return meta, meta_at
 
 
@@ -87,16 +93,16 @@ def _check_container(file: BinaryIO, where: str) -> None:
         parts = msgspec.msgpack.decode(meta)["blobs"]
         spans = [(int(at), int(size), int(crc)) for at, size, crc in parts]
     except ours(msgspec.MsgspecError, ValueError, TypeError, KeyError) as err:
-        raise Damaged(f"{where}: its content contradicts itself ({err})") from None
+        raise Damaged(f"{_of(where)}its content contradicts itself ({err})") from None
     for number, (at, size, crc) in enumerate(spans):
         if at < HEAD_SIZE or size < 0 or at + size > end:
-            raise Damaged(f"{where}: a part lies outside the file")
+            raise Damaged(f"{_of(where)}a part lies outside the file")
         file.seek(at)
         found = 0
         for start in range(0, size, CHUNK):
             found = zlib.crc32(file.read(min(CHUNK, size - start)), found)
         if found != crc:
-            raise Damaged(f"{where}: part {number} is damaged (checksum differs)")
+            raise Damaged(f"{_of(where)}part {number} is damaged (checksum differs)")
 
 
 def _damage_of_archive(file: BinaryIO) -> str:

@@ -96,7 +96,7 @@ class CheckpointHistory:
         if row is None:
             present = list(self.kept)
             words = "no checkpoint that is still there has a score" if which == "best" and present else "there is none"
-            raise UnknownKey(f"checkpoint({which!r}): {words}.{did_you_mean(which, ['best', 'last', *present])}")
+            raise UnknownKey(f"checkpoint({which!r}): {words}.", did_you_mean(which, ["best", "last", *present]))
         source.fetch(self._folder, [_name_of(row)])
         best = self.choose("best")
         score = row.get("score")

@@ -106,14 +106,14 @@ def read(folder: str | os.PathLike[str], *, to_continue: bool = False) -> RunJso
     if not is_marked and not holds_a_run(folder):
         raise _foreign(path, shown, content)
     if not isinstance(content, dict) or not isinstance(content.get("id"), str):
-        raise NotARun(f"{path} does not describe a run: it has no id. Try: rollbook repair {files.pasted(folder)}")
+        raise NotARun(f"{path} does not describe a run: it has no id.", f"Try: rollbook repair {files.pasted(folder)}")
     version = content.get("format")
     if type(version) is not int or version > FORMAT:
         raise NewerFormat(f"{shown} has format {version!r}; this rollbook reads up to {FORMAT}. Upgrade rollbook.")
     fields, problems = clean(content)
     if to_continue and any(problem.kind == "attempts" for problem in problems):
         repair = f"rollbook repair {files.pasted(folder)}"
-        raise NotARun(f"{path} does not say which attempts the run had: {problems[0]}. Try: {repair}")
+        raise NotARun(f"{path} does not say which attempts the run had: {problems[0]}.", f"Try: {repair}")
     return fields
 
 
@@ -143,7 +143,7 @@ def _unreadable(folder: str | os.PathLike[str], err: Exception) -> NotARun:
         )
     if isinstance(err, ValueError) and not holds_a_run(folder):
         return _foreign(path, shown, {})
-    return NotARun(f"{path} cannot be read: {err}. Try: rollbook repair {files.pasted(folder)}")
+    return NotARun(f"{path} cannot be read: {err}.", f"Try: rollbook repair {files.pasted(folder)}")
 
 
 def _foreign(path: str, shown: str, content: object) -> ForeignManifest:

@@ -53,7 +53,7 @@ class Text(FileSink):
         super().__init__()
         self._left_out = leaving_out(leave_out, "text")
         if layout not in _LAYOUTS:
-            raise UnknownOption(f"the text sink has no layout={layout!r}.{did_you_mean(str(layout), list(_LAYOUTS))}")
+            raise UnknownOption(f"the text sink has no layout={layout!r}.", did_you_mean(str(layout), list(_LAYOUTS)))
         self._table = table if layout == "table" else blocks
         self._components: set[str] = set()
 

@@ -19,7 +19,7 @@ def choice(asked: str, choices: Iterable[str], what: str) -> str:
     """The choice, or an error that lists the choices."""
     names = list(choices)
     if asked not in names:
-        raise UnknownOption(f"There is no {what} {asked!r}.{did_you_mean(str(asked), names)}")
+        raise UnknownOption(f"There is no {what} {asked!r}.", did_you_mean(str(asked), names))
     return asked
 
 

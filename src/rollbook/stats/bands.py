@@ -40,7 +40,7 @@ class Band:
       kind: "pointwise" or "whole curve".
       draws: number of resamples; 0 for closed forms.
       preliminary: whether more draws will follow.
-      reason: why there is no band at some points; "" if there is one everywhere.
+      reasons: why there is no band at some points; none if there is one everywhere.
     """
 
     statistic: str
@@ -54,18 +54,28 @@ class Band:
     kind: str
     draws: int = 0
     preliminary: bool = False
-    reason: str = ""
+    reasons: tuple[str, ...] = ()
 
-    def legend(self) -> str:
-        """The text that a chart shows about its band."""
+    @property
+    def reason(self) -> str:
+        """`reasons` as one text."""
+        return "; ".join(self.reasons)
+
+    def legend(self, tasks: int = 1, *, why: bool = True) -> str:
+        """The text that a chart shows about its band.
+
+        Args:
+          tasks: how many tasks its seeds were trained on.
+          why: whether to say why there is no band.
+        """
         name = {"iqm": "IQM", "optimality_gap": "optimality gap"}.get(self.statistic, self.statistic.replace("_", " "))
         seen = self.n_P[self.n_P > 0]
         if not len(seen):
             return f"{name} of no seeds"
         n = f"{seen.max()}" if seen.min() == seen.max() else f"{seen.min()} to {seen.max()}"
-        words = f"{name} of {n} seed{'' if n == '1' else 's'}"
+        words = f"{name} of {n} seed{'' if n == '1' else 's'}" + (f" x {tasks} tasks" if tasks > 1 else "")
         if not np.isfinite(self.low_P).any():
-            return f"{words}, no band: {self.reason}"
+            return f"{words}, no band" + (f": {self.reason}" if why else "")
         if self.methods == ("range",):
             return f"{words}, band: lowest to highest seed at each point"
         claims = self.claim_P[np.isfinite(self.claim_P)]
@@ -128,7 +138,7 @@ def band(
             reasons.append(why)
     return Band(
         statistic, centre, low, high, present.sum(axis=0), claim, tuple(methods), level, "pointwise",
-        draws if drawn else 0, False, "; ".join(reasons),
+        draws if drawn else 0, False, tuple(reasons),
     )  # fmt: skip
 
 
@@ -172,7 +182,7 @@ def whole_curve_band(curves_RP: ArrayLike, level: float = 0.95) -> Band:
             (),
             level,
             "whole curve",
-            reason="it needs at least 5 seeds",
+            reasons=("it needs at least 5 seeds",),
         )
     residual = values - centre
     length = np.linalg.norm(residual, axis=0)

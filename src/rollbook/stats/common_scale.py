@@ -52,7 +52,7 @@ def anchors_of(tasks: Sequence[str], anchors: str | Mapping[str, tuple[float, fl
     pairs = []
     for task in tasks:
         if task not in anchors:
-            raise UnknownKey(f"No anchors are given for the task {task!r}.{did_you_mean(task, list(anchors))}")
+            raise UnknownKey(f"No anchors are given for the task {task!r}.", did_you_mean(task, list(anchors)))
         low, high = (float(value) for value in anchors[task])
         if not (math.isfinite(low) and math.isfinite(high)) or low == high:
             raise BadInput(f"The anchors of {task!r} are {low} and {high}; they have to be two different numbers.")

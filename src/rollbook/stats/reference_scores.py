@@ -46,7 +46,7 @@ class Reference:
             if plain.startswith(_plain(name)):
                 return self.scores[name]
         raise UnknownKey(
-            f"The reference scores {self.name!r} have no task {task!r}.{did_you_mean(task, list(self.scores))}"
+            f"The reference scores {self.name!r} have no task {task!r}.", did_you_mean(task, list(self.scores))
         )
 
 

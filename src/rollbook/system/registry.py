@@ -65,7 +65,7 @@ class Registry:
 
     def unknown(self, name: object) -> UnknownOption:
         """The error for an unknown name."""
-        return UnknownOption(f"no {self._what} is named {name!r}.{did_you_mean(str(name), self.names())}")
+        return UnknownOption(f"no {self._what} is named {name!r}.", did_you_mean(str(name), self.names()))
 
     def check_options(self, name: str, given: Iterable[str], takes: Sequence[str], also: Sequence[str] = ()) -> None:
         """Raise UnknownOption for options that are not accepted; suggestions include those in `also`."""

@@ -102,7 +102,7 @@ class Logger:
         if existing not in ("append", "replace"):
             choices = ["append", "replace"]
             raise UnknownOption(
-                f"existing={existing!r} is not one of the choices.{did_you_mean(str(existing), choices)}"
+                f"existing={existing!r} is not one of the choices.", did_you_mean(str(existing), choices)
             )
         self.exp_name = exp_name
         self.first_row = True

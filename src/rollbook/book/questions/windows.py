@@ -121,7 +121,7 @@ def order_by(sort: Sequence[SortedBy], columns: Sequence[str]) -> str:
     for entry in sort:
         if entry.column not in columns:
             raise BadInput(
-                f"there is no column {entry.column!r:.80} to sort by.{did_you_mean(entry.column, list(columns))}"
+                f"there is no column {entry.column!r:.80} to sort by.", did_you_mean(entry.column, list(columns))
             )
     parts = [f"{quoted(entry.column)} {'desc' if entry.descending else 'asc'} nulls last" for entry in sort]
     return f" order by {', '.join(parts[:_MOST_SORTED])}" if parts else ""

@@ -222,8 +222,7 @@ def words_of(err: BaseException) -> ErrorWords:
         return ErrorWords(code=err.code, message=err.message[:_LONGEST], hint=err.hint, at=err.at)
     code = next((code for kind, code in _CODES if isinstance(err, kind)), "failed")
     if isinstance(err, RollbookError):
-        message, hint = _divided(str(err))
-        return ErrorWords(code=code, message=message[:_LONGEST], hint=hint)
+        return ErrorWords(code=code, message=err.message[:_LONGEST], hint=err.advice[:_LONGEST] or None)
     if code == "failed":
         return ErrorWords(
             code=code,
@@ -240,15 +239,6 @@ def words_of(err: BaseException) -> ErrorWords:
 def body_of(words: ErrorWords) -> ErrorBody:
     """The body of the answer."""
     return ErrorBody(error=words)
-
-
-def _divided(text: str) -> tuple[str, str | None]:
-    """One of our messages, split into what was found and what to do."""
-    for mark in (" Did you mean ", " Try: ", " Available: "):
-        place = text.find(mark)
-        if place > 0:
-            return text[:place], text[place + 1 :][:_LONGEST]
-    return text, None
 
 
 def column_kind(kind: pa.DataType) -> str:

@@ -47,7 +47,7 @@ class Aggregate(Filter):
         for statistic in statistics:
             if statistic not in STATISTICS:
                 raise UnknownOption(
-                    f"Aggregate has no statistic {statistic!r}.{did_you_mean(str(statistic), list(STATISTICS))}"
+                    f"Aggregate has no statistic {statistic!r}.", did_you_mean(str(statistic), list(STATISTICS))
                 )
         super().__init__(to, keys=keys, statistics=list(statistics))
         self._pattern = pattern(keys, "Aggregate keys=")

@@ -53,7 +53,7 @@ class Every(Filter):
                 "To ask for two of them, put one Every in front of another."
             )
         if per not in _PER:
-            raise UnknownOption(f"Every has no per={per!r}.{did_you_mean(str(per), list(_PER))}")
+            raise UnknownOption(f"Every has no per={per!r}.", did_you_mean(str(per), list(_PER)))
         self._clock = ""
         length: float
         if steps is not None:

@@ -52,7 +52,7 @@ class Smooth(Filter):
         if not (is_number(coeff) and 0 <= coeff < 1):
             raise BadInput(f"Smooth was given coeff={coeff!r}; it has to be at least 0 and less than 1")
         if mode not in _MODES:
-            raise UnknownOption(f"Smooth has no mode={mode!r}.{did_you_mean(str(mode), list(_MODES))}")
+            raise UnknownOption(f"Smooth has no mode={mode!r}.", did_you_mean(str(mode), list(_MODES)))
         super().__init__(to, keys=keys, coeff=coeff, mode=mode)
         self._pattern = pattern(keys, "Smooth keys=")
         self._coeff = coeff
