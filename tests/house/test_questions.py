@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import json
 import sys
@@ -64,11 +63,9 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def doors(root: Path) -> Iterator[Doors]:
-    foreign = rollbook.open(root / "foreign")
-    places = {"runs": root / "runs", "foreign": Path(foreign[0].path).parents[1]}
-    tools = {
-        name: AgentTools(functools.partial(rollbook.open, root / name), budget=10_000_000).tools() for name in places
-    }
+    assert len(rollbook.open(root / "foreign")) == 3  # and so they are read before the server looks
+    places = {"runs": root / "runs", "foreign": root / "foreign"}
+    tools = {name: AgentTools(str(place), budget=10_000_000).tools() for name, place in places.items()}
     with client_of(places["runs"]) as runs, client_of(places["foreign"]) as others:
         keys = {
             row.folder: key for place in places.values() for key, row in Catalogue([str(place)]).snapshot().rows.items()

@@ -142,14 +142,18 @@ def test_runs_of_other_tools_are_there_beside_runs_of_rollbook(study: Path) -> N
     assert "tb-dqn_1" in compared.output, compared.output
 
 
-def test_the_page_has_runs_of_both_and_follows_them(study: Path) -> None:
-    from rollbook.cli.ui import _folders
+def test_every_door_has_runs_of_both_and_follows_them(study: Path) -> None:
+    """The catalogue of the page, and an agent's tools, which are given the folder as it is."""
+    from rollbook.server.agents import AgentTools
+    from rollbook.server.shared.catalogue import Catalogue
 
-    places = _folders(str(study), "runs")
+    catalogue, tools = Catalogue([str(study)]), AgentTools(str(study))
     every = {"ppo", "ppo-7", "tb-dqn_1", "sb3-a2c_1"}
 
     def shown() -> set[str]:
-        return {book.name for place in places for book in rollbook.open(place, foreign=False)}
+        names = {str(row.about["name"]) for row in catalogue.snapshot(0.0).rows.values()}
+        told = {row["name"] for row in json.loads(tools.runs())["rows"]}
+        return names if names == told else set()
 
     waiting.until(lambda: shown() == every)
     add_events(study / "tb" / "dqn_2", 3)

@@ -80,16 +80,14 @@ def ui(
     # Arrow's own pool keeps what was freed: 29 MiB over 50 live runs, where glibc's keeps 10 (docs/figures.md).
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     stores = [asked for asked in roots if is_address(asked)]
-    found = [_folders(asked, root, waits=folder is not None) for asked in roots or (root,)]
+    found = [_folders(asked, root) for asked in roots or (root,)]
     places = tuple(place for folders in found for place in folders)
     is_ready = page_is_ready()
-    from rollbook.formats.foreign import is_laid_out
-
-    title = ", ".join(roots) if stores or any(map(is_laid_out, places)) else ""
+    title = ", ".join(roots) if stores else ""
     if folder is not None:
         _export(places, folder, title)
         return
-    if not stores and not any(map(is_laid_out, places)):
+    if not stores:
         for place in places:
             _remark_if_empty(place)
     from rollbook.server.serving import prepared
@@ -146,12 +144,13 @@ def page_is_ready() -> bool:
 
 
 def _remark_if_empty(place: str) -> None:
+    from rollbook.formats.foreign import found as found_of_others
     from rollbook.formats.opening import open as open_runs
-    from rollbook.runs.catalog import found
+    from rollbook.runs.catalog import found, stamped
 
     if not os.path.isdir(place):
         click.echo(add_what_is_there(f"there is no folder {clean(place)} yet", looks_here=True), err=True)
-    elif found(place, _FEW) < _FEW and not len(runs := open_runs(place)):
+    elif found(place, _FEW) < _FEW and not found_of_others(place, stamped(place)) and not len(runs := open_runs(place)):
         click.echo(add_what_is_there(f"there is no run below {clean(place)} yet", runs), err=True)
 
 
@@ -175,19 +174,10 @@ def _server(settings: Settings, any_port: bool) -> Listening:
         return Listening(replace(settings, port=0))
 
 
-def _folders(asked: str, root: str, *, waits: bool = False) -> list[str]:
-    """A folder of runs, the named run, or a store; of one run of a store its view in the cache.
-
-    Args:
-      waits: until all runs of other tools are read, which otherwise appear one by one.
-    """
-    from rollbook.formats.foreign import follow
-    from rollbook.schema.manifest import holds_a_run
-
+def _folders(asked: str, root: str) -> list[str]:
+    """A folder of runs, the named run, or a store; of one run of a store its view in the cache."""
     if not is_address(asked):
-        own = _places_of(asked, root)
-        foreign = [follow(place, waits=waits) for place in own if os.path.isdir(place) and not holds_a_run(place)]
-        return [*own, *(place for place in foreign if place is not None)]
+        return _places_of(asked, root)
     from rollbook.runs.catalog import open as open_runs
 
     runs = open_runs(asked)

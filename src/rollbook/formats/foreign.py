@@ -47,6 +47,9 @@ _FIRST, _NEXT = 50, 2_000
 """How many new runs the page's thread reads at first, and then at once: others may read between."""
 
 _lock = threading.Lock()
+_one_at_a_time = threading.Lock()
+_followed: set[str] = set()
+"""The folders of the cache that a thread of this process keeps up to date."""
 
 
 def laid_out(
@@ -128,6 +131,10 @@ def follow(root: str | os.PathLike[str], *, seconds: float = 2.0, waits: bool = 
         return laid_out(base, own=stamped(base), cache=cache)[0]
     folder = os.path.join(_home(base, cache), "runs")
     os.makedirs(folder, mode=0o700, exist_ok=True)
+    with _one_at_a_time:
+        if folder in _followed:
+            return folder
+        _followed.add(folder)
 
     def look() -> None:
         most = _FIRST

@@ -35,7 +35,7 @@ from rollbook.book import Book, Database
 from rollbook.book.questions import Cause, around, containing, in_seconds, texts_of
 from rollbook.book.questions import words_of as searched_for
 from rollbook.errors import BadInput, MissingExtra
-from rollbook.runs.catalog import open as open_runs
+from rollbook.formats.opening import open as open_runs
 from rollbook.runs.columns import fitting
 from rollbook.runs.comparing import compared, seeds_needed
 from rollbook.runs.curving import drawn

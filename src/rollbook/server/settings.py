@@ -87,6 +87,7 @@ class Settings:
       hosts: further accepted names of the server, such as that of a proxy.
       page: the folder of the built page; None: the one inside the package.
       title: the displayed location of the runs; "": their roots.
+      waits: whether to read all runs of other tools first; else they appear as they are read.
       limits: see `Limits`.
     """
 
@@ -100,6 +101,7 @@ class Settings:
     hosts: frozenset[str] = frozenset()
     page: Path | None = None
     title: str = ""
+    waits: bool = False
     limits: Limits = LIMITS
 
 

@@ -99,7 +99,13 @@ def export(
         )
     _check(target)
     context = ServerContext(
-        Settings(tuple(map(str, roots)), writable=False, limits=Limits(points=POINTS, seconds=3_600.0), title=title)
+        Settings(
+            tuple(map(str, roots)),
+            writable=False,
+            waits=True,
+            limits=Limits(points=POINTS, seconds=3_600.0),
+            title=title,
+        )
     )
     context.catalogue.refresh(full=True)
     data = target / "data"

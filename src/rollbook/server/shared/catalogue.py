@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rollbook.errors import ForeignManifest, RollbookError
+from rollbook.formats.foreign import follow
 from rollbook.runs.catalog import open as open_runs
 from rollbook.runs.catalog import stamped, unlisted
 from rollbook.runs.remote import open_address
@@ -100,14 +101,21 @@ class _Folder:
 
 
 class Catalogue:
-    """The runs below some roots. Any thread may use it.
+    """The runs below some roots, also those of other tools. Any thread may use it.
 
     Args:
       roots: folders of runs, or runs.
+      waits: whether all runs of other tools are read first; else they appear as they are read.
+    Attributes:
+      roots: as above, without links.
+      places: where runs are looked for: the roots, and where the runs of other tools below them are laid out.
     """
 
-    def __init__(self, roots: Iterable[str]) -> None:
+    def __init__(self, roots: Iterable[str], *, waits: bool = False) -> None:
         self.roots = tuple(root if is_address(root) else os.path.realpath(root) for root in roots)
+        plain = [root for root in self.roots if os.path.isdir(root) and not manifest.holds_a_run(root)]
+        others = [os.path.realpath(place) for root in plain if (place := follow(root, waits=waits)) is not None]
+        self.places = tuple(dict.fromkeys((*self.roots, *others)))
         self._stores = [_Store(root) for root in self.roots if is_address(root)]
         self._lock = threading.Lock()
         self._folders: dict[str, _Folder] = {}
@@ -147,7 +155,7 @@ class Catalogue:
         """Check for changes. Returns the rows that are new, changed or (with status "gone") removed."""
         with self._lock:
             full = full or time.monotonic() - self._full_at > _FULL_SECONDS
-            local = [root for root in self.roots if not is_address(root)]
+            local = [place for place in self.places if not is_address(place)]
             unreadable = [*self._unreadable.values(), *self._shut.values()]
             self._shut = {}
             folders = [folder for root in local for folder in self._find(root, 0)]
@@ -208,7 +216,7 @@ class Catalogue:
             return []
         known = self._folders.get(folder)
         if known is None or known.time_ns != now:
-            known = _listed(folder, self.roots, self._is_run)
+            known = _listed(folder, self.places, self._is_run)
             # What may be read changes without a new time.
             known.time_ns = now if time.time_ns() - now > _SETTLED_NS and not known.why else -1
             self._folders[folder] = known

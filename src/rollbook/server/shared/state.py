@@ -458,7 +458,7 @@ class ServerContext:
         self.settings, self.limits = settings, settings.limits
         self.identity = secrets.token_hex(6)
         self.asked_at = time.monotonic()
-        self.catalogue = Catalogue(settings.roots)
+        self.catalogue = Catalogue(settings.roots, waits=settings.waits)
         self.readers = Readers(self.limits.open_books)
         self.answers, self.group_rows = AnswerCache(self.limits.cache_bytes), AnswerCache(self.limits.group_bytes)
         self.drawing, self.reading_many = Drawing(), threading.Lock()
