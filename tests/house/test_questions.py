@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import json
 import sys
@@ -571,6 +572,24 @@ def test_a_number_of_a_key_is_the_same_in_every_table(doors: Doors) -> None:
     shown = until(settled)["rows"]
     ids = {key: Path(folder).name.rpartition("-")[2] for folder, key in doors.keys.items()}
     assert plain({ids[row["run"]]: {"id": ids[row["run"]], **row["cells"]} for row in shown}) == expected
+
+
+def test_a_run_that_ends_in_nan_is_marked_in_every_list_where_its_number_does_not_show_it(doors: Doors) -> None:
+    best = f'best("{KEY}")'
+    line = ["ls", "--dir", str(doors.root / "runs"), "--json", "--where", "project = 'study'", "-m", f"{KEY}=best"]
+    listed = json.loads(CliRunner().invoke(app, line).stdout)
+    names = {row["id"]: row["run"] for row in listed}
+    assert {row["run"] for row in listed if row.get("ends in NaN")} == {"study/diverged"}
+
+    def settled(group_by: list[str] | None) -> list[dict[str, Any]] | None:
+        ask = {"columns": [best], "limit": 1000, "filter": "project = 'study'", "group_by": group_by}
+        answer = doors.clients["runs"].post("/api/runs", json=ask | {"sections": False}).json()
+        return None if answer["pending"] else answer["rows"]
+
+    runs = until(functools.partial(settled, None))
+    assert [names[row["run"]] for row in runs if row.get("ends_in_nan")] == ["study/diverged"]
+    groups = until(functools.partial(settled, ["name"]))
+    assert [row["ends_in_nan"] for row in groups if row.get("ends_in_nan")] == [{best: 1}]
 
 
 @pytest.mark.parametrize(

@@ -151,6 +151,8 @@ export interface GroupRow {
   runs: string[];
   status: { [status: string]: number };
   cells: { [column: string]: Cell | GroupCell };
+  /** Column -> how many of its runs end in NaN or infinity, where the cell does not show it. */
+  nan: { [column: string]: number };
   open: boolean;
   done: number | null;
   x: string;
@@ -180,6 +182,7 @@ export interface RunRow {
   at: number | null;
   total: number | null;
   cells: { [column: string]: Cell };
+  nan: { [column: string]: number };
   member_of: string | null;
   alerts: number;
   /** What of it cannot be read; empty where all is well. */

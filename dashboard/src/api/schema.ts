@@ -1501,6 +1501,7 @@ export interface TableRow {
   values?: { [name: string]: Cell };
   cells?: { [name: string]: Cell };
   pending?: string[];
+  ends_in_nan?: { [name: string]: number };
   damaged?: string;
   open?: boolean;
   done?: number | null;

@@ -18,6 +18,7 @@ export interface SentRow {
   ended?: number | null;
   updated?: number | null;
   host?: string;
+  ends_in_nan?: { [column: string]: number };
   tags?: string[];
   notes?: string;
   archived?: boolean;
@@ -65,6 +66,7 @@ export function rowOf(sent: SentRow): Row {
       x: sent.x ?? "",
       at: sent.at ?? null,
       section: sent.section ?? "",
+      nan: sent.ends_in_nan ?? {},
       damaged: sent.damaged ?? "",
     };
   }
@@ -74,6 +76,7 @@ export function rowOf(sent: SentRow): Row {
     id,
     name,
     cells,
+    nan: sent.ends_in_nan ?? {},
     project: sent.project ?? "",
     seed: sent.seed ?? null,
     group: sent.group ?? null,

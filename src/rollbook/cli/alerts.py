@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import click
 
-from rollbook.cli.find import dir_option, find_runs, format_options
+from rollbook.cli.find import find_runs, format_options, runs_options
 from rollbook.cli.output import ago, print_finding, print_rows, remark
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -16,10 +16,8 @@ _LEVELS = {"never": (), "warn": ("warn", "fail"), "fail": ("fail",)}
 
 
 @click.command()
-@click.argument("runs", metavar="[RUNS]", default="")
-@dir_option
+@runs_options
 @click.option("--since", default=None, help='"30m", "2h", "1d" ago; or a time: ISO 8601 or unix seconds.')
-@click.option("--where", default=None, help="Condition on runs, such as \"status = 'running'\".")
 @click.option(
     "--fail-on",
     type=click.Choice(list(_LEVELS)),

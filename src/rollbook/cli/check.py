@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from rollbook.cli.find import dir_option, find_runs, format_options
+from rollbook.cli.find import find_runs, format_options, runs_options
 from rollbook.cli.output import print_finding, print_rows, remark
 from rollbook.system.texts import amount
 
@@ -14,9 +14,7 @@ _LEVELS = {"never": (), "warn": ("warn", "fail"), "fail": ("fail",)}
 
 
 @click.command()
-@click.argument("runs", metavar="[RUNS]", default="")
-@dir_option
-@click.option("--where", default=None, help="Condition on runs, such as \"status = 'finished'\".")
+@runs_options
 @click.option("--rules", default="", help='Names, comma-separated; with "-" in front: all but these.')
 @click.option(
     "--fail-on",

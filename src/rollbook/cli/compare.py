@@ -10,9 +10,9 @@ from typing import Any
 import click
 
 from rollbook.cli.asking import asks
-from rollbook.cli.find import dir_option, find_runs, format_options
-from rollbook.cli.fitted_table import print_fitted, terminal_width
-from rollbook.cli.output import clean, print_json, print_rows, print_sentence, remark
+from rollbook.cli.find import find_runs, format_options, runs_options
+from rollbook.cli.fitted_table import print_answer
+from rollbook.cli.output import clean, print_json, print_rows, remark
 from rollbook.runs.questions import Compare
 from rollbook.system.texts import amount
 
@@ -22,10 +22,8 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("runs", default="", required=False)
-@dir_option
+@runs_options
 @asks(Compare, short={"metric": "-m", "x": "-x"})
-@click.option("--where", default=None, help="Condition on runs, such as \"status = 'finished'\".")
 @click.option("--output", "-o", "folder", default=None, help="A folder for the figures.")
 @click.option("--theme", type=click.Choice(["light", "dark"]), default="light", show_default=True)
 @click.option("--latex", is_flag=True, help="Print a LaTeX table (booktabs).")
@@ -62,15 +60,9 @@ def compare(
     elif latex:
         click.echo(answer.latex(), nl=False)
     else:
-        width = terminal_width() or 80
-        for sentence in answer.sentences():
-            print_sentence(sentence, width)
         more = answer.next_seeds()
-        if more:
-            print_sentence(_next(more, len(answer.groups)), width)
-        click.echo()
-        rows = answer.table()
-        print_fitted(rows, list(rows[0]) if rows else [], width=width)
+        todo = [_next(more, len(answer.groups))] if more else []
+        print_answer([*answer.sentences(), *todo], answer.table())
     if folder is not None:
         for path in _figures(chosen, answer, options, folder, theme):
             remark(f"wrote {clean(path)}")

@@ -7,18 +7,16 @@ from typing import Any
 import click
 
 from rollbook.cli.asking import asks
-from rollbook.cli.find import dir_option, find_runs, format_options
-from rollbook.cli.fitted_table import print_fitted, terminal_width
-from rollbook.cli.output import print_json, print_rows, print_sentence, remark
+from rollbook.cli.find import find_runs, format_options, limit_option, runs_options
+from rollbook.cli.fitted_table import print_answer
+from rollbook.cli.output import print_json, print_rows
 from rollbook.runs.questions import Curves
 
 
 @click.command()
-@click.argument("runs", default="", required=False)
-@dir_option
+@runs_options
 @asks(Curves, short={"key": "-k", "x": "-x"})
-@click.option("--where", default=None, help="Condition on runs, such as \"status = 'finished'\".")
-@click.option("--limit", default=20, type=click.IntRange(min=1), show_default=True, help="How many rows at most.")
+@limit_option(20)
 @format_options
 def curves(runs: str, root: str, where: str | None, limit: int, as_json: bool, as_csv: bool, **options: Any) -> None:
     """Say how a key of groups of runs goes along an axis, in numbers; `rollbook plot` draws them.
@@ -38,10 +36,4 @@ def curves(runs: str, root: str, where: str | None, limit: int, as_json: bool, a
     if as_csv:
         print_rows(rows, as_csv=True)
         return
-    width = terminal_width() or 80
-    for sentence in answer.sentences():
-        print_sentence(sentence, width)
-    if rows:
-        print_fitted(rows[:limit], list(rows[0]), width=width)
-    if len(rows) > limit:
-        remark(f"… {len(rows) - limit:,} more rows; --limit shows them")
+    print_answer(answer.sentences(), rows, limit=limit)

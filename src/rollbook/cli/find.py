@@ -58,6 +58,22 @@ def dir_option(command: F) -> F:
     )(command)
 
 
+def runs_options(command: F) -> F:
+    """Which runs a command about several takes: the argument RUNS, --dir and --where."""
+    command = click.option("--where", default=None, help="Condition on runs, such as \"status = 'finished'\".")(command)
+    return click.argument("runs", metavar="[RUNS]", default="")(dir_option(command))
+
+
+def limit_option(most: int) -> Callable[[F], F]:
+    """The option --limit, of a command that prints a table.
+
+    Args:
+      most: its default.
+    """
+    kind = click.IntRange(min=1)
+    return click.option("--limit", default=most, type=kind, show_default=True, help="How many rows at most.")
+
+
 def format_options(command: F) -> F:
     """The options --json and --csv."""
     command = click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)

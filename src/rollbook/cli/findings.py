@@ -5,16 +5,14 @@ from __future__ import annotations
 import click
 
 from rollbook.cli.alerts import moment
-from rollbook.cli.find import dir_option, find_runs, format_options
+from rollbook.cli.find import dir_option, find_runs, format_options, runs_options
 from rollbook.cli.fitted_table import print_fitted, terminal_width
 from rollbook.cli.output import print_json, print_rows, print_sentence, remark
 
 
 @click.command()
-@click.argument("runs", metavar="[RUNS]", default="")
-@dir_option
+@runs_options
 @click.option("--since", default=None, help='"30m", "2h", "1d" ago; or a time: ISO 8601 or unix seconds.')
-@click.option("--where", default=None, help="Condition on runs, such as \"status = 'crashed'\".")
 @format_options
 def findings(runs: str, root: str, since: str | None, where: str | None, as_json: bool, as_csv: bool) -> None:
     """Say what is wrong with runs, the worst first, each thing once for all runs that have it.

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import click
 
-from rollbook.cli.output import cell, clean, remark
+from rollbook.cli.output import cell, clean, print_sentence, remark
 
 _WIDEST = 40
 _LEAST_OF_WIDE = 24
@@ -91,3 +91,25 @@ def print_fitted(
 
 def _cut(text: str, width: int) -> str:
     return text if len(text) <= width else text[: max(0, width - 1)] + "…"
+
+
+def print_answer(
+    sentences: Sequence[str], *tables: Sequence[Mapping[str, object]], limit: int | None = None,
+    total: int | None = None, names: Sequence[str] | None = None,
+) -> None:  # fmt: skip
+    """The answer of a question for readers: its sentences, then its tables.
+
+    Args:
+      limit: the most rows of a table that are printed.
+      total: how many rows there are, where a table was cut before.
+      names: of the columns; None: those of the first row.
+    """
+    width = terminal_width() or 80
+    for sentence in sentences:
+        print_sentence(sentence, width)
+    for rows in filter(len, tables):
+        click.echo()
+        print_fitted(rows[:limit], list(names or rows[0]), width=width)
+        more = (len(rows) if total is None else total) - (limit or len(rows))
+        if more > 0:
+            remark(f"… {more:,} more rows; --limit shows them")

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from rollbook.cli.find import add_what_is_there, dir_option, find_runs, format_options
+from rollbook.cli.find import add_what_is_there, find_runs, format_options, runs_options
 from rollbook.cli.fitted_table import print_fitted, terminal_width
 from rollbook.cli.output import ago, clean, print_arrow, print_rows, remark, seconds
 from rollbook.errors import BadInput
@@ -22,9 +22,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("runs", metavar="[RUNS]", default="")
-@dir_option
-@click.option("--where", default=None, help="Condition, such as \"config.lr < 3e-4 and status == 'finished'\".")
+@runs_options
 @click.option(
     "--limit", default=50, type=click.IntRange(min=1), show_default=True, help="How many at most, newest first."
 )

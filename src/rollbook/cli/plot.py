@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from rollbook.cli.asking import asks
-from rollbook.cli.find import dir_option, find_runs
+from rollbook.cli.find import find_runs, runs_options
 from rollbook.cli.fitted_table import has_colours, terminal_width
 from rollbook.cli.output import clean, json_option, print_choices, print_json, remark
 from rollbook.runs.questions import Curves
@@ -21,8 +21,7 @@ _LINES_OF_TEXT = 22
 
 
 @click.command()
-@click.argument("runs", default="", required=False)
-@dir_option
+@runs_options
 @click.option("--key", "-k", "keys", multiple=True, help="Which metric, such as test/return; several may be given.")
 @click.option(
     "--by", default=None,
@@ -31,7 +30,6 @@ _LINES_OF_TEXT = 22
 @click.option("-x", "--x", "axis", default=None, help="The axis: a clock such as env_step, a key, or time.")
 @click.option("--chart", default="curves", show_default=True, help="Which chart; --charts lists them.")
 @click.option("--charts", is_flag=True, help="List the charts.")
-@click.option("--where", default=None, help="Condition on runs, such as \"status = 'finished'\".")
 @click.option("--panels", default=None, help="Of small_multiples: a panel for each value of this field.")
 @click.option("--seeds", type=click.Choice(["auto", "always", "never"]), default=None, help="The runs as thin lines.")
 @click.option("--limits", nargs=2, type=float, default=None, help="Lowest and highest value shown.")

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import click
 
-from rollbook.cli.find import dir_option, find_runs
+from rollbook.cli.find import find_runs, runs_options
 from rollbook.cli.output import clean, json_option, print_json, remark
 
 
 @click.command()
-@click.argument("runs", default="", required=False)
-@dir_option
+@runs_options
 @click.option("--metric", "-m", "metrics", multiple=True, help="Which metric; several may be given.")
 @click.option("--by", default=None, help="The field whose values are compared, such as config.algo.")
 @click.option("-x", "--x", "axis", default=None, help="The axis of curves.")
-@click.option("--where", default=None, help="Condition on runs, such as \"status = 'finished'\".")
 @click.option("--plan", default=None, help="Name of a plan of looks, see `rollbook compare`.")
 @click.option("--floor", type=float, default=None, help="What a crashed run is worth.")
 @click.option("--output", "-o", "output", default="report.html", show_default=True, help="The page.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from rollbook.cli.find import dir_option, find_book, format_options, run_argument_or_last
+from rollbook.cli.find import dir_option, find_book, format_options, limit_option, run_argument_or_last
 from rollbook.cli.fitted_table import print_fitted, terminal_width
 from rollbook.cli.output import in_microseconds, print_arrow, remark
 from rollbook.schema.solved import RULE, number_in
@@ -30,7 +30,7 @@ _WIDE = {"prompts": "prompt", "tools": "error"}
 @run_argument_or_last
 @click.argument("question", default="fates")
 @click.option("--id", "rollout_id", metavar="ROLLOUT", help="For history: one rollout of the prompt.")
-@click.option("--limit", default=20, type=click.IntRange(min=1), show_default=True, help="How many rows at most.")
+@limit_option(20)
 @click.option("--solved", metavar="REWARD", help="For prompts: the reward that a solved one is above, or a condition.")
 @dir_option
 @format_options

@@ -7,17 +7,15 @@ from math import inf
 import click
 
 from rollbook.cli.asking import asks
-from rollbook.cli.find import dir_option, find_runs
+from rollbook.cli.find import find_runs, runs_options
 from rollbook.cli.fitted_table import print_fitted, terminal_width
 from rollbook.cli.output import clean, number, print_json
 from rollbook.runs.questions import Seeds
 
 
 @click.command()
-@click.argument("runs", default="", required=False)
-@dir_option
+@runs_options
 @asks(Seeds, short={"metric": "-m"})
-@click.option("--where", default=None, help="Condition on runs, such as \"status = 'finished'\".")
 @click.option("--std", type=click.FloatRange(min=0, min_open=True), default=None, help="Between the scores of seeds.")
 @click.option(
     "--groups", type=click.IntRange(min=2), default=2, show_default=True, help="To be compared, each with each."

@@ -7,18 +7,16 @@ from typing import Any
 import click
 
 from rollbook.cli.asking import asks
-from rollbook.cli.find import dir_option, find_runs, format_options
-from rollbook.cli.fitted_table import print_fitted, terminal_width
-from rollbook.cli.output import print_json, print_rows, print_sentence, remark
+from rollbook.cli.find import find_runs, format_options, limit_option, runs_options
+from rollbook.cli.fitted_table import print_answer
+from rollbook.cli.output import print_json, print_rows
 from rollbook.runs.questions import Series
 
 
 @click.command()
-@click.argument("runs", default="", required=False)
-@dir_option
+@runs_options
 @asks(Series, short={"keys": "-k --key", "x": "-x"})
-@click.option("--where", default=None, help="Condition on runs, such as \"status = 'finished'\".")
-@click.option("--limit", default=20, type=click.IntRange(min=1), show_default=True, help="How many rows at most.")
+@limit_option(20)
 @format_options
 def series(runs: str, root: str, where: str | None, limit: int, as_json: bool, as_csv: bool, **options: Any) -> None:
     """Print keys of runs along an axis, each run for itself, as rows or as points that keep extremes.
@@ -39,11 +37,5 @@ def series(runs: str, root: str, where: str | None, limit: int, as_json: bool, a
     if as_csv:
         print_rows(answer.table(), as_csv=True)
         return
-    rows, total = answer.table(limit), sum(len(one) for _, one in answer.each())
-    width = terminal_width() or 80
-    for sentence in answer.sentences():
-        print_sentence(sentence, width)
-    if rows:
-        print_fitted(rows, list(rows[0]), width=width)
-    if total > limit:
-        remark(f"… {total - limit:,} more rows; --limit shows them")
+    total = sum(len(one) for _, one in answer.each())
+    print_answer(answer.sentences(), answer.table(limit), limit=limit, total=total)

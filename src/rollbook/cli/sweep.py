@@ -7,18 +7,16 @@ from typing import Any
 import click
 
 from rollbook.cli.asking import asks
-from rollbook.cli.find import dir_option, find_runs, format_options
-from rollbook.cli.fitted_table import print_fitted, terminal_width
-from rollbook.cli.output import print_json, print_rows, print_sentence, remark
+from rollbook.cli.find import find_runs, format_options, limit_option, runs_options
+from rollbook.cli.fitted_table import print_answer
+from rollbook.cli.output import print_json, print_rows
 from rollbook.runs.questions import Sweep
 
 
 @click.command()
-@click.argument("runs", default="", required=False)
-@dir_option
+@runs_options
 @asks(Sweep, short={"metric": "-m", "x": "-x"})
-@click.option("--where", default=None, help="Condition on runs, such as \"status = 'finished'\".")
-@click.option("--limit", default=20, type=click.IntRange(min=1), show_default=True, help="How many rows at most.")
+@limit_option(20)
 @format_options
 def sweep(runs: str, root: str, where: str | None, limit: int, as_json: bool, as_csv: bool, **options: Any) -> None:
     """Say which setting of a sweep matters, and which configuration may be the best.
@@ -36,12 +34,4 @@ def sweep(runs: str, root: str, where: str | None, limit: int, as_json: bool, as
     if as_csv:
         print_rows(rows, as_csv=True)
         return
-    width = terminal_width() or 80
-    for sentence in answer.sentences():
-        print_sentence(sentence, width)
-    for table in (answer.settings(), rows):
-        if table:
-            click.echo()
-            print_fitted(table[:limit], list(table[0]), width=width)
-        if len(table) > limit:
-            remark(f"… {len(table) - limit:,} more rows; --limit shows them")
+    print_answer(answer.sentences(), answer.settings(), rows, limit=limit)

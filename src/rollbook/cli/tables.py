@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from rollbook.cli.find import dir_option, find_book, format_options, run_argument_or_last
+from rollbook.cli.find import dir_option, find_book, format_options, limit_option, run_argument_or_last
 from rollbook.cli.fitted_table import print_fitted, terminal_width
 from rollbook.cli.output import print_arrow, remark
 
@@ -26,7 +26,7 @@ _LAST_OF_SAMPLES = ("sample_id", "content", "first_seen", "item_type", "item_raw
 @click.option("--episode", default=None, help='Show one with all it has: an id, "best", "worst", "first" or "last".')
 @click.option("--where", default=None, help='SQL condition, such as "length > 100".')
 @click.option("--order-by", default=None, help="SQL order, such as '\"return\" desc'.")
-@click.option("--limit", default=20, type=click.IntRange(min=1), show_default=True, help="How many rows at most.")
+@limit_option(20)
 @click.option("--wide", is_flag=True, help="Show all columns, however wide that is.")
 @format_options
 def episodes(
@@ -70,7 +70,7 @@ def episodes(
 @click.option("--search", default=None, help="Words that must all occur in the texts of a sample.")
 @click.option("--where", default=None, help='SQL condition, such as "reward > 1 and is_new".')
 @click.option("--order-by", default=None, help='SQL order, such as "reward desc".')
-@click.option("--limit", default=20, type=click.IntRange(min=1), show_default=True, help="How many rows at most.")
+@limit_option(20)
 @click.option("--unique", is_flag=True, help="One row for each different item, and how often it was seen.")
 @click.option("--wide", is_flag=True, help="Show all columns and whole items, however wide that is.")
 @format_options

@@ -24,26 +24,14 @@ class Compare(Question, frozen=True):
             "groups themselves, {label: ids, names or paths of runs}."
         ),
     ]
-    score: Annotated[
-        str | Callable[..., float],
-        words('how a run\'s metric becomes one number: "last", "best", "area", "steps to 475" …, see `table`.'),
-    ] = "mean of the last 10%"
-    at: Annotated[
-        At,
-        words(
-            'where on the axis scores end: "own end": each run at its own; "common end": all at the first end of a '
-            "finished run; or a place of the axis."
-        ),
-    ] = "own end"
-    x: Annotated[str | None, words('the axis that defines "last"; default: the run\'s own.')] = None
+    score: _Score = "mean of the last 10%"
+    at: _End = "own end"
+    x: _AxisOfScores = None
     task: Annotated[
         str | None,
         words('the field with a run\'s task, such as "config.env"; seeds are matched across tasks.'),
     ] = None
-    normalise: Annotated[
-        str | Mapping[str, tuple[float, float]] | None,
-        words('for several tasks: {task: (random, human)}, or the name of a published table ("atari", "d4rl").'),
-    ] = None
+    normalise: _Normalise = None
     statistic: Annotated[
         Literal["iqm", "mean", "median"] | None,
         words(
@@ -93,6 +81,25 @@ class Compare(Question, frozen=True):
     seed: Annotated[int, words("seed of resampling and splits.")] = 0
 
 
+_Score = Annotated[
+    str | Callable[..., float],
+    words('how a run\'s metric becomes one number: "last", "best", "area", "steps to 475" …, see `table`.'),
+]
+_End = Annotated[
+    At,
+    words(
+        'where on the axis scores end: "own end": each run at its own; "common end": all at the first end of a '
+        "finished run; or a place of the axis."
+    ),
+]
+_AxisOfScores = Annotated[str | None, words('the axis that defines "last"; default: the run\'s own.')]
+_Normalise = Annotated[
+    str | Mapping[str, tuple[float, float]] | None,
+    words('for several tasks: {task: (random, human)}, or the name of a published table ("atari", "d4rl").'),
+]
+"""Options that several questions share."""
+
+
 class Series(Question, frozen=True):
     """Keys of runs along an axis, each run for itself: rows as they were logged, or points that keep extremes."""
 
@@ -127,10 +134,7 @@ class Diff(Question, frozen=True):
     """What differs between runs, or groups of them: configuration, code, packages, machine."""
 
     metric: Annotated[str | None, words("a key; the answer then shows which difference goes with which score.")] = None
-    score: Annotated[
-        str | Callable[..., float],
-        words('how a run\'s metric becomes one number: "last", "best", "area", "steps to 475" …, see `table`.'),
-    ] = "mean of the last 10%"
+    score: _Score = "mean of the last 10%"
     by: Annotated[
         str | Groups | None,
         words(
@@ -181,10 +185,7 @@ class Curves(Question, frozen=True):
             "are resampled."
         ),
     ] = None
-    normalise: Annotated[
-        str | Mapping[str, tuple[float, float]] | None,
-        words('for several tasks: {task: (random, human)}, or the name of a published table ("atari", "d4rl").'),
-    ] = None
+    normalise: _Normalise = None
     span: Annotated[
         Literal["any", "all"],
         words('"any": from the first to the last x of any run; "all": only where all runs have begun and none ended.'),
@@ -253,10 +254,7 @@ class Seeds(Question, frozen=True):
 
     metric: Annotated[str, words("the score, such as test/return.")]
     by: Annotated[str | Groups, words("the field whose values are compared, such as config.algo; see `compare`.")]
-    score: Annotated[
-        str | Callable[..., float],
-        words('how a run\'s metric becomes one number: "last", "best", "area", "steps to 475" …, see `table`.'),
-    ] = "mean of the last 10%"
+    score: _Score = "mean of the last 10%"
     against: Annotated[str | None, words("one group, which each other one is compared with.")] = None
     difference: Annotated[float | None, words("the difference to find, in units of the score.")] = None
     power: Annotated[float, words("the wanted chance that `compare` names the better one.")] = 0.8
@@ -269,18 +267,9 @@ class Sweep(Question, frozen=True):
         str, words('a key; canonical names are accepted. "": the one that tells most, such as a test return.')
     ] = ""
     project: Annotated[str, words('of which project; "": the one with most configurations.')] = ""
-    score: Annotated[
-        str | Callable[..., float],
-        words('how a run\'s metric becomes one number: "last", "best", "area", "steps to 475" …, see `table`.'),
-    ] = "mean of the last 10%"
-    at: Annotated[
-        At,
-        words(
-            'where on the axis scores end: "own end": each run at its own; "common end": all at the first end of a '
-            "finished run; or a place of the axis."
-        ),
-    ] = "own end"
-    x: Annotated[str | None, words('the axis that defines "last"; default: the run\'s own.')] = None
+    score: _Score = "mean of the last 10%"
+    at: _End = "own end"
+    x: _AxisOfScores = None
     direction: Annotated[
         Literal["higher", "lower"] | None,
         words('whether "higher" or "lower" is better. By default the metric\'s name decides, see `compare`.'),

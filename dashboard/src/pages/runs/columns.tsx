@@ -2,7 +2,7 @@
 
 import { signal } from "@preact/signals";
 import type { Cell, ColumnsAnswer, GroupCell, GroupRow, Row, RunRow } from "../../api/names.ts";
-import { ago, amount, clock, count, plain, seconds, sentence, short, value } from "../../data/numbers.ts";
+import { ago, amount, clock, count, plain, seconds, short, value } from "../../data/numbers.ts";
 import { telling } from "../../data/keys.ts";
 import type { Column } from "../../parts/Grid.tsx";
 import { Status } from "../../parts/Status.tsx";
@@ -10,6 +10,7 @@ import { tight } from "../../parts/useWidth.ts";
 import { behind } from "../../state/first.ts";
 import { source } from "../../state/here.ts";
 import { say } from "../../state/address.ts";
+import { GroupContent, Nan } from "./cells.tsx";
 import { HEIGHT, spark, WIDTH } from "./sparks.ts";
 import { colorOf, columnsWanted, rowId, runName, settingNames } from "./table.ts";
 import * as view from "./view.ts";
@@ -153,9 +154,21 @@ function content(id: string, row: GroupRow | RunRow, metric: boolean) {
   if (id === "spark") return <Spark row={row} />;
   if (id === "progress") return <Progress row={row} />;
   if (id === "return") return <Return row={row} />;
-  const cell = row.cells[id];
-  if (row.kind === "group") return <GroupContent cell={cell} metric={metric} />;
-  return <span class={metric ? "" : "soft"}>{runContent(id, row.cells[id], row)}</span>;
+  const nan = row.nan[id];
+  const mark = nan ? <Nan of={nan} row={row} /> : null;
+  if (row.kind === "group")
+    return (
+      <>
+        <GroupContent cell={row.cells[id]} metric={metric} />
+        {mark}
+      </>
+    );
+  return (
+    <span class={metric ? "" : "soft"}>
+      {runContent(id, row.cells[id], row)}
+      {mark}
+    </span>
+  );
 }
 
 function Return({ row }: { row: GroupRow | RunRow }) {
@@ -199,27 +212,6 @@ function runContent(id: string, cell: Cell | undefined, row: RunRow) {
   if (cell === "NaN" || cell === "Infinity" || cell === "-Infinity")
     return <span class="lost">{value(Number(cell))}</span>;
   return plain(cell);
-}
-
-function GroupContent({ cell, metric }: { cell: Cell | GroupCell | undefined; metric: boolean }) {
-  if (cell !== null && typeof cell === "object" && !Array.isArray(cell)) {
-    const group = cell as GroupCell;
-    if (group.distinct !== undefined)
-      return (
-        <span class="soft" title={(group.values ?? []).map(plain).join(", ")}>
-          {amount(group.distinct, "value")}
-        </span>
-      );
-    const [centre, low, high] = [Number(group.centre), group.low, group.high];
-    const half = typeof low === "number" && typeof high === "number" ? (high - low) / 2 : null;
-    if (group.centre === null || group.centre === undefined) return <span class="soft">–</span>;
-    return (
-      <span title={sentence(group.sentence ?? "")}>
-        {value(centre)} {half !== null && <span class="pm">±{value(half, 2)}</span>}
-      </span>
-    );
-  }
-  return <span class={metric ? "" : "soft"}>{typeof cell === "number" && metric ? value(cell) : plain(cell)}</span>;
 }
 
 /** The status of a run; of one that ended before its time what leads to why. */

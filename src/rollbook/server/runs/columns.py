@@ -119,6 +119,21 @@ def value_of(column: str, row: RunRow, facts: Facts | None) -> Any:
     return row.about.get(column)
 
 
+def last_of(column: str) -> str:
+    """The column of the last row of the same key."""
+    measure = _measure_of(column)
+    return column if measure is None else str(measure._replace(how="last"))
+
+
+def ends_in_nan(column: str, row: RunRow, facts: Facts | None) -> bool:
+    """Whether a column is another number than the last of a key whose newest row is NaN or infinite."""
+    measure = _measure_of(column)
+    if measure is None or measure.how == "last" or facts is None:
+        return False
+    last = facts.latest.get(native_key(measure.key, facts.latest))
+    return isinstance(last, float) and not math.isfinite(last)
+
+
 def progress_of(row: RunRow, facts: Facts | None) -> tuple[int | None, int | None]:
     """(the last reading of the run's usual axis, its planned end)."""
     axis = axis_of(row, facts)

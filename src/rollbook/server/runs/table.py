@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -16,6 +17,7 @@ from rollbook.schema.expressions import LONGEST
 from rollbook.server.runs.columns import (
     cell_of,
     common,
+    ends_in_nan,
     facts_for,
     field_hint,
     filtered,
@@ -23,6 +25,7 @@ from rollbook.server.runs.columns import (
     group_value,
     groups_of,
     is_metric,
+    last_of,
     metrics_in,
     progress_of,
     searched,
@@ -84,6 +87,8 @@ class TableRow(msgspec.Struct, kw_only=True, omit_defaults=True):
       cells: column -> cell; in a group a metric is {centre, low, high, n, method, sentence}, a configuration that
         differs is {distinct, values}.
       pending: columns whose cells are still being read.
+      ends_in_nan: column -> how many of its runs end in a row of its key that is NaN or infinite, where the cell does
+        not show it.
       damaged: what of a run cannot be read, or how many members of a group have such parts; "" where all is well.
     """
 
@@ -113,6 +118,7 @@ class TableRow(msgspec.Struct, kw_only=True, omit_defaults=True):
     values: dict[str, Cell] = {}
     cells: dict[str, Cell] = {}
     pending: list[str] = []
+    ends_in_nan: dict[str, int] = {}
     damaged: str = ""
     open: bool = False
     done: float | None = None
@@ -200,6 +206,7 @@ def table_row(row: RunRow, columns: Sequence[str], facts: Facts | None, member_o
         total=total if total is not None and abs(total) < 2**53 else None,
         cells={column: cell_of(column, row, facts) for column in columns},
         pending=[column for column in columns if _is_awaited(column, facts)],
+        ends_in_nan={column: 1 for column in columns if ends_in_nan(column, row, facts)},
         section=plain(str(about.get("project") or "")),
         member_of=member_of,
         damaged=plain(_damage(facts)),
@@ -247,6 +254,7 @@ def group_row(group: RunGroup[RunRow], ask: RunsAsk, known: Callable[[RunRow], F
         values=plain(group.values),
         cells=cells,
         pending=[c for c in ask.columns if any(_is_awaited(c, known(row)) for row in group.members)],
+        ends_in_nan=_nan_of(group.members, ask.columns, known),
         damaged=f"{damaged} of {len(group.members)} runs have parts that cannot be read" if damaged else "",
         open=group.id in ask.open,
         done=_done(group.members, known),
@@ -255,6 +263,16 @@ def group_row(group: RunGroup[RunRow], ask: RunsAsk, known: Callable[[RunRow], F
         created=max(created, default=None),
         updated=max(heard, default=None),
     )
+
+
+def _nan_of(rows: Sequence[RunRow], columns: Sequence[str], known: Callable[[RunRow], Facts | None]) -> dict[str, int]:
+    """Of the numbers of keys, how many runs end in a row that is not finite."""
+    found = {}
+    for column in filter(is_metric, columns):
+        last = [value_of(last_of(column), row, known(row)) for row in rows]
+        if many := sum(isinstance(value, float) and not math.isfinite(value) for value in last):
+            found[column] = many
+    return found
 
 
 def _is_awaited(column: str, facts: Facts | None) -> bool:
