@@ -27,7 +27,7 @@ from rollbook.system.files import read_json  # noqa: E402
 from rollbook.system.liveness import HOST_VARIABLE, is_alive  # noqa: E402
 from waiting import until  # noqa: E402
 
-SOURCES = str(Path(rollbook.__file__).parents[1])
+SOURCES = os.pathsep.join([str(Path(rollbook.__file__).parents[1]), str(Path(__file__).parents[1] / "support")])
 
 
 @pytest.fixture(scope="module")

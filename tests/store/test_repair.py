@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -165,10 +166,21 @@ def test_one_bit_of_a_segments_head_costs_no_row(
         data = bytearray((folder / name).read_bytes())
         data[bit // 8] ^= 1 << bit % 8
         (folder / name).write_bytes(data)
+        # "left" for "in use" and "dropped" for "left" can both be, and hide nothing
+        said = [] if bit // 8 == layout.STATE_AT and data[bit // 8] != layout.SEALED else [1]
         assert of_book(folder) == truth
+        assert [said_of(name, texts) for texts in (verify(folder), Book(folder).problems(deep=False))] == [said] * 2
         seal(folder, take_over=True)
         assert of_book(folder) == truth, "nor when it is sealed"
         assert not list(folder.glob("data/journal/*/*.seg"))
+        assert [said_of(name, texts) for texts in (verify(folder), Book(folder).problems(deep=False))] == [said] * 2
+        repair(folder)
+        assert not said or verify(folder) == Book(folder).problems() == [], "until somebody has looked after it"
+
+
+def said_of(name: Path, texts: Sequence[str]) -> list[int]:
+    """How often each of the texts about a segment names it and says that its rows were read."""
+    return [text.count(name.name) for text in texts if name.name in text and "All rows were read" in text]
 
 
 def test_garbage_between_records_hides_nothing_behind_it(

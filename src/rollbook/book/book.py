@@ -203,7 +203,7 @@ class Book(RunFields):
         gaps = [Problem(str(gap), "gap", gap.folder, gap.n) for gap in numbers]
         known = {each.path for each in said}
         bad = [Problem(f"{path}: {text}", "file", path) for path, text in (bad_files(self) if deep else ())]
-        return sorted([*said, *gaps, *unsealed, *odd, *(each for each in bad if each.path not in known)])
+        return sorted({*said, *gaps, *unsealed, *odd, *(each for each in bad if each.path not in known)})
 
     # -- metrics
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rollbook.journal.reader import JournalReader as JournalReader
     from rollbook.journal.recovery import Turns as Turns
     from rollbook.journal.rows import column as column
+    from rollbook.journal.segments import Head as Head
     from rollbook.journal.segments import MisnamedSegment as MisnamedSegment
     from rollbook.journal.segments import Segment as Segment
     from rollbook.journal.writer import Writer as Writer
@@ -38,7 +39,7 @@ __getattr__, __dir__ = attach(
         "rollbook.journal.reader": ("ColumnsRead", "JournalReader"),
         "rollbook.journal.recovery": ("Turns",),
         "rollbook.journal.rows": ("column",),
-        "rollbook.journal.segments": ("MisnamedSegment", "Segment"),
+        "rollbook.journal.segments": ("Head", "MisnamedSegment", "Segment"),
         "rollbook.journal.writer": ("Writer",),
         "rollbook.journal.writers": ("WriterInfo", "last_numbers", "last_row_time", "list_writers"),
     },

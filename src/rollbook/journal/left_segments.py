@@ -6,7 +6,7 @@ import os
 
 from rollbook.errors import Damaged
 from rollbook.journal import format as layout
-from rollbook.journal.segments import Segment
+from rollbook.journal.segments import Head, Segment
 from rollbook.system.files import open_regular, pread
 from rollbook.system.guard import tolerating
 
@@ -51,9 +51,8 @@ class LeftSegment:
         finally:
             os.close(fd)
 
-    def load(self, gone: bool) -> tuple[layout.SegmentHeader, bytes, int, int, str]:
-        """(header, the bytes of all rows, the lowest number that they may have, generation, what is wrong with its
-        length).
+    def load(self, gone: bool) -> tuple[layout.SegmentHeader, bytes, Head, str]:
+        """(header, the bytes of all rows, the head's changing words, what is wrong with its length).
 
         Args:
           gone: its writer will not write again. If it ended while recycling the segment, there are no new rows.
@@ -65,7 +64,7 @@ class LeftSegment:
             data = segment.all_rows()
             if (head.is_changing and not gone) or segment.head().generation != head.generation:
                 raise Damaged(f"{self.path} changed while it was being sealed")
-            return segment.header, data, head.first_seq, head.generation, segment.cut_short()
+            return segment.header, data, head, segment.cut_short()
 
     def give_up(self, generation: int, gone: bool) -> bool:
         """Mark a live writer's segment as sealed, so that it can be reused; unlink one that will not be reused.

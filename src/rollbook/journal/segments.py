@@ -43,13 +43,29 @@ class Head:
 
     Attributes:
       generation: increased twice each time its writer recycles it. first_seq: the lowest number that its rows may have.
+      said_first: the same as the head has it, of which one damaged bit makes another number.
       state: who may use it; see `format`.
     """
 
-    __slots__ = ("first_seq", "generation", "state")
+    __slots__ = ("first_seq", "generation", "said_first", "state")
 
-    def __init__(self, generation: int, first_seq: int, state: int) -> None:
-        self.generation, self.first_seq, self.state = generation, first_seq, state
+    def __init__(self, generation: int, said_first: int, state: int) -> None:
+        self.generation, self.said_first, self.state = generation, said_first, state
+        self.first_seq = layout.lowest_number(generation, said_first)
+
+    def contradicted(self, lowest: int, last: int, sealed: int) -> str:
+        """What it says of its rows that is not so; "" if nothing.
+
+        Args:
+          lowest, last: the numbers of the first and the last row, 0 if there is none.
+          sealed: the last number that is in Parquet; above all others while the writer lives.
+        """
+        said = ""
+        if last and self.first_seq < self.said_first and lowest < self.said_first:
+            said = f"begin at number {self.said_first:,}"
+        elif last > sealed and (self.is_sealed or self.is_changing):
+            said = "are sealed" if self.is_sealed else "are being replaced"
+        return said and f"its head says that its rows {said}; a bit of it has changed. All rows were read"
 
     @property
     def is_active(self) -> bool:
@@ -393,4 +409,4 @@ def _head(fd: int) -> Head | None:
     if len(data) < layout.HEAD.size:
         return None
     fields = layout.HEAD.unpack(data)
-    return Head(fields[3], layout.lowest_number(fields[3], fields[4]), fields[7])
+    return Head(fields[3], fields[4], fields[7])

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from rollbook.storage.pyramid import bucket_rows as bucket_rows
     from rollbook.storage.salvage import rescue as rescue
     from rollbook.storage.sealed_rows import SealedRows as SealedRows
+    from rollbook.storage.sealed_so_far import SealedSoFar as SealedSoFar
     from rollbook.storage.sealed_so_far import missing_parts as missing_parts
     from rollbook.storage.sealing.folder import seal as seal
     from rollbook.storage.sealing.helpers import most_processes as most_processes
@@ -52,7 +53,7 @@ __getattr__, __dir__ = attach(
         "rollbook.storage.pyramid": ("Pyramid", "bucket_rows"),
         "rollbook.storage.salvage": ("rescue",),
         "rollbook.storage.sealed_rows": ("SealedRows",),
-        "rollbook.storage.sealed_so_far": ("missing_parts",),
+        "rollbook.storage.sealed_so_far": ("SealedSoFar", "missing_parts"),
         "rollbook.storage.sealing.folder": ("seal",),
         "rollbook.storage.sealing.helpers": ("most_processes",),
         "rollbook.storage.sealing.merge": ("merge",),

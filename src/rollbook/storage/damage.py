@@ -27,6 +27,10 @@ SEARCHED = ".searched"
 """The end of the name of a file in data/aside from which all that is whole was taken."""
 
 
+_HEAD = "head:"
+"""The begin of the `file` of an entry about a segment that was read as a whole, although its head was wrong."""
+
+
 class Missing(NamedTuple):
     """Numbers of a lane that no file has. `folder` is that of the writer's journal."""
 
@@ -59,6 +63,13 @@ def note(run: str, file: str, path: str, problem: str, lost: str | None = None) 
     where = os.path.relpath(path, run).replace(os.sep, "/")
     about = {"file": file, "path": where, "problem": _without(problem, path), "lost": lost}
     _append(run, about)
+
+
+def note_head(run: str, path: str, problem: str) -> None:
+    """Add that the head of a journal segment was wrong, of which all rows were read; until a `repair` it is said."""
+    file = f"{_HEAD}{os.path.relpath(path, run)}"
+    if file not in _entries(run):
+        note(run, file, path, problem)
 
 
 def settle(run: str, file: str, lost: str) -> None:
@@ -110,8 +121,10 @@ def unsettled(run: str) -> list[str]:
 
 
 def is_back(run: str, file: str) -> bool:
-    """Whether a file that was set aside is where it was: moving it was interrupted, or other files had its content."""
+    """Whether nothing of a file is lost: it is where it was, as moving it was interrupted, or all rows were read."""
     about = _entries(run).get(file)
+    if file.startswith(_HEAD):
+        return True
     return about is not None and os.path.lexists(os.path.join(run, *about["path"].split("/")))
 
 
@@ -120,7 +133,9 @@ def losses(run: str) -> Iterator[Problem]:
     entries = _entries(run)
     for about in entries.values():
         path = os.path.join(run, *about["path"].split("/"))
-        if about["lost"] is None:
+        if about["lost"] is None and about["file"].startswith(_HEAD):
+            yield Problem(f"{path}: {about['problem']}", "unreadable", path)
+        elif about["lost"] is None:
             words = (
                 f"{path}: {about['problem']}; the file was set aside, and the rows that could not be read are not in "
                 "the book. `rollbook repair` looks for what is whole in it"

@@ -20,11 +20,13 @@ import numpy as np
 import pyarrow as pa
 
 from rollbook.errors import Damaged, NewerFormat
-from rollbook.journal import FrameFile, MisnamedSegment, Segment, WriterInfo, decode
+from rollbook.journal import FrameFile, MisnamedSegment, Segment, SegmentHeader, WriterInfo, decode
 from rollbook.schema.run_files import journal_folder, parse_name
+from rollbook.schema.source import is_view
 from rollbook.storage.durable import DurableMarks
 from rollbook.storage.fills import Fills
 from rollbook.storage.frame_tables import FrameTables, may_have, table_of
+from rollbook.storage.sealed_so_far import SealedSoFar
 from rollbook.storage.tabulate import Meta, committed_words, segment_meta, segment_table
 from rollbook.system.files import names_in
 from rollbook.system.guard import handled_by, raising, tolerating
@@ -56,8 +58,9 @@ class LiveSegment:
       rows, lowest_seq, last_seq: of the committed rows found.
     """
 
-    def __init__(self, segment: Segment) -> None:
-        head = segment.head()
+    def __init__(self, segment: Segment, sealed: int = 2**63) -> None:
+        head = self._head = segment.head()
+        self._sealed = sealed
         self.path, self.header = segment.path, segment.header
         self.generation, self._first_seq = head.generation, head.first_seq
         self.is_active = head.is_active
@@ -133,9 +136,10 @@ class LiveSegment:
 
     def _take(self, data: bytes) -> None:
         self._words, damage = committed_words(self.header, data, self._first_seq, self._up_to)
-        damage = ", ".join(filter(None, [self._cut, damage]))
-        self.problem = f"{self.path}: {damage}" if damage else ""
         self._count()
+        wrong = self._head.contradicted(self.lowest_seq, self.last_seq, self._sealed)
+        damage = ", ".join(filter(None, [self._cut, damage, wrong]))
+        self.problem = f"{self.path}: {damage}" if damage else ""
 
     def _count(self) -> None:
         assert self._words is not None
@@ -399,13 +403,20 @@ class LiveJournal:
                 return None, head.generation
             if segment.header.writer != os.path.basename(os.path.dirname(path)):
                 raise Damaged(f"{path} has rows of writer {segment.header.writer}: it belongs into another folder")
-            live = LiveSegment(segment)
+            live = LiveSegment(segment, self._sealed_before(segment.header) if is_taken else 2**63)
             if segment.head().generation != head.generation:
                 return None, head.generation
         self._kept_bytes += live.size
         if self._kept_bytes > _MOST_KEPT_BYTES:
             live.forget()
         return live, head.generation
+
+    def _sealed_before(self, header: SegmentHeader) -> int:
+        """The last number of a stream that was sealed in this folder."""
+        if is_view(self._run):
+            return 2**63
+        stream = (header.table, header.writer, header.lane, f"S{header.stream:03d}")
+        return SealedSoFar(self._run).lasts.get(stream, 0)
 
     def _judge(self, snapshot: Snapshot) -> None:
         """Remove what a power loss made doubtful."""

@@ -69,17 +69,23 @@ def committed_words(
     return words[rows], ", ".join(filter(None, problems))
 
 
-def damage_of(segment: Segment) -> str:
-    """What is damaged in a segment, which may be in use; "" if nothing."""
-    look = segment.look()
-    if look is None:
-        return ""
-    up_to = None
-    if look.state == segment.ACTIVE:  # its rows are finished up to the last one that was seen a moment ago
+def damage_of(segment: Segment, sealed: int = 2**63) -> str:
+    """What is damaged in a segment, which may be in use; "" if nothing.
+
+    Args:
+      segment: the open segment.
+      sealed: the last number of its stream that is in Parquet; above all others while its writer lives.
+    """
+    head, look, up_to = segment.head(), segment.look(), None
+    if look is None and sealed == 2**63:
+        return ""  # its writer recycles it
+    if look is not None and look.state == segment.ACTIVE:  # its rows are finished up to the last one seen a moment ago
         up_to = look.last_seq
         time.sleep(segment.SETTLE_SECONDS)
-    problems = [segment.cut_short(), committed_words(segment.header, segment.all_rows(), look.first_seq, up_to)[1]]
-    return ", ".join(filter(None, problems)) if segment.head().generation == look.generation else ""
+    words, damage = committed_words(segment.header, segment.all_rows(), head.first_seq, up_to)
+    numbers = (int(words[0, -1]), int(words[-1, -1])) if len(words) else (0, 0)
+    problems = [segment.cut_short(), damage, head.contradicted(*numbers, sealed)]
+    return ", ".join(filter(None, problems)) if segment.head().generation == head.generation else ""
 
 
 def _gaps(words: NDArray, rows: NDArray, head: int, first_seq: int) -> tuple[int, NDArray]:

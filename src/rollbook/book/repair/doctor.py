@@ -8,7 +8,7 @@ import rollbook.system.readers  # noqa: F401 - first: it explains a package that
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -39,6 +39,7 @@ from rollbook.schema.status import STALE_SECONDS, quiet_seconds, why_unsealed
 from rollbook.storage import (
     Part,
     Pyramid,
+    SealedSoFar,
     belonging,
     damage_of,
     keep_aside,
@@ -107,6 +108,7 @@ def _manifest_problems(folder: str) -> Iterator[str]:
 
 
 def _journal(folder: str) -> Iterator[Problem]:
+    sealed = SealedSoFar(folder).lasts
     for info in list_writers(folder):
         gone = info.closed is not None or is_alive(info.about) is False
         if info.problem and gone:
@@ -119,7 +121,7 @@ def _journal(folder: str) -> Iterator[Problem]:
                     yield Problem(f"{path} was left half-written", "unreadable", path)
                 continue
             try:
-                problems = _segment(path) if parsed[0] == "seg" else _log(path, gone)
+                problems = _segment(path, sealed if gone else None) if parsed[0] == "seg" else _log(path, gone)
             except FileNotFoundError:
                 continue
             except (Damaged, NewerFormat, OSError) as err:
@@ -139,11 +141,14 @@ def _unsealed(folder: str) -> Iterator[str]:
             )
 
 
-def _segment(path: str) -> list[str]:
+def _segment(path: str, sealed: Mapping[tuple[str, str, int, str], int] | None) -> list[str]:
+    """What is wrong with a segment; `sealed` is how far each stream was sealed, None while its writer lives."""
     with Segment(path) as segment:
+        header = segment.header
+        stream = (header.table, header.writer, header.lane, f"S{header.stream:03d}")
         if segment.header.writer != os.path.basename(os.path.dirname(path)):
             return [f"it has rows of writer {segment.header.writer}, and belongs into another folder"]
-        return list(filter(None, [damage_of(segment)]))
+        return list(filter(None, [damage_of(segment, 2**63 if sealed is None else sealed.get(stream, 0))]))
 
 
 def _log(path: str, gone: bool) -> list[str]:

@@ -8,8 +8,9 @@ import time
 import numpy as np
 
 from rollbook.errors import Damaged
-from rollbook.journal import LeftSegment, Segment, SegmentHeader, WriterInfo
+from rollbook.journal import Head, LeftSegment, Segment, SegmentHeader, WriterInfo
 from rollbook.schema.run_files import parse_name
+from rollbook.storage.damage import note_head
 from rollbook.storage.encode import ROW_GROUP_BYTES
 from rollbook.storage.sealing.one_pass import PENDING_SECONDS, SealPass, inside, keep_aside
 from rollbook.storage.tabulate import committed_words, segment_table
@@ -88,7 +89,7 @@ class SegmentSealing:
                 if os.path.exists(left.path):
                     keep_aside(self._pass.run, left.path, self._pass.report.problems[-1])
                 continue
-            own, words, damage, generation = loaded
+            own, words, damage, head = loaded
             if len(words) and words[:, -1].max() > self._pass.last_of(info.id, own.lane):
                 waits = True
                 break
@@ -99,9 +100,11 @@ class SegmentSealing:
                 self._pass.report.problems.append(f"{left.path}: {damage}, left out")
                 keep_aside(self._pass.run, left.path, damage, copy=True)
             header = own
-            done.append((left, generation))
+            done.append((left, head.generation))
             ranges = self._pass.sealed.of(own.table, own.writer, own.lane, f"S{own.stream:03d}")
             sealed = inside(words[:, -1], ranges) | (words[:, -1] <= last)
+            if not sealed.all():
+                self._doubt(left.path, head, words[~sealed, -1], gone)
             last = max(last, int(words[-1, -1]) if len(words) else 0)
             rows.add(words[~sealed] if sealed.any() else words)
         if header is not None and rows.n:
@@ -111,6 +114,13 @@ class SegmentSealing:
                 self._pass.report.problems.append(f"{left.path} was recycled before it was sealed")
             self._pass.report.segments += 1
         return not waits
+
+    def _doubt(self, path: str, head: Head, numbers: NDArray, gone: bool) -> None:
+        """Keep that the head of a segment says something else of rows with these numbers, which no file has yet."""
+        wrong = head.contradicted(int(numbers[0]), int(numbers[-1]), 0 if gone else 2**63)
+        if wrong:
+            self._pass.report.problems.append(f"{path}: {wrong}")
+            note_head(self._pass.run, path, wrong)
 
     def _waits(self, info: WriterInfo, header: SegmentHeader, words: NDArray) -> bool:
         """Whether the newest rows may still get values from a device."""
@@ -166,14 +176,14 @@ class _Columns:
         return self._cells[:, : self.n].T
 
 
-def _load(left: LeftSegment, gone: bool) -> tuple[SegmentHeader, NDArray, str, int]:
-    """(header, rows, what is damaged, generation).
+def _load(left: LeftSegment, gone: bool) -> tuple[SegmentHeader, NDArray, str, Head]:
+    """(header, rows, what is damaged, its head).
 
     Raises:
       Damaged: nothing of it can be read, or it belongs to another writer.
     """
-    header, data, first_seq, generation, cut = left.load(gone)
+    header, data, head, cut = left.load(gone)
     if header.writer != os.path.basename(os.path.dirname(left.path)):
         raise Damaged(f"{left.path} has rows of writer {header.writer}: it belongs into another folder")
-    words, damage = committed_words(header, data, first_seq)
-    return header, words, ", ".join(filter(None, [cut, damage])), generation
+    words, damage = committed_words(header, data, head.first_seq)
+    return header, words, ", ".join(filter(None, [cut, damage])), head
