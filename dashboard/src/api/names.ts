@@ -26,6 +26,7 @@ export type {
   ColorsAsk as ColorsQuery,
   ColumnsAnswer,
   ConfigAnswer,
+  PatchAnswer,
   EditAnswer,
   EditAsk as EditQuery,
   LabelAnswer,

@@ -922,6 +922,16 @@ export interface Passes {
   high: (number | "-Infinity" | "Infinity" | "NaN" | null)[];
 }
 
+/** The uncommitted changes of the program's code when the newest attempt began. */
+export interface PatchAnswer {
+  took_ms: number;
+  text: string;
+  file: string;
+  left_out: string[];
+  untracked: string[];
+  files_untracked: number;
+}
+
 /** One look at a pair; better: who won it, or null. */
 export interface PlanLook {
   a: string;
@@ -1164,6 +1174,8 @@ export interface RunAnswer {
   problems: string[];
   remarks: string[];
   resume_line: string;
+  resume_command: string;
+  worked: number;
 }
 
 /** A window of the table of runs. */

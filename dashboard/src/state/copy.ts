@@ -274,6 +274,7 @@ export class Copy implements Source {
     return where.from !== undefined || where.before !== undefined ? { ...end, lines: [] } : end;
   };
   files: Source["files"] = (run) => this.of(run, "files");
+  patch: Source["patch"] = (run) => this.of(run, "patch");
   media: Source["media"] = (run) => this.of(run, "media");
   text: Source["text"] = (run) => this.of(run, "text");
   histograms = () => notHere("Histograms");

@@ -141,6 +141,7 @@ export class Server implements Source {
   logs: Source["logs"] = (run) => get(`runs/${part(run)}/logs`);
   log: Source["log"] = (run, name, where) => get(`runs/${part(run)}/log`, { name, ...where });
   files: Source["files"] = (run) => get(`runs/${part(run)}/files`);
+  patch: Source["patch"] = (run) => get(`runs/${part(run)}/patch`);
   media: Source["media"] = (run) => get(`runs/${part(run)}/media`, { limit: 1000 });
   text: Source["text"] = (run) => get(`runs/${part(run)}/text`, { limit: 1000 });
   histograms: Source["histograms"] = (run, key) =>

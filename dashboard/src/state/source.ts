@@ -77,6 +77,7 @@ export interface Source {
     where: { from?: number; before?: number; near?: number; search?: string; lines?: number },
   ): Promise<api.LogAnswer>;
   files(run: string): Promise<api.FilesAnswer>;
+  patch(run: string): Promise<api.PatchAnswer>;
   media(run: string): Promise<api.MediaAnswer>;
   text(run: string): Promise<api.TextAnswer>;
   /** Histograms of a key over training; of the first one, with all keys, where none is named. */

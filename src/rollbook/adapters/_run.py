@@ -185,6 +185,7 @@ def find_run(
     arguments["project"] = clean_name(arguments["project"], "runs")
     arguments["name"] = clean_name(arguments["name"], "run")
     opened = init(**arguments)
+    came_by(opened, host or kind)
     if user is not None:
         opened._parts.opener = training(arguments)
         opened._parts.trainings.append(opened._parts.opener)
@@ -202,8 +203,19 @@ def is_opened_for(
       run: the run.
       user, kind, host, subject, arguments: see `Training`.
     """
+    came_by(run, host or kind)
     run._parts.opener = Training(kind, host, user, subject, {}, arguments, False)
     run._parts.trainings.append(run._parts.opener)
+
+
+def came_by(run: Any, door: str) -> None:
+    """The program does not call `rollbook.init` itself: what resumes the run has to fit its own door.
+
+    Args:
+      door: the framework, or what the program calls.
+    """
+    run._about["door"] = door
+    run._manifest_due = True
 
 
 def lies_beside(run: Any, host: object, name: str = "") -> None:

@@ -52,7 +52,7 @@ from rollbook.book.select import canonical_keys, select_metrics
 from rollbook.book.series import Series
 from rollbook.book.sql import Database, apart, one_condition, one_order, unique_samples
 from rollbook.book.tables import binned, count_rows, read_metrics_rows, read_table
-from rollbook.errors import BadInput, UnknownKey, did_you_mean, suggesting
+from rollbook.errors import BadInput, Damaged, UnknownKey, did_you_mean, suggesting
 from rollbook.journal import JournalReader
 from rollbook.protocols import Row, RunInfo
 from rollbook.schema import run_files as layout
@@ -63,6 +63,7 @@ from rollbook.schema.manifest import Attempts
 from rollbook.schema.problems import Problem
 from rollbook.schema.tables import FORWARDED, TABLES, table_of
 from rollbook.storage import CheckpointRow, History, Pieces, RunFiles, SealedRows, identity, missing_numbers
+from rollbook.system.files import read_regular
 from rollbook.system.guard import tolerating
 from rollbook.system.tuning import TUNING
 from rollbook.values.arrow import arrays, in_microseconds, take_table, to_numpy
@@ -786,6 +787,24 @@ class Book(RunFields):
 
         ask = Cause(at=float(at), key=key, x=x, rows=rows, window=window, everything=everything)
         return around(ask, Files(self))
+
+    def patch(self, attempt: int | None = None) -> str:
+        """The uncommitted changes of the program's repository when an attempt began, as `git diff` prints them.
+
+        Args:
+          attempt: its number; None is the newest.
+        Returns:
+          The patch, with secrets hidden; "" if there was none, or if git did not answer. Files that did not fit, and
+          files that git does not know, are named in `attempts[…]["git"]`.
+        """
+        chosen = [each for each in self.attempts if attempt in (None, each["n"])]
+        git = (chosen[-1].get("git") if chosen else None) or {}
+        name = str(git.get("patch") or "")
+        if not name or name != os.path.basename(name):
+            return ""
+        with tolerating(OSError, Damaged):
+            return read_regular(os.path.join(self._folder, name)).decode("utf-8", "replace")
+        return ""
 
     def logs(self) -> list[LogFile]:
         """The text logs in the run's folder: what the program printed first, those of sinks, the keeper's last."""

@@ -9,16 +9,20 @@ import click
 from rollbook.cli.asking import asks
 from rollbook.cli.find import find_runs, format_options, limit_option, runs_options
 from rollbook.cli.fitted_table import print_answer
-from rollbook.cli.output import print_arrow, print_json
+from rollbook.cli.output import print_arrow, print_json, print_patch
 from rollbook.runs.questions import Diff
+from rollbook.system.texts import amount
 
 
 @click.command()
 @runs_options
 @asks(Diff, short={"metric": "-m"})
 @limit_option(40)
+@click.option("--patch", "as_patch", is_flag=True, help="Print how the uncommitted changes of code differ instead.")
 @format_options
-def diff(runs: str, root: str, where: str | None, limit: int, as_json: bool, as_csv: bool, **options: Any) -> None:
+def diff(
+    runs: str, root: str, where: str | None, limit: int, as_patch: bool, as_json: bool, as_csv: bool, **options: Any
+) -> None:
     """Say what differs between runs or groups of them: configuration, code, packages, machine.
 
     \b
@@ -26,8 +30,12 @@ def diff(runs: str, root: str, where: str | None, limit: int, as_json: bool, as_
       rollbook diff cartpole
       rollbook diff cartpole --metric test/return
       rollbook diff cartpole --by config.algo
+      rollbook diff cartpole --where "seed < 2" --patch
     """
     answer = find_runs(runs, root, where).diff(**options)
+    if as_patch and not (as_json or as_csv):
+        print_patch(answer.patch(), f"{amount(answer.runs, 'run')}: the same uncommitted changes, or none")
+        return
     if as_json:
         print_json(
             {"sentences": answer.sentences(), "equal": len(answer.equal), "differences": answer.table().to_pylist()}

@@ -85,7 +85,7 @@ def ls(
         print_rows(shown.rows(), as_json=True)
     else:
         lines = [_line(row) for row in shown.rows()]
-        sometimes = {name for name in ("best", "made by") if all(line[name] is None for line in lines)}
+        sometimes = {name for name in ("best", "made by", "cause") if all(line[name] is None for line in lines)}
         columns_shown = [name for name in _COLUMNS if name not in sometimes]
         print_fitted(lines, columns_shown, width=terminal_width())
         for problem in problems:
@@ -158,7 +158,7 @@ def _order(value: object) -> tuple[bool, object]:
     return (False, value) if isinstance(value, (int, float)) else (True, str(value))
 
 
-_COLUMNS = ("run", "id", "made by", "status", "seed", "best", "begun", "took", "attempts", "tags")
+_COLUMNS = ("run", "id", "made by", "status", "seed", "best", "begun", "took", "attempts", "cause", "tags")
 
 
 def _best(summary: dict[str, object]) -> float | str | None:
@@ -170,8 +170,15 @@ def _best(summary: dict[str, object]) -> float | str | None:
     return None
 
 
+def _took(row: dict[str, Any]) -> str:
+    """How long the run was at work; of a resumed one, the time between its attempts does not count."""
+    created, ended, worked = row.get("created"), row.get("ended"), row.get("worked")
+    if worked is not None and (row.get("attempts") or 0) > 1:
+        return seconds(worked)
+    return seconds(ended - created) if created and ended else "-"
+
+
 def _line(row: dict[str, Any]) -> dict[str, object]:
-    created, ended = row.get("created"), row.get("ended")
     return {
         "run": f"{row['project']}/{row['name']}",
         "id": row["id"],
@@ -180,7 +187,8 @@ def _line(row: dict[str, Any]) -> dict[str, object]:
         "seed": row.get("seed"),
         "best": _best(row.get("summary") or {}),
         "attempts": row.get("attempts"),
-        "begun": ago(created),
-        "took": seconds(ended - created) if created and ended else "-",
+        "begun": ago(row.get("created")),
+        "took": _took(row),
+        "cause": row.get("cause"),
         "tags": " ".join(row.get("tags") or ()),
     }

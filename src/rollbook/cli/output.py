@@ -31,6 +31,7 @@ __all__ = [
     "print_choices",
     "print_finding",
     "print_json",
+    "print_patch",
     "print_rows",
     "print_wrapped",
     "remark",
@@ -190,3 +191,13 @@ def print_sentence(text: str, width: int) -> None:
     """A sentence on lines of at most this width, the later ones indented."""
     for line in textwrap.wrap(clean(text), width, subsequent_indent="  ", break_long_words=False):
         click.echo(line)
+
+
+def print_patch(text: str, nothing: str) -> None:
+    """Print a patch in colours; a remark if there is none."""
+    if not text:
+        remark(nothing)
+    for line in text.splitlines():
+        bare = clean(line.replace("\t", "    "))
+        colour = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1])
+        click.echo(click.style(bare, fg=colour) if colour else bare)

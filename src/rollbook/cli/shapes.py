@@ -29,7 +29,8 @@ SHAPES: dict[str, object] = {
     "show": {
         "path": "text", "project": "text", "name": "text", "id": "text", "status": "text", "failure": "any",
         "why": "text?",
-        "seed": "integer?", "attempts": "integer", "created": "number?", "ended": "number?", "config": {"*": "any"},
+        "seed": "integer?", "attempts": "integer", "created": "number?", "ended": "number?", "worked": "number",
+        "resume": ["text"], "config": {"*": "any"},
         "summary": {"*": "any"}, "writers": {"*": "integer"}, "seconds": {"*": "number"},
         "checkpoints": {"kept": "integer", "*": _CHECKPOINT}, "tables": {"*": "integer"},
         "keys": {"*": {"value": "any", "*": "integer"}},

@@ -10,7 +10,7 @@ import click
 from rollbook.book.questions import OURS, STATES, remarks_of
 from rollbook.cli.find import dir_option, find_book, run_argument_or_last
 from rollbook.cli.fitted_table import print_fitted, terminal_width
-from rollbook.cli.output import ago, cell, clean, number, print_json, print_wrapped, remark, seconds
+from rollbook.cli.output import ago, cell, clean, number, print_json, print_patch, print_wrapped, remark, seconds
 from rollbook.system.texts import amount
 
 TYPE_CHECKING = False
@@ -39,17 +39,22 @@ def summary(book: Book, found: Overview | None = None) -> dict[str, Any]:
 @run_argument_or_last
 @dir_option
 @click.option("--all", "everything", is_flag=True, help="Whole values, all settings and all columns, however wide.")
+@click.option("--patch", "as_patch", is_flag=True, help="Print the uncommitted changes of the program's code instead.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def show(run: str, root: str, everything: bool, as_json: bool) -> None:
+def show(run: str, root: str, everything: bool, as_patch: bool, as_json: bool) -> None:
     """Show what is in a run: its identity, its settings, where its time went, the last value of every key.
 
     \b
     Examples:
       rollbook show last
       rollbook show cartpole/ppo --all
+      rollbook show last --patch
       rollbook show runs/cartpole/ppo-k3v9x2ab --json
     """
     book = find_book(run, root)
+    if as_patch:
+        print_patch(book.patch(), "no uncommitted change is known: git did not answer, or there was none")
+        return
     found = book.overview()
     about = summary(book, found)
     if as_json:
@@ -77,8 +82,14 @@ def _print_identity(book: Book, about: Mapping[str, Any], width: int, everything
     click.echo(f"{click.style(title, bold=True)}  {clean(about['id'])}  {clean(about['status'])}{attempts}")
     seed = "" if about["seed"] is None else f"seed {about['seed']}, "
     took = f", took {seconds(ended - began)}" if began and ended else ""
+    if about["attempts"] > 1 and took:
+        took += f", at work {seconds(about['worked'])} of it"
     click.echo(f"{seed}begun {ago(began)}{took}")
     _print_failure(about["failure"], about["why"], width, everything)
+    for place, line in enumerate(about["resume"]):
+        click.echo(f"{'or' if place else 'go on':<9}{clean(line)}")
+    if code := _code_in_words(book.info.get("git")):
+        click.echo(f"{'code':<9}{clean(code)}")
     click.echo(clean(about["remote"].get("address") or about["path"]))
     if isinstance(origin := book.info.get("imported"), dict):
         made_by = book.info.get("made_by") or origin.get("format")
@@ -88,6 +99,20 @@ def _print_identity(book: Book, about: Mapping[str, Any], width: int, everything
         number_of = f" #{job['num']}" if "num" in job else ""
         overrides = " ".join(str(word) for word in job.get("overrides", ()))
         click.echo(clean(f"Hydra job {job.get('job')}{number_of} in {job.get('run_dir')} {overrides}".rstrip()))
+
+
+def _code_in_words(git: object) -> str:
+    """The commit of a program, and what was not committed."""
+    if not isinstance(git, dict) or not git:
+        return ""
+    words = [f"{str(git.get('commit') or 'no commit')[:10]}{' on ' + str(git['branch']) if git.get('branch') else ''}"]
+    if files := git.get("files_changed"):
+        words.append(f"{amount(files, 'file')} changed (+{git.get('insertions', 0)} -{git.get('deletions', 0)})")
+    if unknown := git.get("files_untracked"):
+        words.append(f"{unknown:,} unknown to git")
+    if git.get("patch"):
+        words.append("--patch shows it")
+    return ", ".join(words)
 
 
 def _print_failure(failure: Mapping[str, str] | None, why: str | None, width: int, everything: bool) -> None:

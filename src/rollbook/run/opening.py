@@ -243,6 +243,8 @@ def _describe(new: _NewAttempt, wanted: Wanted) -> None:
 
     about: Any = new.about
     own = liveness.identity()
+    module = getattr(sys.modules.get("__main__"), "__spec__", None)  # of python -m
+    started = sys.argv[:1] if module is None else ["-m", module.name.removesuffix(".__main__")]
     for name, usual in _DEFAULTS.items():
         given = wanted.given[name]
         about[name] = given if given is not None else about.get(name, usual)
@@ -255,7 +257,7 @@ def _describe(new: _NewAttempt, wanted: Wanted) -> None:
             "clocks": list(new.clocks),
             "host": own.get("host"),
             "boot_id": own.get("boot_id"),
-            "command": command_line([sys.executable, *sys.argv]),
+            "command": command_line([sys.executable, *started, *sys.argv[1:]]),
             "python": sys.version.split()[0],
             "cwd": _working_folder(),
             "rendezvous": rendezvous(),

@@ -22,6 +22,7 @@ from rollbook.schema.run_files import (
     read_metadata,
 )
 from rollbook.system import liveness
+from rollbook.system.bill import warn_caller
 from rollbook.system.files import exists, names_in
 from rollbook.system.guard import ours, tolerating
 
@@ -126,6 +127,20 @@ def _file_time(folder: str) -> float:
             os.close(fd)
             os.unlink(path)
     return time.time()
+
+
+def asked_to_resume(run_id: str, root: str, project: str, name: str, how: str) -> tuple[str, str | None, str]:
+    """Name, id and `resume` of an `init` call under $ROLLBOOK_RESUME: that run, if it is in this project.
+
+    It counts for one call: a program's later runs, and its children, are not that run.
+    """
+    ending = f"-{run_id}"
+    found = [entry for entry in names_in(os.path.join(root, project)) if entry.endswith(ending) and run_id]
+    if len(found) != 1:
+        warn_caller(f"ROLLBOOK_RESUME={run_id}: {project} in {root} has no run of that id; this is a new run")
+        return name, None, how
+    os.environ.pop("ROLLBOOK_RESUME", None)
+    return found[0].removesuffix(ending), run_id, how if how == "takeover" else "must"
 
 
 def fence(folder: str, living: list[dict[str, Any]]) -> None:

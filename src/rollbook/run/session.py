@@ -91,7 +91,8 @@ def init(
       resume: "never" (or False, None) creates a new run; "allow" (or True) continues the run with that id if it exists,
         or the newest with that name and, where `seed` is given, that seed; "must" raises if there is none; "takeover"
         continues it even while another process writes it.
-      run_id: id of the run to create or to continue.
+      run_id: id of the run to create or to continue. Default: $ROLLBOOK_RESUME, with resume="must", if this project has
+        a run of that id: so a program that is not changed goes on with it.
       keeper: what seals, forwards and watches: a separate "process", a "thread" of this process, or "inline" at
         finish(); "import" is "inline" for `write_rows` of finished runs: finish() seals without starting another
         process, and where this program comes from is not stored.
@@ -137,12 +138,16 @@ def init(
     own_seed, own_tags = check_seed(seed), check_tags(tags)
     if how == "never":  # a continued run may have declared more clocks
         check_total(total, all_clocks)
+    root = os.path.abspath(os.fspath(dir) if dir is not None else os.environ.get("ROLLBOOK_DIR") or "runs")
     if console not in (True, False, None):
         raise BadInput(f"console={console!r}: pass True or False")
+    if asked_id := os.environ.get("ROLLBOOK_RESUME") if run_id is None else None:
+        from rollbook.run.resuming import asked_to_resume
+
+        name, run_id, how = asked_to_resume(asked_id, root, project, name, how)
     orders = orders_of(sinks, rules)
     receiver = _receiver(alerts)
     wanted_remote = requested_remote(remote)
-    root = os.path.abspath(os.fspath(dir) if dir is not None else os.environ.get("ROLLBOOK_DIR") or "runs")
 
     bill = Bill(strict)
     if config is None and "hydra.core.hydra_config" in sys.modules:

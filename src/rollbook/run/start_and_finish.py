@@ -264,7 +264,13 @@ def _provenance(run: Run) -> None:
 
     with tolerating(OSError):
         look_for_others()
-    run._parts.provenance = collect(run._about.get("cwd", "."))
+
+    def patched(found: dict[str, object]) -> dict[str, object]:
+        from rollbook.run.origin.patch import keep_patch
+
+        return keep_patch(str(run.folder), run.attempt, found) if is_folder(run.folder) else {}
+
+    run._parts.provenance = collect(run._about.get("cwd", "."), patched=patched)
     _fold_provenance(run)
     run._manifest_due = True  # so that a killed attempt has recorded its code
 

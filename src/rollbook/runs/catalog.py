@@ -12,6 +12,7 @@ import itertools
 import os
 import shlex
 import stat
+import time
 from collections.abc import Iterator, Mapping
 from operator import itemgetter
 from typing import Any
@@ -21,8 +22,9 @@ from rollbook.runs.fields import FIELDS
 from rollbook.runs.run_set import RunSet
 from rollbook.schema import manifest
 from rollbook.schema.addresses import is_address
+from rollbook.schema.endings import why_ended
 from rollbook.schema.run_files import MANIFEST_FILE
-from rollbook.schema.status import derived
+from rollbook.schema.status import ENDED_BADLY, derived
 from rollbook.system.files import replacing, user_cache
 from rollbook.system.tuning import TUNING
 
@@ -180,7 +182,12 @@ def _row(folder: str, page: os.stat_result, cache: _Cache | None, problems: list
     _known[folder] = known
     row = {"path": folder, **known[1]}
     if row["status"] == "running":  # the only field that can change without a change of run.json
-        row["status"] = derived(folder, manifest.read(folder))
+        about = manifest.read(folder)
+        row["status"] = derived(folder, about)
+        if row["status"] == "running":
+            row["worked"] = manifest.worked(about, time.time())
+    if row["status"] in ENDED_BADLY and not row["cause"]:
+        row["cause"] = why_ended({}, row["status"])[0]  # type: ignore[index]  # its process noted nothing
     return row
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -26,6 +27,7 @@ from rollbook.values.arrow import floats, from_numpy, strings
 
 LACKING = "(not set)"
 _CODE = ("commit", "branch", "dirty", "diff", "remote")
+"""`diff` is the checksum of the patch of uncommitted changes."""
 _LONGEST = 200
 
 
@@ -64,9 +66,10 @@ class Diff(Sequence[Difference]):
 
     def __init__(
         self, differences: Sequence[Difference], metric: str, groups: Mapping[str, Sequence[str]],
-        equal: Sequence[Difference] = (),
+        equal: Sequence[Difference] = (), paths: Sequence[str] = (),
     ) -> None:  # fmt: skip
         self._differences, self.metric, self.groups, self.equal = list(differences), metric, groups, tuple(equal)
+        self._paths = tuple(paths)
         self.runs = sum(map(len, groups.values()))
 
     def __len__(self) -> int:
@@ -100,6 +103,25 @@ class Diff(Sequence[Difference]):
         if self.metric:
             sentences.append(f"mean: of {self.metric}; explained: the share of its variance that goes along.")
         return sentences
+
+    def patch(self) -> str:
+        """How the uncommitted changes of code differ, as `diff -u` prints it; "" if all runs have the same.
+
+        Of more than two different patches each is compared with that of the first run.
+        """
+        from rollbook.book import Book
+
+        names: dict[str, str] = {}  # patch -> the first run with it
+        for path in self._paths:
+            book = Book(path)
+            names.setdefault(book.patch(), f"{book.name} {book.id}")
+        texts = list(names)
+        lines: list[str] = []
+        for text in texts[1:]:
+            lines += difflib.unified_diff(
+                texts[0].splitlines(), text.splitlines(), names[texts[0]], names[text], lineterm=""
+            )
+        return "\n".join(line for line in lines if not line[1:].startswith("index "))
 
     def table(self) -> pa.Table:
         """One row per difference and value: kind, name, value, runs, n, mean (of the metric), explained."""
@@ -140,7 +162,7 @@ def diff(ask: Question, source: Source) -> Diff:
         (differences if one.differs else equal).append(one)
     differences.sort(key=lambda each: -_explained(each.association, -1.0))
     ids = {label: tuple(str(rows[place]["id"]) for place in places) for label, places in groups.items()}
-    return Diff(differences, ask.metric or "", ids, equal)
+    return Diff(differences, ask.metric or "", ids, equal, [str(row["path"]) for row in rows])
 
 
 def _side_by_side(ask: Question, source: Source) -> tuple[list[Row], list[str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from typing import Any
 
@@ -40,7 +41,27 @@ def one_line(failure: Mapping[str, str]) -> str:
     return text.removesuffix(":")[:_LONGEST]
 
 
-def resume_line(fields: Mapping[str, Any]) -> str:
-    """Python that goes on with a run."""
+def how_to_resume(fields: Mapping[str, Any]) -> list[str]:
+    """What goes on with a run: the command that starts its unchanged program again, and Python where that calls `init`.
+
+    The command is missing where it is not known, or has a secret that was hidden. Then the program needs the variable.
+    """
     project, name, identity = (str(fields.get(word) or "") for word in ("project", "name", "id"))
-    return f'rollbook.init({project!r}, {name!r}, run_id={identity!r}, resume="must")'
+    if fields.get("made_by") or not identity:
+        return []
+    given = fields.get("command")
+    command = [str(word) for word in given] if isinstance(given, list) else []
+    lines = []
+    if command and "***" not in " ".join(command) and "-c" not in command[1:2]:
+        place = f"cd {shlex.quote(str(fields['cwd']))} && " if fields.get("cwd") else ""
+        lines.append(f"{place}ROLLBOOK_RESUME={identity} {shlex.join(command)}")
+    elif fields.get("door"):
+        lines.append(f"ROLLBOOK_RESUME={identity}")
+    if not fields.get("door"):
+        lines.append(f'rollbook.init({project!r}, {name!r}, run_id={identity!r}, resume="must")')
+    return lines
+
+
+def resume_line(fields: Mapping[str, Any]) -> str:
+    """The last of them: Python for a program that calls `init`, else the command; "" where nothing is known."""
+    return (how_to_resume(fields) or [""])[-1]

@@ -45,7 +45,7 @@ ORIGIN = ("config", "seed", "git", "packages", "command", "python", "executable"
 _LISTED = (
     "id", "project", "name", "status", "seed", "group", "job_type", "tags", "notes", "parent", "forked_from", "created",
     "ended", "host", "made_by", "config", "summary", "total", "reached", "attempts",
-    "writers_died", "algo", "env", "folder", "from_path",
+    "writers_died", "algo", "env", "folder", "from_path", "cause", "worked",
 )  # fmt: skip
 """The fields of run.json in a listing. Each run has all of them, None if unknown."""
 
@@ -285,6 +285,8 @@ def listed(fields: Mapping[str, Any], *, checked: bool = False) -> dict[str, Any
         fields, _ = clean(fields)
     row: dict[str, Any] = {name: fields.get(name) for name in _LISTED}
     row["attempts"] = len(fields.get("attempts") or ())
+    row["cause"] = (failure(fields) or {}).get("type")
+    row["worked"] = worked(fields) if row["attempts"] else None
     row["writers_died"] = sum((fields.get("writers_died") or {}).values())
     row["summary"] = {**results(fields), **(fields.get("summary") or {})}
     config = fields.get("config")
@@ -586,6 +588,23 @@ def failure(fields: Mapping[str, Any]) -> dict[str, str] | None:
     if not kept:
         return None
     return {name: str(kept.get(name) or "") for name in ("type", "message", "traceback", "stderr")}
+
+
+def worked(fields: Mapping[str, Any], until: float | None = None) -> float:
+    """Seconds in which attempts of the run were at work; the time between them does not count.
+
+    Args:
+      until: where the newest attempt is taken to end, if it has not ended.
+    """
+    total, entries = 0.0, list(fields.get("attempts") or [])
+    for entry in entries:
+        ended = entry.get("ended")
+        if ended is None and entry is entries[-1]:
+            ended = until
+        began = entry.get("started")
+        if isinstance(began, (int, float)) and isinstance(ended, (int, float)):
+            total += max(0.0, ended - began)
+    return total
 
 
 def chain(fields: Mapping[str, Any]) -> dict[int, Cut | None]:

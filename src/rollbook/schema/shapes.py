@@ -79,6 +79,7 @@ class RunJson(TypedDict, total=False):
       algo, env, folder: the algorithm, the environment and the parts of the path of such a run; see `formats.paths`.
       from_path: which of its fields only its path says, such as "algo" and "config.lr".
       hydra: for a job of Hydra: its name, overrides and folder.
+      door: through what its program opened it, where that is not `rollbook.init`: "wandb", "lightning", ….
       native: folders, seen from the run's, in which the program's own files of this training lie.
     """
 
@@ -126,6 +127,7 @@ class RunJson(TypedDict, total=False):
     imported: dict[str, object]
     hydra: dict[str, object]
     native: list[str]
+    door: str
 
     command: list[str]
     cwd: str

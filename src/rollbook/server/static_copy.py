@@ -234,6 +234,7 @@ class _Copy:
         self._json(f"keys/{run}.json", lambda: held_rows.keys(context, KeysAsk(runs=[run])))
         self._json(f"{folder}/run.json", lambda: one_run.one_run(context, ask))
         self._json(f"{folder}/health.json", lambda: health.health(context, ask))
+        self._json(f"{folder}/patch.json", lambda: files.patch(context, ask))
         self._json(f"{folder}/config.json", lambda: files.config(context, ask))
         self._json(f"{folder}/files.json", lambda: files.files(context, ask))
         self._json(f"{folder}/timings.json", lambda: timings.timings(context, TimingsAsk(run=run)))

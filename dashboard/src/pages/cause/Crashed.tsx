@@ -82,7 +82,7 @@ function Messages({ failure }: { failure: NonNullable<RunDetail["failure"]> }) {
 
 /** The last checkpoint, and what goes on from it. */
 function Resume({ detail }: { detail: RunDetail }) {
-  const { run, x, resume_line: line, command } = detail;
+  const { run, x, resume_line: line, resume_command: command } = detail;
   const marks = useAnswer(`${run} marks`, () => source.marks([run], x === "" ? null : x));
   const last = marks.value?.marks.filter(({ kind }) => kind === "checkpoint").at(-1);
   if (detail.status === "running" || detail.status === "finished" || line === "") return null;
@@ -103,10 +103,15 @@ function Resume({ detail }: { detail: RunDetail }) {
       <pre class="line wraps" tabIndex={0}>
         {line}
       </pre>
-      {command.length > 0 && (
-        <p class="soft">
-          in the script that was started with <code class="wraps">{command.join(" ")}</code>
-        </p>
+      {command !== "" && command !== line && (
+        <>
+          <p class="soft">
+            in the script, or without a change of it: <Copy text={command} what="the command that resumes" />
+          </p>
+          <pre class="line wraps" tabIndex={0}>
+            {command}
+          </pre>
+        </>
       )}
     </section>
   );

@@ -17,6 +17,7 @@ import { useNews } from "../../state/run.ts";
 import { Ending } from "../cause/Crashed.tsx";
 import { Files } from "../health/Files.tsx";
 import { Config, Fact, json, Packages, Pictures } from "./cards.tsx";
+import { Patch } from "./Patch.tsx";
 import { RunCharts } from "./RunCharts.tsx";
 import { Words } from "../../parts/Words.tsx";
 
@@ -57,6 +58,7 @@ export function Run() {
               <RunCharts run={run} detail={found} />
               <Config detail={found} />
               <Packages detail={found} />
+              <Patch run={run} />
               <Pictures run={run} />
               <Files run={run} wide />
             </div>
@@ -73,7 +75,12 @@ function About({ detail }: { detail: RunDetail }) {
     ["id", detail.id],
     ...(detail.made_by === "" ? [] : [["made by", detail.made_by] as [string, string]]),
     ["begun", `${clock(detail.created)}${detail.host === "" ? "" : ` on ${detail.host}`}`],
-    ["took", seconds(Math.max(0, (detail.ended ?? detail.updated ?? 0) - (detail.created ?? 0)))],
+    [
+      "took",
+      `${seconds(Math.max(0, (detail.ended ?? detail.updated ?? 0) - (detail.created ?? 0)))}${
+        detail.attempts.length > 1 ? `, at work ${seconds(detail.worked)} of it` : ""
+      }`,
+    ],
     [
       "total",
       Object.entries(detail.total ?? {})

@@ -26,6 +26,8 @@ const FIXED = [
   "created",
   "updated",
   "duration",
+  "worked",
+  "cause",
   "seed",
   "host",
   "tags",
@@ -95,8 +97,7 @@ export function offered(): { column: string; label: string; soft: string }[] {
   ];
 }
 
-/** What stands in the column `return`: the test's, or where a run has none that of training, or its reward, which is
- * said then. */
+/** What stands in the column `return`: the test's, else that of training, else its reward, which is said then. */
 const RETURNS = ["test/return", "train/return", "train/reward"];
 
 /** How the column `return` and others are asked for. */
@@ -139,7 +140,7 @@ export function column(id: string): Column<Row> {
     width: WIDTHS[id] ?? `${Math.max(metric ? 80 : 58, Math.min(80, 16 + 5.6 * name.length))}px`,
     number:
       metric !== null ||
-      ["progress", "seed", "attempts", "alerts", "duration", "updated"].includes(id) ||
+      ["progress", "seed", "attempts", "alerts", "duration", "worked", "updated"].includes(id) ||
       id.startsWith("config."),
     ...(id === "spark" ? {} : { sort: () => say({ sort: sorted === "descending" ? id : `-${id}` }) }),
     sorted,
@@ -196,6 +197,7 @@ function Return({ row }: { row: GroupRow | RunRow }) {
 function runContent(id: string, cell: Cell | undefined, row: RunRow) {
   if (id === "created" || id === "ended") return clock(id === "created" ? row.created : row.ended);
   if (id === "updated") return ago(row.updated);
+  if (id === "worked" && typeof cell === "number") return seconds(cell);
   if (id === "duration") return seconds(Math.max(0, (row.ended ?? Date.now() / 1000) - row.created));
   if (id === "tags")
     return row.tags.map((tag) => (

@@ -200,7 +200,7 @@ def opened(
     group: str | None, job_type: str | None, notes: str, tags: list[str], folder: Any,
 ) -> Recorder:  # fmt: skip
     """A run of rollbook for the arguments of `init`; see there."""
-    from rollbook.adapters._run import clean_name, split_name, takes_native_keys
+    from rollbook.adapters._run import came_by, clean_name, split_name, takes_native_keys
     from rollbook.errors import NothingToResume
     from rollbook.run.arguments import program_name
     from rollbook.run.session import init as open_run
@@ -225,6 +225,7 @@ def opened(
         )  # fmt: skip
     except NothingToResume as err:
         raise UsageError(f"wandb.init(resume='must'): {err}") from None
+    came_by(run, "wandb")
     takes_native_keys(run)
     return run
 

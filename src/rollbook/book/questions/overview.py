@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
@@ -10,7 +11,8 @@ from rollbook.book.retention import Retention
 from rollbook.book.table_protocols import ReadRun
 from rollbook.errors import UnknownKey
 from rollbook.schema.addresses import backlog
-from rollbook.schema.endings import why_ended
+from rollbook.schema.endings import how_to_resume, why_ended
+from rollbook.schema.manifest import worked
 from rollbook.schema.problems import Problem
 from rollbook.schema.run_files import RunFile
 from rollbook.schema.source import is_view
@@ -28,7 +30,8 @@ class Overview:
 
     Attributes:
       failure: what ended the run early; why: the same in a line, or what is known of a run that noted nothing.
-      attempts: how many. config, summary: of the newest.
+      attempts: how many. config, summary: of the newest. worked: seconds in which attempts were at work.
+      resume: of a run that ended early, what goes on with it: a command, and Python if its program calls `init`.
       writers: how many processes wrote ("all"), on how many hosts, and how many by their final state.
       seconds: in each stage, the longest first; nested stages as a/b.
       checkpoints: how many are kept, the best and the last; {} if none are.
@@ -51,6 +54,8 @@ class Overview:
     attempts: int
     created: float | None
     ended: float | None
+    worked: float
+    resume: list[str]
     config: dict[str, Any]
     summary: dict[str, Any]
     writers: dict[str, int]
@@ -90,7 +95,9 @@ def overview(book: ReadRun) -> Overview:
     return Overview(
         path=str(book.path), project=book.project, name=book.name, id=book.id, status=book.status,
         failure=book.failure, why=None if ended is None else ended[1], seed=book.seed, attempts=len(book.attempts),
-        created=info.get("created"), ended=info.get("ended"), config=dict(book.config), summary=dict(book.summary),
+        created=info.get("created"), ended=info.get("ended"),
+        worked=worked(info, time.time() if book.status == "running" else info.get("ended")),
+        resume=[] if ended is None else how_to_resume(info), config=dict(book.config), summary=dict(book.summary),
         writers=_writers(book.writers), seconds=_stages(book), checkpoints=_checkpoints(book),
         tables=book.table_rows(), keys={key: {"value": value, **clocks} for key, (value, clocks, _time) in newest},
         alerts=_alerts(book), drops=dict(info["drops"]), remarks=dict(remarks), retention=dict(retention),

@@ -12,7 +12,8 @@ import sys
 
 from rollbook.run.origin.secrets import hidden, is_secret_name, without_secrets
 from rollbook.system.files import exists, is_folder
-from rollbook.system.guard import ours
+from rollbook.system.guard import ours, tolerating
+from rollbook.system.optional import forks_wait
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ ENVIRONMENT = (
 """The environment variables that are stored: those that affect training. No others are read."""
 
 _MOST_CHANGED = 200
+_LARGE_DIFF = 4_000  # lines of one file, which the patch of changes leaves out: it is data
 
 
 def collect(
@@ -38,6 +40,7 @@ def collect(
     *,
     seeds: Mapping[str, object] | None = None,
     git_seconds: float = 5.0,
+    patched: Callable[[dict[str, object]], dict[str, object]] | None = None,
 ) -> dict[str, object]:
     """Collect everything, as plain JSON data.
 
@@ -45,6 +48,7 @@ def collect(
       cwd: the folder in which the training was started.
       seeds: name -> seed, stored as given.
       git_seconds: time limit for each call of git.
+      patched: keeps the patch of uncommitted changes (`origin.patch`); what it returns is added to `git`.
     Returns:
       host, platform, python, executable, command, cwd, environment, packages {name: version}, cpu {name, cores,
       cores_allowed, memory_bytes}, gpus [{name, …}], git {commit, branch, dirty, changed, files_changed, insertions,
@@ -63,7 +67,7 @@ def collect(
         "packages": packages,
         "cpu": _cpu,
         "gpus": gpus,
-        "git": lambda: _git(os.fspath(cwd), git_seconds),
+        "git": lambda: _git(os.fspath(cwd), git_seconds, patched),
         "seeds": lambda: {str(name): _number_or_text(seed) for name, seed in (seeds or {}).items()},
     }
     for name, part in parts.items():
@@ -176,7 +180,9 @@ def _cpu() -> dict[str, object]:
     }
 
 
-def _git(cwd: str, seconds: float) -> dict[str, object] | None:
+def _git(
+    cwd: str, seconds: float, patched: Callable[[dict[str, object]], dict[str, object]] | None
+) -> dict[str, object] | None:
     # The repository's configuration may name programs (monitors, diff drivers, hooks): none of them may run.
     git = ["git", "-C", cwd, "-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}", "--no-pager"]
     own = "--ignore-submodules"
@@ -185,6 +191,7 @@ def _git(cwd: str, seconds: float) -> dict[str, object] | None:
         return None
     facts: dict[str, object] = {"commit": None, "branch": None}
     changed: list[str] = []
+    large: list[str] = []
     for line in status.splitlines():
         if line.startswith("# branch.oid "):
             facts["commit"] = line[13:].strip() if line[13:].strip() != "(initial)" else None
@@ -197,13 +204,23 @@ def _git(cwd: str, seconds: float) -> dict[str, object] | None:
     facts["changed"] = changed[:_MOST_CHANGED]
     facts["files_changed"] = len(changed)
     if changed and facts["commit"]:
-        numbers = _run([*git, "diff", "--numstat", "--no-ext-diff", "--no-textconv", own, "HEAD"], seconds)
-        rows = [line.split("\t") for line in (numbers or "").splitlines()]
+        how = ["--numstat", "--no-renames", "-z", "--no-ext-diff", "--no-textconv", own]
+        rows = [line.split("\t") for line in (_run([*git, "diff", *how, "HEAD"], seconds) or "").split("\0")]
+        large = [row[2] for row in rows if len(row) == 3 and sum(int(n) for n in row[:2] if n.isdigit()) > _LARGE_DIFF]
         facts["insertions"] = sum(int(row[0]) for row in rows if row[0].isdigit())
         facts["deletions"] = sum(int(row[1]) for row in rows if len(row) > 1 and row[1].isdigit())
     remote = _run([*git, "config", "--get", "remote.origin.url"], seconds)
     if remote and remote.strip():
         facts["remote"] = without_secrets(remote.strip())
+    if patched is not None:
+        with forks_wait():
+            from rollbook.run.origin.patch import patch_of
+        is_new = facts["commit"] is None
+        with tolerating(OSError):
+            found = patch_of(
+                git, _environ(), cwd, is_changed=bool(changed), is_new=is_new, seconds=seconds, large=large
+            )
+            facts.update(patched(found))
     return facts
 
 
@@ -211,10 +228,6 @@ def _run(command: list[str], seconds: float) -> str | None:
     """The output of a program, or None if it is missing, fails, or takes too long."""
     import subprocess
 
-    quiet = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_PAGER": "cat", "LC_ALL": "C"}
-    # Variables set by an outer git (for example in a hook) would point to another repository.
-    elsewhere = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")
-    environ = {name: value for name, value in os.environ.items() if name not in elsewhere}
     try:
         done = subprocess.run(
             command,
@@ -222,12 +235,21 @@ def _run(command: list[str], seconds: float) -> str | None:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             timeout=seconds,
-            env={**environ, **quiet},
+            env=_environ(),
             check=False,
         )
     except (OSError, ValueError, subprocess.SubprocessError):
         return None
     return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else None
+
+
+def _environ() -> dict[str, str]:
+    """The environment in which git writes nothing, asks nothing and finds the repository of its folder."""
+    quiet = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_PAGER": "cat", "LC_ALL": "C"}
+    # Variables set by an outer git (for example in a hook) would point to another repository.
+    elsewhere = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")
+    environ = {name: value for name, value in os.environ.items() if name not in elsewhere}
+    return {**environ, **quiet}
 
 
 def _number_or_text(value: object) -> object:

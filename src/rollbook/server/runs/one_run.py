@@ -15,7 +15,7 @@ from rollbook.book.questions import remarks_of
 from rollbook.errors import BadInput, RollbookError
 from rollbook.runs.fields import flat
 from rollbook.schema import manifest
-from rollbook.schema.endings import resume_line, why_ended
+from rollbook.schema.endings import how_to_resume, resume_line, why_ended
 from rollbook.schema.problems import Problem
 from rollbook.schema.source import is_view
 from rollbook.server.runs.table import TableRow, table_row
@@ -108,7 +108,9 @@ class RunAnswer(Answer, kw_only=True):
       why: in a line, why it has the status that it has. failure: the whole of it; None where nothing was noted.
       tables: rows of each table that has some, as `rollbook show` counts them.
       problems: what cannot be read, and why. remarks: what was lost or left out, and the problems, in words.
-      resume_line: Python that continues it.
+      worked: seconds in which its attempts were at work.
+      resume_line: Python that continues it, or the command where its program does not call `rollbook.init`.
+      resume_command: the command that starts the unchanged program again as its next attempt; "" if none is known.
     """
 
     run: str
@@ -150,6 +152,8 @@ class RunAnswer(Answer, kw_only=True):
     problems: list[str]
     remarks: list[str]
     resume_line: str
+    resume_command: str
+    worked: float
 
 
 def one_run(context: ServerContext, ask: RunAsk) -> RunAnswer:
@@ -201,6 +205,10 @@ def one_run(context: ServerContext, ask: RunAsk) -> RunAnswer:
         problems=[plain(str(problem)) for problem in problems[:100]],
         remarks=[plain(line) for line in _remarks(info, problems)],
         resume_line=str(plain(resume_line(info))),
+        resume_command=str(
+            plain(next((line for line in how_to_resume(info) if "rollbook.init" not in line), ""), None)
+        ),
+        worked=manifest.worked(info, facts.heard if status == "running" else _moment(info.get("ended"))),
     )
 
 

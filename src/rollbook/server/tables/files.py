@@ -113,6 +113,22 @@ class ConfigAnswer(Answer, kw_only=True):
     attempts: list[ConfigAttempt]
 
 
+class PatchAnswer(Answer, kw_only=True):
+    """The uncommitted changes of the program's code when the newest attempt began.
+
+    Attributes:
+      text: as `git diff` prints them, secrets hidden; "" if there were none.
+      file: of the run that has them. left_out: files that did not fit. untracked: names that git does not know, and
+        files_untracked, how many there are.
+    """
+
+    text: str
+    file: str
+    left_out: list[str]
+    untracked: list[str]
+    files_untracked: int
+
+
 class TextLine(msgspec.Struct, kw_only=True):
     """A logged text or note."""
 
@@ -194,6 +210,25 @@ def files(context: ServerContext, ask: RunAsk) -> FilesAnswer:
         checkpoints=list(reversed(shown_rows(table.drop_columns(hidden), places))),
         bytes=total,
         truncated=listed > _MOST_FILES,
+    )
+
+
+def patch(context: ServerContext, ask: RunAsk) -> PatchAnswer:
+    """The uncommitted changes of the program's code."""
+    with context.book(context.row(ask.run)) as book:
+        text, git = book.patch(), book.info.get("git") or {}
+
+    def names(field: str) -> list[str]:
+        given = git.get(field)
+        return [plain(str(name)) for name in given] if isinstance(given, list) else []
+
+    unknown = git.get("files_untracked")
+    return PatchAnswer(
+        text=str(plain(text, None)),
+        file=plain(str(git.get("patch") or "")),
+        left_out=names("left_out"),
+        untracked=names("untracked"),
+        files_untracked=unknown if type(unknown) is int else 0,
     )
 
 
@@ -440,6 +475,7 @@ def _cell(cell: object) -> object:
 
 ENDPOINTS = [
     Endpoint("GET", "/api/runs/{run}/files", RunAsk, FilesAnswer, files, "The files of a run and its checkpoints"),
+    Endpoint("GET", "/api/runs/{run}/patch", RunAsk, PatchAnswer, patch, "The uncommitted changes of its code"),
     Endpoint("GET", "/api/runs/{run}/media", MediaAsk, MediaAnswer, media, "A window of the pictures and films"),
     Endpoint("GET", "/api/runs/{run}/text", TextAsk, TextAnswer, text, "A window of the texts"),
     Endpoint("GET", "/api/runs/{run}/config", RunAsk, ConfigAnswer, config, "What each attempt was started with"),
