@@ -30,7 +30,7 @@ SHAPES: dict[str, object] = {
         "path": "text", "project": "text", "name": "text", "id": "text", "status": "text", "failure": "any",
         "why": "text?",
         "seed": "integer?", "attempts": "integer", "created": "number?", "ended": "number?", "worked": "number",
-        "resume": ["text"], "config": {"*": "any"},
+        "resume": ["text"], "patch?": "text", "config": {"*": "any"},
         "summary": {"*": "any"}, "writers": {"*": "integer"}, "seconds": {"*": "number"},
         "checkpoints": {"kept": "integer", "*": _CHECKPOINT}, "tables": {"*": "integer"},
         "keys": {"*": {"value": "any", "*": "integer"}},

@@ -52,13 +52,13 @@ def show(run: str, root: str, everything: bool, as_patch: bool, as_json: bool) -
       rollbook show runs/cartpole/ppo-k3v9x2ab --json
     """
     book = find_book(run, root)
-    if as_patch:
+    if as_patch and not as_json:
         print_patch(book.patch(), "no uncommitted change is known: git did not answer, or there was none")
         return
     found = book.overview()
     about = summary(book, found)
     if as_json:
-        print_json(about)
+        print_json({**about, "patch": book.patch()} if as_patch else about)
         return
     width = 10**9 if everything else terminal_width() or _PIPE_WIDTH
     _print_identity(book, about, width, everything)
