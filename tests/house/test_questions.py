@@ -40,6 +40,7 @@ OWN: dict[str, set[str]] = {
         "root",
         "as_json",
         "as_csv",
+        "as_patch",
         "limit",
         "folder",
         "theme",

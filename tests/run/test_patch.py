@@ -71,7 +71,7 @@ def test_a_run_has_the_changes_as_a_patch_that_git_applies_and_runs_differ_in_th
     assert "+width = 256" in second.patch()
     differences = runs.diff()
     assert "git diff" in [each.name for each in differences]
-    lines = {line.lstrip("+-") for line in differences.patch().splitlines() if line[:2] in ("-+", "++")}
+    lines = {line.lstrip("+-") for line in differences.patch().splitlines() if line[:3] in ("-+w", "++w")}
     assert lines == {"width = 256", "width = 128"}
     shown = CliRunner().invoke(app, ["show", second.id, "--dir", str(tmp_path / "runs"), "--patch"])
     assert shown.stdout == second.patch()
