@@ -13,6 +13,7 @@ from rollbook.book.read_context import AxisRange, Context, counts
 from rollbook.book.select import resolve_keys, select_metrics
 from rollbook.book.series import Buckets, Series, raw_series, reduce_points, reduced_rows, stretches
 from rollbook.errors import AmbiguousKey, UnknownKey
+from rollbook.schema.default_axis import default_axis
 from rollbook.storage import Pieces
 from rollbook.values.array_types import NDArray
 from rollbook.values.arrow import to_numpy
@@ -161,10 +162,10 @@ def _together(
 
 
 def _usual_axis(clocks: dict[str, tuple[NDArray, NDArray | None]], mine: NDArray, run: Context) -> str:
-    """The run's own axis if these rows know it, else the first clock that they know, else time."""
-    for name in (run.x, *run.clocks):
-        if name in clocks:
-            known = clocks[name][1]
-            if known is None or known[mine].any():
-                return name
-    return "time"
+    """The default axis of these rows."""
+    known = [name for name in run.clocks if name in clocks and _has_any(clocks[name][1], mine)]
+    return default_axis(run.x, known) if known else "time"
+
+
+def _has_any(valid: NDArray | None, mine: NDArray) -> bool:
+    return valid is None or bool(valid[mine].any())

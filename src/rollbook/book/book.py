@@ -58,6 +58,7 @@ from rollbook.protocols import Row, RunInfo
 from rollbook.schema import run_files as layout
 from rollbook.schema import source, status
 from rollbook.schema.checkpoint_rows import CheckpointHistory, SavedCheckpoint, counts_in
+from rollbook.schema.default_axis import own_axis
 from rollbook.schema.expressions import literal
 from rollbook.schema.manifest import Attempts
 from rollbook.schema.problems import Problem
@@ -290,7 +291,7 @@ class Book(RunFields):
         Args:
           key: the key to read.
           x: a clock, a key, or "time" (unix seconds). None means the run's own axis if these rows know it, else the
-            first clock they know, else time.
+            best known of their clocks (env_step, gradient_step …), else time.
           points: reduce to at most this many points, each with mean, min and max of its rows; None returns every row.
             Time grows with the number of points, not of rows, and little memory is needed.
           start, stop: only rows with start <= x < stop.
@@ -1105,8 +1106,7 @@ class Book(RunFields):
         clocks = dict.fromkeys([*self.clocks, *(clock for piece in pieces for clock in piece.meta["clocks"])])
         writers = frozenset(str(entry["writer"]) for entry in self.attempts if entry.get("writer"))
         history = History(info, self._checkpoint_rows)
-        x = str(info.get("x") or "")
-        return Context(self._folder, tuple(clocks), history, attempts, writers, x, self._hosts)
+        return Context(self._folder, tuple(clocks), history, attempts, writers, own_axis(info), self._hosts)
 
     def _checkpoint_rows(self) -> dict[str, CheckpointRow]:
         """The position of the first row of each checkpoint."""

@@ -16,6 +16,7 @@ from rollbook.book.select import resolve_keys, select_metrics
 from rollbook.book.series import Buckets, Series, first_whole, raw_series, reduce_points, starts_between, stretch_edges
 from rollbook.errors import Damaged
 from rollbook.schema import source
+from rollbook.schema.default_axis import default_axis
 from rollbook.schema.run_files import pyramid_path
 from rollbook.storage import Lines, Piece, Pieces, Pyramid, bucket_rows
 from rollbook.values.array_types import NDArray
@@ -83,9 +84,9 @@ def envelope(pieces: Pieces, run: Context, key: str, asked: AxisRange) -> Series
 
 
 def usual_axis(pieces: Pieces, run: Context, key: str) -> str:
-    """The run's own axis if the rows of a key in these pieces know it, else the first clock they know, else time."""
+    """The default axis of the rows of a key in these pieces."""
     known = {clock for piece in pieces for clock in _known(piece, run, key)}
-    return next((clock for clock in (run.x, *run.clocks) if clock in known), _TIME)
+    return default_axis(run.x, [clock for clock in run.clocks if clock in known]) if known else _TIME
 
 
 def _known(piece: Piece, run: Context, key: str) -> list[str]:

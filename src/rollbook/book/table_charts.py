@@ -10,6 +10,7 @@ import pyarrow as pa
 from rollbook.book.table_protocols import ChartTables
 from rollbook.errors import BadInput, UnknownKey, did_you_mean
 from rollbook.plots import Cells, Dots, Line, Mark, Panel, Spans, Stack
+from rollbook.schema.default_axis import default_axis, own_axis
 from rollbook.schema.stages import own_seconds
 from rollbook.values.array_types import Floats, NDArray
 from rollbook.values.arrow import to_numpy
@@ -212,15 +213,14 @@ def _stretches(places: Floats, points: int) -> tuple[Floats, NDArray]:
 
 
 def _axis_of(book: ChartTables, table: pa.Table, x: str | None) -> str:
-    """The requested axis; else the run's own, or the first clock that the rows know; time if they know none."""
+    """The requested axis, or the default axis of these rows."""
     if x is not None:
         if x != "time" and x not in table.column_names and table.num_rows:
             raise UnknownKey(f"x={x!r}: these rows do not know it.", did_you_mean(x, [*book.clocks, "time"]))
         return x
-    for name in (str(book.info.get("x") or ""), *book.clocks):
-        if name in table.column_names and table[name].null_count < table.num_rows:
-            return name
-    return "time"
+    there = [name for name in book.clocks if name in table.column_names]
+    known = [name for name in there if table[name].null_count < table.num_rows]
+    return default_axis(own_axis(book.info), known) if known else "time"
 
 
 def along(table: pa.Table, axis: str) -> Floats:

@@ -9,28 +9,22 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from rollbook.schema.default_axis import default_axis, own_axis
 from rollbook.schema.expressions import quoted
 from rollbook.system.texts import amount
 from rollbook.values.array_types import NDArray
 from rollbook.values.arrow import from_numpy, strings, take_table, to_numpy
 
 _NS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
-_PREFERRED = ("env_step", "gradient_step", "train_iter", "epoch", "step")
 
 
 def usual_axis_of(about: Mapping[str, Any], clocks: Iterable[str]) -> str:
-    """The clock that a run is usually seen along: its own, that of its total, or the first that its rows know.
+    """The default axis of a run.
 
     Args:
       about: its manifest; clocks: those that its rows have readings of.
     """
-    known = list(clocks)
-    own, total = about.get("x"), about.get("total")
-    if own and str(own) in known:
-        return str(own)
-    if isinstance(total, Mapping) and total:
-        return str(next(iter(total)))
-    return next((clock for clock in (*_PREFERRED, *known) if clock in known), "time")
+    return default_axis(own_axis(about), list(clocks))
 
 
 def seconds_column(table: pa.Table) -> NDArray:

@@ -190,7 +190,7 @@ def one_run(context: ServerContext, ask: RunAsk) -> RunAnswer:
         packages=_object(info.get("packages")),
         total=_object(info.get("total")),
         clocks=[plain(clock) for clock in clocks],
-        x=_text(info.get("x")) or axis_of(row, facts),
+        x=axis_of(row, facts),
         parent=_text(info.get("parent")) or None,
         forked_from=_origin(info.get("forked_from")),
         parent_run=_other(context, _text(info.get("parent"))),

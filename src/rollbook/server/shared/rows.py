@@ -161,8 +161,7 @@ def keys(context: ServerContext, ask: KeysAsk) -> KeysAnswer:
         tables.update(table for table, n in of_run.tables.items() if n)
         names.update(of_run.canonical)
         shared.update({*of_run.canonical.values()} - {*of_run.keys})
-        axis = axis_of(row, None)
-        usual[axis if axis in of_run.clocks else next(iter(of_run.clocks), "time")] += 1
+        usual[usual_axis_of(row.about, of_run.clocks) if of_run.clocks else "time"] += 1
     for name, n in shared.items():  # keys with different names are also listed under their common name
         if n + have[name] > max(have[key] for key, own in names.items() if own == name):
             have[name] += n
