@@ -195,6 +195,15 @@ class KeptSeries(Memory):
         keys = keys_of(ask)
         return {row.folder: read_series(self.context, row, keys, ask).read for row in self.of_table}
 
+    def keys(self) -> dict[str, tuple[Sequence[str], Mapping[str, str]]]:
+        """See `Source.keys`; of runs whose newest values are known without a look at their files."""
+        known = {row.folder: facts for row in self.of_table if (facts := self.context.facts.known(row)) is not None}
+        others = [row for row in self.of_table if row.folder not in known]
+        found: dict[str, tuple[Sequence[str], Mapping[str, str]]] = {
+            folder: ([*facts.latest], {}) for folder, facts in known.items()
+        }
+        return found | (Memory(self.context, others).keys() if others else {})
+
 
 def _unknown(key: str, source: KeptSeries, read: Mapping[str, Read]) -> EntryError | None:
     """That none of the runs has a key."""
