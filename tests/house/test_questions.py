@@ -575,6 +575,26 @@ def test_a_number_of_a_key_is_the_same_in_every_table(doors: Doors) -> None:
     assert plain({ids[row["run"]]: {"id": ids[row["run"]], **row["cells"]} for row in shown}) == expected
 
 
+@pytest.mark.parametrize("by", ["auto", "config.algo"])
+def test_groups_and_the_centre_of_their_numbers_are_the_same_in_every_table(by: str, doors: Doors) -> None:
+    runs = rollbook.open(doors.root / "runs").where("project in ('lengths', 'study')")
+    found = runs.groups(by, {KEY: "best"})
+    line = ["ls", "--dir", str(doors.root / "runs"), "--by", by, "-m", f"{KEY}=best", "--json"]
+    told = json.loads(CliRunner().invoke(app, [*line, "--where", "project in ('lengths', 'study')"]).stdout)
+    assert told == json.loads(json.dumps(found))
+    column = f'best("{KEY}")'
+    ask = {"columns": [column], "limit": 1000, "filter": "project = 'lengths'", "group_by": [by], "sections": False}
+
+    def settled() -> list[dict[str, Any]] | None:
+        answer = doors.clients["runs"].post("/api/runs", json=ask).json()
+        return None if answer["pending"] else answer["rows"]
+
+    ids = {key: Path(folder).name.rpartition("-")[2] for folder, key in doors.keys.items()}
+    shown = {frozenset(ids[run] for run in row["runs"]): row["cells"][column] for row in until(settled)}
+    of_lengths = rollbook.open(doors.root / "runs").where("project = 'lengths'").groups(by, {KEY: "best"})
+    assert shown == {frozenset(group["runs"]): group[KEY] for group in of_lengths}
+
+
 def test_a_run_that_ends_in_nan_is_marked_in_every_list_where_its_number_does_not_show_it(doors: Doors) -> None:
     best = f'best("{KEY}")'
     line = ["ls", "--dir", str(doors.root / "runs"), "--json", "--where", "project = 'study'", "-m", f"{KEY}=best"]

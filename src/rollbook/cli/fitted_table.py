@@ -107,8 +107,9 @@ def print_answer(
     width = terminal_width() or 80
     for sentence in sentences:
         print_sentence(sentence, width)
-    for rows in filter(len, tables):
-        click.echo()
+    for number, rows in enumerate(filter(len, tables)):
+        if sentences or number:
+            click.echo()
         print_fitted(rows[:limit], list(names or rows[0]), width=width)
         more = (len(rows) if total is None else total) - (limit or len(rows))
         if more > 0:

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from rollbook.cli.find import add_what_is_there, find_runs, format_options, runs_options
-from rollbook.cli.fitted_table import print_fitted, terminal_width
+from rollbook.cli.fitted_table import print_answer, print_fitted, terminal_width
 from rollbook.cli.output import ago, clean, print_arrow, print_rows, remark, seconds
 from rollbook.errors import BadInput
 from rollbook.runs.measures import measure_of_option, split_columns
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     multiple=True,
     help='A result as a column: "test/return" or "test/return=best".',
 )
+@click.option("--by", default=None, help='Groups instead of runs: a field such as config.algo; "auto": what differs.')
 @click.option("--sort", default=None, help='Sort by a column shown; "-test/return" puts the highest first.')
 @click.option("--left-out", is_flag=True, help="List the files of other tools that nobody understands, and why.")
 @format_options
@@ -44,6 +45,7 @@ def ls(
     limit: int,
     columns: str | None,
     metrics: tuple[str, ...],
+    by: str | None,
     sort: str | None,
     left_out: bool,
     as_json: bool,
@@ -61,12 +63,13 @@ def ls(
       rollbook ls --columns seed,config.lr -m test/return=best --sort -test/return
       rollbook ls --columns 'seed,mean("test/return", last="10%")'
       rollbook ls --where 'last("test/return") > 10'
+      rollbook ls --by auto -m test/return
       rollbook ls --json | jq '.[].path'
     """
     if left_out:
         _left_out(runs or root, as_json=as_json, as_csv=as_csv)
         return
-    needs_all = where or columns or metrics or sort
+    needs_all = where or columns or metrics or sort or by
     chosen = find_runs(runs, root, where, may_be_none=True, newest=None if needs_all else limit)
     problems, unread = chosen.problems, 0 if needs_all else chosen.unread
     everything = find_runs(runs, root, may_be_none=True, newest=0) if where and not chosen else chosen
@@ -75,6 +78,9 @@ def ls(
         return
     if where and not chosen:
         remark(f"none of {amount(len(everything) + everything.unread, 'run')} matches")
+    if by is not None:
+        _groups(chosen, by, metrics, limit, as_json=as_json, as_csv=as_csv)
+        return
     if columns or metrics or sort:
         _chosen(chosen, columns, metrics, sort, limit, as_json=as_json, as_csv=as_csv)
         return
@@ -116,6 +122,37 @@ def _left_out(folder: str, *, as_json: bool, as_csv: bool) -> None:
         remark(f"every file with results below {clean(folder)} is understood, as far as names tell")
 
 
+def _groups(
+    runs: RunSet, by: str, metrics: tuple[str, ...], limit: int, *, as_json: bool, as_csv: bool
+) -> None:  # fmt: skip
+    """The groups, with the centre and interval of each number."""
+    found = runs.groups(by, _ways(metrics))
+    if as_json:
+        print_rows(found, as_json=True)
+        return
+    rows = []
+    for group in found:
+        row: dict[str, object] = {"group": group["group"], "runs": len(group["runs"])}
+        row["status"] = ", ".join(f"{n} {status}" for status, n in group["statuses"].items())
+        for name in [name for name in group if name not in ("group", "runs", "statuses")]:
+            cell = group[name]
+            of = f"{name} " if len(metrics) > 1 else ""
+            row |= {name: cell["centre"], **{of + part: cell[part] for part in ("low", "high", "n")}}
+        rows.append(row)
+    if as_csv:
+        print_rows(rows, as_csv=True)
+        return
+    print_answer([], rows, limit=limit)
+
+
+def _ways(metrics: tuple[str, ...]) -> dict[str, list[str]]:
+    """{key: its numbers} of the option --metric."""
+    ways: dict[str, list[str]] = {}
+    for one in map(measure_of_option, metrics):
+        ways.setdefault(one.key, []).append(one.how)
+    return ways
+
+
 def _chosen(
     runs: RunSet, columns: str | None, metrics: tuple[str, ...], sort: str | None, limit: int, *, as_json: bool,
     as_csv: bool,
@@ -124,9 +161,7 @@ def _chosen(
     from rollbook.runs.results import latest_of
 
     wanted = split_columns(columns or "") or ["status", "seed"]
-    ways: dict[str, list[str]] = {}
-    for one in map(measure_of_option, metrics):
-        ways.setdefault(one.key, []).append(one.how)
+    ways = _ways(metrics)
     name = (sort or "").removeprefix("-")
     shown = {key if len(hows) == 1 else f"{key} {how}" for key, hows in ways.items() for how in hows}
     if name in ways and name not in shown:  # several numbers of a key: by the first

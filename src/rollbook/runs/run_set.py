@@ -267,6 +267,31 @@ class RunSet(Sequence["Book"]):
         return run_table(self._rows, columns, metrics, x=x)
 
     @suggesting
+    def groups(
+        self,
+        by: str = "auto",
+        metrics: Mapping[str, object] | Sequence[str] | None = None,
+        *,
+        x: str | None = None,
+    ) -> list[dict[str, Any]]:
+        """Groups of runs as the page's table has them: who belongs to each, and the centre of their numbers.
+
+        Args:
+          by: the field that forms the groups, such as "config.algo"; "auto": what differs in the configuration, by
+            names such as "ppo lr 0.001".
+          metrics: numbers of keys, as of `table`.
+          x: the axis of metrics; default: the run's own.
+        Returns:
+          One dict per group, in the order in which they began: group (its name), runs (ids), statuses {status: how
+          many}, and for each metric {centre (IQM), low, high (95 %), n, method, sentence}.
+        Raises:
+          BadInput: a field that no run has, or an unknown score. UnknownKey: a key that no run has.
+        """
+        from rollbook.runs.group_rows import table_of_groups
+
+        return table_of_groups(self._rows, by, metrics, x)
+
+    @suggesting
     def series(
         self,
         keys: str | Sequence[str],

@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 import numpy as np
 
-from rollbook.book import Book, Series
+from rollbook.book import ROWS_A_POINT, Book, Series
 from rollbook.errors import RollbookError
 from rollbook.schema import source
 from rollbook.system.files import remove, replacing, user_cache
@@ -140,7 +140,7 @@ class _Ask(msgspec.Struct):
 
 def rows_in(book: Book, keys: Sequence[str], axis: str | None) -> dict[str, Rows]:
     """{key: (axis, x, y)} of a run; a missing key has no rows."""
-    read = book.batch(keys, x=axis, points=ROWS_A_RUN, raw=4 * ROWS_A_RUN)
+    read = book.batch(keys, x=axis, points=ROWS_A_RUN, raw=ROWS_A_POINT * ROWS_A_RUN)
     return {
         key: (series.axis, series.x, series.mean, _is_whole(series))
         if (series := read.get(key)) is not None

@@ -12,13 +12,13 @@ from rollbook import compare
 from rollbook.errors import RollbookError
 from rollbook.runs.comparing import compared
 from rollbook.runs.diff import Difference, diff
+from rollbook.runs.group_rows import common
 from rollbook.runs.groups import name_of
 from rollbook.runs.looks import plans_below
 from rollbook.runs.questions import Compare, Curves, Diff
 from rollbook.server.asking import asked_of, shape_of
 from rollbook.server.curves.groups import answers
 from rollbook.server.curves.memory import Memory
-from rollbook.server.runs.columns import common
 from rollbook.server.runs.one_run import LeftOut
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 import math
 import re
 import time
@@ -13,11 +12,11 @@ from typing import Any
 
 import msgspec
 
-from rollbook import compare
-from rollbook.errors import BadInput, RollbookError, nearest_name
+from rollbook.errors import BadInput, nearest_name
 from rollbook.runs.conditions import holds
 from rollbook.runs.fields import flat
 from rollbook.runs.fields import group_value as value_of_group
+from rollbook.runs.group_rows import centre_of, sort_key
 from rollbook.runs.grouping import RunGroup, config_paths, names_one_run
 from rollbook.runs.grouping import groups_of as groups_of_rows
 from rollbook.runs.measures import Measure, calls_in, measure_of
@@ -27,7 +26,7 @@ from rollbook.server.settings import LIMITS, Limits
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint
 from rollbook.server.shared.rows import axis_of
-from rollbook.server.shared.shapes import Answer, Ask, Cell, Refused, Row, finite, num, plain
+from rollbook.server.shared.shapes import Answer, Ask, Cell, Refused, finite, num, plain
 from rollbook.server.shared.sql import judge
 from rollbook.server.shared.state import Facts, ServerContext
 from rollbook.system.texts import amount
@@ -148,27 +147,6 @@ def cell_of(column: str, row: RunRow, facts: Facts | None) -> object:
     """The value of a cell, for JSON."""
     value = value_of(column, row, facts)
     return num(value) if is_metric(column) and isinstance(value, float) else plain(value, 200)
-
-
-def sort_key(value: object) -> tuple[int, object]:
-    """Numbers before texts before other values before nothing (NaN counts as nothing); always comparable."""
-    if value is None or (isinstance(value, float) and value != value):
-        return (3, 0)
-    if isinstance(value, bool):
-        return (0, int(value))
-    if isinstance(value, (int, float)):
-        return (0, value)
-    return (1, value.casefold()) if isinstance(value, str) else (2, json.dumps(value, sort_keys=True, default=repr))
-
-
-def common(values: Sequence[object]) -> object:
-    """The common value of all, or the number of different ones."""
-    words: dict[str, object] = {}
-    for value in values:
-        words.setdefault(json.dumps(value, sort_keys=True, default=repr), value)
-    if len(words) == 1:
-        return plain(next(iter(words.values())), 200)
-    return {"distinct": len(words), "values": [plain(value, 60) for value in sorted(words.values(), key=sort_key)[:5]]}
 
 
 def _at(config: Mapping[str, object], path: str) -> object:
@@ -363,45 +341,6 @@ def _searchable(row: RunRow) -> str:
         *about.get("tags", ()),
     ]
     return " ".join(str(word) for word in words if word).casefold()
-
-
-def group_cell(values: Sequence[object], members: int) -> Row:
-    """{centre, low, high, n, method, sentence} of the values of a group's members."""
-    known = _finite(values)
-    if not known:
-        return {"centre": None, "low": None, "high": None, "n": 0, "method": "", "sentence": "no run has it"}
-    left_out = members - len(known)
-    centre, low, high, method, sentence = _interval(known)
-    return {
-        "centre": num(centre),
-        "low": num(low) if low is not None else None,
-        "high": num(high) if high is not None else None,
-        "n": len(known),
-        "method": method,
-        "sentence": sentence + (f" {left_out} of {members} runs have no number here." if left_out else ""),
-    }
-
-
-def centre_of(values: Sequence[object]) -> float | None:
-    """The statistic alone, for sorting."""
-    known = _finite(values)
-    return compare.centre(known) if known else None
-
-
-def _finite(values: Sequence[object]) -> tuple[float, ...]:
-    return tuple(float(v) for v in values if isinstance(v, (int, float)) and math.isfinite(v))
-
-
-@functools.lru_cache(maxsize=4_096)
-def _interval(values: tuple[float, ...]) -> tuple[float, float | None, float | None, str, str]:
-    entries = [compare.Entry("group", str(n), None, "", value) for n, value in enumerate(values)]
-    try:
-        comparison = compare.compare(entries, metric="value", by="configuration", how="as it is", statistic="iqm")
-    except RollbookError as err:  # a number that no statistic accepts
-        return compare.centre(values), None, None, "", str(err)
-    interval = comparison.groups[0].interval
-    assert interval is not None
-    return interval.estimate, interval.low, interval.high, interval.method, interval.sentence("IQM")
 
 
 def some_of(groups: Sequence[list[RunRow]], most: int) -> list[list[RunRow]]:

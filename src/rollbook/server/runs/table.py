@@ -12,16 +12,15 @@ from typing import Literal, TypeVar
 import msgspec
 
 from rollbook.errors import BadInput
+from rollbook.runs.group_rows import common, group_cell, sort_key
 from rollbook.runs.grouping import RunGroup
 from rollbook.schema.expressions import LONGEST
 from rollbook.server.runs.columns import (
     cell_of,
-    common,
     ends_in_nan,
     facts_for,
     field_hint,
     filtered,
-    group_cell,
     group_value,
     groups_of,
     is_metric,
@@ -30,7 +29,6 @@ from rollbook.server.runs.columns import (
     progress_of,
     searched,
     some_of,
-    sort_key,
     value_of,
 )
 from rollbook.server.shared.catalogue import RunRow, Snapshot
