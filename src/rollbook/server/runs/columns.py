@@ -121,7 +121,7 @@ def value_of(column: str, row: RunRow, facts: Facts | None) -> Any:
 def last_of(column: str) -> str:
     """The column of the last row of the same key."""
     measure = _measure_of(column)
-    return column if measure is None else str(measure._replace(how="last"))
+    return column if measure is None or measure.how == "last" else str(measure._replace(how="last"))
 
 
 def ends_in_nan(column: str, row: RunRow, facts: Facts | None) -> bool:

@@ -232,8 +232,11 @@ def _done(rows: Sequence[RunRow], known: Callable[[RunRow], Facts | None]) -> fl
 def group_row(group: RunGroup[RunRow], ask: RunsAsk, known: Callable[[RunRow], Facts | None]) -> TableRow:
     """A group as a row of the table; cells of metrics have the centre of its members."""
     cells: dict[str, object] = {}
+    nan: dict[str, int] = {}
     for column in ask.columns:
         values = [value_of(column, row, known(row)) for row in group.members]
+        if many := _not_finite(column, values, group.members, known):
+            nan[column] = many
         cells[column] = group_cell(values, len(values)) if is_metric(column) else common(values)
     damaged = sum(bool(_damage(known(row))) for row in group.members)
     heard = [facts.heard for row in group.members if (facts := known(row)) is not None and facts.heard is not None]
@@ -252,7 +255,7 @@ def group_row(group: RunGroup[RunRow], ask: RunsAsk, known: Callable[[RunRow], F
         values=plain(group.values),
         cells=cells,
         pending=[c for c in ask.columns if any(_is_awaited(c, known(row)) for row in group.members)],
-        ends_in_nan=_nan_of(group.members, ask.columns, known),
+        ends_in_nan=nan,
         damaged=f"{damaged} of {len(group.members)} runs have parts that cannot be read" if damaged else "",
         open=group.id in ask.open,
         done=_done(group.members, known),
@@ -263,14 +266,15 @@ def group_row(group: RunGroup[RunRow], ask: RunsAsk, known: Callable[[RunRow], F
     )
 
 
-def _nan_of(rows: Sequence[RunRow], columns: Sequence[str], known: Callable[[RunRow], Facts | None]) -> dict[str, int]:
-    """Of the numbers of keys, how many runs end in a row that is not finite."""
-    found = {}
-    for column in filter(is_metric, columns):
-        last = [value_of(last_of(column), row, known(row)) for row in rows]
-        if many := sum(isinstance(value, float) and not math.isfinite(value) for value in last):
-            found[column] = many
-    return found
+def _not_finite(
+    column: str, values: Sequence[object], rows: Sequence[RunRow], known: Callable[[RunRow], Facts | None]
+) -> int:
+    """Of a number of a key, how many runs end in a row that is not finite."""
+    if not is_metric(column):
+        return 0
+    last = last_of(column)
+    ends = values if last == column else [value_of(last, row, known(row)) for row in rows]
+    return sum(isinstance(end, float) and not math.isfinite(end) for end in ends)
 
 
 def _is_awaited(column: str, facts: Facts | None) -> bool:
