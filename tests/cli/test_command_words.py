@@ -98,6 +98,8 @@ ONE: dict[str, tuple[list[str], tuple[str, ...]]] = {  # command -> its other wo
     "join": ([], ()),
 }
 SEVERAL: dict[str, list[str]] = {
+    "disk": ["--json"],
+    "rm": ["--json"],
     "ls": ["--json"],
     "plot": ["--key", "train/return", "--text"],
     "compare": ["--metric", "train/return", "--by", "name", "--json"],

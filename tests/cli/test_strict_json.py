@@ -75,6 +75,7 @@ COMMANDS = [
     ["compare", "p", "--metric", "b", "--by", "config.n"], ["compare", "p", "--metric", "a", "--by", "config.n"],
     ["series", "p", "-k", "b"], ["diff", "p"], ["diff", "p", "--metric", "b"], ["sweep", "p", "--metric", "b"],
     ["sweep", "p", "--metric", "a"], ["seeds", "--std", "1"], ["tail", "last", "-n", "50"], ["logs", "last", "--list"],
+    ["disk"], ["rm", "p"], ["rm", "--bin"],
     ["episodes", "last"], EPISODE,
     ["samples", "last"], ["samples", "last", "--unique"], ["rollouts", "last"],
     ["checkpoints", "last", "--all"], ["timings", "last"],
@@ -127,7 +128,7 @@ def _flags() -> list[list[str]]:
         command = app.get_command(Context(app), words[0])
         assert command is not None
         flags = [each.opts[-1] for each in command.params if getattr(each, "is_flag", False)]
-        found += [[*words, flag] for flag in flags if flag not in ("--json", "--follow", "--help", "--merge")]
+        found += [[*words, flag] for flag in flags if flag not in ("--json", "--follow", "--help", "--merge", "--yes")]
     return [*sorted(found), ["checkpoints", "last", "best"], ["checkpoints", "last", "last"]]
 
 

@@ -64,6 +64,8 @@ _SECTIONS = {
         "repair": ("rollbook.cli.doctor", "Save what can be saved of a damaged or orphaned run."),
         "seal": ("rollbook.cli.doctor", "Turn the journal of a run into Parquet now."),
         "join": ("rollbook.cli.join", "Bring a part of a run, kept by another host, into the run's folder."),
+        "disk": ("rollbook.cli.disk", "Say what takes the space."),
+        "rm": ("rollbook.cli.disk", "Move runs into a bin, bring them back, empty it."),
         "trim": ("rollbook.cli.trim", "Make the rollouts of a run smaller: drop old token lists and texts."),
     },
 }

@@ -50,6 +50,17 @@ SHAPES: dict[str, object] = {
     "logs": [{
         "time?": "number?", "stream?": "text", "text?": "text", "name?": "text", "label?": "text", "bytes?": "integer",
     }],
+    "disk": {
+        "sentences": ["text"], "total": "integer",
+        "runs": [{
+            "run": "text", "id": "text", "status": "text", "total": "integer", "tables": "integer",
+            "journal": "integer", "checkpoints": "integer", "media": "integer", "logs": "integer", "other": "integer",
+        }],
+    },
+    "rm": {
+        "sentences": ["text"], "dry_run?": "boolean", "bin?": "text", "refused?": {"*": "text"},
+        "runs": [{"path": "text", "id": "text", "bytes": "integer", "*": "any"}],
+    },
     "plot": {"text": "text?", "wrote": "text?"},
     "compare": {
         "sentences": ["text"],

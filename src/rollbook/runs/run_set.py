@@ -30,9 +30,11 @@ if TYPE_CHECKING:
     from rollbook.compare.seeds import SeedPlan
     from rollbook.plots import Picture
     from rollbook.runs.diff import Diff
+    from rollbook.runs.disk import Disk
     from rollbook.runs.finding import Found
     from rollbook.runs.mapping import Answer, Answers
     from rollbook.runs.reading import SeriesOfRuns
+    from rollbook.runs.removing import Bin, Removal
     from rollbook.runs.sweeping import Swept
 
 
@@ -399,6 +401,38 @@ class RunSet(Sequence["Book"]):
         from rollbook.runs.mapping import to_ray
 
         return to_ray(self._rows, table)
+
+    def disk(self) -> Disk:
+        """What takes the space: bytes of each run by kind, the largest run first.
+
+        Returns:
+          A sequence of `RunSpace`, with `total`, `table()`, `sentences()` and `bins`.
+        """
+        from rollbook.runs.disk import disk
+
+        return disk(self._rows)
+
+    def remove(self, *, dry_run: bool = True, force: bool = False) -> Removal:
+        """Move the runs into the bin beside their project, from which `bin.restore(id)` brings them back.
+
+        A run that a process writes is never moved. What a remote holds stays there.
+
+        Args:
+          dry_run: say what would go, and change nothing.
+          force: also runs that another host may still write, which cannot be asked.
+        Returns:
+          A `Removal`: `moved`, `refused` (path -> why it stayed), `sentences()`.
+        """
+        from rollbook.runs.removing import remove
+
+        return remove(self._rows, dry_run=dry_run, force=force)
+
+    @property
+    def bin(self) -> Bin:
+        """The bin with the runs that `remove` took: `entries()`, `restore(id)`, `empty()`."""
+        from rollbook.runs.removing import bin_of
+
+        return bin_of(self.root)
 
     @suggesting
     def diff(

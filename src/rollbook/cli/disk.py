@@ -1,0 +1,136 @@
+"""`rollbook disk` and `rollbook rm`."""
+
+from __future__ import annotations
+
+import click
+
+from rollbook.cli.find import dir_option, find_runs, format_options, limit_option, runs_options
+from rollbook.cli.fitted_table import print_answer
+from rollbook.cli.output import ago, clean, json_option, print_json, print_rows, print_sentence, remark
+from rollbook.system.texts import amount
+
+_DAY = 86_400.0
+
+
+@click.command()
+@runs_options
+@limit_option(40)
+@format_options
+def disk(runs: str, root: str, where: str | None, limit: int, as_json: bool, as_csv: bool) -> None:
+    """Say what takes the space: each run by kind of file, the largest first.
+
+    \b
+    Examples:
+      rollbook disk
+      rollbook disk cartpole --where "status = 'crashed'"
+    """
+    from rollbook.runs.disk import KINDS, in_bytes
+
+    answer = find_runs(runs, root, where).disk()
+    rows = answer.table()
+    if as_json:
+        print_json({"sentences": answer.sentences(), "total": answer.total, "runs": rows})
+    elif as_csv:
+        print_rows(rows, as_csv=True)
+    else:
+        sizes = ("total", *KINDS)
+        shown = [
+            {**row, **{name: in_bytes(float(str(row[name]))) if row[name] else "-" for name in sizes}} for row in rows
+        ]
+        print_answer(answer.sentences(), shown, limit=limit, names=("run", "id", "status", *sizes))
+
+
+@click.command()
+@click.argument("runs", metavar="[RUNS]", default="")
+@dir_option
+@click.option("--where", default=None, help="Condition on runs, such as \"status = 'crashed'\".")
+@click.option("--yes", is_flag=True, help="Do it. Without this, say what would be done, and change nothing.")
+@click.option("--force", is_flag=True, help="Also runs that another host may still write, which cannot be asked.")
+@click.option("--bin", "as_list", is_flag=True, help="List the runs in the bin.")
+@click.option("--restore", "restored", metavar="RUN", default=None, help="Bring a run back from the bin.")
+@click.option("--empty", is_flag=True, help="Delete what is in the bin, for good.")
+@click.option(
+    "--older", "days", type=click.FloatRange(min=0), default=0.0, help="With --empty: removed so many days ago."
+)
+@json_option
+def rm(
+    runs: str, root: str, where: str | None, yes: bool, force: bool, as_list: bool, restored: str | None, empty: bool,
+    days: float, as_json: bool,
+) -> None:  # fmt: skip
+    """Move runs into a bin, from which they come back until it is emptied. Never one that is being written.
+
+    Without --yes nothing is changed: it says what would be. The bin is the folder .bin beside the projects; it takes
+    the same space until it is emptied.
+
+    \b
+    Examples:
+      rollbook rm cartpole/ppo-k3v9x2ab
+      rollbook rm cartpole --where "status = 'crashed'" --yes
+      rollbook rm --bin
+      rollbook rm --restore k3v9x2ab
+      rollbook rm --empty --older 30 --yes
+    """
+    from rollbook.runs.removing import Bin
+
+    if as_list or restored is not None or empty:
+        _of_the_bin(Bin(root), restored, empty, days, yes, as_json)
+        return
+    if not runs and not where:
+        raise click.UsageError("say which runs: a name, an id, a project, or --where")
+    answer = find_runs(runs, root, where).remove(dry_run=not yes, force=force)
+    if as_json:
+        rows = [
+            {name: row[name] for name in ("path", "project", "name", "id", "status", "bytes")} for row in answer.moved
+        ]
+        print_json(
+            {"sentences": answer.sentences(), "dry_run": answer.dry_run, "runs": rows, "refused": answer.refused}
+        )
+    else:
+        for row in answer.moved:
+            click.echo(clean(f"{row['project']}/{row['name']}  {row['id']}  {row['status']}  {row['path']}"))
+        for sentence in answer.sentences():
+            remark(clean(sentence))
+        if answer.moved:
+            remark("rollbook rm --restore ID brings one back" if yes else "--yes does it")
+    if yes and answer.refused and not answer.moved:
+        raise click.exceptions.Exit(1)
+
+
+def _of_the_bin(own: object, restored: str | None, empty: bool, days: float, yes: bool, as_json: bool) -> None:
+    from rollbook.runs.disk import in_bytes
+    from rollbook.runs.removing import Bin
+
+    assert isinstance(own, Bin)
+    said, paths = "", []
+    if restored is not None:
+        paths = own.restore(restored)
+        said = f"back in {', '.join(paths)}"
+    entries = own.entries()
+    if empty:
+        gone = [entry for entry in entries if entry.removed <= _now() - days * _DAY]
+        size = in_bytes(sum(entry.bytes for entry in gone))
+        if yes:
+            own.empty(days * _DAY)
+            entries = own.entries()
+        were = "were" if yes else "would be"
+        said = f"{amount(len(gone), 'run')} ({size}) {were} deleted for good{'' if yes else '; --yes does it'}"
+    rows = [
+        {"run": f"{entry.project}/{entry.name}", "id": entry.id, "removed": entry.removed, "bytes": entry.bytes,
+         "path": entry.path} for entry in entries
+    ]  # fmt: skip
+    if as_json:
+        print_json({"sentences": [said] if said else [], "bin": own.folder, "runs": rows})
+        return
+    if said:
+        print_sentence(clean(said), 100)
+    if not (restored or empty):
+        print_rows([{**row, "removed": ago(entry.removed), "bytes": in_bytes(entry.bytes)}
+                    for row, entry in zip(rows, entries, strict=True)])  # fmt: skip
+        if not rows:
+            remark(f"nothing is in {clean(own.folder)}")
+
+
+def _now() -> float:
+    import time
+
+    return time.time()

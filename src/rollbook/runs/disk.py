@@ -1,0 +1,132 @@
+"""What takes the space: the files of runs by kind, as the file system counts them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rollbook.runs.removing import Bin, bins_of
+from rollbook.system.brief import brief
+from rollbook.system.texts import amount
+
+KINDS = ("tables", "journal", "checkpoints", "media", "logs", "other")
+"""Sealed tables; what is not sealed yet; checkpoints; pictures and films; text logs and event files; the rest."""
+
+_TOPS = {"ckpt": "checkpoints", "media": "media", "log": "logs"}
+_OF_JOURNAL = ("journal", "aside")
+
+
+@brief
+@dataclass(frozen=True, slots=True)
+class RunSpace:
+    """The space of a run.
+
+    Attributes:
+      bytes: kind -> bytes on the disk. A file that two names share (a hard link) counts once.
+    """
+
+    path: str
+    project: str
+    name: str
+    id: str
+    status: str
+    bytes: Mapping[str, int]
+
+    @property
+    def total(self) -> int:
+        """All kinds."""
+        return sum(self.bytes.values())
+
+
+class Disk(Sequence[RunSpace]):
+    """The space of runs, the largest first.
+
+    Attributes:
+      bins: the bins beside them, with what can be given back.
+    """
+
+    def __init__(self, runs: Sequence[RunSpace], bins: Sequence[Bin]) -> None:
+        self._runs = sorted(runs, key=lambda run: -run.total)
+        self.bins = list(bins)
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    def __getitem__(self, place: Any) -> Any:
+        return self._runs[place]
+
+    def __repr__(self) -> str:
+        return f"<Disk: {amount(len(self), 'run')}, {in_bytes(self.total)}>"
+
+    @property
+    def total(self) -> int:
+        """Bytes of all runs."""
+        return sum(run.total for run in self._runs)
+
+    def table(self) -> list[dict[str, object]]:
+        """A row per run: run, id, status, total and each kind, in bytes."""
+        return [
+            {
+                "run": f"{run.project}/{run.name}", "id": run.id, "status": run.status, "total": run.total,
+                **{kind: run.bytes.get(kind, 0) for kind in KINDS},
+            }
+            for run in self._runs
+        ]  # fmt: skip
+
+    def sentences(self) -> list[str]:
+        """How much it is, of what kinds, and what lies in bins."""
+        kinds = {kind: sum(run.bytes.get(kind, 0) for run in self._runs) for kind in KINDS}
+        parts = [f"{kind} {in_bytes(size)}" for kind, size in sorted(kinds.items(), key=lambda pair: -pair[1]) if size]
+        said = [f"{amount(len(self), 'run')}: {in_bytes(self.total)}{': ' if parts else ''}{', '.join(parts)}."]
+        for one in self.bins:
+            if entries := one.entries():
+                size = in_bytes(sum(entry.bytes for entry in entries))
+                said.append(f"The bin {one.folder} has {amount(len(entries), 'run')} ({size}): rollbook rm --empty")
+        return said
+
+
+def disk(rows: Sequence[Mapping[str, object]]) -> Disk:
+    """See `RunSet.disk`."""
+    runs = [
+        RunSpace(
+            str(row["path"]), str(row["project"]), str(row["name"]), str(row["id"]), str(row["status"]),
+            space_of(str(row["path"])),
+        )
+        for row in rows
+    ]  # fmt: skip
+    return Disk(runs, bins_of([run.path for run in runs]))
+
+
+def space_of(folder: str) -> dict[str, int]:
+    """Bytes of a run's folder on the disk, by kind."""
+    sizes = dict.fromkeys(KINDS, 0)
+    seen: set[tuple[int, int]] = set()
+    for here, _folders, names in os.walk(folder):
+        inside = os.path.relpath(here, folder).split(os.sep)
+        if inside[0] == "data":
+            kind = "journal" if inside[1:2] and inside[1] in _OF_JOURNAL else "tables"
+        else:
+            kind = _TOPS.get(inside[0], "other")
+        for name in names:
+            try:
+                status = os.lstat(os.path.join(here, name))
+            except OSError:  # it was sealed, or a checkpoint was replaced, meanwhile
+                continue
+            if status.st_nlink > 1:
+                if (status.st_dev, status.st_ino) in seen:
+                    continue
+                seen.add((status.st_dev, status.st_ino))
+            blocks = getattr(status, "st_blocks", None)
+            sizes[kind] += status.st_size if blocks is None else 512 * blocks
+    return sizes
+
+
+def in_bytes(count: float) -> str:
+    """A number of bytes for readers: 1.5 GB."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1_000:
+            return f"{count:.3g} {unit}" if unit != "B" else f"{count:.0f} B"
+        count /= 1_000
+    return f"{count:.3g} TB"
