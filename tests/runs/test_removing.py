@@ -18,8 +18,8 @@ from click.testing import CliRunner
 import rollbook
 from rollbook.cli.app import app
 from rollbook.errors import BadInput, RunNotFound
-from rollbook.runs.disk import in_bytes, space_of
 from rollbook.runs.removing import BIN, Bin
+from rollbook.runs.space import in_bytes, space_of
 
 HOW: dict[str, Any] = {"sinks": [], "rules": (), "keeper": "inline"}
 

@@ -24,7 +24,7 @@ def disk(runs: str, root: str, where: str | None, limit: int, as_json: bool, as_
       rollbook disk
       rollbook disk cartpole --where "status = 'crashed'"
     """
-    from rollbook.runs.disk import KINDS, in_bytes
+    from rollbook.runs.space import KINDS, in_bytes
 
     answer = find_runs(runs, root, where).disk()
     rows = answer.table()
@@ -97,8 +97,8 @@ def rm(
 
 
 def _of_the_bin(own: object, restored: str | None, empty: bool, days: float, yes: bool, as_json: bool) -> None:
-    from rollbook.runs.disk import in_bytes
     from rollbook.runs.removing import Bin
+    from rollbook.runs.space import in_bytes
 
     assert isinstance(own, Bin)
     said, paths = "", []

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 from rollbook.book import Book
 from rollbook.errors import BadInput, RollbookError, RunIsLive, RunNotFound
+from rollbook.runs.space import in_bytes, space_of
 from rollbook.schema import manifest
 from rollbook.schema.run_files import MANIFEST_FILE, RunFile
 from rollbook.schema.source import is_view
@@ -68,8 +69,6 @@ class Removal:
 
     def sentences(self) -> list[str]:
         """What went, what stayed and why, and how it comes back."""
-        from rollbook.runs.disk import in_bytes
-
         size = in_bytes(sum(int(str(row["bytes"])) for row in self.moved))
         many = amount(len(self.moved), "run")
         if self.dry_run:
@@ -96,8 +95,6 @@ class Bin:
 
     def entries(self) -> list[Binned]:
         """The runs in it, those removed last first."""
-        from rollbook.runs.disk import space_of
-
         found = []
         for stamp, path in self._paths():
             about = manifest.look(path)
@@ -182,8 +179,6 @@ class Bin:
 
 def remove(rows: Sequence[Mapping[str, object]], *, dry_run: bool = False, force: bool = False) -> Removal:
     """See `RunSet.remove`."""
-    from rollbook.runs.disk import space_of
-
     stamp = time.strftime("%Y%m%d-%H%M%S")
     moved: list[Mapping[str, object]] = []
     refused: dict[str, str] = {}
