@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -145,6 +146,53 @@ def test_a_keeper_removes_folders_of_other_environments_that_had_no_runs_for_a_w
     assert os.path.isdir(other.folder) == bool(why_it_stays)
     assert os.path.isdir(home.folder)
     other.release()
+
+
+class Busy:
+    """A keeper of a run that always has something to do; its steps take time of a pretended machine."""
+
+    feed_seconds = 0.0
+
+    def __init__(self, machine: SimpleNamespace, cpu: float) -> None:
+        self._machine, self._cpu, self.at = machine, cpu, []  # type: ignore[var-annotated]
+
+    def rests(self) -> bool:
+        return False
+
+    def filenos(self) -> list[int]:
+        return []
+
+    def step(self) -> float:
+        self.at.append(self._machine.now)
+        self._machine.now += self._cpu
+        self._machine.cpu += self._cpu
+        return 1.0
+
+
+@pytest.mark.parametrize(("runs", "latest"), [(1, 1.0), (10, 1.2), (80, 5.0), (300, 5.0)])
+def test_a_busy_run_is_synced_each_second_and_of_eighty_runs_each_five_seconds_at_the_latest(
+    home: SharedKeeper, monkeypatch: pytest.MonkeyPatch, runs: int, latest: float
+) -> None:
+    """A step that syncs costs 2.5 ms of a processor here; docs/guarantees.md says what a power loss costs."""
+    machine = SimpleNamespace(now=0.0, cpu=0.0)
+    clocks = SimpleNamespace(monotonic=lambda: machine.now, thread_time=lambda: machine.cpu)
+    monkeypatch.setattr(many_runs, "time", clocks)
+    keeper = ManyRuns(home)
+    kept = [many_runs._KeptRun(Busy(machine, 0.0025), f"entry-{i}", (0, i)) for i in range(runs)]  # type: ignore[arg-type]
+    for each in kept:
+        keeper._runs[each.entry] = each
+        keeper._plan(each, 0.0)
+    while machine.now < 90.0:
+        due = keeper._next(machine.now)
+        if due is None:
+            machine.now = keeper._due[0][0]
+        else:
+            keeper._step(due, keeper._leader)
+    later = [at for each in kept for at in zip(each.keeper.at[:-1], each.keeper.at[1:], strict=True)]  # type: ignore[attr-defined]
+    slack = 0.0025 * runs + 0.1 + 0.01  # the others of the same round, and a tenth of a second within which all wait
+    assert max(after - before for before, after in later) <= latest + slack
+    last_minute = sum(at > 30.0 for each in kept for at in each.keeper.at)  # type: ignore[attr-defined]
+    assert last_minute * 0.0025 <= 60 * max(0.05, 1.1 * 0.0025 * runs / 5), "nor is it more work than it has to be"
 
 
 def test_a_run_that_hangs_holds_up_no_other(
