@@ -98,6 +98,32 @@ GROUPS: dict[str, Group] = {
         torch=False,
         modules=("dm_env", "tree"),
     ),
+    # An agent of dm-acme itself. Those with a replay buffer (DQN, SAC, …) need dm-reverb, which needs a TensorFlow of
+    # 2023, and dm-launchpad, whose wheels end at Python 3.10; behaviour cloning learns from given transitions.
+    # dm-acme 0.4.0 is of 2022: the newest JAX that it runs with, but for two names that its tests put back.
+    "acmejax": Group(
+        packages=(
+            "jax[cpu]==0.4.20",
+            "dm-haiku==0.0.11",
+            "optax==0.1.9",
+            "chex<0.1.87",
+            "rlax<0.2",
+            "tensorflow-probability<0.24",
+            "scipy<1.12",
+            "numpy<2",
+            "gym<0.27",
+            "pillow",
+            "dm-env",
+            "dm-tree",
+            "absl-py",
+            "typing-extensions",
+            "pandas<3",
+            "pyarrow<22",
+        ),
+        bare=("dm-acme==0.4.0",),
+        torch=False,
+        modules=("dm_env", "haiku", "optax", "tensorflow_probability"),
+    ),
     "lightzero": Group(
         packages=("DI-engine==0.5.3", "LightZero==0.2.0", "tensorboard", "pandas"),
         overrides=("setuptools>=60", "numpy<2.3", "gym==0.25.1"),

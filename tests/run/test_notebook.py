@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import rollbook
 from waiting import PATIENCE, until
 
 CELLS = {
@@ -74,7 +75,7 @@ def test_each_cell_does_what_is_asked_and_shows_it(kernel: tuple[Any, Any, Path]
                 shown.extend(message["content"]["data"])
 
         if is_loop:
-            asked = client.execute(code)
+            asked = client.execute(code, stop_on_error=False)  # else the next cell may be dropped with it
             until(lambda: next((folder / "runs").glob("nb/loop-*/data/*/metrics*"), None), "rows of the loop")
             manager.interrupt_kernel()
             reply = client._recv_reply(asked, timeout=PATIENCE)
@@ -83,3 +84,42 @@ def test_each_cell_does_what_is_asked_and_shows_it(kernel: tuple[Any, Any, Path]
         content = reply["content"]
         assert content["status"] == "ok" or (is_loop and content["ename"] == "KeyboardInterrupt"), (name, content)
         assert ("text/html" in shown) == (name in SHOWN), (name, shown)
+
+
+@pytest.mark.long
+def test_cells_go_on_with_the_run_that_is_open_and_a_restarted_kernel_begins_its_own(
+    kernel: tuple[Any, Any, Path],
+) -> None:
+    """One run over several cells, a second `init`, the loop over seeds typed again, a cell that fails, a restart."""
+    manager, client, folder = kernel
+
+    def cell(code: str, fails: str = "") -> None:
+        content = client.execute_interactive(code, timeout=PATIENCE, output_hook=lambda _: None)["content"]
+        assert content.get("ename", "") == fails, content
+
+    begin = "run = rollbook.init('cells', 'ppo', seed={}, sinks=[])"
+    cell("import rollbook")
+    cell(begin.format(0))
+    cell("run.log({'loss': 1.0}, env_step=1)")
+    cell("rollbook.log({'loss': 2.0}, env_step=2)")
+    cell("1 / 0", fails="ZeroDivisionError")
+    cell("run.log({'loss': 3.0}, env_step=3)")
+    cell(begin.format(1))
+    cell("run.log({'loss': 4.0}, env_step=1); run.save_checkpoint({'weights': [1.0]})")
+    cell("run.log({'loss': 9.0}, env_step=2)")
+    manager.restart_kernel(now=True)
+    client.wait_for_ready(timeout=PATIENCE)
+    cell("import rollbook")
+    cell("run = rollbook.init('cells', 'ppo', seed=1, resume='must', sinks=[]); run.restore()")
+    cell("run.log({'loss': 5.0}, env_step=2)")
+    cell("run = rollbook.init('cells', 'ppo', seed=2, sinks=[]); run.log({'loss': 6.0}, env_step=1); run.finish()")
+
+    def books() -> list[tuple[Any, ...]]:
+        found = rollbook.open(folder / "runs").where("project = 'cells'")
+        return sorted(
+            (book.seed, book.status, len(book.attempts), book.metrics(["loss"])["loss"].to_pylist()) for book in found
+        )
+
+    assert books() == [
+        (0, "finished", 1, [1.0, 2.0, 3.0]), (1, "finished", 2, [4.0, 5.0]), (2, "finished", 1, [6.0]),
+    ]  # fmt: skip
