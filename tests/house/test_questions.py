@@ -28,6 +28,8 @@ from rollbook.server.agents import AgentTools
 from rollbook.server.frames import MEDIA_TYPE, unpack
 from rollbook.server.openapi import ENDPOINTS
 from rollbook.server.shared.catalogue import Catalogue
+from rollbook.server.static_copy import POINTS as POINTS_OF_A_COPY
+from rollbook.server.static_copy import export
 from waiting import until
 
 OWN: dict[str, set[str]] = {
@@ -543,6 +545,54 @@ def drawn_points(wanted: list[Any], drawn: list[Any]) -> tuple[list[Any], list[A
 def test_every_question_is_asked() -> None:
     assert set(ASKED) == {name_of(question) for question in QUESTIONS}
     assert of_text(int) == [int]
+
+
+@pytest.mark.long  # three thousand keys
+def test_a_copy_has_the_numbers_and_words_of_the_server(doors: Doors, tmp_path: Path) -> None:
+    """What it recorded: series, differences, comparisons, sweeps and findings."""
+    page = tmp_path / "page"
+    page.mkdir()
+    (page / "index.html").write_text('<!doctype html><head><meta name="rollbook" content="live"></head>')
+    export([str(doors.root / "runs")], tmp_path / "copy", page=page)
+    data, client = tmp_path / "copy" / "data", doors.clients["runs"]
+
+    def recorded(name: str) -> Any:
+        return json.loads((data / name).read_text("utf-8"))
+
+    def asked(name: str, ask: dict[str, Any]) -> Any:
+        answer = client.post(f"/api/{name}", json=ask).json()
+        return {field: value for field, value in answer.items() if field != "took_ms"}
+
+    for key in doors.keys.values():
+        if not (data / "series" / key / "index.json").is_file():
+            continue  # of the other folder
+        for name, files in recorded(f"series/{key}/index.json").items():
+            if name in (KEY, "update/loss"):
+                ((header, arrays),) = unpack((data / "series" / key / files["default"]).read_bytes())
+                ask = {"runs": [key], "keys": [name], "points": POINTS_OF_A_COPY, "ghosts": True}
+                ((live, drawn),) = unpack(client.post("/api/series", json=ask).content)
+                assert header["entries"] == live["entries"]
+                for mine, theirs in zip(arrays.values(), drawn.values(), strict=True):
+                    assert {n: a.tobytes() for n, a in mine.items()} == {n: a.tobytes() for n, a in theirs.items()}
+    compared, names = 0, {}
+    for one in recorded("compare/index.json"):
+        if one["key"] is None:
+            groups = recorded(f"compare/{one['file']}")["groups"]
+            names |= {tuple(runs): name for name, runs in zip(groups, one["runs"], strict=True)}
+    for one in recorded("compare/index.json"):
+        stored = recorded(f"compare/{one['file']}")
+        by = [{"name": names[tuple(runs)], "runs": runs} for runs in one["runs"]]
+        if one["key"] is None:
+            live = asked("diff", {"by": by, "kinds": ["config"]})
+        else:
+            live = asked("compare", {"by": by, "metric": one["key"]})
+        assert {field: value for field, value in stored.items() if field != "took_ms"} == live
+        compared += 1
+    assert compared
+    for one in recorded("sweep/index.json"):
+        live = asked("sweep", {"project": one["project"], "metric": one["key"]})
+        assert {f: v for f, v in recorded(f"sweep/{one['file']}").items() if f != "took_ms"} == live
+    assert recorded("findings.json")["sentences"] == asked("findings", {})["sentences"]
 
 
 # -- one language of columns

@@ -365,14 +365,14 @@ class Book(RunFields):
           BadInput: where= for metrics.
         """
         if name in layout.HIDDEN_TABLES:
-            raise UnknownKey(self._no_table(name))
+            raise self._no_table(name)
         if where is not None and name == "metrics":
             raise BadInput(f"table('metrics', where={where!r}): metrics hold numbers; ask metrics(keys) for a range")
 
         def work(tables: dict[str, Pieces]) -> pa.Table:
             pieces = with_episodes(self.files, tables) if name == "metrics" else tables[name]
             if not pieces and name not in TABLES:
-                raise UnknownKey(self._no_table(name))
+                raise self._no_table(name)
             run = self.context(pieces, attempts)
             if name == "metrics":
                 return read_metrics_rows(pieces, run)
@@ -1053,8 +1053,8 @@ class Book(RunFields):
     def _tables(self) -> list[str]:
         return [*dict.fromkeys([*TABLES, *layout.table_names(self._folder)])]
 
-    def _no_table(self, name: str) -> str:
-        return f"{self._folder} has no table {name!r}.{did_you_mean(name, self._tables())}"
+    def _no_table(self, name: str) -> UnknownKey:
+        return UnknownKey(f"{self._folder} has no table {name!r}.", did_you_mean(name, self._tables()))
 
     def row_count(self, table: str, attempts: Attempts = "effective") -> int:
         """The number of rows that `table` returns; 0 if there is no such table. Reads at most the identity columns.

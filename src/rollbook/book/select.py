@@ -162,7 +162,7 @@ def _axis_key(x: str | None, labels: dict[str, str], run: Context) -> str | None
         return resolve_keys([x], labels, run.path)[0]
     except UnknownKey:
         near = did_you_mean(x, [*run.clocks, *labels])
-        raise UnknownKey(f"x={x!r}: {run.path} has no such clock or key.{near}") from None
+        raise UnknownKey(f"x={x!r}: {run.path} has no such clock or key.", near) from None
 
 
 def _rows(table: pa.Table, mask: NDArray) -> pa.Table:

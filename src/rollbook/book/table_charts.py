@@ -99,7 +99,7 @@ def histograms(book: ChartTables, keys: list[str], x: str | None) -> Cells:
                 f"{book.project}/{book.name}: histograms", "", *(np.zeros(0), (), ()), np.zeros(0), np.zeros(0)
             )
         asked = BadInput if not key else UnknownKey
-        raise asked(f"plot(chart='histograms', key={key!r}): say which distribution.{did_you_mean(key, known)}")
+        raise asked(f"plot(chart='histograms', key={key!r}): say which distribution.", did_you_mean(key, known))
     rows = [n for n, name in enumerate(_texts(table, "key")) if name == key]
     mine = table.take(rows)
     axis = _axis_of(book, mine, x)

@@ -142,7 +142,7 @@ def check_field(name: str, rows: Sequence[Mapping[str, object]], asked: str) -> 
     hint = f" Did you mean {inner[0]!r}?" if inner else did_you_mean(name, known)
     quoted = " Text stands in single quotes." if first == name and not inner else ""
     absent = "the run has no" if len(rows) == 1 else f"none of {amount(len(rows), 'run')} has a"
-    raise BadInput(f"{asked}: {absent} field {name!r:.80}.{hint}{quoted}")
+    raise BadInput(f"{asked}: {absent} field {name!r:.80}.", f"{hint}{quoted}")
 
 
 def _has(row: Mapping[str, object], name: str) -> bool:

@@ -72,7 +72,7 @@ class Registry:
         for option in given:
             if option not in takes:
                 hint = did_you_mean(str(option), [*takes, *also])
-                raise UnknownOption(f"{self._what} {name!r} has no option {option!r}.{hint}")
+                raise UnknownOption(f"{self._what} {name!r} has no option {option!r}.", hint)
 
     def make(
         self, name: str, options: Mapping[str, Any], *before: Any, made: Any = None, also: Sequence[str] = ()
