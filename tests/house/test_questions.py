@@ -595,6 +595,39 @@ def test_a_copy_has_the_numbers_and_words_of_the_server(doors: Doors, tmp_path: 
     assert recorded("findings.json")["sentences"] == asked("findings", {})["sentences"]
 
 
+# -- one default axis
+
+
+AXES: list[tuple[dict[str, int], dict[str, Any], str]] = [
+    ({"episode": 1, "step": 2}, {}, "step"),
+    ({"episode": 1, "epoch": 2}, {}, "epoch"),
+    ({"episode": 1, "policy_version": 2}, {}, "episode"),
+    ({"tokens": 3, "env_step": 1}, {"clocks": ["tokens"], "total": {"tokens": 100}}, "tokens"),
+    ({"tokens": 3, "env_step": 1}, {"clocks": ["tokens"]}, "env_step"),
+    ({"env_step": 1}, {"total": {"epoch": 9}}, "env_step"),
+    ({}, {}, "time"),
+]
+
+
+def test_the_axis_that_nobody_named_is_the_same_by_every_door(tmp_path: Path) -> None:
+    expected = {}
+    for number, (clocks, given, axis) in enumerate(AXES):
+        quiet: dict[str, Any] = {"sinks": [], "rules": (), "keeper": "inline", "dir": tmp_path}
+        with rollbook.init("p", f"run {number}", **quiet, **given) as run:
+            run.log({"a": 1.0, "b": 2.0}, **clocks)
+            expected[run.id] = axis
+    runs = rollbook.open(tmp_path)
+    assert {run.id: run.series("a").axis for run in runs} == expected
+    assert {run.id: run.batch(["a", "b"])["b"].axis for run in runs} == expected
+    with client_of(tmp_path) as client:
+        for key, axis in expected.items():
+            assert client.post("/api/keys", json={"runs": [key]}).json()["default_x"] == axis
+            ((header, _),) = unpack(client.post("/api/series", json={"runs": [key], "keys": ["a"]}).content)
+            assert header["entries"][0]["x"] == axis
+        table = until(lambda: client.post("/api/runs", json={"sections": False, "columns": ['last("a")']}).json())
+        assert {row["run"]: row.get("x") or "time" for row in table["rows"]} == expected
+
+
 # -- one language of columns
 
 

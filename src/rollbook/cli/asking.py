@@ -68,7 +68,7 @@ def _of_list(given: tuple[Any, ...], default: Any) -> Any:
     """What was given several times; a word that stands for a list is alone."""
     if not given:
         return None if default is msgspec.NODEFAULT else default
-    if isinstance(default, str) and isinstance(given[0], str):
+    if isinstance(default, str) and any(isinstance(one, str) for one in given):
         if len(given) > 1:
             raise click.BadParameter(f"{', '.join(map(str, given))}: a word stands for all; give it alone, or numbers")
         return given[0]

@@ -10,7 +10,7 @@ import click
 
 from rollbook.cli.find import add_what_is_there, find_runs, format_options, runs_options
 from rollbook.cli.fitted_table import print_answer, print_fitted, terminal_width
-from rollbook.cli.output import ago, clean, print_arrow, print_rows, remark, seconds
+from rollbook.cli.output import ago, clean, number, print_arrow, print_rows, remark, seconds
 from rollbook.errors import BadInput
 from rollbook.runs.measures import measure_of_option, split_columns
 from rollbook.schema.aliases import SCORES
@@ -136,13 +136,23 @@ def _groups(
         row["status"] = ", ".join(f"{n} {status}" for status, n in group["statuses"].items())
         for name in [name for name in group if name not in ("group", "runs", "statuses")]:
             cell = group[name]
-            of = f"{name} " if len(metrics) > 1 else ""
-            row |= {name: cell["centre"], **{of + part: cell[part] for part in ("low", "high", "n")}}
+            if as_csv:
+                row |= {name: cell["centre"], **{f"{name} {part}": cell[part] for part in ("low", "high", "n")}}
+            else:
+                row[name] = _centre(cell, len(group["runs"]))
         rows.append(row)
     if as_csv:
         print_rows(rows, as_csv=True)
         return
     print_answer([], rows, limit=limit)
+
+
+def _centre(cell: dict[str, Any], runs: int) -> str:
+    """The IQM of a group, its interval, and how many runs stand behind them if not all do."""
+    words = number(cell["centre"])
+    if cell["low"] is not None:
+        words += f" ({number(cell['low'])} to {number(cell['high'])})"
+    return words if cell["n"] == runs else f"{words}, {cell['n']} of {runs} runs"
 
 
 def _ways(metrics: tuple[str, ...]) -> dict[str, list[str]]:

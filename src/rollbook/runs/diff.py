@@ -168,7 +168,7 @@ def diff(ask: Question, source: Source) -> Diff:
 def _side_by_side(ask: Question, source: Source) -> tuple[list[Row], list[str]]:
     """The runs, and the group of each; without groups each is its own."""
     if ask.by is not None:
-        return grouped(source.rows, ask.by, "diff()")
+        return grouped(source.rows, ask.by, f"diff({ask.metric!r})")
     return [*source.rows], [str(row["path"]) for row in source.rows]
 
 
