@@ -57,3 +57,30 @@ def test_notes_are_markdown_and_nothing_in_them_acts(page: Any, serve: Any, tmp_
     assert "<script>" in notes.inner_text()
     assert page.tab.title() != "hacked"
     assert page.errors == []
+
+
+def test_drawn_runs_go_into_the_bin_and_come_back_and_one_that_is_written_stays(
+    page: Any, serve: Any, tmp_path: Path
+) -> None:
+    folder = tmp_path / "runs"
+    how: dict[str, Any] = {"dir": folder, "sinks": [], "keeper": "inline", "rules": ()}
+    for seed in range(3):
+        with rollbook.init("p", "ppo", seed=seed, **how) as run:
+            run.log({"train/return": float(seed)}, env_step=1)
+    with rollbook.init("p", "ppo", seed=3, **how) as live:
+        live.log({"train/return": 3.0}, env_step=1)
+        page.open(serve(folder), "#/runs?g=none").settled()
+        page.tab.get_by_role("button", name="Draw all").click()
+        page.tab.wait_for_function("() => document.querySelectorAll('.square[aria-pressed=true]').length === 4")
+        page.tab.locator("#edit-drawn").focus()
+        page.tab.keyboard.press("Enter")
+        page.tab.get_by_role("button", name="Remove 4 runs").click()
+        page.tab.get_by_text("a process writes it").wait_for()
+        assert len(rollbook.open(folder)) == 4, "so far it was only asked"
+        page.tab.get_by_role("button", name="Move 3 runs").click()
+        page.tab.get_by_text("3 runs went to the bin").wait_for()
+        assert [book.seed for book in rollbook.open(folder)] == [3]
+        page.tab.get_by_role("button", name="Bring them back").click()
+        page.tab.get_by_role("button", name="Bring them back").wait_for(state="detached")
+        assert sorted(book.seed for book in rollbook.open(folder)) == [0, 1, 2, 3]  # type: ignore[type-var]
+    assert page.errors == []

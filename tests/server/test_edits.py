@@ -1,4 +1,4 @@
-"""What the page may change: tags, notes, names, boards; nothing else, and only the page itself."""
+"""What the page may change: tags, notes, names, boards, and a run into the bin and back; only the page itself."""
 
 from __future__ import annotations
 
@@ -134,3 +134,39 @@ def test_boards_are_saved_beside_the_runs(folder: Path) -> None:
         assert client.delete("/api/boards/PPO%20%3Con%3E%20half", headers=headers).status_code == 200
         assert client.get("/api/boards").json()["boards"] == []
         assert client.post("/api/runs", json={}).json()["total"] == 1
+
+
+def test_a_run_goes_into_the_bin_and_back_and_only_the_page_itself_may_ask(folder: Path) -> None:
+    with client_of(folder) as client:
+        run = only_run(client)
+        identity = run.rpartition("/")[2].rpartition("-")[2]
+        token = client.get("/api/hello").json()["edit_token"]
+
+        def ask(what: str, **body: Any) -> Any:
+            return client.post(f"/api/{what}", json=body, headers={"x-rollbook-edit": token})
+
+        for what, body in (("remove", {"runs": [run]}), ("restore", {"ids": [identity]})):
+            assert client.post(f"/api/{what}", json=body).status_code == 403
+        dry = ask("remove", runs=[run], dry_run=True).json()
+        assert (dry["ids"], dry["refused"]) == ([identity], [])
+        assert dry["bytes"] > 0
+        assert only_run(client) == run
+        assert ask("remove", runs=[run]).json()["ids"] == [identity]
+        assert client.post("/api/runs", json={"archived": True}).json()["rows"] == []
+        assert ask("restore", ids=["nothing"]).json()["refused"][0]["why"] == "no bin of these folders has it"
+        assert ask("restore", ids=[identity]).json()["ids"] == [identity]
+        assert only_run(client) == run
+
+
+def test_a_page_of_one_project_brings_back_no_run_of_another(folder: Path) -> None:
+    other = Path(shutil.copytree(folder / "cartpole", folder / "other"))
+    with client_of(folder) as client:
+        token = client.get("/api/hello").json()["edit_token"]
+        rows = client.post("/api/runs", json={"archived": True}).json()["rows"]
+        names = [row["run"] for row in rows]
+        client.post("/api/remove", json={"runs": names}, headers={"x-rollbook-edit": token})
+    with client_of(other) as client:
+        token = client.get("/api/hello").json()["edit_token"]
+        identity = next(folder.glob(".bin/*/cartpole/*")).name.rpartition("-")[2]
+        client.post("/api/restore", json={"ids": [identity]}, headers={"x-rollbook-edit": token})
+    assert not list((folder / "cartpole").glob("*"))

@@ -1049,6 +1049,32 @@ export interface Reason {
   ids: string[];
 }
 
+/** Runs to move into the bin beside their project. */
+export interface RemoveAsk {
+  runs: string[];
+  dry_run?: boolean;
+}
+
+/** What went into the bin, or would. */
+export interface Removed {
+  took_ms: number;
+  ids: string[];
+  bytes: number;
+  refused: LeftOut[];
+}
+
+/** Ids of runs in the bins of the folders that the page shows. */
+export interface RestoreAsk {
+  ids: string[];
+}
+
+/** The runs that are back, and why others are not. */
+export interface Restored {
+  took_ms: number;
+  ids: string[];
+  refused: LeftOut[];
+}
+
 /** Those of a group that fit. */
 export interface RolloutGroup {
   n: number;

@@ -283,6 +283,8 @@ export class Copy implements Source {
   saveBoard = () => notHere("Saving a board");
   removeBoard = () => notHere("Removing a board");
   edit = () => notHere("Editing");
+  remove = () => notHere("Removing runs");
+  restore = () => notHere("Removing runs");
   label = this.edit;
   keepColors = () => notHere("Keeping colours");
   sql = () => notHere("SQL");

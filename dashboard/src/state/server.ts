@@ -150,6 +150,8 @@ export class Server implements Source {
   boards: Source["boards"] = () => get("boards");
   saveBoard: Source["saveBoard"] = (board) => this.change("PUT", `boards/${part(board.name)}`, { state: board.state });
   removeBoard: Source["removeBoard"] = (name) => this.change("DELETE", `boards/${part(name)}`, undefined);
+  remove: Source["remove"] = (query) => this.change("POST", "remove", query);
+  restore: Source["restore"] = (ids) => this.change("POST", "restore", { ids });
   edit: Source["edit"] = (query) => this.change("POST", "edit", query);
   label: Source["label"] = (query) => this.change("POST", "label", query);
   keepColors: Source["keepColors"] = (query) => this.change("PUT", "colors", query);

@@ -86,6 +86,8 @@ export interface Source {
   boards(): Promise<api.BoardsAnswer>;
   saveBoard(board: api.Board): Promise<api.Board>;
   removeBoard(name: string): Promise<void>;
+  remove(query: api.RemoveAsk): Promise<api.Removed>;
+  restore(ids: string[]): Promise<api.Restored>;
   edit(query: api.EditQuery): Promise<api.EditAnswer>;
   label(query: api.LabelQuery): Promise<api.LabelAnswer>;
   keepColors(query: api.ColorsQuery): Promise<api.ColorsAnswer>;

@@ -15,7 +15,7 @@ import msgspec
 from rollbook.server.answering import EDIT_HEADER
 from rollbook.server.curves import findings, groups, series, sweeps, verdicts
 from rollbook.server.frames import MEDIA_TYPE
-from rollbook.server.runs import columns, labels, one_run, page_state, table
+from rollbook.server.runs import columns, labels, one_run, page_state, removing, table
 from rollbook.server.shared import rows, sql
 from rollbook.server.shared.endpoint import Endpoint
 from rollbook.server.shared.shapes import STATUS, ErrorBody
@@ -39,6 +39,7 @@ ENDPOINTS = [
     *table.ENDPOINTS,
     *columns.ENDPOINTS,
     *one_run.ENDPOINTS,
+    *removing.ENDPOINTS,
     *rows.ENDPOINTS,
     *series.ENDPOINTS,
     *groups.ENDPOINTS,

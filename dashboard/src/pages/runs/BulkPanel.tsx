@@ -8,6 +8,7 @@ import { Failure } from "../../parts/Say.tsx";
 import { addressOf, joined } from "../../state/address.ts";
 import { source } from "../../state/here.ts";
 import { refusal, type Refusal } from "../../state/source.ts";
+import { ToTheBin } from "./ToTheBin.tsx";
 import { entities, table } from "./table.ts";
 
 const MOST_BESIDE = 6; // runs side by side
@@ -64,6 +65,7 @@ export function BulkPanel({ close }: { close: () => void }) {
       </a>
       <Choice onChoose={() => edit({ archived: true })}>Archive {many}</Choice>
       <Choice onChoose={() => edit({ archived: false })}>Bring {many} back from the archive</Choice>
+      <ToTheBin runs={runs} />
     </form>
   );
 }
