@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 
 import rollbook
 from cases import some_of
-from rollbook.errors import BadInput, UnknownKey
+from rollbook.errors import BadInput, RollbookError, UnknownKey
 from rollbook.runs import results
 from rollbook.runs.fields import field_names
 
@@ -469,3 +470,18 @@ def test_a_slice_and_the_newest_keep_what_the_set_knows_of_its_folder(tmp_path: 
     runs.as_of, runs.unread = 5.0, 3
     for part in (runs[:1], runs.newest(1), runs.where("name = 'one'"), runs.filter(lambda row: True)):
         assert (part.problems, part.as_of, part.unread) == (["a damaged folder"], 5.0, 3)
+
+
+def test_of_runs_of_which_one_cannot_be_read_the_others_are_answered_and_it_is_said(tmp_path: Path) -> None:
+    for seed in range(2):
+        with rollbook.init("p", "a", seed=seed, dir=tmp_path, sinks=[], keeper="inline", rules=()) as run:
+            run.log_many({"loss": [1.0, 2.0]}, env_step=[0, 1])
+    both = rollbook.open(tmp_path)
+    shutil.rmtree(both[0].path)
+    found = both.series("loss")
+    assert [len(of_run) for of_run in found.values()] == [0, 1]
+    (sentence,) = found.sentences()
+    assert "cannot be read" in sentence
+    shutil.rmtree(both[1].path)
+    with pytest.raises(RollbookError):
+        both.series("loss")

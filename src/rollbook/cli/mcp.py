@@ -15,8 +15,9 @@ from rollbook.cli.find import dir_option
 def mcp(root: str, budget: int) -> None:
     """Answer the questions of an agent about the runs below --dir, over the standard streams.
 
-    Tools that only read: probe, runs, series, cause, compare, curves, sweep,
-    seeds, findings, alerts, plans, samples, sql, wait.
+    Tools that only read: probe and runs, which say what is there, and one for
+    each question: series, cause, compare, curves, sweep, seeds, diff, findings,
+    alerts, plans, samples, logs, sql, wait.
     It needs: pip install 'rollbook[mcp]'.
 
     \b

@@ -143,10 +143,13 @@ def read(ask: Series, source: SeriesSource) -> SeriesOfRuns:
     for key in keys:
         check_key(key, source, found)
         check_axis(ask, key, found)
-    unread = [row for row in source.rows if found[str(row["path"])].error is not None]
-    if unread:
-        facts.append(Fact("not read", "", tuple(called(unread)), {"why": str(errors[0])}))
-    return SeriesOfRuns(source.rows, keys, found, facts)
+    return SeriesOfRuns(source.rows, keys, found, [*facts, *unread(source.rows, found)])
+
+
+def unread(rows: Sequence[Row], found: Mapping[str, Read]) -> list[Fact]:
+    """A fact about the runs that cannot be read, if there are any."""
+    those = [(row, err) for row in rows if (err := found[str(row["path"])].error) is not None]
+    return [Fact("not read", "", tuple(called([row for row, _ in those])), {"why": str(those[0][1])})] if those else []
 
 
 def keys_of(ask: Series) -> list[str]:

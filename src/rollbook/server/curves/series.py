@@ -14,7 +14,7 @@ from rollbook.book import ROWS_A_POINT, Book
 from rollbook.book import Series as OneSeries
 from rollbook.errors import RollbookError, UnknownKey
 from rollbook.runs.questions import Series
-from rollbook.runs.reading import Read, check, check_key, facts_of, is_raw, keys_of, no_reading, series_of_run
+from rollbook.runs.reading import Read, check, check_key, facts_of, is_raw, keys_of, no_reading, series_of_run, unread
 from rollbook.schema.manifest import chain, when_cut
 from rollbook.server.asking import asked_of, shape_of
 from rollbook.server.curves.memory import Memory
@@ -180,7 +180,8 @@ def _frames(
                 entries.append(_entry(row, key, ask, of_run, fields, frame, unknown))
                 if ghosts:
                     entries += _ghosts(context, row, key, bounded, fields, frame)
-            entries[0].notes = [plain(fact.sentence) for fact in facts_of(ask, key, source.rows, read)]
+            facts = facts_of(ask, key, source.rows, read) + (unread(source.rows, read) if key == keys[-1] else [])
+            entries[0].notes = [plain(fact.sentence) for fact in facts]
             frame.entries = [*entries]
             place += 1
             yield frame.pack(last=place == len(keys), took_ms=round((time.perf_counter() - began) * 1e3, 1))
