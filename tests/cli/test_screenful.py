@@ -14,6 +14,7 @@ from click import Context
 
 import rollbook
 from rollbook import stats
+from rollbook.book.questions.logs import LogFile, LogLine
 from rollbook.cli.app import app
 from rollbook.schema.problems import Problem
 
@@ -65,6 +66,7 @@ def held(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
         "interval": stats.iqm_interval(scores) if hasattr(stats, "iqm_interval") else None,
         "siblings": siblings, "cause": book.cause(POINTS // 2, x="env_step", everything=True),
         "overview": book.overview(), "findings": runs.findings(), "problem": Problem("a sentence", "kind"),
+        "log": [LogFile(name="a", label="a", bytes=1, kind="file"), LogLine(offset=0, text="a", time=None)],
     }  # fmt: skip
     siblings.finish()
 
