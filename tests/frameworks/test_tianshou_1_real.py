@@ -38,11 +38,14 @@ def run(own_place: Path) -> Iterator[Any]:
 
 
 def envs() -> Any:
-    return DummyVectorEnv([lambda: gymnasium.make("CartPole-v1")] * 2)
+    vector = DummyVectorEnv([lambda: gymnasium.make("CartPole-v1")] * 2)
+    vector.seed(0)
+    return vector
 
 
 def policy() -> Any:
     torch.manual_seed(0)
+    np.random.seed(0)  # of what is explored and sampled: when episodes end is not left to chance
     env = gymnasium.make("CartPole-v1")
     net = Net(state_shape=env.observation_space.shape, action_shape=env.action_space.n, hidden_sizes=[32])
     optimizer = torch.optim.Adam(net.parameters(), lr=1e-3)

@@ -69,6 +69,20 @@ def test_an_empty_name_breaks_no_query(begin: Begin) -> None:
     assert run.book.sql("select max(loss) from metrics").fetchall() == [(2.0,)]
 
 
+@pytest.mark.parametrize("name", ["loss\0", "\0", "a\0b", "\n", '"', "'; --", " ", "/", "select", "\u2060"])
+def test_no_name_breaks_a_query_wherever_it_stands(begin: Begin, name: str) -> None:
+    """As of a tensor of letters of fixed length, which are filled up with zeros."""
+    run = begin(config={name: 1})
+    run.log({name: 1.0, "loss": 2.0})
+    run.log_episode(**{"return": 5.0, "length": 2, f"x{name}": 3.0})
+    run.finish()
+    for asked in (run.book, rollbook.open(run.folder.parent.parent)):
+        assert asked.sql("select max(loss) from metrics").fetchall() == [(2.0,)]
+        assert asked.sql('select "return" from episodes').fetchall() == [(5.0,)]
+        assert len(asked.sql("select * from metrics").fetchall()) == 2
+    assert run.book.metrics([name])[name].to_pylist() == [1.0]
+
+
 @pytest.mark.parametrize("clock", [np.array([5]), np.array([5, 6]), math.nan, None, "five"])
 def test_a_clock_that_is_none_costs_no_value(begin: Begin, clock: object) -> None:
     run = begin()

@@ -1,4 +1,5 @@
-"""Names of columns that DuckDB cannot tell apart: to it "Loss" and "loss" are one name, and "" is none.
+"""Names of columns that DuckDB cannot tell apart: to it "Loss" and "loss" are one name, and "" is none. It ends a name
+at a NUL.
 
 Such columns have an inner name inside of a query. `SqlNames.query` writes the inner names into a query, `outer` takes
 them out of the names of results, and of messages, again.
@@ -32,7 +33,8 @@ _RESERVED = frozenset(_WORDS.split())
 
 def inner(name: str) -> str:
     """The inner name of a column."""
-    return f"{name}{_MARK}{zlib.crc32(name.encode(errors='surrogatepass')):08x}"
+    shown = name.replace("\0", r"\0")
+    return f"{shown}{_MARK}{zlib.crc32(name.encode(errors='surrogatepass')):08x}"
 
 
 def outer(text: str) -> str:
@@ -41,11 +43,13 @@ def outer(text: str) -> str:
 
 
 def confused(names: Iterable[str]) -> frozenset[str]:
-    """Those of the names that DuckDB takes for another of them, or for none."""
+    """Those of the names that DuckDB takes for another of them, for none, or for a shorter one."""
     alike: dict[str, set[str]] = {}
     for name in names:
         alike.setdefault(name.casefold(), set()).add(name)
-    return frozenset(name for key, group in alike.items() if len(group) > 1 or not key for name in group)
+    return frozenset(
+        name for key, group in alike.items() for name in group if len(group) > 1 or not key or "\0" in name
+    )
 
 
 class SqlNames:
