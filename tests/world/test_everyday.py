@@ -103,6 +103,30 @@ def test_the_member_of_an_enum_is_a_key_by_its_value(begin: Begin, before: list[
     assert _column(run.book, "train")[-1] == 1.0
 
 
+def test_a_limit_outside_of_the_recorder_is_said_and_one_inside_ends_episodes(begin: Begin) -> None:
+    gymnasium = pytest.importorskip("gymnasium")
+    limit, run = gymnasium.wrappers.TimeLimit, begin()
+    cars = [gymnasium.make("MountainCar-v0").unwrapped for _ in range(2)]
+    limited = {
+        "outside": limit(rollbook.RecordEpisodes(cars[0], run.scope("outside")), 4),
+        "inside": rollbook.RecordEpisodes(limit(cars[1], 4), run.scope("inside")),
+    }
+
+    def play() -> None:
+        for env in limited.values():
+            for _ in range(5):
+                env.reset()
+                while not env.step(0)[3]:
+                    pass
+
+    with pytest.warns(rollbook.errors.RollbookWarning, match="TimeLimit, belongs inside") as said:
+        play()
+    assert len(said) == 1
+    rows = run.book.episodes().to_pylist()
+    assert [row["complete"] for row in rows if row["scope"] == "inside"] == [True] * 5
+    assert {row["complete"] for row in rows if row["scope"] == "outside"} == {False}
+
+
 def test_wrappers_that_stand_around_each_other_record_an_episode_once(begin: Begin) -> None:
     gymnasium = pytest.importorskip("gymnasium")
     run = begin()

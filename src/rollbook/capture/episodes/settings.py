@@ -32,6 +32,10 @@ if TYPE_CHECKING:
         def __hash__(self) -> int: ...
 
 
+_CUT_ALIKE, _MOST_LENGTHS = 3, 1000
+"""So many episodes of one length that were cut short are reported; so many lengths are counted."""
+
+
 class Finished:
     """Data of an episode that has ended.
 
@@ -106,6 +110,7 @@ class EpisodeSettings:
         self._recorders: WeakSet[Counted] = WeakSet()
         self._era = 0
         self.finished = (0, 0, 0.0)
+        self._cut: dict[int, int] = {}
         self.described = False
         self.info_roots = frozenset(key.partition("/")[0] for key in self.info_keys)
         self.reads_all_infos = components not in ("auto", None)
@@ -138,6 +143,22 @@ class EpisodeSettings:
             return
         episodes, steps, total = self.finished
         self.finished, finished.noted = (episodes + 1, steps + finished.length, total + finished.total), True
+
+    def note_cut(self, length: int) -> None:
+        """A reset has cut an episode short. The third of one length is the work of a limit, which is said once.
+
+        Args:
+          length: its steps so far.
+        """
+        if len(self._cut) < _MOST_LENGTHS or length in self._cut:
+            self._cut[length] = self._cut.get(length, 0) + 1
+            if self._cut[length] == _CUT_ALIKE:
+                self.recorder.count(
+                    "episodes_cut_short",
+                    message=f"{_CUT_ALIKE} episodes were reset after {length:,} steps, before RecordEpisodes saw their "
+                    "end: they are incomplete, and on no curve. A wrapper that ends episodes, such as TimeLimit, "
+                    "belongs inside: RecordEpisodes(TimeLimit(env, …))",
+                )
 
     def chosen(self, schedule: Schedule, finished: Finished, is_marked: bool) -> str:
         """Why an episode is kept at its end ("alert", "best", "worst"), "" if it is not.
