@@ -146,7 +146,7 @@ class EpisodeRecorder:
 
     def _begin(self, seed: int | None, options: object, obs: object, env_index: int | None) -> None:
         if self.episode_id and self.length:
-            self.settings.note_cut(self.length)
+            self.settings.note_cut(self.env_index, self.length)
             self._end(False, False, complete=False)
         else:
             self._trajectory.drop()

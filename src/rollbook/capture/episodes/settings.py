@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 _CUT_ALIKE, _MOST_LENGTHS = 3, 1000
-"""So many episodes of one length that were cut short are reported; so many lengths are counted."""
+"""So many episodes of one environment and length that were cut short are reported; so many lengths are counted."""
 
 
 class Finished:
@@ -110,7 +110,7 @@ class EpisodeSettings:
         self._recorders: WeakSet[Counted] = WeakSet()
         self._era = 0
         self.finished = (0, 0, 0.0)
-        self._cut: dict[int, int] = {}
+        self._cut: dict[tuple[int, int], int] = {}
         self.described = False
         self.info_roots = frozenset(key.partition("/")[0] for key in self.info_keys)
         self.reads_all_infos = components not in ("auto", None)
@@ -144,15 +144,17 @@ class EpisodeSettings:
         episodes, steps, total = self.finished
         self.finished, finished.noted = (episodes + 1, steps + finished.length, total + finished.total), True
 
-    def note_cut(self, length: int) -> None:
+    def note_cut(self, env_index: int, length: int) -> None:
         """A reset has cut an episode short. The third of one length is the work of a limit, which is said once.
 
         Args:
+          env_index: of the sub-environment: a reset of a vector is one cut of each.
           length: its steps so far.
         """
-        if len(self._cut) < _MOST_LENGTHS or length in self._cut:
-            self._cut[length] = self._cut.get(length, 0) + 1
-            if self._cut[length] == _CUT_ALIKE:
+        kind = (env_index, length)
+        if len(self._cut) < _MOST_LENGTHS or kind in self._cut:
+            self._cut[kind] = self._cut.get(kind, 0) + 1
+            if self._cut[kind] == _CUT_ALIKE:
                 self.recorder.count(
                     "episodes_cut_short",
                     message=f"{_CUT_ALIKE} episodes were reset after {length:,} steps, before RecordEpisodes saw their "
