@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -224,7 +224,19 @@ def flipped(path: Path) -> None:
     path.write_bytes(data)
 
 
-def test_a_damaged_checkpoint_is_named_and_a_restore_takes_the_one_before(tmp_path: Path) -> None:
+def zeroed(path: Path) -> None:
+    """The first page of a file, as of a disk that lost it."""
+    path.write_bytes(bytes(4096) + path.read_bytes()[4096:])
+
+
+@pytest.mark.parametrize(
+    "hurt",
+    [flipped, zeroed, lambda path: path.write_bytes(b""), lambda path: path.write_bytes(path.read_bytes()[:-9])],
+    ids=["a bit", "a page", "emptied", "cut"],
+)  # fmt: skip
+def test_a_damaged_checkpoint_is_named_and_a_restore_takes_the_one_before(
+    tmp_path: Path, hurt: Callable[[Path], object]
+) -> None:
     options = {"dir": tmp_path, "sinks": [], "keeper": "inline"}
     with rollbook.init("p", "r", **options) as run:  # type: ignore[arg-type]
         for step in range(30):
@@ -233,7 +245,7 @@ def test_a_damaged_checkpoint_is_named_and_a_restore_takes_the_one_before(tmp_pa
                 run.save_checkpoint({"weights": np.arange(500.0), "step": step})
     last = run.folder / "ckpt" / "iteration_29.ckpt"
     assert verify(run.folder) == []
-    flipped(last)
+    hurt(last)
     assert any(last.name in text for text in verify(run.folder))
     assert any(last.name in text for text in Book(run.folder).problems())
     with rollbook.init("p", "r", resume="must", **options) as run:  # type: ignore[arg-type]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from rollbook.capture.checkpoints import random_states
 from rollbook.errors import Damaged
+from rollbook.system.files import exists
 from rollbook.system.guard import ours
 
 TYPE_CHECKING = False
@@ -42,10 +43,12 @@ class Restored:
         Raises:
           Damaged: it is not whole. OSError: it cannot be read. Any exception of `torch.load`.
         """
+        from rollbook.capture.checkpoints.container import is_container
         from rollbook.capture.checkpoints.saving import load
         from rollbook.schema.checkpoint_files import damage_of
 
-        if self._kind != "ckpt" and (damage := damage_of(self.path, self._kind)):
+        reads_on = self._kind == "ckpt" and (is_container(self.path) or not exists(self.path))  # and checks as it reads
+        if not reads_on and (damage := damage_of(self.path, self._kind)):
             raise Damaged(f"{self.path} is damaged: {damage}")
         if self._kind in ("ckpt", "torch"):
             self.state = load(self.path, weights_only=self._weights_only)
