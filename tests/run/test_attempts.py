@@ -162,7 +162,7 @@ def test_both_configuration_files_of_an_earlier_attempt_are_kept_beside_the_new_
 
 def test_the_code_and_the_packages_belong_to_the_attempt_that_ran_them(start: Start, monkeypatch: Any) -> None:
     found = {"git": {"commit": "one"}, "packages": {"torch": "1", "numpy": "2"}}
-    monkeypatch.setattr("rollbook.run.origin.provenance.collect", lambda cwd: dict(found))
+    monkeypatch.setattr("rollbook.run.origin.provenance.collect", lambda cwd, **_: dict(found))
     run = start()
     until(lambda: "git" in run.book.info)  # the run's own thread writes it down
     assert run.book.info["git"] == {"commit": "one"}  # an attempt that is killed has said it, too
