@@ -9,12 +9,12 @@ process would be killed and nothing noticed: every failure means that there is n
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import subprocess
 import sys
 import threading
+import zlib
 
 from rollbook.run.origin.secrets import HIDDEN, hidden, without_secrets
 from rollbook.system.files import is_regular, replacing
@@ -103,7 +103,7 @@ def keep_patch(run_folder: str, attempt: int, found: Mapping[str, object]) -> di
         name = "code.patch" if attempt == 1 else f"code.attempt_{attempt}.patch"
         with replacing(os.path.join(run_folder, name)) as temporary, open(temporary, "wb") as file:
             file.write(text.encode("utf-8", "backslashreplace"))
-        facts |= {"patch": name, "diff": hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:12]}
+        facts |= {"patch": name, "diff": f"{zlib.crc32(text.encode('utf-8', 'replace')):08x}"}
     return facts
 
 

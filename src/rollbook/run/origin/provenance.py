@@ -10,10 +10,10 @@ from __future__ import annotations
 import os
 import sys
 
+from rollbook.run.origin.patch import patch_of
 from rollbook.run.origin.secrets import hidden, is_secret_name, without_secrets
 from rollbook.system.files import exists, is_folder
 from rollbook.system.guard import ours, tolerating
-from rollbook.system.optional import forks_wait
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -213,8 +213,6 @@ def _git(
     if remote and remote.strip():
         facts["remote"] = without_secrets(remote.strip())
     if patched is not None:
-        with forks_wait():
-            from rollbook.run.origin.patch import patch_of
         is_new = facts["commit"] is None
         with tolerating(OSError):
             found = patch_of(
