@@ -474,7 +474,7 @@ class _Begun:
     MOST = 8
 
     def __init__(self) -> None:
-        self._answers: dict[str, tuple[Mapping[str, Any], Sequence[Any]]] = {}
+        self._kept: dict[str, tuple[Mapping[str, Any], Sequence[Any]]] = {}
         self._tokens = (f"{number:x}" for number in itertools.count(secrets.randbits(24)))
         self._lock = threading.Lock()
 
@@ -482,14 +482,14 @@ class _Begun:
         """Keep an answer; its token."""
         with self._lock:
             token = next(self._tokens)
-            self._answers[token] = head, rows
-            if len(self._answers) > self.MOST:
-                del self._answers[next(iter(self._answers))]
+            self._kept[token] = head, rows
+            if len(self._kept) > self.MOST:
+                del self._kept[next(iter(self._kept))]
         return token
 
     def of(self, token: str) -> tuple[Mapping[str, Any], Sequence[Any]] | None:
         """The answer of a token, if it is still kept."""
-        return self._answers.get(token)
+        return self._kept.get(token)
 
 
 def _place(cursor: str) -> int:

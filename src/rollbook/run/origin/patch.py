@@ -15,9 +15,10 @@ import subprocess
 import sys
 import threading
 import zlib
+from contextlib import suppress
 
 from rollbook.run.origin.secrets import HIDDEN, hidden, without_secrets
-from rollbook.system.files import is_regular, replacing
+from rollbook.system.files import is_regular, real_path, replacing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -151,9 +152,9 @@ def _bare(match: re.Match[str]) -> str:
 def _own_program(untracked: Sequence[str], folder: str) -> str:
     """The path of the program that runs, if git does not know it; "" if it does."""
     given = str((getattr(sys, "argv", None) and sys.argv[0]) or "")
-    program = os.path.realpath(os.path.join(folder, given))
+    program = real_path(os.path.join(folder, given))
     for name in untracked if given else ():
-        path = os.path.realpath(os.path.join(folder, name))
+        path = real_path(os.path.join(folder, name))
         if program == path or (name.endswith("/") and program.startswith(path + os.sep)):
             return program if is_regular(program) else ""
     return ""
@@ -163,7 +164,7 @@ def _as_new(program: str, top: str) -> str:
     """A file as the patch that makes it."""
     with open(program, "rb") as file:
         lines = file.read(MOST_BYTES).decode("utf-8", "replace").splitlines()
-    name = os.path.relpath(program, os.path.realpath(top)).replace(os.sep, "/")
+    name = os.path.relpath(program, real_path(top)).replace(os.sep, "/")
     head = (
         f"diff --git a/{name} b/{name}\nnew file mode 100644\n--- /dev/null\n+++ b/{name}\n@@ -0,0 +1,{len(lines)} @@\n"
     )
@@ -192,18 +193,22 @@ def _output(command: Sequence[str], environ: Mapping[str, str], seconds: float, 
         )
     except (OSError, ValueError):
         return None
-    clock = threading.Timer(seconds, program.kill)
-    clock.daemon = True
-    clock.start()
+    got: list[bytes] = []
+    reader = threading.Thread(target=_read, args=(program, most, got), daemon=True)  # git's helpers may keep the pipe
+    reader.start()
+    reader.join(timeout=seconds)
+    text = got[0] if got else None
     try:
-        assert program.stdout is not None
-        with program.stdout:
-            text = program.stdout.read(most + 1)
-            program.kill() if len(text) > most else None
-        failed = program.wait(timeout=seconds) != 0 and len(text) <= most
+        if text is None or len(text) > most:
+            program.kill()
+        failed = program.wait(timeout=seconds) != 0 and (text is None or len(text) <= most)
     except subprocess.TimeoutExpired:
         program.kill()
         return None
-    finally:
-        clock.cancel()
     return None if failed else text
+
+
+def _read(program: subprocess.Popen[bytes], most: int, got: list[bytes]) -> None:
+    assert program.stdout is not None
+    with suppress(OSError, ValueError), program.stdout as stream:
+        got.append(stream.read(most + 1))
