@@ -201,6 +201,7 @@ class ForeignRun:
       home: the folder that is the run, if the tool has no name of its own for it: its path then makes the name, and may
         say algorithm, environment and seed. None: the tool named it.
       part: which part of the home it is, if others there are runs of their own; "" for all of it.
+      key: what recognises it among the runs of its home the next time, if that is not its part.
       algo, env: its algorithm and environment, where the files say them outside of a configuration.
       failure: why it ended early, in the words of the tool; read with `status`.
       started, ended: unix seconds, where the tool has a record of them.
@@ -228,6 +229,7 @@ class ForeignRun:
     beside: Callable[[], None] | None = None
     home: Path | None = None
     part: str = ""
+    key: str | None = None
     algo: str = ""
     env: str = ""
     failure: str = ""

@@ -190,3 +190,65 @@ def test_a_video_has_its_frames_and_their_rate(tmp_path: Path) -> None:
     (run,) = importers.make("tensorboard").runs(Path(__file__).parent / "samples" / "pictures" / "torch")
     films = [row.values for row in run.rows() if row.values.get("kind") == "video"]
     assert [(film["key"], film["frames"], film["fps"]) for film in films] == [("film", 5, 10.0)]
+
+
+def written(
+    folder: Path, began: int, steps: list[int], tags: tuple[str, ...] = ("loss",), *, seconds: float = 1.0
+) -> None:
+    """An event file as a process leaves it that began at some second and wrote a value of each tag at each step."""
+    messages = Messages("the tests")
+    folder.mkdir(exist_ok=True)
+    names = [file.name for file in folder.iterdir()]
+    with open(folder / f"events.out.tfevents.{began}.host.{len(names) + 100}.0", "wb") as file:
+        file.write(messages.framed(messages.version(float(began))))
+        for n, step in enumerate(steps):
+            values = [messages.scalar(tag, began + step) for tag in tags]
+            file.write(messages.framed(messages.event(began + n * seconds, step, values)))
+
+
+def trainings(folder: Path) -> dict[str, list[int]]:
+    return {run.part: [row.clocks["step"] for row in run.rows()] for run in importers.make("tensorboard").runs(folder)}
+
+
+FIRST, SECOND, THIRD = 1_700_000_000, 1_700_001_000, 1_700_002_000
+STARTS = {"from 0": [0, 10, 20], "from the first interval": [2048, 4096, 6144], "with another interval": [50, 100]}
+
+
+@pytest.mark.parametrize("later", STARTS)
+@pytest.mark.parametrize("earlier", STARTS)
+def test_trainings_that_left_their_files_in_one_folder_are_a_run_each(earlier: str, later: str, tmp_path: Path) -> None:
+    for began, name in ((FIRST, earlier), (SECOND, later), (THIRD, later)):
+        written(tmp_path / "tb", began, STARTS[name])
+    assert trainings(tmp_path / "tb") == {
+        "2023-11-14_22-13-20": STARTS[earlier],
+        "2023-11-14_22-30-00": STARTS[later],
+        "": STARTS[later],
+    }
+    runs = rollbook.open(tmp_path)
+    assert len({row["name"] for row in runs.rows()}) == len(runs) == 3
+
+
+def test_what_one_training_writes_into_several_files_is_one_run(tmp_path: Path) -> None:
+    steps = list(range(0, 100, 10))
+    cases = {
+        "resumed at the end": [(FIRST, steps, ("loss",)), (SECOND, [100, 110], ("loss",))],
+        "resumed at a checkpoint": [(FIRST, steps, ("loss",)), (SECOND, [50, 60, 70], ("loss",))],
+        "processes at one time": [(FIRST, steps, ("loss",)), (FIRST + 1, steps, ("loss",))],
+        "other tags": [(FIRST, steps, ("loss",)), (SECOND, steps, ("eval/return",))],
+        "an evaluation a file": [(FIRST + n, [0], ("eval/return",)) for n in range(0, 90, 10)],
+        "nothing before": [(FIRST, [], ("loss",)), (SECOND, steps, ("loss",))],
+        "nothing after": [(FIRST, steps, ("loss",)), (SECOND, [], ("loss",))],
+    }
+    for name, files in cases.items():
+        for began, read, tags in files:
+            written(tmp_path / name, began, read, tags)
+        assert len(trainings(tmp_path / name)) == 1, name
+
+
+def test_a_run_keeps_its_id_when_a_later_training_comes_into_its_folder(tmp_path: Path) -> None:
+    written(tmp_path / "tb", FIRST, [0, 10, 20])
+    (before,) = rollbook.open(tmp_path).rows()
+    written(tmp_path / "tb", SECOND, [0, 10, 20, 30])
+    after = {row["id"]: row["name"] for row in rollbook.open(tmp_path).rows()}
+    assert after.pop(before["id"]).endswith("2023-11-14_22-13-20")
+    assert len(after) == 1

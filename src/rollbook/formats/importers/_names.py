@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
+EVENT_FILE = re.compile(r"events\.out\.tfevents\.(1\d{9})\b")
+"""The name of a TensorBoard event file, with the time of its begin."""
+
 _LONGEST = 110
 """Bytes of a name: folders get the id behind it."""
 

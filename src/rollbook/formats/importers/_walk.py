@@ -23,7 +23,7 @@ from pathlib import Path
 
 from rollbook.errors import RollbookError, UnknownOption
 from rollbook.formats.importers._companions import joined
-from rollbook.formats.importers._names import as_name
+from rollbook.formats.importers._names import EVENT_FILE, as_name
 from rollbook.formats.importers._paths import NEUTRAL, STAGES
 from rollbook.formats.importers._positions import read_paths
 from rollbook.formats.importers._registry import looks_into, make, patterns
@@ -72,7 +72,7 @@ class Found:
     def __init__(self, run: ForeignRun, format_name: str, place: Path) -> None:
         self.run, self.format_name, self.place = run, format_name, place
         home = os.path.abspath(place if run.home is None else run.home)
-        own = run.name if run.home is None else run.part
+        own = run.name if run.home is None else run.part if run.key is None else run.key
         self.identity = f"{format_name}\0{home}\0{own}"
         self.parts: tuple[str, ...] = ()
         self.changed = 0
@@ -257,7 +257,6 @@ def _called(run: ForeignRun) -> str:
 
 
 _NUMBERED = re.compile(r"(.+)_(\d+)")
-_EVENTS = re.compile(r"events\.out\.tfevents\.(1\d{9})\b")
 _SOON = 600.0
 """Seconds between the first step of an environment and the event file of the same training."""
 
@@ -297,7 +296,7 @@ def _started(run: ForeignRun) -> float | None:
 
 def _written(run: ForeignRun) -> float:
     """The earliest time in the names of a run's event files."""
-    return min((float(match[1]) for file in run.files if (match := _EVENTS.match(file.name))), default=0.0)
+    return min((float(match[1]) for file in run.files if (match := EVENT_FILE.match(file.name))), default=0.0)
 
 
 def _home_of(one: Found) -> Path | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
+import time
 from pathlib import Path
 
 from rollbook.formats.importers._beside import describe, files_below, of_table
@@ -12,11 +13,13 @@ from rollbook.formats.importers._events import (
     histogram_of,
     hparams_of,
     images_of,
+    last_moment,
     records,
     tag_values,
     tensor_of,
 )
 from rollbook.formats.importers._media import media_row
+from rollbook.formats.importers._names import EVENT_FILE
 from rollbook.formats.importers._wire import BadMessage, double, fields, signed
 from rollbook.protocols import ForeignRun, Row, Scalars
 from rollbook.system.files import run_name_of
@@ -45,6 +48,9 @@ _GRAPHS = (4, 9)
 class TensorBoard:
     """TensorBoard's event files, of whatever wrote them: a run for each folder that holds some.
 
+    Files that a training left in the folder of an earlier one are a run of their own: they begin after its end, at its
+    first step or before. Those that go on behind it, or were written at the same time, are of one run.
+
     Every value has its own step and wall time, also those that TensorBoard would hide after a restart. The
     configuration is that of the hparams plugin, of a table "|param|value|" as CleanRL logs it, or of a file next to the
     event files. Images and videos become files of the run with the same bytes. Sounds, graphs and the data of other
@@ -67,7 +73,11 @@ class TensorBoard:
         return next(iter(_files(path)), None) is not None
 
     def runs(self, path: Path) -> Iterable[ForeignRun]:
-        """A run for each folder with event files; its name is the path of the folder below `path`."""
+        """A run for each training that left event files; its name is the path of the folder below `path`.
+
+        Of several trainings in one folder the newest has that name, and is the one that other files there tell of;
+        the earlier ones have the time of their begin behind it.
+        """
         folders: dict[Path, list[Path]] = {}
         for file in sorted(_files(path)):
             folders.setdefault(file.parent, []).append(file)
@@ -85,15 +95,18 @@ class TensorBoard:
             if files and files[0] in parted:
                 continue
             parts_below = folder.relative_to(base).parts
-            called = folder.name if folder.parent in folders else run_name_of(folder)
-            below = "-".join(parts_below if called == folder.name else (*parts_below[:-2], called))
-            under = {**dict.fromkeys(files, ""), **parts.get(folder, {})}
-            run = ForeignRun(below or base.resolve().name or "run", clocks=(self._clock,), files=tuple(under))
-            run.home = folder
-            run.beside = lambda run=run, folder=folder: _describe(run, folder)
-            run.rows = lambda run=run, under=under: one_by_one(self._columns(run, under))  # type: ignore[misc]
-            run.columns = lambda run=run, under=under: self._columns(run, under)
-            yield run
+            own = folder.name if folder.parent in folders else run_name_of(folder)
+            below = "-".join(parts_below if own == folder.name else (*parts_below[:-2], own))
+            called = below or base.resolve().name or "run"
+            trainings = _trainings(files) or [files]
+            for n, (mark, under) in enumerate(_with_parts(trainings, parts.get(folder, {})).items()):
+                is_newest = n == len(trainings) - 1
+                run = ForeignRun(called if is_newest else f"{called}-{mark}", clocks=(self._clock,), files=tuple(under))
+                run.home, run.part, run.key = folder, "" if is_newest else mark, mark if n else ""
+                run.beside = lambda run=run, folder=folder: _describe(run, folder)
+                run.rows = lambda run=run, under=under: one_by_one(self._columns(run, under))  # type: ignore[misc]
+                run.columns = lambda run=run, under=under: self._columns(run, under)
+                yield run
 
     def _columns(self, run: ForeignRun, under: dict[Path, str]) -> Iterator[Row | Scalars]:
         kinds: dict[str, str] = {}  # tag -> plugin: only the first value of a tag has it
@@ -268,30 +281,38 @@ def _event(data: bytes, run: ForeignRun) -> tuple[float, int, list[bytes]]:
 class _Head:
     """The beginning of an event file.
 
+    Args:
+      all_steps: read all of it for `steps`; else only for the configuration, which costs less.
     Attributes:
       config: of the hparams plugin, or from a table in a text.
       group: of the hparams plugin.
       tags: those of the first values.
+      steps: tag -> its first two steps, or the only one.
     """
 
-    __slots__ = ("config", "group", "tags")
+    __slots__ = ("config", "group", "steps", "tags")
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path, *, all_steps: bool = False) -> None:
         self.config: dict[str, Any] = {}
         self.group = ""
         self.tags: set[str] = set()
+        self.steps: dict[str, list[int]] = {}
         try:
             with open(file, "rb") as stream:
                 head = stream.read(_HEAD + 1024)  # a record that begins within the head names itself
             has_config = b"hparams" in head or b"|param|" in head
             for data in records(file, ForeignRun(""), most=_HEAD):
-                if self.tags and not has_config:
+                if self.tags and not has_config and not all_steps:
                     return
-                if self.tags and b"hparams" not in data and b"|param|" not in data:
+                if self.tags and not all_steps and b"hparams" not in data and b"|param|" not in data:
                     continue
-                for summary in _event(data, ForeignRun(""))[2]:
+                _moment, step, summaries = _event(data, ForeignRun(""))
+                for summary in summaries:
                     for value in tag_values(summary):
                         self._take(value)
+                        known = self.steps.setdefault(value.tag, [])
+                        if len(known) < 2 and step not in known:
+                            known.append(step)
         except (OSError, BadMessage, struct.error):
             pass
 
@@ -314,6 +335,62 @@ def _describe(run: ForeignRun, folder: Path) -> None:
         config.update(head.config)
         run.group = run.group or head.group or None
     describe(run, folder, config)
+
+
+def _begun(file: Path) -> float | None:
+    """Unix seconds at which an event file was begun, as its name says; None for other names."""
+    match = EVENT_FILE.match(file.name)
+    return float(match[1]) if match else None
+
+
+def _trainings(files: list[Path]) -> list[list[Path]]:
+    """The event files of one folder, in the order of their beginnings, those of each training together; [] for none.
+
+    A file begins a training if it was begun after the end of the one before, and the tags that both have start where
+    they did there or with their first interval: at step 4,096 of every 4,096.
+    """
+    trainings: list[list[Path]] = []
+    first: dict[str, list[int]] = {}
+    for file in sorted(files, key=lambda file: (_begun(file) or 0.0, file.name)):
+        steps = _Head(file, all_steps=True).steps if len(files) > 1 else {}
+        same = steps.keys() & first.keys()
+        moved = any(len(first[tag]) > 1 or len(steps[tag]) > 1 for tag in same)
+        began = _begun(file)
+        if not trainings or (
+            moved
+            and began is not None
+            and min(steps[tag][0] for tag in same)
+            <= max(min(first[tag][0] for tag in same), min(steps[tag][-1] - steps[tag][0] for tag in same))
+            and _ended(trainings[-1]) <= began + 1.0
+        ):
+            trainings.append([file])
+            first = {}
+        else:
+            trainings[-1].append(file)
+        for tag, read in steps.items():
+            first[tag] = sorted({*first.get(tag, ()), *read})[:2]
+    return trainings
+
+
+def _ended(files: list[Path]) -> float:
+    """The time of the latest last event of some files."""
+    return max(map(last_moment, files))
+
+
+def _with_parts(trainings: list[list[Path]], parts: dict[Path, str]) -> dict[str, dict[Path, str]]:
+    """The files of each training, by the time of its begin, with those of sub-writers, which began later."""
+    begun = [_begun(files[0]) or 0.0 if files else 0.0 for files in trainings]
+    made: dict[str, dict[Path, str]] = {}
+    for n, (files, began) in enumerate(zip(trainings, begun, strict=True)):
+        mark = time.strftime("%Y-%m-%d_%H-%M-%S", time.gmtime(began))
+        mark = mark if mark not in made else f"{mark}-{n}"
+        made[mark] = dict.fromkeys(files, "")
+    marks = [*made]
+    for file, part in parts.items():
+        at = _begun(file)
+        own = 0 if at is None else max((n for n, began in enumerate(begun) if began <= at + 1.0), default=0)
+        made[marks[own]][file] = part
+    return made
 
 
 def _part_of(name: str, files: list[Path]) -> str | None:
