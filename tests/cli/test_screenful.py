@@ -16,6 +16,7 @@ import rollbook
 from rollbook import stats
 from rollbook.book.questions.logs import LogFile, LogLine
 from rollbook.cli.app import app
+from rollbook.runs.removing import Binned
 from rollbook.schema.problems import Problem
 
 POINTS = 5_000
@@ -66,6 +67,8 @@ def held(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
         "interval": stats.iqm_interval(scores) if hasattr(stats, "iqm_interval") else None,
         "siblings": siblings, "cause": book.cause(POINTS // 2, x="env_step", everything=True),
         "overview": book.overview(), "findings": runs.findings(), "problem": Problem("a sentence", "kind"),
+        "disk": runs.disk(), "to remove": runs.remove(), "bin": runs.bin,
+        "binned": Binned("b", "a", "i", "p", "n", 0.0, 1),
         "log": [LogFile(name="a", label="a", bytes=1, kind="file"), LogLine(offset=0, text="a", time=None)],
     }  # fmt: skip
     siblings.finish()

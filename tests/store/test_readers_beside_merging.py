@@ -104,7 +104,7 @@ READS: dict[str, Callable[[Book], Any]] = {
     "sql of two tables": lambda book: book.sql("select (select sum(v) from metrics) + count(*) from steps"),
     "tail": lambda book: [row.values for row in book.tail(from_start=True, stop=lambda: True)],
     "sql of a set": lambda book: _set(book).sql("select sum(reward), count(*) from samples"),
-    "series of a set": lambda book: _set(book).series(["v"], x="env_step", points=9).popitem()[1],
+    "series of a set": lambda book: next(iter(_set(book).series(["v"], x="env_step", points=9).values())),
     "table of a set": lambda book: _set(book).table(metrics={"v": "last"})["v"].to_pylist(),
 }
 
