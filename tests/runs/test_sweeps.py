@@ -134,6 +134,66 @@ def test_the_best_is_described_by_what_it_does_not_share_with_all_others() -> No
     assert "1 crashed run of 1 configuration left out, which flatters it." in lost.notes
 
 
+def both(*values: object) -> Settings:
+    """Twelve configurations: lr in three steps, an optimiser that mostly goes with it, and a size that does not."""
+    return {
+        f"c{i}": {"config.lr": i % 3, "config.optimiser": values[i] if i < len(values) else int(i % 3 == 2),
+                  "config.size": i // 6}
+        for i in range(12)
+    }  # fmt: skip
+
+
+def test_a_setting_that_only_goes_with_another_has_no_share_of_its_own_and_names_the_other() -> None:
+    found = tried(both(1), lambda each: 50.0 * (each["config.lr"] == 2), noise=1.0)
+    lr, optimiser = (next(one for one in found.settings if one.name == f"config.{n}") for n in ("lr", "optimiser"))
+    assert found.settings[0] is lr
+    assert lr.share > 0.9
+    assert optimiser.share < 0.05 < 0.3 < optimiser.alone
+    assert (optimiser.goes_with, optimiser.alike) == ("config.lr", False)
+    assert "lr matters most" in found.sentence
+
+
+def test_settings_that_nothing_tells_apart_are_named_together() -> None:
+    # Two settings agree in 23 of 24 configurations; where they do not, the score lies in between.
+    settings = {f"c{i}": {"config.a": i % 2, "config.b": 1 - i % 2 if i == 5 else i % 2} for i in range(24)}
+    found = tried(settings, lambda each: 5.0 * (int(str(each["config.a"])) + int(str(each["config.b"]))), noise=6.0)
+    second = found.settings[1]
+    assert (second.goes_with, second.alike) == (found.settings[0].name, True)
+    assert "or" in found.sentence
+    assert "cannot tell which" in found.sentence
+
+
+@pytest.mark.parametrize("case", range(40))
+def test_shares_and_seeds_may_be_added(case: int) -> None:
+    rng = np.random.default_rng(case)
+    many = int(rng.integers(6, 30))
+    base = rng.integers(0, 4, many)
+    # Each setting is that of the first with some of its values drawn anew: from the same to unrelated.
+    settings: dict[str, dict[str, object]] = {f"c{i}": {} for i in range(many)}
+    for number in range(int(rng.integers(2, 6))):
+        drawn = np.where(rng.random(many) < rng.random(), rng.integers(0, 4, many), base)
+        for i in range(many):
+            settings[f"c{i}"][f"config.s{number}"] = f"v{drawn[i]}"
+    entries = [
+        Entry(f"c{i}", f"c{i}-{s}", s, "", float(base[i] + rng.normal() * (0.1 + case % 4)))
+        for i in range(many)
+        for s in range(1 + case % 3)
+    ]
+    found = sweep(entries, settings, metric="test/return")
+    known = [one.share for one in found.settings if math.isfinite(one.share)]
+    assert all(0 <= share <= 1 for share in known)
+    assert sum(known) + (0 if math.isnan(found.seeds) else found.seeds) <= 1 + 1e-9
+    for one in found.settings:
+        assert math.isfinite(one.share) or one.why
+
+
+def test_the_first_setting_has_the_share_that_it_has_alone() -> None:
+    found = tried(GRID, lambda each: 1e3 * float(str(each["config.lr"])), noise=3.0)
+    first = found.settings[0]
+    assert first.share == pytest.approx(min(first.alone, 1 - found.seeds))
+    assert first.low <= first.share <= first.high
+
+
 def test_what_to_run_next_counts_those_that_it_means() -> None:
     entries = [Entry(name, f"{name}-{s}", s, "", 1.0 + s) for name in GRID for s in range(3)]
     few = [one for one in entries if one.group not in [*GRID][4:6] or one.seed == 0]

@@ -1497,6 +1497,9 @@ export interface SweepSetting {
   share: number | "-Infinity" | "Infinity" | "NaN" | null;
   low: number | "-Infinity" | "Infinity" | "NaN" | null;
   high: number | "-Infinity" | "Infinity" | "NaN" | null;
+  alone: number | "-Infinity" | "Infinity" | "NaN" | null;
+  goes_with: string;
+  alike: boolean;
   levels: number;
   why: string;
 }

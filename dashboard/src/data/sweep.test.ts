@@ -1,5 +1,16 @@
 import { describe, expect, test } from "vitest";
-import { axisOf, fits, quarter, readRanges, shortSetting, thread, writeRanges, keyedRange } from "./sweep.ts";
+import {
+  axisOf,
+  fits,
+  keyedRange,
+  quarter,
+  readRanges,
+  readScales,
+  shortSetting,
+  thread,
+  writeRanges,
+  writeScales,
+} from "./sweep.ts";
 
 describe("an axis of a setting", () => {
   test("numbers stand by their size", () => {
@@ -12,8 +23,26 @@ describe("an axis of a setting", () => {
     expect(axis.log).toBe(true);
     expect(axis.at(1e-3)).toBeCloseTo(0.5);
   });
-  test("a log axis has no place for zero, so zero among numbers keeps it linear", () => {
-    expect(axisOf([0, 1e-4, 1]).log).toBe(false);
+  test("numbers that are spread by factors stand on a log axis, however far apart the ends are", () => {
+    expect(axisOf([1e-4, 3e-4, 1e-3]).log).toBe(true);
+    expect(axisOf([32, 64, 128, 256]).log).toBe(true);
+    expect(axisOf([1, 20, 40, 60, 80, 100]).log).toBe(false);
+    expect(axisOf([0.9, 0.99, 0.999]).log).toBe(false);
+  });
+  test("zero stands at the foot of a log axis, apart from the others", () => {
+    const axis = axisOf([0, 1e-4, 1e-3, 1e-2]);
+    expect(axis.log).toBe(true);
+    expect(axis.at(0)).toBe(0);
+    expect(axis.at(1e-4)).toBeGreaterThan(0.1);
+    expect(axis.at(1e-2)).toBe(1);
+    expect(axis.ticks[0]?.text).toBe("0");
+  });
+  test("a hand has the last word, where there is a choice", () => {
+    expect(axisOf([1e-4, 1e-3, 1e-2], true, false).log).toBe(false);
+    expect(axisOf([1, 2, 3], true, true).log).toBe(true);
+    expect(axisOf([-1, 2, 3], true, true)).toMatchObject({ log: false, either: false });
+    expect(axisOf(["a", "b"], true, true).either).toBe(false);
+    expect(writeScales(readScales("config.lr:log~a:b:linear~x"))).toBe("config.lr:log~a:b:linear");
   });
   test("a few values are all named", () => {
     expect(axisOf([0.1, 0.2, 0.3, 0.2]).ticks.map(({ text }) => text)).toEqual(["0.1", "0.2", "0.3"]);

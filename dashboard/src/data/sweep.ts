@@ -7,6 +7,8 @@ import { linear, log } from "./ticks.ts";
 /** One setting, or the score, as an axis from 0 (bottom) to 1 (top). */
 export interface SettingAxis {
   log: boolean;
+  /** Whether it could be the other: numbers, none below 0, that differ. */
+  either: boolean;
   /** Values that are no numbers, in order; empty for numbers. */
   words: string[];
   ticks: { at: number; text: string }[];
@@ -14,15 +16,29 @@ export interface SettingAxis {
   at: (value: Cell) => number | null;
 }
 
-/** So far apart numbers stand on a log axis, as in `rollbook plot`. */
-const FAR = 50;
 const MOST_TICKS = 6;
+/** What zero takes of a log axis, at its foot. */
+const FOOT = 0.14;
 
 const isNumber = (value: Cell): value is number => typeof value === "number" && Number.isFinite(value);
 const word = (value: Cell): string => (typeof value === "string" ? value : plain(value));
 
-/** The axis of values: numbers by size, anything else by its word. `everyValue`: each of a few numbers has a tick. */
-export function axisOf(values: readonly Cell[], everyValue = true): SettingAxis {
+/** How unevenly places in order are spread; the least where all gaps are alike. */
+const unevenness = (places: readonly number[]): number =>
+  places.slice(1).reduce((sum, at, i) => sum + (at - (places[i] as number)) ** 2, 0) /
+  ((places.at(-1) as number) - (places[0] as number)) ** 2;
+
+/** Whether numbers above 0, in order, are spread by factors, as in `rollbook plot`: more evenly on a log axis. */
+function byFactors(own: readonly number[]): boolean {
+  const [low = 0, high = 0] = [own[0], own.at(-1)];
+  return low > 0 && high >= 8 * low && (own.length < 3 || unevenness(own.map(Math.log)) < unevenness(own));
+}
+
+/**
+ * The axis of values: numbers by size, anything else by its word. `everyValue`: each of a few numbers has a tick.
+ * `asLog`: what a hand chose; else log where the numbers are spread so. Zero stands at the foot of a log axis.
+ */
+export function axisOf(values: readonly Cell[], everyValue = true, asLog?: boolean): SettingAxis {
   const there = values.filter((value) => value !== null);
   const numbers = there.filter(isNumber);
   if (numbers.length < there.length || numbers.length === 0) {
@@ -31,30 +47,47 @@ export function axisOf(values: readonly Cell[], everyValue = true): SettingAxis 
     const every = Math.ceil(words.length / 12);
     return {
       log: false,
+      either: false,
       words,
       ticks: words.map((text, i) => ({ at: place(i), text })).filter((_, i) => i % every === 0),
       at: (value) => (value === null || !words.includes(word(value)) ? null : place(words.indexOf(word(value)))),
     };
   }
-  const [low, high] = [Math.min(...numbers), Math.max(...numbers)];
-  const isLog = low > 0 && high / low >= FAR;
-  const scaled = (v: number): number => (isLog ? Math.log(v) : v);
-  const at = (value: Cell): number | null =>
-    !isNumber(value) || (isLog && value <= 0)
-      ? null
-      : high > low
-        ? (scaled(value) - scaled(low)) / (scaled(high) - scaled(low))
-        : 0.5;
   const own = [...new Set(numbers)].sort((a, b) => a - b);
-  const marked =
-    everyValue && own.length <= MOST_TICKS ? own : isLog ? log(low, high, MOST_TICKS) : linear(low, high, MOST_TICKS);
+  const [low, high] = [own[0] as number, own.at(-1) as number];
+  const above = own.filter((v) => v > 0);
+  const least = above[0] ?? 1;
+  const either = low >= 0 && high > low && high > least;
+  const isLog = either && (asLog ?? byFactors(above));
+  const foot = isLog && low === 0 ? FOOT : 0;
+  const at = (value: Cell): number | null => {
+    if (!isNumber(value) || (isLog && value < 0)) return null;
+    if (high === low) return 0.5;
+    if (!isLog) return (value - low) / (high - low);
+    return value === 0 ? 0 : foot + ((1 - foot) * Math.log(value / least)) / Math.log(high / least);
+  };
+  const scale = isLog ? [...(foot > 0 ? [0] : []), ...log(least, high, MOST_TICKS)] : linear(low, high, MOST_TICKS);
+  const marked = everyValue && own.length <= MOST_TICKS ? own : scale;
   const ticks = marked.map((v) => ({ at: at(v) as number, text: short(v) }));
   // Of values that stand too near each other the first keeps its text.
   const apart = ticks.filter(
     (tick, i) => i === 0 || ticks.slice(0, i).every((other) => Math.abs(tick.at - other.at) > 0.05),
   );
-  return { log: isLog, words: [], ticks: apart, at };
+  return { log: isLog, either, words: [], ticks: apart, at };
 }
+
+/** What hands chose for axes, as it stands in the address: `config.lr:log~config.clip:linear`. */
+export function readScales(text: string): ReadonlyMap<string, boolean> {
+  const scales = new Map<string, boolean>();
+  for (const part of text.split("~")) {
+    const [, name, scale] = /^(.+):(log|linear)$/.exec(part) ?? [];
+    if (name) scales.set(name, scale === "log");
+  }
+  return scales;
+}
+
+export const writeScales = (scales: ReadonlyMap<string, boolean>): string =>
+  [...scales].map(([name, isLog]) => `${name}:${isLog ? "log" : "linear"}`).join("~");
 
 /** Ranges that a hand has drawn: setting -> from, to, as places on its axis. */
 export type Ranges = ReadonlyMap<string, readonly [number, number]>;

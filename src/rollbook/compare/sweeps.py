@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
 
@@ -57,9 +57,12 @@ class Importance:
 
     Attributes:
       name: the setting; together: other settings that always change with it and cannot be told apart from it.
-      share: of the variance of the scores, from 0 to 1, minus what other settings and seeds give to any setting; NaN
-        if unknown; `why` has the reason.
+      share: of the variance of the scores, from 0 to 1, beyond what the settings before it explain and minus what other
+        settings and seeds give to any setting, so shares may be added; NaN if unknown; `why` has the reason.
       low, high: 90 % interval over other seeds of the same configurations; NaN if no configuration has two seeds.
+      alone: the share if no other setting is looked at; NaN if unknown.
+      goes_with: the setting before it that explains most of the rest of `alone`; "" if none does.
+      alike: whether neither of the two explains anything beyond the other, so these runs cannot tell which one matters.
       levels: its values, or the ranges of values that it was cut into.
     """
 
@@ -68,6 +71,9 @@ class Importance:
     share: float = math.nan
     low: float = math.nan
     high: float = math.nan
+    alone: float = math.nan
+    goes_with: str = ""
+    alike: bool = False
     levels: int = 0
     why: str = ""
 
@@ -219,12 +225,15 @@ def _importances(
         lacks[name] = why or ("every configuration has a value of its own" if own else "")
     labels_of = {names[0]: labels for labels, names in parted.items() if not lacks[names[0]]}
     shares = variance_shares(scores, labels_of, rng, whole=not alone)
-    nothing = (math.nan, math.nan, math.nan)
-    found = [
-        Importance(name, tuple(others), *shares.settings.get(name, nothing), levels=len(set(labels)), why=lacks[name])
-        for labels, (name, *others) in parted.items()
-    ]
-    found.sort(key=lambda each: -each.share if math.isfinite(each.share) else 1.0)
+    place = {name: at for at, name in enumerate(shares.settings)}
+    found = []
+    for labels, (name, *others) in parted.items():
+        rating = shares.settings.get(name)
+        rated = {} if rating is None else asdict(rating)
+        unknown = rating is not None and math.isnan(rating.share)
+        reason = f"{many} configurations are too few to tell it from the settings above" if unknown else lacks[name]
+        found.append(Importance(name, tuple(others), **rated, levels=len(set(labels)), why=reason))
+    found.sort(key=lambda each: place.get(each.name, len(place)))
     return found, shares.seeds, shares.chance, why
 
 
@@ -273,7 +282,14 @@ def _sentence(scored: Sequence[Tried], importances: Sequence[Importance], chance
     elif math.isfinite(first.share):
         names = " with ".join(map(_short, (first.name, *first.together)))
         span = "" if math.isnan(first.low) else f" ({100 * first.low:.0f} … {100 * first.high:.0f})"
-        if first.share > chance:
+        alike = [each for each in importances if each.alike and each.goes_with == first.name]
+        if first.share > chance and alike:
+            either = [names, *(" with ".join(map(_short, (each.name, *each.together))) for each in alike)]
+            lines.append(
+                f"{100 * first.share:.0f} %{span} of the spread of {metric} goes with {' or '.join(either)}: these "
+                "runs cannot tell which, as their values go together."
+            )
+        elif first.share > chance:
             lines.append(
                 f"{names} matters most: {100 * first.share:.0f} %{span} of the spread of {metric} goes with it."
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import textwrap
 from typing import Any
@@ -75,6 +76,17 @@ def draw(figure: Figure, data: Threads, style: Style) -> None:
     below(figure, [], tuple(remarks), style)
 
 
+def _by_factors(steps: Sequence[float]) -> bool:
+    """Whether values in order are spread by factors: an order of magnitude apart, and more evenly on a log axis."""
+    if not steps or steps[0] <= 0 or steps[-1] < 8 * steps[0]:
+        return False
+
+    def unevenness(places: Sequence[float]) -> float:
+        return sum((b - a) ** 2 for a, b in itertools.pairwise(places)) / (places[-1] - places[0]) ** 2
+
+    return len(steps) < 3 or unevenness([math.log(v) for v in steps]) < unevenness(steps)
+
+
 def _placed(column: Sequence[object]) -> tuple[object, list[tuple[float, str]]]:
     """The position of each run on a column, from 0 to 1 (below: no value), and the tick labels."""
     numbers = [v for v in column if isinstance(v, (int, float)) and not isinstance(v, bool) and math.isfinite(v)]
@@ -86,7 +98,7 @@ def _placed(column: Sequence[object]) -> tuple[object, list[tuple[float, str]]]:
         shown = [(at[word], word) for word in words[::every]]
         return np.array([at[short(v, 18)] if v is not None else -0.05 for v in column]), shown
     low, high = min(numbers), max(numbers)
-    logarithmic = low > 0 and high / low >= 50
+    logarithmic = _by_factors(sorted(set(numbers)))
     ends = (math.log(low), math.log(high)) if logarithmic else (low, high)
     wide = ends[1] - ends[0] or 1.0
 

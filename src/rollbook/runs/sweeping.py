@@ -77,10 +77,11 @@ class Swept:
         ]
 
     def settings(self) -> list[dict[str, Any]]:
-        """One row per setting, the most important first: setting, share, low, high, levels, together, why."""
+        """One row per setting, the most important first: setting, share, low, high, alone, goes_with, levels …"""
         return [
             {
-                "setting": each.name, "share": each.share, "low": each.low, "high": each.high, "levels": each.levels,
+                "setting": each.name, "share": each.share, "low": each.low, "high": each.high, "alone": each.alone,
+                "goes_with": each.goes_with, "alike": each.alike, "levels": each.levels,
                 "together": list(each.together), "why": each.why,
             }
             for each in self.sweep.settings

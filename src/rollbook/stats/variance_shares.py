@@ -1,6 +1,6 @@
 """How much of the variance of scores is explained by each setting, and how much by seeds.
 
-Axes: C configurations, L levels of a setting, D draws; each configuration has scores [seeds].
+Axes: C configurations, L levels of a setting, K columns of a model, D draws; each configuration has scores [seeds].
 """
 
 from __future__ import annotations
@@ -13,10 +13,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rollbook.stats._checked_input import Floats
-from rollbook.stats._special import stdtrit
+from rollbook.stats._special import fdtrc, stdtrit
 
 _LEVEL = 0.95
 _SHUFFLES = 400
+
+
+@dataclass(frozen=True, slots=True)
+class SettingShare:
+    """What a setting explains.
+
+    Attributes:
+      share: of the variance, beyond the settings before it; all of them and that of the seeds add up to at most 1. NaN
+        where too few configurations are left to tell it from those before.
+      low, high: of the share, over other seeds; see `over_seeds`.
+      alone: what it explains where no other setting is looked at; see `share_of_levels`.
+      goes_with: the setting before it that explains the most of what this one explains alone; "" if none does.
+      alike: whether neither of the two explains anything beyond the other, so the scores cannot tell which one matters.
+    """
+
+    share: float
+    low: float
+    high: float
+    alone: float
+    goes_with: str = ""
+    alike: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +45,12 @@ class VarianceShares:
     """The sources of the variance of scores.
 
     Attributes:
-      settings: name -> (share, low, high), see `share_of_levels` and `over_seeds`.
+      settings: name -> its share, the setting that explains the most first, then the one that adds the most to it, ….
       seeds: see `seeds_share`.
       chance: the largest share that any setting reaches in 5 % of permutations; NaN without settings.
     """
 
-    settings: Mapping[str, tuple[float, float, float]]
+    settings: Mapping[str, SettingShare]
     seeds: float
     chance: float
 
@@ -45,9 +66,196 @@ def variance_shares(
       rng: of the permutations.
       whole: whether configurations are permuted with their seeds; else single scores are.
     """
-    settings = {name: (share_of_levels(scores, of), *over_seeds(scores, of)) for name, of in levels.items()}
     chance = _by_chance(scores, list(levels.values()), rng, whole) if levels else math.nan
-    return VarianceShares(settings, seeds_share(scores), chance)
+    seeds = seeds_share(scores)
+    return VarianceShares(_in_turn(scores, levels, 0.0 if math.isnan(seeds) else seeds), seeds, chance)
+
+
+_TELLING = 0.05
+"""What two settings have in common is named from here on; also the level of the test of what one adds to the other."""
+
+
+def _in_turn(scores: Sequence[Floats], levels: Mapping[str, Sequence[int]], seeds: float) -> dict[str, SettingShare]:
+    """The share of each setting beyond those before it, which always is the one that adds the most."""
+    if not levels:
+        return {}
+    model = _Model(scores)
+    columns = {name: _columns(of) for name, of in levels.items()}
+    alone = {name: share_of_levels(scores, of) for name, of in levels.items()}
+    left, order, adding = dict(columns), list[str](), list[Floats]()
+    basis = model.basis_of_mean
+    while left:
+        steps = {name: model.step(basis, each) for name, each in left.items()}
+        known = {name: step for name, step in steps.items() if step.freedom > 0}
+        if not known:
+            break
+        name = max(known, key=lambda each: (known[each].share, alone[each]))
+        basis = np.hstack([basis, known[name].basis_CK])
+        adding.append(left.pop(name)[:, known[name].columns])
+        order.append(name)
+    found: dict[str, SettingShare] = {}
+    room = 1.0 - seeds
+    spans = model.over_seeds(adding)
+    for name, (share, reach) in zip(order, spans, strict=True):
+        share = min(share, room)
+        room -= share
+        with_, alike = model.goes_with(name, order[: len(found)], columns, alone)
+        low, high = max(0.0, share - reach), min(1.0, share + reach)
+        found[name] = SettingShare(share, low, high, alone[name], with_, alike)
+    for name in sorted(left, key=lambda each: -alone[each]):
+        found[name] = SettingShare(
+            math.nan, math.nan, math.nan, alone[name], *model.goes_with(name, order, columns, alone)
+        )
+    return found
+
+
+def _columns(labels_C: Sequence[int]) -> Floats:
+    """[C, L - 1]: whether a configuration has a level, for all levels but the first."""
+    return np.asarray(np.asarray(labels_C)[:, None] == np.unique(labels_C)[None, 1:], dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """What a setting adds to a model: its share, the columns that say something new, their basis [C, K], and how many
+    configurations are left to estimate the noise from."""
+
+    share: float
+    gain: float
+    columns: list[int]
+    basis_CK: Floats
+    freedom: int
+
+
+class _Model:
+    """Sums of squares of settings, one added to another, by least squares over the configurations."""
+
+    def __init__(self, scores: Sequence[Floats]) -> None:
+        self.scores = scores
+        self.n_C, self.mean_C, self.within_C = _parts(scores)
+        self.root_C = np.sqrt(self.n_C)
+        away = self.mean_C - float(self.n_C @ self.mean_C / self.n_C.sum())
+        self.away_C = self.root_C * away
+        self.basis_of_mean = (self.root_C / math.sqrt(self.n_C.sum()))[:, None]
+        self.total = float(self.away_C @ self.away_C + self.within_C.sum())
+        self.of_seeds = int(self.n_C.sum()) - len(self.n_C)
+        self.seed_noise = float(self.within_C.sum()) / max(1, self.of_seeds)
+
+    def step(self, basis: Floats, columns_CK: Floats) -> _Step:
+        """A setting with these columns added to a model with this orthonormal basis."""
+        new, kept = basis, []
+        for k in range(columns_CK.shape[1]):
+            column = self.root_C * columns_CK[:, k]
+            size = float(np.linalg.norm(column))
+            for _ in range(2):  # once more, for rounding
+                column = column - new @ (new.T @ column)
+            if float(np.linalg.norm(column)) > 1e-8 * size:
+                new = np.hstack([new, (column / np.linalg.norm(column))[:, None]])
+                kept.append(k)
+        own = new[:, basis.shape[1] :]
+        gain = float(((own.T @ self.away_C) ** 2).sum())
+        freedom = len(self.n_C) - new.shape[1]
+        inside = max(0.0, float(self.away_C @ self.away_C) - float(((new.T @ self.away_C) ** 2).sum()))
+        noise = max(inside / max(1, freedom), self.seed_noise)
+        share = (gain - len(kept) * noise) / self.total if self.total > 0 else 0.0
+        return _Step(min(1.0, max(0.0, share)), gain, kept, own, freedom)
+
+    def goes_with(
+        self, name: str, before: Sequence[str], columns: Mapping[str, Floats], alone: Mapping[str, float]
+    ) -> tuple[str, bool]:
+        """The setting before that explains the most of what this one explains alone, and whether they are alike."""
+        common: dict[str, float] = {}
+        for other in before:
+            both = self._beyond(name, other, columns)
+            if both is not None:
+                common[other] = alone[name] - both[0]
+        if not common:
+            return "", False
+        most = max(common, key=lambda each: common[each])
+        if common[most] < _TELLING:
+            return "", False
+        adds, is_added = self._beyond(name, most, columns), self._beyond(most, name, columns)
+        alike = adds is not None and is_added is not None and min(adds[1], is_added[1]) > _TELLING
+        return most, alike
+
+    def _beyond(self, name: str, other: str, columns: Mapping[str, Floats]) -> tuple[float, float] | None:
+        """What a setting adds to one other: its share, and the p value of an F test; None where that is not known."""
+        first = self.step(self.basis_of_mean, columns[other])
+        second = self.step(np.hstack([self.basis_of_mean, first.basis_CK]), columns[name])
+        many = len(second.columns)
+        if second.freedom < 1 or self.total <= 0:
+            return None
+        if many == 0:
+            return 0.0, 1.0
+        inside = max(0.0, float(self.away_C @ self.away_C) - first.gain - second.gain) / second.freedom
+        noise, freedom = max((inside, second.freedom), (self.seed_noise, self.of_seeds))
+        if noise <= 1e-12 * self.total:
+            return second.share, 0.0 if second.gain > 1e-9 * self.total else 1.0
+        return second.share, float(fdtrc(many, freedom, second.gain / many / noise))
+
+    def over_seeds(self, parts: Sequence[Floats]) -> list[tuple[float, float]]:
+        """The share that each setting adds to those before it, and how far other seeds may move it; see `over_seeds`.
+
+        Args:
+          parts: of each setting its columns [C, K], all of them independent.
+        """
+        if not parts:
+            return []
+        x_CK = np.hstack([np.ones((len(self.n_C), 1)), *parts])
+        values = self.mean_C - self.mean_C.mean()
+        gram = (x_CK.T * self.n_C) @ x_CK
+        moment = x_CK.T @ (self.n_C * values)
+        square = float(self.n_C @ values**2)
+        widths = [part.shape[1] for part in parts]
+        everything = self._shares(
+            gram[None], moment[None], np.array([square]), np.array([self.within_C.sum()]), widths,
+            np.array([self.n_C.sum()]),
+        )[0]  # fmt: skip
+        if self.of_seeds < 1:
+            return [(float(share), math.nan) for share in everything]
+        places = [(c, score) for c, mine in enumerate(self.scores) if len(mine) > 1 for score in mine]
+        left_out = np.array([c for c, _ in places])
+        score = np.array([score for _, score in places]) - self.mean_C.mean()
+        n, off = self.n_C[left_out], score - values[left_out]
+        without = values[left_out] - off / (n - 1)
+        drawn = self._shares(
+            gram[None] - x_CK[left_out][:, :, None] * x_CK[left_out][:, None, :],
+            moment[None] - x_CK[left_out] * score[:, None],
+            square - n * values[left_out] ** 2 + (n - 1) * without**2,
+            np.maximum(0.0, self.within_C.sum() - off**2 * n / (n - 1)),
+            widths,
+            np.full(len(places), self.n_C.sum() - 1),
+        )
+        spread = np.zeros(len(parts))
+        for c in np.unique(left_out):
+            mine = drawn[left_out == c]
+            spread += ((mine - mine.mean(axis=0)) ** 2).sum(axis=0)
+        reach = float(stdtrit(self.of_seeds, (1 + _LEVEL) / 2)) * np.sqrt(spread)
+        return [(float(share), float(far)) for share, far in zip(everything, reach, strict=True)]
+
+    def _shares(
+        self,
+        gram_DKK: Floats,
+        moment_DK: Floats,
+        square_D: Floats,
+        within_D: Floats,
+        widths: Sequence[int],
+        runs_D: Floats,
+    ) -> Floats:
+        """[D, settings]: the share that each setting adds to those before it, of each draw."""
+        lower = np.linalg.cholesky(gram_DKK)
+        turned = np.linalg.solve(lower, moment_DK[:, :, None])[:, :, 0] ** 2
+        among = np.maximum(0.0, square_D - turned[:, 0])
+        total = among + within_D
+        many = len(self.n_C)
+        seed_noise = within_D / np.maximum(1.0, runs_D - many)
+        inside, used, shares = among, 1, list[Floats]()
+        for width in widths:
+            gain = turned[:, used : used + width].sum(axis=1)
+            inside, used = np.maximum(0.0, inside - gain), used + width
+            noise = np.maximum(inside / max(1, many - used), seed_noise)
+            share = (gain - width * noise) / np.where(total > 0, total, 1.0)
+            shares.append(np.where(total > 0, np.clip(share, 0.0, 1.0), 0.0))
+        return np.stack(shares, axis=1)
 
 
 def share_of_levels(scores: Sequence[Floats], labels_C: Sequence[int]) -> float:

@@ -8,7 +8,8 @@ import { Menu } from "../../parts/Menu.tsx";
 import { useAnswer } from "../../state/answer.ts";
 import { source } from "../../state/here.ts";
 import { Next } from "./Projects.tsx";
-import { colorOfGroup, drawnProjects, shortOf } from "./groups.ts";
+import { addressOf } from "../../state/address.ts";
+import { colorOfGroup, drawnProjects, leftOut, shortOf } from "./groups.ts";
 
 export function Answer({ found, groups }: { found: CompareAnswer; groups: GroupOf[] }) {
   const order = ranked(found.groups, found.pairs);
@@ -59,8 +60,14 @@ export function Answer({ found, groups }: { found: CompareAnswer; groups: GroupO
         </span>
         {order.length === 1 && <Next />}
       </p>
-      {notes.length > 0 && (
+      {(notes.length > 0 || leftOut.value > 0) && (
         <p class="notes">
+          {leftOut.value > 0 && (
+            <span class="tag warn">
+              The first {count(groups.length)} of {count(groups.length + leftOut.value)} that are drawn.{" "}
+              <a href={addressOf("sweep")}>Sweep</a> looks at all.
+            </span>
+          )}
           {notes.map((note) => (
             <span key={note} class="tag">
               {sentence(note)}

@@ -7,7 +7,7 @@ import type { CompareAnswer } from "../../api/names.ts";
 import { KeyChart } from "../../parts/KeyChart.tsx";
 import { deskOf, DeskContext, PLAIN, type Look } from "../../state/desk.ts";
 import { hear } from "../../state/live.ts";
-import { entities } from "../runs/table.ts";
+import { compared } from "./groups.ts";
 
 /** A verdict hides nothing: no value is cut off. */
 const EVERYTHING: Look = { ...PLAIN, robust: false };
@@ -23,7 +23,7 @@ export function Curves({
   statistic: string;
   parted: NonNullable<CompareAnswer["parted"]>;
 }) {
-  const chosen = entities.value;
+  const chosen = compared.value;
   // Asked for as the verdict asks: one reckoning for both.
   const shown = useMemo(() => chosen.map((entity) => ({ ...entity, id: entity.name })), [chosen]);
   const desk = useMemo(

@@ -2,21 +2,34 @@
 
 import { computed, effect } from "@preact/signals";
 import type { GroupOf } from "../../api/names.ts";
-import { drawFirst, drawn, entities, projects, startTable, table, unchosen, type Project } from "../runs/table.ts";
+import {
+  drawFirst,
+  drawn,
+  entities,
+  MOST_COMPARED,
+  projects,
+  startTable,
+  table,
+  unchosen,
+  type Project,
+} from "../runs/table.ts";
 import { addressOf, joined, parse, say } from "../../state/address.ts";
 import { shortNames } from "../../data/names.ts";
 import * as view from "../runs/view.ts";
 
+/** Of what is drawn, the groups that are compared; the others, in the order of the table, are named as left out. */
+export const compared = computed(() => entities.value.slice(0, MOST_COMPARED));
+export const leftOut = computed(() => entities.value.length - compared.value.length);
 export const groups = computed<GroupOf[]>(() =>
-  entities.value.map((entity) => ({ name: entity.name, runs: entity.runs.map((member) => member.run) })),
+  compared.value.map((entity) => ({ name: entity.name, runs: entity.runs.map((member) => member.run) })),
 );
 const MOST_LETTERS = 24;
 /** A table with a column for each of more groups takes the whole width. */
 export const MOST_BESIDE = 5;
 
-const colors = computed(() => new Map(entities.value.map((entity) => [entity.name, entity.color])));
+const colors = computed(() => new Map(compared.value.map((entity) => [entity.name, entity.color])));
 const short = computed(() => {
-  const names = entities.value.map(({ name }) => name);
+  const names = compared.value.map(({ name }) => name);
   const told = shortNames(names, MOST_LETTERS, true);
   return new Map(names.map((name, i) => [name, told[i] as string]));
 });

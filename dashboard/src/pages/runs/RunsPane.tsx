@@ -24,6 +24,7 @@ import {
   drawRange,
   entities,
   invertDrawn,
+  MOST_COMPARED,
   orderWaits,
   pinnedRows,
   pointerInside,
@@ -172,6 +173,8 @@ export function RunsPane({ away = false }: { away?: boolean }) {
   ]);
   const { matched = 0, runs: all = 0 } = table.answer.value ?? {};
   const chosenCount = useComputed(() => entities.value.length);
+  const offered =
+    chosenCount.value > MOST_COMPARED ? `${MOST_COMPARED} of ${count(chosenCount.value)}` : count(chosenCount.value);
   return (
     <section class="pane" aria-label="Runs" hidden={away}>
       <div class="bar">
@@ -183,9 +186,9 @@ export function RunsPane({ away = false }: { away?: boolean }) {
         <a
           class={`btn${chosenCount.value > 1 ? " main" : ""}`}
           href={compareAddress()}
-          aria-label={`Compare ${chosenCount.value}, what is drawn`}
+          aria-label={`Compare ${offered}, what is drawn`}
         >
-          Compare {chosenCount.value}
+          Compare {offered}
         </a>
         <a
           class="btn phone-only"

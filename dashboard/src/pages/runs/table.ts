@@ -422,6 +422,9 @@ function memberName(run: string): string {
 
 let before: Entity[] = [];
 /** What the charts draw. The same object as long as nothing about it changed. */
+/** So many groups or runs the server compares at once. */
+export const MOST_COMPARED = 20;
+
 export const entities = computed(() => {
   void table.changed.value;
   void pinned.value;

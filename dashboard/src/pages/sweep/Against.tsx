@@ -13,14 +13,19 @@ export function Against({
   found,
   name,
   x: axis,
+  y: score,
   place,
   kept,
+  onScale,
 }: {
   found: SweepAnswer;
   name: string;
   x: SettingAxis;
+  /** The axis of the means; that of the seeds is log where it is. */
+  y: SettingAxis;
   place: number;
   kept: readonly boolean[];
+  onScale: (column: string, isLog: boolean) => void;
 }) {
   const root = useRef<HTMLDivElement>(null);
   const width = useWidth(root);
@@ -30,8 +35,9 @@ export function Against({
       axisOf(
         found.configurations.flatMap((one) => [one.mean, ...one.seeds.map((seed) => seed.value)]),
         false,
+        score.log,
       ),
-    [found],
+    [found, score.log],
   );
   const x = (at: number): number => LEFT + 10 + at * (width - LEFT - RIGHT - 20);
   const y = (at: number): number => HEIGHT - BOTTOM - at * (HEIGHT - TOP - BOTTOM);
@@ -44,6 +50,9 @@ export function Against({
           {name} against {found.key}
         </h2>
         <span class="soft">small dots seeds, large their mean</span>
+        <span class="grow" />
+        <Scale of={axis} what={name} onTurn={() => onScale(found.settings[place]?.column ?? "", !axis.log)} />
+        <Scale of={score} what={found.key} onTurn={() => onScale(found.key, !score.log)} />
       </header>
       <div ref={root}>
         <svg
@@ -68,7 +77,6 @@ export function Against({
           ))}
           <text class="tick name" x={(LEFT + width - RIGHT) / 2} y={HEIGHT - 9} text-anchor="middle">
             {name}
-            {axis.log ? ", log" : ""}
             {unset > 0 ? `; not set in ${unset}` : ""}
           </text>
           {found.configurations.map((one, i) => {
@@ -95,5 +103,22 @@ export function Against({
         </svg>
       </div>
     </section>
+  );
+}
+
+/** Turns an axis from log to linear and back, here and among the parallel ones; nothing where there is no choice. */
+function Scale({ of, what, onTurn }: { of: SettingAxis; what: string; onTurn: () => void }) {
+  if (!of.either) return null;
+  return (
+    <button
+      class="btn small"
+      type="button"
+      title={`${what}: ${of.log ? "linear" : "log"} axis`}
+      aria-label={`${what}: log axis`}
+      aria-pressed={of.log}
+      onClick={onTurn}
+    >
+      {what} {of.log ? "log" : "linear"}
+    </button>
   );
 }

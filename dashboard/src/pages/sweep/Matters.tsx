@@ -31,7 +31,7 @@ export function Matters({
             type="button"
             class="matter"
             aria-pressed={i === chosen}
-            title={`${one.column}: ${amount(one.levels, "value")}, or ranges of them`}
+            title={`${one.column}: ${amount(one.levels, "value")}, or ranges of them${sharing(one)}`}
             onClick={() => onChoose(one.column)}
           >
             <span class="rowname">
@@ -52,8 +52,20 @@ export function Matters({
           {Number.isFinite(chance)
             ? `Dashed: what the first setting reaches by chance in 5 % of sweeps, ${percent(found.chance)} %. `
             : ""}
-          Shares tell what goes along with the score, not what causes it.
+          Each share is beyond those above it, so they may be added; hatched is what a setting shares with them. Shares
+          tell what goes along with the score, not what causes it.
         </p>
+        {found.settings
+          .filter((one) => shared(one) > 0)
+          .slice(0, MOST_SHARING)
+          .map((one) => (
+            <p key={one.column} class="small">
+              <b>{shortSetting(one.column)}</b> alone goes with {percent(one.alone)} %.{" "}
+              {one.alike
+                ? `These runs cannot tell it from ${shortSetting(one.goes_with)}: their values go together.`
+                : `What ${shortSetting(one.goes_with)} has of that is counted there.`}
+            </p>
+          ))}
         {found.settings.some((one) => one.why !== "") && (
           <p class="small soft">{[...new Set(found.settings.map((one) => one.why))].filter(Boolean).join("; ")}.</p>
         )}
@@ -62,6 +74,17 @@ export function Matters({
   );
 }
 
+const MOST_SHARING = 3;
+
+/** What a setting has in common with one above it. */
+const shared = (of: SweepSetting): number =>
+  of.goes_with === "" ? 0 : Math.max(0, share(of.alone) - (Number.isFinite(share(of.share)) ? share(of.share) : 0));
+
+const sharing = (of: SweepSetting): string =>
+  shared(of) > 0
+    ? `; ${Math.round(100 * shared(of))} % more are shared with ${shortSetting(of.goes_with)}, which stands above it`
+    : "";
+
 const right = (v: number): string => `${100 - 100 * v}%`;
 
 function Bar({ of, chance }: { of: SweepSetting; chance: number }) {
@@ -69,6 +92,12 @@ function Bar({ of, chance }: { of: SweepSetting; chance: number }) {
   return (
     <span class="track">
       {has && <i class="range" style={{ right: right(share(of.share)) }} />}
+      {shared(of) > 0 && (
+        <i
+          class="range shared"
+          style={{ left: `${100 * (share(of.alone) - shared(of))}%`, right: right(share(of.alone)) }}
+        />
+      )}
       {has && Number.isFinite(share(of.low)) && (
         <i class="whisker" style={{ left: `${100 * share(of.low)}%`, right: right(share(of.high)) }} />
       )}

@@ -6,8 +6,10 @@ import {
   axisOf,
   fits,
   readRanges,
+  readScales,
   shortSetting,
   writeRanges,
+  writeScales,
   type Ranges,
   type SettingAxis,
 } from "../../data/sweep.ts";
@@ -34,6 +36,7 @@ const filter = word("f");
 const search = word("q");
 const ranges = word("r");
 const against = word("of");
+const scales = word("axes");
 
 export function Sweep() {
   const said = askedOf(filter.value, settingNames.value);
@@ -119,7 +122,8 @@ function Nothing({ of }: { of: SweepAnswer }) {
 }
 
 function Shown({ found }: { found: SweepAnswer }) {
-  const axes = useMemo(() => axesOf(found), [found]);
+  const asLog = useMemo(() => readScales(scales.value), [scales.value]);
+  const axes = useMemo(() => axesOf(found, asLog), [found, asLog]);
   const places = useMemo(
     () =>
       found.configurations.map(
@@ -131,11 +135,16 @@ function Shown({ found }: { found: SweepAnswer }) {
             [found.key, (axes.at(-1) as SettingAxis).at(one.mean)],
           ]),
       ),
-    [found],
+    [found, axes],
   );
   const drawn = useMemo(() => readRanges(ranges.value), [ranges.value]);
   const kept = places.map((one) => fits(one, drawn));
   const change = (next: Ranges): void => say({ r: writeRanges(next) });
+  const turn = (column: string, isLog: boolean): void => {
+    const others = new Map(drawn); // a range is a part of its axis, which is another one now
+    others.delete(column);
+    say({ axes: writeScales(new Map([...asLog, [column, isLog]])), r: writeRanges(others) });
+  };
   const chosen = Math.max(
     0,
     found.settings.findIndex(({ column }) => column === against.value),
@@ -183,6 +192,8 @@ function Shown({ found }: { found: SweepAnswer }) {
           found={found}
           name={shortSetting(found.settings[chosen]?.column ?? "")}
           x={axes[chosen] as SettingAxis}
+          y={axes.at(-1) as SettingAxis}
+          onScale={turn}
           place={chosen}
           kept={kept}
         />
@@ -196,10 +207,16 @@ function Shown({ found }: { found: SweepAnswer }) {
 }
 
 /** One axis for each setting, and the last for the score. */
-function axesOf(found: SweepAnswer): SettingAxis[] {
+function axesOf(found: SweepAnswer, asLog: ReadonlyMap<string, boolean>): SettingAxis[] {
   const scores = found.configurations.map((one) => one.mean);
   return [
-    ...found.settings.map((_, i) => axisOf(found.configurations.map((one) => one.values[i] ?? null))),
-    axisOf(scores, false),
+    ...found.settings.map(({ column }, i) =>
+      axisOf(
+        found.configurations.map((one) => one.values[i] ?? null),
+        true,
+        asLog.get(column),
+      ),
+    ),
+    axisOf(scores, false, asLog.get(found.key)),
   ];
 }

@@ -66,8 +66,11 @@ class SweepSetting(msgspec.Struct, kw_only=True):
 
     Attributes:
       column: as in the table of runs; together: those that always change with it.
-      share: of the variance of the scores that goes along with it; null where nothing can be said, and `why` says why.
+      share: of the variance of the scores that goes along with it, beyond the settings before it, so shares may be
+        added; null where nothing can be said, and `why` says why.
       low, high: over other seeds, 90 %.
+      alone: the share if no other setting is looked at; goes_with: the setting before it that has most of the rest;
+        alike: whether these runs cannot tell which of the two matters.
     """
 
     column: str
@@ -75,6 +78,9 @@ class SweepSetting(msgspec.Struct, kw_only=True):
     share: Num
     low: Num
     high: Num
+    alone: Num
+    goes_with: str
+    alike: bool
     levels: int
     why: str
 
@@ -149,6 +155,9 @@ def sweep(context: ServerContext, ask: Ask) -> SweepAnswer:
                 share=_there(setting.share),
                 low=_there(setting.low),
                 high=_there(setting.high),
+                alone=_there(setting.alone),
+                goes_with=plain(setting.goes_with),
+                alike=setting.alike,
                 levels=setting.levels,
                 why=setting.why,
             )
