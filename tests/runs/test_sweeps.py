@@ -187,6 +187,14 @@ def test_shares_and_seeds_may_be_added(case: int) -> None:
         assert math.isfinite(one.share) or one.why
 
 
+def test_one_setting_is_rated_by_its_seeds_where_each_configuration_has_a_value_of_its_own() -> None:
+    settings = {str(lr): {"config.lr": lr} for lr in (1, 2)}
+    found = tried(settings, lambda each: 10.0 * float(str(each["config.lr"])), seeds=5, noise=1.0)
+    assert found.settings[0].share > 0.8
+    assert "lr matters most" in found.sentence
+    assert "It is ahead of all others." in found.sentence
+
+
 def test_the_first_setting_has_the_share_that_it_has_alone() -> None:
     found = tried(GRID, lambda each: 1e3 * float(str(each["config.lr"])), noise=3.0)
     first = found.settings[0]

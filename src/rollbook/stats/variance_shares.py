@@ -86,7 +86,8 @@ def _in_turn(scores: Sequence[Floats], levels: Mapping[str, Sequence[int]], seed
     basis = model.basis_of_mean
     while left:
         steps = {name: model.step(basis, each) for name, each in left.items()}
-        known = {name: step for name, step in steps.items() if step.freedom > 0}
+        # Where one setting tells all configurations apart, the seeds alone say what chance does.
+        known = {name: step for name, step in steps.items() if step.freedom > 0 or not order}
         if not known:
             break
         name = max(known, key=lambda each: (known[each].share, alone[each]))
