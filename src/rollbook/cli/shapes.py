@@ -79,7 +79,8 @@ SHAPES: dict[str, object] = {
     "sweep": {
         "sentences": ["text"],
         "settings": [{
-            "setting": "text", "share": "number?", "low": "number?", "high": "number?", "levels": "integer",
+            "setting": "text", "share": "number?", "low": "number?", "high": "number?", "alone": "number?",
+            "goes_with": "text", "alike": "boolean", "levels": "integer",
             "together": ["text"], "why": "text",
         }],
         "configurations": [{
