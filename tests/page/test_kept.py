@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import http.server
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +24,7 @@ LOG = ".logbox[role=log]"
 def open_run(folder: Path) -> Any:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder.parent)  # the code of these tests is a repository, too
+        patch.setattr(sys, "argv", ["train.py", "--lr", "0.1"])  # with several workers it would be "-c"
         run = rollbook.init("study", "ppo", seed=1, dir=folder, sinks=[], keeper="inline", rules=())
     run.log({"train/return": 1.0}, env_step=1)
     console: Any = run._parts.console

@@ -46,11 +46,11 @@ def test_an_axis_is_log_where_its_values_are_and_the_address_keeps_what_a_hand_c
     page.open(serve(tried), "#/sweep?of=config.ent").settled()
     names = page.tab.locator(".axisnames")
     assert "ent log" in names.inner_text().replace("\n", " ")
-    page.tab.get_by_role("button", name="ent: log axis").click()
+    page.tab.get_by_title("ent: linear axis").click()
     page.tab.wait_for_function("() => location.hash.includes('axes=config.ent:linear')")
     page.tab.reload()
     page.settled()
-    assert page.tab.get_by_role("button", name="ent: log axis").get_attribute("aria-pressed") == "false"
+    assert page.tab.get_by_title("ent: log axis").is_visible()
     assert "ent log" not in names.inner_text().replace("\n", " ")
 
 

@@ -110,14 +110,7 @@ export function Against({
 function Scale({ of, what, onTurn }: { of: SettingAxis; what: string; onTurn: () => void }) {
   if (!of.either) return null;
   return (
-    <button
-      class="btn small"
-      type="button"
-      title={`${what}: ${of.log ? "linear" : "log"} axis`}
-      aria-label={`${what}: log axis`}
-      aria-pressed={of.log}
-      onClick={onTurn}
-    >
+    <button class="btn small" type="button" title={`${what}: ${of.log ? "linear" : "log"} axis`} onClick={onTurn}>
       {what} {of.log ? "log" : "linear"}
     </button>
   );
