@@ -16,6 +16,7 @@ import rollbook
 from rollbook import stats
 from rollbook.book.questions.logs import LogFile, LogLine
 from rollbook.cli.app import app
+from rollbook.cli.fitted_table import print_fitted
 from rollbook.runs.removing import Binned
 from rollbook.schema.problems import Problem
 
@@ -153,3 +154,17 @@ def test_the_help_of_each_command_fits_a_terminal_of_80_columns() -> None:
         assert command is not None
         text = command.get_help(Context(command, info_name=f"rollbook {name}", terminal_width=80))
         assert [line for line in text.splitlines() if len(line) > 80] == [], name
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+@pytest.mark.parametrize("where", ["at the end", "in the middle", "at the beginning"])
+def test_names_that_differ_are_not_cut_to_equality(where: str, width: int, capsys: pytest.CaptureFixture[str]) -> None:
+    same = "a-long-study-of-many-settings" * 5
+    names = {
+        "at the end": [f"{same}-{n}" for n in range(5)], "in the middle": [f"study-{n}-{same}" for n in range(5)],
+        "at the beginning": [f"{n}-{same}" for n in range(5)],
+    }[where]  # fmt: skip
+    print_fitted([{"run": name, "id": "k3v9x2ab", "took": 3} for name in names], ["run", "id", "took"], width=width)
+    lines = capsys.readouterr().out.splitlines()
+    assert len({line.split()[0] for line in lines}) == 6
+    assert max(map(len, lines)) <= width

@@ -74,19 +74,33 @@ def print_fitted(
         more = min(max(0, room), longest_of - widths[name]) if wide not in cells else 0
         widths[name] += more
         room -= more
+    fitting = {name: _cut_apart(cells[name], widths[name]) for name in shown}
     right = {name: all(isinstance(row.get(name), (int, float, type(None))) for row in rows) for name in shown}
 
     def line(parts: Mapping[str, str]) -> str:
-        texts = [_cut(parts[name], widths[name]) for name in shown]
+        texts = [parts[name] for name in shown]
         aligned = [t.rjust(widths[n]) if right[n] else t.ljust(widths[n]) for t, n in zip(texts, shown, strict=True)]
         return "  ".join(aligned).rstrip()
 
-    click.echo(click.style(line({name: clean(name) for name in shown}), bold=True))
+    click.echo(click.style(line({name: _cut(clean(name), widths[name]) for name in shown}), bold=True))
     for place in range(len(rows)):
-        click.echo(line({name: cells[name][place] for name in shown}))
+        click.echo(line({name: fitting[name][place] for name in shown}))
     hidden = [name for name in names if name not in shown]
     if hidden:
         remark(f"not shown: {clean(', '.join(hidden))} ({hint})")
+
+
+def _cut_apart(texts: Sequence[str], width: int) -> list[str]:
+    """The texts in at most this many characters, cut at their end, or further in front if that keeps more apart."""
+    if max(map(len, texts)) <= width:
+        return list(texts)
+    found: list[str] = []
+    for head in (width - 1, width * 2 // 3, width // 2, width // 3, 0):
+        tail = max(0, width - 1 - head)
+        cut = [text if len(text) <= width else f"{text[:head]}…{text[len(text) - tail :]}" for text in texts]
+        if len(set(cut)) > len(set(found)):
+            found = cut
+    return found
 
 
 def _cut(text: str, width: int) -> str:
