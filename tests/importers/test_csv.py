@@ -135,3 +135,33 @@ def _number(text: str) -> Any:
         except ValueError:
             continue
     return text
+
+
+def test_a_seed_of_each_episode_divides_no_table_where_a_counter_goes_through(tmp_path: Path) -> None:
+    lines = [f"{volume},{n},{volume * 4 + n},{1_000 + volume * 4 + n},{n / 2}" for volume in range(3) for n in range(4)]
+    (tmp_path / "training_log.csv").write_text(
+        "\n".join(["volume,episode,global_episode,seed,total_reward", *lines, ""])
+    )
+    (book,) = rollbook.open(tmp_path)
+    assert book.seed is None
+    assert book.metrics("total_reward", x="episode")["episode"].to_pylist() == list(range(12))
+
+
+def test_a_result_of_each_seed_is_still_no_curve(tmp_path: Path) -> None:
+    lines = [f"{seed},1000,{seed * 10.0}" for seed in range(5)]
+    (tmp_path / "final.csv").write_text("\n".join(["seed,episode,score", *lines, ""]))
+    assert len(rollbook.open(tmp_path)) == 0
+
+
+@pytest.mark.parametrize("between", [",", " ", ", "])
+def test_lines_of_two_numbers_are_episode_and_return_where_the_first_counts(between: str, tmp_path: Path) -> None:
+    (tmp_path / "scores.csv").write_text("".join(f"{n}{between}{-100.5 + n}\n" for n in range(1, 6)))
+    (book,) = rollbook.open(tmp_path)
+    found = book.metrics("train/return", x="episode")
+    assert found["episode"].to_pylist() == [1, 2, 3, 4, 5]
+    assert found["train/return"].to_pylist() == [-99.5, -98.5, -97.5, -96.5, -95.5]
+
+
+def test_lines_of_two_numbers_that_count_nothing_are_no_scores(tmp_path: Path) -> None:
+    (tmp_path / "scores.csv").write_text("0.5,1\n0.7,2\n0.1,3\n")
+    assert len(rollbook.open(tmp_path)) == 0

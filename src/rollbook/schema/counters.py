@@ -49,7 +49,8 @@ _AXES = {
     **dict.fromkeys("t global_step_count index x training_step train_step".split(), "step"),
     **dict.fromkeys("learner_steps update updates n_updates num_updates gradient_steps".split(), "gradient_step"),
     **dict.fromkeys("epoch epochs iteration iterations iter itr generation round cycle".split(), "epoch"),
-    **dict.fromkeys("episode episodes ep episode_number num_episodes n_episodes game".split(), "episode"),
+    **dict.fromkeys(
+        "episode episodes ep episode_number global_episode num_episodes n_episodes game".split(), "episode"),
 }  # fmt: skip
 """Names of columns, in lower case and with "_" between words, by which the rows of a table of any kind are ordered."""
 

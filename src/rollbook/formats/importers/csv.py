@@ -189,9 +189,9 @@ class Csv:
         if len(header.columns) == 1:
             return _ROW
         named = [name for name in sorted(header.columns, key=_by_clock) if x_clock(name)]
-        if len(named) < 2 and not any(name.lower() in SPLITTING for name in header.columns):
-            return named[0] if named else ""
         stat = os.stat(file)
+        if len(named) < 2 and not _dividing(file, header, stat.st_mtime_ns, stat.st_size):
+            return named[0] if named else ""
         steady = _steady(file, stat.st_mtime_ns, stat.st_size)
         return next((name for name in named if name in steady), "" if steady is _EACH_ITS_OWN else (*named, "")[0])
 
@@ -211,7 +211,8 @@ class Csv:
                 (f"-{name}", _Wanted(columns={x: x, name: file.stem}), {"seed": n} if "eed" in name else {})
                 for name, n in seeds.items()
             ]
-        dividing = [name for name in others if name.lower() in SPLITTING]
+        stat = os.stat(file)
+        dividing = [name for name in _dividing(file, header, stat.st_mtime_ns, stat.st_size) if name != x]
         if not dividing or os.path.getsize(file) > _LONGEST_TO_SPLIT:
             return [("", None, {})]
         places = [header.columns.index(name) for name in dividing]
@@ -274,7 +275,8 @@ class Csv:
             if name not in clocks:
                 raise BadInput(f"import {file}: there is no column {name!r}. It has: {', '.join(header.columns)}")
         taken: set[str] = set()
-        for name, clock in clocks.items():  # if two columns are one clock, the first is used and the other is a value
+        clocks = {**({x: clocks[x]} if x in clocks else {}), **clocks}
+        for name, clock in clocks.items():  # if two columns are one clock, x or the first is used, the other is a value
             clocks[name] = "" if clock in taken and name not in self._clocks else clock
             taken.add(clock)
         if self._time and self._time not in header.columns:
@@ -389,7 +391,7 @@ def _steady(file: Path, _changed: int, _size: int) -> frozenset[str]:
     if header is None:
         return frozenset()
     rows = [*itertools.islice(_lines(file, header, ForeignRun("")), _LOOKED_AT)]
-    dividing = [n for n, name in enumerate(header.columns) if name.lower() in SPLITTING]
+    dividing = [header.columns.index(name) for name in _dividing(file, header, _changed, _size)]
     runs: dict[tuple[str, ...], list[list[str]]] = {}
     for cells in rows:
         runs.setdefault(tuple(cells[n].strip() for n in dividing), []).append(cells)
@@ -407,6 +409,30 @@ def _steady(file: Path, _changed: int, _size: int) -> frozenset[str]:
         ) and any(one[0] != one[-1] for one in columns):
             steady.add(name)
     return frozenset(steady)
+
+
+def _dividing(file: Path, header: _Header, changed: int, size: int) -> list[str]:
+    """The columns that say which run a row belongs to: not a seed of each episode, where one counter goes through."""
+    dividing = [name for name in header.columns if name.lower() in SPLITTING]
+    if any(SPLITTING[name.lower()] != "seed" for name in dividing):
+        return dividing
+    return [] if dividing and _is_of_episodes(file, tuple(dividing), changed, size) else dividing
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_of_episodes(file: Path, seeds: tuple[str, ...], _changed: int, _size: int) -> bool:
+    """Whether each row has a seed of its own, and a counter grows from row to row."""
+    header = _header_of(file)
+    assert header is not None
+    rows = [*itertools.islice(_lines(file, header, ForeignRun("")), _LOOKED_AT)]
+    own = {tuple(cells[header.columns.index(name)] for name in seeds) for cells in rows}
+    if not len(own) == len(rows) > 2:
+        return False
+    counters = [n for n, name in enumerate(header.columns) if x_clock(name)]
+    read = [[_value_of(cells[n]) for cells in rows] for n in counters]
+    return any(
+        all(is_reading(a) and is_reading(b) and int(a) < int(b) for a, b in itertools.pairwise(each)) for each in read
+    )
 
 
 _EACH_ITS_OWN = frozenset({"\0"})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import gzip
+import itertools
 import json
 import os
 import re
@@ -42,8 +43,9 @@ class Scores:
     """Files with nothing but results: a row of numbers in .npy, .json or .txt, lists by name, gym's *.stats.json.
 
     A single row of numbers is `eval_return` if the file's name says that it is of tests, else `returns`; its place is
-    the clock `episode`, or `step` for tests. Of lists of equal length by name, one may be the x-axis. A list for each
-    seed is a run each. Anything else would be a guess and is refused.
+    the clock `episode`, or `step` for tests. Lines of two numbers of which the first counts are episode and return. Of
+    lists of equal length by name, one may be the x-axis. A list for each seed is a run each. Anything else would be a
+    guess and is refused.
     """
 
     name = "scores"
@@ -151,7 +153,7 @@ def _series(file: Path, content: Any) -> Iterator[tuple[str, dict[str, list[Any]
         for name in seeds:
             yield f"-{name}", {key: content[name]}, tests, {}
         return
-    yield "", content, tests, {}
+    yield "", {key if name == "returns" else name: one for name, one in content.items()}, tests, {}
 
 
 def _content(file: Path) -> Any:
@@ -172,6 +174,10 @@ def _content(file: Path) -> Any:
         except ValueError:
             return None
         lines = [line for line in text.splitlines() if line.strip()]
+        if len(numbers) == 2 * len(lines) and all(len(line.replace(",", " ").split()) == 2 for line in lines):
+            places = [int(number) for number in numbers[::2] if is_reading(number)]
+            counts = len(places) == len(lines) > 1 and all(a < b for a, b in itertools.pairwise(places))
+            return {"episode": places, "returns": numbers[1::2]} if counts else None
         return numbers if len(lines) in (1, len(numbers)) and len(numbers) > 1 else None
     try:
         parsed = json.loads(text)
