@@ -215,7 +215,7 @@ def our_server(folder: Path, **environment: str) -> Iterator[tuple[str, int]]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    words = [sys.executable, "-m", "rollbook", "ui", str(folder), "--port", str(port), "--no-browser"]
+    words = [sys.executable, "-m", "rollbook", "ui", str(folder), "--port", str(port), "--no-open"]
     with serving(words, port, **environment) as pid:
         yield f"http://127.0.0.1:{port}/", pid
 

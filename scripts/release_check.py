@@ -53,7 +53,7 @@ print("read:", book.name, book.problems())
 """
 PAGE = """
 import json, re, subprocess, sys, urllib.request
-page = subprocess.Popen([sys.executable, "-m", "rollbook", "ui", "--port", "0", "--no-browser"], stdout=subprocess.PIPE,
+page = subprocess.Popen([sys.executable, "-m", "rollbook", "ui", "--port", "0", "--no-open"], stdout=subprocess.PIPE,
                         stderr=subprocess.STDOUT, text=True)
 try:
     for line in page.stdout:

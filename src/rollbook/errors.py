@@ -209,7 +209,7 @@ class RollbookWarning(UserWarning):
     """Data was refused, dropped or changed. Reported once per cause."""
 
 
-_MOST_CHOICES = 60
+_MOST_CHOICES = 12
 
 
 _LONGEST_NAME = 500
@@ -217,15 +217,21 @@ _LONGEST_NAME = 500
 
 def nearest_name(asked: str, choices: list[str]) -> str | None:
     """The choice that is spelled most like a name; None if none is similar."""
+    return next(iter(_alike(asked, choices, 1, 0.6)), None)
+
+
+def _alike(asked: str, choices: list[str], most: int, least: float) -> list[str]:
+    """At most so many choices that are spelled like a name, the nearest first. least: how like, 0 to 1."""
     import difflib
 
     # Comparing very long texts is slow, and no name is that long.
-    near = difflib.get_close_matches(asked, choices, n=1) if len(asked) <= _LONGEST_NAME else []
-    return near[0] if near else None
+    return difflib.get_close_matches(asked, choices, most, least) if len(asked) <= _LONGEST_NAME else []
 
 
 def did_you_mean(asked: str, choices: list[str]) -> str:
-    """The end of an error message: the closest choice, if any is similar, then all choices, sorted, each once.
+    """The end of an error message: the closest choice, if any is similar, then the choices, sorted, each once.
+
+    Of more than twelve the most alike come first, then the others up to twelve, and how many more there are.
 
     Args:
       asked: the name that was not found.
@@ -235,8 +241,11 @@ def did_you_mean(asked: str, choices: list[str]) -> str:
     near = nearest_name(asked, choices)
     hint = f" Did you mean {near!r}?" if near is not None else ""
     # Names can come from files. Escape control characters, so that they cannot drive a terminal.
-    shown = [name if name.isprintable() and name else repr(name) for name in choices[:_MOST_CHOICES]]
-    more = f" and {len(choices) - _MOST_CHOICES:,} more" if len(choices) > _MOST_CHOICES else ""
+    few = choices
+    if len(choices) > _MOST_CHOICES:
+        few = list(dict.fromkeys([*_alike(asked, choices, _MOST_CHOICES, 0.4), *choices]))[:_MOST_CHOICES]
+    shown = [name if name.isprintable() and name else repr(name) for name in few]
+    more = f" and {len(choices) - len(few):,} more" if len(few) < len(choices) else ""
     return f"{hint} Available: {', '.join(shown) or 'none'}{more}."
 
 

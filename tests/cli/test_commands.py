@@ -113,7 +113,7 @@ def test_tail_f_goes_on_until_the_run_ends(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_ctrl_c_ends_the_page_without_a_word(runs: Path) -> None:
-    arguments = [sys.executable, "-m", "rollbook", "ui", str(runs), "--port", "0", "--no-browser"]
+    arguments = [sys.executable, "-m", "rollbook", "ui", str(runs), "--port", "0", "--no-open"]
     with subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True) as program:
         assert program.stderr is not None
         # In a fresh checkout it first says that it builds the page.

@@ -72,3 +72,14 @@ def test_an_error_lists_each_choice_once() -> None:
     from rollbook.errors import did_you_mean
 
     assert did_you_mean("lost", ["loss", "kl", "loss"]) == " Did you mean 'loss'? Available: kl, loss."
+
+
+def test_an_error_fits_on_a_screen_however_many_choices_there_are_and_the_most_alike_are_among_them() -> None:
+    from rollbook.errors import did_you_mean
+
+    keys = [f"activations/layer_{i:03}/mean" for i in range(3_000)] + ["train/return", "train/returns_std"]
+    said = did_you_mean("trian/return", keys)
+    assert said.startswith(" Did you mean 'train/return'? Available: train/return, train/returns_std, activations/")
+    assert said.endswith(" and 2,990 more.")
+    assert len(said) < 500
+    assert len(did_you_mean("x" * 10_000, keys)) < 500

@@ -193,7 +193,7 @@ def test_a_notebook_embeds_the_page_of_a_run(tmp_path: Path) -> None:
 
 def test_the_command_says_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    answer = CliRunner().invoke(ui, ["nothing/like/this", "--no-browser"])
+    answer = CliRunner().invoke(ui, ["nothing/like/this", "--no-open"])
     assert answer.exit_code != 0
     answer = CliRunner().invoke(ui, ["--help"])
     assert "--export" in answer.output
@@ -212,7 +212,7 @@ def test_the_runs_of_a_store_are_shown_and_cannot_be_edited(tmp_path: Path, monk
     monkeypatch.setattr(
         sys.modules["rollbook.cli.ui"], "_server", lambda settings, any_port: shown.append(settings) or Shown()
     )
-    said = CliRunner().invoke(app, ["ui", store, "--no-browser"])
+    said = CliRunner().invoke(app, ["ui", store, "--no-open"])
     assert said.exit_code == 0, said.output
     assert f"rollbook shows {store} on" in said.output
     with client_of(*shown[0].roots, title=shown[0].title, writable=shown[0].writable) as client:
@@ -222,7 +222,7 @@ def test_the_runs_of_a_store_are_shown_and_cannot_be_edited(tmp_path: Path, monk
         (row, _) = client.post("/api/runs", json={"columns": ["last:train/return"]}).json()["rows"]
         assert client.get(f"/api/runs/{row['run']}").json()["name"] == "ppo"
     (one,) = rollbook.open(store).where("seed = 1")
-    assert CliRunner().invoke(app, ["ui", f"{store}/cartpole/{one.path.name}", "--no-browser"]).exit_code == 0
+    assert CliRunner().invoke(app, ["ui", f"{store}/cartpole/{one.path.name}", "--no-open"]).exit_code == 0
     with client_of(*shown[1].roots) as client:
         assert client.get("/api/hello").json()["only"] == one.id
 

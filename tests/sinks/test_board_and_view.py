@@ -88,6 +88,8 @@ def test_a_key_that_comes_more_often_than_the_view_is_drawn_is_shown_as_a_mean()
     assert board.keys["test/return"].shown == 7
     assert "~249.5" in "\n".join(lines(board))
     assert "~ mean of 10 s" in "\n".join(lines(board))
+    assert "train/return ~249.5" in compact(board)
+    assert "(~ mean of 10 s)" in compact(board)
 
 
 def test_a_count_is_shown_as_it_stands_however_often_it_comes():

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 @dir_option
 @click.option("--episode", default="best", show_default=True, help='"best", "worst", "last", or the id of an episode.')
 @click.option("-o", "--out", default=None, help="Copy the video to this file.")
-@click.option("--open/--no-open", "show", default=True, help="Open it with the system's player.")
+@click.option("--no-open", is_flag=True, help="Do not open it with the system's player.")
 @json_option
-def play(run: str, root: str, episode: str, out: str | None, show: bool, as_json: bool) -> None:
+def play(run: str, root: str, episode: str, out: str | None, no_open: bool, as_json: bool) -> None:
     """Show or write the video of an episode.
 
     \b
@@ -45,7 +45,7 @@ def play(run: str, root: str, episode: str, out: str | None, show: bool, as_json
         print_json({"film": out or str(path), "episode": episode})
     else:
         click.echo(out or str(path))
-    if not show or out or as_json:
+    if no_open or out or as_json:
         return
     if _has_display():
         click.launch(str(path))

@@ -41,7 +41,7 @@ _CHECKOUT = Path(__file__).resolve().parents[3]
     type=click.IntRange(0, 65535),
     help=f"Which port; 0 takes a free one.  [default: {_USUAL_PORT}, or a free one]",
 )
-@click.option("--no-browser", is_flag=True, help="Do not open a browser.")
+@click.option("--no-open", is_flag=True, help="Do not open a browser.")
 @click.option(
     "--allow-host",
     "hosts",
@@ -58,7 +58,7 @@ def ui(
     root: str,
     host: str,
     port: int | None,
-    no_browser: bool,
+    no_open: bool,
     hosts: tuple[str, ...],
     read_only: bool,
     folder: str | None,
@@ -114,7 +114,7 @@ def ui(
         )
     try:
         click.echo("Ctrl-C ends it.", err=True)
-        if is_ready and not no_browser:
+        if is_ready and not no_open:
             open_browser(server.address)
         server.run()
     except KeyboardInterrupt:  # the way to leave

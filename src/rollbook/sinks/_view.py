@@ -73,7 +73,8 @@ def compact(board: Board, *, width: int = 0, now: float | None = None) -> str:
         parts.append(progress)
     chosen = sorted((key for key in board.keys if _rank(key) < _LAST), key=_rank)[:5]
     if chosen:
-        parts.append("  ".join(f"{plain(key)} {_number(key, board.keys[key])}" for key in chosen))
+        mean = f" (~ mean of {MEAN_SECONDS} s)" if any(board.keys[key].is_mean for key in chosen) else ""
+        parts.append("  ".join(f"{plain(key)} {_number(key, board.keys[key])}" for key in chosen) + mean)
     shares = [f"{plain(stage)} {share:.0%}" for stage, share in list(board.stage_shares().items())[:4]]
     if shares:
         parts.append("time: " + ", ".join(shares))
