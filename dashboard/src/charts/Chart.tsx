@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { amount, value } from "../data/numbers.ts";
+import { amount, value, type Write } from "../data/numbers.ts";
 import { valueAt } from "../data/lines.ts";
 import { shortNames } from "../data/names.ts";
 import type { Range } from "../data/range.ts";
@@ -34,6 +34,8 @@ export interface ChartProps {
   bare?: boolean;
   /** Whether the last values say something while no cursor is there; true if not given. */
   lasts?: boolean;
+  /** How values are written; as numbers, if not given. */
+  write?: Write;
   onPick?: (line: Line, x: number) => void;
   onForesee?: (line: Line, x: number) => void;
   onPlot?: (plot: Plot | null) => void;
@@ -98,11 +100,11 @@ export function Chart(props: ChartProps) {
         figure.current?.classList.toggle("here", hovered && x !== null);
         // The chart under the pointer says its values at once, the others ten times a second: texts cost layout.
         last = x;
-        if (hovered) write(reads.current, now.current, x);
+        if (hovered) tell(reads.current, now.current, x);
         else
           later ??= setTimeout(() => {
             later = undefined;
-            write(reads.current, now.current, last);
+            tell(reads.current, now.current, last);
           }, OTHERS);
       },
     });
@@ -128,7 +130,7 @@ export function Chart(props: ChartProps) {
   } = props;
   useEffect(() => {
     plot.current?.set({ lines, marks, span, xLog, yLog, robust, range, xKind, ends: room, pin }, look);
-    write(reads.current, props, props.hub.cursor.peek());
+    tell(reads.current, props, props.hub.cursor.peek());
   }, [lines, marks, pin, span, xLog, yLog, robust, range, xKind, room, look, props.hub, names.join()]);
   const key = (event: KeyboardEvent): void => {
     const { hub } = props;
@@ -176,7 +178,7 @@ export function Chart(props: ChartProps) {
       {curves.length > 1 && told}
       <div ref={root} class="plotarea" role="img" tabIndex={0} aria-label={sentence(props)} onKeyDown={key} />
       {(big || lines.length > 3 || !labels.values) && (
-        <Tip hub={props.hub} lines={lines} xName={props.xName} xKind={xKind} plot={plot} />
+        <Tip hub={props.hub} lines={lines} xName={props.xName} xKind={xKind} plot={plot} write={props.write ?? value} />
       )}
       {props.note}
     </figure>
@@ -204,7 +206,7 @@ function settle(
 }
 
 /** Values under the cursor, or the last ones where there is none. */
-function write(into: HTMLElement | null, { lines, lasts = true }: ChartProps, x: number | null): void {
+function tell(into: HTMLElement | null, { lines, lasts = true, write }: ChartProps, x: number | null): void {
   if (!into) return;
   let i = 0;
   for (const line of lines) {
@@ -212,13 +214,13 @@ function write(into: HTMLElement | null, { lines, lasts = true }: ChartProps, x:
     const text = into.children[i++]?.lastElementChild;
     if (!text) return;
     const hit = x === null ? null : valueAt(line, x);
-    const said = x === null ? (lasts ? short(lastOf(line)) : "") : hit ? short(hit.value) : "–";
+    const said = x === null ? (lasts ? short(lastOf(line), write) : "") : hit ? short(hit.value, write) : "–";
     if (text.textContent !== said) text.textContent = said;
   }
 }
 
 /** A value beside a name: below 0.1 two figures tell lines apart. */
-const short = (v: number | null): string => value(v, v !== null && Math.abs(v) < 0.1 ? 2 : 3);
+const short = (v: number | null, write: Write = value): string => write(v, v !== null && Math.abs(v) < 0.1 ? 2 : 3);
 
 /** The last value that is one. */
 function lastOf(line: Line): number | null {
@@ -228,10 +230,10 @@ function lastOf(line: Line): number | null {
 }
 
 /** The chart as a sentence, for those who hear it. */
-function sentence({ title, scope = "", xName, lines }: ChartProps): string {
+function sentence({ title, scope = "", xName, lines, write = value }: ChartProps): string {
   const curves = lines.filter(isNamed);
   const each = curves.slice(0, 6).map((line) => {
-    return `${line.name} ends at ${value(lastOf(line))}`;
+    return `${line.name} ends at ${write(lastOf(line))}`;
   });
   const many = amount(curves.length, "curve");
   return `${scope}${title} over ${xName}, ${many}. ${each.join("; ")}`;

@@ -19,6 +19,7 @@ export function Ends({
   onPick,
   tools,
   note,
+  write = value,
 }: ChartProps) {
   const until = hub.cursor.value ?? hub.view.value?.x1 ?? Infinity;
   const ends = lines
@@ -40,7 +41,7 @@ export function Ends({
   );
   const told = ends
     .slice(0, 6)
-    .map(({ line, value: v }) => `${line.name} ${value(v)}`)
+    .map(({ line, value: v }) => `${line.name} ${write(v)}`)
     .join("; ");
   return (
     <figure class={`chart${big ? " big" : ""}`}>
@@ -76,7 +77,7 @@ export function Ends({
               )}
               <i class="at" style={{ left: `${share(v)}%` }} />
             </span>
-            <b>{value(v)}</b>
+            <b>{write(v)}</b>
           </button>
         ))}
         {ends.length > MOST && <p class="soft">and {ends.length - MOST} lower ones</p>}

@@ -2,7 +2,7 @@
 
 import { useComputed } from "@preact/signals";
 import type { RefObject } from "preact";
-import { clock, count, seconds, value } from "../data/numbers.ts";
+import { clock, count, seconds, value, type Write } from "../data/numbers.ts";
 import { valueAt } from "../data/lines.ts";
 import { shortNames } from "../data/names.ts";
 import type { Hub } from "./hub.ts";
@@ -25,12 +25,14 @@ export function Tip({
   xName,
   xKind,
   plot,
+  write,
 }: {
   hub: Hub;
   lines: readonly Line[];
   xName: string;
   xKind: AxisKind;
   plot: RefObject<Plot | null>;
+  write: Write;
 }) {
   const x = useComputed(() => hub.cursor.value);
   const at = x.value;
@@ -67,8 +69,8 @@ export function Tip({
                 <i class={`dot s${line.color}`} />
               </td>
               <td class="tipname">{names[i]}</td>
-              <td class="num">{value(hit?.value)}</td>
-              {band && <td class="soft">{interval(line, hit?.index ?? 0)}</td>}
+              <td class="num">{write(hit?.value)}</td>
+              {band && <td class="soft">{interval(line, hit?.index ?? 0, write)}</td>}
               {band && <td class="num thin">{line.seeds ? `n ${line.seeds.n[hit?.index ?? 0] ?? "–"}` : ""}</td>}
             </tr>
           ))}
@@ -79,8 +81,8 @@ export function Tip({
   );
 }
 
-function interval(line: Line, index: number): string {
+function interval(line: Line, index: number, write: Write): string {
   const [low, high] = [line.low?.[index], line.high?.[index]];
   if (low === undefined || high === undefined || !Number.isFinite(low) || !Number.isFinite(high)) return "";
-  return `[${value(low)}, ${value(high)}]`;
+  return `[${write(low)}, ${write(high)}]`;
 }

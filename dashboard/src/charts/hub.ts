@@ -37,6 +37,8 @@ export class Hub {
   frames = 0;
 
   private readonly followers = new Set<Follower>();
+  /** The union of what they have; undefined: not computed since one of them changed. */
+  private all: View | null | undefined;
   private now: View | null = null;
   private moved: Follower | null = null;
   private frame = 0;
@@ -47,6 +49,7 @@ export class Hub {
 
   add(follower: Follower): () => void {
     this.followers.add(follower);
+    this.all = undefined;
     return () => {
       this.followers.delete(follower);
       this.grown();
@@ -67,12 +70,14 @@ export class Hub {
   }
 
   private union(): View | null {
+    if (this.all !== undefined) return this.all;
     let all: View | null = null;
     for (const follower of this.followers) {
       const span = follower.span();
       if (!span) continue;
       all = all ? { x0: Math.min(all.x0, span.x0), x1: Math.max(all.x1, span.x1) } : span;
     }
+    this.all = all;
     return all;
   }
 
@@ -135,8 +140,9 @@ export class Hub {
     if (this.now === null) this.settle();
   }
 
-  /** One chart has other data: where the whole range is shown and became another one, the others follow. */
+  /** One chart has data of another span: where the whole range is shown and became another one, the others follow. */
   grown(): void {
+    this.all = undefined;
     if (this.now !== null || this.view.peek() !== null) return;
     clearTimeout(this.rest);
     this.rest = setTimeout(() => {
@@ -152,7 +158,7 @@ export class Hub {
       const { x, by } = this.pointed;
       this.pointed = null;
       this.cursor.value = x;
-      for (const follower of this.followers) follower.point(x, follower === by);
+      for (const follower of this.followers) if (follower.visible()) follower.point(x, follower === by);
     }
     if (this.now === null) return;
     this.frames++;

@@ -113,8 +113,8 @@ export class Plot implements Held {
     const grown = !same(data.span, this.data.span);
     this.data = data;
     this.look = look;
-    this.redraw();
     if (grown) this.hub.grown();
+    this.redraw();
   }
 
   span(): View | null {
@@ -202,7 +202,9 @@ export class Plot implements Held {
   private see(now: boolean): void {
     this.onScreen = now;
     this.root.classList.toggle("away", !now); // every canvas on the page costs in every frame, seen or not
-    if (now && (this.stale || (this.drawn && !same(this.drawn, this.hub.current())))) this.redraw();
+    if (!now) return;
+    if (this.stale || (this.drawn && !same(this.drawn, this.hub.current()))) this.redraw();
+    else this.point(this.hub.cursor.peek(), this.line.dataset["here"] === "1"); // out of sight it followed no hand
   }
 
   private resize(): void {

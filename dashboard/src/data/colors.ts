@@ -1,8 +1,8 @@
 /** Which colour a run or a group has: given when it is first drawn, kept with the runs, and its own from then on. */
 
 export const COLORS = 12;
-/** Those that are drawn without dashes. */
-const PLAIN = 6;
+/** Those that a name alone can get, as in the library. */
+const FIRST = 6;
 
 export interface Drawn {
   id: string;
@@ -17,13 +17,13 @@ export function nextColor(drawn: readonly number[], all: readonly number[] = [])
 }
 
 /**
- * A colour without dashes that follows from a name alone (FNV-1a), as the library computes it: where nothing can be
+ * A colour that follows from a name alone (FNV-1a), as the library computes it: where nothing can be
  * kept, and nothing else that is drawn has it.
  */
 export function colorOfName(name: string): number {
   let mixed = 0x811c9dc5;
   for (const byte of new TextEncoder().encode(name)) mixed = Math.imul(mixed ^ byte, 0x01000193) >>> 0;
-  return (mixed % PLAIN) + 1;
+  return (mixed % FIRST) + 1;
 }
 
 /** Something that is drawn in one colour: a run, or the runs of a group. */
@@ -131,7 +131,14 @@ export function colorsOfValues(values: Iterable<unknown>): Map<string, number> {
   return new Map([...known].sort(order).map(([word], i) => [word, (i % COLORS) + 1]));
 }
 
-/** From the seventh colour on dashes help to tell lines apart, and where two have the same one. */
-export function dashOf(color: number, same: number): number[] | undefined {
-  return same > 0 ? [2, 2] : color > PLAIN ? [5, 2] : undefined;
-}
+const DASHES = [
+  [5, 2],
+  [2, 2],
+  [6, 2, 2, 2],
+  [9, 3],
+  [3, 1, 1, 1, 1, 1],
+];
+
+/** Dashes tell lines of one colour apart, as in `rollbook plot`: `same` lines before this one have it, too. */
+export const dashOf = (same: number): number[] | undefined =>
+  same > 0 ? DASHES[(same - 1) % DASHES.length] : undefined;

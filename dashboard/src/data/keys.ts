@@ -134,12 +134,16 @@ export function sections(keys: readonly KeyInfo[], search: Matcher | null, above
   const late = (scope: string): number => LATE.indexOf(scope) + 1;
   return [...all.values()]
     .filter((section) => section.keys.length > 0)
-    .sort((a, b) => late(a.scope) - late(b.scope) || rank(a) - rank(b) || a.scope.localeCompare(b.scope))
-    .map((section) => ({
-      ...section,
-      keys: section.keys.sort((a, b) => a.key.localeCompare(b.key, "en", { numeric: true })),
-    }));
+    .map((section) => ({ section, rank: rank(section) }))
+    .sort(
+      ({ section: a, rank: i }, { section: b, rank: k }) =>
+        late(a.scope) - late(b.scope) || i - k || ALPHABET.compare(a.scope, b.scope),
+    )
+    .map(({ section }) => ({ ...section, keys: section.keys.sort((a, b) => ALPHABET.compare(a.key, b.key)) }));
 }
+
+/** `layer_2` before `layer_10`. Made once: a thousand keys are compared ten thousand times. */
+const ALPHABET = new Intl.Collator("en", { numeric: true });
 
 function rank(section: Section): number {
   const at = TELLING.findIndex((telling) => section.keys.some(({ key }) => telling.test(key)));

@@ -13,6 +13,7 @@ import {
   short,
   value,
   shorts,
+  writeOf,
 } from "./numbers.ts";
 
 describe("numbers are written in one way", () => {
@@ -104,7 +105,19 @@ describe("numbers are written in one way", () => {
     ]);
   });
   test("sizes are decimal", () => {
-    expect([12, 1500, 2_000_000].map(bytes)).toEqual(["12 B", "1.50 kB", "2 MB"]);
+    expect([12, 1500, 2_000_000, -59_032_727_552, 2.5e12].map((n) => bytes(n))).toEqual([
+      "12 B",
+      "1.50 kB",
+      "2 MB",
+      "−59.0 GB",
+      "2.50 TB",
+    ]);
+  });
+  test("values of a key that counts bytes have their unit, those of others none", () => {
+    const said = (key: string) => [59_032_727_552, null, NaN].map((x) => writeOf(key)(x));
+    expect(said("host/memory_used_bytes")).toEqual(["59.0 GB", "–", "NaN"]);
+    expect(said("last:host/process/rss_bytes")).toEqual(["59.0 GB", "–", "NaN"]);
+    expect(said("host/bytes_lost")).toEqual(["59\u202f032\u202f727\u202f552", "–", "NaN"]);
   });
   test("how long ago is said in one unit, and never less than nothing", () => {
     expect([1000, 900, 0, 2000].map((at) => ago(at, 1000))).toEqual(["0 s ago", "1 min ago", "16 min ago", "0 s ago"]);

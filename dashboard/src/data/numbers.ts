@@ -103,12 +103,26 @@ export function seconds(s: number | null | undefined): string {
   return `${Math.floor(s / 86400)} d ${Math.floor((s % 86400) / 3600)} h`;
 }
 
-export function bytes(n: number): string {
-  if (n < 1000) return `${n} B`;
-  if (n < 1e6) return `${value(n / 1e3)} kB`;
-  if (n < 1e9) return `${value(n / 1e6)} MB`;
-  return `${value(n / 1e9)} GB`;
+export function bytes(n: number, figures = 3): string {
+  const [unit, size] = UNITS.find(([, least]) => Math.abs(n) >= least) ?? (["B", 1] as const);
+  return `${value(n / size, figures)} ${unit}`;
 }
+
+const UNITS = [
+  ["TB", 1e12],
+  ["GB", 1e9],
+  ["MB", 1e6],
+  ["kB", 1e3],
+] as const;
+
+/** How a value is written, with so many significant figures. */
+export type Write = (x: number | null | undefined, figures?: number) => string;
+
+/** How the values of a key, or of a column of it, are written: bytes, by the key's name, with their unit. */
+export const writeOf = (key: string): Write =>
+  /(^|[/_])bytes$/i.test(key)
+    ? (x, figures) => (typeof x === "number" && Number.isFinite(x) ? bytes(x, figures) : value(x))
+    : value;
 
 export function percent(share: number): string {
   const p = share * 100;

@@ -8,12 +8,15 @@ import type { Line, Mark } from "../charts/model.ts";
 import type { Plot } from "../charts/plot.ts";
 import { split } from "../data/keys.ts";
 import { smoothed } from "../data/lines.ts";
+import { writeOf } from "../data/numbers.ts";
 import { kindOf, type Desk } from "../state/desk.ts";
 import type { KeyState } from "../state/feed.ts";
 import { ChartMenu } from "./ChartMenu.tsx";
 import { Failure, isInBanner } from "./Say.tsx";
 
 const NO_MARKS: readonly Mark[] = [];
+/** How far beside the screen, and beside the pane that scrolls. */
+const NEAR: IntersectionObserverInit & { scrollMargin: string } = { rootMargin: "200px", scrollMargin: "200px" };
 
 export interface KeyChartProps {
   name: string;
@@ -21,6 +24,8 @@ export interface KeyChartProps {
   soft?: ComponentChildren;
   /** Buttons before the one that saves. */
   tools?: ComponentChildren;
+  /** One of very many: it is made when it first comes near the screen. */
+  later?: boolean;
 }
 
 /** Where the curves come from, and what says that they are wanted. */
@@ -31,20 +36,19 @@ export interface Drawn {
   title?: string;
 }
 
-export function OnDesk({ desk, name, big, soft, tools, of }: KeyChartProps & { desk: Desk; of: Drawn }) {
+export function OnDesk({ desk, name, big, soft, tools, later, of }: KeyChartProps & { desk: Desk; of: Drawn }) {
   const { feed, hub, entities, marks } = desk;
   const look = useComputed(() => ({ ...desk.look.value, ...desk.looks?.value.get(name) }));
   const holder = useRef<HTMLDivElement>(null);
   const plot = useRef<Plot | null>(null);
   const near = useSignal(false);
+  const isMade = useSignal(later !== true);
   const { state } = of;
   useEffect(() => {
-    const sees = new IntersectionObserver(
-      (entries) => {
-        near.value = entries.at(-1)?.isIntersecting ?? false;
-      },
-      { rootMargin: "200px" },
-    );
+    const sees = new IntersectionObserver((entries) => {
+      near.value = entries.at(-1)?.isIntersecting ?? false;
+      if (near.value) isMade.value = true;
+    }, NEAR);
     if (holder.current) sees.observe(holder.current);
     return () => sees.disconnect();
   }, []);
@@ -64,6 +68,19 @@ export function OnDesk({ desk, name, big, soft, tools, of }: KeyChartProps & { d
     return here.flatMap((entity) => entity.runs.flatMap((member) => marks.value.get(member.run) ?? []));
   });
   const { scope, name: short } = of.title === undefined ? split(name) : { scope: "", name: of.title };
+  if (!isMade.value)
+    return (
+      <div ref={holder} class="slot" data-key={name}>
+        <figure class="chart">
+          <figcaption>
+            <span class="title">
+              <span class="scope">{scope}</span>
+              {short}
+            </span>
+          </figcaption>
+        </figure>
+      </div>
+    );
   const { waiting, span, preliminary } = state.value;
   const errors = state.value.errors.filter(({ error }) => !isInBanner(error));
   const { xLog, yLog, robust, range, draw } = look.value;
@@ -106,6 +123,7 @@ export function OnDesk({ desk, name, big, soft, tools, of }: KeyChartProps & { d
         range={range}
         xKind={kindOf(desk.axis.value)}
         xName={desk.axisName.value}
+        write={writeOf(name)}
         big={big ?? false}
         note={note}
         onForesee={(line: Line, x: number) => desk.foresee?.(line, x, name)}

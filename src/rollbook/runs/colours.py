@@ -22,8 +22,8 @@ from rollbook.errors import BadInput
 from rollbook.system.files import is_folder, read_json, replacing, try_lock, unlock
 
 COLOURS = 12
-_PLAIN = 6
-"""Those that are drawn without dashes."""
+_FIRST = 6
+"""Those that a name alone can get."""
 Row = Mapping[str, Any]
 Kept = dict[str, tuple[int, int]]
 """Id of a run -> (its colour alone, its colour in a group)."""
@@ -119,11 +119,11 @@ def _unlike(drawn: Sequence[int], every: Sequence[int]) -> int:
 
 
 def _of_name(name: str) -> int:
-    """A colour without dashes that follows from a name alone (FNV-1a); the page computes the same."""
+    """A colour that follows from a name alone (FNV-1a); the page computes the same."""
     mixed = 0x811C9DC5
     for byte in name.encode("utf-8", "surrogatepass"):
         mixed = (mixed ^ byte) * 0x01000193 & 0xFFFFFFFF
-    return mixed % _PLAIN + 1
+    return mixed % _FIRST + 1
 
 
 def _first(one: int, other: int) -> int:

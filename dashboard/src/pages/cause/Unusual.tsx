@@ -1,5 +1,5 @@
 import type { Cause } from "../../api/names.ts";
-import { amount, value } from "../../data/numbers.ts";
+import { amount, value, writeOf } from "../../data/numbers.ts";
 import { MiniTable } from "../../parts/MiniTable.tsx";
 
 /** How far a key left its usual range; what is no number left it altogether. */
@@ -32,8 +32,8 @@ export function Unusual({ found }: { found: Cause }) {
                 {row.key}
               </button>
             );
-          if (id === "value") return <b>{value(Number(row.value))}</b>;
-          if (id === "usual") return `${value(Number(row.low))} … ${value(Number(row.high))}`;
+          if (id === "value") return <b>{writeOf(row.key)(Number(row.value))}</b>;
+          if (id === "usual") return [row.low, row.high].map((end) => writeOf(row.key)(Number(end))).join(" … ");
           return far(row);
         }}
       />

@@ -224,7 +224,7 @@ function ScopeSection({ scope, keys: infos, of, span, shut }: Scope) {
       {!shut && (
         <div class="charts">
           {infos.slice(0, limit.value).map(({ key }) => (
-            <KeyChart key={key} name={key} tools={<Tools name={key} />} />
+            <KeyChart key={key} name={key} later tools={<Tools name={key} />} />
           ))}
         </div>
       )}

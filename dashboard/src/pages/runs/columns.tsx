@@ -2,7 +2,7 @@
 
 import { signal } from "@preact/signals";
 import type { Cell, ColumnsAnswer, GroupCell, GroupRow, Row, RunRow } from "../../api/names.ts";
-import { ago, amount, clock, count, plain, seconds, short, value } from "../../data/numbers.ts";
+import { ago, amount, clock, count, plain, seconds, short, value, writeOf } from "../../data/numbers.ts";
 import { telling } from "../../data/keys.ts";
 import type { Column } from "../../parts/Grid.tsx";
 import { Status } from "../../parts/Status.tsx";
@@ -122,6 +122,7 @@ const WIDTHS: Record<string, string> = {
   updated: "84px",
   duration: "84px",
   host: "96px",
+  cause: "124px",
 };
 
 export function column(id: string): Column<Row> {
@@ -160,7 +161,7 @@ function content(id: string, row: GroupRow | RunRow, metric: boolean) {
   if (row.kind === "group")
     return (
       <>
-        <GroupContent cell={row.cells[id]} metric={metric} />
+        <GroupContent cell={row.cells[id]} write={metric ? writeOf(id) : null} />
         {mark}
       </>
     );
@@ -210,7 +211,7 @@ function runContent(id: string, cell: Cell | undefined, row: RunRow) {
   if (id === "seed") return plain(row.seed);
   if (id === "attempts") return row.attempts;
   if (id === "alerts") return row.alerts > 0 ? <span class="tag warn">{row.alerts}</span> : "–";
-  if (typeof cell === "number") return id.includes(":") ? value(cell) : plain(cell);
+  if (typeof cell === "number") return id.includes(":") ? writeOf(id)(cell) : plain(cell);
   if (cell === "NaN" || cell === "Infinity" || cell === "-Infinity")
     return <span class="lost">{value(Number(cell))}</span>;
   return plain(cell);

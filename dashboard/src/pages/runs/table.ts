@@ -392,7 +392,7 @@ function entity(row: GroupRow | RunRow, color: number, same: number): Entity {
     row.kind === "run"
       ? [{ run: row.run, name: runName(row) }]
       : row.runs.map((run) => ({ run, name: memberName(run) }));
-  return { id: rowId(row), name: row.kind === "run" ? runName(row) : row.name, color, runs, dash: dashOf(color, same) };
+  return { id: rowId(row), name: row.kind === "run" ? runName(row) : row.name, color, runs, dash: dashOf(same) };
 }
 
 /** Names that two share get what tells them apart: the project, or the run's own id. */

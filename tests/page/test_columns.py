@@ -1,0 +1,109 @@
+"""Columns of the runs table: what sorts them, and how their cells are written."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rollbook
+
+GAPS = """() => {
+    const canvas = document.querySelector('.slot.big .clip canvas');
+    const [width, height] = [canvas.width, canvas.height];
+    const {data} = canvas.getContext('2d').getImageData(0, 0, width, height);
+    const inked = x => [...Array(height).keys()].some(y => data[4 * (y * width + x) + 3] > 60);
+    const columns = [...Array(width).keys()].map(inked);
+    return columns.slice(columns.indexOf(true), columns.lastIndexOf(true)).filter(is => !is).length;
+}"""
+
+
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three runs: one finished, two that ended by an error; the last was at work twice, with a day between."""
+    folder = tmp_path_factory.mktemp("ended") / "runs"
+    how: dict[str, Any] = {"dir": folder, "sinks": [], "keeper": "inline", "rules": ()}
+    for seed, error in enumerate((None, ZeroDivisionError("0"), KeyboardInterrupt())):
+        try:
+            with rollbook.init("p", "ppo", seed=seed, **how) as run:
+                for step in range(20):
+                    values = {"train/return": float(step * seed), "gpu/memory_used_bytes": 59_032_727_552.0 + seed}
+                    run.log(values, env_step=step)
+                if error is not None:
+                    raise error
+        except (ZeroDivisionError, KeyboardInterrupt):
+            pass
+    path = Path(run.folder) / "run.json"
+    about = json.loads(path.read_text())
+    (first,) = about["attempts"]
+    begun = about["created"] = first["started"] = first["started"] - 90_000.0
+    first["ended"] = begun + 60.0
+    about["attempts"].append({**first, "n": 2, "parent": 1, "started": begun + 86_400, "ended": begun + 86_430})
+    about["ended"] = begun + 86_430
+    path.write_text(json.dumps(about))
+    return folder
+
+
+def cells(page: Any, place: int) -> list[str]:
+    """What stands in a column, from the top: 0 is the name."""
+    return page.tab.locator(f".grid-body .grid-row:not(.project) > :nth-child({place + 1})").all_inner_texts()
+
+
+def test_causes_and_the_time_at_work_are_columns_and_sort(page: Any, serve: Any, ended: Path) -> None:
+    page.open(serve(ended), "#/runs?g=none&cols=cause~worked~duration&sort=-worked").settled()
+    page.tab.get_by_text("1 m 30 s").wait_for()
+    assert cells(page, 1)[0] == "KeyboardInterrupt"
+    assert cells(page, 2)[0] == "1 m 30 s", "the day between its attempts is no work"
+    assert cells(page, 3)[0].startswith("1 d")
+    page.tab.locator("[data-column=cause] button").click()
+    page.tab.wait_for_function("() => location.hash.includes('sort=-cause')")
+    page.settled()
+    assert sorted(cells(page, 1)) == ["KeyboardInterrupt", "ZeroDivisionError", "\N{EN DASH}"]
+    assert cells(page, 1)[0] == "ZeroDivisionError"
+    field = page.tab.get_by_label("Filter runs")
+    field.fill("cause = 'ZeroDivisionError'")
+    field.press("Enter")
+    page.tab.wait_for_function("() => document.querySelectorAll('.grid-body .name').length === 1")
+    assert page.errors == []
+
+
+def test_the_whole_head_of_a_column_sorts_and_its_edge_does_not(page: Any, serve: Any, ended: Path) -> None:
+    page.open(serve(ended), "#/runs?g=none&cols=cause~status").settled()
+    head = page.tab.locator("[data-column=cause]").bounding_box()
+    page.tab.mouse.click(head["x"] + head["width"] - 12, head["y"] + head["height"] - 2)  # far from the word
+    page.tab.wait_for_function("() => location.hash.includes('sort=-cause')")
+    page.settled()
+    page.tab.mouse.click(head["x"] + head["width"] - 2, head["y"] + head["height"] / 2)
+    page.let_pass(300)
+    assert "sort=-cause" in page.tab.evaluate("() => location.hash")
+    assert page.errors == []
+
+
+def test_bytes_have_their_unit_in_charts_and_cells(page: Any, serve: Any, ended: Path) -> None:
+    key = "gpu/memory_used_bytes"
+    page.open(serve(ended), f"#/runs?g=none&cols=last:{key}&k=bytes").drawn(1).settled()
+    assert cells(page, 1) == ["59.0 GB"] * 3
+    chart = page.tab.locator(f"[data-key='{key}']")
+    assert "ends at 59.0 GB" in chart.locator(".plotarea").get_attribute("aria-label")
+    chart.locator(".plotarea").hover(position={"x": 120, "y": 60})
+    page.tab.wait_for_function(
+        "() => [...document.querySelectorAll('.read b')].some(one => /^59.0 GB$/.test(one.innerText))"
+    )
+    page.tab.evaluate("() => { location.hash += '&draw=ends'; }")
+    chart.locator(".ends b").first.wait_for()
+    assert set(chart.locator(".ends b").all_inner_texts()) == {"59.0 GB"}
+    assert page.errors == []
+
+
+def test_a_run_that_is_drawn_alone_has_a_line_without_dashes_whatever_its_colour(
+    page: Any, serve: Any, ended: Path
+) -> None:
+    page.open(serve(ended), "#/runs?g=none").settled()
+    row = page.tab.locator(".grid-body .runname").first
+    identity = row.get_attribute("href").split("/")[-1]
+    page.tab.evaluate("id => { location.hash = `#/runs?g=none&pin=train%2Freturn&show=${id}.9`; }", identity)
+    page.drawn(1).settled()
+    assert page.tab.evaluate(GAPS) == 0, "ink in every column of pixels"
+    assert page.errors == []
