@@ -72,6 +72,18 @@ def test_a_vector_of_16_gives_every_episode_its_true_return_and_length(
     envs.close()
 
 
+@pytest.mark.parametrize("own", [True, False], ids=["record_envs", "plain"])
+def test_a_vector_that_was_made_of_a_generator_is_recorded_once(notebook: Any, make_env: Any, own: bool) -> None:
+    makers = [lambda i=i: make_env([2 + i]) for i in range(3)]
+    makers = record_envs(makers, notebook) if own else makers
+    envs = RecordEpisodes(SyncVectorEnv(make for make in makers), notebook)  # as `make_vec` of gymnasium 1.2 does
+    drive(envs, 12)
+    finished = Counter(row["length"] for row in notebook.table("episodes") if row["complete"])
+    assert finished == sum((expected([2 + i], 12, AutoresetMode.NEXT_STEP) for i in range(3)), Counter())
+    assert notebook.counts == {}
+    envs.close()
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_the_agent_of_a_vector_sees_exactly_what_it_saw_before(notebook: Any, mode: AutoresetMode) -> None:
     def vector() -> Any:

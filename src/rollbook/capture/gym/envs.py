@@ -72,7 +72,9 @@ class RecordedEnv:
 
     def __call__(self) -> Any:
         """Create the environment and wrap it."""
-        return RecordEpisodes(self.make(), self.group.settings_for(self.index), env_index=self.index)
+        env = RecordEpisodes(self.make(), self.group.settings_for(self.index), env_index=self.index)
+        env.env_group = self.group
+        return env
 
 
 def record_envs(

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from rollbook.capture._ledger import RewardLedger
+    from rollbook.capture.gym.envs import EnvGroup
     from rollbook.protocols import Recorder
 
 
@@ -38,6 +39,8 @@ class RecordEpisodes(gymnasium.Wrapper):
     """
 
     for_vectors: ClassVar[Callable[..., Any] | None] = None
+
+    env_group: EnvGroup | None = None  # of the vector that `record_envs` made it for
 
     def __new__(cls, env: object, *args: object, **kwargs: object) -> Any:
         """Create a wrapper for one environment or, given a vector, for a vector."""

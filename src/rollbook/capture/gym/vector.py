@@ -6,6 +6,7 @@ vector, or with wrappers in between that change rewards, recording uses the merg
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import gymnasium
@@ -26,8 +27,6 @@ from rollbook.values.arrays import host_array
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from rollbook.protocols import Recorder
     from rollbook.values.array_types import NDArray
 
@@ -313,8 +312,13 @@ def _subs(env: VectorEnv) -> list[object]:
 
 
 def _group_of(env: VectorEnv) -> EnvGroup | None:
-    makers = getattr(env.unwrapped, "env_fns", None) or ()
-    return makers[0].group if makers and all(isinstance(make, RecordedEnv) for make in makers) else None
+    """The group that all sub-environments were made in; None if `record_envs` did not make them."""
+    makers = getattr(env.unwrapped, "env_fns", None)
+    if isinstance(makers, Sequence):
+        groups = [make.group if isinstance(make, RecordedEnv) else None for make in makers]
+    else:  # `make_vec` of gymnasium before 1.3 keeps a generator here, which has made its environments
+        groups = [sub.env_group if isinstance(sub, RecordEpisodes) else None for sub in _subs(env)]
+    return groups[0] if groups and None not in groups else None
 
 
 def _recorder_of(env: Any) -> EpisodeRecorder:
