@@ -403,7 +403,17 @@ def test_values_of_one_step_are_reported_where_the_configuration_says_to_look_ah
     assert [alert.level for alert in found] == ["warn"] * speaks
 
 
-@pytest.mark.parametrize(("envs", "total", "at"), [(8, 16_000, 0.05), (None, 16_000, 0.1), (64, 1_000_000, 0.064)])
+@pytest.mark.parametrize(
+    ("envs", "total", "at"),
+    [
+        (8, 16_000, 0.25),  # episodes of Acrobot-v1 take up to 500 steps, a quarter of this run
+        (4, 16_384, 4_000 / 16_384),
+        (None, 16_384, 4_000 / 16_384),
+        (None, 100_000, 0.1),
+        (8, 400_000, 0.05),
+        (64, 1_000_000, 0.064),
+    ],
+)
 def test_a_first_episode_is_waited_for_as_long_as_one_in_each_environment_may_take(
     envs: int | None, total: int, at: float
 ) -> None:

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 _USUAL = 1_000
 """The time limit of most tasks of Gymnasium. Up to it, a policy that learns to survive may lengthen episodes much."""
 _SOON = 0.05
+_SHORT = 0.25
+"""Of a run in which one usual episode of each environment takes longer than this, the share that is waited for."""
+_COPIES = 4
+"""How many environments a run may have that does not say it."""
 _LIMIT = 5
 """The longest length is a time limit if it came this often."""
 
@@ -31,9 +35,9 @@ class NoEpisode(PaceRule):
     below 1,000 steps and came fewer than five times (so it is not the time limit), it is ten times that, up to 1,000: a
     policy that learns to survive lengthens the episodes of all environments at once. If lengths are not logged at each
     end: after five times the longest stretch. If none ever ended: after a tenth of the run, whose length must be known
-    (`init(total=…)`); where the configuration has the number of environments (`num_envs`, `n_envs`), after a 20th, and
-    1,000 steps of each if the run has at least 10,000 for each. After the first end alone: no sooner than after three
-    times the steps up to it.
+    (`init(total=…)`); where the configuration has the number of environments (`num_envs`, `n_envs`), after a 20th. In both
+    cases after 1,000 steps of each environment (of four if nothing tells how many), or a quarter of a run that is
+    shorter than four times that. After the first end alone: no sooner than after three times the steps up to it.
 
     The number of environments is the greatest common divisor of the clock's steps: a vector of them advances it by one
     for each.
@@ -52,12 +56,9 @@ class NoEpisode(PaceRule):
     def _limit(self) -> float | None:
         if self.memory["gap"] or not self._total:
             return super()._limit()
-        share = self.never
         copies = number_in(self.run.config, *COPIES)
-        if copies is not None:
-            own = self._total / copies  # the steps of one environment in the whole run
-            longest = _USUAL if own >= 10 * _USUAL else own * _SOON  # a run is planned for more than ten episodes each
-            share = min(share, max(_SOON, longest / own))
+        share = self.never if copies is None else _SOON
+        share = max(share, min(_USUAL * (copies or _COPIES) / self._total, _SHORT))
         began = max(0, self.memory["last"])  # if something came: the first stretch, the only one that is known
         return float(began + max(share * self._total, self.times * began))
 
