@@ -101,6 +101,9 @@ def test_a_runs_page_has_its_uncommitted_changes_and_what_resumes_it(
     assert "+width = 128" in patch.inner_text()
     assert page.tab.locator(".patch .added").inner_text() == "+width = 128"
     assert "idea.txt" in page.tab.inner_text("main")
+    code = page.tab.locator("dt", has_text="code").locator("+ dd").inner_text()
+    assert code == f"{'a' * 40}, 1 unknown to git"
+    says(page, "UserWarning: careful")
     assert f"ROLLBOOK_RESUME={identity}" in page.tab.inner_text("main")
     assert page.tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert page.errors == []

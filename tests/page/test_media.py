@@ -52,6 +52,19 @@ def test_a_slider_shows_pictures_texts_and_histograms_of_two_runs_at_one_step(
     assert page.errors == []
 
 
+def test_a_picture_keeps_its_shape_and_a_small_one_its_pixels(
+    page: Any, serve: Any, logged: tuple[Path, list[str]]
+) -> None:
+    folder, (first, _) = logged
+    page.open(serve(folder), f"#/media?run={first}").settled()
+    page.tab.wait_for_selector(".beside img.film.coarse")
+    wide, high, drawn = page.tab.locator(".beside img.film").evaluate(
+        "one => [one.clientWidth, one.clientHeight, getComputedStyle(one).imageRendering]"
+    )
+    assert (wide, drawn) == (high, "pixelated"), "eight pixels by eight"
+    assert page.errors == []
+
+
 def test_histograms_of_a_key_lie_in_common_bins_and_keep_every_number(logged: tuple[Path, list[str]]) -> None:
     from page_server import client_of
 

@@ -1,6 +1,8 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Media } from "../api/names.ts";
 
+const FEW_PIXELS = 160; // a picture of fewer across shows its pixels instead of blur
+
 /** A picture or film out of a run, at `second` where the page says so. What is not there any more says so. */
 export function Film({
   media,
@@ -18,6 +20,7 @@ export function Film({
   bare?: boolean;
 }) {
   const video = useRef<HTMLVideoElement>(null);
+  const [coarse, setCoarse] = useState(false);
   const [inHand, setInHand] = useState(false); // its controls hide the picture: they come with the pointer or the focus
   useEffect(() => {
     const film = video.current;
@@ -36,7 +39,15 @@ export function Film({
   const name = `${media.key}${media.episode_id === null ? "" : `, episode ${media.episode_id}`}`;
   // Without ffmpeg films are written as GIF, which no <video> plays.
   if (media.kind !== "video" || /\.(gif|png)$/i.test(media.url))
-    return <img class="film" src={media.url} alt={name} loading="lazy" />;
+    return (
+      <img
+        class={coarse ? "film coarse" : "film"}
+        src={media.url}
+        alt={name}
+        loading="lazy"
+        onLoad={(event) => setCoarse(event.currentTarget.naturalWidth < FEW_PIXELS)}
+      />
+    );
   return (
     <video
       ref={video}

@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import type { Obj } from "../../api/names.ts";
-import { amount, bytes, clock, plain, value } from "../../data/numbers.ts";
+import { amount, bytes, plain, value } from "../../data/numbers.ts";
 import { Middle } from "../../parts/Middle.tsx";
 import { MiniTable } from "../../parts/MiniTable.tsx";
 import { Answered } from "../../parts/Say.tsx";
@@ -8,7 +8,7 @@ import { useAnswer } from "../../state/answer.ts";
 import { source } from "../../state/here.ts";
 
 /** The files of a run, to download; its checkpoints first. */
-export function Files({ run, wide = false }: { run: string; wide?: boolean }) {
+export function Files({ run }: { run: string }) {
   const answer = useAnswer(`${run} files`, () => source.files(run));
   const [all, setAll] = useState(false);
   const about = (row: Obj | undefined): string =>
@@ -22,7 +22,7 @@ export function Files({ run, wide = false }: { run: string; wide?: boolean }) {
           .filter((text) => text !== "")
           .join(", ");
   return (
-    <section class={`card filelist ${wide ? "c12" : "c4"}`}>
+    <section class="card filelist c4">
       <header>
         <h2>Files and checkpoints</h2>
         <span class="grow" />
@@ -44,7 +44,6 @@ export function Files({ run, wide = false }: { run: string; wide?: boolean }) {
                 columns={[
                   { id: "path", head: "file" },
                   { id: "kind", head: "what" },
-                  ...(wide ? [{ id: "modified", head: "changed" }] : []),
                   { id: "bytes", head: "size", number: true },
                 ]}
                 rows={files.slice(0, 200)}
@@ -66,7 +65,7 @@ export function Files({ run, wide = false }: { run: string; wide?: boolean }) {
                         )}
                       </span>
                     );
-                  return id === "bytes" ? bytes(file.bytes) : <span class="soft">{clock(file.modified)}</span>;
+                  return bytes(file.bytes);
                 }}
               />
               {hidden > 0 && (

@@ -16,6 +16,7 @@ import { hello, source } from "../../state/here.ts";
 import { useNews } from "../../state/run.ts";
 import { Ending } from "../cause/Crashed.tsx";
 import { Files } from "../health/Files.tsx";
+import { LogView } from "../health/LogView.tsx";
 import { Config, Fact, json, Packages, Pictures } from "./cards.tsx";
 import { Patch } from "./Patch.tsx";
 import { RunCharts } from "./RunCharts.tsx";
@@ -56,17 +57,31 @@ export function Run() {
                 <Notes detail={found} answer={answer} />
               </div>
               <RunCharts run={run} detail={found} />
+              <LogView key={run} run={run} />
+              <Files run={run} />
               <Config detail={found} />
               <Packages detail={found} />
               <Patch run={run} />
               <Pictures run={run} />
-              <Files run={run} wide />
             </div>
           )}
         </Answered>
       </main>
     </>
   );
+}
+
+/** The commit of a program, and what was not committed: `rollbook show` says the same. */
+function codeInWords(git: RunDetail["git"]): string {
+  const { commit, branch, files_changed, insertions, deletions, files_untracked } = git ?? {};
+  if (!commit && !branch) return "–";
+  return [
+    `${commit ? plain(commit) : "no commit"}${branch ? ` on ${plain(branch)}` : ""}`,
+    ...(typeof files_changed === "number" && files_changed > 0
+      ? [`${amount(files_changed, "file")} changed (+${plain(insertions ?? 0)} −${plain(deletions ?? 0)})`]
+      : []),
+    ...(typeof files_untracked === "number" && files_untracked > 0 ? [`${count(files_untracked)} unknown to git`] : []),
+  ].join(", ");
 }
 
 function About({ detail }: { detail: RunDetail }) {
@@ -88,12 +103,7 @@ function About({ detail }: { detail: RunDetail }) {
         .join(", ") || "–",
     ],
     ["command", detail.command.join(" ")],
-    [
-      "git",
-      Object.entries(detail.git ?? {})
-        .map(([name, v]) => `${name} ${json(v)}`)
-        .join(", ") || "–",
-    ],
+    ["code", codeInWords(detail.git)],
     ["python", detail.python || "–"],
     ["folder", detail.path],
     [
