@@ -43,6 +43,15 @@ def test_a_finding_names_its_runs_the_newest_first_and_where_it_happened(told: d
     assert (runs[0]["axis"], runs[0]["x"], runs[0]["key"]) == ("env_step", 3.0, "train/return")
 
 
+def test_runs_of_one_name_are_told_apart_by_their_settings(tmp_path: Any) -> None:
+    for lr in (0.1, 0.9):
+        with rollbook.init("cliff", "sarsa", seed=1, config={"lr": lr}, dir=tmp_path, sinks=[], rules=[]) as run:
+            run.record("alerts", {"rule": "kl", "level": "warn", "message": "kl", "source": "rule"}, env_step=3)
+    with client_of(tmp_path) as client:
+        (finding,) = client.post("/api/findings", json={}).json()["findings"]
+    assert [at["name"] for at in finding["runs"]] == ["sarsa lr 0.9", "sarsa lr 0.1"]
+
+
 def test_runs_of_which_no_rule_warned_are_quiet(told: dict[str, Any]) -> None:
     assert (told["looked_at"], told["quiet"]) == (4, 1)
 

@@ -9,6 +9,7 @@ import msgspec
 
 from rollbook.runs.comparing import seeds_needed
 from rollbook.runs.finding import alerted, found
+from rollbook.runs.grouping import groups_of
 from rollbook.runs.looks import plans_below
 from rollbook.runs.questions import Alerts, Findings, Plans, Seeds
 from rollbook.server.asking import asked_of, shape_of
@@ -24,7 +25,11 @@ PlansAsk, SeedsAsk = shape_of(Plans), shape_of(Seeds)
 
 
 class FindingRun(msgspec.Struct, kw_only=True):
-    """Where something was found: the place on the run's own axis, and the key that it is about, if they are known."""
+    """Where something was found: the place on the run's own axis, and the key that it is about, if they are known.
+
+    Attributes:
+      name: of the run's group: with what its configuration has of its own among the runs of that name.
+    """
 
     run: str
     name: str
@@ -137,6 +142,8 @@ def findings(context: ServerContext, ask: Ask) -> FindingsAnswer:
     rows = _newest(context, ask)
     answer = found(Findings(since=getattr(ask, "since", None)), Memory(context, rows))
     row_of = {row.folder: row for row in rows}
+    groups = groups_of(rows, ["auto"], lambda row: row.about) if answer.findings else []
+    name_of = {row.folder: group.name for group in groups for row in group.members}
     return FindingsAnswer(
         total=answer.alerts,
         findings=[
@@ -144,7 +151,9 @@ def findings(context: ServerContext, ask: Ask) -> FindingsAnswer:
                 rule=plain(each.rule),
                 level=plain(each.level),
                 message=plain(each.message),
-                runs=[_place(place, row_of[place.path]) for place in each.places[:_MOST_RUNS_OF_ONE]],
+                runs=[
+                    _place(place, row_of[place.path], name_of[place.path]) for place in each.places[:_MOST_RUNS_OF_ONE]
+                ],
                 many=len(each.places),
             )
             for each in answer.findings[:_MOST_FINDINGS]
@@ -155,12 +164,12 @@ def findings(context: ServerContext, ask: Ask) -> FindingsAnswer:
     )
 
 
-def _place(place: Any, row: RunRow) -> FindingRun:
+def _place(place: Any, row: RunRow, name: str) -> FindingRun:
     about = row.about
     seed = about.get("seed")
     return FindingRun(
         run=row.key,
-        name=plain(str(about.get("name") or "")),
+        name=plain(name),
         seed=seed if isinstance(seed, int) else None,
         project=plain(str(about.get("project") or "")),
         status=row.status,
