@@ -35,8 +35,8 @@ class NoEpisode(PaceRule):
     below 1,000 steps and came fewer than five times (so it is not the time limit), it is ten times that, up to 1,000: a
     policy that learns to survive lengthens the episodes of all environments at once. If lengths are not logged at each
     end: after five times the longest stretch. If none ever ended: after a tenth of the run, whose length must be known
-    (`init(total=…)`); where the configuration has the number of environments (`num_envs`, `n_envs`), after a 20th. In both
-    cases after 1,000 steps of each environment (of four if nothing tells how many), or a quarter of a run that is
+    (`init(total=…)`); where the configuration has the number of environments (`num_envs`, `n_envs`), after a 20th. In
+    both cases after 1,000 steps of each environment (of four if nothing tells how many), or a quarter of a run that is
     shorter than four times that. After the first end alone: no sooner than after three times the steps up to it.
 
     The number of environments is the greatest common divisor of the clock's steps: a vector of them advances it by one
