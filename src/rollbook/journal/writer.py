@@ -16,6 +16,7 @@ from rollbook.journal import format as layout
 from rollbook.journal import mapping
 from rollbook.journal.channel import Channel
 from rollbook.journal.device_values import DeviceValues
+from rollbook.journal.frames import encode
 from rollbook.journal.lane import NO_DESCRIPTOR, Lane
 from rollbook.journal.log_function import make_log
 from rollbook.journal.recovery import unused
@@ -276,8 +277,6 @@ class Writer:
 
     def frame(self, payload: Mapping[str, object], time_ns: int | None = None, receipt: Receipt | None = None) -> int:
         """Append one frame. Returns its sequence number, 0 if it was refused (counted)."""
-        from rollbook.journal.frames import encode
-
         start = time.perf_counter_ns()
         self.long_ways += 1
         try:

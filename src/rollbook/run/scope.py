@@ -146,6 +146,8 @@ class Scope:
         """
         with handled_by(self.run._writer.failed, "record"):
             readings, refused = self._unusual.clocks((), clocks)
+            if refused:
+                columns = {**columns, **self._unusual.cells_of(refused)}
             channel = self._channel
             payload: dict[str, object] = {
                 "table": table,
@@ -153,7 +155,7 @@ class Scope:
                 "at": channel.at,
                 "clocks": readings,
                 "n": n,
-                "columns": self._columns(table, {**columns, **self._unusual.cells_of(refused)}, n),
+                "columns": self._columns(table, columns, n),
             }
             if clock_columns:
                 payload["clock_columns"] = self._columns(table, clock_columns, n) if n != 1 else dict(clock_columns)
@@ -168,6 +170,8 @@ class Scope:
     def _columns(self, table: str, columns: Mapping[str, object], n: int) -> dict[str, Any]:
         """The columns that can be stored: those that have n values."""
         if n == 1:
+            if set(map(type, columns.values())) == {list}:
+                return dict(columns)
             return {
                 name: cells if type(cells) is list or _is_one(cells) else [cells] for name, cells in columns.items()
             }

@@ -69,7 +69,7 @@ class EpisodeRecorder:
         true.
       episode_id: of the current episode, "" between episodes.
       last: the last finished episode, or None.
-      plain_steps: whether a step without info, after the first one, only needs an addition to `total` and `length`.
+      plain_steps: whether a step with a float as reward and no info only needs an addition to `total` and `length`.
       films: of the current episode; wrappers add rendered frames to `films.rendered`.
       drives: whether each step advances a clock of the run, see `drive_clock`.
       check: called with the recorder and the info of an episode's last step, while the episode can still be kept.
@@ -166,7 +166,8 @@ class EpisodeRecorder:
         self._trajectory.begin(episode_id, self.number, obs)
         self.films.begin(self.number)
         self._entered = self._given_ledger
-        self.episode_id = episode_id  # last: an interrupted beginning starts again
+        self.episode_id = episode_id  # after what belongs to it: an interrupted beginning starts again
+        self.plain_steps = self._needs_no_more()
 
     def step(
         self,
@@ -236,8 +237,7 @@ class EpisodeRecorder:
             if self.check is not None:
                 self._check(info)
             return self._end(bool(terminated), bool(truncated), complete=True)
-        if not t:  # the first reward shows its kind
-            self.plain_steps = not trajectory.in_full and not self._entered and isinstance(reward, float)
+        self.plain_steps = self._needs_no_more()
         return ""
 
     def end(self, terminated: bool = False, truncated: bool = False) -> str:
@@ -333,8 +333,10 @@ class EpisodeRecorder:
 
     def count_steps(self) -> None:
         """Update the common count of steps, which includes the other sub-environments."""
-        self.settings.count_all()
-        self.settings.count(self)
+        settings = self.settings
+        if settings.is_shared:
+            settings.count_all()
+        settings.count(self)
 
     def write_out(self) -> None:
         """Write the steps in memory during an episode. Steps that are held for a choice at its end stay in memory.
@@ -347,6 +349,10 @@ class EpisodeRecorder:
             self.failed(err)
 
     # -- inside
+
+    def _needs_no_more(self) -> bool:
+        """Whether the steps of this episode are only summed up: none is kept, filmed, or has parts of its reward."""
+        return not (self._entered or self._trajectory.in_full or self.films.rendered is not None)
 
     def _check(self, info: Mapping[str, object] | None) -> None:
         self._ending = True
@@ -396,7 +402,7 @@ class EpisodeRecorder:
         if components is None and info and self.settings.components is not None and self.length:
             components = self.settings.components(info)
         if components:
-            self._entered, self.plain_steps = True, False
+            self._entered = True
             parts = self._parts
             for name, value in components.items():
                 number = value if type(value) is float else scalar_of(value)
@@ -429,23 +435,24 @@ class EpisodeRecorder:
                 self._marked = True
             end.why_kept = self._trajectory.finish(finished, self._marked)
         row: dict[str, object] = {
-            "episode_id": finished.episode_id,
-            "return": finished.total,
-            "length": finished.length,
-            "seconds": seconds,
-            "terminated": end.terminated,
-            "truncated": end.truncated,
-            "complete": finished.complete,
-            "seed": self._seed if type(self._seed) is int else scalar_of(self._seed),
-            "env_index": self.env_index,
-            "number": self.number,
-            "options": self._options_text(),
-            "counted_env_step": settings.counted_env_step,
-            "policy_version_at_start": self._version,
-            "steps_kept": end.why_kept,
-            **self._infos.columns(),
+            "episode_id": [finished.episode_id],
+            "return": [finished.total],
+            "length": [finished.length],
+            "seconds": [seconds],
+            "terminated": [end.terminated],
+            "truncated": [end.truncated],
+            "complete": [finished.complete],
+            "seed": [None if self._seed is None else scalar_of(self._seed)],
+            "env_index": [self.env_index],
+            "number": [self.number],
+            "options": [self._options_text()],
+            "counted_env_step": [settings.counted_env_step],
+            "policy_version_at_start": [self._version],
+            "steps_kept": [end.why_kept],
         }
-        recorder.record("episodes", {name: [value] for name, value in row.items()}, 1, receipt=end.row, **clocks)
+        for name, value in self._infos.columns().items():
+            row[name] = [value]
+        recorder.record("episodes", row, 1, receipt=end.row, **clocks)
         if len(self._ledger):
             columns, n = self._ledger.columns(finished.episode_id)
             recorder.record("rewards", columns, n, receipt=end.sums, **clocks)

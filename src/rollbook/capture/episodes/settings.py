@@ -191,6 +191,11 @@ class EpisodeSettings:
         """How many episodes have begun, including those of earlier attempts."""
         return self._next
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether several recorders count their steps together."""
+        return len(self._recorders) > 1
+
     def take_in(self, recorder: Counted) -> None:
         """Also count the steps of this sub-environment."""
         self._recorders.add(recorder)

@@ -140,7 +140,7 @@ class RecordEpisodes(gymnasium.Wrapper):
         return result
 
     def _note(self, result: tuple[object, object, bool, bool, dict[str, object]], action: object) -> None:
-        """Handle a step that needs more than an addition: the first ones, the last one, one with an info or a video."""
+        """Handle a step that needs more than an addition: the last one, one with an info, one kept or filmed."""
         episodes = self.episodes
         obs, reward, terminated, truncated, info = result
         if self._autoreset and self._over:
@@ -159,8 +159,6 @@ class RecordEpisodes(gymnasium.Wrapper):
         self._over = bool(terminated or truncated)
         if episodes.step(reward, terminated, truncated, info, action=action, next_obs=obs):
             return
-        if self._films:
-            episodes.plain_steps = False
         if info and reported_in(info, self._stats_key) is not None:
             episodes.settings.auditor.end_not_passed_on(
                 episodes.episode_id, episodes.length, source=self._reports, env_index=episodes.env_index

@@ -218,8 +218,12 @@ class RecordVectorEpisodes(VectorWrapper):
         return None if self._settings.steps.never else list(iterate(self.env.observation_space, obs))
 
     def _begin(self, i: int, each: list[object] | None, seed: int | None = None, options: object = None) -> None:
-        self._recorders[i].begin(seed=seed, options=options, obs=UNSTORABLE if each is None else each[i])
-        self._slow.add(i)
+        recorder = self._recorders[i]
+        recorder.begin(seed=seed, options=options, obs=UNSTORABLE if each is None else each[i])
+        if recorder.plain_steps:
+            self._slow.discard(i)
+        else:
+            self._slow.add(i)
 
     def _catch_up(self, i: int) -> None:
         """Pass the steps that were only summed here to the recorder."""
