@@ -1,9 +1,10 @@
 """Measure rollbook beside its peers and write benchmarks/RESULTS.md.
 
-python -m benchmarks                 all rows; ends with 1 and names those that miss their goals
+python -m benchmarks                 all rows, in half an hour; ends with 1 and names those that miss their goals
 python -m benchmarks --rows 1,2,7,E  some of them, printed
 python -m benchmarks --against HEAD~20   the writing and reading rows beside rollbook of another commit, in turns
 python -m benchmarks --quick         fewer repetitions
+python -m benchmarks --dry           a hundredth of the size, once: does every row run?
 python -m benchmarks scale --help    a measurement that is no row of the table; --help without a name lists them
 """
 
@@ -12,11 +13,13 @@ from __future__ import annotations
 import argparse
 import ast
 import runpy
+import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+import traceback
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -25,7 +28,6 @@ from benchmarks import (
     episodes,
     harness,
     importing,
-    long_series,
     page,
     reading,
     rollouts,
@@ -33,7 +35,7 @@ from benchmarks import (
     scale,
     sealing,
 )
-from benchmarks.lines import FORMER, Context, Line
+from benchmarks.lines import FORMER, Context, Line, NotMeasured
 from benchmarks.loggers import MODULES
 from benchmarks.results import RESULTS, checkout, measured_at
 from benchmarks.results import page as page_of_results
@@ -42,13 +44,16 @@ from benchmarks.rows import ROWS
 TABLE = {str(number): row for number, row in ROWS.items()}
 TABLE |= {"15": reading.row_15, "16": reading.row_16, "17": reading.row_17, "18": reading.row_18}
 TABLE |= {"19": reading.row_19, "20": reading.row_20}
-TABLE |= {"D": datasets.rows, "E": episodes.rows, "F": scale.rows, "K": sealing.rows, "L": long_series.rows}
-TABLE |= {"I": importing.rows, "P": page.rows, "R": rollouts.rows, "S": samples.rows}
-"""Rows of the table by name: the recorder's by number, exports, episodes, many writers on failing hosts, sealing, a
-long series, event files, the page in a browser, rollouts, samples."""
+TABLE |= {"D": datasets.rows, "E": episodes.rows, "F": scale.rows, "I": importing.rows, "K": sealing.rows}
+TABLE |= {"R": rollouts.rows, "S": samples.rows, "P": page.rows}
+"""Rows of the table by name: the recorder's by number, exports, episodes, writers that are killed, event files,
+sealing, rollouts, samples, the page in a browser."""
 
-BESIDE = ("1", "2", "3", "4", "7", "9", "10")
+BESIDE = ("1", "2", "3", "4", "7", "9", "10", "E")
 """The rows that can be measured beside rollbook of another commit."""
+
+LONGEST = 7
+"""Minutes that one row may take."""
 
 PROGRAMS = (
     "scale", "actor_log", "sealing", "long_series", "places", "many_runs", "keepers", "page", "live_page",
@@ -56,6 +61,19 @@ PROGRAMS = (
     "statistics.coverage", "statistics.curves", "statistics.grid", "statistics.speed",
 )  # fmt: skip
 """Measurements of their own, each a module of this package with options of its own."""
+
+
+@dataclass
+class Table:
+    """What has been measured so far.
+
+    Attributes:
+      lines: of the rows, in their order.
+      missing: each row that was not measured, or not to its end -> why.
+    """
+
+    missing: dict[str, str]
+    lines: list[Line] = field(default_factory=list)
 
 
 def _first_line(program: str) -> str:
@@ -79,6 +97,8 @@ def main() -> None:
     parser.add_argument("--rows", default="", help=f"some of {', '.join(TABLE)}, comma-separated")
     parser.add_argument("--against", default="", metavar="COMMIT", help=f"beside this commit: rows {', '.join(BESIDE)}")
     parser.add_argument("--quick", action="store_true", help="fewer repetitions")
+    parser.add_argument("--dry", action="store_true", help="the smallest sizes, once: does every row run?")
+    parser.add_argument("--minutes", type=float, default=30, help="what is not measured by then is named (default: 30)")
     parser.add_argument("--root", default=None, help="where to write (default: a temporary folder)")
     given = parser.parse_args()
     wanted = given.rows.split(",") if given.rows else list(BESIDE if given.against else TABLE)
@@ -88,19 +108,33 @@ def main() -> None:
         parser.error(f"there is no row {unknown[0]}; there are {', '.join(TABLE)}")
     harness.become_subreaper()
     harness.compile_sources()
-    began = time.perf_counter()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)  # like Ctrl-C: what was measured is written
+    began, commit = time.monotonic(), measured_at()
+    table = Table(missing=dict.fromkeys(wanted, "not reached"))
     with ExitStack() as stack:
-        root = stack.enter_context(tempfile.TemporaryDirectory(prefix="rollbook-bench-", dir=given.root))
+        root = stack.enter_context(
+            tempfile.TemporaryDirectory(prefix="rollbook-bench-", dir=given.root, ignore_cleanup_errors=True)
+        )
         if given.against:
             harness.Job.former = stack.enter_context(checkout(given.against))
-        context = Context(root=root, peers=_peers(given.against), repeat=2 if given.quick else 5)
-        lines = list(_measured(wanted, context))
-    print(f"{(time.perf_counter() - began) / 60:.0f} minutes")
-    if wanted == list(TABLE):
-        RESULTS.write_text(page_of_results((line.cells() for line in lines), measured_at()), encoding="utf-8")
-    missed = [f"{line.number} {line.what}: {line.figure:,.4g} {line.unit}" for line in lines if line.met is False]
-    if missed:
-        raise SystemExit("these goals are missed:\n  " + "\n  ".join(missed))
+        repeat = 1 if given.dry else 2 if given.quick else 5
+        context = Context(root=root, peers=_peers(given.against), repeat=repeat, dry=given.dry)
+        for name in wanted:
+            left = began + 60 * given.minutes - time.monotonic()
+            try:
+                _measure(name, context, table, min(left, 60 * LONGEST))
+            finally:
+                if wanted == list(TABLE) and not given.dry:
+                    text = page_of_results((line.cells() for line in table.lines), commit, table.missing)
+                    RESULTS.write_text(text, encoding="utf-8")
+    print(f"{(time.monotonic() - began) / 60:.0f} minutes")
+    said = [f"{line.number} {line.what}: {line.figure:,.4g} {line.unit}" for line in table.lines if line.met is False]
+    said = [] if given.dry else ["these goals are missed:", *said] if said else []
+    if table.missing:
+        said += ["not measured:", *(f"row {name}: {why}" for name, why in table.missing.items())]
+    if said:
+        raise SystemExit("\n  ".join(said))
 
 
 def _peers(against: str) -> list[str]:
@@ -113,13 +147,27 @@ def _peers(against: str) -> list[str]:
     return peers
 
 
-def _measured(wanted: list[str], context: Context) -> Iterator[Line]:
-    for name in wanted:
-        start = time.perf_counter()
-        for line in TABLE[name](context):
-            print(line.text(), flush=True)
-            yield line
-        print(f"  (row {name}: {time.perf_counter() - start:.0f} s)", flush=True)
+def _measure(name: str, context: Context, table: Table, seconds: float) -> None:
+    """Measure one row, in so many seconds at most. A row that fails is named, and costs the others nothing."""
+    if seconds <= 0:
+        table.missing[name] = "the time was over before it began"
+        return
+    began = time.monotonic()
+    table.missing[name] = "interrupted"
+    try:
+        with harness.at_most(seconds):
+            for line in TABLE[name](context):
+                print(line.text(), flush=True)
+                table.lines.append(line)
+        del table.missing[name]
+    except NotMeasured as err:
+        table.missing[name] = f"it needs {err}"
+    except Exception as err:
+        traceback.print_exc()
+        table.missing[name] = f"{type(err).__name__}: {err}"
+    finally:
+        harness.end_children()
+    print(f"  (row {name}: {time.monotonic() - began:.0f} s)", flush=True)
 
 
 if __name__ == "__main__":

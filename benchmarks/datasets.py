@@ -8,8 +8,6 @@ from __future__ import annotations
 import argparse
 import json
 import resource
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -20,12 +18,13 @@ import gymnasium
 import numpy as np
 
 import rollbook
+from benchmarks import harness
 from benchmarks.lines import Context, Line
 from rollbook.capture.gym.single import RecordEpisodes
 from rollbook.formats import datasets
 
 GOAL_US = 100.0
-STEPS = 10
+EPISODES, STEPS, TURNS = 20_000, 10, 3
 
 
 class Short(gymnasium.Env[Any, Any]):
@@ -81,19 +80,19 @@ def measure(episodes: int) -> dict[str, float]:
 
 def rows(context: Context) -> Iterator[Line]:
     """Lines for the table of numbers, measured in a process of its own."""
-    del context
-    words = [sys.executable, "-m", "benchmarks.datasets", "--json"]
-    found = json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
-    note = f"20,000 episodes of {STEPS} steps, most memory {found['memory_mib']:.0f} MiB"
-    yield Line("D1", "an episode to JSON lines", found["jsonl"], "us", goal=GOAL_US, note=note)
-    yield Line("D1", "an episode to RLlib's rows", found["rllib"], "us", goal=GOAL_US, note=note)
-    yield Line("D1", "an episode to LeRobot's rows", found["lerobot"], "us", goal=GOAL_US, note=note)
+    episodes = context.size(EPISODES)
+    words = ["-m", "benchmarks.datasets", "--json", f"--episodes={episodes}"]
+    turns = [json.loads(harness.python(context.root, *words)) for _ in range(min(TURNS, context.repeat))]
+    memory = max(turn["memory_mib"] for turn in turns)
+    note = f"{episodes:,} episodes of {STEPS} steps, most memory {memory:.0f} MiB"
+    for name, rows_of in (("jsonl", "JSON lines"), ("rllib", "RLlib's rows"), ("lerobot", "LeRobot's rows")):
+        yield Line("D1", f"an episode to {rows_of}", [turn[name] for turn in turns], "us", goal=GOAL_US, note=note)
 
 
 def main() -> None:
     """Print the figures."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.datasets")
-    parser.add_argument("--episodes", type=int, default=20_000)
+    parser.add_argument("--episodes", type=int, default=EPISODES)
     parser.add_argument("--json", action="store_true", help="for a program")
     given = parser.parse_args()
     found = measure(given.episodes)

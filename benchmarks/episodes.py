@@ -10,8 +10,7 @@ from __future__ import annotations
 import argparse
 import gc
 import json
-import subprocess
-import sys
+import math
 import tempfile
 import time
 import warnings
@@ -25,8 +24,9 @@ from gymnasium.wrappers import RecordEpisodeStatistics
 from gymnasium.wrappers.vector import RecordEpisodeStatistics as VectorStatistics
 
 import rollbook
+from benchmarks import harness
 from benchmarks.harness import median
-from benchmarks.lines import Context, Line
+from benchmarks.lines import FORMER, Context, Line
 from rollbook.capture.gym import RecordEpisodes
 
 Wrap = Callable[[Any, Any], Any]
@@ -99,46 +99,45 @@ VECTOR: dict[str, Wrap] = {
 
 
 def single(make: Callable[[], Any], wrap: Wrap, run: Any, steps: int) -> float:
-    """Nanoseconds per step."""
+    """Nanoseconds of this thread per step."""
     env = wrap(make(), run)
     env.reset(seed=0)
     step, reset = env.step, env.reset
-    start = time.perf_counter_ns()
+    start = time.thread_time_ns()
     for action in (0, 0, 1, 1) * (steps // 4):
         _, _, terminated, truncated, _ = step(action)
         if terminated or truncated:
             reset()
-    return (time.perf_counter_ns() - start) / steps
+    return (time.thread_time_ns() - start) / steps
 
 
 def vector(wrap: Wrap, run: Any, steps: int) -> float:
-    """Nanoseconds per step of one of 16 sub-environments."""
+    """Nanoseconds of this thread per step of one of 16 sub-environments."""
     envs = wrap(SyncVectorEnv([Still] * 16, autoreset_mode=AutoresetMode.SAME_STEP), run)
     envs.reset(seed=0)
     actions = np.ones(16, dtype=np.int64)
-    start = time.perf_counter_ns()
+    start = time.thread_time_ns()
     for _ in range(steps):
         envs.step(actions)
-    return (time.perf_counter_ns() - start) / steps / 16
+    return (time.thread_time_ns() - start) / steps / 16
 
 
-Costs = dict[str, list[float]]
-"""ns per step by wrapper, one figure for each turn."""
+Costs = dict[str, float]
+"""ns per step by wrapper."""
 
 
 def in_turns(wrappers: dict[str, Wrap], measure: Callable[[Wrap], float], repeat: int) -> Costs:
-    """Measure the wrappers in turns, in ns per step."""
-    found: Costs = {name: [] for name in wrappers}
+    """The least of each wrapper in turns, in ns per step: a turn lasts a millisecond; other work only adds."""
+    found = dict.fromkeys(wrappers, math.inf)
     for _ in range(repeat):
         for name, wrap in wrappers.items():
             gc.collect()
-            found[name].append(measure(wrap))
+            found[name] = min(found[name], measure(wrap))
     return found
 
 
-def table(what: str, costs: Costs) -> None:
-    """Print one environment's medians; the last column is the added cost over that of gymnasium's statistics."""
-    found = {name: median(turns) for name, turns in costs.items()}
+def table(what: str, found: Costs) -> None:
+    """Print one environment's costs; the last column is the added cost over that of gymnasium's statistics."""
     bare, peer = found["bare"], found["RecordEpisodeStatistics"]
     print(f"\n{what}")
     print(f"  {'':34s}{'ns/step':>10s}{'over bare':>11s}{'x bare':>9s}{'/ RecordEpisodeStatistics':>27s}")
@@ -147,6 +146,7 @@ def table(what: str, costs: Costs) -> None:
         print(f"  {name:34s}{cost:10.0f}{cost - bare:11.0f}{cost / bare:9.2f} {added}")
 
 
+STATISTICS = "RecordEpisodeStatistics"
 STILL, CARTPOLE, SIXTEEN = "an environment that does nothing", "CartPole-v1", "a SyncVectorEnv of 16"
 FEW = ("bare", "RecordEpisodeStatistics", "rollbook", "rollbook, inside", "rollbook, around")
 
@@ -158,28 +158,39 @@ def figures(run: Any, repeat: int, steps: int, *, few: bool = False) -> Iterator
             wrappers = {name: wrap for name, wrap in WRAPPERS.items() if not few or name in FEW}
             yield what, in_turns(wrappers, lambda wrap, make=make: single(make, wrap, run, steps), repeat)  # type: ignore[misc]
     wrappers = {name: wrap for name, wrap in VECTOR.items() if not few or name in FEW}
-    yield SIXTEEN, in_turns(wrappers, lambda wrap: vector(wrap, run, steps // 10), repeat)
+    yield SIXTEEN, in_turns(wrappers, lambda wrap: vector(wrap, run, steps // 2), repeat)
 
 
 def rows(context: Context) -> Iterator[Line]:
-    """Lines for the table of numbers, measured in a process of its own."""
-    words = [sys.executable, "-m", "benchmarks.episodes", "--json", *(["--quick"] if context.repeat < 5 else [])]
-    found = json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
-    peer = "RecordEpisodeStatistics"
+    """Lines for the table of numbers; each turn is a process, and one of the other commit where there is one."""
+    words = ["-m", "benchmarks.episodes", "--json", *(["--quick"] if context.repeat < 5 else [])]
+    sources = {"rollbook": harness.SOURCES, **({FORMER: harness.Job.former} if FORMER in context.peers else {})}
+    turns: dict[str, list[dict[str, Costs]]] = {name: [] for name in sources}
+    for _ in range(1 if context.dry else context.repeat):
+        for name, place in sources.items():
+            turns[name].append(json.loads(harness.python(context.root, *words, sources=place)))
     for number, what, ours, goal in (
         ("E1", STILL, "rollbook", 2.0),
         ("E2", CARTPOLE, "rollbook", 2.0),
         ("E3", SIXTEEN, "rollbook, around", 2.0),
         ("E3", SIXTEEN, "rollbook, inside", 3.0),
     ):
-        costs = found[what]
-        added, theirs = (
-            [cost - bare for cost, bare in zip(costs[name], costs["bare"], strict=True)] for name in (ours, peer)
-        )
         label = f"recording a step of {what}" + ours.removeprefix("rollbook")
-        bare = median(costs["bare"])
-        note = f"x {median(costs[ours]) / bare:.2f} of the bare environment, {peer} x {median(costs[peer]) / bare:.2f}"
-        yield Line(number, label, added, "ns", peer, theirs, goal, note=note)
+        added = _added(turns["rollbook"], what, ours)
+        if FORMER in turns:
+            yield Line(number, label, added, "ns", FORMER, _added(turns[FORMER], what, ours))
+            continue
+        bare, with_ours, with_theirs = (
+            median([turn[what][name] for turn in turns["rollbook"]]) for name in ("bare", ours, STATISTICS)
+        )
+        note = f"x {with_ours / bare:.2f} of the bare environment, {STATISTICS} x {with_theirs / bare:.2f}"
+        theirs = _added(turns["rollbook"], what, STATISTICS)
+        yield Line(number, label, added, "ns", STATISTICS, theirs, goal, note=note)
+
+
+def _added(turns: list[dict[str, Costs]], what: str, wrapper: str) -> list[float]:
+    """What a wrapper adds to the bare environment, in each turn."""
+    return [turn[what][wrapper] - turn[what]["bare"] for turn in turns]
 
 
 def main() -> None:
@@ -189,7 +200,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print the figures of three environments as JSON")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
-    repeat, steps = (10, 2000) if given.quick else (25, 4000)
+    repeat, steps = (20, 400) if given.quick else (50, 400)  # two episodes of 200 steps, some ten of CartPole
     with (
         tempfile.TemporaryDirectory(prefix="rollbook-bench-") as folder,
         rollbook.init("bench", dir=folder, sinks=[], keeper="inline") as run,

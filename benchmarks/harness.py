@@ -7,16 +7,19 @@ wandb-core) comes back here and its CPU time counts.
 from __future__ import annotations
 
 import compileall
+import contextlib
 import ctypes
 import json
 import os
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -73,6 +76,32 @@ def descendants(pid: int) -> list[int]:
         except OSError:
             continue
     return found
+
+
+@contextlib.contextmanager
+def at_most(seconds: float) -> Iterator[None]:
+    """Raise TimeoutError in the block once it has lasted so long, and again each ten seconds until it ends."""
+
+    def ring(*_: object) -> None:
+        raise TimeoutError(f"not done after {seconds / 60:.1f} minutes")
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, max(seconds, 0.001), 10.0)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def end_children() -> None:
+    """Kill and reap what a row has left, so that the next one has the machine for itself."""
+    for pid in descendants(os.getpid()):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            os.waitpid(-1, 0)
 
 
 def bytes_in(folder: str | Path) -> int:
@@ -170,6 +199,20 @@ def run(root: str, arguments: list[str], *, keep: bool = False) -> dict[str, Any
     if not keep:
         job.clean()
     return figures
+
+
+def python(root: str, *words: str, sources: Path = SOURCES) -> str:
+    """The last line that a program prints, run with a home of its own below `root` and rollbook's `sources`.
+
+    Raises:
+      RuntimeError: it failed; with the end of what it said.
+    """
+    home = tempfile.mkdtemp(prefix="home-", dir=root)
+    done = subprocess.run([sys.executable, *words], env=environment(home, sources), capture_output=True, text=True)
+    shutil.rmtree(home, ignore_errors=True)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(words)[:200]} failed: {done.stderr[-2000:]}")
+    return done.stdout.strip().splitlines()[-1]
 
 
 def median(values: list[float]) -> float:

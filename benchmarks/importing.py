@@ -8,9 +8,6 @@ python -m benchmarks.importing            100,000 scalars in one file, and in 10
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -69,11 +66,11 @@ def written(root: Path, files: int, points: int = POINTS) -> Path:
     return root
 
 
-def measure(root: str, repeat: int) -> dict[str, tuple[list[float], list[float]]]:
+def measure(root: str, repeat: int, points: int = POINTS) -> dict[str, tuple[list[float], list[float]]]:
     """What was done -> (seconds of processor time, seconds), one of each for each turn."""
     found: dict[str, tuple[list[float], list[float]]] = {}
     with tempfile.TemporaryDirectory(dir=root) as place:
-        one, many = written(Path(place, "one"), 1), written(Path(place, "many"), FILES)
+        one, many = written(Path(place, "one"), 1, points), written(Path(place, "many"), FILES, points)
         small = written(Path(place, "small"), 1, KEYS)
         turns = {
             "rows written": (_OURS, one, "open"), "imported": (_OURS, one, "import"), "reader": (_THEIRS, one, ""),
@@ -82,9 +79,8 @@ def measure(root: str, repeat: int) -> dict[str, tuple[list[float], list[float]]
         for _turn in range(repeat):
             for name, (program, source, how) in turns.items():
                 with tempfile.TemporaryDirectory(dir=place) as home:
-                    words = [sys.executable, "-c", program, str(source), home, how, str(small)]
-                    done = subprocess.run(words, check=True, capture_output=True, text=True, env=dict(os.environ))
-                    cpu, wall = json.loads(done.stdout.splitlines()[-1])
+                    words = ["-c", program, str(source), home, how, str(small)]
+                    cpu, wall = json.loads(harness.python(place, *words))
                 cpus, walls = found.setdefault(name, ([], []))
                 cpus.append(cpu)
                 walls.append(wall)
@@ -92,12 +88,16 @@ def measure(root: str, repeat: int) -> dict[str, tuple[list[float], list[float]]
 
 
 def rows(context: Any) -> Iterator[Any]:
-    """The lines of the table; none without tensorboard."""
-    from benchmarks.lines import Line
+    """The lines of the table.
+
+    Raises:
+      NotMeasured: tensorboard is not installed.
+    """
+    from benchmarks.lines import Line, NotMeasured
 
     if not context.has("tensorboard"):
-        return
-    told = measure(context.root, context.repeat)
+        raise NotMeasured("tensorboard")
+    told = measure(context.root, min(3, context.repeat), context.size(POINTS))
     reader = told["reader"][0]
     peer = "EventAccumulator"
     yield Line("I", "100,000 scalars of event files opened, CPU", told["rows written"][0], "s", peer, reader, 1 / 4)

@@ -11,13 +11,26 @@ FORMER = "former"
 """The peer that is rollbook of another commit; see `python -m benchmarks --against`."""
 
 
+class NotMeasured(Exception):
+    """A row needs something that is not here. The text says what."""
+
+
 @dataclass(frozen=True)
 class Context:
-    """What a row needs: where to write, which peers are installed, how often to repeat."""
+    """What a row needs: where to write, which peers are installed, how often to repeat.
+
+    Attributes:
+      dry: a dry run shows that every row runs; its figures say nothing.
+    """
 
     root: str
     peers: list[str]
     repeat: int
+    dry: bool = False
+
+    def size(self, n: int) -> int:
+        """How many of something a row measures: `n`, in a dry run a hundredth."""
+        return max(1, n // 100) if self.dry else n
 
     def has(self, *names: str) -> list[str]:
         """Those of `names` that are installed, and the former rollbook if it is measured."""

@@ -11,9 +11,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from benchmarks import harness
 
@@ -71,17 +69,6 @@ def measure(root: str, rows: int = ROWS) -> dict[str, float]:
 def _resident() -> float:
     """MiB of this process."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
-
-
-def rows(context: Any) -> Iterator[Any]:
-    """The lines of the table."""
-    from benchmarks.lines import Line
-
-    told = measure(context.root)
-    note = f"slowest of six zooms; {told['bytes'] / 1e9:.1f} GB, written in {told['written']:.0f} s"
-    yield Line("L", "envelope of 10^9 rows, any zoom, warm, CPU", told["ms"], "ms", goal=40, note=note)
-    yield Line("L", "envelope of 10^9 rows, the first, CPU", told["first"], "ms", goal=120)
-    yield Line("L", "memory that reading 10^9 rows takes", told["grown"], "MiB", goal=50)
 
 
 def main() -> None:

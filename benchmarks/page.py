@@ -34,7 +34,7 @@ import numpy as np
 
 import rollbook
 from benchmarks.harness import descendants
-from benchmarks.lines import Context, Line
+from benchmarks.lines import Context, Line, NotMeasured
 from benchmarks.many_runs import copies, recorded
 
 KEYS = [f"{scope}/{name}" for scope in ("train", "update", "test", "time") for name in ("a", "b", "c", "d", "e")]
@@ -253,12 +253,15 @@ def measured(root: Path, parts: list[str]) -> Iterator[Line]:
 
 
 def rows(context: Context) -> Iterator[Line]:
-    """Row P of the table; nothing where no browser can be driven or the page was not built."""
+    """Row P of the table.
+
+    Raises:
+      NotMeasured: no browser can be driven, or the page was not built.
+    """
     if find_spec("playwright") is None or program_of_browser() is None or not BUILT.is_file():
-        print("row P needs Playwright, Chromium and the page (make test-page): not measured")
-        return
+        raise NotMeasured("Playwright, Chromium and the page: make test-page")
     root = Path(context.root) / "page"
-    write(root, 20, 10_000)
+    write(root, 20, context.size(10_000))
     yield from measured(root, [part for part in PARTS if part != "first" or context.has("tensorboard")])
 
 

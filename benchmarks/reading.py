@@ -6,10 +6,9 @@ Each read is a fresh process, so its memory is its own; the figure is processor 
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
+from typing import Any
 
 from benchmarks import harness
 from benchmarks.lines import Context, Line
@@ -26,8 +25,8 @@ import sys, numpy as np, rollbook
 run = rollbook.init("bench", "reading", dir=sys.argv[1], sinks=[], keeper="inline")
 rng, size = np.random.default_rng(0), 250_000
 for start in range(0, {rows}, size):
-    rows = {{f"k{{i}}": rng.standard_normal(size) for i in range({keys})}}
-    run.log_many(rows, env_step=np.arange(start, start + size))
+    n = min(size, {rows} - start)
+    run.log_many({{f"k{{i}}": rng.standard_normal(n) for i in range({keys})}}, env_step=np.arange(start, start + n))
 for start in range(0, {samples}, 1000):
     items = [f"what is {{i}} and {{i * 7919 % 10007}}?" for i in range(start, start + 1000)]
     run.log_samples(items, reward=rng.standard_normal(1000), env_step=start)
@@ -64,18 +63,14 @@ run.finish()
 
 
 def _python(context: Context, code: str, *arguments: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-c", code, *arguments],
-        env=harness.environment(context.root), capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    return done.stdout.strip().splitlines()[-1]
+    return harness.python(context.root, "-c", code, *arguments)
 
 
 def _made(context: Context) -> str:
     """The large run; made once."""
     known = _folders.get(context.root)
     if known is None:
-        code = _MAKE.format(rows=ROWS, keys=KEYS, samples=SAMPLES)
+        code = _MAKE.format(rows=context.size(ROWS), keys=KEYS, samples=context.size(SAMPLES))
         known = _folders[context.root] = _python(context, code, tempfile.mkdtemp(dir=context.root))
     return known
 
@@ -87,18 +82,18 @@ def _ms(seconds: list[float]) -> list[float]:
     return [one * 1e3 for one in seconds]
 
 
-def _in_turns(context: Context, code: str, sizes: tuple[list[str], ...]) -> list[list[float]]:
-    """What a program prints for each of the sizes, three times."""
+def _in_turns(context: Context, code: str, sizes: tuple[list[str], ...]) -> list[list[Any]]:
+    """What a program prints for each of the sizes, three times at most."""
     turns = [
         [json.loads(_python(context, code, tempfile.mkdtemp(dir=context.root), *size)) for size in sizes]
-        for _ in range(3)
+        for _ in range(min(3, context.repeat))
     ]
     return [list(own) for own in zip(*turns, strict=True)]
 
 
 def _read(context: Context, expression: str) -> tuple[list[float], float]:
     """(CPU seconds of each read; MiB at most)."""
-    code = _READ.format(expression=expression, repeat=max(3, context.repeat))
+    code = _READ.format(expression=expression, repeat=context.repeat)
     seconds, memory = json.loads(_python(context, code, _made(context)))
     return list(seconds), memory
 
@@ -112,9 +107,10 @@ def row_15(context: Context) -> Iterator[Line]:
 
 def row_16(context: Context) -> Iterator[Line]:
     """A point and a range in 10^8 numbers; a search in two million samples."""
-    seconds, memory = _read(context, f"book.at(env_step={ROWS // 2})")
+    middle = context.size(ROWS) // 2
+    seconds, memory = _read(context, f"book.at(env_step={middle})")
     yield Line(16, "book.at in 10^8 numbers, CPU", _ms(seconds), "ms", goal=50, note=f"{memory:.0f} MiB")
-    seconds, memory = _read(context, f'book.metrics(["k1"], x="env_step", start={ROWS // 2}, stop={ROWS // 2 + 999})')
+    seconds, memory = _read(context, f'book.metrics(["k1"], x="env_step", start={middle}, stop={middle + 999})')
     yield Line(16, "999 rows of a key in 10^8 numbers, CPU", _ms(seconds), "ms", goal=50, note=f"{memory:.0f} MiB")
     seconds, memory = _read(context, "book.samples(where=\"item like '%31415%'\")")
     yield Line(16, "samples(where=like) of 2M rows, CPU", seconds, "s", goal=0.5, note=f"{memory:.0f} MiB")
@@ -155,7 +151,7 @@ def row_17(context: Context) -> Iterator[Line]:
 
 def row_18(context: Context) -> Iterator[Line]:
     """The first read of a live run, a frame, as frames grow."""
-    few, many = _in_turns(context, _LIVE, (["2000"], ["32000"]))
+    few, many = _in_turns(context, _LIVE, (["2000"], [f"{context.size(32_000)}"]))
     yield Line(18, "first read of 32,000 live frames, a frame", many, "us", "of 2,000", few, 1.25)
 
 
@@ -176,26 +172,27 @@ _SETS = """
 import json, sys, time, rollbook
 from rollbook.book.book import Book
 with rollbook.init("bench", "sets", dir=sys.argv[1], sinks=[], keeper="inline") as run:
-    for i in range(10_000):
+    for i in range(int(sys.argv[2])):
         run.log({f"k{i}": 1.0, "loss": 0.5}, env_step=i)
     begin = time.process_time()
     live = len(Book(run.folder).keys())
     middle = time.process_time()
 begun = time.process_time()
 sealed = len(Book(run.folder).keys())
-assert live == sealed > 10_000
+assert live == sealed > int(sys.argv[2])
 print(json.dumps([middle - begin, time.process_time() - begun]))
 """
 
 
 def row_19(context: Context) -> Iterator[Line]:
     """Sealing two rows of very many keys, a key: is it linear?"""
-    few, many = _in_turns(context, _WIDE, (["20000", "14000"], ["200000", "140000"]))
+    few, many = _in_turns(context, _WIDE, (["20000", "14000"], [f"{context.size(n)}" for n in (200_000, 140_000)]))
     yield Line(19, "sealing rows of 200,000 and 140,000 keys, a key", many, "us", "of 20,000 and 14,000", few, 1.5)
 
 
 def row_20(context: Context) -> Iterator[Line]:
     """The keys of a run with 10,000 key sets."""
-    live, sealed = json.loads(_python(context, _SETS, tempfile.mkdtemp(dir=context.root)))
-    yield Line(20, "keys() of 10,000 key sets, live, CPU", live * 1e3, "ms", goal=1000)
-    yield Line(20, "keys() of 10,000 key sets, sealed, CPU", sealed * 1e3, "ms", goal=100)
+    turns = _in_turns(context, _SETS, ([f"{context.size(10_000)}"],))[0]
+    live, sealed = ([1e3 * turn[n] for turn in turns] for n in (0, 1))
+    yield Line(20, "keys() of 10,000 key sets, live, CPU", live, "ms", goal=1000)
+    yield Line(20, "keys() of 10,000 key sets, sealed, CPU", sealed, "ms", goal=100)

@@ -7,7 +7,7 @@ import os
 import platform
 import subprocess
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -48,10 +48,17 @@ def rows_in(text: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
 
 
-def page(lines: Iterable[list[str]], commit: str) -> str:
-    """The page with these lines, as cells, all measured at one commit."""
+def page(lines: Iterable[list[str]], commit: str, missing: Mapping[str, str]) -> str:
+    """The page with these lines, as cells, all measured at one commit.
+
+    Args:
+      lines: the cells of each.
+      commit: where they were measured.
+      missing: the rows that were not measured, or not to their end -> why.
+    """
     told = f"Measured at {commit} with CPython {platform.python_version()} on {platform.system()}, "
     told += f"{os.cpu_count()} cores.\n\n"
+    told += "".join(f"Not measured: row {row}, {' '.join(why.split())[:200]}.\n\n" for row, why in missing.items())
     return HEAD + told + COLUMNS + "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
 
 

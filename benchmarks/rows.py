@@ -10,32 +10,36 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from benchmarks import harness
 from benchmarks.harness import Job, median, wait_all
-from benchmarks.lines import Context, Line
+from benchmarks.lines import Context, Line, NotMeasured
 
 Turns = dict[str, list[float]]
 """A figure of each logger, one for each turn."""
 
 
-def _in_turns(context: Context, loggers: list[str], arguments: list[str], pick: str, **steps: int) -> Turns:
+FEWER = {"wandb": 8000, "tensorboard": 3000}
+"""Peers that take so long that they write fewer rows."""
+
+
+def _in_turns(context: Context, loggers: list[str], steps: int, pick: str, *arguments: str) -> Turns:
     """A figure of each logger, the loggers taking turns."""
     found: Turns = {name: [] for name in loggers}
     for _ in range(context.repeat):
         for name in loggers:
-            extra = ["--steps", str(steps[name.replace("-", "_")])] if name.replace("-", "_") in steps else []
-            figures = harness.run(context.root, ["write", name, *arguments, *extra])
-            found[name].append(figures[pick])
+            rows = context.size(min(steps, FEWER.get(name, steps)))
+            found[name].append(harness.run(context.root, ["write", name, "--steps", f"{rows}", *arguments])[pick])
     return found
 
 
 def row_1(context: Context) -> Iterator[Line]:
     """`log` of 20 floats, back to back. "packing" is what no logger can be below; see `loggers.Packing`."""
     peers = ["packing", *context.has("sb3-csv", "wandb", "tensorboard", "acme-csv")]
-    found = _in_turns(context, ["rollbook", *peers], [], "median_us", tensorboard=3000, wandb=8000)
+    found = _in_turns(context, ["rollbook", *peers], 20_000, "median_us")
     ours, what = found["rollbook"], "log of 20 floats, median"
     yield Line(1, what, ours, "us", goal=2.5)
     goals = {"sb3-csv": 1 / 12, "wandb": 1 / 45, "tensorboard": 1 / 300}
@@ -48,10 +52,11 @@ def row_2(context: Context) -> Iterator[Line]:
 
     CPython 3.11 never takes freed tuples of exactly twenty items up again until two thousand of them lie about, so the
     first thousand rows of twenty keys meet fresh memory; they are left out, for all loggers. "packing" meets a cache
-    that the work has emptied, too. Page faults count little: 18 of 3,000 rows met one.
+    that the work has emptied, too. Page faults count little: six of a thousand rows met one.
     """
     loggers = ["rollbook", "packing", *context.has("sb3-csv")]
-    found = _in_turns(context, loggers, ["--steps", "4000", "--skip", "1000", "--pause", "100000"], "p99_us")
+    skip = f"{context.size(1000)}"
+    found = _in_turns(context, loggers, 2500, "p99_us", "--skip", skip, "--pause", "100000")
     for peer in loggers[1:]:
         what = "among 2 ms of work, p99 after 1,000 rows"
         yield Line(2, what, found["rollbook"], "us", peer, found[peer], 1 / 5 if peer == "sb3-csv" else None)
@@ -60,33 +65,36 @@ def row_2(context: Context) -> Iterator[Line]:
 def row_3(context: Context) -> Iterator[Line]:
     """500 keys a row."""
     loggers = ["rollbook", "packing", *context.has("sb3-csv")]
-    found = _in_turns(context, loggers, ["--keys", "500", "--steps", "1500"], "mean_ns_per_point")
+    found = _in_turns(context, loggers, 1500, "mean_ns_per_point", "--keys", "500")
     for peer in loggers[1:]:
         goal = 1 / 15 if peer == "sb3-csv" else None
         yield Line(3, "500 keys a row, mean per point", found["rollbook"], "ns", peer, found[peer], goal)
 
 
-def _cpu_a_point(context: Context, steps: dict[str, int], repeat: int = 3) -> Turns:
+def _cpu_a_point(context: Context, steps: dict[str, int]) -> Turns:
     """Nanoseconds of processor time of the whole tree for each point, in turns.
 
     Of `steps` rows less those of a run of one row, and less the same of the loop without a logger.
     """
     found: Turns = {name: [] for name in steps}
-    for _ in range(repeat):
-        for name, rows in steps.items():
-            whole, bare, one, none = (
-                harness.run(context.root, ["write", logger, "--steps", str(n)])["cpu_seconds"]
-                for logger, n in ((name, rows), ("none", rows), (name, 1), ("none", 1))
-            )
-            found[name].append((whole - bare - one + none) / (rows * 20) * 1e9)
+
+    def spent(logger: str, rows: int) -> float:
+        return float(harness.run(context.root, ["write", logger, "--steps", str(rows)])["cpu_seconds"])
+
+    for _ in range(min(3, context.repeat)):
+        none = {rows: spent("none", rows) for rows in {1, *map(context.size, steps.values())}}
+        for name, n in steps.items():
+            rows = context.size(n)
+            whole, one = spent(name, rows), spent(name, 1)
+            found[name].append((whole - none[rows] - one + none[1]) / (rows * 20) * 1e9)
     return found
 
 
 def row_4(context: Context) -> Iterator[Line]:
     """CPU of the whole process tree per point, from the first log to sealed."""
-    steps = {"sb3-csv": 20_000, "wandb": 8000, "tensorboard": 3000}
+    steps = {"sb3-csv": 20_000, **FEWER}
     peers = ["packing", *context.has("sb3-csv", "wandb", "tensorboard")]
-    cost = _cpu_a_point(context, {name: steps.get(name, 200_000) for name in ["rollbook", *peers]})
+    cost = _cpu_a_point(context, {name: steps.get(name, 100_000) for name in ["rollbook", *peers]})
     goals = {"sb3-csv": 1 / 5, "wandb": 1 / 40, "tensorboard": 1 / 150}
     for peer in list(cost)[1:]:
         what = "CPU of the tree per point, sealed"
@@ -95,34 +103,36 @@ def row_4(context: Context) -> Iterator[Line]:
 
 def row_30(context: Context) -> Iterator[Line]:
     """Processor time of a `log` in wandb's shape, less that of the loop without a logger and of a run of one row."""
-    steps = {"rollbook-wandb": 100_000, "wandb": 8000, "none": 100_000}
-    cost: dict[str, dict[str, list[float]]] = {name: {"tree": [], "process": []} for name in steps}
-    for _ in range(context.repeat):
-        for name in ["rollbook-wandb", *context.has("wandb"), "none"]:
+    peers = ["packing", *context.has("wandb")]
+    cost: dict[str, dict[str, list[float]]] = {
+        name: {"tree": [], "process": []} for name in ["rollbook-wandb", *peers, "none"]
+    }
+    for _ in range(min(3, context.repeat)):
+        for name, own in cost.items():
+            steps = context.size(FEWER.get(name, 100_000))
             whole, one = (
-                harness.run(context.root, ["write", name, "--keys", "10", "--steps", str(rows)])
-                for rows in (steps[name], 1)
+                harness.run(context.root, ["write", name, "--keys", "10", "--steps", str(rows)]) for rows in (steps, 1)
             )
             for part, figure in (("tree", "cpu_seconds"), ("process", "loop_cpu_s")):
-                cost[name][part].append((whole[figure] - one[figure]) / steps[name] * 1e6)
+                own[part].append((whole[figure] - one[figure]) / steps * 1e6)
     for part, what, goal in (
         ("tree", "wandb.log of ten floats, CPU of the tree", 1 / 30),
         ("process", "the same, the training process alone", None),
     ):
-        ours, theirs = (
-            [cost - none for cost, none in zip(cost[name][part], cost["none"][part], strict=bool(cost[name][part]))]
-            for name in ("rollbook-wandb", "wandb")
-        )
-        yield Line(30, what, ours, "us", *(("wandb", theirs, goal) if theirs else ()))
+        none = cost["none"][part]
+        over = {name: [a - b for a, b in zip(own[part], none, strict=True)] for name, own in cost.items()}
+        for peer in peers:
+            yield Line(30, what, over["rollbook-wandb"], "us", peer, over[peer], goal if peer == "wandb" else None)
 
 
 def row_29(context: Context) -> Iterator[Line]:
     """The same with everything on that is on by default, and what the health rules add to it."""
-    peers = context.has("sb3-csv")
+    peers = ["packing", *context.has("sb3-csv")]
     loggers = ["rollbook-defaults", "rollbook", "rollbook-no-rules", *peers]
-    cost = _cpu_a_point(context, {name: 100_000 if name in peers else 200_000 for name in loggers})
+    cost = _cpu_a_point(context, {name: 20_000 if name == "sb3-csv" else 100_000 for name in loggers})
     what, ours = "CPU of the tree per point, everything on", cost["rollbook-defaults"]
-    yield Line(29, what, ours, "ns", *(("sb3-csv", cost["sb3-csv"], 1 / 5) if peers else ()))
+    for peer in peers:
+        yield Line(29, what, ours, "ns", peer, cost[peer], 1 / 5 if peer == "sb3-csv" else None)
     what = "the same without sinks, default rules"
     yield Line(29, what, cost["rollbook"], "ns", "no rules", cost["rollbook-no-rules"], 1.15)
 
@@ -130,12 +140,13 @@ def row_29(context: Context) -> Iterator[Line]:
 def row_5(context: Context) -> Iterator[Line]:
     """PPO that also logs at every environment step."""
     if not context.has("sb3-csv"):
-        return
+        raise NotMeasured("Stable-Baselines3")
     loggers = ["none", "rollbook", *context.has("sb3-csv", "tensorboard", "wandb")]
     took: Turns = {name: [] for name in loggers}
-    for _ in range(context.repeat):
+    for _ in range(min(3, context.repeat)):
         for name in loggers:
-            took[name].append(harness.run(context.root, ["train", name, "--steps", "20000"])["learn_s"])
+            words = ["train", name, "--steps", f"{context.size(10_000)}"]
+            took[name].append(harness.run(context.root, words)["learn_s"])
     for name in loggers[1:]:
         over = [(with_it / without - 1) * 100 for with_it, without in zip(took[name], took["none"], strict=True)]
         goal = 3.0 if name == "rollbook" else None
@@ -145,7 +156,7 @@ def row_5(context: Context) -> Iterator[Line]:
 def row_6(context: Context) -> Iterator[Line]:
     """Rows lost after SIGKILL at a random moment, of those whose log returned."""
     lost = 0
-    kills = 5 * context.repeat
+    kills = 1 if context.dry else 3 * context.repeat
     for n in range(kills):
         job, done = _kill_after(context, 500 + 331 * n)
         lost += max(0, done - _rows_left(job.out))
@@ -195,21 +206,19 @@ def row_7(context: Context) -> Iterator[Line]:
 
 def row_8(context: Context) -> Iterator[Line]:
     """Growth of the training process."""
-    short = harness.run(context.root, ["write", "rollbook", "--steps", "20000", "--chunk", "2000"])
-    long = harness.run(context.root, ["write", "rollbook", "--steps", "2000000", "--chunk", "2000"])
-    # The harness keeps eight bytes a call for its own latencies.
-    own = {20_000: 20_000 * 8 / 2**20, 2_000_000: 2_000_000 * 8 / 2**20}
-    yield Line(8, "memory growth, 400k points", short["rss_growth_mib"] - own[20_000], "MiB", goal=25)
-    yield Line(8, "memory growth, 40M points", long["rss_growth_mib"] - own[2_000_000], "MiB", goal=25)
+    for what, steps in (("400k", 20_000), ("40M", 2_000_000)):
+        rows = context.size(steps)
+        grown = harness.run(context.root, ["write", "rollbook", "--steps", f"{rows}", "--chunk", "2000"])
+        own = rows * 8 / 2**20  # the harness keeps eight bytes a call for its own latencies
+        yield Line(8, f"memory growth, {what} points", grown["rss_growth_mib"] - own, "MiB", goal=25)
 
 
 def row_9(context: Context) -> Iterator[Line]:
     """Bytes on disk per float64 value, clocks included."""
     loggers = ["rollbook", *context.has("sb3-csv", "wandb", "tensorboard")]
-    size = {}
-    for name in loggers:
-        steps = 3000 if name == "tensorboard" else 20_000
-        size[name] = harness.run(context.root, ["write", name, "--steps", str(steps)])["bytes"] / (steps * 20)
+    rows = {name: context.size(FEWER.get(name, 20_000)) for name in loggers}
+    found = _in_turns(replace(context, repeat=min(2, context.repeat)), loggers, 20_000, "bytes")
+    size = {name: [n / (rows[name] * 20) for n in turns] for name, turns in found.items()}
     yield Line(9, "bytes on disk per value", size["rollbook"], "B", goal=7.5)
     for peer in loggers[1:]:
         yield Line(9, "bytes on disk per value", size["rollbook"], "B", peer, size[peer])
@@ -218,7 +227,7 @@ def row_9(context: Context) -> Iterator[Line]:
 def row_10(context: Context) -> Iterator[Line]:
     """Read one series, and all, of 20 x 20k points."""
     loggers = ["rollbook", *context.has("sb3-csv", "tensorboard")]
-    steps = {name: 3000 if name == "tensorboard" else 20_000 for name in loggers}
+    steps = {name: context.size(3000 if name == "tensorboard" else 20_000) for name in loggers}
     data = {
         name: harness.run(context.root, ["write", name, "--steps", str(steps[name])], keep=True)["out"]
         for name in loggers
@@ -228,7 +237,7 @@ def row_10(context: Context) -> Iterator[Line]:
         for _ in range(context.repeat):
             for name in loggers:
                 seconds = harness.run(context.root, ["read", name, "--data", data[name], "--only", only])["read_s"]
-                took[name].append(seconds * 1e3 * (20_000 / steps[name]))
+                took[name].append(seconds * 1e3 * (steps["rollbook"] / steps[name]))
         yield Line(10, f"read {what} of 20 x 20k", took["rollbook"], "ms", goal=goal)
         for peer in loggers[1:]:
             yield Line(10, f"read {what} of 20 x 20k", took["rollbook"], "ms", peer, took[peer])
@@ -243,22 +252,19 @@ def row_11(context: Context) -> Iterator[Line]:
     out = tempfile.mkdtemp(dir=context.root)
     run = rollbook.init("bench", "run", dir=out, sinks=[])
     folder = str(run.folder)
-    jobs = [Job(context.root, ["join", "rollbook", "--data", folder, "--steps", "5000"])]
-    wait_all_of(jobs)
-    one = jobs[0].figures()["median_us"]
-    jobs = [Job(context.root, ["join", "rollbook", "--data", folder, "--steps", "5000"]) for _ in range(4)]
-    wait_all_of(jobs)
-    four = median([job.figures()["median_us"] for job in jobs])
+    steps, turns = context.size(5000), min(3, context.repeat)
+
+    def joined(n: int) -> float:
+        jobs = [Job(context.root, ["join", "rollbook", "--data", folder, "--steps", f"{steps}"]) for _ in range(n)]
+        for job in jobs:
+            job.process.wait()  # for these alone: their run's keeper lives on
+        return median([job.figures()["median_us"] for job in jobs])
+
+    one, four = zip(*[(joined(1), joined(4)) for _ in range(turns)], strict=True)
     run.finish()
-    rows = run.book.metrics(["m/k00"]).num_rows
-    yield Line(11, "four processes: rows missing", float(25_000 - rows), "rows", goal=0)
+    missing = 5 * turns * steps - run.book.metrics(["m/k00"]).num_rows
+    yield Line(11, "four processes: rows missing", float(missing), "rows", goal=0)
     yield Line(11, "four processes: median cost", four, "us", "one process", one, 1.5)
-
-
-def wait_all_of(jobs: list[Job]) -> None:
-    """Wait for these jobs alone (their run's keeper lives on)."""
-    for job in jobs:
-        job.process.wait()
 
 
 def row_12(context: Context) -> Iterator[Line]:
@@ -268,7 +274,7 @@ def row_12(context: Context) -> Iterator[Line]:
 
     import rollbook
 
-    points = 100_000_000
+    points = context.size(100_000_000)
     out = tempfile.mkdtemp(dir=context.root)
     run = rollbook.init("bench", "long", dir=out, sinks=[])
     rng = np.random.default_rng(0)
@@ -308,7 +314,8 @@ def row_13(context: Context) -> Iterator[Line]:
     run = rollbook.init("bench", "run", dir=out, sinks=[], keeper="inline")
     run.finish()
     page = (Path(run.folder) / "run.json").read_text()
-    for n in range(10_000):
+    many = context.size(10_000)
+    for n in range(many):
         folder = Path(out) / "bench" / f"run-{n:08d}"
         folder.mkdir()
         (folder / "run.json").write_text(page.replace(run.id, f"{n:08d}"))
@@ -318,7 +325,7 @@ def row_13(context: Context) -> Iterator[Line]:
         start = time.process_time()  # nothing is waited for, and other work changes it little
         rows = rollbook.open(out).table()
         took.append((time.process_time() - start) * 1e3)
-        assert len(rows) == 10_001, len(rows)
+        assert len(rows) == many + 1, len(rows)
     yield Line(13, "list 10,000 runs, warm, CPU", took, "ms", goal=300)
 
 

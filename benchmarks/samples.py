@@ -9,8 +9,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import subprocess
-import sys
 import tempfile
 import time
 import warnings
@@ -21,9 +19,10 @@ from typing import Any
 import numpy as np
 
 import rollbook
+from benchmarks import harness
 from benchmarks.lines import Context, Line
 
-BATCH = 512
+BATCH, ITEMS, TURNS = 512, 5_000_000, 2
 
 
 def resident() -> float:
@@ -77,28 +76,20 @@ def measure(items: int, share: float, exact: int | str, tell: bool) -> dict[str,
 
 def rows(context: Context) -> Iterator[Line]:
     """Lines for the table of numbers, measured in a process of its own."""
-    words = [sys.executable, "-m", "benchmarks.samples", "--json"]
-    found = json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)["tenths"]
+    words = ["-m", "benchmarks.samples", "--json", f"--items={context.size(ITEMS)}"]
+    turns = [json.loads(harness.python(context.root, *words))["tenths"] for _ in range(min(TURNS, context.repeat))]
     # Beyond the first million a filter stands behind the set: the second million pays for both, as all later ones do.
-    settled, last = found[3], found[-1]
-    growth = last["memory_mib"] - settled["memory_mib"]
+    growth = [tenths[-1]["memory_mib"] - tenths[3]["memory_mib"] for tenths in turns]
     yield Line("S1", "5 million samples, memory over the last three", growth, "MiB", goal=10)
-    yield Line(
-        "S1",
-        "cost of an item, the last half million",
-        last["median_us_per_item"],
-        "us",
-        "its own second million",
-        settled["median_us_per_item"],
-        1.5,
-        note=f"{found[0]['median_us_per_item']:.1f} us in the first half million",
-    )
+    first, settled, last = ([tenths[n]["median_us_per_item"] for tenths in turns] for n in (0, 3, -1))
+    what, note = "cost of an item, the last half million", f"{harness.median(first):.1f} us in the first half million"
+    yield Line("S1", what, last, "us", "its own second million", settled, 1.5, note=note)
 
 
 def main() -> None:
     """Print one line per tenth of the items."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.samples")
-    parser.add_argument("--items", type=int, default=5_000_000)
+    parser.add_argument("--items", type=int, default=ITEMS)
     parser.add_argument("--seen", type=float, default=0.2, help="share of items that come again")
     parser.add_argument("--always", action="store_true", help="tell all items apart exactly")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
+import threading
+from collections.abc import Iterator
 
 import pytest
-from benchmarks.__main__ import TABLE
-from benchmarks.lines import Line, spread
+from benchmarks import __main__ as program
+from benchmarks import harness
+from benchmarks.__main__ import TABLE, Table
+from benchmarks.lines import Context, Line, NotMeasured, spread
 from benchmarks.results import RESULTS, page, row_of, rows_in
 
 LINES = rows_in(RESULTS.read_text("utf-8"))
@@ -47,6 +51,44 @@ def test_the_spread_holds_the_median_with_nine_tenths() -> None:
 
 
 def test_the_page_names_the_one_commit_of_all_its_lines() -> None:
-    text = page([["1", "a", "2 us", "", "", "", "met"]], "abc1234")
+    text = page([["1", "a", "2 us", "", "", "", "met"]], "abc1234", {})
     assert "Measured at abc1234 with CPython" in text
     assert rows_in(text) == [["1", "a", "2 us", "", "", "", "met"]]
+
+
+def test_a_row_that_fails_hangs_or_lacks_something_is_named_and_keeps_its_lines(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fails(_: Context) -> Iterator[Line]:
+        yield Line("a", "measured", 1.0, "us")
+        raise ValueError("| no such\nfile |")
+
+    def hangs(_: Context) -> Iterator[Line]:
+        threading.Event().wait()
+        yield Line("b", "never", 1.0, "us")
+
+    def lacks(_: Context) -> Iterator[Line]:
+        raise NotMeasured("a browser")
+        yield
+
+    def works(_: Context) -> Iterator[Line]:
+        yield Line("d", "measured", 2.0, "us")
+
+    rows = {"a": fails, "b": hangs, "c": lacks, "d": works}
+    monkeypatch.setattr(program, "TABLE", rows)
+    monkeypatch.setattr(harness, "end_children", lambda: None)
+    table = Table(dict.fromkeys([*rows, "e"], "not reached"))
+    for name in rows:
+        program._measure(name, Context("", [], 1), table, 0.05 if name == "b" else 600)
+    program._measure("e", Context("", [], 1), table, -1)
+    assert [line.number for line in table.lines] == ["a", "d"]
+    assert {name: why.split(" ")[0] for name, why in table.missing.items()} == {
+        "a": "ValueError:", "b": "TimeoutError:", "c": "it", "e": "the",
+    }  # fmt: skip
+    text = page([line.cells() for line in table.lines], "abc1234", table.missing)
+    assert "Not measured: row a, ValueError: | no such file |." in text
+    assert [cells[0] for cells in rows_in(text)] == ["a", "d"]
+
+
+def test_a_dry_run_measures_a_hundredth() -> None:
+    assert [Context("", [], 1, dry=dry).size(n) for dry in (True, False) for n in (20_000, 5)] == [200, 1, 20_000, 5]
