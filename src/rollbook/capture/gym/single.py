@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from rollbook.capture._ledger import RewardLedger
-    from rollbook.capture.gym.envs import EnvGroup
+    from rollbook.capture.gym.env_group import EnvGroup
     from rollbook.protocols import Recorder
 
 

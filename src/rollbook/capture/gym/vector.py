@@ -16,7 +16,8 @@ from gymnasium.vector.utils import iterate
 
 from rollbook.capture._rewards import read_rewards
 from rollbook.capture.episodes.recorder import EpisodeRecorder, EpisodeSettings
-from rollbook.capture.gym.envs import EnvGroup, RecordedEnv
+from rollbook.capture.gym.env_group import EnvGroup
+from rollbook.capture.gym.envs import RecordedEnv
 from rollbook.capture.gym.merged_infos import info_of, is_reported, reported_of
 from rollbook.capture.gym.single import RecordEpisodes, without_recording
 from rollbook.capture.gym.wrappers import comparable, describe_env, reporter
