@@ -101,7 +101,8 @@ def listing(folder: str, url: str, runs: int, proxy: Any) -> None:
             "config": config, "host": "node", "summary": {"train/return": n * 0.37}, "attempts": [{"n": 1}],
         }  # fmt: skip
         key = f"{PAGES}project-{n % 20}/ppo-{n:08x}.json"
-        place.put(key, json.dumps(manifest.listed(page), separators=(",", ":"), sort_keys=True).encode())
+        row = manifest.listed(manifest.RunJson.of(page))
+        place.put(key, json.dumps(row, separators=(",", ":"), sort_keys=True).encode())
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(put, range(runs)))

@@ -140,7 +140,7 @@ def test_summaries_are_what_was_logged_last_what_was_written_and_what_define_met
     wandb.summary["note"] = "x"
     assert wandb.summary["eval/return"] == 6.0
     wandb.finish()
-    assert book(root).info["summary"] == {"eval/return.max": 9.0, "eval/return.mean": 6.0, "loss.min": 3.0, "note": "x"}
+    assert book(root).info.summary == {"eval/return.max": 9.0, "eval/return.mean": 6.0, "loss.min": 3.0, "note": "x"}
 
 
 def test_a_file_of_settings_is_read_and_a_missing_one_is_named(
@@ -175,7 +175,7 @@ def test_a_summary_that_wandb_does_not_know_is_named_once_and_the_others_are_kep
     for n in (1.0, 3.0, 2.0):
         run.log({"a": n})
     wandb.finish()
-    assert book(root).info["summary"] == {"a.max": 3.0}
+    assert book(root).info.summary == {"a.max": 3.0}
 
 
 def test_a_disabled_run_takes_everything_and_keeps_nothing(root: Path) -> None:

@@ -136,7 +136,7 @@ def options(tmp_path: Path) -> dict[str, Any]:
 def test_run_options_are_the_arguments_of_init(name: str, options: dict[str, Any], tmp_path: Path) -> None:
     run = OPENERS[name](run_options=options)
     assert run.folder.is_relative_to(tmp_path / "books")
-    assert (run.seed, run.book.info["tags"]) == (5, ["sweep"])
+    assert (run.seed, run.book.info.tags) == (5, ["sweep"])
 
 
 @pytest.mark.parametrize("name", list(OPENERS))

@@ -141,5 +141,5 @@ def test_where_a_run_came_from_is_on_its_page(begin: Any) -> None:
     with begin() as run:
         pass
     info = run.book.info
-    assert info["packages"]["numpy"] == np.__version__
-    assert info["cpu"]["cores"] >= 1
+    assert info.packages["numpy"] == np.__version__
+    assert info.cpu["cores"] >= 1

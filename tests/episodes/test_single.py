@@ -43,7 +43,7 @@ def test_each_episode_is_one_row_with_its_return_length_and_end(notebook: Any, m
 
 def test_callbacks_can_ask_which_run_gets_the_episodes(notebook: Any, make_env: Any) -> None:
     """They do not record them again."""
-    nonce = notebook.run.internals.about["nonce"]
+    nonce = notebook.run.internals.about.nonce
     for recorder in (notebook.run, notebook.run.scope("train")):
         assert RecordEpisodes(make_env([2]), recorder).recorded_by == nonce != ""
 

@@ -280,7 +280,7 @@ def test_tune(tmp_path: Path) -> None:
         (0.5, 3, "finished"),
         (0.25, 3, "finished"),
     }
-    assert {book.info["made_by"] for book in books.values()} == {"Ray Tune results"}
+    assert {book.info.made_by for book in books.values()} == {"Ray Tune results"}
     points = 0
     for trial in found:
         frame = trial.metrics_dataframe

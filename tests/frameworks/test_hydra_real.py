@@ -42,14 +42,14 @@ def test_each_job_of_a_multirun_is_a_run_with_its_configuration_and_overrides(ow
     for n, book in enumerate((first, second)):
         assert book.seed == book.config["seed"] == n + 1
         assert book.config["algo"] == {"name": "sac", "lr": 0.1, "warm": 0.1}
-        job = dict(book.info["hydra"])
+        job = dict(book.info.hydra)
         assert (job["num"], job["sweep_dir"]) == (n, str(own_place / "sweep"))
         assert (Path(job["run_dir"]) / ".hydra" / "config.yaml").is_file()
         assert set(job["overrides"]) >= {f"seed={n + 1}", "algo.lr=0.1"}
-        assert "abc" not in str(book.info["hydra"]) + str(book.config)
+        assert "abc" not in str(book.info.hydra) + str(book.config)
     subprocess.run([*program, "algo.lr=0.25"], check=True, timeout=300)
-    (alone,) = (book for book in rollbook.open(own_place / "runs") if "num" not in book.info["hydra"])
+    (alone,) = (book for book in rollbook.open(own_place / "runs") if "num" not in book.info.hydra)
     assert alone.config["algo"]["lr"] == 0.25
-    assert alone.info["hydra"] == {
+    assert alone.info.hydra == {
         "job": "train", "overrides": ["algo.lr=0.25"], "run_dir": str(own_place / "single"),
     }  # fmt: skip

@@ -49,6 +49,6 @@ def test_every_number_of_stoix_own_event_file_is_in_the_book(own_place: Path) ->
         ours = [struct.unpack("f", struct.pack("f", value))[0] for value in series.mean.tolist()]
         assert list(zip(series.x.tolist(), ours, strict=True)) == points, key
     assert sum(map(len, theirs.values())) >= 100
-    assert book.info["hydra"]["run_dir"] == str(own_place / "hydra")
+    assert book.info.hydra["run_dir"] == str(own_place / "hydra")
     assert {"train/return", "test/return", "update/loss/q"} <= set(book.canonical())
     assert book.problems() == []

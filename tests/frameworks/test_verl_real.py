@@ -254,7 +254,7 @@ def test_the_environment_variable_registers_the_back_end_at_import(own_place: Pa
     (book,) = rollbook.open(own_place / "runs")
     assert (book.project, book.name, book.status) == ("p", "e", "crashed")
     assert book.series("a", x="step").mean.tolist() == [1.5, 2.5]
-    assert book.info["total"] == {"step": 2}
+    assert book.info.total == {"step": 2}
 
 
 def test_a_tracking_that_is_collected_does_not_end_the_run(own_place: Path) -> None:

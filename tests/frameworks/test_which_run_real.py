@@ -32,7 +32,7 @@ def inline(own_place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def books() -> list[Any]:
-    return sorted(rollbook.open("runs"), key=lambda book: book.info["created"])
+    return sorted(rollbook.open("runs"), key=lambda book: book.info.created)
 
 
 def numbers(book: Any, key: str) -> list[float]:
@@ -55,11 +55,11 @@ def test_a_loop_over_seeds_is_a_finished_run_each_by_every_door(name: str, own_p
     if name == "wandbs_shape":
         rollbook.finish()  # as the end of the program does
     until(lambda: gc.collect() >= 0 and all(book.status != "running" for book in rollbook.open(own_place)))
-    found = sorted(rollbook.open(own_place), key=lambda book: book.info["created"])
+    found = sorted(rollbook.open(own_place), key=lambda book: book.info.created)
     assert [book.seed for book in found] == ([0, 1] if door.seeded else [None, None])
     assert [(book.status, len(book.attempts)) for book in found] == [("finished", 1)] * 2
     for book in found:
-        told = (book.name, book.info.get("algo"), book.config.get("algo"), book.config.get("algorithm"))
+        told = (book.name, book.info.algo, book.config.get("algo"), book.config.get("algorithm"))
         assert door.says.lower() in f"{told}".lower()
     first, second = (len(numbers(book, door.key)) for book in found)
     assert first == second > 0
@@ -103,7 +103,7 @@ def test_a_model_that_learns_again_is_a_run_each_and_one_that_goes_on_is_one() -
     last = books()[-1]
     assert len(books()) == 3
     assert (len(last.attempts), last.status) == (3, "finished")
-    assert [book.info["total"] for book in books()] == [{"env_step": 16}] * 2 + [{"env_step": 48}]
+    assert [book.info.total for book in books()] == [{"env_step": 16}] * 2 + [{"env_step": 48}]
     assert last.metrics(["time/iterations"], x="env_step")["env_step"].to_pylist() == [16, 32, 48]
     again = RollbookCallback()
     for _ in range(2):

@@ -314,7 +314,7 @@ def test_the_configuration_may_be_above_the_rows(
     assert row["seed"] == seed
     assert "Ant" in str(row["config"])
     (book,) = rollbook.open(tmp_path / "study")
-    assert book.info["imported"]["sources"]["config"] == str(place / config)
+    assert book.info.imported["sources"]["config"] == str(place / config)
 
 
 def test_files_of_a_training_in_one_folder_are_one_run_with_each_value_once(tmp_path: Path) -> None:
@@ -326,7 +326,7 @@ def test_files_of_a_training_in_one_folder_are_one_run_with_each_value_once(tmp_
     (book,) = rollbook.open(tmp_path / "study")
     assert book.metrics(["rollout/ep_rew_mean"]).num_rows == 3
     assert book.series("extra").mean.tolist() == [7.0, 8.0, 9.0]
-    assert str(file) in str(book.info["imported"]["files"]) or file.name in str(book.info["imported"]["files"])
+    assert str(file) in str(book.info.imported["files"]) or file.name in str(book.info.imported["files"])
     wild.events(folder, {"rollout/ep_rew_mean": [100.0, 200.0, 300.0]}, "events.out.tfevents.2.host")
     (book,) = rollbook.open(tmp_path / "study")
     assert book.series("rollout/ep_rew_mean").mean.tolist() == [1.5, 2.5, 3.5], "no curve mixes two files"

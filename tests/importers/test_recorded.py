@@ -44,7 +44,7 @@ def test_files_that_an_adapter_names_are_no_run_of_their_own_from_the_first_mome
 def test_what_was_there_before_the_run_or_came_after_it_is_a_training_of_its_own(tmp_path: Path) -> None:
     run = rollbook.init("p", "ours", dir=tmp_path / "runs", **OPTIONS)
     run.internals.lies_beside(str(tmp_path / "logs"))
-    created = run.book.info["created"]
+    created = run.book.info.created
     run.finish()
     for name, moment in (("before", created - 3600), ("during", created), ("after", created + 3600)):
         table(tmp_path / "logs" / name, moment)

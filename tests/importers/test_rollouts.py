@@ -173,7 +173,7 @@ def test_a_folder_of_rollouts_opens_without_an_import_and_its_metrics_belong_to_
         lines = "".join(f'{{"step": {n}, "reward/mean": {n / 4}}}\n' for n in range(5))
         (sample / training / "metrics.jsonl").write_text(lines)
     book = rollbook.open(tmp_path / "there").one()
-    assert manifest.look(book.path)["made_by"] == importers_registry.what(name)
+    assert manifest.look(book.path).made_by == importers_registry.what(name)
     assert book.rollouts().num_rows == rollouts
     if training is not None:
         assert book.series("reward/mean", x="step").mean.tolist() == [n / 4 for n in range(5)]

@@ -100,8 +100,8 @@ def test_an_imported_run_holds_every_value_and_took_place_when_its_rows_did(fold
     assert book.text().num_rows == 12
     assert book.table("histograms").num_rows == 12
     assert book.status == "finished"
-    assert book.info["created"] == rows[0].time
-    assert book.info["ended"] == rows[-1].time
+    assert book.info.created == rows[0].time
+    assert book.info.ended == rows[-1].time
     assert importers.import_runs(folder, dir=tmp_path / "runs", clock="env_step")[0].rows == 0
     assert len(rollbook.open(tmp_path / "runs").one("tb/tb").attempts) == 1, "nothing new begins no further attempt"
 

@@ -52,7 +52,7 @@ def test_a_sealing_child_that_dies_is_in_the_warning_the_bill_run_json_problems_
     assert run.bill()["drops"] == {"seal_failures": 3}
     assert reason in run.bill()["keeper"]["troubles"]["seal"]
     (book,) = rollbook.open(tmp_path / "runs")
-    assert book.info["drops"] == {"seal_failures": 3}
+    assert book.info.drops == {"seal_failures": 3}
     assert book.metrics(["x"])["x"].to_pylist() == [1.0]
     for problems in (book.problems(), verify(run.folder)):
         (problem,) = problems

@@ -31,7 +31,7 @@ def open_run(folder: Path) -> Any:
     console.take("", "".join(f"epoch {n}\n" for n in range(40)))
     console.take("!", "UserWarning: careful\n")
     facts = keep_patch(str(run.folder), 1, {"text": PATCH, "untracked": ["idea.txt"], "files_untracked": 1})
-    run._about["git"] = {"commit": "a" * 40, "dirty": True, **facts}
+    run._about.git = {"commit": "a" * 40, "dirty": True, **facts}
     run._write_about()
     return run
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import shutil
 
 import pytest
@@ -19,6 +18,7 @@ from rollbook.remote.catalogue import read_catalogue
 from rollbook.remote.commit import Commits
 from rollbook.remote.pull import pull
 from rollbook.remote.push import push
+from rollbook.remote.run_json import run_json_of
 from rollbook.run.local_part import extract_of, folder_here
 from rollbook.schema import manifest
 from rollbook.schema.addresses import origin_of
@@ -102,11 +102,11 @@ KINDS = [a_part, a_pulled_copy, an_old_copy, an_old_copy_of_a_shipped_folder]
 def shown(store, name):
     """What a reader is told of the run: by run.json, the catalogue, and the files beside."""
     views.forget()
-    page = json.loads(open_remote(store).get(f"cartpole/{name}/run.json").data)
+    page = run_json_of(open_remote(store).get(f"cartpole/{name}/run.json").data)
     (fields,) = (fields for _, fields in read_catalogue(open_remote(store), seconds=0).runs.values())
     assert fields == manifest.listed(page)
-    assert page["summary"].items() <= fields["summary"].items()
-    return manifest.clean(page)[0]
+    assert page.summary.items() <= fields["summary"].items()
+    return page
 
 
 @pytest.mark.parametrize(
@@ -132,12 +132,12 @@ def test_no_command_on_a_part_or_copy_moves_the_run_backwards(kind, first, tmp_p
             run.finish()
             push(run.folder)
         there, home = shown(store, name), manifest.read(run.folder)
-        assert (there["status"], there["summary"]["best"]) == (status, 42)
+        assert (there.status, there.summary["best"]) == (status, 42)
         for command in (COMMANDS[first], *COMMANDS.values()):
             command(other, store)
             assert shown(store, name) == there
             assert manifest.progress(manifest.read(run.folder)) >= manifest.progress(home)
-        assert manifest.look(other).get("part") == before.get("part")
+        assert manifest.look(other).part == before.part
     assert manifest.look(other) == there or kind is not a_pulled_copy
     origins = perform(Commits(f"cartpole/{name}/", "").origins(), open_remote(store))
     assert [id for id, each in origins.items() if each.about["home"]] == [origin_of(run.folder).id]
@@ -177,7 +177,7 @@ def test_a_copy_that_goes_on_is_the_home_from_then_on_and_the_old_home_a_copy(tm
     manifest.edit(run.folder, {"notes": "said too late"})
     push(run.folder)
     page = shown(store, run.folder.name)
-    assert (len(page["attempts"]), page["summary"]["best"], page["notes"]) == (2, 7, "")
+    assert (len(page.attempts), page.summary["best"], page.notes) == (2, 7, "")
     assert CliRunner().invoke(app, ["sync", str(run.folder)]).exit_code == 0
     assert manifest.read(run.folder) == manifest.read(again.folder)
     assert Book(run.folder).series("train/return", x="env_step").x.tolist() == list(range(350))

@@ -101,7 +101,7 @@ def test_what_a_machine_that_vanished_had_shipped_reads_as_a_stale_run(tmp_path,
     place = tmp_path / "other-store"
     page = copy / "cartpole" / run.folder.name / "run.json"
     fields = manifest.read(page.parent)
-    fields["created"] = time.time() - 3600
+    fields.created = time.time() - 3600
     manifest.write(str(page.parent), fields)
     push(page.parent, str(place), final=False)
     for mark in place.rglob("m/*.json"):  # as if it had been an hour ago

@@ -98,7 +98,7 @@ def test_a_large_run_and_a_remote_that_is_away_name_the_one_command(tmp_path, st
     tuned(bring_seconds=0.01)
     with pytest.raises(errors.RemoteUnreachable, match=f"rollbook pull {store}/cartpole/ppo-{shipped} --dir {root}"):
         resume(tmp_path, shipped, store, how)
-    assert not manifest.look(tmp_path / "new" / "cartpole" / f"ppo-{shipped}")
+    assert manifest.look(tmp_path / "new" / "cartpole" / f"ppo-{shipped}").is_empty
 
 
 def test_what_was_pulled_half_is_gone_on_with_as_a_whole(tmp_path, store, shipped):

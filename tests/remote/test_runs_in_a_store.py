@@ -25,7 +25,7 @@ def test_a_pushed_run_reads_the_same_from_the_store(tmp_path, bucket):
     folder = recorded(tmp_path)
     push(folder, bucket)
     book, there = rollbook.open(tmp_path / "runs").one(), rollbook.open(bucket).one("cartpole/ppo")
-    assert there.info["id"] == book.info["id"]
+    assert there.info.id == book.info.id
     assert there.status == "finished"
     for key in ("train/0", "train/1"):
         ours, theirs = book.series(key, x="env_step"), there.series(key, x="env_step")

@@ -358,4 +358,4 @@ def test_fates_that_cannot_be_right_are_problems_whichever_process_reported_them
     shown = CliRunner().invoke(app, ["show", "last", "--dir", str(tmp_path)]).output
     assert shown.count("problem: rollouts: ") == 3
     assert "rollout_version" not in shown, "said twice, once as a count without words"
-    assert "rollout_version" in rollbook.open(str(tmp_path)).one().info["drops"]
+    assert "rollout_version" in rollbook.open(str(tmp_path)).one().info.drops

@@ -106,7 +106,7 @@ def test_show_a_rollout_and_run_json_say_what_was_trimmed(folder: Path) -> None:
     assert "trimmed" not in CliRunner().invoke(app, ["show", str(book.path)]).output
     assert CliRunner().invoke(app, ["trim", str(book.path), "--keep", "1kB"]).exit_code == 0
     book = _book(folder)
-    assert book.info["retention"]["tokens"] > 0
+    assert book.info.retention["tokens"] > 0
     assert "rollouts without token lists" in CliRunner().invoke(app, ["show", str(book.path)]).output
     gone = book.rollout(book.rollouts("trimmed", limit=1)["rollout_id"][0].as_py())
     assert gone.trimmed == ["tokens", "text", "answer"]
@@ -124,8 +124,8 @@ def test_the_limit_of_a_run_is_applied_when_its_keeper_seals(folder: Path) -> No
         run.log({"loss": 1.0})
     assert sealing_child.main([str(book.path), "--final"]) == 0
     book = _book(folder)
-    assert book.info["retention"]["keep_bytes"] == limit
-    assert _size(book) == book.info["retention"]["bytes"] <= limit
+    assert book.info.retention["keep_bytes"] == limit
+    assert _size(book) == book.info.retention["bytes"] <= limit
     assert Retention(book).trim_if_due() is None
 
 

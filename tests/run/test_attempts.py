@@ -37,7 +37,7 @@ def killed(root: Path, body: str, *, keeper: str = "inline") -> subprocess.Compl
 
 
 LATE = """
-while not run.internals.about.get("packages"): time.sleep(0.01)  # the page about the code is written
+while not run.internals.about.packages: time.sleep(0.01)  # the page about the code is written
 for _ in range(3):
     run._parts.ticker.tick()
 run._parts.ticker.stop()                                # nothing writes run.json from here on
@@ -164,8 +164,8 @@ def test_the_code_and_the_packages_belong_to_the_attempt_that_ran_them(start: St
     found = {"git": {"commit": "one"}, "packages": {"torch": "1", "numpy": "2"}}
     monkeypatch.setattr("rollbook.run.origin.provenance.collect", lambda cwd, **_: dict(found))
     run = start()
-    until(lambda: "git" in run.book.info)  # the run's own thread writes it down
-    assert run.book.info["git"] == {"commit": "one"}  # an attempt that is killed has said it, too
+    until(lambda: run.book.info.git is not None)  # the run's own thread writes it down
+    assert run.book.info.git == {"commit": "one"}  # an attempt that is killed has said it, too
     run.finish()
     found["git"], found["packages"] = {"commit": "two"}, {"torch": "2", "numpy": "2"}
     again = start(resume="must")
@@ -180,7 +180,7 @@ def test_the_seed_cannot_be_assigned(start: Start) -> None:
     with pytest.raises(AttributeError):
         run.seed = 7  # type: ignore[misc]
     run.internals.fill_in(seed=7, total={"env_step": 10})
-    assert (run.seed, run.book.seed, run.book.info["total"]) == (7, 7, {"env_step": 10})
+    assert (run.seed, run.book.seed, run.book.info.total) == (7, 7, {"env_step": 10})
 
 
 # -- attempts
@@ -263,6 +263,6 @@ def test_a_clock_that_is_set_back_makes_no_run_end_before_it_began(
         monkeypatch.setattr(time, "time_ns", lambda: nanoseconds() - 3600 * 10**9)
         run.finish()
         about = run.book.info
-        assert about["ended"] >= about["created"]
+        assert about.ended >= about.created
         assert 0 <= run.book.summary["length.seconds"] < 1800
-    assert about["attempts"][1]["ended"] >= about["attempts"][0]["ended"]
+    assert about.attempts[1].ended >= about.attempts[0].ended

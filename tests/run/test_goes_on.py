@@ -14,7 +14,7 @@ import rollbook
 from rollbook.book import Book
 from rollbook.errors import RollbookWarning
 from rollbook.schema.endings import how_to_resume, resume_line
-from rollbook.schema.manifest import worked
+from rollbook.schema.manifest import Attempt, RunJson, worked
 
 DOORS = {
     "init": """
@@ -99,15 +99,15 @@ def test_it_counts_for_one_run_of_the_program(tmp_path: Path, monkeypatch: pytes
     ],
 )  # fmt: skip
 def test_a_command_that_would_not_work_is_not_said(fields: dict[str, Any], lines: list[str]) -> None:
-    assert how_to_resume(fields) == lines
+    assert how_to_resume(RunJson.of(fields)) == lines
 
 
 def test_time_at_work_leaves_out_the_time_between_attempts() -> None:
-    attempts = [{"started": 100.0, "ended": 160.0}, {"started": 1_000.0, "ended": 1_030.0}, {"started": 2_000.0}]
-    assert worked({"attempts": attempts[:2]}) == 90.0
-    assert worked({"attempts": attempts}) == 90.0
-    assert worked({"attempts": attempts}, until=2_010.0) == 100.0
-    assert worked({"attempts": [{"started": 5.0, "ended": 4.0}]}) == 0.0
+    attempts = [Attempt(started=100.0, ended=160.0), Attempt(started=1_000.0, ended=1_030.0), Attempt(started=2_000.0)]
+    assert worked(RunJson(attempts=attempts[:2])) == 90.0
+    assert worked(RunJson(attempts=attempts)) == 90.0
+    assert worked(RunJson(attempts=attempts), until=2_010.0) == 100.0
+    assert worked(RunJson(attempts=[Attempt(started=5.0, ended=4.0)])) == 0.0
 
 
 def test_a_listing_has_the_cause_and_the_time_at_work(tmp_path: Path) -> None:

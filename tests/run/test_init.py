@@ -33,6 +33,7 @@ from rollbook.errors import (
     RunNotFound,
     UnknownOption,
 )
+from rollbook.schema.manifest import Cut, RunJson
 from rollbook.system import files
 from waiting import PATIENCE
 
@@ -494,12 +495,12 @@ def test_of_two_that_continue_a_run_at_one_moment_one_is_refused(start: Start, m
 
     second = threading.Thread(target=continue_it)
 
-    def end_of(folder: str, about: dict[str, Any]) -> tuple[dict[str, Any], int]:
+    def end_of(folder: str, about: RunJson) -> tuple[Cut, int]:
         # The first one has looked whether anybody writes the run, and has not yet said that it does.
         if threading.current_thread() is not second:
             second.start()
             assert waits.wait(PATIENCE), "the second one did not wait for the first"
-        return {"writers": {}}, 0
+        return Cut(), 0
 
     monkeypatch.setattr(files, "try_lock", watched)
     monkeypatch.setattr("rollbook.run.opening.end_of", end_of)

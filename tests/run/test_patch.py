@@ -63,7 +63,7 @@ def test_a_run_has_the_changes_as_a_patch_that_git_applies_and_runs_differ_in_th
     train(repository, 1)
     runs = rollbook.open(tmp_path / "runs")
     first, second = (runs.where(f"seed == {seed}").one() for seed in (0, 1))
-    assert first.info["git"]["untracked"] == ["idea.txt"]
+    assert first.info.git["untracked"] == ["idea.txt"]
     clone = tmp_path / "clone"
     git(tmp_path, "clone", "-q", str(repository), str(clone))
     subprocess.run(["git", "apply", "-"], cwd=clone, input=first.patch(), text=True, check=True)
@@ -109,7 +109,7 @@ def test_of_a_large_patch_the_files_that_fit_are_kept_and_the_others_named(repos
     (repository / "net.py").write_text("width = 128\n")
     train(repository, 0)
     book = rollbook.open(tmp_path / "runs").one()
-    assert book.info["git"]["left_out"] == ["data.txt"]
+    assert book.info.git["left_out"] == ["data.txt"]
     assert "+width = 128" in book.patch()
     assert len(book.patch()) < 1_000
     for name in ("a.txt", "b.txt"):

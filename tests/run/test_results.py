@@ -17,7 +17,7 @@ from rollbook.schema import manifest
 
 
 def results(folder: Any) -> dict[str, Any]:
-    return manifest.results(json.loads((Path(folder) / "run.json").read_text()))
+    return manifest.results(manifest.read(folder))
 
 
 def test_a_run_that_ended_says_what_it_came_to(tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ def test_words_of_the_user_win(tmp_path: Path) -> None:
         run.summary["test/return.best"] = "by hand"
     assert run.book.summary["test/return.best"] == "by hand"
     assert run.book.summary["test/return.last"] == 5.0
-    assert run.book.info["summary"] == {"test/return.best": "by hand"}
+    assert run.book.info.summary == {"test/return.best": "by hand"}
     assert rollbook.open(tmp_path).rows()[0]["summary"]["test/return.best"] == "by hand"
 
 

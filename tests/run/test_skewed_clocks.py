@@ -96,7 +96,7 @@ def check(run: rollbook.Run, how: str) -> None:
     assert times == list(range(90)), "the rows of the new attempt come last"
     assert book.metrics(["loss"], attempts="all").num_rows == 81 + 90 - first
     about = book.info
-    assert about["ended"] >= about["created"]
+    assert about.ended >= about.created
     assert all(entry["ended"] >= entry["started"] for entry in book.attempts)
     assert not book.problems()
 
@@ -141,7 +141,7 @@ def test_a_keeper_that_outlives_its_training_and_another_machine_agree(
     """The training's clock was off; its keeper, whose clock is right, has sealed the run and written how it ended."""
     root = tmp_path / "runs"
     folder = killed_run(root, skew, "process")
-    until(lambda: manifest.look(folder)["status"] == "crashed")
+    until(lambda: manifest.look(folder).status == "crashed")
     until(lambda: not list(folder.glob("data/journal/*/*.seg")))
     until(lambda: not (folder / "data" / "keeper" / "ballast").exists())  # the last that it does
     monkeypatch.setenv("ROLLBOOK_HOST", "another-machine")

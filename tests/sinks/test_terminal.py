@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import sys
 import threading
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
@@ -33,7 +35,7 @@ def row(i, **values):
 def page(run, **fields):
     """What run.json says of `run`."""
     run.folder.mkdir(exist_ok=True)
-    return {"format": manifest.FORMAT, "id": run.id, **fields}
+    return manifest.RunJson.of({"format": manifest.FORMAT, "id": run.id, **fields})
 
 
 def block(stream):
@@ -308,7 +310,7 @@ def test_the_total_of_the_run_makes_the_bar(run, clock):
     sink.write([row(25)])
     sink.close()
     assert "env_step 250 of 500 (50%)" in out.getvalue()
-    manifest.write(run.folder, page(run, total=["odd"]))
+    Path(manifest.path_of(run.folder)).write_text(json.dumps({**page(run).as_json(), "total": ["odd"]}))
     sink.open(run)
     sink.close()
 

@@ -208,11 +208,9 @@ def test_a_lost_run_page_is_made_again_from_what_is_left(originals: dict[str, Pa
         "killed01", copy.name.rpartition("-")[0], was.clocks)  # fmt: skip
     assert (book.config, book.summary["best"]) == ({"lr": 0.1, "sizes": [64, 64]}, 3.0)
     assert book.status == ("finished" if "sealed" in copy.name else "crashed")
-    ended = book.info["ended"]
+    ended = book.info.ended
     assert ended is not None
-    assert book.info["created"] <= ended <= (was.info["ended"] or ended) + 5.0, (
-        "by its rows, not by when it was repaired"
-    )
+    assert book.info.created <= ended <= (was.info.ended or ended) + 5.0, "by its rows, not by when it was repaired"
     assert (book.attempts[0]["status"], book.attempts[0]["ended"]) == (book.status, ended)
     assert everything(copy) == {i: float(i) for i in range(ROWS)}
     assert book.at(env_step=100)["metrics"].num_rows

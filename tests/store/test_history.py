@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from rollbook.book.book import Book
 from rollbook.errors import BadInput, UnknownKey
-from rollbook.schema.manifest import EffectiveRows
+from rollbook.schema.manifest import EffectiveRows, RunJson
 from rollbook.storage.history import History
 from rollbook.storage.sealing.folder import seal
 
@@ -201,10 +201,10 @@ def test_rewind_finds_the_place_that_a_clock_means(tmp_path: Path, after: Callab
     after(run)
     number, cut, clocks = Book(run).place_at("env_step", 3)
     assert (number, clocks) == (1, {"env_step": 3})
-    assert cut["writers"] == {"w1": {"0": 4}}
+    assert cut.writers == {"w1": {0: 4}}
     number, cut, clocks = Book(run).place_at("env_step", 7)
-    assert (number, cut["writers"], clocks) == (2, {"w2": {"0": 2}}, {"env_step": 7})
-    attempts = [attempt(1), attempt(2, 1, {"time": 0, "writers": {"w1": {"0": 6}}}), attempt(4, number, cut)]
+    assert (number, cut.writers, clocks) == (2, {"w2": {0: 2}}, {"env_step": 7})
+    attempts = [attempt(1), attempt(2, 1, {"time": 0, "writers": {"w1": {"0": 6}}}), attempt(4, number, cut.as_json())]
     write_run(run, attempts=attempts)
     assert values(run) == [0, 1, 2, 3, 4, 5, 100, 101]
     with pytest.raises(UnknownKey, match="begin at 0"):
@@ -225,7 +225,7 @@ def test_rewind_finds_the_place_that_a_clock_means(tmp_path: Path, after: Callab
     ],
 )
 def test_attempts_that_make_no_sense_never_stop_a_reader(entries: Any) -> None:
-    history = History({"attempts": entries}, dict)
+    history = History(RunJson.of({"attempts": entries}), dict)
     seqs, times = np.arange(3), np.arange(3)
     mask = history.mask("effective", 1, "w", 0, seqs, times)
     assert mask is None or mask.dtype == bool
@@ -260,8 +260,8 @@ def test_a_row_alone_and_a_row_in_a_table_have_one_history(cuts: Any, saved: Any
     for number, (cut, back, checkpoint) in enumerate(cuts, start=2):
         entries.append(attempt(number, max(1, number - 1 - back), cut, checkpoint=checkpoint or None))
     columns = [np.array(column) for column in zip(*rows, strict=True)]
-    mask = History({"attempts": entries}, lambda: saved).mask("effective", *columns)
-    alone = EffectiveRows({"attempts": entries}, lambda: saved)
+    mask = History(RunJson.of({"attempts": entries}), lambda: saved).mask("effective", *columns)
+    alone = EffectiveRows(RunJson.of({"attempts": entries}), lambda: saved)
     if mask is not None:  # None: one attempt, which counts whole
         assert mask.tolist() == [alone.has(*row) for row in rows]
 
@@ -318,8 +318,8 @@ def test_each_writer_is_cut_at_the_place_by_what_it_knows(
         number, cut, clocks = book.place_at("env_step", 2)
         assert clocks == {"env_step": 2, "gradient_step": 2}
     assert number == 1
-    assert "time" not in cut
-    write_run(run, attempts=[attempt(1), attempt(2, 1, dict(cut), writer="w2")])
+    assert cut.time is None
+    write_run(run, attempts=[attempt(1), attempt(2, 1, cut.as_json(), writer="w2")])
     found = sorted(values(run))
     far = [300, 301, 302] if to == "checkpoint" else list(range(300, 306))  # it has no env_step
     assert found == [0, 1, 2, 100, 101, 102, 200, 201, 202, *far, *range(400, 406)]
@@ -340,7 +340,7 @@ def test_going_back_twice_keeps_what_the_first_cut_hid(
     before = set(values(run))
     assert {v for v in before if v < 100} == {0, 1, 2, 3}
     _, cut, _ = Book(run).place_at("env_step", 1)
-    write_run(run, attempts=[attempt(1), attempt(2, 1, dict(cut), writer="w2")])
+    write_run(run, attempts=[attempt(1), attempt(2, 1, cut.as_json(), writer="w2")])
     again = set(values(run))
     assert {v for v in again if v < 300} == {0, 1, 100, 101, 200, 201}
     assert {v for v in again if v >= 300} == {v for v in before if v >= 300}, "of another machine, with other clocks"

@@ -21,6 +21,7 @@ from rollbook.book.repair.doctor import repair, verify
 from rollbook.cli.app import app as main
 from rollbook.errors import NotARun
 from rollbook.schema import manifest
+from rollbook.schema.manifest import Attempt, Cut, RunJson
 
 PAGE: dict[str, Any] = {
     "format": 1, "rollbook": "0.1.0", "id": "k3v9x2ab", "project": "p", "name": "n", "nonce": "x", "status": "finished",
@@ -106,19 +107,71 @@ def test_no_damaged_field_ends_in_a_traceback_or_hides_the_list(
 
 @given(ANYTHING, st.sampled_from([*PAGE, "unknown"]))
 def test_whatever_is_in_a_field_the_attempts_can_be_followed(odd: Any, name: str) -> None:
-    fields, problems = manifest.clean({**copy.deepcopy(PAGE), name: odd})
-    assert isinstance(manifest.chain(fields), dict)
-    assert isinstance(manifest.attempts(fields), list)
-    again, none = manifest.clean(fields)
-    assert json.dumps(again) == json.dumps(fields)
+    about, problems = manifest.clean({**copy.deepcopy(PAGE), name: odd})
+    assert isinstance(manifest.chain(about), dict)
+    assert isinstance(manifest.attempts(about), list)
+    again, none = manifest.clean(about.as_json())
+    assert json.dumps(again.as_json()) == json.dumps(about.as_json())
     assert none == [] or name == "attempts" or problems
 
 
+FIELDS = [*RunJson.__annotations__, "unknown"]
+OF_AN_ATTEMPT = [*(name for name in Attempt.__annotations__ if name != "n"), "unknown"]
+
+
+def without(name: str, entry: dict[str, Any]) -> dict[str, Any]:
+    return {other: value for other, value in entry.items() if other != name}
+
+
+@given(ANYTHING, st.sampled_from(FIELDS))
+def test_a_field_costs_itself_alone_whatever_is_in_it(odd: Any, name: str) -> None:
+    about, _ = manifest.clean({**copy.deepcopy(PAGE), name: odd})
+    sound, _ = manifest.clean(without(name, copy.deepcopy(PAGE)))
+    touched = {"attempts": {"attempts"}, "created": {"created", "ended"}}.get(name, {name})
+    for other in [each for each in FIELDS if each not in touched and each != "unknown"]:
+        assert getattr(about, other) == getattr(sound, other), other
+
+
+@given(ANYTHING, st.sampled_from(OF_AN_ATTEMPT))
+def test_a_field_of_an_attempt_costs_itself_alone_whatever_is_in_it(odd: Any, name: str) -> None:
+    entries = copy.deepcopy(PAGE["attempts"])
+    entries[1][name] = odd
+    about, problems = manifest.clean({**copy.deepcopy(PAGE), "attempts": entries})
+    sound, _ = manifest.clean({**copy.deepcopy(PAGE), "attempts": [entries[0], without(name, entries[1])]})
+    touched = {name, "ended"} if name == "started" else {name}
+    for other in [each for each in OF_AN_ATTEMPT if each not in touched and each != "unknown"]:
+        assert getattr(about.attempts[1], other) == getattr(sound.attempts[1], other), other
+    assert (about.attempts[0], about.name) == (sound.attempts[0], sound.name)
+    assert all(str(problem).startswith(f"attempt 2: {name}") for problem in problems)
+
+
+@given(st.dictionaries(st.text(max_size=5) | st.sampled_from(FIELDS), ANYTHING))
+def test_what_was_written_is_read_equal(tmp_path_factory: pytest.TempPathFactory, content: dict[str, Any]) -> None:
+    folder = tmp_path_factory.getbasetemp() / "written"
+    folder.mkdir(exist_ok=True)
+    about = RunJson.of({**content, "format": 2, "id": "k3v9x2ab", "revision": 0})
+    manifest.write(folder, about)
+    read = manifest.read(folder)
+    assert read.revision > 0
+    assert repr(RunJson.of(json.loads(json.dumps(about.as_json()))).but(revision=0)) == repr(read.but(revision=0))
+
+
+def test_a_later_rollbooks_fields_are_kept_when_the_file_is_written_again(tmp_path: Path) -> None:
+    entries = [{**PAGE["attempts"][0], "as_json": 1}, {**PAGE["attempts"][1], "cut": {"writers": {}, "set": [2]}}]
+    put(tmp_path, {**PAGE, "attempts": entries, "as_json": "text", "__class__": {"a": 1}, "later": None})
+    manifest.edit(tmp_path, {"notes": "changed"})
+    page = json.loads((tmp_path / "run.json").read_text())
+    assert (page["as_json"], page["__class__"], page["later"], page["notes"]) == ("text", {"a": 1}, None, "changed")
+    assert (page["attempts"][0]["as_json"], page["attempts"][1]["cut"]["set"]) == (1, [2])
+
+
 def test_a_sound_manifest_is_read_as_it_was_written(tmp_path: Path) -> None:
-    manifest.write(tmp_path, PAGE)
+    about, problems = manifest.clean(PAGE)
+    manifest.write(tmp_path, about)
     read = manifest.read(tmp_path)
-    assert read == {**PAGE, "revision": read["revision"]}
-    assert manifest.clean(PAGE)[1] == []
+    assert problems == []
+    assert read == about.but(revision=read.revision)
+    assert json.loads((tmp_path / "run.json").read_text()) == {**PAGE, "revision": read.revision}
     assert os.listdir(tmp_path) == ["run.json"]
 
 
@@ -153,23 +206,22 @@ def test_what_an_attempt_was_started_with_survives_any_number_of_later_ones() ->
         {"config": {"net": {"sizes": [1, 3], "act": "x"}, "lr/x": 5, "lr": {"set": 1}}, "seed": 4, "packages": {}},
         {"config": {}, "seed": 4},
     ]
-    fields: dict[str, Any] = {"attempts": []}
+    about = RunJson()
     for n, attempt in enumerate(origins, 1):
-        manifest.close_origin(fields)
-        for name in manifest.ORIGIN:
-            fields.pop(name, None)
-        fields.update(copy.deepcopy(attempt))
-        fields["attempts"].append({"n": n})
-        fields = json.loads(json.dumps(fields))
-    fields["config"]["changed late"] = 1  # by the attempt that goes on: no other is touched
-    told = [manifest.origin(fields, n) for n in range(1, len(origins) + 1)]
+        manifest.close_origin(about)
+        about.forget(*manifest.ORIGIN)
+        about.set(**copy.deepcopy(attempt))
+        about.attempts.append(Attempt(n=n))
+        about = RunJson.of(json.loads(json.dumps(about.as_json())))
+    about.config["changed late"] = 1  # by the attempt that goes on: no other is touched
+    told = [manifest.origin(about, n) for n in range(1, len(origins) + 1)]
     assert told == [*origins[:-1], {"config": {"changed late": 1}, "seed": 4}]
-    assert "origin" not in manifest.attempts(fields)[0]
-    assert len(json.dumps(fields["attempts"][2])) < 120  # differences only
+    assert "origin" not in manifest.attempts(about)[0]
+    assert len(json.dumps(about.attempts[2].as_json())) < 120  # differences only
 
 
 def test_a_cut_of_an_older_rollbook_cuts_by_time_where_it_names_no_position() -> None:
-    old, new = (manifest.Cut({"writers": {"w": {"0": 3}}, **more}) for more in ({"time": 5}, {"moment": 5}))
+    old, new = (Cut(writers={"w": {0: 3}}, **more) for more in ({"time": 5}, {"moment": 5}))
     for cut in (old, new):
         assert [cut.holds("w", 0, seq, 0) for seq in (3, 4)] == [True, False]
         assert not cut.holds("w", 1, 1, 0), "a lane without a position began behind the cut"
@@ -201,11 +253,10 @@ def test_a_later_write_is_later_whatever_the_clock_says(tmp_path: Path, monkeypa
     hour, now, seen = 3600 * 10**9, time.time_ns(), []
     for jump in (0, -hour, 0, hour, -2 * hour, 0):
         monkeypatch.setattr(time, "time_ns", lambda jump=jump: now + jump)
-        fields = manifest.read(run)
-        manifest.write(run, {**fields, "notes": str(jump)})
+        manifest.write(run, manifest.read(run).but(notes=str(jump)))
         seen.append(manifest.progress(manifest.read(run)))
     assert seen == sorted(set(seen))
-    manifest.write(run, {**manifest.read(run), "attempts": [{"n": 2}], "revision": 0})
+    manifest.write(run, manifest.read(run).but(attempts=[Attempt(n=2)], revision=0))
     assert manifest.progress(manifest.read(run)) > seen[-1]  # another attempt is later than any write of the one before
 
 
@@ -214,5 +265,5 @@ def test_no_run_and_no_attempt_took_less_than_no_time(tmp_path: Path) -> None:
     attempts = [{"n": 1, "started": 900.0, "ended": 950.0}, {"n": 2, "started": 800.0, "ended": 700.0}]
     put(tmp_path, {**PAGE, "created": 900.0, "ended": 700.0, "attempts": attempts})
     about = manifest.read(tmp_path)
-    assert (about["created"], about["ended"]) == (900.0, 900.0)
-    assert [(entry["started"], entry["ended"]) for entry in about["attempts"]] == [(900.0, 950.0), (800.0, 800.0)]
+    assert (about.created, about.ended) == (900.0, 900.0)
+    assert [(entry.started, entry.ended) for entry in about.attempts] == [(900.0, 950.0), (800.0, 800.0)]

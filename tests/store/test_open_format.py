@@ -229,7 +229,7 @@ def test_a_folder_of_format_one_is_read_and_becomes_format_two_when_it_is_sealed
     assert sum(cell for cell in before["a"].to_pylist() if cell is not None) == 1152418900.0
     assert Book(run).table("episodes", "all").num_rows == 20
     seal(run, final=True)
-    assert manifest.read(run)["format"] == 2
+    assert manifest.read(run).format == 2
     assert Book(run).metrics().equals(before)
     assert not list(run.glob("data/metrics/*.parquet"))
     assert verify(run) == []

@@ -137,7 +137,7 @@ def main(what: str, keeper: str, folder: str) -> None:
         ticker: Any = run._parts.ticker
         end = time.monotonic() + CHILD_SECONDS
         # Until the run's own thread has done what it does soon after the start, or stands still.
-        while not started.is_set() and not run.internals.about.get("packages") and time.monotonic() < end:
+        while not started.is_set() and not run.internals.about.packages and time.monotonic() < end:
             time.sleep(0.01)
         assert ticker.is_alive()
         children.append(("shortly after init", child_of(run)))

@@ -214,7 +214,7 @@ def came_by(run: Any, door: str) -> None:
     Args:
       door: the framework, or what the program calls.
     """
-    run._about["door"] = door
+    run._about.door = door
     run._manifest_due = True
 
 

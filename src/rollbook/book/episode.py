@@ -120,7 +120,7 @@ class Episode(OneRow):
 
     def around(self, rows: int = 5) -> dict[str, pa.Table]:
         """The state of the run when the episode ended; see `Book.at`. Empty if its row knows no clock."""
-        order = [str(self._book.info.get("x") or ""), *self._book.clocks]
+        order = [self._book.info.x, *self._book.clocks]
         clock = next((name for name in order if self.row.get(name) is not None), None)
         return {} if clock is None else self._book.at(rows, **{clock: int(self.row[clock])})
 

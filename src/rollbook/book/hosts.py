@@ -81,13 +81,13 @@ def writers_of(run_folder: str) -> list[dict[str, Any]]:
             **{field: about.get(field) for field in ("host", "pid", "attempt", "rank", "main")},
             "whereabouts": about.get("whereabouts") or {},
         })  # fmt: skip
-    _judge_by_keepers(writers, manifest.look(run_folder).get("writers_died"))
+    _judge_by_keepers(writers, manifest.look(run_folder).writers_died or {})
     return writers
 
 
-def _judge_by_keepers(writers: list[dict[str, Any]], died: object) -> None:
+def _judge_by_keepers(writers: list[dict[str, Any]], died: Mapping[str, int]) -> None:
     """Mark side writers of other hosts as dead if their host's keeper counted that many, as `rollbook ls` does."""
-    for host, n in died.items() if isinstance(died, dict) else ():
+    for host, n in died.items():
         unknown = [w for w in writers if w["state"] == "unknown" and w["host"] == host and not w["main"]]
         if len(unknown) <= n:
             for writer in unknown:

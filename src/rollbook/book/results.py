@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -48,7 +47,7 @@ class MeasuredRun(Protocol):
     path: Path
 
     @property
-    def info(self) -> Mapping[str, Any]:
+    def info(self) -> manifest.RunJson:
         """The content of run.json."""
 
     @property
@@ -64,9 +63,7 @@ class MeasuredRun(Protocol):
 
 def results_written(book: MeasuredRun) -> dict[str, Any]:
     """The results that the keeper wrote when the newest attempt ended; computed now if there are none yet."""
-    if "results" in book.info and manifest.results(book.info):
-        return manifest.results(book.info)
-    return results_of(book)
+    return manifest.results(book.info) or results_of(book)
 
 
 def write_results(book: MeasuredRun) -> None:
@@ -75,7 +72,7 @@ def write_results(book: MeasuredRun) -> None:
     Raises:
       OSError: run.json cannot be replaced; the old one is untouched.
     """
-    manifest.keep_results(str(book.path), manifest.newest(book.info).get("n", 1), results_of(book))
+    manifest.keep_results(str(book.path), manifest.newest(book.info).n or 1, results_of(book))
 
 
 def results_of(book: MeasuredRun) -> dict[str, Any]:
@@ -153,10 +150,10 @@ def _length(book: MeasuredRun) -> dict[str, object]:
         return rows + (read_table("episodes", some, run).num_rows if some else 0)
 
     episodes = book.files.read(["episodes"], work)
-    ended = [attempt for attempt in book.info.get("attempts", ()) if attempt.get("started") and attempt.get("ended")]
+    seconds = [entry.ended - entry.started for entry in book.info.attempts if entry.started and entry.ended]
     values: dict[str, object] = {"length.episodes": episodes} if episodes else {}
-    if ended:
-        values["length.seconds"] = round(sum(attempt["ended"] - attempt["started"] for attempt in ended), 1)
+    if seconds:
+        values["length.seconds"] = round(sum(seconds), 1)
     return values
 
 
@@ -166,12 +163,10 @@ def _number(value: object) -> float | None:
 
 def summary_of(book: StoredRun) -> dict[str, Any]:
     """See `Book.own_summary`."""
-    fields = book.info
-    summary: dict[str, object] = dict(fields["summary"])
-    newest = manifest.newest(fields)
-    if "last" in newest:  # this writer wrote run.json after its last mark; only others may have later values
-        since = newest["last"] if type(newest["last"]) is int else 0
-        for key, word in manifest.summary_of_others(book.path, since).items():
+    summary: dict[str, object] = dict(book.info.summary)
+    newest = manifest.newest(book.info)
+    if newest.has("last"):  # this writer wrote run.json after its last mark; only others may have later values
+        for key, word in manifest.summary_of_others(book.path, newest.last or 0).items():
             manifest.follow_summary(summary, {"values": {key: word[1]}} if len(word) == 2 else {"gone": [key]})
         return summary
     for mark in all_marks(book):

@@ -63,8 +63,8 @@ class Retention:
         Raises:
           RunIsLive, OSError: see `trim`.
         """
-        limit = (self._book.info.get("retention") or {}).get("keep_bytes")
-        before = (self._book.info.get("retention") or {}).get("bytes", 0)
+        limit = (self._book.info.retention or {}).get("keep_bytes")
+        before = (self._book.info.retention or {}).get("bytes", 0)
         if type(limit) is not int or limit < 1:
             return None
         # What the rules keep can be more than the limit: then look again only after a tenth more.

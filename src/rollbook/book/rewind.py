@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 
     from rollbook.book.read_context import Context
     from rollbook.book.table_protocols import StoredRun
-    from rollbook.schema.shapes import CutJson
+    from rollbook.schema.manifest import Cut
     from rollbook.storage import Piece
     from rollbook.values.array_types import NDArray
 
     T = TypeVar("T")
 
 
-def place_at(book: StoredRun, clock: str, value: int) -> tuple[int, CutJson, dict[str, int]]:
+def place_at(book: StoredRun, clock: str, value: int) -> tuple[int, Cut, dict[str, int]]:
     """See `Book.place_at`."""
     return _with_rows(book, lambda rows: cuts.place_at(rows, clock, value, rows.clocks))
 
 
-def place_behind(book: StoredRun, checkpoint: Mapping[str, Any]) -> tuple[int, CutJson]:
+def place_behind(book: StoredRun, checkpoint: Mapping[str, Any]) -> tuple[int, Cut]:
     """See `Book.place_behind`."""
     return _with_rows(book, lambda rows: cuts.place_behind(rows, checkpoint))
 

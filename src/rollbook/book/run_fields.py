@@ -10,7 +10,7 @@ from rollbook.system.guard import tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rollbook.schema.shapes import RunJson
+    from rollbook.schema.manifest import RunJson
 
 
 class RunFields:
@@ -39,37 +39,37 @@ class RunFields:
     @property
     def id(self) -> str:
         """The run's id."""
-        return self.info["id"]
+        return self.info.id
 
     @property
     def project(self) -> str:
         """Its project."""
-        return self.info["project"]
+        return self.info.project
 
     @property
     def name(self) -> str:
         """Its name, which need not be unique."""
-        return self.info["name"]
+        return self.info.name
 
     @property
     def config(self) -> dict[str, Any]:
         """The configuration of the newest attempt; `attempts` has that of each one."""
-        return dict(self.info["config"])
+        return dict(self.info.config)
 
     @property
     def seed(self) -> int | None:
         """Its seed."""
-        return self.info.get("seed")
+        return self.info.seed
 
     @property
     def tags(self) -> list[str]:
         """Its tags."""
-        return list(self.info["tags"])
+        return list(self.info.tags)
 
     @property
     def group(self) -> str | None:
         """Its group."""
-        return self.info.get("group")
+        return self.info.group
 
     @property
     def attempts(self) -> list[dict[str, Any]]:
@@ -93,7 +93,7 @@ class RunFields:
     @property
     def clocks(self) -> tuple[str, ...]:
         """All clocks of the run, the standard ones first."""
-        return tuple(self.info["clocks"])
+        return tuple(self.info.clocks)
 
     def _stamp(self) -> tuple[int, int]:
         with tolerating(OSError):

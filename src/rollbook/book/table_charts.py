@@ -220,7 +220,7 @@ def _axis_of(book: ChartTables, table: pa.Table, x: str | None) -> str:
         return x
     there = [name for name in book.clocks if name in table.column_names]
     known = [name for name in there if table[name].null_count < table.num_rows]
-    return default_axis(own_axis(book.info), known) if known else "time"
+    return default_axis(own_axis(book.info.x, book.info.total), known) if known else "time"
 
 
 def along(table: pa.Table, axis: str) -> Floats:

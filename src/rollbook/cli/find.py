@@ -242,7 +242,7 @@ def _is_run(path: str) -> bool:
     """Whether a folder is a run, or was one before its run.json was lost."""
     if not os.path.isdir(path):
         return False
-    return manifest.holds_a_run(path) or bool(manifest.look(path).get("id"))
+    return manifest.holds_a_run(path) or bool(manifest.look(path).id)
 
 
 def _newest(runs: RunSet, having: Callable[[Book], bool] | None, what: str) -> Book:

@@ -88,14 +88,13 @@ def _print_identity(book: Book, about: Mapping[str, Any], width: int, everything
     _print_failure(about["failure"], about["why"], width, everything)
     for place, line in enumerate(about["resume"]):
         click.echo(f"{'or' if place else 'go on':<9}{clean(line)}")
-    if code := _code_in_words(book.info.get("git")):
+    if code := _code_in_words(book.info.git):
         click.echo(f"{'code':<9}{clean(code)}")
     click.echo(clean(about["remote"].get("address") or about["path"]))
-    if isinstance(origin := book.info.get("imported"), dict):
-        made_by = book.info.get("made_by") or origin.get("format")
+    if origin := book.info.imported:
+        made_by = book.info.made_by or origin.get("format")
         click.echo(clean(f"{made_by}, read from {origin.get('from')}"))
-    job: Any = book.info.get("hydra")
-    if isinstance(job, dict):
+    if job := book.info.hydra:
         number_of = f" #{job['num']}" if "num" in job else ""
         overrides = " ".join(str(word) for word in job.get("overrides", ()))
         click.echo(clean(f"Hydra job {job.get('job')}{number_of} in {job.get('run_dir')} {overrides}".rstrip()))

@@ -127,7 +127,7 @@ def _demos(root: Path) -> list[rollbook.Book]:
     if not (root / PROJECT).is_dir():
         return []
     books = [book for book in rollbook.open(root) if book.project == PROJECT and book.name == NAME]
-    return sorted(books, key=lambda book: float(book.info.get("created") or 0))
+    return sorted(books, key=lambda book: book.info.created or 0.0)
 
 
 def _short(folder: Path) -> str:

@@ -328,10 +328,10 @@ class _Folder:
 
         about = early_fields(one, "", self._project_of(one.run))
         with manifest.ManifestLock(folder):
-            fields: Any = manifest.read(folder)
-            for name in ("name", "seed", "group", "config", "algo", "env", "folder", "from_path"):
-                fields[name] = about[name]
-            manifest.write(folder, fields)
+            known = manifest.read(folder)
+            names = ("name", "seed", "group", "config", "algo", "env", "folder", "from_path")
+            known.set(**{name: about[name] for name in names})
+            manifest.write(folder, known)
 
     def _laid(self, root: str, project: str) -> dict[str, str]:
         """Run id -> folder of what an earlier call left in a project; listed once, for there may be thousands."""

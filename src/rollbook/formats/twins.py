@@ -8,11 +8,11 @@ from __future__ import annotations
 from rollbook.book import Book
 from rollbook.errors import RollbookError
 from rollbook.schema import manifest
+from rollbook.schema.manifest import RunJson
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from typing import Any
 
 _SLACK_S = 60.0
 """A program may make its two loggers this far apart."""
@@ -22,7 +22,7 @@ _ENOUGH, _MOST = 3, 50
 """How many first values of a key are compared. Fewer than three different ones may be equal by chance."""
 
 
-def twin_of(folder: str, own: Mapping[str, Mapping[str, Any]]) -> str | None:
+def twin_of(folder: str, own: Mapping[str, RunJson]) -> str | None:
     """The run of rollbook that recorded the same training; None if none of them did.
 
     Args:
@@ -44,18 +44,17 @@ def twin_of(folder: str, own: Mapping[str, Mapping[str, Any]]) -> str | None:
     return None
 
 
-def _at_one_time(foreign: Mapping[str, Any], own: Mapping[str, Any]) -> bool:
+def _at_one_time(foreign: RunJson, own: RunJson) -> bool:
     """Whether the one ran while the other did, with the same seed as far as both name one."""
     (start, stop), (own_start, own_stop) = _span(foreign), _span(own)
-    seeds = {about.get("seed") for about in (foreign, own)} - {None}
+    seeds = {about.seed for about in (foreign, own)} - {None}
     return len(seeds) < 2 and own_start - _SLACK_S <= start and stop <= own_stop + _SLACK_S
 
 
-def _span(about: Mapping[str, Any]) -> tuple[float, float]:
-    start, stop = about.get("created"), about.get("ended")
+def _span(about: RunJson) -> tuple[float, float]:
     return (
-        float(start) if isinstance(start, (int, float)) else float("-inf"),
-        float(stop) if isinstance(stop, (int, float)) else float("inf"),
+        float("-inf") if about.created is None else about.created,
+        float("inf") if about.ended is None else about.ended,
     )
 
 

@@ -242,25 +242,21 @@ def _in_project(run: RunInfo, own: str) -> Iterator[list[Earlier]]:
             memories = kept["rules"]
             if has_page or all(memories.get(kind.rule, {}).get("kin") != own for kind in (EarlierRun, EarlierValues)):
                 continue
-            fields = manifest.look(other)
-            tags = fields.get("tags") or ()
-            if fields.get("status") == "finished" and _BAD not in tags:
-                yield list(_remembered(str(fields["id"]), memories, own, fields, _GOOD in tags))
+            run_json = manifest.look(other)
+            if run_json.status == "finished" and _BAD not in run_json.tags:
+                yield list(_remembered(run_json, memories, own))
 
 
-def _remembered(
-    run_id: str, memories: Mapping[str, Any], own: str, fields: Mapping[str, Any], is_good: bool
-) -> Iterator[Earlier]:
+def _remembered(about: manifest.RunJson, memories: Mapping[str, Any], own: str) -> Iterator[Earlier]:
     """What each rule remembers of one run."""
-    git = fields.get("git")
-    commit = git.get("commit") if isinstance(git, dict) else None
+    commit = (about.git or {}).get("commit")
     for kind in (EarlierRun, EarlierValues):
         with tolerating(KeyError, TypeError, ValueError, AttributeError):
             memory = memories[kind.rule]
             if memory["kin"] == own:
-                other = kind(run_id, memory)
+                other = kind(about.id, memory)
                 other.commit = commit[:8] if isinstance(commit, str) else ""
-                other.is_good = is_good
+                other.is_good = _GOOD in about.tags
                 yield other
 
 

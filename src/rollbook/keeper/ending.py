@@ -83,16 +83,16 @@ def mark_crashed(run_folder: str, writer: str) -> bool:
       OSError: run.json cannot be replaced.
     """
     with manifest.ManifestLock(run_folder):
-        fields = manifest.look(run_folder)
-        newest = manifest.newest(fields)
-        if int(fields.get("format") or 0) > manifest.FORMAT:  # of a later rollbook: do not clean its fields
+        about = manifest.look(run_folder)
+        newest = manifest.newest(about)
+        if (about.format or 0) > manifest.FORMAT:  # of a later rollbook: do not clean its fields
             return False
-        if fields.get("status") != "running" or newest.get("writer") != writer:
+        if about.status != "running" or newest.writer != writer:
             return False
-        now = max(time.time(), newest.get("started") or 0.0)  # the clock may have gone back
-        newest["status"], newest["ended"] = "crashed", now
-        fields["status"], fields["ended"] = "crashed", now
-        manifest.write(run_folder, fields, durable=True)
+        now = max(time.time(), newest.started or 0.0)  # the clock may have gone back
+        newest.status, newest.ended = "crashed", now
+        about.status, about.ended = "crashed", now
+        manifest.write(run_folder, about, durable=True)
     return True
 
 
@@ -103,10 +103,10 @@ def report_the_dead(run_folder: str, host: str, n: int) -> None:
       OSError: run.json cannot be replaced.
     """
     with manifest.ManifestLock(run_folder):
-        fields = manifest.look(run_folder)
-        if not fields or int(fields.get("format") or 0) > manifest.FORMAT:
+        about = manifest.look(run_folder)
+        if about.is_empty or (about.format or 0) > manifest.FORMAT:
             return
-        died = fields.get("writers_died")
-        counted = died if isinstance(died, dict) else {}
+        counted = about.writers_died or {}
         if counted.get(host, 0) != n:
-            manifest.write(run_folder, {**fields, "writers_died": {**counted, host: n}}, durable=True)
+            about.writers_died = {**counted, host: n}
+            manifest.write(run_folder, about, durable=True)

@@ -256,22 +256,24 @@ def run_info(run_folder: str | os.PathLike[str], x: str = "") -> RunInfo:
     from rollbook.schema.records import RunInfo
 
     folder = os.path.abspath(os.fspath(run_folder))
-    fields = manifest.look(folder) or manifest.read(folder)
+    about = manifest.look(folder)
+    if about.is_empty:
+        about = manifest.read(folder)
     return RunInfo(
         folder=folder,
-        project=fields["project"],
-        name=fields["name"],
-        id=fields.get("id", ""),
-        attempt=int(manifest.newest(fields).get("n", 1)),
-        clocks=tuple(fields["clocks"]),
-        config=fields["config"],
-        seed=fields.get("seed"),
-        group=fields.get("group"),
-        tags=tuple(fields["tags"]),
-        notes=fields["notes"],
-        x=x or fields.get("x", ""),
+        project=about.project,
+        name=about.name,
+        id=about.id,
+        attempt=manifest.newest(about).n or 1,
+        clocks=tuple(about.clocks),
+        config=about.config,
+        seed=about.seed,
+        group=about.group,
+        tags=tuple(about.tags),
+        notes=about.notes,
+        x=x or about.x,
         resumed=False,
-        total=fields["total"],
+        total=about.total,
     )
 
 

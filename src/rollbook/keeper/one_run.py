@@ -421,7 +421,7 @@ class OneRun:
 
     def _count_the_dead(self, here: list[KnownWriter]) -> None:
         dead = sum(not writer.main and writer.about.get("keeper") is not True and writer.dead for writer in here)
-        if dead != self._dead and self._plan.info:
+        if dead != self._dead and not self._plan.info.is_empty:
             report_the_dead(self.folder, host_name(), dead)
             self._dead = dead
 
@@ -432,7 +432,7 @@ class OneRun:
             return
         self._host.close()
         self._host = HostRows(self.folder, plan.host_seconds, self._pids, self._clock)
-        self._feeding.use([*plan.sinks, *self._live_sinks] if plan.info else [], plan.x)
+        self._feeding.use([*plan.sinks, *self._live_sinks] if not plan.info.is_empty else [], plan.x)
         self._rules.close()
         self._rules = Rules(
             self.folder, plan.rules, disregard=self._writers.disregard, clock=self._clock, report=self._report
@@ -498,7 +498,7 @@ class OneRun:
             **self._feeding.lag(time.time()),
             **self._rules.numbers(),
         }
-        names = tuple(self._plan.info.get("clocks") or ())
+        names = tuple(self._plan.info.clocks)
         self._host.write(self._plan.attempt, names, own)
         self._writers.disregard(self._host.writer_id)
 

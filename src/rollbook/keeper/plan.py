@@ -12,7 +12,7 @@ from rollbook.system.guard import tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    pass
 
 
 class Plan:
@@ -35,7 +35,7 @@ class Plan:
         )
         self._stamp: tuple[object, ...] | None = None
         self._asked: tuple[object, ...] | None = None
-        self.info: dict[str, Any] = {}
+        self.info = manifest.RunJson()
         self.sinks: list[dict[str, object]] = []
         self.rules: list[dict[str, object]] = []
         self.host_seconds: float | None = None
@@ -52,14 +52,14 @@ class Plan:
             return False
         self._stamp = stamp
         plan, self.info = keeper_file(self._folder, RunFile.PLAN), manifest.look(self._folder)
-        asked = (forwards, plan, self.attempt, bool(self.info))
+        asked = (forwards, plan, self.attempt, not self.info.is_empty)
         if asked == self._asked:
             return False
         self._asked = asked
         seconds = plan.get("host_seconds", 10)
         self.host_seconds = float(seconds) if isinstance(seconds, (int, float)) else None
         self.x = str(plan.get("x") or "")
-        is_ours = forwards and bool(self.info)
+        is_ours = forwards and not self.info.is_empty
         self.sinks = _entries(plan.get("sinks")) if is_ours else []
         self.rules = _entries(plan.get("rules")) if is_ours else []
         return True
@@ -71,12 +71,12 @@ class Plan:
     @property
     def attempt(self) -> int:
         """The number of the newest attempt, from 1."""
-        return len(self.info.get("attempts") or (1,))
+        return len(self.info.attempts) or 1
 
     @property
     def main_writer(self) -> str:
         """The id of the writer that opened it; "" if run.json does not name it."""
-        return str(manifest.newest(self.info).get("writer") or "")
+        return manifest.newest(self.info).writer
 
 
 def _entries(listed: object) -> list[dict[str, object]]:

@@ -12,7 +12,7 @@ from rollbook.schema import manifest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from rollbook.protocols import Row, RunInfo, Sink
     from rollbook.sinks.filters._base import Filter
@@ -80,8 +80,8 @@ def _effective(run_folder: str, attempt: int) -> Iterator[list[Row]]:
     from rollbook.journal import JournalReader
     from rollbook.keeper.sealed import LazySealed
 
-    entries = [entry for entry in manifest.look(run_folder)["attempts"] if entry["n"] <= attempt]
-    history = effective_rows(run_folder, {"attempts": entries})
+    entries = [entry for entry in manifest.look(run_folder).attempts if entry.n <= attempt]
+    history = effective_rows(run_folder, manifest.RunJson(attempts=entries))
     with JournalReader(run_folder, sealed=LazySealed(run_folder)) as reader:
         for rows, _cursor in reader.batches({}):
             counting = [
@@ -95,8 +95,8 @@ def _effective(run_folder: str, attempt: int) -> Iterator[list[Row]]:
                 yield counting
 
 
-def effective_rows(run_folder: str, fields: Mapping[str, object]) -> manifest.EffectiveRows:
-    """Which rows of a run count, by the attempts in `fields`."""
+def effective_rows(run_folder: str, about: manifest.RunJson) -> manifest.EffectiveRows:
+    """Which rows of a run count, by its attempts in `about`."""
     saved: dict[str, tuple[int, str, int, int, int]] = {}
 
     def places() -> dict[str, tuple[int, str, int, int, int]]:
@@ -111,7 +111,7 @@ def effective_rows(run_folder: str, fields: Mapping[str, object]) -> manifest.Ef
                     saved.setdefault(str(row.values.get("checkpoint_id")), place)
         return saved
 
-    return manifest.EffectiveRows(fields, places)
+    return manifest.EffectiveRows(about, places)
 
 
 def _filters_of(sink: object) -> list[Filter]:

@@ -646,7 +646,7 @@ class _AlertWriter:
         from rollbook.journal import Writer
         from rollbook.schema.clocks import STANDARD
 
-        attempt = int(manifest.newest(manifest.look(self._folder)).get("n", info.attempt))
+        attempt = manifest.newest(manifest.look(self._folder)).n or info.attempt
         if self._writer is not None and attempt == self._attempt:
             return
         self.close()

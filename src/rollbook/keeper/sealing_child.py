@@ -42,7 +42,7 @@ def main(arguments: Sequence[str], report_to: TextIO | None = None) -> int:
         return 1
     for problem in report.problems:
         log.write(f"rollbook: {problem}\n")
-    if manifest.look(options.run).get("retention"):
+    if manifest.look(options.run).retention:
         from rollbook.book import Book, Retention
 
         with handled_by(_note, log, "rollouts were not trimmed to their limit"):

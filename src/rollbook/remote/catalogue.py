@@ -68,9 +68,8 @@ def note_run(run: str) -> Steps[bool]:
         except Missing:
             pass
         run_json = yield Get(f"{run}/run.json")
-        data = json.dumps(
-            manifest.listed(json.loads(run_json.data)), separators=(",", ":"), sort_keys=True, default=repr
-        ).encode()
+        fields = manifest.listed(manifest.RunJson.of(json.loads(run_json.data)))
+        data = json.dumps(fields, separators=(",", ":"), sort_keys=True, default=repr).encode()
         if etag is not None and known == data:
             return False
         try:

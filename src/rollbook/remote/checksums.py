@@ -36,11 +36,11 @@ def check(url: str, run: str, nonce: str, origin: str, *, takes_over: bool = Fal
             there = run_json_of(remote.get(f"{run}/run.json").data)
         except Missing:
             return
-        if there.get("nonce") != nonce:
+        if there.nonce != nonce:
             raise RunExists(
-                f"{url}/{run} is another run of that name (on {there.get('host')}). Choose another name, id or place"
+                f"{url}/{run} is another run of that name (on {there.host}). Choose another name, id or place"
             )
-        if takes_over or there.get("status") != "running":
+        if takes_over or there.status != "running":
             return
         others = {id: m for id, m in perform(Commits(f"{run}/", "").origins(), remote).items() if id != origin}
         moment = _store_time(remote, run) if others else 0.0

@@ -56,8 +56,8 @@ def _find(remote: Remote, project: str, name: str, run_id: str) -> tuple[str, st
             about = run_json_of(remote.get(f"{project}/{run}/run.json").data)
         except Missing:
             continue
-        if about.get("id") == run_id:
-            return f"{project}/{run}", str(about.get("nonce") or "")
+        if about.id == run_id:
+            return f"{project}/{run}", about.nonce
     return "", ""
 
 

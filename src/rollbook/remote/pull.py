@@ -78,7 +78,7 @@ def pull(remote: Remote, run: str, root: str | os.PathLike[str]) -> Pulled:
 
 def _check_same(folder: str, run: str, run_json: bytes) -> None:
     here = manifest.look(folder)
-    if here and here.get("nonce") != run_json_of(run_json).get("nonce"):
+    if not here.is_empty and here.nonce != run_json_of(run_json).nonce:
         raise RunExists(f"{folder} is another run than {run!r} in the place. Pull into another folder with --dir")
 
 
@@ -88,9 +88,9 @@ def _keep_run_json(folder: str, run_json: bytes, pulled: dict[str, object]) -> N
     with manifest.ManifestLock(folder):
         about, was_copy = manifest.look(folder), is_copy(folder)
         here, there = manifest.progress(about), manifest.progress(run_json_of(run_json))
-        if not about:
+        if about.is_empty:
             takes = True
-        elif about.get("part"):
+        elif about.part:
             takes = False
         else:
             takes = here[0] <= there[0] if was_copy else here < there and derived(folder, about) != "running"
@@ -107,7 +107,7 @@ def _fetch_all(remote: Remote, run: str, folder: str, manifests: dict[str, Manif
     local = snapshots.look().files if snapshots is not None else {}
     held = held_by(cover for file in local.values() for cover in file.covers)
     covers = {entry.sha256: entry.covers for each in manifests.values() for entry in each.files.values()}
-    is_ours = bool(manifest.look(folder)) and not is_copy(folder)
+    is_ours = not manifest.look(folder).is_empty and not is_copy(folder)
     wanted: dict[str, object] = {}
     for path, entry in laid_out(manifests).items():
         here = local.get(path)

@@ -110,7 +110,7 @@ def _origin_for(folder: str, url: str | None) -> Origin:
     Raises:
       NotARun: the folder is no run, or no remote is known for it.
     """
-    is_part = bool(manifest.read(folder).get("part"))
+    is_part = bool(manifest.read(folder).part)
     origin = origin_of(folder)
     if url is None and origin is None:
         source = pulled_from(folder).get("url")
@@ -150,7 +150,7 @@ class _Shipment:
             self.snapshots.elsewhere = []
         self.base = f"{run_and_base(folder)}/"
         self.commits = Commits(self.base, origin.id, another=another_name)
-        self.is_part = bool(manifest.look(folder).get("part"))
+        self.is_part = bool(manifest.look(folder).part)
         self.is_copy = is_copy(folder)
         self.is_home = origin.home and not self.is_part and not self.is_copy
         self.progress = (0, 0)

@@ -4,12 +4,12 @@ one."""
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from rollbook.errors import RunExists
 from rollbook.remote.commit import NotShipped
 from rollbook.remote.steps import Get, Missing, Put, Refused, Steps, Unknown
 from rollbook.schema import manifest
+from rollbook.schema.manifest import RunJson
 from rollbook.system.files import read_regular
 
 
@@ -32,9 +32,9 @@ def put_run_json(key: str, folder: str, *, create_only: bool = False) -> Steps[b
             if stored.data == data:
                 return True
             there = run_json_of(stored.data)
-            if there.get("nonce") != own.get("nonce"):
+            if there.nonce != own.nonce:
                 raise RunExists(
-                    f"{key} is another run of that name (id {there.get('id')!r}, on {there.get('host')}). Nothing "
+                    f"{key} is another run of that name (id {there.id!r}, on {there.host}). Nothing "
                     "of it is changed; give this run another name or another place"
                 )
             if create_only or manifest.progress(there) > manifest.progress(own):
@@ -49,10 +49,10 @@ def put_run_json(key: str, folder: str, *, create_only: bool = False) -> Steps[b
     raise NotShipped(f"{key} could not be put")
 
 
-def run_json_of(data: bytes) -> dict[str, Any]:
-    """The fields of a run.json from a store; {} if it is none."""
+def run_json_of(data: bytes) -> RunJson:
+    """A run.json from a store, `is_empty` if it is none."""
     try:
         content = json.loads(data)
     except (ValueError, RecursionError):
-        return {}
-    return content if isinstance(content, dict) else {}
+        return RunJson()
+    return RunJson.of(content) if isinstance(content, dict) else RunJson()

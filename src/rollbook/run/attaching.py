@@ -44,13 +44,11 @@ def attach(
     import_needed(None, "process")
     folder = _locate(os.fspath(id_or_path), dir)
     about = manifest.read(folder, to_continue=True)
-    attempts = about["attempts"]
-    attempt = max((entry["n"] for entry in attempts), default=1)
     writer = Writer(
         folder,
-        attempt=attempt,
-        clocks=tuple(about.get("clocks") or STANDARD),
-        nonce=about.get("nonce", ""),
+        attempt=manifest.newest(about).n or 1,
+        clocks=tuple(about.clocks or STANDARD),
+        nonce=about.nonce,
         bill=Bill(strict),
         rank=own_rank(),
         whereabouts=whereabouts(),
@@ -100,11 +98,11 @@ def unpickle_run(folder: str, nonce: str, extract: Mapping[str, object] | None =
     """
     run: Run
     for run in opened:
-        same = run._about.get("nonce") == nonce if nonce else str(run.folder) == folder
+        same = run._about.nonce == nonce if nonce else str(run.folder) == folder
         if same and run._writer.pid == os.getpid():
             return run
     about = manifest.look(folder)
-    if about and (not nonce or about.get("nonce") == nonce):
+    if not about.is_empty and nonce in ("", about.nonce):
         return attach(folder)
     from rollbook.run.local_part import folder_here, home_is_here
 
@@ -142,9 +140,10 @@ def _report_where_the_part_is(run: Run, folder: str, extract: Mapping[str, objec
 
 def _without_folder(folder: str, extract: Mapping[str, Any], err: Exception) -> Run:
     """A run that stores nothing and reports that: no folder here can be written."""
-    about: Any = {**extract, "config": {}, "summary": {}, "attempts": list(extract.get("attempts") or ({"n": 1},))}
+    about = manifest.RunJson.of(extract)
+    about.attempts = about.attempts or [manifest.Attempt(n=1)]
     nowhere = os.path.join(os.devnull, "no-place")  # a path that cannot be created
-    writer = Writer(nowhere, attempt=about["attempts"][-1]["n"], clocks=tuple(extract.get("clocks") or STANDARD))
+    writer = Writer(nowhere, attempt=about.attempts[-1].n, clocks=tuple(about.clocks or STANDARD))
     writer.bill.count(
         "no_place",
         message=f"this host ({liveness.host_name()}) sees neither the run's folder {folder} nor any place of its own "

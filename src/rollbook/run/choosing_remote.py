@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing import Literal
 
     from rollbook.errors import RollbookError
-    from rollbook.schema.shapes import RunJson
+    from rollbook.schema.manifest import RunJson
     from rollbook.system.bill import Bill
 
 
@@ -43,10 +43,7 @@ def requested_remote(remote: object) -> str | Literal[False] | None:
 
 def remote_to_go_on(asked: str | Literal[False] | None, about: RunJson) -> str | Literal[False] | None:
     """The remote of a run that is continued: the requested one, else its former one."""
-    former = about.get("remote")
-    if asked is None and isinstance(former, str):
-        return check_remote(former)
-    return asked
+    return check_remote(about.remote) if asked is None and about.remote else asked
 
 
 def check_usable(url: str, run: str, nonce: str, folder: str | None, takes_over: bool, bill: Bill) -> str:

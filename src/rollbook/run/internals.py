@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rollbook.capture import Checkpoints
     from rollbook.journal import Writer
     from rollbook.run.open_run import OpenRun
-    from rollbook.schema.shapes import RunJson
+    from rollbook.schema.manifest import RunJson
 
 
 class Internals:
@@ -94,7 +94,7 @@ class Internals:
     @property
     def offsets(self) -> dict[str, int]:
         """What to add to the counters of a framework that restart at 0 after a resume."""
-        return dict(self._run._attempt_entry().get("offsets") or {})
+        return dict(self._run._attempt_entry().offsets or {})
 
     def continue_clocks(self, *names: str) -> dict[str, int]:
         """Store the current readings of the named clocks as offsets, for a framework whose counters restart at 0.
@@ -103,7 +103,7 @@ class Internals:
         """
         now = self._run.clocks_now()
         offsets = {name: now[name] for name in names if name in now}
-        self._run._attempt_entry()["offsets"] = {**self.offsets, **offsets}
+        self._run._attempt_entry().offsets = {**self.offsets, **offsets}
         self.write_about()
         return self.offsets
 
@@ -117,25 +117,25 @@ class Internals:
           total: planned length of the run, {"env_step": 100_000}; numbers below 1 are ignored.
           algo: the algorithm, where the configuration has it under no name that everybody uses.
         """
-        news: RunJson = {}
-        if seed is not None and self.about.get("seed") is None:
-            news["seed"] = seed
-        if algo and not self.about.get("algo"):
-            news["algo"] = algo
+        about = self.about
         goals = {clock: int(end) for clock, end in (total or {}).items() if end >= 1}
-        if goals and not self.about.get("total"):
-            news["total"] = goals
-        if news:
-            self.about.update(news)
+        new = (seed is not None and about.seed is None, bool(algo) and not about.algo, bool(goals) and not about.total)
+        if new[0]:
+            about.seed = seed
+        if new[1]:
+            about.algo = algo
+        if new[2]:
+            about.total = goals
+        if any(new):
             self.write_about()
 
     def lies_beside(self, folder: str) -> None:
         """The program's own files of this training, such as event files, lie in that folder: readers show it once."""
         own = os.path.abspath(self._run.folder)
         place = os.path.relpath(os.path.abspath(folder), own)
-        known = self.about.get("native", [])
+        known = self.about.native or []
         if place.startswith(os.pardir) and place not in known:
-            self.about["native"] = [*known, place]
+            self.about.native = [*known, place]
             self.write_about()
 
     def formatted_config(self, text: str) -> None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rollbook.run.opening import Wanted
-    from rollbook.schema.shapes import RunJson
+    from rollbook.schema.manifest import RunJson
 
 _OF_A_RANK = frozenset(
     (
@@ -99,13 +99,13 @@ def _of_parent(wanted: Wanted) -> tuple[str | None, str]:
         return None, ""
     with tolerating(NotARun, OSError):
         about = manifest.read(folder)
-        is_same = (about["project"], about["name"]) == (wanted.project, wanted.name)
-        if wanted.run_id not in (None, about["id"]) or not is_same or about.get("status") != "running":
+        is_same = (about.project, about.name) == (wanted.project, wanted.name)
+        if wanted.run_id not in (None, about.id) or not is_same or about.status != "running":
             return None, ""
         if not living_writers(folder):
             return None, ""
         if differs := contradiction(about, wanted.given):
-            return None, f"and not part of run {about['id']} of its parent process: {differs}"
+            return None, f"and not part of run {about.id} of its parent process: {differs}"
         return folder, ""
     return None, ""
 
@@ -170,13 +170,13 @@ def _chain(wanted: Wanted, place: str, shared: str, rank: int) -> tuple[str | No
                 continue
             if folder in _joined or not _is_open(folder, shared):
                 continue
-            about: Any = manifest.look(folder)
+            about = manifest.look(folder)
             differs = contradiction(about, wanted.given)
             if not differs and rank in _ranks_in(folder):
                 differs = f"it has a rank {rank}"
             if not differs:
                 return folder, "", ""
-            why = why or f"and not part of run {about['id']} of its job: {differs}"
+            why = why or f"and not part of run {about.id} of its job: {differs}"
     return None, free, why
 
 
@@ -186,9 +186,7 @@ def _is_open(folder: str, shared: str) -> bool:
     while not exists(os.path.join(folder, MANIFEST_FILE)) and time.monotonic() < deadline:
         time.sleep(_POLL_SECONDS)
     about = manifest.look(folder)
-    return bool(
-        about and about.get("rendezvous") == shared and about.get("status") == "running" and living_writers(folder)
-    )
+    return about.rendezvous == shared and about.status == "running" and bool(living_writers(folder))
 
 
 def _ranks_in(folder: str) -> set[int]:
@@ -232,10 +230,10 @@ def _recent(place: str, since: float) -> list[str]:
 
 def contradiction(about: RunJson, given: Mapping[str, object]) -> str:
     """What a run says and this call says otherwise, in words; "" if nothing. What one leaves out is the same."""
-    there, here = about.get("seed"), given["seed"]
+    there, here = about.seed, given["seed"]
     if there is not None and here is not None and there != here:
         return f"its seed is {there}, here it is {here}"
-    place = _difference(about.get("config") or {}, given["config"] or {}, "config")
+    place = _difference(about.config, given["config"] or {}, "config")
     return f"its {place} is another one" if place else ""
 
 

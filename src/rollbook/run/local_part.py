@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
-    from rollbook.schema.shapes import RunJson
+    from rollbook.schema.manifest import RunJson
 
 _TRAVELS = ("format", "rollbook", "id", "project", "name", "nonce", "created", "clocks", "x", "remote")
 _OF_AN_ATTEMPT = ("n", "writer", "started", "status", "parent", "cut", "checkpoint")
@@ -35,9 +35,9 @@ _MADE_SECONDS = 5.0
 def extract_of(about: RunJson, attempt: int) -> dict[str, Any]:
     """The data that another host needs to keep a part of the run: a few hundred bytes of plain data."""
     entry = manifest.entry_of(about, attempt)
-    extract: dict[str, object] = {name: value for name, value in about.items() if name in _TRAVELS and value}
+    extract: dict[str, object] = {name: value for name, value in about.as_json().items() if name in _TRAVELS and value}
     extract["attempts"] = [
-        {name: value for name, value in entry.items() if name in _OF_AN_ATTEMPT and value is not None}
+        {name: value for name, value in entry.as_json().items() if name in _OF_AN_ATTEMPT and value is not None}
     ]
     extract["home"] = {name: liveness.identity()[name] for name in ("host", "boot_id", "pid_ns")}
     return extract
@@ -65,15 +65,16 @@ def folder_here(folder: str, nonce: str, extract: Mapping[str, object]) -> tuple
     raised: OSError | None = None
     for candidate in (folder, *_places(extract)):
         about = _read(candidate)
-        if about is not None and about.get("nonce") == nonce:
-            is_part = bool(about.get("part"))
+        if about is not None and about.nonce == nonce:
+            is_part = bool(about.part)
             if is_part:
                 _add_attempt(candidate, extract)
             return candidate, is_part
     for candidate in _places(extract):
         try:
             if _make(candidate, folder, nonce, extract):
-                return candidate, bool((_read(candidate) or {}).get("part"))
+                made = _read(candidate)
+                return candidate, made is not None and bool(made.part)
         except ours(OSError) as err:
             raised = err
     raise raised or OSError(f"no folder for a part of run {extract.get('id')} on this host: others are in its place")
@@ -104,19 +105,13 @@ def _make(folder: str, home: str, nonce: str, extract: Mapping[str, Any]) -> boo
         while time.monotonic() < until:
             present = _read(folder)
             if present is not None:
-                return present.get("nonce") == nonce
+                return present.nonce == nonce
             if exists(os.path.join(folder, MANIFEST_FILE)) or len(os.listdir(folder)) > 1:
                 return False
             time.sleep(0.02)
-    about = {
-        **{name: value for name, value in extract.items() if name != "home"},
-        "status": "running",
-        "ended": None,
-        "config": {},
-        "summary": {},
-        "host": liveness.host_name(),
-        "part": {"of": home, "home": (extract.get("home") or {}).get("host", ""), "since": time.time()},
-    }
+    about = manifest.RunJson.of({name: value for name, value in extract.items() if name != "home"})
+    about.host = liveness.host_name()
+    about.part = {"of": home, "home": (extract.get("home") or {}).get("host", ""), "since": time.time()}
     make_folders(os.path.join(folder, RunFile.KEEPER), inside=folder)
     if extract.get("remote"):
         from rollbook.schema.addresses import begin
@@ -132,8 +127,8 @@ def _add_attempt(folder: str, extract: Mapping[str, Any]) -> None:
     """Add the newest attempt to a part that an earlier attempt created."""
     with manifest.ManifestLock(folder):
         about = manifest.look(folder)
-        known = {entry["n"] for entry in about.get("attempts", ())}
-        news = [entry for entry in extract.get("attempts", ()) if entry.get("n") not in known]
-        if about and news:
-            about["attempts"] = sorted([*about["attempts"], *news], key=lambda entry: int(entry["n"]))
+        known = {entry.n for entry in about.attempts}
+        news = [entry for entry in manifest.RunJson.of(extract).attempts if entry.n not in known]
+        if news and not about.is_empty:
+            about.attempts = sorted([*about.attempts, *news], key=lambda entry: entry.n)
             manifest.write(folder, about)

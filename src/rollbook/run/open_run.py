@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rollbook.capture import Checkpoint, Checkpoints, Store
     from rollbook.journal import Writer
     from rollbook.run.own_past import OwnPast
-    from rollbook.schema.shapes import Attempt, RunJson
+    from rollbook.schema.manifest import Attempt, RunJson
 
     class OpenRun(Protocol):
         """A run that is being written; see `Run`."""

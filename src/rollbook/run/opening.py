@@ -28,13 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any, Literal
 
-    from rollbook.schema.shapes import CutJson, RunJson
+    from rollbook.schema.manifest import Cut, RunJson
     from rollbook.system.bill import Bill
-
-_DEFAULTS: Mapping[str, object] = {
-    "seed": None, "group": None, "job_type": None, "notes": "", "parent": None, "forked_from": None, "config": {},
-}  # fmt: skip
-"""Fields set by the caller, with their defaults; None in `Wanted.given` keeps the former value."""
 
 _OF_AN_ATTEMPT = (
     *(name for name in manifest.ORIGIN if name not in ("config", "seed")), "cpu", "gpus", "seeds", "problems", "hydra",
@@ -52,7 +47,7 @@ class Wanted:
       total: as given; checked when the clocks of a continued run are known.
       private: whether only this user may read a new run's folder.
       remote: where to ship the run; False for nowhere, None for its former remote.
-      given: the fields of `_DEFAULTS`, as plain values.
+      given: {seed, group, job_type, notes, parent, forked_from, config}, as plain values; None keeps the former value.
     """
 
     __slots__ = ("clocks", "given", "name", "private", "project", "remote", "resume", "root", "run_id", "tags", "total")
@@ -97,7 +92,7 @@ class _NewAttempt:
         clocks: tuple[str, ...],
         remote: str | Literal[False] | None,
         away: str,
-        cut: CutJson | None = None,
+        cut: Cut | None = None,
     ) -> None:
         self.away, self.cut = away, cut
         self.folder, self.about, self.attempt, self.not_before = folder, about, attempt, not_before
@@ -158,14 +153,14 @@ def open_attempt(
     with manifest.ManifestLock(former):
         new = _first_attempt(wanted, since, bill) if former is None else _next_attempt(wanted, former, bill)
         about = new.about
-        before: dict[str, Any] = {"config": about.get("config", {}), "seed": about.get("seed")}
+        before: dict[str, Any] = {"config": about.config, "seed": about.seed}
         _describe(new, wanted)
         writer = Writer(
             new.folder,
             attempt=new.attempt,
             clocks=new.clocks,
             main=True,
-            nonce=about["nonce"],
+            nonce=about.nonce,
             bill=bill,
             rank=own_rank(),
             not_before=new.not_before,
@@ -176,8 +171,8 @@ def open_attempt(
         _write_down(new, writer, wanted, is_new=former is None)
     if former is None:
         return writer, about, []
-    differs = manifest.differences(before, {"config": about["config"], "seed": about["seed"]})
-    about["summary"] = _summary_of(former)
+    differs = manifest.differences(before, {"config": about.config, "seed": about.seed})
+    about.summary = _summary_of(former)
     return writer, about, differs
 
 
@@ -186,21 +181,19 @@ def _first_attempt(wanted: Wanted, begun: float, bill: Bill) -> _NewAttempt:
 
     identity = wanted.run_id or manifest.new_id()
     folder = os.path.join(wanted.project_folder, f"{wanted.name}-{identity}")
-    about: RunJson = {
-        "format": manifest.FORMAT,
-        "rollbook": __version__,
-        "id": identity,
-        "project": wanted.project,
-        "name": wanted.name,
-        "nonce": os.urandom(8).hex(),
-        "created": begun,
-        "summary": {},
-        "attempts": [],
-    }
+    about = manifest.RunJson(
+        format=manifest.FORMAT,
+        rollbook=__version__,
+        id=identity,
+        project=wanted.project,
+        name=wanted.name,
+        nonce=os.urandom(8).hex(),
+        created=begun,
+    )
     away = ""
     if wanted.remote:
         run = f"{wanted.project}/{os.path.basename(folder)}"
-        away = check_usable(wanted.remote, run, about["nonce"], None, False, bill)
+        away = check_usable(wanted.remote, run, about.nonce, None, False, bill)
     return _NewAttempt(folder, about, attempt=1, not_before=0, clocks=wanted.clocks, remote=wanted.remote, away=away)
 
 
@@ -211,27 +204,25 @@ def _next_attempt(wanted: Wanted, former: str, bill: Bill) -> _NewAttempt:
     if living and not takes_over:
         who = living[0]
         raise RunIsLive(
-            f"init({wanted.project!r}, {wanted.name!r}, resume={wanted.resume!r}): run {about['id']} is being written "
+            f"init({wanted.project!r}, {wanted.name!r}, resume={wanted.resume!r}): run {about.id} is being written "
             f"by process {who.get('pid')} on {who.get('host')}. Wait for it, join it with attach(), or use "
             "resume='takeover'"
         )
     if living:
         fence(former, living)
-    attempt = max((entry["n"] for entry in about["attempts"]), default=0) + 1
-    clocks = check_clock_names([*about.get("clocks", ())[len(STANDARD) :], *wanted.clocks[len(STANDARD) :]])
+    attempt = manifest.newest(about).n + 1
+    clocks = check_clock_names([*about.clocks[len(STANDARD) :], *wanted.clocks[len(STANDARD) :]])
     remote = remote_to_go_on(wanted.remote, about)
     away = ""
     if remote:
         run = f"{wanted.project}/{os.path.basename(former)}"
-        away = check_usable(remote, run, str(about.get("nonce") or ""), former, takes_over, bill)
+        away = check_usable(remote, run, about.nonce, former, takes_over, bill)
     cut, not_before = end_of(former, about)  # last: a process that loses the run may write until now
     entry = manifest.newest(about)
-    if not living and entry.get("status") == "running":  # it died, and its keeper too, or its keeper is elsewhere
-        entry.update({"status": "crashed", "ended": max(not_before / 1e9, entry.get("started") or 0.0)})
+    if not living and entry.status == "running":  # it died, and its keeper too, or its keeper is elsewhere
+        entry.set(status="crashed", ended=max(not_before / 1e9, entry.started or 0.0))
     manifest.close_origin(about)
-    fields: Any = about
-    for name in _OF_AN_ATTEMPT:  # `close_origin` has stored them with the former attempt
-        fields.pop(name, None)
+    about.forget(*_OF_AN_ATTEMPT)  # `close_origin` has stored them with the former attempt
     return _NewAttempt(
         former, about, attempt=attempt, cut=cut, not_before=not_before, clocks=clocks, remote=remote, away=away
     )
@@ -241,38 +232,32 @@ def _describe(new: _NewAttempt, wanted: Wanted) -> None:
     """Write the request and the location of this attempt into the data of run.json."""
     from rollbook.run.origin.provenance import command_line
 
-    about: Any = new.about
+    about = new.about
     own = liveness.identity()
     module = getattr(sys.modules.get("__main__"), "__spec__", None)  # of python -m
     started = sys.argv[:1] if module is None else ["-m", module.name.removesuffix(".__main__")]
-    for name, usual in _DEFAULTS.items():
-        given = wanted.given[name]
-        about[name] = given if given is not None else about.get(name, usual)
-    about.update(
-        {
-            "status": "running",
-            "ended": None,
-            "tags": list(dict.fromkeys([*about.get("tags", ()), *wanted.tags])),
-            "total": check_total(wanted.total, new.clocks) or about.get("total", {}),
-            "clocks": list(new.clocks),
-            "host": own.get("host"),
-            "boot_id": own.get("boot_id"),
-            "command": command_line([sys.executable, *started, *sys.argv[1:]]),
-            "python": sys.version.split()[0],
-            "cwd": _working_folder(),
-            "rendezvous": rendezvous(),
-        }
-    )
+    for name, given in wanted.given.items():
+        setattr(about, name, getattr(about, name) if given is None else given)
+    about.status, about.ended = "running", None
+    about.tags = list(dict.fromkeys([*about.tags, *wanted.tags]))
+    about.total = check_total(wanted.total, new.clocks) or about.total
+    about.clocks = list(new.clocks)
+    about.host, about.boot_id = own.get("host"), own.get("boot_id")
+    about.command = command_line([sys.executable, *started, *sys.argv[1:]])
+    about.python = sys.version.split()[0]
+    about.cwd = _working_folder()
+    about.rendezvous = rendezvous()
     if "hydra.core.hydra_config" in sys.modules:
         from rollbook.run.origin.hydra import hydra_job
 
         if (job := hydra_job()) is not None:
-            about["hydra"] = job
-    about.pop("remote", None)
+            about.hydra = job
     if new.remote:
-        about["remote"] = new.remote
-    if about["total"] and "x" not in about:
-        about["x"] = next(iter(about["total"]))
+        about.remote = new.remote
+    elif about.remote:
+        about.forget("remote")
+    if about.total and not about.x:
+        about.x = next(iter(about.total))
 
 
 def _working_folder() -> str:
@@ -283,18 +268,18 @@ def _working_folder() -> str:
 
 def _add_attempt(new: _NewAttempt, begun: float, writer: str) -> None:
     parent = new.attempt - 1 if new.attempt > 1 else None
-    new.about["attempts"].append(
-        {
-            "n": new.attempt,
-            "parent": parent,
-            "cut": new.cut if parent else None,
-            "started": max(begun, new.not_before / 1e9),
-            "ended": None,
-            "status": "running",
-            "writer": writer,
-            "host": new.about["host"],
-            "offsets": {},
-        }
+    new.about.attempts.append(
+        manifest.Attempt(
+            n=new.attempt,
+            parent=parent,
+            cut=new.cut if parent else None,
+            started=max(begun, new.not_before / 1e9),
+            ended=None,
+            status="running",
+            writer=writer,
+            host=new.about.host,
+            offsets={},
+        )
     )
 
 
@@ -323,17 +308,17 @@ def _write_down(new: _NewAttempt, writer: Writer, wanted: Wanted, *, is_new: boo
 
             shutil.rmtree(new.folder, ignore_errors=True)
         raise RunError(
-            f"init({wanted.project!r}, {new.about['name']!r}): the run's folder {new.folder} cannot be written: "
+            f"init({wanted.project!r}, {new.about.name!r}): the run's folder {new.folder} cannot be written: "
             f"{err}. Choose another with dir="
         ) from err
 
 
 def _summary_of(folder: str) -> dict[str, object]:
     """The summaries of former attempts, also the parts that run.json did not get in time."""
-    fields = manifest.look(folder)
-    earlier = fields["attempts"][:-1]
-    if earlier and "last" in earlier[-1]:  # it ended normally; this common case reads nothing
-        return dict(fields["summary"])
+    about = manifest.look(folder)
+    earlier = about.attempts[:-1]
+    if earlier and earlier[-1].has("last"):  # it ended normally; this common case reads nothing
+        return dict(about.summary)
     from rollbook.system.optional import is_core_alone
 
     with tolerating(Exception):  # a damaged book must not prevent the run from continuing
@@ -344,4 +329,4 @@ def _summary_of(folder: str) -> dict[str, object]:
         from rollbook.book import Book
 
         return Book(folder).own_summary
-    return dict(fields["summary"])
+    return dict(about.summary)

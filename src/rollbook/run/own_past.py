@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeAlias
 
     from rollbook.journal import WriterInfo
-    from rollbook.schema.shapes import CutJson
+    from rollbook.schema.manifest import Cut
     from rollbook.values import Histogram
 
     Place: TypeAlias = tuple[int, str, int, int]  # unix ns, writer, lane, seq
@@ -50,7 +50,7 @@ class OwnPast:
         self._folder = os.fspath(folder)
         self._about = manifest.look(self._folder)
         self._effective = effective_rows(self._folder, self._about)
-        self._own_writers = {str(entry.get("writer")) for entry in self._about.get("attempts") or ()}
+        self._own_writers = {entry.writer for entry in self._about.attempts}
 
     def checkpoint_history(self) -> CheckpointHistory:
         """See `Book.checkpoint_history`."""
@@ -61,17 +61,17 @@ class OwnPast:
         ]
         return CheckpointHistory(rows, Path(self._folder))
 
-    def place_behind(self, checkpoint: Mapping[str, Any]) -> tuple[int, CutJson]:
+    def place_behind(self, checkpoint: Mapping[str, Any]) -> tuple[int, Cut]:
         """See `Book.place_behind`."""
         return cuts.place_behind(self._for_cuts(), checkpoint)
 
-    def place_at(self, clock: str, value: int) -> tuple[int, CutJson, dict[str, int]]:
+    def place_at(self, clock: str, value: int) -> tuple[int, Cut, dict[str, int]]:
         """See `Book.place_at`."""
-        return cuts.place_at(self._for_cuts(), clock, value, self._about["clocks"])
+        return cuts.place_at(self._for_cuts(), clock, value, self._about.clocks)
 
     def reached(self) -> dict[str, int]:
         """See `Book.reached`."""
-        return cuts.reached(self._for_cuts(), self._about["clocks"])
+        return cuts.reached(self._for_cuts(), self._about.clocks)
 
     def _for_cuts(self) -> _RowsForCuts:
         return _RowsForCuts(
@@ -133,7 +133,7 @@ class OwnPast:
     @property
     def own_summary(self) -> dict[str, object]:
         """See `Book.own_summary`, after an attempt that did not end cleanly."""
-        summary: dict[str, object] = dict(self._about["summary"])
+        summary: dict[str, object] = dict(self._about.summary)
         for mark in self.marks():
             if mark["mark"] == "summary":
                 manifest.follow_summary(summary, mark["payload"])

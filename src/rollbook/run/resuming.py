@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from rollbook.schema.shapes import CutJson, RunJson
+    from rollbook.schema.manifest import Cut, RunJson
 
 
 def find_to_resume(place: str, name: str, run_id: str | None, seed: int | None = None) -> str | None:
@@ -43,13 +43,13 @@ def find_to_resume(place: str, name: str, run_id: str | None, seed: int | None =
     if run_id:  # nearly always there: a list of thousands of runs is not gone through for one
         usual = os.path.join(place, f"{name}-{run_id}")
         with tolerating(NotARun):
-            if manifest.read(usual, to_continue=True)["id"] == run_id:
+            if manifest.read(usual, to_continue=True).id == run_id:
                 return usual
     fitting: list[tuple[bool, float, str]] = []
     for folder, about in _candidates(place, name, run_id):
-        own = about.get("seed")
-        if about["id"] == run_id if run_id else seed is None or own in (None, seed):
-            fitting.append((seed is not None and own == seed, float(about.get("created") or 0), folder))
+        own = about.seed
+        if about.id == run_id if run_id else seed is None or own in (None, seed):
+            fitting.append((seed is not None and own == seed, float(about.created or 0.0), folder))
     return max(fitting, key=lambda found: found[:2])[2] if fitting else None
 
 
@@ -80,8 +80,8 @@ def living_writers(folder: str) -> list[dict[str, Any]]:
         names = os.listdir(journal)
     if missed:
         return []
-    attempts = manifest.look(folder).get("attempts") or ()
-    ended = {entry.get("writer") for entry in attempts if entry.get("status") != "running" and entry.get("ended")}
+    attempts = manifest.look(folder).attempts
+    ended = {entry.writer for entry in attempts if entry.status != "running" and entry.ended}
     for name in names:
         path = os.path.join(journal, name)
         if exists(os.path.join(path, RunFile.CLOSED)):
@@ -155,7 +155,7 @@ def fence(folder: str, living: list[dict[str, Any]]) -> None:
                 Segment.fence(os.path.join(who["folder"], name))
 
 
-def end_of(folder: str, about: RunJson) -> tuple[CutJson, int]:
+def end_of(folder: str, about: RunJson) -> tuple[Cut, int]:
     """The cut behind everything that the newest attempt of a run has written, and the time of its last row (unix ns).
 
     Of a writer that has closed, or is known to be dead, every row counts, so the cut needs no position. One that may
@@ -163,8 +163,8 @@ def end_of(folder: str, about: RunJson) -> tuple[CutJson, int]:
     """
     from rollbook.journal import last_numbers, list_writers
 
-    attempt = int(manifest.newest(about).get("n", 0))
-    writers: dict[str, dict[str, int]] = {}
+    attempt = manifest.newest(about).n
+    writers: dict[str, dict[int, int]] = {}
     sealed: dict[str, dict[int, int]] | None = None
     for info in list_writers(folder):
         if info.attempt != attempt or info.closed is not None or liveness.is_alive(info.about) is False:
@@ -177,9 +177,9 @@ def end_of(folder: str, about: RunJson) -> tuple[CutJson, int]:
         for lane, last in sealed.get(info.id, {}).items():
             lanes[lane] = max(last, lanes.get(lane, 0))
         if all(lanes.values()):  # 0: a part that does not say where it ends
-            writers[info.id] = {str(lane): last for lane, last in sorted(lanes.items())}
+            writers[info.id] = dict(sorted(lanes.items()))
     moment = last_time(folder, about)
-    return {"moment": moment, "writers": writers}, moment
+    return manifest.Cut(moment=moment, writers=writers), moment
 
 
 def last_time(folder: str, about: RunJson) -> int:
@@ -187,14 +187,14 @@ def last_time(folder: str, about: RunJson) -> int:
     earlier, so that its rows come last in order of time, whatever the clock of this host says.
     """
     last = 0
-    for entry in about["attempts"]:
-        seconds = max(_number(entry.get("ended")), _number(entry.get("started")))
-        last = max(last, int(_number(entry.get("last"))), int(seconds * 1e9))
+    for entry in about.attempts:
+        seconds = max(entry.ended or 0.0, entry.started or 0.0)
+        last = max(last, int(_number(entry.last)), int(seconds * 1e9))
     newest = manifest.newest(about)
-    if "last" not in newest:  # it did not end cleanly
+    if not newest.has("last"):  # it did not end cleanly
         from rollbook.journal import last_row_time, list_writers
 
-        main = str(newest.get("writer"))
+        main = newest.writer
         own = [info for info in list_writers(folder) if info.id == main]
         last = max([last, *map(last_row_time, own), *_sealed_times(folder, main)])
     return last + 1 if last else 0

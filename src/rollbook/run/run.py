@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from rollbook.capture import Checkpoint, Checkpoints, Media, Restored, RolloutLog, SampleLog
     from rollbook.journal import Writer
     from rollbook.run.own_past import OwnPast
-    from rollbook.schema.shapes import Attempt, CutJson, RunJson
+    from rollbook.schema.manifest import Attempt, Cut, RunJson
 
 
 class Run(Scope):
@@ -61,15 +61,15 @@ class Run(Scope):
         end: Callable[[Run, str], None],
     ) -> None:
         self._folder, self._about, self._writer, self._end = folder, about, writer, end
-        self.id: str = about["id"]
-        self.project: str = about["project"]
+        self.id: str = about.id
+        self.project: str = about.project
         self.status, self._ended, self._endings = "running", False, Turns()
         self._last_words: list[tuple[int, Callable[[str], object]]] = []
         self._parts = Parts()
         super().__init__(self, "", writer.channel())
-        self.name = about["name"]
-        self.config: dict[str, Any] = Watched(about.get("config") or {}, self._config_changed)
-        self.summary: dict[str, Any] = Watched(about.get("summary") or {}, self._summary_changed)
+        self.name = about.name
+        self.config: dict[str, Any] = Watched(about.config, self._config_changed)
+        self.summary: dict[str, Any] = Watched(about.summary, self._summary_changed)
         self._config_is_new = True
         self._manifest_due = False
         # Number of rows of this attempt that are not training (marks, texts such as an environment's description), by
@@ -84,7 +84,7 @@ class Run(Scope):
     @property
     def seed(self) -> int | None:
         """The seed that was passed to `init`. rollbook seeds nothing with it."""
-        return self._about.get("seed")
+        return self._about.seed
 
     @property
     def folder(self) -> Path:
@@ -354,9 +354,9 @@ class Run(Scope):
     def _start_again(self) -> bool:
         """A resumed run starts from 0: all rows of earlier attempts are abandoned. Returns whether that is new."""
         entry = self._attempt_entry()
-        if entry.get("parent") is None:
+        if entry.parent is None:
             return False
-        entry.update({"parent": None, "cut": None, "checkpoint": None})
+        entry.set(parent=None, cut=None, checkpoint=None)
         self._rewound(None, None, None)
         return True
 
@@ -413,27 +413,28 @@ class Run(Scope):
         self._rewind_to(attempt, cut, None)
         self._set_clocks(clocks)
 
-    def _rewind_to(self, parent: int, cut: CutJson, checkpoint: str | None) -> None:
+    def _rewind_to(self, parent: int, cut: Cut, checkpoint: str | None) -> None:
         if self._was_taken_over():  # the next number belongs to another process
             return
-        former = self._attempt_entry() or manifest.newest(self._about)
+        entry = self._attempt_entry()
+        former = entry if entry.n else manifest.newest(self._about)
         # An exception from outside rollbook may have interrupted the start of the new attempt.
-        moved = self._writer.main and former.get("writer") != self._writer.id
+        moved = self._writer.main and former.writer != self._writer.id
         if moved or self._has_training_rows() or parent >= self.attempt:
             manifest.close_origin(self._about)
             moment = self._moment()
-            former.update({"ended": moment, "status": "rewound"})
-            number = max(manifest.newest(self._about)["n"], self.attempt) + 1
+            former.set(ended=moment, status="rewound")
+            number = max(manifest.newest(self._about).n, self.attempt) + 1
             self._asides = {}
-            entry: Attempt = {**former, "n": number, "started": moment, "ended": None, "status": "running"}
-            entry.update({"parent": parent, "cut": cut, "checkpoint": checkpoint})
-            entry.pop("origin", None)
+            entry = former.but(n=number, started=moment, ended=None, status="running")
+            entry.set(parent=parent, cut=cut, checkpoint=checkpoint)
+            entry.forget("origin")
             try:
                 self._writer.begin_attempt(number)
             finally:
                 if self.attempt == number:  # also after an exception from outside rollbook
-                    self._about["attempts"].append({**entry, "writer": self._writer.id})
-        self._attempt_entry().update({"parent": parent, "cut": cut, "checkpoint": checkpoint})
+                    self._about.attempts.append(entry.but(writer=self._writer.id))
+        self._attempt_entry().set(parent=parent, cut=cut, checkpoint=checkpoint)
         self._rewound(parent, cut, checkpoint)
 
     def _moment(self) -> float:
@@ -452,10 +453,10 @@ class Run(Scope):
         """Whether this attempt has written any training rows."""
         return self._writer.rows_written() > sum(list(self._asides.values()))
 
-    def _rewound(self, parent: int | None, cut: CutJson | None, checkpoint: str | None) -> None:
+    def _rewound(self, parent: int | None, cut: Cut | None, checkpoint: str | None) -> None:
         self._write_about()  # first: readers that see the mark must find the cut
         self._turns += 1
-        self._write_aside({"mark": "rewind", "parent": parent, "cut": cut, "checkpoint": checkpoint})
+        self._write_aside({"mark": "rewind", "parent": parent, "cut": cut and cut.as_json(), "checkpoint": checkpoint})
         with handled_by(self._writer.failed, "read back what was stored"):
             self._refill_stores()
 
@@ -506,7 +507,7 @@ class Run(Scope):
             if not self._was_taken_over():
                 manifest.take_edits(self._about, manifest.look(self._folder))
                 manifest.write(self._folder, self._about)
-                self._writer.describe(config=self._about.get("config") or None, seed=self._about.get("seed"))
+                self._writer.describe(config=self._about.config or None, seed=self._about.seed)
 
     def _bring_up_to_date(self) -> None:
         """Update configuration, summary, drops and remarks in the data that run.json is written from."""
@@ -514,9 +515,9 @@ class Run(Scope):
             from rollbook.run.origin.config import plain
 
             config = plain(dict(self.config))[0]
-            if repr(config) != repr(self._about.get("config")):  # also finds nested changes
+            if repr(config) != repr(self._about.config):  # also finds nested changes
                 self._config_changed()
-            self._about["config"] = config
+            self._about.config = config
         self._check_others()
         self._manifest_due = False  # later changes make it due again
         summary: dict[str, Any] = {}
@@ -524,13 +525,13 @@ class Run(Scope):
             from rollbook.run.origin.config import plain
 
             summary = plain(dict(self.summary))[0]
-        self._about["summary"] = summary
+        self._about.summary = summary
         changed = self._words.changed_keys(summary)
         if changed and not self._writer.closed:  # a nested value changed: write marks for all
             self._guard(self._write_summary, changed)
-        self._about["drops"] = dict(self._writer.bill.counts)
+        self._about.drops = dict(self._writer.bill.counts)
         if self._writer.bill.remarks:
-            self._about["remarks"] = dict(self._writer.bill.remarks)
+            self._about.remarks = dict(self._writer.bill.remarks)
 
     def _check_sinks(self) -> None:
         """Count what the keeper reports about failing sinks (and a failing remote) in the bill; report each once."""
@@ -545,8 +546,8 @@ class Run(Scope):
     def _was_taken_over(self) -> bool:
         """Whether run.json has a later attempt than ours. Then another process owns it."""
         # Without a readable run.json, ours is better.
-        newest = manifest.newest(manifest.look(self._folder)).get("n", 0)
-        if newest <= max(entry["n"] for entry in self._about["attempts"]):
+        newest = manifest.newest(manifest.look(self._folder)).n
+        if newest <= max(entry.n for entry in self._about.attempts):
             return False
         if not self._writer.fenced:
             self._writer.fenced = True
@@ -586,7 +587,7 @@ class Run(Scope):
             "pending": len(self._writer.device_values.numbers),
             "media": media.bill() if media is not None else {},
             "drops": dict(self._writer.bill.counts),
-            "remote": backlog(self._folder, since=float(self._attempt_entry().get("started") or 0.0)) or {},
+            "remote": backlog(self._folder, since=self._attempt_entry().started or 0.0) or {},
             "keeper": keeper_bill(self._folder, self._parts),
             "names": {cause: dict(names) for cause, names in self._writer.bill.names.items()},
             "remarks": dict(self._writer.bill.remarks),
@@ -596,7 +597,7 @@ class Run(Scope):
         """What another process needs to become a writer of this run: folder, nonce, and the data to make a part."""
         from rollbook.run.local_part import extract_of
 
-        return str(self._folder), str(self._about.get("nonce", "")), extract_of(self._about, self.attempt)
+        return str(self._folder), self._about.nonce, extract_of(self._about, self.attempt)
 
     def write_config_files(self) -> None:
         """Write the configuration as Python, too, and again when it changes: `total_config.py` and

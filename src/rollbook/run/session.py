@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from rollbook.journal import Writer
     from rollbook.run.run import Run
-    from rollbook.schema.shapes import RunJson
+    from rollbook.schema.manifest import RunJson
 
 __all__ = ["attach", "init"]
 
@@ -192,7 +192,7 @@ def init(
             former = find_former(wanted)
             writer, about, differs = open_attempt(wanted, former, bill, begun)
             if found.why:
-                warn_caller(f"this process writes run {about['id']} of its own, {found.why}")
+                warn_caller(f"this process writes run {about.id} of its own, {found.why}")
             _report_what_differs(about, differs, by_id=run_id is not None)
             run = start(writer.run_folder, about, writer, orders, keeper, config, how == "must", console)
             if receiver is not None:
@@ -221,10 +221,10 @@ def _report_what_differs(about: RunJson, phrases: list[str], *, by_id: bool) -> 
     """Warn once, also with strict=True: both versions are stored. Without an id another run may have been meant."""
     if not phrases:
         return
-    attempt = about["attempts"][-1]["n"]
+    attempt = about.attempts[-1].n
     more = f" and {len(phrases) - _MOST_NAMED} more" if len(phrases) > _MOST_NAMED else ""
     warn_caller(
-        f"run {about['id']} goes on with other values than before: {', '.join(phrases[:_MOST_NAMED])}{more}. Both are "
+        f"run {about.id} goes on with other values than before: {', '.join(phrases[:_MOST_NAMED])}{more}. Both are "
         f"kept: book.attempts has what each of its {attempt} attempts was started with"
         + (
             ""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rollbook.keeper.keeper_watch import KeeperWatch
     from rollbook.keeper.orders import Orders
     from rollbook.run.run import Run
-    from rollbook.schema.shapes import RunJson
+    from rollbook.schema.manifest import RunJson
 
 _FOR_CHILDREN = ("ROLLBOOK_RUN_ID", "ROLLBOOK_RUN_PID")
 """By which child processes find this process's run."""
@@ -53,7 +53,7 @@ def start(
     opened.append(run)  # from now on `undo` finds it
     local: object = None
     if orders is not None:
-        orders.write(folder, about.get("x", ""))
+        orders.write(folder, about.x)
         run._parts.above = {name: os.environ[name] for name in _FOR_CHILDREN if name in os.environ}
         os.environ.update(zip(_FOR_CHILDREN, (folder, str(os.getpid())), strict=True))
         if keeper == "process":
@@ -104,7 +104,7 @@ def undo(writer: Writer, made: bool, status: str) -> None:
         writer.close()
     journal = journal_folder(writer.run_folder)
     others = set(names_in(journal)) - {os.path.basename(writer.folder)}
-    if made and not others and manifest.look(writer.run_folder).get("nonce", writer.nonce) == writer.nonce:
+    if made and not others and manifest.look(writer.run_folder).nonce in ("", writer.nonce):
         import shutil
 
         shutil.rmtree(writer.run_folder, ignore_errors=True)
@@ -128,18 +128,17 @@ def end(run: Run, status: str) -> None:
     if run._writer.main:
         _fold_provenance(run)
         run._writer.frame_once(run._parts.final, {"mark": "final", "status": status, **failure})
-        run._about["status"], run._about["ended"] = status, ended
+        run._about.set(status=status, ended=ended)
         current = zip(run._writer.clocks, run._channel.current, strict=True)
-        run._about["reached"] = {name: reading for name, reading in current if reading != UNKNOWN}
-        entry: Any = run._attempt_entry()
-        entry.update({"ended": ended, "status": status, **failure})
+        run._about.reached = {name: reading for name, reading in current if reading != UNKNOWN}
+        run._attempt_entry().set(ended=ended, status=status, **failure)
         run._write_about()
     if run._parts.console is not None:
         with handled_by(run._writer.failed, "console"):
             run._parts.console.close(str((run._parts.failure or {}).get("traceback", "")))
     run._writer.close()
     if run._writer.main:
-        run._attempt_entry()["last"] = now() + run._writer.time_offset
+        run._attempt_entry().last = now() + run._writer.time_offset
         run._write_about()
         if os.environ.get("ROLLBOOK_RUN_ID") == str(run.folder):
             for name in _FOR_CHILDREN:
@@ -154,16 +153,16 @@ def end(run: Run, status: str) -> None:
     run._check_sinks()
     _report_what_waits(run)
     bill = run._writer.bill  # includes what a sink's own thread has just counted
-    if run._manifest_due or (run._about.get("drops"), run._about.get("remarks", {})) != (bill.counts, bill.remarks):
+    if run._manifest_due or (run._about.drops, run._about.remarks or {}) != (bill.counts, bill.remarks):
         run._write_about()
     ending.forget(run)
 
 
 def _report_what_waits(run: Run) -> None:
     """Report what is not yet in the remote. The keeper continues to ship, and `rollbook push` does the rest."""
-    if not run._writer.main or not run._about.get("remote"):
+    if not run._writer.main or not run._about.remote:
         return
-    state = backlog(run.folder, since=float(run._attempt_entry().get("started") or 0.0))
+    state = backlog(run.folder, since=run._attempt_entry().started or 0.0)
     if state is None or (state.get("done") and state.get("final")):
         return
     files, size = state.get("waiting_files"), state.get("waiting_bytes")
@@ -173,7 +172,7 @@ def _report_what_waits(run: Run) -> None:
     why = f": {state['words']}" if state.get("words") else ""
     run.count(
         "remote",
-        message=f"{run._about['remote']}: {waits}{why}. The keeper goes on; if this machine goes away first, ship the "
+        message=f"{run._about.remote}: {waits}{why}. The keeper goes on; if this machine goes away first, ship the "
         f"rest with: rollbook push {pasted(run.folder)}",
     )
 
@@ -270,12 +269,10 @@ def _provenance(run: Run) -> None:
 
         return keep_patch(str(run.folder), run.attempt, found) if is_folder(run.folder) else {}
 
-    run._parts.provenance = collect(run._about.get("cwd", "."), patched=patched)
+    run._parts.provenance = collect(run._about.cwd or ".", patched=patched)
     _fold_provenance(run)
     run._manifest_due = True  # so that a killed attempt has recorded its code
 
 
 def _fold_provenance(run: Run) -> None:
-    about: Any = run._about
-    for key, value in (run._parts.provenance or {}).items():
-        about.setdefault(key, value)
+    run._about.complete(run._parts.provenance or {})

@@ -173,7 +173,7 @@ def _row(folder: str, page: os.stat_result, cache: _Cache | None, problems: list
     known = _known.get(folder) or (cache.get(folder) if cache is not None else None)
     if known is None or known[0] != stamp:
         try:
-            known = (stamp, manifest.listed(manifest.read(folder), checked=True))
+            known = (stamp, manifest.listed(manifest.read(folder)))
         except ForeignManifest:
             raise
         except (RollbookError, OSError) as err:
@@ -187,7 +187,7 @@ def _row(folder: str, page: os.stat_result, cache: _Cache | None, problems: list
         if row["status"] == "running":
             row["worked"] = manifest.worked(about, time.time())
     if row["status"] in ENDED_BADLY and not row["cause"]:
-        row["cause"] = why_ended({}, row["status"])[0]  # type: ignore[index]  # its process noted nothing
+        row["cause"] = why_ended(manifest.RunJson(), row["status"])[0]  # type: ignore[index]  # its process noted nothing
     return row
 
 

@@ -225,18 +225,16 @@ def _facts(row: Row, kinds: Collection[str]) -> Iterator[tuple[tuple[str, str], 
                 if name not in mine or group_key(value) != group_key(mine[name]):
                     yield ("attempt", f"attempt {attempt['n']}: {name}"), value
     if "code" in kinds:
-        given = about.get("git")
-        git: Mapping[str, object] = given if isinstance(given, Mapping) else {}
+        git = about.git or {}
         for name in _CODE:
             if git.get(name) is not None:
                 yield ("code", f"git {name}"), git[name]
-        for name in ("python", "rollbook"):
-            yield ("code", name), about.get(name)
-    packages = about.get("packages") if "packages" in kinds else None
-    for name, version in packages.items() if isinstance(packages, Mapping) else ():
-        yield ("packages", str(name)), version
+        yield ("code", "python"), about.python
+        yield ("code", "rollbook"), about.rollbook or None
+    for name, version in (about.packages or {}).items() if "packages" in kinds else ():
+        yield ("packages", name), version
     if "machine" in kinds:
-        yield ("machine", "host"), about.get("host")
+        yield ("machine", "host"), about.host
 
 
 def _text(value: object) -> str:

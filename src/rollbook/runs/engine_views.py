@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -129,11 +129,10 @@ def _add(files: dict[str, list[str]], table: str, name: str) -> None:
         files[table].append(name)
 
 
-def _clocks(about: Mapping[str, object], columns: Iterable[str]) -> list[str]:
+def _clocks(about: manifest.RunJson, columns: Iterable[str]) -> list[str]:
     """The clocks of a run that its files have."""
-    declared = about.get("clocks")
     known = set(columns)
-    return [str(clock) for clock in (declared if isinstance(declared, list) else ()) if clock in known]
+    return [clock for clock in about.clocks if clock in known]
 
 
 def _of_remote(folders: list[str]) -> _Sealed:

@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FIELDS = tuple(manifest.listed({}))
+FIELDS = tuple(manifest.listed(manifest.RunJson()))
 """The fields of run.json in a listing, besides `path`. Each run has all of them, None if unknown."""
 
 _NESTED = ("config", "summary", "total", "folder")

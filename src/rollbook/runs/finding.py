@@ -215,7 +215,7 @@ def alerts_in(book: Book) -> list[AlertOfRun]:
         return []
     latest = book.latest()
     known = {clock for _, clocks, _ in latest.values() for clock in clocks}
-    axis = usual_axis_of(book.info, [clock for clock in book.clocks if clock in known])
+    axis = usual_axis_of(book.info.x, book.info.total, [clock for clock in book.clocks if clock in known])
     made = []
     for row in rows:
         moment: datetime = row["time"]
@@ -265,9 +265,9 @@ _ABOUT_RETURNS = ("below_earlier", "learns_nothing", "no_episode", "no_signal", 
 def _ending(row: Row) -> tuple[str, str]:
     """Why a run ended before its time: its kind, and in one line."""
     try:
-        about: Mapping[str, Any] = manifest.read(str(row["path"]))
+        about = manifest.read(str(row["path"]))
     except (RollbookError, OSError):
-        about = {}
+        about = manifest.RunJson()
     return why_ended(about, str(row["status"])) or (str(row["status"]), str(row["status"]))
 
 

@@ -110,7 +110,7 @@ def root_of(url: str) -> tuple[Remote, str]:
 def _fields(remote: Remote, run: str) -> dict[str, Any] | None:
     """The contents of run.json in the remote; None if there is none."""
     try:
-        return manifest.listed(json.loads(remote.get(f"{run}/run.json").data))
+        return manifest.listed(manifest.RunJson.of(json.loads(remote.get(f"{run}/run.json").data)))
     except Missing:
         return None
     except (ValueError, AttributeError, RecursionError):

@@ -103,9 +103,9 @@ class Bin:
                 Binned(
                     path,
                     os.path.join(os.path.dirname(self.folder), project, os.path.basename(path)),
-                    str(about.get("id") or ""),
+                    about.id,
                     project,
-                    str(about.get("name") or os.path.basename(path)),
+                    about.name or os.path.basename(path),
                     _moment_of(stamp),
                     sum(space_of(path).values()),
                 )

@@ -20,8 +20,8 @@ from typing import Any, Literal
 from rollbook.book import Book
 from rollbook.errors import BadInput, did_you_mean
 from rollbook.runs.conditions import holds
-from rollbook.runs.fields import FIELDS
 from rollbook.runs.measures import FUNCTIONS, Measure, calls_in, is_last, measured
+from rollbook.schema import manifest
 from rollbook.schema.expressions import literal
 
 TYPE_CHECKING = False
@@ -108,9 +108,7 @@ def wait(
 
 
 def _fields_of(book: Book) -> dict[str, Any]:
-    info = book.info
-    return {**{name: info.get(name) for name in FIELDS if name != "summary"}, "attempts": len(book.attempts),
-            "summary": book.summary}  # fmt: skip
+    return {**manifest.listed(book.info), "summary": book.summary}
 
 
 def _value(book: Book, measure: Measure) -> Any:

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any, Protocol
 
-    from rollbook.schema.shapes import CutJson
-
     class LaneRows(Protocol):
         """Some rows of one lane, by sequence number; a lane may come in several parts.
 
@@ -77,7 +75,7 @@ _COMMON = ("gradient_step", "policy_version", "epoch", "env_step")
 _ALL = 2**62
 
 
-def place_behind(rows: RunRows, checkpoint: Mapping[str, Any]) -> tuple[int, CutJson]:
+def place_behind(rows: RunRows, checkpoint: Mapping[str, Any]) -> tuple[int, Cut]:
     """The cut behind a checkpoint, a row of a `CheckpointHistory`: (its attempt, the cut)."""
     saved = SavedPlace(checkpoint)
     saver, own, moment = saved.writer, saved.lanes, saved.moment
@@ -104,7 +102,7 @@ def place_behind(rows: RunRows, checkpoint: Mapping[str, Any]) -> tuple[int, Cut
     elif saver in cut:
         least = {**saved.row, **own}
         cut[saver] = {lane: max(cut[saver].get(lane, 0), least.get(lane, 0)) for lane in {*cut[saver], *least}}
-    return saved.attempt, bounds.json(cut, moment)
+    return saved.attempt, bounds.named(cut, moment)
 
 
 def reached(rows: RunRows, clocks: Sequence[str]) -> dict[str, int]:
@@ -118,7 +116,7 @@ def reached(rows: RunRows, clocks: Sequence[str]) -> dict[str, int]:
     return highest
 
 
-def place_at(rows: RunRows, clock: str, value: int, clocks: Sequence[str]) -> tuple[int, CutJson, dict[str, int]]:
+def place_at(rows: RunRows, clock: str, value: int, clocks: Sequence[str]) -> tuple[int, Cut, dict[str, int]]:
     """The cut where a clock passed a reading: (attempt, cut, the readings of the last row before it).
 
     Args:
@@ -159,7 +157,7 @@ def place_at(rows: RunRows, clock: str, value: int, clocks: Sequence[str]) -> tu
                 if found is not None and (best is None or found[:2] > best[:2]):
                     best = found
         if best is not None:
-            return attempt, bounds.json(cut, best[0]), best[2]
+            return attempt, bounds.named(cut, best[0]), best[2]
     seen = "no row has a reading of it" if lowest is None else f"its readings begin at {lowest}"
     raise UnknownKey(f"rewind({clock}={value}): there is nothing to go back to: {seen}")
 
@@ -172,7 +170,7 @@ class _Bounds:
         self._first: dict[tuple[str, int], int] = {}
         self._moments: dict[str, int] = {}
         before = rows.chain.get(attempt)
-        self._is_newest, self._before = before is None, Cut({}) if before is None else before
+        self._is_newest, self._before = before is None, before or Cut()
         self._elsewhere: tuple[str, int, frozenset[str]] | None = None
 
     def at(self, writer: str, lane: int, seq: int) -> None:
@@ -233,12 +231,11 @@ class _Bounds:
             }
         return cut
 
-    def json(self, cut: Mapping[str, Mapping[int, int]], moment: int) -> CutJson:
+    def named(self, cut: Mapping[str, Mapping[int, int]], moment: int) -> Cut:
         """The cut for run.json. `moment`, unix ns, is for people."""
-        writers = {writer: {str(lane): seq for lane, seq in sorted(lanes.items())} for writer, lanes in cut.items()}
-        made: CutJson = {"moment": moment, "writers": writers}
+        made = Cut(moment=moment, writers={writer: dict(sorted(lanes.items())) for writer, lanes in cut.items()})
         if self._before.time is not None:  # of an older rollbook: it cut writers without a name by time
-            made["time"] = self._before.time
+            made.time = self._before.time
         return made
 
 

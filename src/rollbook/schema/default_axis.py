@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any
 
 _BEST_KNOWN = ("env_step", "gradient_step", "train_iter", "epoch", "step")
 
 
-def own_axis(about: Mapping[str, Any]) -> str:
+def own_axis(x: str, total: Mapping[str, object] | None) -> str:
     """The clock that a run named for its plots, else that of its planned end; "" without either.
 
     Args:
-      about: its manifest.
+      x, total: as in its manifest; a listing has no x.
     """
-    total = about.get("total")
-    return str(about.get("x") or (next(iter(total), "") if isinstance(total, Mapping) else ""))
+    return x or next(iter(total or ()), "")
 
 
 def default_axis(own: str, known: Collection[str]) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from typing import Any
 
 from rollbook.schema import manifest
+from rollbook.schema.manifest import RunJson
 
 _WORDS = {
     "crashed": ("Ended without an exception", "its process vanished (SIGKILL, out of memory, power)"),
@@ -17,13 +17,13 @@ _WORDS = {
 _LONGEST = 300
 
 
-def why_ended(fields: Mapping[str, Any], status: str) -> tuple[str, str] | None:
+def why_ended(about: RunJson, status: str) -> tuple[str, str] | None:
     """(what happened, which runs may share; the same in a line) of a run that ended badly or is silent; None of others.
 
     Args:
-      fields: of its run.json; status: as readers derive it.
+      about: its run.json; status: as readers derive it.
     """
-    failure = manifest.failure(fields)
+    failure = manifest.failure(about)
     if failure is not None:
         return failure["type"], one_line(failure)
     kind, known = _WORDS.get(status, ("", ""))
@@ -41,27 +41,24 @@ def one_line(failure: Mapping[str, str]) -> str:
     return text.removesuffix(":")[:_LONGEST]
 
 
-def how_to_resume(fields: Mapping[str, Any]) -> list[str]:
+def how_to_resume(about: RunJson) -> list[str]:
     """What goes on with a run: the command that starts its unchanged program again, and Python where that calls `init`.
 
     The command is missing where it is not known, or has a secret that was hidden. Then the program needs the variable.
     """
-    project, name, identity = (str(fields.get(word) or "") for word in ("project", "name", "id"))
-    if fields.get("made_by") or not identity:
+    if about.made_by or not about.id:
         return []
-    given = fields.get("command")
-    command = [str(word) for word in given] if isinstance(given, list) else []
-    lines = []
+    command, lines = about.command or [], []
     if command and "***" not in " ".join(command) and "-c" not in command[1:2]:
-        place = f"cd {shlex.quote(str(fields['cwd']))} && " if fields.get("cwd") else ""
-        lines.append(f"{place}ROLLBOOK_RESUME={identity} {shlex.join(command)}")
-    elif fields.get("door"):
-        lines.append(f"ROLLBOOK_RESUME={identity}")
-    if not fields.get("door"):
-        lines.append(f'rollbook.init({project!r}, {name!r}, run_id={identity!r}, resume="must")')
+        place = f"cd {shlex.quote(about.cwd)} && " if about.cwd else ""
+        lines.append(f"{place}ROLLBOOK_RESUME={about.id} {shlex.join(command)}")
+    elif about.door:
+        lines.append(f"ROLLBOOK_RESUME={about.id}")
+    if not about.door:
+        lines.append(f'rollbook.init({about.project!r}, {about.name!r}, run_id={about.id!r}, resume="must")')
     return lines
 
 
-def resume_line(fields: Mapping[str, Any]) -> str:
+def resume_line(about: RunJson) -> str:
     """The last of them: Python for a program that calls `init`, else the command; "" where nothing is known."""
-    return (how_to_resume(fields) or [""])[-1]
+    return (how_to_resume(about) or [""])[-1]

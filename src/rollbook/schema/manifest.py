@@ -1,13 +1,13 @@
 """run.json, the manifest of a run: its identity, its status, its attempts, and the effective part of each.
 
-    fields = read("runs/cartpole/ppo-k3v9x2ab")      # correct types, for any content of the file
+    about = read("runs/cartpole/ppo-k3v9x2ab")       # a RunJson: correct types, for any content of the file
     with ManifestLock(folder):
-        fields["status"] = "finished"
-        write(folder, fields)
-    chain(fields)                                    # {attempt: Cut or None}: the effective history
+        about.status = "finished"
+        write(folder, about)
+    chain(about)                                     # {attempt: Cut or None}: the effective history
 
-The only module that reads, writes and interprets run.json. Standard library only, light enough for the training
-process. docs/disk-format.md has its fields.
+The only module that reads, writes and interprets run.json; its fields are those of `RunJson`. Standard library only,
+light enough for the training process. docs/disk-format.md has the fields that readers need.
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ import json
 import os
 import time
 from collections.abc import Sequence
+from functools import partial
 from io import FileIO
 
 from rollbook.errors import ForeignManifest, NewerFormat, NotARun
 from rollbook.schema.clocks import may_be_clock
+from rollbook.schema.json_object import EMPTY, KINDS, LARGEST, WRONG, JsonObject
 from rollbook.schema.run_files import MANIFEST_FILE, RunFile
 from rollbook.system import files
 from rollbook.system.files import lexists, make_folders
@@ -28,10 +30,9 @@ from rollbook.system.guard import ours, raising, tolerating
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import Any
+    from typing import Any, Self
 
     from rollbook.schema.problems import Problem
-    from rollbook.schema.shapes import Attempt, RunJson
 
 Attempts = str | Sequence[int]
 """Which attempts of a run to read: "effective", "all", or a list of attempt numbers."""
@@ -60,12 +61,11 @@ EDITABLE = ("name", "notes", "tags", "group")
 """Fields that people may edit at any time; `edited` lists the changed ones."""
 
 _LETTERS = "0123456789abcdefghjkmnpqrstvwxyz"
-_LARGEST = 2**63
 
 
 def new_id() -> str:
     """Eight letters and digits, unique to a run (40 random bits)."""
-    return "".join(_LETTERS[byte & 31] for byte in os.urandom(8))
+    return "".join([_LETTERS[byte & 31] for byte in os.urandom(8)])
 
 
 def id_from(*texts: str) -> str:
@@ -81,11 +81,248 @@ def path_of(folder: str | os.PathLike[str]) -> str:
     return os.path.join(folder, MANIFEST_FILE)
 
 
+# -- its fields
+
+
+def _positions(value: object) -> object:
+    if not isinstance(value, dict):
+        return WRONG
+    found: dict[str, dict[int, int]] = {}
+    with tolerating(TypeError, ValueError, OverflowError) as missed:
+        for writer, lanes in value.items():
+            if isinstance(lanes, dict):
+                found[str(writer)] = {int(lane): int(seq) for lane, seq in lanes.items()}
+    return WRONG if missed else found
+
+
+KINDS["dict[str, dict[int, int]]"] = (_positions, "numbers of lanes of writers")
+
+
+class Cut(JsonObject):
+    """The end of the effective part of a parent attempt.
+
+    Attributes:
+      moment: unix ns of the last row before it, for people: it decides nothing.
+      writers: {writer: {lane: last effective seq}}; a lane that is not listed has no effective rows.
+      time: None: of all other writers, every row counts. A cut of an older rollbook has the last effective unix ns.
+      checkpoint: the id of the restored checkpoint; None for a cut without one.
+    """
+
+    moment: float | None = None
+    writers: dict[str, dict[int, int]] = EMPTY
+    time: float | None = None
+    checkpoint: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """As it stands in run.json and in the journal, where keys are texts."""
+        lanes_of = {writer: {str(lane): seq for lane, seq in lanes.items()} for writer, lanes in self.writers.items()}
+        return {**super().as_json(), "writers": lanes_of}
+
+    def holds(self, writer: str, lane: int, seq: Any, time_ns: Any) -> Any:
+        """Which rows of one lane are before the cut: for arrays a boolean array, or one boolean for all."""
+        if writer in self.writers:
+            return seq <= self.writers[writer].get(lane, 0)
+        return True if self.time is None else time_ns <= self.time
+
+
+def _cut(value: object) -> object:
+    """A cut whose positions cannot be read is none; other fields decide nothing."""
+    if value is None:
+        return None
+    if not isinstance(value, dict):
+        return WRONG
+    wrong: list[str] = []
+    cut = Cut.of(value, lambda _text, field: wrong.append(field))
+    return WRONG if "writers" in wrong else cut
+
+
+KINDS["Cut | None"] = (_cut, "a cut")
+
+
+class Attempt(JsonObject):
+    """One attempt of a run, as listed in run.json.
+
+    Attributes:
+      n: its number, from 1; 0 in an entry that stands for none.
+      parent, cut: the attempt it continues, and the end of that one's effective part; None for the first.
+      started, ended: unix seconds.
+      last: unix ns of a clean end.
+      writer: the id of its main writer.
+      offsets: clock -> what is added to its readings.
+      origin: how it was started, stored when a later attempt begins; see `manifest.origin`.
+      failure: what ended it early: {"type", "message", "traceback"}, and "stderr" if known.
+    """
+
+    n: int = 0
+    parent: int | None = None
+    cut: Cut | None = None
+    checkpoint: str | None = None
+    started: float | None = None
+    ended: float | None = None
+    last: int | None = None
+    status: str = ""
+    writer: str = ""
+    host: str | None = None
+    offsets: dict[str, int] | None = None
+    origin: dict[str, Any] | None = None
+    failure: dict[str, Any] | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """As it stands in run.json."""
+        own = {**self.__dict__, **self.others}
+        return own if self.cut is None else {**own, "cut": self.cut.as_json()}
+
+
+def _list(value: object) -> object:
+    return value if isinstance(value, list) else WRONG
+
+
+KINDS["list[Attempt]"] = (_list, "a list of objects")  # `RunJson.of` reads its entries
+
+
+class RunJson(JsonObject):
+    """run.json: each field has its type, whatever is in the file.
+
+    Attributes:
+      status: as last written: "running", "finished", "killed" or "crashed".
+      attempts: its attempts.
+      total: planned length of the run, by clock. reached: its clocks at its end.
+      drops: the bill: cause -> how often something was refused or dropped.
+      remarks: cause -> number of warnings without loss of data.
+      created, ended: unix seconds.
+      x: the clock of charts.
+      parent: the id of the run that started this one. forked_from: the checkpoint from which it started, as
+        {"checkpoint", "path"}, or what was given for it.
+      remote: the remote to which it is shipped, "" for none.
+      revision: grows whenever run.json is written, so that an old copy can be recognised (`progress`).
+      writers_died: set by keepers: writer -> number of its rows that were lost with a machine.
+      edited: the fields of `EDITABLE` that a person has changed.
+      results: {"attempt": n, "values": {…}}, the results of the run; see `results`.
+      retention: of rollouts: `keep_bytes`, and once something was trimmed `bytes` (what is left) and how many
+        rollouts lost their `tokens`, `text` and `answers`.
+      part: {"of", "home", "since"} if this folder is one host's part of a run whose folder is elsewhere.
+      imported: for a run that another tool wrote: its source files, and where its settings come from.
+      algo, env, folder: the algorithm, the environment and the parts of the path of such a run; see `formats.paths`.
+      from_path: which of its fields only its path says, such as "algo" and "config.lr".
+      hydra: for a job of Hydra: its name, overrides and folder.
+      door: through what its program opened it, where that is not `rollbook.init`: "wandb", "lightning", ….
+      native: folders, seen from the run's, in which the program's own files of this training lie.
+      command … problems: of the newest attempt; `origin` has those of the others.
+    """
+
+    format: int | None = None
+    rollbook: str = ""
+    id: str = ""
+    project: str = ""
+    name: str = ""
+    nonce: str = ""
+    status: str = "running"
+    created: float | None = None
+    ended: float | None = None
+    seed: int | None = None
+    group: str | None = None
+    job_type: str | None = None
+    notes: str = ""
+    tags: list[str] = EMPTY
+    parent: Any = None
+    forked_from: Any = None
+    config: dict[str, Any] = EMPTY
+    summary: dict[str, Any] = EMPTY
+    results: dict[str, Any] | None = None
+    total: dict[str, int] = EMPTY
+    reached: dict[str, int] | None = None
+    clocks: list[str] = EMPTY
+    x: str = ""
+    drops: dict[str, int] = EMPTY
+    remarks: dict[str, int] | None = None
+    attempts: list[Attempt] = EMPTY
+    remote: str = ""
+    revision: int = 0
+    host: str | None = None
+    boot_id: str | None = None
+    rendezvous: str | None = None
+    edited: list[str] | None = None
+    writers_died: dict[str, int] | None = None
+    retention: dict[str, Any] | None = None
+    part: dict[str, Any] | None = None
+    door: str = ""
+    native: list[str] | None = None
+    hydra: dict[str, Any] | None = None
+
+    imported: dict[str, Any] | None = None
+    made_by: str | None = None
+    algo: str | None = None
+    env: str | None = None
+    folder: dict[str, Any] | None = None
+    from_path: list[str] | None = None
+
+    command: list[str] | None = None
+    cwd: str | None = None
+    python: str | None = None
+    executable: str | None = None
+    platform: str | None = None
+    git: dict[str, Any] | None = None
+    packages: dict[str, Any] | None = None
+    environment: dict[str, Any] | None = None
+    cpu: dict[str, Any] | None = None
+    gpus: Any = None
+    seeds: dict[str, Any] | None = None
+    problems: dict[str, Any] | None = None
+
+    @classmethod
+    def of(cls, content: Mapping[str, object], say: Callable[[str, str], None] | None = None) -> Self:
+        """The content of a run.json.
+
+        Args:
+          say: called with a sentence and the field for each value of a wrong type, which counts as missing.
+        """
+        tell = say if say is not None else _say_nothing
+        made = super().of(content, tell)
+        impossible = [name for name in made.clocks if not may_be_clock(name)]
+        if impossible:
+            tell(f"clocks has {impossible[0]!r}, which cannot be a clock", "clocks")
+            made.clocks = [name for name in made.clocks if name not in impossible]
+        entries: list[object] = [*made.attempts]
+        made.attempts = []
+        for entry in entries:
+            if isinstance(entry, dict) and type(entry.get("n")) is int:
+                read = Attempt.of(entry, partial(_of_attempt, tell, entry["n"]))
+                _end_after(read, read.started)
+                made.attempts.append(read)
+            else:
+                tell("attempts: an entry is not an object with a number n", "attempts")
+        _end_after(made, made.created)
+        return made
+
+    def as_json(self) -> dict[str, Any]:
+        """What stands in run.json."""
+        return {**self.__dict__, "attempts": list(map(Attempt.as_json, self.attempts)), **self.others}
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was read: there is no run.json, or none that can be read."""
+        return not self.id and self == RunJson()
+
+
+def _say_nothing(_text: str, _field: str) -> None:
+    """Problems that nobody asked for."""
+
+
+def _of_attempt(say: Callable[[str, str], None], number: int, text: str, _field: str) -> None:
+    say(f"attempt {number}: {text}", "attempt")
+
+
+def _end_after(of: RunJson | Attempt, began: float | None) -> None:
+    """An end before the beginning, by a clock that went back, becomes the beginning: nothing took less than 0 s."""
+    if began is not None and of.ended is not None and of.ended < began:
+        of.ended = began
+
+
 # -- reading and writing
 
 
 def read(folder: str | os.PathLike[str], *, to_continue: bool = False) -> RunJson:
-    """The content of a run's run.json, with the correct type for every known field (see `clean`).
+    """The content of a run's run.json.
 
     Args:
       to_continue: the caller wants to continue the run: then a damaged list of attempts is an error too.
@@ -110,11 +347,11 @@ def read(folder: str | os.PathLike[str], *, to_continue: bool = False) -> RunJso
     version = content.get("format")
     if type(version) is not int or version > FORMAT:
         raise NewerFormat(f"{shown} has format {version!r}; this rollbook reads up to {FORMAT}. Upgrade rollbook.")
-    fields, problems = clean(content)
+    about, problems = clean(content)
     if to_continue and any(problem.kind == "attempts" for problem in problems):
         repair = f"rollbook repair {files.pasted(folder)}"
         raise NotARun(f"{path} does not say which attempts the run had: {problems[0]}.", f"Try: {repair}")
-    return fields
+    return about
 
 
 def _escaped(content: Any) -> Any:
@@ -163,10 +400,9 @@ _TOOLS = ("library", "tool", "framework", "generator")
 """Fields in which the run.json of other tools has their name; Isaac Lab's has `library` and `task`."""
 
 
-def look(folder: str | os.PathLike[str]) -> dict[str, Any]:
-    """The same without errors, for example for a keeper: the readable part of the file, {} if there is none."""
-    content = files.read_json(path_of(folder))
-    return dict(clean(content)[0]) if content else {}
+def look(folder: str | os.PathLike[str]) -> RunJson:
+    """The same without errors, for example for a keeper: the readable part of the file, `is_empty` if there is none."""
+    return RunJson.of(files.read_json(path_of(folder)))
 
 
 def damage(folder: str | os.PathLike[str]) -> list[Problem]:
@@ -174,32 +410,26 @@ def damage(folder: str | os.PathLike[str]) -> list[Problem]:
     return clean(files.read_json(path_of(folder)))[1]
 
 
-def write(folder: str | os.PathLike[str], fields: Mapping[str, object], *, durable: bool = False) -> None:
+def write(folder: str | os.PathLike[str], about: RunJson, *, durable: bool = False) -> None:
     """Replace run.json atomically; `durable` also survives a power loss. Its `revision` grows with each write.
 
     Raises:
       OSError: it cannot be written; the old file is unchanged.
     """
-    revision = max(_revision(fields) + 1, time.time_ns() // 1_000_000)
-    files.write_json(path_of(folder), {**fields, "revision": revision}, durable=durable, indent=1)
+    # Milliseconds since 1970 by the host's clock, never fewer than before.
+    revision = max(_revision(about) + 1, time.time_ns() // 1_000_000)
+    files.write_json(path_of(folder), {**about.as_json(), "revision": revision}, durable=durable, indent=1)
 
 
-def progress(fields: Mapping[str, object]) -> tuple[int, int, float]:
+def progress(about: RunJson) -> tuple[int, int, float]:
     """(attempt, revision, end time) of a run.json: of two versions of one run, the greater one is newer."""
-    listed = fields.get("attempts")
-    numbers = [entry.get("n") for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
-    ended = fields.get("ended")
-    return (
-        max((number for number in numbers if type(number) is int), default=0),
-        _revision(fields),
-        float(ended) if isinstance(ended, (int, float)) and 0 < ended < _LARGEST else 0.0,
-    )
+    ended = about.ended or 0.0
+    return newest(about).n, _revision(about), float(ended) if ended > 0 else 0.0
 
 
-def _revision(fields: Mapping[str, object]) -> int:
-    """Milliseconds since 1970 by the host's clock, never fewer than before; 0 from an older rollbook."""
-    revision = fields.get("revision")
-    return revision if type(revision) is int and 0 < revision < _LARGEST else 0
+def _revision(about: RunJson) -> int:
+    """0 from an older rollbook."""
+    return about.revision if 0 < about.revision < LARGEST else 0
 
 
 def edit(folder: str | os.PathLike[str], changed: Mapping[str, object]) -> None:
@@ -211,30 +441,25 @@ def edit(folder: str | os.PathLike[str], changed: Mapping[str, object]) -> None:
       NotARun, NewerFormat: it cannot be read. OSError: it cannot be written; the old file is unchanged.
     """
     with ManifestLock(os.fspath(folder)):
-        fields = read(folder)
-        new = {name: value for name, value in changed.items() if name in EDITABLE and fields.get(name) != value}
-        if not new:
-            return
-        changing: Any = fields
-        changing.update(new)
-        fields["edited"] = sorted({*fields.get("edited", ()), *new})
-        write(folder, fields, durable=True)
+        about = read(folder)
+        new = {name: value for name, value in changed.items() if name in EDITABLE and getattr(about, name) != value}
+        if new:
+            about.set(**new, edited=sorted({*(about.edited or ()), *new}))
+            write(folder, about, durable=True)
 
 
-def take_edits(fields: RunJson, on_disk: Mapping[str, Any]) -> None:
-    """Merge changes that other processes made to run.json since these fields were read. Changes `fields`."""
-    fields["revision"] = max(_revision(fields), _revision(on_disk))
-    if on_disk.get("writers_died"):  # set by keepers
-        fields["writers_died"] = on_disk["writers_died"]
-    edited = [name for name in on_disk.get("edited") or () if name in EDITABLE and name in on_disk]
-    changing: Any = fields
-    changing.update((name, on_disk[name]) for name in edited)
+def take_edits(about: RunJson, on_disk: RunJson) -> None:
+    """Merge changes that other processes made to run.json since these fields were read. Changes `about`."""
+    about.revision = max(_revision(about), _revision(on_disk))
+    if on_disk.writers_died:  # set by keepers
+        about.writers_died = on_disk.writers_died
+    edited = [name for name in on_disk.edited or () if name in EDITABLE and on_disk.has(name)]
     if edited:
-        fields["edited"] = edited
-    if isinstance(on_disk.get("results"), dict):  # set by the keeper after an attempt has ended
-        fields["results"] = on_disk["results"]
-    if isinstance(on_disk.get("retention"), dict):  # set by any process of the run
-        fields["retention"] = on_disk["retention"]
+        about.set(**{name: getattr(on_disk, name) for name in edited}, edited=edited)
+    if on_disk.results is not None:  # set by the keeper after an attempt has ended
+        about.results = on_disk.results
+    if on_disk.retention is not None:  # set by any process of the run
+        about.retention = on_disk.retention
 
 
 def keep_results(folder: str, attempt: int, values: Mapping[str, object]) -> None:
@@ -244,12 +469,11 @@ def keep_results(folder: str, attempt: int, values: Mapping[str, object]) -> Non
       OSError: it cannot be written; the old file is unchanged.
     """
     with ManifestLock(folder):
-        fields = look(folder)
+        about = look(folder)
         entry = {"attempt": attempt, "values": dict(values)}
-        if not fields or int(fields.get("format") or 0) > FORMAT or fields.get("results") == entry:
-            return
-        if newest(fields).get("n", 1) == attempt:
-            write(folder, {**fields, "results": entry})
+        if _may_be_rewritten(about) and about.results != entry and (newest(about).n or 1) == attempt:
+            about.results = entry
+            write(folder, about)
 
 
 def keep_retention(folder: str | os.PathLike[str], changed: Mapping[str, object]) -> None:
@@ -259,39 +483,39 @@ def keep_retention(folder: str | os.PathLike[str], changed: Mapping[str, object]
       OSError: it cannot be written; the old file is unchanged.
     """
     with ManifestLock(os.fspath(folder)):
-        fields = look(folder)
-        entry = {**fields.get("retention", {}), **changed}
-        if fields and int(fields.get("format") or 0) <= FORMAT and fields.get("retention") != entry:
-            write(folder, {**fields, "retention": entry}, durable=True)
+        about = look(folder)
+        entry = {**(about.retention or {}), **changed}
+        if _may_be_rewritten(about) and about.retention != entry:
+            about.retention = entry
+            write(folder, about, durable=True)
 
 
-def results(fields: Mapping[str, object]) -> dict[str, Any]:
+def _may_be_rewritten(about: RunJson) -> bool:
+    return not about.is_empty and (about.format or 0) <= FORMAT
+
+
+def results(about: RunJson) -> dict[str, Any]:
     """The results of a run, written when its newest attempt ended; {} before that."""
-    entry = fields.get("results")
-    values = (
-        entry.get("values") if isinstance(entry, dict) and entry.get("attempt") == newest(fields).get("n", 1) else None
-    )
+    entry = about.results or {}
+    values = entry.get("values") if entry.get("attempt") == (newest(about).n or 1) else None
     return dict(values) if isinstance(values, dict) else {}
 
 
-def listed(fields: Mapping[str, Any], *, checked: bool = False) -> dict[str, Any]:
+def listed(about: RunJson) -> dict[str, Any]:
     """The fields of a run in a listing, of its folder or in a store, with its results in the summary.
 
     Args:
-      fields: the content of a run.json; {} gives each field as None, 0 or {}.
-      checked: `read` has checked them; otherwise fields with a wrong type count as missing.
+      about: `RunJson()` gives each field as None, 0, "" or empty.
     """
-    if not checked:
-        fields, _ = clean(fields)
-    row: dict[str, Any] = {name: fields.get(name) for name in _LISTED}
-    row["attempts"] = len(fields.get("attempts") or ())
-    row["cause"] = (failure(fields) or {}).get("type")
-    row["worked"] = worked(fields) if row["attempts"] else None
-    row["writers_died"] = sum((fields.get("writers_died") or {}).values())
-    row["summary"] = {**results(fields), **(fields.get("summary") or {})}
-    config = fields.get("config")
+    row: dict[str, Any] = {name: getattr(about, name, None) for name in _LISTED}
+    row["attempts"] = len(about.attempts)
+    row["cause"] = (failure(about) or {}).get("type")
+    row["worked"] = worked(about) if about.attempts else None
+    row["writers_died"] = sum((about.writers_died or {}).values())
+    row["summary"] = {**results(about), **about.summary}
+    config = about.config
     if config:
-        row["algo"], row["env"] = row["algo"] or _word_of(config, _ALGO), row["env"] or _word_of(config, _ENV)
+        row["algo"], row["env"] = about.algo or _word_of(config, _ALGO), about.env or _word_of(config, _ENV)
     if row["algo"]:
         row["algo"] = row["algo"].lower()  # PPO and ppo are one
     return row
@@ -311,11 +535,7 @@ def _word_of(config: Mapping[str, Any], names: Sequence[str]) -> str | None:
 
 
 def clean(content: Mapping[str, object]) -> tuple[RunJson, list[Problem]]:
-    """The fields of a run.json, each known one with the correct type, and their problems, one sentence each.
-
-    A field with a wrong type counts as missing, so readers need no further check. Fields unknown to this version are
-    passed on unchanged.
-    """
+    """The fields of a run.json and their problems, one sentence each."""
     problems: list[Problem] = []
 
     def say(text: str, kind: str) -> None:
@@ -323,212 +543,23 @@ def clean(content: Mapping[str, object]) -> tuple[RunJson, list[Problem]]:
 
         problems.append(Problem(text, kind))
 
-    fields: Any = dict(content)
-    for name, (taken, kind) in _FIELDS.items():
-        if name not in fields:
-            continue
-        value = taken(fields[name])
-        if value is _WRONG:
-            say(f"{name} is not {kind}", name)
-            del fields[name]
-        else:
-            fields[name] = value
-    impossible = [name for name in fields.get("clocks", ()) if not may_be_clock(name)]
-    if impossible:
-        say(f"clocks has {impossible[0]!r}, which cannot be a clock", "clocks")
-        fields["clocks"] = [name for name in fields["clocks"] if name not in impossible]
-    entries: list[Attempt] = []
-    listed = content.get("attempts")
-    for entry in listed if isinstance(listed, list) else ():
-        if not isinstance(entry, dict) or type(entry.get("n")) is not int:
-            say("attempts: an entry is not an object with a number n", "attempts")
-            continue
-        entries.append(_entry(entry, say))
-        _end_after(entries[-1], "started")
-    if not isinstance(listed, list) and "attempts" in content:
-        say("attempts is not a list of objects", "attempts")
-    fields["attempts"] = entries
-    _end_after(fields, "created")
-    fields.setdefault("status", "running")
-    for name in ("project", "name", "nonce", "notes"):
-        fields.setdefault(name, "")
-    for name in ("config", "summary", "total", "drops"):
-        fields.setdefault(name, {})
-    fields.setdefault("tags", [])
-    fields.setdefault("clocks", [])
-    return fields, problems
-
-
-def _end_after(fields: Any, beginning: str) -> None:
-    """An end before the beginning, by a clock that went back, becomes the beginning: nothing took less than 0 s."""
-    began, ended = fields.get(beginning), fields.get("ended")
-    if began is not None and ended is not None and ended < began:
-        fields["ended"] = began
-
-
-def _entry(entry: dict[str, object], say: Callable[[str, str], None]) -> Attempt:
-    clean: Any = dict(entry)
-    for name, (taken, kind) in _ENTRY_FIELDS.items():
-        if name in clean and (value := taken(clean[name])) is not _WRONG:
-            clean[name] = value
-        elif name in clean:
-            say(f"attempt {entry['n']}: {name} is not {kind}", "attempt")
-            del clean[name]
-    of_its_type: Attempt = clean
-    return of_its_type
-
-
-class _Wrong:
-    """Marks a field with a wrong type."""
-
-
-_WRONG = _Wrong()
-
-
-def _text(value: object) -> object:
-    return value if isinstance(value, str) else _WRONG
-
-
-def _text_or_none(value: object) -> object:
-    return value if value is None or isinstance(value, str) else _WRONG
-
-
-def _word_or_none(value: object) -> object:
-    """A group as text: some older runs have numbers."""
-    if value is None or isinstance(value, str):
-        return value
-    return str(value) if isinstance(value, (int, float)) else _WRONG
-
-
-def _integer_or_none(value: object) -> object:
-    return value if value is None or type(value) is int else _WRONG
-
-
-def _moment_or_none(value: Any) -> object:
-    if value is None:
-        return None
-    return value if type(value) in (int, float) and abs(value) < _LARGEST else _WRONG  # NaN fails too
-
-
-def _mapping(value: object) -> object:
-    return value if isinstance(value, dict) else _WRONG
-
-
-def _texts(value: object) -> object:
-    return [str(text) for text in value] if isinstance(value, list) else _WRONG
-
-
-def _counts(value: object) -> object:
-    if not isinstance(value, dict) or any(type(number) is not int for number in value.values()):
-        return _WRONG
-    return value
-
-
-def _cut(value: object) -> object:
-    if value is None:
-        return None
-    if not isinstance(value, dict) or not isinstance(value.get("writers", {}), dict):
-        return _WRONG
-    with tolerating(TypeError, ValueError, OverflowError, AttributeError) as missed:
-        Cut(value)
-    if missed:
-        return _WRONG
-    return value
-
-
-_FIELDS: dict[str, tuple[Callable[[object], object], str]] = {
-    "format": (_integer_or_none, "an integer"),
-    "id": (_text, "text"),
-    "project": (_text, "text"),
-    "name": (_text, "text"),
-    "nonce": (_text, "text"),
-    "rollbook": (_text, "text"),
-    "status": (_text, "text"),
-    "created": (_moment_or_none, "a time"),
-    "ended": (_moment_or_none, "a time"),
-    "seed": (_integer_or_none, "an integer"),
-    "group": (_word_or_none, "text"),
-    "job_type": (_word_or_none, "text"),
-    "made_by": (_word_or_none, "text"),
-    "algo": (_word_or_none, "text"),
-    "env": (_word_or_none, "text"),
-    "folder": (_mapping, "an object"),
-    "from_path": (_texts, "a list"),
-    "notes": (_text, "text"),
-    "tags": (_texts, "a list"),
-    "clocks": (_texts, "a list"),
-    "edited": (_texts, "a list"),
-    "total": (_counts, "an object of integers"),
-    "reached": (_counts, "an object of integers"),
-    "drops": (_counts, "an object of integers"),
-    "remarks": (_counts, "an object of integers"),
-    "writers_died": (_counts, "an object of integers"),
-    "config": (_mapping, "an object"),
-    "summary": (_mapping, "an object"),
-    "retention": (_mapping, "an object"),
-    "host": (_text_or_none, "text"),
-    "boot_id": (_text_or_none, "text"),
-    "x": (_text, "text"),
-}
-
-_ENTRY_FIELDS: dict[str, tuple[Callable[[object], object], str]] = {
-    "parent": (_integer_or_none, "an integer"),
-    "cut": (_cut, "a cut"),
-    "checkpoint": (_text_or_none, "text"),
-    "started": (_moment_or_none, "a time"),
-    "ended": (_moment_or_none, "a time"),
-    "last": (_integer_or_none, "an integer"),
-    "status": (_text, "text"),
-    "writer": (_text, "text"),
-    "host": (_text_or_none, "text"),
-    "offsets": (_counts, "an object of integers"),
-    "origin": (_mapping, "an object"),
-    "failure": (_mapping, "an object"),
-}
+    return RunJson.of(content, say), problems
 
 
 # -- attempts, and which part of each counts
 
 
-class Cut:
-    """The end of the effective part of a parent attempt.
-
-    Attributes:
-      writers: {writer: {lane: last effective seq}}; a lane that is not listed has no effective rows.
-      time: None: of all other writers, every row counts. A cut of an older rollbook has the last effective unix ns.
-    """
-
-    __slots__ = ("time", "writers")
-
-    def __init__(self, cut: Mapping[str, object]) -> None:
-        writers = cut.get("writers")
-        self.writers: dict[str, dict[int, int]] = {}
-        for writer, lanes in writers.items() if isinstance(writers, dict) else ():
-            if isinstance(lanes, dict):
-                self.writers[str(writer)] = {int(lane): int(seq) for lane, seq in lanes.items()}
-        moment = cut.get("time")
-        self.time = int(moment) if isinstance(moment, (int, float)) else None
-
-    def holds(self, writer: str, lane: int, seq: Any, time_ns: Any) -> Any:
-        """Which rows of one lane are before the cut: for arrays a boolean array, or one boolean for all."""
-        if writer in self.writers:
-            return seq <= self.writers[writer].get(lane, 0)
-        return True if self.time is None else time_ns <= self.time
-
-
-def when_cut(cut: object) -> float | None:
+def when_cut(cut: Cut | None) -> float | None:
     """About when a cut in run.json was made, in unix seconds, for people; None if it does not say."""
-    if not isinstance(cut, dict):
-        return None
-    moment = cut.get("moment", cut.get("time"))
-    return moment / 1e9 if isinstance(moment, (int, float)) and 0 < moment < _LARGEST else None
+    moment = cut and (cut.moment or cut.time)
+    return moment / 1e9 if moment and moment > 0 else None
 
 
 class EffectiveRows:
     """Which rows are in the effective history: the newest attempt and its chain of parents, each up to its child's cut.
 
     Args:
-      fields: run.json.
+      about: run.json.
       saved: returns (attempt, writer, lane, seq, unix ns) of the first row of each checkpoint, by id; called only if a
         row was logged at a checkpoint.
     Attributes:
@@ -536,10 +567,8 @@ class EffectiveRows:
       chain: attempt -> its child's cut, for the attempts that count; None for the newest, which counts whole.
     """
 
-    def __init__(
-        self, fields: Mapping[str, Any], saved: Callable[[], Mapping[str, tuple[int, str, int, int, int]]]
-    ) -> None:
-        self.chain, self._saved = chain(fields), saved
+    def __init__(self, about: RunJson, saved: Callable[[], Mapping[str, tuple[int, str, int, int, int]]]) -> None:
+        self.chain, self._saved = chain(about), saved
         self.newest = max(self.chain, default=0)
 
     def has(self, attempt: int, writer: str, lane: int, seq: int, time_ns: int, at: str = "") -> bool:
@@ -564,64 +593,53 @@ class EffectiveRows:
         return bool(self.counts(*row))
 
 
-def newest(fields: Mapping[str, Any]) -> Attempt:
-    """The entry of the newest attempt, {} if none is listed."""
-    entries: list[Attempt] = fields.get("attempts") or []
-    nothing: Attempt = {}
-    return max(entries, key=lambda entry: int(entry["n"]), default=nothing)
+def newest(about: RunJson) -> Attempt:
+    """The entry of the newest attempt; one with n = 0 if none is listed."""
+    return max(about.attempts, key=lambda entry: entry.n, default=Attempt())
 
 
-def entry_of(fields: Mapping[str, Any], number: int) -> Attempt:
-    """The entry of one attempt, {} if it is not listed."""
-    entries: list[Attempt] = fields.get("attempts") or []
-    nothing: Attempt = {}
-    return next((entry for entry in reversed(entries) if entry["n"] == number), nothing)
+def entry_of(about: RunJson, number: int) -> Attempt:
+    """The entry of one attempt; one with n = 0 if it is not listed."""
+    return next((entry for entry in reversed(about.attempts) if entry.n == number), Attempt())
 
 
-def failure(fields: Mapping[str, Any]) -> dict[str, str] | None:
+def failure(about: RunJson) -> dict[str, str] | None:
     """What ended the newest attempt early: type, message and traceback, all texts; None if nothing did.
 
     Also None if the process could not record it: SIGKILL, the out-of-memory killer, a power loss.
     """
-    entry = newest(fields)
-    kept = entry.get("failure")
+    kept = newest(about).failure
     if not kept:
         return None
     return {name: str(kept.get(name) or "") for name in ("type", "message", "traceback", "stderr")}
 
 
-def worked(fields: Mapping[str, Any], until: float | None = None) -> float:
+def worked(about: RunJson, until: float | None = None) -> float:
     """Seconds in which attempts of the run were at work; the time between them does not count.
 
     Args:
       until: where the newest attempt is taken to end, if it has not ended.
     """
-    total, entries = 0.0, list(fields.get("attempts") or [])
-    for entry in entries:
-        ended = entry.get("ended")
-        if ended is None and entry is entries[-1]:
-            ended = until
-        began = entry.get("started")
-        if isinstance(began, (int, float)) and isinstance(ended, (int, float)):
-            total += max(0.0, ended - began)
+    total = 0.0
+    for entry in about.attempts:
+        ended = until if entry.ended is None and entry is about.attempts[-1] else entry.ended
+        if entry.started is not None and ended is not None:
+            total += max(0.0, ended - entry.started)
     return total
 
 
-def chain(fields: Mapping[str, Any]) -> dict[int, Cut | None]:
+def chain(about: RunJson) -> dict[int, Cut | None]:
     """The attempts of the effective history: attempt -> the cut that its child makes in it.
 
     The newest counts completely (None), and each of its parents up to its child's cut. A cut names positions, so
     clocks that go back or hosts that disagree cannot mix attempts up.
     """
-    entries = {entry["n"]: entry for entry in fields.get("attempts") or ()}
+    entries = {entry.n: entry for entry in about.attempts}
     attempts: dict[int, Cut | None] = {}
     number, cut = max(entries, default=0), None
     while number in entries and number not in attempts:
         attempts[number] = cut
-        entry = entries[number]
-        cut = Cut(entry.get("cut") or {})
-        parent = entry.get("parent")
-        number = parent if type(parent) is int else 0
+        cut, number = entries[number].cut or Cut(), entries[number].parent or 0
     return attempts
 
 
@@ -675,58 +693,62 @@ def differences(before: Mapping[str, object], after: Mapping[str, object]) -> li
 
 def _at(fields: object, path: list[str]) -> object:
     for key in path:
-        fields = fields.get(key, _WRONG) if isinstance(fields, dict) else _WRONG
+        fields = fields.get(key, _MISSING) if isinstance(fields, dict) else _MISSING
     return fields
 
 
 def _shown(value: object) -> str:
-    return "not given before" if value is _WRONG else f"{_words(value):.60}"
+    return "not given before" if value is _MISSING else f"{_words(value):.60}"
 
 
-def origin(fields: Mapping[str, Any], number: int) -> dict[str, Any]:
+_MISSING = object()
+
+
+def origin(about: RunJson, number: int) -> dict[str, Any]:
     """How an attempt was started: the fields of `ORIGIN` at that time; unknown ones are missing.
 
     run.json has those of the newest attempt. Older ones are stored as differences: the first attempt completely, each
     later one with its changes.
     """
-    entries = sorted(fields.get("attempts") or (), key=lambda entry: int(entry["n"]))
-    if not entries or number >= entries[-1]["n"]:
-        return _origin_of_newest(fields)
+    entries = _in_order(about)
+    if not entries or number >= entries[-1].n:
+        return _origin_of_newest(about)
     origin_so_far: dict[str, object] | None = None
     for entry in entries:
-        own = entry.get("origin")
-        if isinstance(own, dict):
+        own = entry.origin
+        if own is not None:
             origin_so_far = (
                 _patched(origin_so_far or {}, own)
                 if "set" in own or "gone" in own
                 else {k: own[k] for k in ORIGIN if k in own}
             )
-        if entry["n"] == number:
+        if entry.n == number:
             break
-    return origin_so_far if origin_so_far is not None else _origin_of_newest(fields)
+    return origin_so_far if origin_so_far is not None else _origin_of_newest(about)
 
 
-def close_origin(fields: RunJson) -> None:
-    """Store the origin of the newest attempt in its entry, before another attempt begins. Changes `fields`."""
-    entry = newest(fields)
-    if not entry or "origin" in entry:
+def close_origin(about: RunJson) -> None:
+    """Store the origin of the newest attempt in its entry, before another attempt begins. Changes `about`."""
+    entry = newest(about)
+    if not entry.n or entry.origin is not None:
         return
-    now = json.loads(json.dumps(_origin_of_newest(fields), default=repr))
-    earlier = [former["n"] for former in fields["attempts"] if former["n"] < entry["n"] and "origin" in former]
-    if earlier:
-        entry["origin"] = difference(origin(fields, max(earlier)), now)
-    else:
-        entry["origin"] = now
+    now = json.loads(json.dumps(_origin_of_newest(about), default=repr))
+    earlier = [former.n for former in about.attempts if former.n < entry.n and former.origin is not None]
+    entry.origin = difference(origin(about, max(earlier)), now) if earlier else now
 
 
-def attempts(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
+def attempts(about: RunJson) -> list[dict[str, Any]]:
     """The attempts of a run, oldest first, each with its origin (`config`, `seed`, `git`, `packages`)."""
     entries = []
-    for entry in sorted(fields.get("attempts") or (), key=lambda entry: int(entry["n"])):
-        begun_with = origin(fields, entry["n"])
-        own = {name: value for name, value in entry.items() if name != "origin"}
+    for entry in _in_order(about):
+        begun_with = origin(about, entry.n)
+        own = {name: value for name, value in entry.as_json().items() if name != "origin"}
         entries.append({**{name: begun_with.get(name) for name in ("config", "seed", "git", "packages")}, **own})
     return entries
+
+
+def _in_order(about: RunJson) -> list[Attempt]:
+    return sorted(about.attempts, key=lambda entry: entry.n)
 
 
 def difference(before: Mapping[str, object], after: Mapping[str, object]) -> dict[str, Any]:
@@ -771,8 +793,8 @@ def _patched(before: Mapping[str, object], changed: Mapping[str, Any]) -> dict[s
     return after
 
 
-def _origin_of_newest(fields: Mapping[str, object]) -> dict[str, object]:
-    return {name: fields[name] for name in ORIGIN if name in fields}
+def _origin_of_newest(about: RunJson) -> dict[str, object]:
+    return {name: getattr(about, name) for name in ORIGIN if about.has(name)}
 
 
 # -- the lock

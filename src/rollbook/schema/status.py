@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
 
 from rollbook.schema import manifest
 from rollbook.schema.finished import former_writers
+from rollbook.schema.manifest import RunJson
 from rollbook.schema.run_files import MANIFEST_FILE, RunFile, heartbeat_path, journal_folder
 from rollbook.system.files import read_json
 from rollbook.system.guard import tolerating
@@ -22,15 +22,15 @@ the
 next shipment is late by this much."""
 
 
-def derived(run: str, about: Mapping[str, object]) -> str:
+def derived(run: str, about: RunJson) -> str:
     """running, finished, killed, crashed or stale; or part: one host's part of a run whose folder it does not see.
 
     "running" becomes "crashed" if the main writer is known to be dead, and "stale" if it cannot be judged from here and
     the run has shown no sign of life for a minute.
     """
-    if about.get("part"):
+    if about.part:
         return "part"
-    status = str(about.get("status") or "running")
+    status = about.status or "running"
     if status != "running":
         return status
     writer = _main_writer(run, about)
@@ -42,25 +42,25 @@ def derived(run: str, about: Mapping[str, object]) -> str:
     return "running" if alive else "crashed"
 
 
-def _main_writer(run: str, about: Mapping[str, object]) -> dict[str, object] | None:
+def _main_writer(run: str, about: RunJson) -> dict[str, object] | None:
     """writer.json of the newest attempt's main writer; if the folder is gone, most of it from run.json."""
     entry = manifest.newest(about)
-    name = str(entry.get("writer") or "")
+    name = entry.writer
     if name and os.sep not in name:
         writer = read_json(os.path.join(journal_folder(run), name, RunFile.WRITER)) or former_writers(run).get(name)
         if writer:
             return writer
-    return {**about, **entry} if "pid" in entry else None
+    return {**about.as_json(), **entry.as_json()} if "pid" in entry.others else None
 
 
-def quiet_seconds(run: str, about: Mapping[str, object]) -> float:
+def quiet_seconds(run: str, about: RunJson) -> float:
     """Seconds since the last sign of life of the run; in a remote, since the next shipment was due."""
     heard = 0.0
     for path in (heartbeat_path(run), os.path.join(run, MANIFEST_FILE)):
         with tolerating(OSError):
             heard = max(heard, os.stat(path).st_mtime)
-    created = about.get("created")  # by the clock of the run's host: only if no file has a time
-    return time.time() - (heard or (float(created) if isinstance(created, (int, float)) else 0.0))
+    # `created` is by the clock of the run's host: only if no file has a time
+    return time.time() - (heard or about.created or 0.0)
 
 
 def why_unsealed(run: str | os.PathLike[str]) -> str:

@@ -290,9 +290,10 @@ def _stamps_of(rows: list[RunRow]) -> list[tuple[RunRow, object]]:
 def _status(row: RunRow, was: str | None) -> dict[str, object]:
     about = row.about
     try:
-        why = why_ended(manifest.read(row.folder), row.status)
+        run_json = manifest.read(row.folder)
     except (RollbookError, OSError):
-        why = None
+        run_json = manifest.RunJson()
+    why = why_ended(run_json, row.status)
     kind: Literal["status"] = "status"
     name, project = (str(about.get(word) or "") for word in ("name", "project"))
     died = row.status in ENDED_BADLY
@@ -306,5 +307,5 @@ def _status(row: RunRow, was: str | None) -> dict[str, object]:
         "was": was,
         "time": time.time(),
         "why": None if why is None else plain(why[1]),
-        "resume_line": plain(resume_line(about)) if died else None,
+        "resume_line": plain(resume_line(run_json)) if died else None,
     }

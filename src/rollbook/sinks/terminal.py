@@ -170,7 +170,7 @@ class Terminal:
             return
         if seen != self._page_seen:
             self._page_seen = seen
-            self.board.aim_at(manifest.look(os.path.dirname(self._page)).get("total") or {})
+            self.board.aim_at(manifest.look(os.path.dirname(self._page)).total)
 
 
 def _note_lines(notes: Sequence[tuple[str, str]]) -> list[str]:

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from rollbook.errors import BadInput, UnknownKey
-from rollbook.schema.manifest import Attempts, EffectiveRows
+from rollbook.schema.manifest import Attempts, EffectiveRows, RunJson
 from rollbook.values.array_types import NDArray
 from rollbook.values.arrow import from_numpy, to_numpy
 
@@ -35,19 +35,15 @@ class History(EffectiveRows):
       checkpoints: returns the positions of checkpoint rows by id; called only if rows were logged at a checkpoint.
     """
 
-    def __init__(self, run: Mapping[str, object], checkpoints: Callable[[], Mapping[str, CheckpointRow]]) -> None:
-        entries: dict[int, Mapping[str, object]] = {}
-        attempts = run.get("attempts")
-        for entry in attempts if isinstance(attempts, list) else ():
-            if isinstance(entry, dict) and type(entry.get("n")) is int:
-                entries[entry["n"]] = entry
-        super().__init__({"attempts": list(entries.values())}, checkpoints)
-        self._entries, self._numbers = entries, sorted(entries) or [1]
+    def __init__(self, run: RunJson, checkpoints: Callable[[], Mapping[str, CheckpointRow]]) -> None:
+        super().__init__(run, checkpoints)
+        self._entries = {entry.n: entry for entry in run.attempts}
+        self._numbers = sorted(self._entries) or [1]
 
     def before(self, attempt: int) -> History:
         """The history at the moment when an attempt had rewound to its start."""
         entries = [entry for number, entry in self._entries.items() if number <= attempt]
-        return History({"attempts": entries}, self._saved)
+        return History(RunJson(attempts=entries), self._saved)
 
     @property
     def is_simple(self) -> bool:

@@ -149,7 +149,7 @@ def _of_log(path: str) -> NDArray:
 def _dropped(run: str, info: WriterInfo) -> int:
     """How many calls of a writer were not kept, for example because the disk was full: they had numbers, too."""
     counts: list[object] = []
-    for drops in ((info.closed or {}).get("drops"), manifest.look(run).get("drops")):
+    for drops in ((info.closed or {}).get("drops"), manifest.look(run).drops):
         counts += drops.values() if isinstance(drops, dict) else ()
     numbers = [about.get("n") if isinstance(about, dict) else about for about in counts]
     return sum(number for number in numbers if type(number) is int)

@@ -231,8 +231,8 @@ class DamagedPart:
                 constants[name] = self._only(name)
             constants["writer"], constants["lane"] = self.name.writer, self.name.lane
             constants["attempt"] = constants["attempt"] or 1
-        declared = manifest.look(self._run).get("clocks") or ()
-        clocks = [name for name in dict.fromkeys([*STANDARD, *map(str, declared)]) if name in schema.names]
+        declared = manifest.look(self._run).clocks
+        clocks = [name for name in dict.fromkeys([*STANDARD, *declared]) if name in schema.names]
         columns = [name for name in schema.names if name not in RESERVED and name not in clocks]
         kinds = {name: type_codes(schema.field(name).type) for name in columns}
         if is_long:

@@ -68,7 +68,7 @@ def test_an_episode_cut_into_chunks_is_one_episode(plain: Any, fakes: Any) -> No
         (2, 2.0, 3.0, True),
     ]
     assert [r["action_logp"] for r in moves] == [-0.5] * 3
-    assert book.info["drops"] == {}
+    assert book.info.drops == {}
 
 
 def test_every_transition_has_the_info_of_its_step_the_last_one_too(plain: Any, fakes: Any) -> None:

@@ -207,9 +207,9 @@ def test_seed_and_total_come_from_the_table_of_hyper_parameters(run: Any) -> Non
     text = "|param|value|\n|-|-|\n|seed|7|\n|total_timesteps|500000|\n|exp_name|ppo|"
     SummaryWriter("x", run=run, events=False).add_text("hyperparameters", text)
     assert run.seed == 7
-    assert (run.book.seed, run.book.info["total"]) == (7, {"env_step": 500_000})
+    assert (run.book.seed, run.book.info.total) == (7, {"env_step": 500_000})
     SummaryWriter("y", run=run, events=False).add_hparams({"seed": 8, "total_timesteps": 1}, {})
-    assert (run.book.seed, run.book.info["total"]) == (7, {"env_step": 500_000})
+    assert (run.book.seed, run.book.info.total) == (7, {"env_step": 500_000})
 
 
 def test_messages_made_elsewhere_can_be_written(tmp_path: Path, writer: Any) -> None:

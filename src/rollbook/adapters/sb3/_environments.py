@@ -109,7 +109,7 @@ def already_recorded(env: object, run: Scope) -> list[bool]:
         return []
     from rollbook.capture import RecordEpisodes
 
-    nonce = run.run.internals.about.get("nonce")
+    nonce = run.run.internals.about.nonce
     single = _single(env)
     if single:
         return [

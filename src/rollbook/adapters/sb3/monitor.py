@@ -332,7 +332,7 @@ def write_monitor(book: Book, folder: str | os.PathLike[str], scope: str = "trai
       scope: the scope of the episodes; "" takes all.
     """
     episodes = [row for row in book.episodes().to_pylist() if not scope or row.get("scope") in (scope, f"{scope}/")]
-    start = float(book.info.get("created") or 0.0)
+    start = float(book.info.created or 0.0)
     writers: dict[int, ResultsWriter] = {}
     env_id = str(book.config.get("env", None))
     for row in episodes:

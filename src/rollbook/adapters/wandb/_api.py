@@ -178,13 +178,13 @@ class ApiRun:
         self.id, self.name, self.project, self.entity = book.id, book.name, book.project, ""
         self.state = {"killed": "killed", "stale": "crashed"}.get(book.status, book.status)
         about = book.info
-        self.config: dict[str, Any] = dict(about.get("config") or {})
-        self.group, self.job_type = about.get("group"), about.get("job_type")
-        self.tags, self.notes = list(about.get("tags") or ()), about.get("notes") or ""
-        self.created = float(about.get("created") or 0.0)
+        self.config: dict[str, Any] = dict(about.config)
+        self.group, self.job_type = about.group, about.job_type
+        self.tags, self.notes = list(about.tags), about.notes
+        self.created = about.created or 0.0
         self.path, self.url = [self.entity, self.project, self.id], None
         self.sweep_name = str(self.group).removeprefix("sweep-") if str(self.group).startswith("sweep-") else None
-        self.rawconfig, self.metadata, self.display_name = self.config, dict(about), self.name
+        self.rawconfig, self.metadata, self.display_name = self.config, about.as_json(), self.name
         self._summary: _Summary | None = None
 
     @property
@@ -192,7 +192,7 @@ class ApiRun:
         """The last value of each key, and the run's own summary entries."""
         if self._summary is None:
             last = {key: value for key, (value, _clocks, _time) in self.book.latest().items()}
-            self._summary = _Summary({**last, **dict(self.book.info.get("summary") or {})})
+            self._summary = _Summary({**last, **self.book.info.summary})
         return self._summary
 
     @property

@@ -655,7 +655,7 @@ class Run:
 
         wanted = self.id if run_path is None else run_path.rpartition("/")[2]
         for folder in _folders(self._recorder):
-            if (manifest.look(folder) or {}).get("id") == wanted:
+            if manifest.look(folder).id == wanted:
                 path = folder / "files" / name
                 return open(path) if path.is_file() else None
         return None
@@ -715,15 +715,14 @@ class Run:
         return f"<wandb.Run {self.project}/{self.name} {self.id}, kept by rollbook>"
 
     def _about(self, name: str) -> Any:
-        return self._recorder.internals.about.get(name) if self._recorder is not None else None
+        return getattr(self._recorder.internals.about, name) if self._recorder is not None else None
 
     def _edit(self, **fields: Any) -> None:
         if self._recorder is not None:
             from rollbook.schema import manifest
 
             manifest.edit(self._recorder.folder, fields)
-            about: Any = self._recorder.internals.about
-            about.update(fields)
+            self._recorder.internals.about.set(**fields)
 
 
 def _sources(base: str, runs: str) -> Iterable[str]:

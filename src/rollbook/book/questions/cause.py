@@ -27,7 +27,6 @@ from rollbook.book.questions.places import (
     usual_axis_of,
     with_outcome,
 )
-from rollbook.book.questions.rows_of_tables import see_samples
 from rollbook.book.questions.source import Queries, Source
 from rollbook.book.table_protocols import ReadRun
 from rollbook.errors import BadInput
@@ -49,6 +48,7 @@ _MOST_CELLS = 4_000_000
 _MOST_UNUSUAL = 12
 _MOST_NEAR = 2_000
 _MOST_FILMS, _MOST_STAGES, _LOG_LINES, _TEXTS = 6, 12, 12, 8
+_LATE_ADVANTAGES = "select sample_id, any_value(advantage) as advantage from advantages group by sample_id"
 _OURS = ("rollbook/", "host/", "clock/")
 """Keys that are not about the training. Most have no clock, and placing them on the axis reads the whole run."""
 
@@ -278,10 +278,9 @@ class _Point:
         self._newest = source.newest()
         with source.book() as book:
             self._known, about = list(book.clocks), book.info
-        created = about.get("created")
-        self.began = float(created) if isinstance(created, (int, float)) else 0.0
+        self.began = float(about.created or 0.0)
         read = {clock for clocks in self._newest.values() for clock in clocks}
-        self._usual = usual_axis_of(about, [clock for clock in self._known if clock in read])
+        self._usual = usual_axis_of(about.x, about.total, [clock for clock in self._known if clock in read])
         self.x = ask.x or self._usual
         self._key = ask.key if ask.key is not None else self._any_key()
         own = self._own(self.x, ask.at) if self.x in (*self._known, "time", "relative") else None
@@ -482,6 +481,21 @@ class _Point:
         return (empty_table(pa.schema([])) if values is None else values), others
 
 
+def see_samples(db: Queries) -> list[str]:
+    """Create the view `seen` of the samples: with advantages that came later, in a separate table.
+
+    Returns:
+      its columns.
+    """
+    columns = db.columns["samples"]
+    if "advantages" in db.columns and "advantage" not in columns and "sample_id" in columns:
+        late = f"({_LATE_ADVANTAGES}) late"
+        db.view("seen", f"select samples.*, late.advantage from samples left join {late} using (sample_id)")
+        return [*columns, "advantage"]
+    db.view("seen", "select * from samples")
+    return columns
+
+
 def _stretch(places: NDArray, rows: NDArray, at: float, wanted: int) -> tuple[float, float]:
     """The range to read for about `wanted` rows before `at` and some after it."""
     behind = int(np.searchsorted(places, at, side="right"))
@@ -534,13 +548,12 @@ def _are_known(column: pa.ChunkedArray) -> NDArray:
 
 def _attempt_at(book: ReadRun, moment: float) -> int | None:
     """The attempt that wrote the effective rows at a moment."""
-    entries = {entry["n"]: entry for entry in book.attempts if type(entry.get("n")) is int}
+    entries = {entry.n: entry for entry in book.info.attempts}
     number = max(entries, default=None)
     while number is not None:
-        entry = entries[number]
-        until, parent = when_cut(entry.get("cut")), entry.get("parent")
+        until, parent = when_cut(entries[number].cut), entries[number].parent
         if parent not in entries or until is None or moment > until:
-            return int(number)
+            return number
         number = parent
     return None
 
@@ -638,8 +651,8 @@ def next_row(source: Source, key: str, x: str | None, at: float, by: int) -> flo
     with source.book() as book:
         about, clocks = book.info, list(book.clocks)
     read = {clock for known in source.newest().values() for clock in known}
-    x = x or usual_axis_of(about, [clock for clock in clocks if clock in read])
-    shift = float(about.get("created") or 0.0) if x == "relative" else 0.0
+    x = x or usual_axis_of(about.x, about.total, [clock for clock in clocks if clock in read])
+    shift = float(about.created or 0.0) if x == "relative" else 0.0
     axis, at = ("time", at + shift) if x == "relative" else (x, at)
     reach = 1.0
     with source.book() as book:

@@ -88,19 +88,19 @@ class Overview:
 def overview(book: ReadRun) -> Overview:
     """What is in a run. Reads the metrics once, and the tables of timings, checkpoints and alerts."""
     info = book.info
-    remarks: Any = info.get("remarks") or {}
-    retention: Any = info.get("retention") or {}
+    remarks = info.remarks or {}
+    retention = info.retention or {}
     ended = why_ended(info, book.status)
     newest = sorted(book.latest().items(), key=lambda item: (item[0].startswith(OURS), item[0]))
     return Overview(
         path=str(book.path), project=book.project, name=book.name, id=book.id, status=book.status,
         failure=book.failure, why=None if ended is None else ended[1], seed=book.seed, attempts=len(book.attempts),
-        created=info.get("created"), ended=info.get("ended"),
-        worked=worked(info, time.time() if book.status == "running" else info.get("ended")),
+        created=info.created, ended=info.ended,
+        worked=worked(info, time.time() if book.status == "running" else info.ended),
         resume=[] if ended is None else how_to_resume(info), config=dict(book.config), summary=dict(book.summary),
         writers=_writers(book.writers), seconds=_stages(book), checkpoints=_checkpoints(book),
         tables=book.table_rows(), keys={key: {"value": value, **clocks} for key, (value, clocks, _time) in newest},
-        alerts=_alerts(book), drops=dict(info["drops"]), remarks=dict(remarks), retention=dict(retention),
+        alerts=_alerts(book), drops=dict(info.drops), remarks=dict(remarks), retention=dict(retention),
         silent_sinks={
             name: str(trouble.get("words"))
             for name, trouble in read_json(book.path / RunFile.KEEPER / RunFile.TROUBLES).items()
@@ -166,4 +166,4 @@ def _alerts(book: ReadRun) -> list[dict[str, Any]]:
 def _remote(book: ReadRun) -> dict[str, Any]:
     """Where it is shipped to, and how much is not there yet; {} for a run that is read from a remote."""
     state = None if is_view(book.path) else backlog(book.path)
-    return {} if state is None else {"url": str(book.info.get("remote") or ""), **state}
+    return {} if state is None else {"url": book.info.remote, **state}

@@ -18,13 +18,13 @@ from rollbook.values.arrow import from_numpy, strings, take_table, to_numpy
 _NS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
-def usual_axis_of(about: Mapping[str, Any], clocks: Iterable[str]) -> str:
+def usual_axis_of(x: str, total: Mapping[str, object] | None, clocks: Iterable[str]) -> str:
     """The default axis of a run.
 
     Args:
-      about: its manifest; clocks: those that its rows have readings of.
+      x, total: as in its manifest; a listing has no x. clocks: those that its rows have readings of.
     """
-    return default_axis(own_axis(about), list(clocks))
+    return default_axis(own_axis(x, total), list(clocks))
 
 
 def seconds_column(table: pa.Table) -> NDArray:

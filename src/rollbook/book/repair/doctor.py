@@ -100,11 +100,10 @@ def _manifest_problems(folder: str) -> Iterator[str]:
         return
     for problem in manifest.damage(folder):
         yield f"{folder}/run.json: {problem}; it is taken as missing"
-    attempts = about["attempts"]
-    numbers = [entry.get("n") for entry in attempts]
-    for entry in attempts:
-        if entry.get("parent") is not None and entry["parent"] not in numbers:
-            yield f"{folder}/run.json: attempt {entry.get('n')} names the parent {entry['parent']}, which is not there"
+    numbers = [entry.n for entry in about.attempts]
+    for entry in about.attempts:
+        if entry.parent is not None and entry.parent not in numbers:
+            yield f"{folder}/run.json: attempt {entry.n} names the parent {entry.parent}, which is not there"
 
 
 def _journal(folder: str) -> Iterator[Problem]:
@@ -291,7 +290,7 @@ def repair(run: str | os.PathLike[str], *, force: bool = False) -> list[str]:
     done += note_files(folder, _bad_files(folder))
     if is_new:
         done += recall(folder)
-    if manifest.look(folder).get("status") != "running":
+    if manifest.look(folder).status != "running":
         write_results(Book(folder))
     return done or ["nothing had to be done"]
 
@@ -334,7 +333,7 @@ def _refuse_if_live(folder: str, writers: list[WriterInfo], force: bool) -> None
                 f"repair({folder!r}): process {info.pid} on this host writes it (writer {info.id}). Let it finish, or "
                 "end it first"
             )
-        quiet = quiet_seconds(folder, {})
+        quiet = quiet_seconds(folder, manifest.RunJson())
         if alive is None and not force and quiet <= STALE_SECONDS:
             raise RunIsLive(
                 f"repair({folder!r}): writer {info.id} on host {info.host or 'unknown'} cannot be judged from here and "
@@ -374,18 +373,17 @@ def _repair_locked_manifest(folder: str, writers: list[WriterInfo]) -> Iterator[
         gone = [problem for problem in wrong if problem.kind not in _TOLD_BY_ROWS]
         keep_aside(folder, path, ", ".join(wrong), lost=", ".join(gone))
         if any(problem.kind in ("attempt", "attempts") for problem in wrong):
-            about["attempts"] = rebuilt(folder, writers)["attempts"]
+            about.attempts = rebuilt(folder, writers).attempts
             yield _ATTEMPTS_MADE_AGAIN
             is_new = True
         manifest.write(folder, about, durable=True)
         yield f"run.json had fields that could not be used, and now is without them: {', '.join(wrong)}"
-    if about.get("status") == "running":
+    if about.status == "running":
         ended = max((_last_time(info) for info in writers), default=0.0) or time.time()
-        attempts = about.get("attempts")
-        entry = attempts[-1] if isinstance(attempts, list) and attempts else None
-        if isinstance(entry, dict) and entry.get("status") == "running":
-            entry.update({"status": "crashed", "ended": ended})
-        manifest.write(folder, {**about, "status": "crashed", "ended": ended}, durable=True)
+        if about.attempts and about.attempts[-1].status == "running":
+            about.attempts[-1].set(status="crashed", ended=ended)
+        about.set(status="crashed", ended=ended)
+        manifest.write(folder, about, durable=True)
         if not is_new:  # else its rows tell how it ended
             yield "the run said it was running and no process writes it; its status is now crashed"
 

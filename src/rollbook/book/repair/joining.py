@@ -69,9 +69,9 @@ def join(part: str | os.PathLike[str], run: str | os.PathLike[str], *, force: bo
     theirs, ours = manifest.read(source), manifest.read(target)
     if os.path.realpath(source) == os.path.realpath(target):
         raise BadInput(f"join: {source} is the run's own folder; pass the folder of a part and that of the run")
-    if not theirs.get("nonce") or theirs.get("nonce") != ours.get("nonce"):
+    if not theirs.nonce or theirs.nonce != ours.nonce:
         raise BadInput(
-            f"join: {source} is a part of run {theirs.get('id')}, and {target} is run {ours.get('id')} of another "
+            f"join: {source} is a part of run {theirs.id}, and {target} is run {ours.id} of another "
             "nonce. Pass the folder of the run that it is a part of"
         )
     _refuse_if_written(source, force)
@@ -81,7 +81,7 @@ def join(part: str | os.PathLike[str], run: str | os.PathLike[str], *, force: bo
     for name in _files(source):
         path = os.path.join(source, name)
         stamp = [os.stat(path).st_size, os.stat(path).st_mtime_ns]
-        label = f"{theirs.get('host', '')}:{name}"
+        label = f"{theirs.host or ''}:{name}"
         if joined.get(label, [None])[:2] == stamp:
             done.known += 1
             continue
@@ -111,7 +111,7 @@ def _refuse_if_written(part: str, force: bool) -> None:
         if info.closed is not None or info.about.get("keeper"):
             continue
         alive = is_alive(info.about)
-        quiet = quiet_seconds(part, {})
+        quiet = quiet_seconds(part, manifest.RunJson())
         if alive or (alive is None and not force and quiet <= STALE_SECONDS):
             raise RunIsLive(
                 f"join({part!r}): writer {info.id} (process {info.pid} on {info.host or 'an unknown host'}) still "

@@ -22,7 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypeVar
 
-    from rollbook.schema.shapes import RunJson
+    from rollbook.schema.manifest import RunJson
 
     _Kind = TypeVar("_Kind")
 
@@ -36,78 +36,77 @@ def rebuilt(folder: str, writers: list[WriterInfo]) -> RunJson:
     numbers = sorted({_attempt(about) for about in pages})
     mains = {_attempt(about): about for about in sorted(pages, key=lambda about: about.get("main") is True)}
     started = {n: _began(mains[n]) for n in numbers}
-    return {
-        "format": manifest.FORMAT,
-        "id": identity or name,
-        "project": os.path.basename(os.path.dirname(os.path.abspath(folder))),
-        "name": name or identity,
-        "nonce": next((str(about["nonce"]) for about in pages if about.get("nonce")), ""),
-        "status": "running",
-        "created": min(started.values()),
-        "ended": None,
-        "seed": _newest(mains, "seed", int),
-        "group": None,
-        "tags": ["repaired"],
-        "notes": "run.json was lost; this page was made by rollbook repair",
-        "config": _newest(mains, "config", dict) or _config_of_file(folder),
-        "summary": {},
-        "clocks": list(dict.fromkeys(str(clock) for about in pages for clock in about.get("clocks") or ())),
-        "host": next((str(about["host"]) for about in pages if about.get("host")), ""),
-        "boot_id": next((str(about["boot_id"]) for about in pages if about.get("boot_id")), ""),
-        "attempts": [
-            {
-                "n": n,
-                "parent": numbers[i - 1] if i else None,
-                "cut": {"time": 2**62, "writers": {}} if i else None,
-                "started": started[n],
-                "ended": None,
-                "status": "running",
-                "writer": str(mains[n].get("writer") or ""),
-                "host": str(mains[n].get("host") or ""),
-                "offsets": {},
-            }
+    return manifest.RunJson(
+        format=manifest.FORMAT,
+        id=identity or name,
+        project=os.path.basename(os.path.dirname(os.path.abspath(folder))),
+        name=name or identity,
+        nonce=next((str(about["nonce"]) for about in pages if about.get("nonce")), ""),
+        status="running",
+        created=min(started.values()),
+        ended=None,
+        seed=_newest(mains, "seed", int),
+        group=None,
+        tags=["repaired"],
+        notes="run.json was lost; this page was made by rollbook repair",
+        config=_newest(mains, "config", dict) or _config_of_file(folder),
+        summary={},
+        clocks=list(dict.fromkeys(str(clock) for about in pages for clock in about.get("clocks") or ())),
+        host=next((str(about["host"]) for about in pages if about.get("host")), ""),
+        boot_id=next((str(about["boot_id"]) for about in pages if about.get("boot_id")), ""),
+        attempts=[
+            manifest.Attempt(
+                n=n,
+                parent=numbers[i - 1] if i else None,
+                cut=manifest.Cut(time=2**62) if i else None,
+                started=started[n],
+                ended=None,
+                status="running",
+                writer=str(mains[n].get("writer") or ""),
+                host=str(mains[n].get("host") or ""),
+                offsets={},
+            )
             for i, n in enumerate(numbers)
         ],
-    }
+    )
 
 
 def recall(folder: str) -> list[str]:
     """Write what the rows tell into a rebuilt manifest: rewinds, the summary, when and how each attempt ended."""
     about = manifest.read(folder)
-    entries = {entry["n"]: entry for entry in about["attempts"]}
+    entries = {entry.n: entry for entry in about.attempts}
     rewinds = 0
     book = Book(folder)
     for n, (first, last) in _spans(book).items():
         if n in entries:
-            began = entries[n]["started"] or first
+            began = entries[n].started or first
             # A writer's name has only the second in which it began.
-            entries[n].update({"started": first if began <= first < began + 1.0 else began, "ended": max(last, began)})
+            entries[n].set(started=first if began <= first < began + 1.0 else began, ended=max(last, began))
     for mark in book.marks():
         entry = entries.get(mark["attempt"])
         payload = mark["payload"]
         if entry is None:
             continue
         if mark["mark"] == "rewind" and (payload.get("parent") is None or payload["parent"] in entries):
-            entry.update(
-                {"parent": payload.get("parent"), "cut": payload.get("cut"), "checkpoint": payload.get("checkpoint")}
-            )
+            read = manifest.Attempt.of({name: payload.get(name) for name in ("parent", "cut", "checkpoint")})
+            entry.set(parent=read.parent, cut=read.cut, checkpoint=read.checkpoint)
             rewinds += 1
         elif mark["mark"] == "summary":
-            manifest.follow_summary(about["summary"], payload)
-        elif mark["mark"] == "final" and mark["writer"] == entry["writer"] and isinstance(payload.get("status"), str):
-            entry["status"] = payload["status"]
+            manifest.follow_summary(about.summary, payload)
+        elif mark["mark"] == "final" and mark["writer"] == entry.writer and isinstance(payload.get("status"), str):
+            entry.status = payload["status"]
             if isinstance(payload.get("failure"), dict):
-                entry["failure"] = payload["failure"]
+                entry.failure = payload["failure"]
             if mark["attempt"] == max(entries):
-                about["status"] = payload["status"]
+                about.status = payload["status"]
     newest = entries[max(entries)]
-    if newest["status"] == "running":
-        newest["status"] = "crashed"
-    about["status"], about["ended"] = newest["status"], newest["ended"]
-    about["created"] = min((entry["started"] for entry in entries.values() if entry["started"]), default=0.0)
+    if newest.status == "running":
+        newest.status = "crashed"
+    about.status, about.ended = newest.status, newest.ended
+    about.created = min((entry.started for entry in entries.values() if entry.started), default=0.0)
     manifest.write(folder, about, durable=True)
     done = [f"{amount(rewinds, 'rewind')} {'was' if rewinds == 1 else 'were'} found again"] if rewinds else []
-    return [*done, f"by its rows the run is {about['status']}"]
+    return [*done, f"by its rows the run is {about.status}"]
 
 
 def _spans(book: Book) -> dict[int, tuple[float, float]]:

@@ -111,7 +111,7 @@ class RecordEpisodes(gymnasium.Wrapper):
     def recorded_by(self) -> str:
         """The nonce of the run that gets these episodes; "" without a run. Callbacks then do not record them again."""
         internals = getattr(self.episodes.settings.recorder, "internals", None)
-        return "" if internals is None else str(internals.about.get("nonce", ""))
+        return "" if internals is None else str(internals.about.nonce)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Reset the environment; a new episode begins."""

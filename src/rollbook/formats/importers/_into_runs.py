@@ -141,7 +141,7 @@ def import_one(
     stamp = stamp_of(foreign)
     there = find_to_resume(os.path.join(root, project), name, identity) if laid is None else laid.get(identity)
     if there is not None and foreign.files:
-        before = manifest.look(there).get("imported")
+        before = manifest.look(there).imported
         if isinstance(before, dict) and before.get("files") == stamp:
             return Imported(Path(there), 0, {str(what): int(n) for what, n in before.get("left_out", {}).items()})
     told = look_beside(one)
@@ -208,18 +208,18 @@ def early_fields(one: Found, identity: str, project: str) -> dict[str, object]:
     """Those fields, as they will be in the listing of the run that is made of it; the others are None."""
     told, foreign = look_beside(one), one.run
     return manifest.listed(
-        {
-            "id": identity,
-            "name": as_name(foreign.name),
-            "project": project,
-            "seed": foreign.seed,
-            "group": foreign.group,
-            "job_type": foreign.job_type,
-            "tags": list(foreign.tags),
-            "notes": foreign.notes or None,
-            "config": plain(dict(foreign.config))[0],
+        manifest.RunJson(
+            id=identity,
+            name=as_name(foreign.name),
+            project=project,
+            seed=foreign.seed,
+            group=foreign.group,
+            job_type=foreign.job_type,
+            tags=list(foreign.tags),
+            notes=foreign.notes or "",
+            config=plain(dict(foreign.config))[0],
             **told,
-        }
+        )
     )
 
 
@@ -243,7 +243,7 @@ def look_beside(one: Found) -> dict[str, Any]:
 def _with_path(one: Found) -> dict[str, Any]:
     """What the path says, where neither the tool nor files do; and what people have said in labels, above all."""
     foreign, said = one.run, []
-    known = manifest.listed({"config": dict(foreign.config)})
+    known = manifest.listed(manifest.RunJson(config=dict(foreign.config)))
     said_by_files = (("algo", foreign.algo), ("env", foreign.env))
     fields: dict[str, Any] = {name: text for name, text in said_by_files if text and not known[name]}
     if foreign.home is not None:
@@ -332,24 +332,21 @@ def _write_origin(
 ) -> None:
     """Write to run.json what the run is, when it took place and how it ended, not facts of the importing process."""
     with manifest.ManifestLock(str(folder)):
-        fields: Any = manifest.read(folder)
-        for name in manifest.ORIGIN:
-            if name not in ("config", "seed"):
-                fields.pop(name, None)
+        about = manifest.read(folder)
+        about.forget(*(name for name in manifest.ORIGIN if name not in ("config", "seed")))
         first, last = foreign.started, foreign.ended
         if span.first <= span.last:
             first, last = min(span.first, first or span.first), max(span.last, last or span.last)
-        fields["created"], fields["ended"] = first, last
-        if fields["attempts"]:
-            fields["attempts"][0]["started"], fields["attempts"][-1]["ended"] = first, last
-        if fields["attempts"]:
-            for attempt in fields["attempts"]:  # what stopped the reading is not what ended the training
-                attempt.pop("failure", None)
+        about.created, about.ended = first, last
+        if about.attempts:
+            about.attempts[0].started, about.attempts[-1].ended = first, last
+            for attempt in about.attempts:  # what stopped the reading is not what ended the training
+                attempt.forget("failure")
             if foreign.status in ("crashed", "killed"):
                 words = foreign.failure or f"{foreign.status}, says {told['made_by']}"
-                fields["attempts"][-1]["failure"] = {"type": words, "message": "", "traceback": "", "stderr": ""}
-        fields.update(told, imported=imported)
-        manifest.write(folder, fields)
+                about.attempts[-1].failure = {"type": words, "message": "", "traceback": "", "stderr": ""}
+        about.set(**told, imported=imported)
+        manifest.write(folder, about)
 
 
 def stamp_of(foreign: ForeignRun) -> list[list[Any]]:

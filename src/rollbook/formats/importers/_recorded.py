@@ -12,7 +12,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
-    from typing import Any
+
+    from rollbook.schema.manifest import RunJson
 
 _SLACK_S = 60.0
 """A framework may open its files before the run, and close them after it."""
@@ -25,14 +26,14 @@ class Recorded:
       own: folders of runs of rollbook, each with its run.json.
     """
 
-    def __init__(self, own: Mapping[str, Mapping[str, Any]]) -> None:
+    def __init__(self, own: Mapping[str, RunJson]) -> None:
         self._spans: dict[str, list[tuple[float, float, bool]]] = {}
         for path, about in own.items():
-            start, stop = about.get("created"), about.get("ended")
-            span = float(start or 0.0) - _SLACK_S, float("inf") if stop is None else float(stop) + _SLACK_S
-            for place in about.get("native") or ():
-                folder = os.path.normpath(os.path.join(path, str(place)))
-                holds_the_run = os.path.basename(str(place)) == os.pardir  # what lies deeper may be of anybody
+            stop = float("inf") if about.ended is None else about.ended + _SLACK_S
+            span = (about.created or 0.0) - _SLACK_S, stop
+            for place in about.native or ():
+                folder = os.path.normpath(os.path.join(path, place))
+                holds_the_run = os.path.basename(place) == os.pardir  # what lies deeper may be of anybody
                 self._spans.setdefault(folder, []).append((*span, holds_the_run))
 
     def holds(self, files: Iterable[Path]) -> bool:

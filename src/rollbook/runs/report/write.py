@@ -67,7 +67,7 @@ def _run(book: Book, keys: list[str], x: str | None) -> Page:
     info = book.info
     page = Page(f"{book.project}/{book.name}")
     seed = "no seed" if book.seed is None else f"seed {book.seed}"
-    page.text(f"{book.status}; id {book.id}; {seed}; begun {_when(info.get('created'))}; written {_when()}.")
+    page.text(f"{book.status}; id {book.id}; {seed}; begun {_when(info.created)}; written {_when()}.")
     keys = keys or _shown_keys(book)
     for key in keys:
         page.text(key, "h2")
@@ -85,9 +85,8 @@ def _run(book: Book, keys: list[str], x: str | None) -> Page:
     page.table([{"name": name, "value": _word(value)} for name, value in _flat(dict(book.summary), "summary")])
     page.table([{"name": name, "value": _word(value)} for name, value in _flat(book.config, "config")])
     page.text("where it came from", "h2")
-    known = info.get("git")
-    git: dict[str, object] = known if isinstance(known, dict) else {}
-    facts = {"host": info.get("host"), "python": info.get("python"), "rollbook": info.get("rollbook"),
+    git = info.git or {}
+    facts = {"host": info.host, "python": info.python, "rollbook": info.rollbook or None,
              "commit": git.get("commit"), "dirty": git.get("dirty"), "attempts": len(book.attempts)}  # fmt: skip
     page.table([{"name": name, "value": _word(value)} for name, value in facts.items() if value is not None])
     return page

@@ -384,15 +384,14 @@ def _ghosts(
 def _abandoned(context: ServerContext, row: RunRow) -> list[tuple[int, bool, float | None]]:
     """(attempt, whether some of its rows count, about since when they do not in unix seconds; None: unknown)."""
     with context.book(row) as book:
-        about = {"attempts": book.attempts}
+        about = book.info
     counting = chain(about)
-    children = {entry.get("parent"): entry for entry in book.attempts if entry["n"] in counting}
     abandoned: list[tuple[int, bool, float | None]] = []
-    for attempt in sorted(entry["n"] for entry in book.attempts):
+    for attempt in sorted(entry.n for entry in about.attempts):
         if attempt not in counting:
             abandoned.append((attempt, False, None))
         elif counting[attempt] is not None:
-            abandoned.append((attempt, True, when_cut(children[attempt].get("cut"))))
+            abandoned.append((attempt, True, when_cut(counting[attempt])))
     return abandoned
 
 

@@ -74,8 +74,8 @@ def label_runs(context: ServerContext, ask: LabelAsk) -> LabelAnswer:
 
 def _place_of(row: RunRow) -> str | None:
     """The file or folder of a run of another tool, of which labels speak; None for a run of rollbook."""
-    imported = manifest.look(row.folder).get("imported") if is_laid_out(row.folder) else None
-    place = imported.get("place") if isinstance(imported, dict) else None
+    imported = manifest.look(row.folder).imported if is_laid_out(row.folder) else None
+    place = imported.get("place") if imported else None
     return place if isinstance(place, str) and os.path.isabs(place) else None
 
 

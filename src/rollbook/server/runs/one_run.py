@@ -16,6 +16,7 @@ from rollbook.errors import BadInput, RollbookError
 from rollbook.runs.fields import flat
 from rollbook.schema import manifest
 from rollbook.schema.endings import how_to_resume, resume_line, why_ended
+from rollbook.schema.manifest import RunJson
 from rollbook.schema.problems import Problem
 from rollbook.schema.source import is_view
 from rollbook.server.runs.table import TableRow, table_row
@@ -165,41 +166,41 @@ def one_run(context: ServerContext, ask: RunAsk) -> RunAnswer:
     facts = context.facts.now(row)
     return RunAnswer(
         run=row.key,
-        id=plain(str(info.get("id"))),
+        id=plain(info.id),
         path=plain(row.folder),
-        project=_text(info.get("project")),
-        name=_text(info.get("name")),
-        seed=_seed(info),
-        group=_text(info.get("group")) or None,
-        job_type=_text(info.get("job_type")) or None,
-        tags=[plain(str(tag)) for tag in info.get("tags") or ()],
-        notes=_text(info.get("notes")),
+        project=_text(info.project),
+        name=_text(info.name),
+        seed=_seed(info.seed),
+        group=_text(info.group) or None,
+        job_type=_text(info.job_type) or None,
+        tags=[plain(tag) for tag in info.tags],
+        notes=_text(info.notes),
         archived=row.is_archived,
         status=status,
         why=_why(info, status),
         failure=_failure(info),
-        created=_moment(info.get("created")),
-        ended=_moment(info.get("ended")),
+        created=_moment(info.created),
+        ended=_moment(info.ended),
         updated=facts.heard,
-        host=_text(info.get("host")),
+        host=_text(info.host),
         made_by=_made_by(info),
-        command=[plain(str(word)) for word in info.get("command") or ()],
-        python=_text(info.get("python")),
-        rollbook=_text(info.get("rollbook")),
-        git=_object(info.get("git")),
-        packages=_object(info.get("packages")),
-        total=_object(info.get("total")),
+        command=[plain(word) for word in info.command or ()],
+        python=_text(info.python),
+        rollbook=_text(info.rollbook),
+        git=_object(info.git),
+        packages=_object(info.packages),
+        total=_object(info.total),
         clocks=[plain(clock) for clock in clocks],
         x=axis_of(row, facts),
-        parent=_text(info.get("parent")) or None,
-        forked_from=_origin(info.get("forked_from")),
-        parent_run=_other(context, _text(info.get("parent"))),
-        forked_run=_other(context, _where(info.get("forked_from"))),
-        config=_object(info.get("config")),
+        parent=_text(info.parent) or None,
+        forked_from=_origin(info.forked_from),
+        parent_run=_other(context, _text(info.parent)),
+        forked_run=_other(context, _where(info.forked_from)),
+        config=_object(info.config),
         summary=_object(
             context.remembered("summary", row, lambda book: book.summary, lambda kept: 200 * len(kept) + 200)
         ),
-        drops={plain(str(k)): v for k, v in _mapping(info.get("drops")).items() if type(v) is int},
+        drops={plain(k): v for k, v in info.drops.items()},
         attempts=attempts,
         tables=context.remembered("table_rows", row, Book.table_rows, lambda counts: 100 * len(counts) + 100),
         problems=[plain(str(problem)) for problem in problems[:100]],
@@ -208,7 +209,7 @@ def one_run(context: ServerContext, ask: RunAsk) -> RunAnswer:
         resume_command=str(
             plain(next((line for line in how_to_resume(info) if "rollbook.init" not in line), ""), None)
         ),
-        worked=manifest.worked(info, facts.heard if status == "running" else _moment(info.get("ended"))),
+        worked=manifest.worked(info, facts.heard if status == "running" else _moment(info.ended)),
     )
 
 
@@ -220,9 +221,8 @@ def _origin(origin: object) -> str | None:
     return _text(f"{origin.get('checkpoint')}{f' ({where})' if where else ''}")
 
 
-def _seed(about: Mapping[str, object]) -> int | None:
+def _seed(seed: object) -> int | None:
     """A seed that a browser can count to."""
-    seed = about.get("seed")
     return seed if type(seed) is int and abs(seed) < 2**53 else None
 
 
@@ -235,7 +235,7 @@ def _other(context: ServerContext, where: str) -> OtherRun | None:
     parts = PurePath(where.replace("\\", "/")).parts
     for row in context.catalogue.snapshot().rows.values() if parts else ():
         if row.about.get("id") == where or os.path.basename(row.folder) in parts:
-            return OtherRun(run=row.key, name=_text(row.about.get("name")), seed=_seed(row.about))
+            return OtherRun(run=row.key, name=_text(row.about.get("name")), seed=_seed(row.about.get("seed")))
     return None
 
 
@@ -288,17 +288,16 @@ def _summary(book: Book) -> dict[str, Any]:
     return book.summary
 
 
-def _remarks(info: Mapping[str, Any], problems: Sequence[Problem]) -> list[str]:
-    drops, remarks, retention = ({**_mapping(info.get(name))} for name in ("drops", "remarks", "retention"))
-    return [*remarks_of(drops, remarks, retention, problems)]  # type: ignore[arg-type]
+def _remarks(info: RunJson, problems: Sequence[Problem]) -> list[str]:
+    return [*remarks_of(info.drops, info.remarks or {}, info.retention or {}, problems)]
 
 
-def _why(info: Mapping[str, Any], status: str) -> str | None:
+def _why(info: RunJson, status: str) -> str | None:
     ended = why_ended(info, status)
     return None if ended is None else str(plain(ended[1]))
 
 
-def _failure(info: Mapping[str, object]) -> Failure | None:
+def _failure(info: RunJson) -> Failure | None:
     failure = manifest.failure(info)
     return None if failure is None else Failure(**{name: str(plain(text, None)) for name, text in failure.items()})
 
@@ -307,10 +306,10 @@ def _text(value: object) -> str:
     return "" if value is None else str(plain(str(value)))
 
 
-def _made_by(info: Mapping[str, object]) -> str:
+def _made_by(info: RunJson) -> str:
     """For a run of another tool: the tool, and the folder of its files; else ""."""
-    place = _mapping(info.get("imported")).get("from")
-    return _text(info.get("made_by")) + (f", read from {_text(place)}" if info.get("made_by") and place else "")
+    place = (info.imported or {}).get("from")
+    return _text(info.made_by) + (f", read from {_text(place)}" if info.made_by and place else "")
 
 
 def _moment(value: object) -> float | None:
@@ -389,7 +388,7 @@ def edit(context: ServerContext, ask: EditAsk) -> EditAnswer:
 
 
 def _edit_one(row: RunRow, edit: Fields) -> None:
-    tags = [str(tag) for tag in manifest.read(row.folder)["tags"]]
+    tags = [*manifest.read(row.folder).tags]
     changed = {name: value for name in ("name", "notes", "group") if (value := getattr(edit, name)) is not None}
     if changed.get("group") == "":
         changed["group"] = None

@@ -25,7 +25,7 @@ from rollbook.server.shared.shapes import Refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rollbook.schema.shapes import RunJson
+    from rollbook.schema.manifest import RunJson
 
 _PLAIN = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _DEEPEST = 3

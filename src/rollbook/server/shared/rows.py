@@ -10,15 +10,12 @@ import msgspec
 import pyarrow as pa
 
 from rollbook.book import Book
-from rollbook.book.questions import Near, Window, row_id, usual_axis_of
-from rollbook.errors import BadInput, RollbookError, did_you_mean
-from rollbook.schema.expressions import bounded, quoted
-from rollbook.schema.manifest import Attempts
+from rollbook.book.questions import Near, row_id, usual_axis_of
+from rollbook.errors import BadInput, RollbookError
 from rollbook.schema.tables import TABLES
-from rollbook.server.settings import Limits
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint
-from rollbook.server.shared.shapes import Answer, Ask, Column, Num, Refused, Row, Sort, columns_of, num, plain, rows_of
+from rollbook.server.shared.shapes import Answer, Ask, Column, Num, Refused, Row, columns_of, num, plain, rows_of
 from rollbook.server.shared.state import Facts, ServerContext
 from rollbook.values.array_types import NDArray
 
@@ -89,7 +86,7 @@ class NearTable(msgspec.Struct, kw_only=True):
 
 def axis_of(row: RunRow, facts: Facts | None) -> str:
     """The clock that a run is usually seen along."""
-    return usual_axis_of(row.about, facts.clocks if facts is not None else ())
+    return usual_axis_of("", row.about.get("total"), facts.clocks if facts is not None else ())
 
 
 def check_points(points: int, most: int) -> None:
@@ -100,31 +97,10 @@ def check_points(points: int, most: int) -> None:
         raise Refused("too_large", f"points={points:,}; at most {most:,}")
 
 
-def check_window(limits: Limits, window: Window) -> None:
-    """Raises: Refused or BadInput: a window of more rows, or a longer condition, than a server answers."""
-    if window.limit is None or window.limit > limits.rows or window.offset > _MOST_PASSED_OVER:
-        raise Refused(
-            "too_large", f"offset={window.offset}, limit={window.limit}: a window has at most {limits.rows:,} rows"
-        )
-    bounded(window.where, window.order_by, window.search)
-
-
-def order_by(sort: Sequence[Sort], columns: Sequence[str]) -> str:
-    """ORDER BY some existing columns; "" without any.
-
-    Raises:
-      BadInput: an unknown column.
-    """
-    for entry in sort:
-        if entry.column not in columns:
-            raise BadInput(
-                f"there is no column {entry.column!r:.80} to sort by.", did_you_mean(entry.column, list(columns))
-            )
-    parts = [f"{quoted(entry.column)} {'desc' if entry.descending else 'asc'} nulls last" for entry in sort]
-    return f" order by {', '.join(parts[:_MOST_SORTED])}" if parts else ""
-
-
-_MOST_SORTED = 5
+def check_window(context: ServerContext, offset: int, limit: int) -> None:
+    """Raises: Refused: a window that is none, or has too many rows."""
+    if offset < 0 or not 0 <= limit <= context.limits.rows:
+        raise Refused("too_large", f"offset={offset}, limit={limit}: a window has 0 to {context.limits.rows:,} rows")
 
 
 def axis_name(asked: str | None, used: str) -> str:
@@ -185,7 +161,7 @@ def keys(context: ServerContext, ask: KeysAsk) -> KeysAnswer:
         tables.update(table for table, n in of_run.tables.items() if n)
         names.update(of_run.canonical)
         shared.update({*of_run.canonical.values()} - {*of_run.keys})
-        usual[usual_axis_of(row.about, of_run.clocks) if of_run.clocks else "time"] += 1
+        usual[usual_axis_of("", row.about.get("total"), of_run.clocks) if of_run.clocks else "time"] += 1
     for name, n in shared.items():  # keys with different names are also listed under their common name
         if n + have[name] > max(have[key] for key, own in names.items() if own == name):
             have[name] += n
@@ -211,19 +187,14 @@ def keys(context: ServerContext, ask: KeysAsk) -> KeysAnswer:
     )
 
 
-_MOST_PASSED_OVER = 2**62
-
 IDENTITY = ("scope", "at", "attempt", "writer", "lane", "seq", "index")
 """Columns that identify a row; shown as one id."""
 
 
-def table_of(context: ServerContext, row: RunRow, name: str, attempts: Attempts = "effective") -> pa.Table:
+def table_of(context: ServerContext, row: RunRow, name: str, attempts: str = "effective") -> pa.Table:
     """A whole table of a run, kept while it is fresh. For tables of thousands of rows, not of millions."""
     read_table: pa.Table = context.remembered(
-        ("table", name, attempts if isinstance(attempts, str) else (*attempts,)),
-        row,
-        lambda book: book.table(name, attempts),
-        lambda table: table.nbytes + 1_000,
+        ("table", name, attempts), row, lambda book: book.table(name, attempts), lambda table: table.nbytes + 1_000
     )
     return read_table
 

@@ -303,7 +303,7 @@ def cost(context: ServerContext, ask: RunAsk) -> CostAnswer:
     facts = context.facts.now(row)
     own = {key: value for key, value in facts.latest.items() if key.startswith("rollbook/")}
     with context.book(row) as book:
-        drops, created, ended = dict(book.info.get("drops") or {}), book.info.get("created"), book.info.get("ended")
+        drops, created, ended = dict(book.info.drops), book.info.created, book.info.ended
         rows = book.files.read(["metrics"], lambda pieces: sum(piece.rows for piece in pieces["metrics"]))
     spent = _first(own, "rollbook/seconds", "rollbook/log_seconds")
     lasted = (ended or facts.heard or created or 0) - (created or 0)

@@ -42,8 +42,8 @@ def write_columns_files(run: str) -> None:
       OSError: the disk is full.
     """
     parts = _parts(run)
-    declared = manifest.look(run).get("clocks")
-    clocks = dict.fromkeys([*STANDARD, *(declared or ()), *(clock for part in parts for clock in part.meta["clocks"])])
+    declared = manifest.look(run).clocks
+    clocks = dict.fromkeys([*STANDARD, *declared, *(clock for part in parts for clock in part.meta["clocks"])])
     shared = {"time": TIME, **dict.fromkeys(map(str, clocks), pa.int64()), **_IDENTITY}
     kinds: dict[str, list[pa.DataType]] = {}
     names_of_clocks = tuple(clocks)

@@ -92,12 +92,13 @@ def seal(
 
 def _raise_format(folder: str) -> None:
     """Raise the format version in the manifest of a run begun by an older rollbook: it now contains newer files."""
-    if manifest.look(folder).get("format") == manifest.FORMAT:
+    if manifest.look(folder).format == manifest.FORMAT:
         return
     with manifest.ManifestLock(folder):
         about = manifest.look(folder)
-        if about and int(about.get("format") or 0) < manifest.FORMAT:
-            manifest.write(folder, {**about, "format": manifest.FORMAT}, durable=True)
+        if not about.is_empty and (about.format or 0) < manifest.FORMAT:
+            about.format = manifest.FORMAT
+            manifest.write(folder, about, durable=True)
 
 
 def _sweep(run: str) -> None:

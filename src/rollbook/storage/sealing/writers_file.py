@@ -38,14 +38,13 @@ def write_writers_file(run: str) -> None:
       OSError: the disk is full.
     """
     about = manifest.look(run)
-    seed = about.get("seed")
     fields = {
-        "project": str(about.get("project") or ""),
-        "run": str(about.get("id") or ""),
-        "run_name": str(about.get("name") or ""),
-        "run_seed": seed if isinstance(seed, int) and abs(seed) < 2**63 else None,
-        "run_group": about.get("group"),
-        "config": json.dumps(about.get("config") or {}, default=repr, sort_keys=True),
+        "project": about.project,
+        "run": about.id,
+        "run_name": about.name,
+        "run_seed": about.seed if about.seed is not None and abs(about.seed) < 2**63 else None,
+        "run_group": about.group,
+        "config": json.dumps(about.config, default=repr, sort_keys=True),
     }
     writers = _writers(run, about)
     n = len(writers)
@@ -66,14 +65,11 @@ def write_writers_file(run: str) -> None:
     write_whole(rows, path)
 
 
-def _writers(run: str, about: dict[str, object]) -> list[str]:
+def _writers(run: str, about: manifest.RunJson) -> list[str]:
     """All writers that wrote, or that have rows in a sealed part."""
     data = data_folder(run)
     names = {*names_in(os.path.join(data, "journal")), *former_writers(run), *writers_named(run)}
-    attempts = about.get("attempts")
-    for entry in attempts if isinstance(attempts, list) else ():
-        if entry.get("writer"):
-            names.add(str(entry["writer"]))
+    names.update(entry.writer for entry in about.attempts if entry.writer)
     for table in table_names(run):
         for folder in part_folders(run, table):
             parts = (PartName.parse(name) for name in names_in(folder))
