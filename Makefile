@@ -10,7 +10,8 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
 VENV := .venv
 BIN := $(VENV)/bin
 UV := $(shell command -v uv 2>/dev/null || (test -x $(BIN)/uv && echo $(BIN)/uv))
-WORKERS ?= 4
+# One worker more than cores, since tests wait for processes now and then; not more, since each collects all tests first.
+WORKERS ?= $(shell expr `nproc` + 1)
 # Tests start hundreds of processes; without bytecode on the disk each of them compiles all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 # In a checkout that is read-only but for its environments, checkers have no other place for what they keep.
@@ -46,7 +47,7 @@ test-page: $(VENV)/.has-page page  ## the page in a real browser; its types and 
 	@$(BIN)/python scripts/page_browser.py
 	$(BIN)/python scripts/build_page.py --npm "run check" --npm "test"
 	$(BIN)/python -m rollbook.server.openapi | $(BIN)/python scripts/build_page.py --npm "run api -- --check"
-	$(BIN)/python -m pytest -n 2 -m "not frameworks and not long" tests/server/test_contract.py tests/page $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not frameworks and not long" tests/server/test_contract.py tests/page $(ARGS)
 
 # Side by side: tests wait now and then, for processes and for clocks, and types can be checked meanwhile.
 test: $(VENV)/.has-dev  ## everything that must hold here: style, types, layering, tests (minutes, no gigabytes)
@@ -114,7 +115,7 @@ bench: .venvs/bench/.has-bench  ## the table of numbers beside the peers, into b
 
 # Environments are made once; one that cannot be had here (no such wheel, no network) is named, not a failure.
 frameworks: $(VENV)/.has-dev  ## of each framework a short real training (nine gigabytes of environments)
-	$(BIN)/python scripts/framework_env.py --test --allow-missing --minutes 14 -- -m core -q --disable-warnings
+	$(BIN)/python scripts/framework_env.py --test --allow-missing --minutes 20 -- -m core -q --disable-warnings
 
 test-frameworks:  ## all tests in the real frameworks, each group of pins in an environment under .venvs
 	$(PYTHON) scripts/framework_env.py --test $(ARGS)

@@ -17,14 +17,16 @@ from rollbook.keeper import child, launch
 from rollbook.run import current, start_and_finish
 from rollbook.system.tuning import TUNING
 from sealing_forks import VARIABLE, forking, keeper_program, started_server
-from waiting import PATIENCE
+from waiting import PATIENCE, until
 
 # Tests run side by side: the matrix library's own threads wait for each other by spinning. It is not loaded yet.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-# A shell that starts the tests in the background ignores Ctrl-C, and with it every program that a test interrupts.
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+# A shell that starts the tests in the background ignores Ctrl-C, nohup a hangup; what is ignored is handed down, and no
+# program that a test interrupts would end.
+for _name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"):
+    if (_number := getattr(signal, _name, None)) and signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, signal.default_int_handler if _name == "SIGINT" else signal.SIG_DFL)
 
 try:
     import hypothesis
@@ -64,7 +66,10 @@ def _no_process_is_left_behind() -> Iterator[None]:
     yield
     if (answering := sys.modules.get("rollbook.server.shared.sql")) is not None:
         answering.end_idle()
-    assert not (left := children()), "\n".join(left)
+    try:
+        until(lambda: not children())  # what the last test started may be about to end
+    except AssertionError:
+        raise AssertionError("\n".join(children())) from None
 
 
 @pytest.fixture(autouse=True, scope="session")

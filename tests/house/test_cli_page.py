@@ -6,6 +6,7 @@ import re
 import shlex
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click import Context
 from click.testing import CliRunner
@@ -40,6 +41,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         run._parts.console.take("", "epoch 1\n")  # type: ignore[union-attr]  # as `print` does in a script
         run.log_episode(return_=3.0, length=3, truncated=True, env_step=10)
         run.log_samples(["a", "b"], reward=[0.2, 0.9])
+        run.log_text("note", "epoch 1 is done")
+        run.log({"film": rollbook.Video(np.zeros((2, 8, 8, 3), np.uint8))})
         with TransitionRecorder(run.scope("train")) as steps:
             steps.add(obs=[0.0, 1.0], action=0, reward=1.0, next_obs=[1.0, 0.0], terminated=True)
     return place

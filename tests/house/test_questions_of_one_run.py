@@ -20,7 +20,7 @@ from hard_runs import KEY, record
 from page_server import client_of, record_rich
 from question_faces import name_of, own_types, words_of_arguments
 from rollbook.book import Book
-from rollbook.book.questions import ONE_RUN
+from rollbook.book.questions import ONE_RUN, Rows
 from rollbook.cli.app import app
 from rollbook.errors import RollbookError
 from rollbook.schema.question import Question, options
@@ -29,11 +29,14 @@ from rollbook.server.openapi import ENDPOINTS
 from rollbook.server.shared.catalogue import Catalogue
 
 OWN: dict[str, set[str]] = {
-    "cli": {"run", "root", "as_json", "as_csv", "everything", "wide", "help"},
+    "cli": {"run", "root", "as_json", "as_csv", "everything", "wide", "episode", "help"},
     "http": {"run", "columns"},
     "mcp": {"run", "cursor"},
 }
 """What a door may add: which run, how much of the answer, and how it is shown."""
+
+BY_ROWS = ("episodes", "text", "media")
+"""Agents have few tools: they ask for the rows of these tables by `rows`, with a condition for an option of its own."""
 
 
 class Doors(NamedTuple):
@@ -49,9 +52,15 @@ class Doors(NamedTuple):
         return getattr(self._book(run), name)(**ask)
 
     def cli(self, name: str, run: str, ask: dict[str, Any]) -> Any:
-        line = [name, self.ids[run], "--dir", str(self.root), "--json"]
+        command = app.get_command(None, name)  # type: ignore[arg-type]
+        assert command is not None
+        arguments = [one.name for one in command.params if one.param_type_name == "argument"]
+        line = [name, *(ask[one] if one in ask else self.ids[run] for one in arguments if one)]
+        line += ["--dir", str(self.root), "--json"]
         for option, value in ask.items():
-            line += [f"--{option.replace('_', '-')}", *([] if value is True else [str(value)])]
+            for each in value if isinstance(value, list) else [value]:
+                if option not in arguments:
+                    line += [f"--{option.replace('_', '-')}", *([] if each is True else [str(each)])]
         done = CliRunner().invoke(app, line)
         if done.exit_code:
             raise RollbookError(done.stderr.strip().removeprefix("Error: ").replace("\n", " "))
@@ -69,6 +78,8 @@ class Doors(NamedTuple):
         return answer
 
     def mcp(self, name: str, run: str, ask: dict[str, Any]) -> Any:
+        if name in BY_ROWS:
+            return json.loads(self.tools.rows(run=self.ids[run], table=name, **ask))
         return json.loads(getattr(self.tools, name)(run=self.ids[run], **ask))
 
     def _book(self, run: str) -> Book:
@@ -100,7 +111,7 @@ def doors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Doors]:
 def test_a_method_has_the_names_types_defaults_and_words_of_its_question(question: type[Question]) -> None:
     method = getattr(Book, name_of(question))
     parameters = {name: one for name, one in inspect.signature(method).parameters.items() if name != "self"}
-    assert list(parameters) == [option.name for option in options(question)]
+    assert sorted(parameters) == sorted(option.name for option in options(question))
     documented = words_of_arguments(method)
     for option in options(question):
         default = inspect.Parameter.empty if option.default is msgspec.NODEFAULT else option.default
@@ -118,23 +129,32 @@ def test_every_door_offers_the_options_of_a_question_and_adds_none_that_changes_
     command = app.get_command(None, name_of(question))  # type: ignore[arg-type]
     assert command is not None
     shape = next(one.ask for one in ENDPOINTS if one.ask.__name__ == f"{question.__name__}Ask")
-    tool = inspect.signature(getattr(doors.tools, name_of(question))).parameters
+    by_rows = name_of(question) in BY_ROWS
+    tool = inspect.signature(doors.tools.rows if by_rows else getattr(doors.tools, name_of(question))).parameters
     offered = {
         "cli": {str(one.name) for one in command.params},
         "http": {field.name for field in msgspec.structs.fields(shape)},
-        "mcp": set(tool),
+        **({} if by_rows else {"mcp": set(tool)}),
     }
     for door, names in offered.items():
         assert every <= names, door
         assert names - every <= OWN[door], door
     for option in options(question):
-        if option.default is not msgspec.NODEFAULT:
-            assert tool[option.name].default == option.default
+        if option.default is not msgspec.NODEFAULT and not option.amount:
+            assert by_rows or tool[option.name].default == option.default
             assert next(f.default for f in msgspec.structs.fields(shape) if f.name == option.name) == option.default
 
 
 # -- the answers are the same
 
+
+WINDOWS: list[dict[str, Any]] = [
+    {}, {"limit": 2}, {"limit": 2, "offset": 1}, {"limit": 0}, {"order_by": "time desc, seq desc", "limit": 3},
+    {"limit": -1}, {"offset": -2}, {"where": "nothing > 1"}, {"where": "seq >"}, {"where": "true) or (true"},
+    {"where": "1; select 2"}, {"order_by": "nothing"}, {"order_by": "seq limit 1"}, {"attempts": "some"},
+    {"attempts": [9]}, {"attempts": [1], "limit": 1}, {"search": "a " * 13},
+]  # fmt: skip
+"""What may be asked of any window, and what is refused."""
 
 ASKED: dict[str, list[tuple[str, dict[str, Any]]]] = {
     "cause": [
@@ -152,7 +172,31 @@ ASKED: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ("grpo", {"at": 0, "key": "nothing/at/all"}),
         ("grpo", {"at": 0, "rows": 0}),
     ],
-}
+    "samples": [
+        *[("grpo", ask) for ask in WINDOWS],
+        ("grpo", {"where": "reward > 0", "search": "PLUS 1", "order_by": "reward desc, env_step", "limit": 7}),
+        ("grpo", {"unique": True, "order_by": "times_seen desc, sample_id"}),
+        ("grpo", {"search": "nobody"}),
+        ("grpo", {"where": "reward > (select avg(reward) from samples)", "limit": 2}),
+        ("no row", {}),
+    ],
+    "episodes": [
+        *[("grpo", ask) for ask in WINDOWS],
+        ("grpo", {"outcome": ["terminated"], "where": '"return" > 100', "limit": 3}),
+        ("grpo", {"outcome": ["cut", "truncated"], "order_by": '"return"'}),
+        ("grpo", {"film": True}), ("grpo", {"traces": True}),
+        ("crashed", {}), ("resumed", {"attempts": "all"}), ("no row", {}),
+    ],
+    "text": [*[("grpo", ask) for ask in WINDOWS], ("grpo", {"key": "note"}), ("grün's", {}), ("no row", {})],
+    "media": [*[("grpo", ask) for ask in WINDOWS], ("grpo", {"kind": "video"}), ("grpo", {"key": "nothing"})],
+    "rows": [
+        *[("grpo", {"table": "checkpoints", **ask}) for ask in WINDOWS],
+        ("grpo", {"table": "alerts", "where": "level = 'warn'"}),
+        ("diverged", {"table": "metrics", "limit": 4, "offset": 1}),
+        ("resumed", {"table": "metrics", "attempts": "all"}), ("resumed", {"table": "metrics"}),
+        ("grpo", {"table": "tabel"}), ("grpo", {"table": "journal"}),
+    ],
+}  # fmt: skip
 
 
 def of_cause(door: str, answer: Any) -> Any:
@@ -177,9 +221,35 @@ def of_cause(door: str, answer: Any) -> Any:
     return plain(told)
 
 
+def of_rows(door: str, answer: Any) -> Any:
+    """The cells of each row, in order. The page cuts long texts, and shows films by their address."""
+    if door == "python":
+        rows = answer.select([name for name in answer.column_names if name not in APART]).to_pylist()
+    else:
+        rows = answer if door == "cli" else answer["media"] if "media" in answer else answer["rows"]
+        rows = [row.get("cells", row) for row in rows]
+    return plain([{name: short(cell) for name, cell in row.items() if name not in APART} for row in rows])
+
+
+def short(cell: Any) -> Any:
+    cell = cell["text"] if isinstance(cell, dict) and set(cell) == {"text", "length"} else cell
+    return cell[:300] if isinstance(cell, str) else cell
+
+
+def of_shown(names: tuple[str, ...]) -> Callable[[str, Any], Any]:
+    """The same of some columns."""
+    return lambda door, answer: [{name: row.get(name) for name in names} for row in of_rows(door, answer)]
+
+
+APART = {"time", "scope", "at", "attempt", "writer", "lane", "seq", "index", "id", "x", "outcome", "film", "traces",
+         "first_time"}  # fmt: skip
+"""How a row is told apart, and what a door shows besides."""
 OF_POINT = ("sentences", "x", "at", "time", "clocks", "attempt", "window", "value", "looked_at", "timings", "log")
 OF_UNUSUAL = ("key", "value", "median", "low", "high", "times", "at")
-FACES: dict[str, Callable[[str, Any], Any]] = {"cause": of_cause}
+FACES: dict[str, Callable[[str, Any], Any]] = {
+    "cause": of_cause, "samples": of_rows, "episodes": of_rows, "rows": of_rows, "text": of_shown(("key", "text")),
+    "media": of_shown(("key", "kind", "path")),
+}  # fmt: skip
 
 
 def plain(value: Any) -> Any:
@@ -200,12 +270,15 @@ def test_every_door_gives_the_same_numbers_words_and_errors(
     name: str, run: str, ask: dict[str, Any], doors: Doors
 ) -> None:
     told: dict[str, Any] = {}
-    for door in ("python", "cli", "http", "mcp"):
+    ask = {"limit": 1_000, **ask} if "limit" in {option.name for option in options(question_of(name))} else ask
+    of_rows_alone = name in BY_ROWS and not set(ask) <= {option.name for option in options(Rows)}
+    others = ("cli", "http") if of_rows_alone else ("cli", "http", "mcp")
+    for door in ("python", *others):
         try:
             told[door] = FACES[name](door, getattr(doors, door)(name, run, ask))
         except RollbookError as err:
             told[door] = {"error": str(err).replace("\n", " ")}
-    for door in ("cli", "http", "mcp"):
+    for door in others:
         assert told[door] == told["python"], door
 
 
@@ -227,20 +300,6 @@ def test_what_is_in_a_run_is_the_same_by_every_door(run: str, doors: Doors) -> N
     assert plain(keys) == plain(expected.keys)
     summary = {row["summary"]: row["value"] for row in told["rows"] if "summary" in row}
     assert plain(summary) == plain(expected.summary)
-
-
-@pytest.mark.parametrize(
-    "ask", [{"search": "PLUS 1"}, {"search": "plus 1", "where": "reward > 0"}, {"search": "nobody"}]
-)
-def test_a_search_finds_the_same_samples_by_every_door(ask: dict[str, str], doors: Doors) -> None:
-    expected = rollbook.open(doors.root).one(doors.ids["grpo"]).samples(**ask).num_rows
-    options = [word for name, value in ask.items() for word in (f"--{name}", value)]
-    place = ["--dir", str(doors.root), "--limit", "1000", "--json"]
-    shown = json.loads(CliRunner().invoke(app, ["samples", doors.ids["grpo"], *place, *options]).stdout)
-    paged = doors.client.post(f"/api/runs/{doors.keys['grpo']}/samples", json=ask).json()
-    told = json.loads(doors.tools.samples(run=doors.ids["grpo"], limit=1000, **ask))
-    assert (len(shown), paged["matched"], told["of"]) == (expected,) * 3
-    assert (expected > 0) == (ask["search"] != "nobody")
 
 
 def test_every_question_is_asked() -> None:

@@ -7,7 +7,7 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,14 @@ from rollbook.schema.manifest import ManifestLock
 from rollbook.schema.run_files import RunFile
 from rollbook.system.files import read_json
 from waiting import PATIENCE, until
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _outside_of_a_checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A run that is started in one whose files were changed keeps the changes in one file more."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path_factory.mktemp("started_here"))
+        yield
 
 
 @pytest.mark.parametrize("keeper", ["process", "thread", "inline", "import"])

@@ -70,6 +70,8 @@ def test_runs_end_whole_where_no_thread_can_be_started_any_more(root: Path, tmp_
     """Python 3.12 refuses each while the interpreter exits, every Python at the system's limit of threads."""
     body = f"""
 import atexit, threading
+from rollbook.system.tuning import TUNING
+TUNING.finish_seconds = {PATIENCE}
 def refuse(thread):
     raise RuntimeError("can't create new thread at interpreter shutdown")
 for keeper in ('inline', 'thread', 'process'):

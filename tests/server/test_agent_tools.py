@@ -72,6 +72,7 @@ CALLS: dict[str, list[dict[str, Any]]] = {
     "plans": [{}],
     "seeds": [{"metric": "test/return", "by": "config.algo", "where": "project = 'cartpole'"}],
     "samples": [{"run": "odd"}, {"run": "odd", "unique": True}],
+    "rows": [{"run": "ppo-1", "table": "checkpoints", "limit": 3}, {"run": "odd", "table": "samples", "offset": 20}],
     "sql": [
         {"run": "ppo-0", "query": 'select env_step, "test/return" from metrics order by 1, 2'},
         {"run": "odd", "query": "select repeat('x', 100000) as a, 'nan'::double as b from range(5)"},
@@ -122,7 +123,7 @@ def test_a_page_of_an_answer_that_is_long_forgotten_is_asked_anew(root: Path) ->
 def test_every_tool_is_asked() -> None:
     names = [tool.__name__ for tool in AgentTools("runs").tools()]
     assert sorted(names) == sorted(CALLS)
-    assert len(names) <= 16
+    assert len(names) <= 18
     assert all(tool.__doc__ for tool in AgentTools("runs").tools())
 
 
@@ -169,7 +170,7 @@ def test_a_comparison_has_the_pair_its_verdict_and_the_seeds_that_it_takes(root:
         ("series", {"runs": "ppo-1", "keys": "nothing"}),
         ("series", {"runs": "ppo-1", "keys": "test/return", "points": 0}),
         ("cause", {"run": "ppo-1", "x": "rows", "at": 1}), ("samples", {"run": "odd", "limit": 10**9}),
-        ("samples", {"run": "odd", "where": "reward < (select count(*) from range(10000000000000))"}),
+        ("samples", {"run": "odd", "where": "reward < (select count(*) from read_text('/etc/hostname'))"}),
         ("samples", {"run": "odd", "order_by": "(select 1 from read_text('/etc/hostname'))"}),
         ("sql", {"run": "ppo-1", "query": "select * from read_text('/etc/hostname')"}),
         ("sql", {"run": "ppo-1", "query": "drop table metrics"}),

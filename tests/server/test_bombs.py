@@ -137,9 +137,9 @@ BOMBS = [
     ("/api/series", {"runs": ["RUN"], "keys": ["train/reward"], "start": -1e308, "stop": 1e308, "points": 20_000}),
     ("/api/runs/RUN/samples", {"search": "a " * 50_000}),
     ("/api/runs/RUN/samples", {"offset": 2**62, "limit": 1_000}),
-    ("/api/runs/RUN/samples", {"sort": [{"column": "reward"}] * 5_000}),
+    ("/api/runs/RUN/samples", {"order_by": ", ".join(["reward"] * 5_000)}),
     ("/api/runs/RUN/novelty?points=1000000000", None),
-    ("/api/runs/RUN/text?limit=1000000000", None),
+    ("/api/runs/RUN/text", {"limit": 1_000_000_000}),
 ]
 
 

@@ -26,7 +26,8 @@ asked = [
     ("POST", f"runs/{run}/episodes", {}), ("GET", f"runs/{run}/scatter?y=return"), ("GET", f"runs/{run}/episodes/e120"),
     ("GET", f"runs/{run}/episodes/e120/traces"), ("POST", f"runs/{run}/samples", {"search": "plus"}),
     ("GET", f"runs/{run}/timings"), ("GET", f"runs/{run}/timeline"), ("GET", f"runs/{run}/cost"),
-    ("GET", f"runs/{run}/health"), ("GET", f"runs/{run}/media"), ("GET", f"runs/{run}/text"), ("POST", "alerts", {}),
+    ("GET", f"runs/{run}/health"), ("POST", f"runs/{run}/media", {}), ("POST", f"runs/{run}/text", {}),
+    ("POST", "alerts", {}),
 ]
 loads = []
 for method, path, *body in asked:

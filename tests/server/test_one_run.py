@@ -142,8 +142,8 @@ def test_episodes_are_filtered_by_outcome_and_by_a_condition(rich: TestClient, r
     ended = asked(rich, f"/api/runs/{run}/episodes", outcome=["terminated"], where='"return" > 100', limit=3)
     assert ended["matched"] == 4
     assert len(ended["rows"]) == 3
-    box = {"x": "env_step", "x0": 0, "x1": 100, "y": "return", "y0": 5, "y1": 50}
-    assert [row["episode_id"] for row in asked(rich, f"/api/runs/{run}/episodes", box=box)["rows"]] == ["e10"]
+    box = 'env_step between 0 and 100 and "return" between 5 and 50'
+    assert [row["episode_id"] for row in asked(rich, f"/api/runs/{run}/episodes", where=box)["rows"]] == ["e10"]
     wrong = rich.post(f"/api/runs/{run}/episodes", json={"where": "returned >"})
     assert wrong.status_code == 400
 
@@ -174,7 +174,7 @@ def test_an_episode_comes_with_its_traces(rich: TestClient, run: str) -> None:
 
 def test_samples_are_searched_sorted_and_windowed_on_the_server(rich: TestClient, run: str) -> None:
     answer = asked(
-        rich, f"/api/runs/{run}/samples", search="<script>alert(0)</SCRIPT> it IS", sort=[{"column": "reward"}], limit=2
+        rich, f"/api/runs/{run}/samples", search="<script>alert(0)</SCRIPT> it IS", order_by="reward", limit=2
     )
     assert answer["total"] == 40
     assert answer["matched"] == 10
@@ -194,7 +194,7 @@ def test_windows_of_a_sorted_table_give_each_row_once_where_all_are_equal(tmp_pa
             asked(
                 client,
                 f"/api/runs/{run.id}/samples",
-                sort=[{"column": "reward", "descending": True}],
+                order_by="reward desc",
                 offset=n,
                 limit=430,
             )["rows"]
@@ -257,14 +257,14 @@ def test_files_texts_media_and_configuration_are_listed(rich: TestClient, run: s
     files = got(rich, f"/api/runs/{run}/files")
     assert "run.json" in {entry["path"] for entry in files["files"]}
     assert [row["env_step"] for row in files["checkpoints"]] == [1500, 500]
-    media = got(rich, f"/api/runs/{run}/media")["media"]
+    media = asked(rich, f"/api/runs/{run}/media")["media"]
     assert [entry["there"] for entry in media] == [True]
     picture = rich.get("/" + media[0]["url"])
     assert picture.headers["content-type"] == "image/png"
-    assert got(rich, f"/api/runs/{run}/text", key="note")["rows"][0]["text"] == "look here <b>now</b>"
+    assert asked(rich, f"/api/runs/{run}/text", key="note")["rows"][0]["text"] == "look here <b>now</b>"
     assert got(rich, f"/api/runs/{run}/config")["attempts"][0]["config"] == {"lr": 1e-6}
-    assert got(rich, f"/api/runs/{run}/table/rewards")["total"] == 0
-    assert rich.get(f"/api/runs/{run}/table/nothing").status_code == 404
+    assert asked(rich, f"/api/runs/{run}/rows", table="rewards")["total"] == 0
+    assert rich.post(f"/api/runs/{run}/rows", json={"table": "nothing"}).status_code == 404
 
 
 def test_health_names_alerts_and_what_is_quiet(rich: TestClient, run: str) -> None:
@@ -318,19 +318,21 @@ def test_tables_of_many_rows_are_asked_and_not_read_whole(
         run.log({"train/return": 1.0}, env_step=200)
         name = run.id
     questions: dict[str, dict[str, Any]] = {
-        "text": {"search": "line 39", "limit": 3},
-        "media": {"limit": 2},
         "timings": {},
         "timeline": {},
         "episodes/e30": {},
-        "table/text": {"offset": 5, "limit": 2},
         "cause": {"x": "env_step", "at": 200, "key": "train/return", "rows": 4},
     }
 
     def all_of(client: TestClient) -> dict[str, Any]:
         answers = {what: got(client, f"/api/runs/{name}/{what}", **asked) for what, asked in questions.items()}
-        body = {"limit": 2, "sort": [{"column": "return", "descending": True}], "film": True}
-        answers["episodes"] = client.post(f"/api/runs/{name}/episodes", json=body).json()
+        bodies: dict[str, dict[str, Any]] = {
+            "episodes": {"limit": 2, "order_by": '"return" desc', "film": True},
+            "text": {"search": "line 39", "limit": 3, "order_by": 'time desc, seq desc, "index" desc'},
+            "media": {"limit": 2},
+            "rows": {"table": "text", "offset": 5, "limit": 2},
+        }
+        answers |= {what: asked(client, f"/api/runs/{name}/{what}", **body) for what, body in bodies.items()}
         for answer in answers.values():
             answer.pop("took_ms", None)
         return answers
@@ -351,7 +353,7 @@ def test_tables_of_many_rows_are_asked_and_not_read_whole(
     assert scanned == read
     assert read["text"]["total"] == 14
     assert [line["text"] for line in read["text"]["rows"]] == ["line 399", "line 398", "line 397"]
-    assert [line["text"] for line in read["table/text"]["rows"]] == ["line 5", "line 6"]
+    assert [line["text"] for line in read["rows"]["rows"]] == ["line 5", "line 6"]
     assert read["episodes/e30"]["rank"] == {"lower": 30, "of": n}
     assert (read["episodes/e30"]["previous"], read["episodes/e30"]["next"]) == ("e29", "e31")
     assert [row["episode_id"] for row in read["episodes"]["rows"]] == ["e399", "e398"]

@@ -7,11 +7,14 @@ import type {
   Column,
   CostAnswer,
   EpisodeAnswer,
+  EpisodesAsk,
   Hello as LiveHello,
   HistoryAnswer,
   Media as SentMedia,
   OneSampleAnswer,
   RunAnswer,
+  SamplesAsk,
+  Sort,
   TimelineAnswer,
 } from "./schema.ts";
 
@@ -36,7 +39,6 @@ export type {
   LabelAsk as LabelQuery,
   EpisodesAnswer,
   Finding,
-  EpisodesAsk as EpisodesQuery,
   ErrorWords as ErrorBody,
   MediaAnswer,
   FatesAnswer as Fates,
@@ -74,7 +76,6 @@ export type {
   RunsAsk as RunsQuery,
   SampleRow as SampleCells,
   SamplesAnswer,
-  SamplesAsk as SamplesQuery,
   SeriesAsk as SeriesQuery,
   Sort as SortBy,
   SqlAnswer,
@@ -199,3 +200,12 @@ export type Row = SectionRow | GroupRow | RunRow;
 export interface RunsAnswer extends Omit<import("./schema.ts").RunsAnswer, "rows"> {
   rows: Row[];
 }
+
+/** A window of a table as the page thinks of it: columns that are sorted by, and a rectangle of the scatter. */
+export interface Sorted {
+  limit?: number;
+  sort?: Sort[];
+  box?: { x: string; x0: number; x1: number; y: string; y0: number; y1: number };
+}
+export type EpisodesQuery = Omit<EpisodesAsk, "order_by" | "limit"> & Sorted;
+export type SamplesQuery = Omit<SamplesAsk, "order_by" | "limit"> & Sorted;

@@ -95,16 +95,6 @@ export interface BoardsAnswer {
   boards: Board[];
 }
 
-/** A rectangle of the scatter. */
-export interface Box {
-  x: string;
-  x0: number;
-  x1: number;
-  y: string;
-  y0: number;
-  y1: number;
-}
-
 /** What went on near a point, from every table. */
 export interface CauseAnswer {
   took_ms: number;
@@ -458,17 +448,17 @@ export interface EpisodesAnswer {
   rows: { [name: string]: Cell }[];
 }
 
-/** Which episodes. */
+/** The episodes of a run, one row each. */
 export interface EpisodesAsk {
   where?: string | null;
+  order_by?: string | null;
+  limit?: number | null;
+  attempts?: string | number[];
+  search?: string | null;
+  offset?: number;
   outcome?: ("cut" | "terminated" | "truncated")[];
   film?: boolean;
   traces?: boolean;
-  box?: Box | null;
-  sort?: Sort[];
-  offset?: number;
-  limit?: number;
-  attempts?: "all" | "effective";
 }
 
 /** The body of every answer with status 400 and above. */
@@ -817,12 +807,24 @@ export interface Media {
   there: boolean;
 }
 
-/** A window of the pictures and films, newest first. */
+/** A window of the pictures and films. */
 export interface MediaAnswer {
   took_ms: number;
   total: number;
   keys: string[];
   media: Media[];
+}
+
+/** The pictures, films and figures of a run. */
+export interface MediaAsk {
+  where?: string | null;
+  order_by?: string | null;
+  limit?: number | null;
+  attempts?: string | number[];
+  search?: string | null;
+  offset?: number;
+  kind?: "figure" | "image" | "video" | null;
+  key?: string | null;
 }
 
 /** A key of metrics, how many of the runs that were looked at have it, and its canonical name, if it has one. */
@@ -1158,6 +1160,17 @@ export interface RolloutVersion {
   used: number;
 }
 
+/** Rows of any table of a run, with the columns that identify each row. */
+export interface RowsAsk {
+  where?: string | null;
+  order_by?: string | null;
+  limit?: number | null;
+  attempts?: string | number[];
+  search?: string | null;
+  offset?: number;
+  table: string;
+}
+
 /** Everything that a run says about itself. */
 export interface RunAnswer {
   took_ms: number;
@@ -1254,16 +1267,16 @@ export interface SamplesAnswer {
   rows: SampleRow[];
 }
 
-/** Which samples. */
+/** The logged samples: what a model generated or was trained on. */
 export interface SamplesAsk {
-  search?: string | null;
   where?: string | null;
-  sort?: Sort[];
+  order_by?: string | null;
+  limit?: number | null;
+  attempts?: string | number[];
+  search?: string | null;
   offset?: number;
-  limit?: number;
-  columns?: string[] | null;
   unique?: boolean;
-  attempts?: "all" | "effective";
+  columns?: string[] | null;
 }
 
 /** The header of the scatter. */
@@ -1551,12 +1564,23 @@ export interface TableRow {
   alerts?: number;
 }
 
-/** A window of the texts, newest first. */
+/** A window of the texts. */
 export interface TextAnswer {
   took_ms: number;
   total: number;
   keys: string[];
   rows: TextLine[];
+}
+
+/** The logged texts of a run; notes have the key "note". */
+export interface TextAsk {
+  where?: string | null;
+  order_by?: string | null;
+  limit?: number | null;
+  attempts?: string | number[];
+  search?: string | null;
+  offset?: number;
+  key?: string | null;
 }
 
 /** A logged text or note. */

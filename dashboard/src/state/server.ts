@@ -79,6 +79,23 @@ async function single<Entry>(path: string, params: Params): Promise<Frame<Entry>
   return first;
 }
 
+const NEWEST = 'time desc, writer desc, lane desc, seq desc, "index" desc';
+
+const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`;
+
+/** A window of a table in the words of the server; the newest come first where nothing else is asked for. */
+function inSql<Query extends api.Sorted & { where?: string | null }>({ sort, box, ...query }: Query): object {
+  const place = (name: string): string =>
+    name === "time" ? "epoch_us(time) / 1e6" : `try_cast(${quoted(name)} as double)`;
+  const inside = box && [
+    `${place(box.x)} between ${box.x0} and ${box.x1}`,
+    `${place(box.y)} between ${box.y0} and ${box.y1}`,
+  ];
+  const where = [...(query.where ? [`(${query.where}\n)`] : []), ...(inside ?? [])].join(" and ");
+  const by = (sort ?? []).map(({ column, descending }) => quoted(column) + (descending ? " desc" : ""));
+  return { ...query, ...(where === "" ? {} : { where }), order_by: by.length > 0 ? by.join(", ") : NEWEST };
+}
+
 export class Server implements Source {
   readonly live = true;
   private token = "";
@@ -101,7 +118,7 @@ export class Server implements Source {
   marks = (runs: string[], x: string | null) => send<api.Marks>("POST", "marks", { runs, x });
   cause: Source["cause"] = (run, x, at, key, window) => get(`runs/${part(run)}/cause`, { x, at, key, window });
   step: Source["step"] = (run, x, at, key, by) => get(`runs/${part(run)}/step`, { x, at, key, by });
-  episodes: Source["episodes"] = (run, query) => send("POST", `runs/${part(run)}/episodes`, query);
+  episodes: Source["episodes"] = (run, query) => send("POST", `runs/${part(run)}/episodes`, inSql(query));
   scatter: Source["scatter"] = (run, x, y) => single<ScatterEntry>(`runs/${part(run)}/scatter`, { x, y });
   episodeIds: Source["episodeIds"] = (run, rows) =>
     get(`runs/${part(run)}/episode-ids?${rows.map((row) => `rows=${row}`).join("&")}`);
@@ -123,7 +140,8 @@ export class Server implements Source {
   prompts: Source["prompts"] = (run, query, signal) => send("POST", `runs/${part(run)}/prompts`, query, { signal });
   sharedPrompts = (run: string, other: string, asked: { part?: string; above?: number }) =>
     get<api.SharedPrompts>(`runs/${part(run)}/shared-prompts`, { other, ...asked });
-  samples: Source["samples"] = (run, query, signal) => send("POST", `runs/${part(run)}/samples`, query, { signal });
+  samples: Source["samples"] = (run, query, signal) =>
+    send("POST", `runs/${part(run)}/samples`, inSql(query), { signal });
   sample: Source["sample"] = (run, id) => get(`runs/${part(run)}/sample`, { id });
   sampleGroup: Source["sampleGroup"] = (run, id) => get(`runs/${part(run)}/sample/group`, { id });
   sampleHistory: Source["sampleHistory"] = (run, id) => get(`runs/${part(run)}/sample/history`, { id });
@@ -142,8 +160,8 @@ export class Server implements Source {
   log: Source["log"] = (run, name, where) => get(`runs/${part(run)}/log`, { name, ...where });
   files: Source["files"] = (run) => get(`runs/${part(run)}/files`);
   patch: Source["patch"] = (run) => get(`runs/${part(run)}/patch`);
-  media: Source["media"] = (run) => get(`runs/${part(run)}/media`, { limit: 1000 });
-  text: Source["text"] = (run) => get(`runs/${part(run)}/text`, { limit: 1000 });
+  media: Source["media"] = (run) => send("POST", `runs/${part(run)}/media`, { limit: 1000, order_by: NEWEST });
+  text: Source["text"] = (run) => send("POST", `runs/${part(run)}/text`, { limit: 1000, order_by: NEWEST });
   histograms: Source["histograms"] = (run, key) =>
     get(`runs/${part(run)}/histograms`, key === undefined ? {} : { key });
   config: Source["config"] = (run) => get(`runs/${part(run)}/config`);

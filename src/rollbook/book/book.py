@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -34,7 +34,7 @@ from rollbook.book.episode_curves import read_metrics, with_episodes
 from rollbook.book.hosts import WriterHosts, writers_of
 from rollbook.book.kept_files import bad_files
 from rollbook.book.latest import Latest, latest_values, rows_of
-from rollbook.book.media_files import film_of, waiting_pixels, with_files
+from rollbook.book.media_files import film_of, waiting_pixels
 from rollbook.book.metrics import all_keys
 from rollbook.book.nearest import nearest_rows, read_near, values_at
 from rollbook.book.odd_fates import odd_fates, odd_rewards
@@ -50,7 +50,7 @@ from rollbook.book.run_fields import RunFields
 from rollbook.book.scan import Scan, scan_of
 from rollbook.book.select import canonical_keys, select_metrics
 from rollbook.book.series import Series
-from rollbook.book.sql import Database, apart, one_condition, one_order, unique_samples
+from rollbook.book.sql import Database, apart, one_condition, one_order
 from rollbook.book.tables import binned, count_rows, read_metrics_rows, read_table
 from rollbook.errors import BadInput, Damaged, UnknownKey, did_you_mean, suggesting
 from rollbook.journal import JournalReader
@@ -73,7 +73,8 @@ T = TypeVar("T")
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rollbook.book.questions import LogFile, LogLine, Overview, Surroundings
+    from rollbook.book.questions import LogFile, LogLine, Overview, Page, Surroundings
+    from rollbook.book.questions import Window as WindowOfRows
     from rollbook.book.undumped import Window
     from rollbook.plots import Picture
     from rollbook.schema.manifest import Cut
@@ -385,21 +386,74 @@ class Book(RunFields):
         return in_microseconds(self.files.read([name], work, where if is_text else None))
 
     @suggesting
-    def episodes(
+    def rows(
         self,
-        attempts: Attempts = "effective",
+        table: str,
         *,
         where: str | None = None,
         order_by: str | None = None,
         limit: int | None = None,
+        attempts: Attempts = "effective",
+        search: str | None = None,
+        offset: int = 0,
+    ) -> pa.Table:
+        """Rows of any table, with the columns that identify each row.
+
+        Args:
+          table: the table, such as checkpoints, or one that `record` made.
+          where: a condition in SQL, such as "reward > 1".
+          order_by: columns in SQL, such as "reward desc"; rows that are equal then, and all without it, by time.
+          limit: the most rows.
+          attempts: "effective", "all", or attempt numbers.
+          search: words that must all occur in the texts of the row, in any case.
+          offset: how many of the rows that fit are passed over.
+        Raises:
+          UnknownKey: the run has no such table.
+          BadInput: a condition or order that cannot be understood, or an unknown column in it.
+        """
+        from rollbook.book.questions import Rows
+
+        return self._rows(
+            Rows(table=table, where=where, order_by=order_by, limit=limit, attempts=attempts, search=search,
+                 offset=offset)
+        ).table  # fmt: skip
+
+    @suggesting
+    def episodes(
+        self,
+        where: str | None = None,
+        order_by: str | None = None,
+        limit: int | None = None,
+        attempts: Attempts = "effective",
+        *,
+        search: str | None = None,
+        offset: int = 0,
+        outcome: Sequence[Literal["terminated", "truncated", "cut"]] = (),
+        film: bool = False,
+        traces: bool = False,
     ) -> pa.Table:
         """The episodes, one row each.
 
         Args:
-          attempts: as for `metrics`.
-          where, order_by, limit: as for `samples`.
+          where: a condition in SQL, such as "reward > 1".
+          order_by: columns in SQL, such as "reward desc"; rows that are equal then, and all without it, by time.
+          limit: the most rows.
+          attempts: "effective", "all", or attempt numbers.
+          search: words that must all occur in the texts of the row, in any case.
+          offset: how many of the rows that fit are passed over.
+          outcome: only those that ended so.
+          film: only those that were filmed.
+          traces: only those whose steps were kept.
+        Returns:
+          The columns of the table. Conditions and orders may also name `outcome`, `film` and `traces`.
         """
-        return self._asked("episodes", where, order_by, limit, attempts)
+        from rollbook.book.questions import MADE, Episodes
+
+        found = self._rows(
+            Episodes(where=where, order_by=order_by, limit=limit, attempts=attempts, search=search, offset=offset,
+                     outcome=outcome, film=film, traces=traces)
+        )  # fmt: skip
+        return found.table.select([name for name in found.table.column_names if name not in MADE])
 
     def episode(self, which: str) -> Episode:
         """One episode, with its steps, rewards, media and alerts.
@@ -429,24 +483,33 @@ class Book(RunFields):
         *,
         unique: bool = False,
         search: str | None = None,
+        offset: int = 0,
     ) -> pa.Table:
-        """The logged samples.
+        """The logged samples: what a model generated or was trained on.
 
         Args:
-          where, order_by: SQL, such as "reward > 1" and "reward desc".
-          limit: the maximum number of rows.
+          where: a condition in SQL, such as "reward > 1".
+          order_by: columns in SQL, such as "reward desc"; rows that are equal then, and all without it, by time.
+          limit: the most rows.
           attempts: "effective", "all", or attempt numbers.
-          unique: return one row per distinct item: its newest, with `times_seen`, `first_seen` and `last_seen`
-            (batches) and `first_time`. `time` is then when it was last seen, and `where` applies to these rows.
+          unique: one row for each different item: its newest, with `times_seen`, `first_seen` and `last_seen` (batches)
+            and `first_time`. `time` is then when it was last seen, and `where` applies to these rows.
           search: words that must all occur in the texts of the row, in any case.
+          offset: how many of the rows that fit are passed over.
+        Returns:
+          The columns of the table, with an `advantage` that was recorded later, in the table `advantages`.
         """
-        if search:
-            from rollbook.book.questions.windows import containing, texts_of, words_of
+        from rollbook.book.questions import Samples
 
-            empty = self.database(attempts)("select * from samples limit 0")
-            found = " and ".join(containing(words_of(search), texts_of(empty)))
-            where = found if where is None else f"{found} and {one_condition(where)}"
-        return self._asked("samples", where, order_by, limit, attempts, unique=unique)
+        return self._rows(
+            Samples(where=where, order_by=order_by, limit=limit, attempts=attempts, search=search, offset=offset,
+                    unique=unique)
+        ).table  # fmt: skip
+
+    def _rows(self, question: WindowOfRows) -> Page:
+        from rollbook.book.questions import Files, chosen_rows
+
+        return chosen_rows(question, Files(self))
 
     @suggesting
     def rollouts(
@@ -622,36 +685,6 @@ class Book(RunFields):
         """
         return find_rollout(self, str(rollout_id))
 
-    def _asked(
-        self, table: str, where: str | None, order_by: str | None, limit: int | None, attempts: Attempts,
-        *, unique: bool = False,
-    ) -> pa.Table:  # fmt: skip
-        """The rows of a table that match an SQL condition."""
-        if where is None and order_by is None and limit is None and not unique:
-            return self.table(table, attempts)
-        condition = "" if where is None else f" where {one_condition(where)}"
-        order = '"time"' if order_by is None else one_order(order_by)
-        scan = self._stream(table, attempts=attempts)
-        rows = unique_samples(scan.columns) if unique else table
-        most = "" if limit is None else f" limit {int(limit)}"
-        folder = os.path.abspath(layout.data_folder(self._folder))
-        first = [scan]
-        database = Database(
-            lambda name, tries: first.pop() if name == table and first else self._stream(name, tries, attempts),
-            folder,
-            self.files.leave_out,
-        )
-        which = [name for name in ("writer", "lane", "seq", "index") if name in scan.columns]
-        if not unique:  # keeps rows of the same time in a stable order
-            order += "".join(f', "{name}"' for name in which)
-        if limit is not None and 0 < limit <= _FEW_ROWS and scan.queries and "seq" in which and not unique:
-            # Rows are wide: read the deciding columns of all rows first, then all columns of the few chosen rows.
-            asked = f"select seq from {table}{condition} order by {order}{most}"
-            seqs = sorted(set(database.arrow(asked, self._tables())["seq"].to_pylist()))
-            among = f"seq in ({', '.join(map(str, seqs)) or 'null'})"
-            condition = f" where {among}" + (f" and {one_condition(where)}" if where is not None else "")
-        return database.arrow(f"select * from {rows}{condition} order by {order}{most}", self._tables())
-
     def timings(self, name: str | None = None, attempts: Attempts = "effective") -> pa.Table:
         """Durations of stages: name (a/b if nested) and seconds.
 
@@ -672,18 +705,41 @@ class Book(RunFields):
         table = table if key is None else _where(table, "key", key)
         return table if bins is None else binned(table, bins)
 
-    def media(self, kind: str | None = None, attempts: Attempts = "effective") -> pa.Table:
-        """Images, videos and figures; `kind` is "image", "video" or "figure", None means all.
-
-        `path` is the final name of the file, `file` the file that exists now, both relative to the run's folder. Raw
-        pixels wait in `media/.spool` until a keeper (or `rollbook repair`) encodes them; see `pixels`. `file` is null
-        if there is no file, for example after it was evicted.
+    @suggesting
+    def media(
+        self,
+        kind: Literal["image", "video", "figure"] | None = None,
+        *,
+        key: str | None = None,
+        where: str | None = None,
+        order_by: str | None = None,
+        limit: int | None = None,
+        attempts: Attempts = "effective",
+        search: str | None = None,
+        offset: int = 0,
+    ) -> pa.Table:
+        """The pictures, films and figures of the run.
 
         Args:
-          kind: "image", "video" or "figure". None: all.
+          kind: "image", "video" or "figure"; default: all.
+          key: only this one, in full.
+          where: a condition in SQL, such as "reward > 1".
+          order_by: columns in SQL, such as "reward desc"; rows that are equal then, and all without it, by time.
+          limit: the most rows.
+          attempts: "effective", "all", or attempt numbers.
+          search: words that must all occur in the texts of the row, in any case.
+          offset: how many of the rows that fit are passed over.
+        Returns:
+          `path` is the final name of the file, `file` the file that exists now, both relative to the run's folder. Raw
+          pixels wait in `media/.spool` until a keeper (or `rollbook repair`) encodes them; see `pixels`. `file` is null
+          if there is no file, for example after it was evicted.
         """
-        table = with_files(self.table("media", attempts), self._folder)
-        return table if kind is None else _where(table, "kind", kind)
+        from rollbook.book.questions import Media
+
+        return self._rows(
+            Media(kind=kind, key=key, where=where, order_by=order_by, limit=limit, attempts=attempts, search=search,
+                  offset=offset)
+        ).table  # fmt: skip
 
     def pixels(self, path: str) -> npt.NDArray[np.uint8]:
         """The pixels of a picture or film that is not encoded yet: [frames, height, width, channels], uint8.
@@ -720,14 +776,34 @@ class Book(RunFields):
         """What health rules found."""
         return self.table("alerts", attempts)
 
-    def text(self, key: str | None = None, attempts: Attempts = "effective") -> pa.Table:
-        """Logged texts; notes have the key "note".
+    @suggesting
+    def text(
+        self,
+        key: str | None = None,
+        *,
+        where: str | None = None,
+        order_by: str | None = None,
+        limit: int | None = None,
+        attempts: Attempts = "effective",
+        search: str | None = None,
+        offset: int = 0,
+    ) -> pa.Table:
+        """The logged texts; notes have the key "note".
 
         Args:
-          key: only this one, in full. None: all.
+          key: only this one, in full.
+          where: a condition in SQL, such as "reward > 1".
+          order_by: columns in SQL, such as "reward desc"; rows that are equal then, and all without it, by time.
+          limit: the most rows.
+          attempts: "effective", "all", or attempt numbers.
+          search: words that must all occur in the texts of the row, in any case.
+          offset: how many of the rows that fit are passed over.
         """
-        table = self.table("text", attempts)
-        return table if key is None else _where(table, "key", key)
+        from rollbook.book.questions import Text
+
+        return self._rows(
+            Text(key=key, where=where, order_by=order_by, limit=limit, attempts=attempts, search=search, offset=offset)
+        ).table
 
     def at(self, rows: int = 5, **clock: int) -> dict[str, pa.Table]:
         """The state of the run at a point, such as `at(env_step=5000)`.
@@ -843,11 +919,18 @@ class Book(RunFields):
 
         return overview(self)
 
-    def database(self, attempts: Attempts = "effective") -> Callable[[str], pa.Table]:
-        """What answers SQL over the tables of a history. Internal."""
-        folder = os.path.abspath(layout.data_folder(self._folder))
-        database = self._database if attempts == "effective" else Database(
-            lambda name, tries: self._stream(name, tries, attempts), folder, self.files.leave_out, self._database
+    def database(
+        self, attempts: Attempts = "effective", scans: dict[str, Scan] | None = None
+    ) -> Callable[[str], pa.Table]:
+        """What answers SQL over the tables of a history. Internal.
+
+        Args:
+          scans: tables as they were just found; each is used once.
+        """
+        folder, found = os.path.abspath(layout.data_folder(self._folder)), scans or {}
+        database = Database(
+            lambda name, tries: found.pop(name, None) or self._stream(name, tries, attempts), folder,
+            self.files.leave_out, self._database,
         )  # fmt: skip
         return partial(database.arrow, tables=self._tables())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Callable, Collection, Mapping
+from types import MappingProxyType
 from typing import Any, Literal, TypeVar
 
 import click
@@ -20,6 +21,7 @@ def asks(
     short: Mapping[str, str] | None = None,
     arguments: Collection[str] = (),
     of: str = "",
+    defaults: Mapping[str, object] = MappingProxyType({}),
 ) -> Callable[[F], F]:
     """A decorator: the command takes each field of the question as the option --name, and gets it under that name.
 
@@ -27,12 +29,15 @@ def asks(
       question: which.
       short: {field: other names of the option}, such as {"metric": "-m"}.
       arguments: fields that the command takes in another way.
+      defaults: of this command, for fields that say how much of the answer is wanted.
       of: for a command of several questions, what these options are about. They are None unless they are given.
     """
 
     def decorated(command: F) -> F:
         for option in reversed(options(question)):
             if option.name not in arguments:
+                if option.amount and option.name in defaults:
+                    option = option._replace(default=defaults[option.name])
                 command = _option(option, (short or {}).get(option.name), of)(command)
         return command
 
@@ -61,7 +66,7 @@ def _option(option: Option, letter: str | None, of: str) -> Callable[[F], F]:
 
 def _words_of(kind: Any) -> Any:
     """The words that may stand for a list, as a type; None if there are none."""
-    return next((one for one in alternatives(kind) if typing.get_origin(one) is Literal), None)
+    return next((one for one in alternatives(kind) if typing.get_origin(one) is Literal or one is str), None)
 
 
 def _of_list(given: tuple[Any, ...], default: Any) -> Any:

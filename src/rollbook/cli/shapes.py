@@ -124,6 +124,9 @@ SHAPES: dict[str, object] = {
     "check": [_FINDING],
     "episodes": [{**_ROW, "episode_id": "text", "return": "number?", "length": "number?"}],
     "samples": [{**_ROW, "sample_id": "text", "item": "text"}],
+    "text": [{**_ROW, "key": "text", "text": "text"}],
+    "media": [{**_ROW, "key": "text", "kind": "text", "path": "text", "file": "text?"}],
+    "rows": [_ROW],
     "checkpoints": [{
         "id": "text", "best": "text", "score": "number?", "attempt": "integer", "path": "text", "*": "any",
     }],

@@ -1,10 +1,16 @@
-"""`rollbook episodes` and `rollbook samples`."""
+"""`rollbook episodes`, `samples`, `text`, `media` and `rows`."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
 import click
 
-from rollbook.cli.find import dir_option, find_book, format_options, limit_option, run_argument_or_last
+from rollbook.book.questions import Episodes, Media, Rows, Samples, Text
+from rollbook.cli.asking import asks
+from rollbook.cli.find import dir_option, find_book, format_options, run_argument, run_argument_or_last
 from rollbook.cli.fitted_table import print_fitted, terminal_width
 from rollbook.cli.output import print_arrow, remark
 
@@ -15,6 +21,7 @@ if TYPE_CHECKING:
     from rollbook.book import Book
 
 _HINT = "--wide, --json and --csv show all columns"
+_ALL_COLUMNS = "--json and --csv show all columns"
 _PLUMBING = frozenset(("time", "attempt", "writer", "lane", "seq", "index", "at"))
 _SHOWN_FIRST = frozenset(("episode_id", "return", "length", "terminated", "truncated", "complete", "seconds", "seed"))
 _LAST_OF_SAMPLES = ("sample_id", "content", "first_seen", "item_type", "item_raw", "item_path", "item_size")
@@ -24,38 +31,25 @@ _LAST_OF_SAMPLES = ("sample_id", "content", "first_seen", "item_type", "item_raw
 @run_argument_or_last
 @dir_option
 @click.option("--episode", default=None, help='Show one with all it has: an id, "best", "worst", "first" or "last".')
-@click.option("--where", default=None, help='SQL condition, such as "length > 100".')
-@click.option("--order-by", default=None, help="SQL order, such as '\"return\" desc'.")
-@limit_option(20)
+@asks(Episodes, defaults={"limit": 20})
 @click.option("--wide", is_flag=True, help="Show all columns, however wide that is.")
 @format_options
-def episodes(
-    run: str,
-    root: str,
-    episode: str | None,
-    where: str | None,
-    order_by: str | None,
-    limit: int,
-    wide: bool,
-    as_json: bool,
-    as_csv: bool,
-) -> None:
+def episodes(run: str, root: str, episode: str | None, wide: bool, as_json: bool, as_csv: bool, **options: Any) -> None:
     """List the episodes of a run, or show one.
 
     \b
     Examples:
       rollbook episodes last --order-by '"return" desc' --limit 5
-      rollbook episodes cartpole/ppo --where truncated --csv
+      rollbook episodes cartpole/ppo --outcome truncated --csv
       rollbook episodes last --episode best
     """
-    book = find_book(run, root, lambda book: book.row_count("episodes") > 0, "episodes")
+    book = _book_with(run, root, "episodes")
     if episode is not None:
         from rollbook.cli.one_episode import show_episode
 
         show_episode(book, episode, as_json=as_json)
         return
-    table = book.episodes(where=where or None, order_by=order_by or None, limit=int(limit) + 1)
-    table, more = table.slice(0, limit), table.num_rows > limit
+    table, more = _asked(book.episodes, options)
     if as_json or as_csv:
         print_arrow(table, as_json=as_json, as_csv=as_csv)
     else:
@@ -67,25 +61,10 @@ def episodes(
 @click.command()
 @run_argument_or_last
 @dir_option
-@click.option("--search", default=None, help="Words that must all occur in the texts of a sample.")
-@click.option("--where", default=None, help='SQL condition, such as "reward > 1 and is_new".')
-@click.option("--order-by", default=None, help='SQL order, such as "reward desc".')
-@limit_option(20)
-@click.option("--unique", is_flag=True, help="One row for each different item, and how often it was seen.")
+@asks(Samples, defaults={"limit": 20})
 @click.option("--wide", is_flag=True, help="Show all columns and whole items, however wide that is.")
 @format_options
-def samples(
-    run: str,
-    root: str,
-    search: str | None,
-    where: str | None,
-    order_by: str | None,
-    limit: int,
-    unique: bool,
-    wide: bool,
-    as_json: bool,
-    as_csv: bool,
-) -> None:
+def samples(run: str, root: str, wide: bool, as_json: bool, as_csv: bool, **options: Any) -> None:
     """Search and sort the samples of a run.
 
     \b
@@ -94,13 +73,8 @@ def samples(
       rollbook samples last --search sorry --json
       rollbook samples last --unique --order-by "times_seen desc"
     """
-    book = find_book(run, root, lambda book: book.row_count("samples") > 0, "samples")
-    if unique:
-        samples = book.samples(where, order_by, limit + 1, unique=True, search=search)
-        samples, more = samples.slice(0, limit), samples.num_rows > limit
-    else:
-        samples = book.samples(where or None, order_by or None, int(limit) + 1, search=search)
-        samples, more = samples.slice(0, limit), samples.num_rows > limit
+    book, unique = _book_with(run, root, "samples"), options["unique"]
+    samples, more = _asked(book.samples, options)
     if as_json or as_csv:
         print_arrow(samples, as_json=as_json, as_csv=as_csv)
     else:
@@ -117,9 +91,81 @@ def samples(
     _remark_on_more(book, "samples", more)
 
 
+@click.command()
+@run_argument_or_last
+@dir_option
+@asks(Text, defaults={"limit": 20}, short={"key": "-k"})
+@format_options
+def text(run: str, root: str, as_json: bool, as_csv: bool, **options: Any) -> None:
+    """List the texts and notes of a run.
+
+    \b
+    Examples:
+      rollbook text last --key note
+      rollbook text cartpole/ppo --search diverged --json
+    """
+    book = _book_with(run, root, "text")
+    _print(book, "text", *_asked(book.text, options), as_json=as_json, as_csv=as_csv)
+
+
+@click.command()
+@run_argument_or_last
+@dir_option
+@asks(Media, defaults={"limit": 20}, short={"key": "-k"})
+@format_options
+def media(run: str, root: str, as_json: bool, as_csv: bool, **options: Any) -> None:
+    """List the pictures, films and figures of a run, and their files.
+
+    \b
+    Examples:
+      rollbook media last --kind video
+      rollbook media cartpole/ppo --order-by "time desc" --limit 1 --json
+    """
+    book = _book_with(run, root, "media")
+    _print(book, "media", *_asked(book.media, options), as_json=as_json, as_csv=as_csv)
+
+
+@click.command()
+@run_argument
+@click.argument("table")
+@dir_option
+@asks(Rows, defaults={"limit": 20}, arguments=("table",))
+@format_options
+def rows(run: str, table: str, root: str, as_json: bool, as_csv: bool, **options: Any) -> None:
+    """List rows of any table of a run: checkpoints, alerts, rewards, or one that the program recorded itself.
+
+    \b
+    Examples:
+      rollbook rows last checkpoints
+      rollbook rows cartpole/ppo alerts --search entropy --json
+      rollbook rows last episodes --where "length > 3" --order-by "length desc" --limit 5
+    """
+    book = find_book(run, root)
+    _print(book, table, *_asked(partial(book.rows, table), options), as_json=as_json, as_csv=as_csv)
+
+
+def _book_with(run: str, root: str, table: str) -> Book:
+    return find_book(run, root, lambda book: book.row_count(table) > 0, table)
+
+
+def _asked(ask: Callable[..., pyarrow.Table], options: dict[str, Any]) -> tuple[pyarrow.Table, bool]:
+    """The rows that were asked for, and whether there are more."""
+    limit = options["limit"]
+    table = ask(**{**options, "limit": limit + 1 if limit >= 0 else limit})
+    return table.slice(0, limit), table.num_rows > limit
+
+
+def _print(book: Book, name: str, table: pyarrow.Table, more: bool, *, as_json: bool, as_csv: bool) -> None:
+    if as_json or as_csv:
+        print_arrow(table, as_json=as_json, as_csv=as_csv)
+    else:
+        print_fitted(_pylist(table), _useful(table), width=terminal_width(), hint=_ALL_COLUMNS)
+    _remark_on_more(book, name, more)
+
+
 def _remark_on_more(book: Book, table: str, more: bool) -> None:
     if more:
-        remark(f"… more rows; --limit shows them (the table has {book.table(table).num_rows:,})")
+        remark(f"… more rows; --limit shows them (the table has {book.row_count(table):,})")
 
 
 def _useful(table: pyarrow.Table) -> list[str]:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import re
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 from rollbook.errors import BadInput
 from rollbook.system.optional import need
@@ -39,6 +40,8 @@ _REFUSED = {
     "PARAMETER": "a parameter",
     "LAMBDA": "a function of its own",
 }
+_ALSO_OF_ROWS = ("SUBQUERY", "LAMBDA")
+"""What a condition on rows may have. The columns inside are its own."""
 _EMPTY = ("where_clause", "having", "qualify", "sample")
 
 
@@ -54,7 +57,7 @@ class Expression:
         self.text, self.columns = text, columns
 
 
-def condition(text: str, *, names: Iterable[str] = ()) -> Expression:
+def condition(text: str, *, names: Iterable[str] = (), of_rows: bool = False) -> Expression:
     """A condition in SQL, such as "reward > 1 and key like 'train/%'".
 
     `tags has 'a'`, `config['lr']`, `==`, None, True and False are accepted too.
@@ -62,22 +65,61 @@ def condition(text: str, *, names: Iterable[str] = ()) -> Expression:
     Args:
       text: the condition.
       names: dotted names that are understood without quotes, whatever is in them: `summary.test/return.last`.
+      of_rows: it is about rows of a table of one run: it may be of any length, and have queries inside.
     Raises:
       BadInput: it is not a single expression, or it is too long (`LONGEST`, `MOST_TERMS`, `MOST_COLUMNS`).
     """
-    if len(text) > LONGEST:
-        raise BadInput(
-            f"condition {text!r:.80}… has {len(text):,} characters; a condition has {LONGEST:,} at most. "
-            "Ask in several, or choose the rows in Python"
-        )
+    said = _Said("condition", text, _OF_ROWS if of_rows else _OF_RUNS)
+    if not of_rows:
+        bounded(text)
     if not text.strip():
-        raise BadInput(f"condition {text!r}: there is no condition. {_HINT}")
+        raise said.wrong(": there is no condition")
     sql = f"({_spelled(_named(text, names))}\n)"  # the new line ends a comment in the text
-    node = _select(f"select {sql}", text)
+    node = _select(f"select {sql}", said)
     chosen = node.get("select_list") or []
     if len(chosen) != 1 or node.get("modifiers"):
-        raise BadInput(f"condition {text!r:.200} is more than one condition. {_HINT}")
-    return Expression(sql, tuple(_columns(chosen[0], text)))
+        raise said.wrong(" is more than one condition")
+    return Expression(sql, tuple(_columns(chosen, said, of_rows=of_rows)))
+
+
+def order(text: str) -> Expression:
+    """What rows of a table are ordered by, such as "reward desc, batch": columns, or expressions of them.
+
+    Raises:
+      BadInput: it is anything else.
+    """
+    said = _Said("order", text, 'Write columns, such as reward desc, "train/return"')
+    sql = f"\n{_spelled(text)}\n"
+    node = _select(f"select 1 order by{sql}", said)
+    modifiers = node.get("modifiers") or []
+    if [each.get("type") for each in modifiers] != ["ORDER_MODIFIER"] or len(node.get("select_list") or []) != 1:
+        raise said.wrong(" is not an order alone")
+    return Expression(sql, tuple(_columns([each["expression"] for each in modifiers[0]["orders"]], said, of_rows=True)))
+
+
+def bounded(*texts: str | None) -> None:
+    """Check that conditions and orders are not longer than a server takes.
+
+    Raises:
+      BadInput: one is.
+    """
+    for text in texts:
+        if text is not None and len(text) > LONGEST:
+            raise BadInput(
+                f"condition {text!r:.80}… has {len(text):,} characters; a condition has {LONGEST:,} at most.",
+                "Ask in several, or choose the rows in Python",
+            )
+
+
+class _Said(NamedTuple):
+    """A text of a user: what it is, and how such a text is written."""
+
+    what: str
+    text: str
+    hint: str
+
+    def wrong(self, why: str) -> BadInput:
+        return BadInput(f"{self.what} {self.text!r:.200}{why}.", self.hint)
 
 
 def _named(text: str, names: Iterable[str]) -> str:
@@ -128,18 +170,20 @@ def _dotted(pieces: list[str]) -> None:
             pieces[n + 2] = pieces[n + 2].lstrip()[1:]
 
 
-_HINT = "Write it like: config.lr < 3e-4 and status = 'finished' and tags has 'paper'"
+_OF_RUNS = "Write it like: config.lr < 3e-4 and status = 'finished' and tags has 'paper'"
+_OF_ROWS = 'Write it like: reward > 1 and "train/return" is not null. `sql` takes whole queries'
 
 
-def _select(query: str, text: str) -> dict[str, Any]:
+def _select(query: str, said: _Said) -> dict[str, Any]:
     """The single statement of a query, as parsed by DuckDB: a plain select, or an error."""
+    need("duckdb", extra="sql", why="a condition in SQL")
     try:
         tree = json.loads(_parsed(query))
     except Exception as err:  # a text that the parser refuses, such as one with a NUL
-        raise BadInput(f"condition {text!r:.200} cannot be read: {str(err)[:300]}. {_HINT}") from None
+        raise said.wrong(f" cannot be read: {str(err)[:300]}") from None
     if tree.get("error"):
         message = str(tree.get("error_message") or "").partition("\n")[0][:300]
-        raise BadInput(f"condition {text!r:.200} cannot be read: {message}. {_HINT}")
+        raise said.wrong(f" cannot be read: {message}")
     statements = tree.get("statements") or []
     node: dict[str, Any] = statements[0].get("node") or {} if len(statements) == 1 else {}
     bare = (
@@ -150,35 +194,40 @@ def _select(query: str, text: str) -> dict[str, Any]:
         and not ((node.get("cte_map") or {}).get("map"))
     )
     if not bare:
-        raise BadInput(f"condition {text!r:.200} is more than one expression. {_HINT}")
+        raise said.wrong(" is more than one expression")
     return node
 
 
 @functools.lru_cache(maxsize=256)
 def _parsed(query: str) -> str:
-    duckdb = need("duckdb", extra="sql", why="a condition")
-    with duckdb.connect(config={"enable_external_access": "false"}) as connection:
-        return str(connection.execute("select json_serialize_sql(?)", [query]).fetchone()[0])
+    return str(_parser(os.getpid()).cursor().execute("select json_serialize_sql(?)", [query]).fetchone()[0])
 
 
-def _columns(node: dict[str, object], text: str) -> list[tuple[str, ...]]:
+@functools.cache
+def _parser(process: int) -> Any:
+    """A DuckDB that only parses; one for each process, because to open one takes 15 ms."""
+    duckdb = need("duckdb", extra="sql", why="a condition in SQL")
+    return duckdb.connect(config={"enable_external_access": "false"})
+
+
+def _columns(parts: list[Any], said: _Said, *, of_rows: bool) -> list[tuple[str, ...]]:
     names: dict[tuple[str, ...], None] = {}
     terms = 0
-    if _levels(node) > _MOST_LEVELS:
-        raise BadInput(f"condition {text!r:.80}… is nested too deeply. {_HINT}")
-    for each in nodes_of(node):
+    if _levels(parts) > _MOST_LEVELS:
+        raise said.wrong(" is nested too deeply")
+    for each in nodes_of(parts, _ALSO_OF_ROWS if of_rows else ()):
         refused = _REFUSED.get(str(each.get("class")))
         terms += each.get("class") in ("COLUMN_REF", "CONSTANT")
         if refused:
-            raise BadInput(f"condition {text!r:.200} uses {refused}, which it may not. {_HINT}")
+            raise said.wrong(f" uses {refused}, which it may not")
         if each.get("class") == "COLUMN_REF":
             names[tuple(str(part) for part in each["column_names"])] = None
     for many, most, what in (
         (terms, MOST_TERMS, "columns and values"),
         (len(names), MOST_COLUMNS, "different columns"),
     ):
-        if many > most:
-            raise BadInput(f"condition {text!r:.80}… names {many:,} {what}; a condition names {most:,} at most")
+        if many > most and not of_rows:
+            raise BadInput(f"condition {said.text!r:.80}… names {many:,} {what}; a condition names {most:,} at most")
     return list(names)
 
 
@@ -193,12 +242,14 @@ def _levels(node: object) -> int:
     return deepest
 
 
-def nodes_of(node: object) -> Iterator[dict[str, Any]]:
-    """Every object of a parsed query, in DuckDB's JSON form."""
+def nodes_of(node: object, closed: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
+    """Every object of a parsed query, in DuckDB's JSON form; nothing of those of the classes `closed`."""
     stack = [node]
     while stack:
         each = stack.pop()
         if isinstance(each, dict):
+            if each.get("class") in closed:
+                continue
             yield each
             stack.extend(each.values())
         elif isinstance(each, list):

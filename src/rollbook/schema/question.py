@@ -52,7 +52,7 @@ class Option(NamedTuple):
 
 
 def options(question: type[Question]) -> list[Option]:
-    """The options of a question, in the order of its fields."""
+    """The options of a question, in the order of its fields; those without a default first."""
     hints = typing.get_type_hints(question, include_extras=True)
     found = []
     for field in msgspec.structs.fields(question):
@@ -64,7 +64,7 @@ def options(question: type[Question]) -> list[Option]:
             Option(field.name, bare, field.default, meta.description or "", bool(extra.get("writes")),
                    bool(extra.get("amount")))
         )  # fmt: skip
-    return found
+    return sorted(found, key=lambda option: option.default is not msgspec.NODEFAULT)
 
 
 def alternatives(kind: Any) -> list[Any]:

@@ -27,13 +27,11 @@ from typing import Any, TypeVar
 import anyio
 import anyio.to_thread
 import msgspec
-import pyarrow as pa
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message, Receive, Scope, Send
 
-from rollbook.book import Book, Database
-from rollbook.book.questions import Cause, around, containing, in_seconds, texts_of
-from rollbook.book.questions import words_of as searched_for
+from rollbook.book import Book
+from rollbook.book.questions import Cause, Rows, Samples, Window, around, chosen_rows, in_seconds
 from rollbook.errors import BadInput, MissingExtra
 from rollbook.formats.opening import open as open_runs
 from rollbook.runs.columns import fitting
@@ -48,14 +46,15 @@ from rollbook.runs.run_set import RunSet
 from rollbook.runs.source import Files
 from rollbook.runs.sweeping import swept
 from rollbook.runs.waiting import wait
-from rollbook.schema.expressions import condition, named_tables
+from rollbook.schema.expressions import named_tables
 from rollbook.schema.question import Option, Question, of_text, options
 from rollbook.schema.tables import TABLES
 from rollbook.server.answering import Workers, read_body, refusal
 from rollbook.server.curves.one_run import ApartFiles
 from rollbook.server.settings import AGENTS, LIMITS
+from rollbook.server.shared.rows import check_window
 from rollbook.server.shared.shapes import Refused, words_of
-from rollbook.server.shared.sql import Locked, judge, with_book
+from rollbook.server.shared.sql import judge, with_book
 from rollbook.server.shared.state import ServerContext
 from rollbook.system.optional import installed, need
 from rollbook.system.texts import json_text
@@ -103,6 +102,8 @@ class AgentTools:
         self.curves = self._asking(Curves, self._drawn)
         self.sweep = self._asking(Sweep, self._swept)
         self.cause = self._asking_one(Cause, self._caused)
+        self.samples = self._asking_one(Samples, self._chose, {"limit": 20})
+        self.rows = self._asking_one(Rows, self._chose, {"limit": 20})
         self.seeds = self._asking(Seeds, self._planned)
         self.diff = self._asking(Diff, self._differed)
         self.findings = self._asking(Findings, self._found)
@@ -113,7 +114,7 @@ class AgentTools:
         """All of them, in the order in which an agent needs them."""
         return [self.probe, self.runs, self.series, self.cause, self.compare, self.curves, self.sweep,
                 self.seeds, self.diff, self.findings,
-                self.alerts, self.plans, self.samples, self.logs, self.sql, self.wait]  # fmt: skip
+                self.alerts, self.plans, self.samples, self.rows, self.logs, self.sql, self.wait]  # fmt: skip
 
     def probe(self, of: str = "", cursor: str = "") -> str:
         """What is here. Start with this one.
@@ -251,38 +252,12 @@ class AgentTools:
     def _plans(self, runs: RunSet, question: Plans) -> tuple[dict[str, Any], list[Any]]:
         return {}, runs.plans()
 
-    def samples(
-        self,
-        run: str,
-        where: str = "",
-        search: str = "",
-        order_by: str = "",
-        unique: bool = False,
-        limit: int = 20,
-        cursor: str = "",
-    ) -> str:
-        """Logged samples, what a model generated or was trained on: where="reward > 0.5", order_by="reward desc",
-        search="words that all occur"."""
-        if not 1 <= limit <= LIMITS.rows:
-            raise BadInput(f"limit={limit}: from 1 to {LIMITS.rows:,}")
-        book = self._book(run)
-
-        def work(db: Locked) -> tuple[pa.Table, bool]:
-            texts = texts_of(db.table("select * from samples limit 0")) if search else []
-            conditions = [*containing(searched_for(search), texts), *([condition(where).text] if where else [])]
-            chosen = f" where {' and '.join(conditions)}" if conditions else ""
-            columns = db.columns["samples"]
-            source = Database.unique_samples(columns) if unique else "samples"
-            order = ", ".join(
-                [order_by or '"time"', *(f'"{name}"' for name in _PLACE if name in columns and not unique)]
-            )
-            return db.first(
-                f"select * from {source}{chosen} order by {order} limit {limit}", limit, LIMITS.sql_answer_bytes
-            )
-
-        table, _ = with_book(book, ["samples"], work)
-        rows = [{name: value for name, value in row.items() if name not in _IDENTITY} for row in _rows_of(table)]
-        return self._answer(_who(book), rows, cursor)
+    def _chose(self, book: Book, question: Window) -> tuple[dict[str, Any], list[Any]]:
+        """`matched` rows fit, of `total`."""
+        check_window(LIMITS, question)
+        page = chosen_rows(question, ApartFiles(book), counted=True)
+        rows = [{name: value for name, value in row.items() if name not in _IDENTITY} for row in _rows_of(page.table)]
+        return {"total": page.total, "matched": page.matched}, rows
 
     def logs(self, run: str, name: str = "", search: str = "", lines: int = 50, cursor: str = "") -> str:
         """What the program printed, stdout and stderr: the last `lines`, of those with all words of `search`.
@@ -348,8 +323,9 @@ class AgentTools:
         return _tool(question, [], [*own, _CURSOR], work, [*about, *_doc(answer)], defaults)
 
     def _asking_one(
-        self, question: type[Q], answer: Callable[[Book, Q], tuple[dict[str, Any], list[Any]]]
-    ) -> Callable[..., str]:
+        self, question: type[Q], answer: Callable[[Book, Q], tuple[dict[str, Any], list[Any]]],
+        defaults: Mapping[str, object] = MappingProxyType({}),
+    ) -> Callable[..., str]:  # fmt: skip
         """The same for a question about one run: a tool with `run`, then the fields of the question."""
 
         def work(given: dict[str, Any]) -> str:
@@ -357,7 +333,8 @@ class AgentTools:
             head, rows = answer(book, question(**given))
             return self._answer({**_who(book), **head}, rows, cursor)
 
-        return _tool(question, [Parameter("run", _KEYWORD, annotation=str)], [_CURSOR], work, _doc(answer))
+        run = Parameter("run", _KEYWORD, annotation=str)
+        return _tool(question, [run], [_CURSOR], work, _doc(answer), defaults)
 
     def _chosen(self, where: str, named: str = "") -> RunSet:
         runs = self._all().named(named) if named else self._all()
@@ -411,8 +388,6 @@ _OWN = ("host/", "rollbook/")
 _KEYWORD = Parameter.POSITIONAL_OR_KEYWORD
 _CURSOR = Parameter("cursor", _KEYWORD, default="", annotation=str)
 _IDENTITY = frozenset(("writer", "lane", "seq", "attempt", "index"))
-_PLACE = ("writer", "lane", "seq", "index")
-"""What keeps samples of one time in one order."""
 
 
 def _tool(
@@ -628,7 +603,7 @@ def _unfit(tool: Any, arguments: dict[str, object]) -> str:
     return f"{tool.name}: {', '.join(wrong)}; it takes {listed}" if wrong else ""
 
 
-_LANES = {"sql": "question", "samples": "question", "wait": "wait"}
+_LANES = {"sql": "question", "samples": "question", "rows": "question", "wait": "wait"}
 """tool -> its workers; "agent" for the others. SQL of agents and of the page shares two of the query processes."""
 _SPARE_SECONDS = 5.0
 """After its time a call is an error that the agent reads; so long after it, the request itself ends."""

@@ -53,9 +53,11 @@ def shape_of(
     return _shape(question, Ask, [*_fields(question, several or {}, defaults), *own, runs])
 
 
-def shape_of_one(question: type[Question], *own: tuple[str, Any, Any]) -> type[OfRun]:
-    """The request of a question about one run: its fields, and which run; `own` as in `shape_of`."""
-    return typing.cast("type[OfRun]", _shape(question, OfRun, [*_fields(question), *own]))
+def shape_of_one(
+    question: type[Question], *own: tuple[str, Any, Any], defaults: Mapping[str, object] = MappingProxyType({})
+) -> type[Any]:
+    """The request of a question about one run: its fields, and which run; `own` and `defaults` as in `shape_of`."""
+    return typing.cast("type[Any]", _shape(question, OfRun, [*_fields(question, defaults=defaults), *own]))
 
 
 def _fields(

@@ -58,6 +58,7 @@ _MOST_EPISODES = 100
 _MOST_ROLLOUTS = 200
 """Each of the newest rollouts is a conversation in a copy; each costs a pass over the tables."""
 _MOST_ROWS = 1_000
+_NEWEST = 'time desc, writer desc, lane desc, seq desc, "index" desc'
 _MOST_COMPARED = 5
 """The page draws this many rows if none are chosen."""
 _MOST_KEYS = 5
@@ -242,11 +243,19 @@ class _Copy:
         self._logs(row)
         self._json(f"{folder}/timeline.json", lambda: timings.timeline(context, TimelineAsk(run=run, pixels=2_000)))
         self._json(
-            f"{folder}/episodes.json", lambda: episodes.episodes(context, EpisodesAsk(run=run, limit=_MOST_ROWS))
+            f"{folder}/episodes.json",
+            lambda: episodes.episodes(context, EpisodesAsk(run=run, limit=_MOST_ROWS, order_by=_NEWEST)),
         )
-        self._json(f"{folder}/samples.json", lambda: samples.samples(context, SamplesAsk(run=run, limit=_MOST_ROWS)))
-        self._json(f"{folder}/text.json", lambda: files.text(context, TextAsk(run=run, limit=_MOST_ROWS)))
-        self._json(f"{folder}/media.json", lambda: files.media(context, MediaAsk(run=run, limit=_MOST_ROWS)))
+        self._json(
+            f"{folder}/samples.json",
+            lambda: samples.samples(context, SamplesAsk(run=run, limit=_MOST_ROWS, order_by=_NEWEST)),
+        )
+        self._json(
+            f"{folder}/text.json", lambda: files.text(context, TextAsk(run=run, limit=_MOST_ROWS, order_by=_NEWEST))
+        )
+        self._json(
+            f"{folder}/media.json", lambda: files.media(context, MediaAsk(run=run, limit=_MOST_ROWS, order_by=_NEWEST))
+        )
         self._series(row)
         self._episodes(row)
         self._rollouts(row)
@@ -318,7 +327,9 @@ class _Copy:
 
     def _media(self, row: RunRow) -> None:
         """Pictures and films; only the types that a browser shows."""
-        answer = self._try(lambda: files.media(self._context, MediaAsk(run=row.key, limit=_MOST_ROWS)))
+        answer = self._try(
+            lambda: files.media(self._context, MediaAsk(run=row.key, limit=_MOST_ROWS, order_by=_NEWEST))
+        )
         root = os.path.realpath(row.folder)
         for entry in answer.media if answer is not None else ():
             path = health.there(root, entry.path)

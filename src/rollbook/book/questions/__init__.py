@@ -11,10 +11,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.book.questions.asked import ONE_RUN as ONE_RUN
     from rollbook.book.questions.asked import Cause as Cause
+    from rollbook.book.questions.asked import Episodes as Episodes
+    from rollbook.book.questions.asked import Media as Media
+    from rollbook.book.questions.asked import Rows as Rows
+    from rollbook.book.questions.asked import Samples as Samples
+    from rollbook.book.questions.asked import Text as Text
+    from rollbook.book.questions.asked import Window as Window
     from rollbook.book.questions.cause import Surroundings as Surroundings
     from rollbook.book.questions.cause import around as around
     from rollbook.book.questions.cause import next_row as next_row
-    from rollbook.book.questions.cause import see_samples as see_samples
     from rollbook.book.questions.logs import LogFile as LogFile
     from rollbook.book.questions.logs import LogLine as LogLine
     from rollbook.book.questions.logs import LogPart as LogPart
@@ -42,23 +47,23 @@ if TYPE_CHECKING:
     from rollbook.book.questions.places import seconds_column as seconds_column
     from rollbook.book.questions.places import usual_axis_of as usual_axis_of
     from rollbook.book.questions.places import with_outcome as with_outcome
+    from rollbook.book.questions.rows_of_tables import MADE as MADE
+    from rollbook.book.questions.rows_of_tables import chosen_rows as chosen_rows
+    from rollbook.book.questions.rows_of_tables import see_episodes as see_episodes
+    from rollbook.book.questions.rows_of_tables import see_samples as see_samples
     from rollbook.book.questions.source import OVERVIEW as OVERVIEW
     from rollbook.book.questions.source import Files as Files
     from rollbook.book.questions.source import Queries as Queries
     from rollbook.book.questions.source import Source as Source
     from rollbook.book.questions.windows import Page as Page
-    from rollbook.book.questions.windows import Window as Window
-    from rollbook.book.questions.windows import containing as containing
-    from rollbook.book.questions.windows import order_by as order_by
-    from rollbook.book.questions.windows import page_of as page_of
-    from rollbook.book.questions.windows import texts_of as texts_of
     from rollbook.book.questions.windows import words_of as words_of
 
 __getattr__, __dir__ = attach(
     __name__,
     {
-        "rollbook.book.questions.asked": ("ONE_RUN", "Cause"),
-        "rollbook.book.questions.cause": ("Surroundings", "around", "next_row", "see_samples"),
+        "rollbook.book.questions.asked": ("ONE_RUN", "Cause", "Episodes", "Media", "Rows", "Samples", "Text", "Window"),
+        "rollbook.book.questions.cause": ("Surroundings", "around", "next_row"),
+        "rollbook.book.questions.rows_of_tables": ("MADE", "chosen_rows", "see_episodes", "see_samples"),
         "rollbook.book.questions.logs": (
             "LogFile", "LogLine", "LogPart", "end_of_lines", "lines_from", "lines_near", "log_files", "log_named",
             "part_of_log",
@@ -68,9 +73,7 @@ __getattr__, __dir__ = attach(
             "OUTCOMES", "Near", "axis_values", "cells_of", "clocks_of", "in_seconds", "in_time", "numbers", "outcomes",
             "place_of", "row_id", "seconds_column", "usual_axis_of", "with_outcome",
         ),
-        "rollbook.book.questions.windows": (
-            "Page", "Window", "containing", "order_by", "page_of", "texts_of", "words_of"
-        ),
+        "rollbook.book.questions.windows": ("Page", "words_of"),
         "rollbook.book.questions.source": ("OVERVIEW", "Files", "Queries", "Source"),
     },
 )  # fmt: skip

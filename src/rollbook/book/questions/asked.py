@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import Annotated, Literal
 
+from rollbook.errors import BadInput
+from rollbook.schema.manifest import Attempts
 from rollbook.schema.question import Question, words
 
 
@@ -27,5 +30,65 @@ class Cause(Question, frozen=True):
     ] = False
 
 
-ONE_RUN: tuple[type[Question], ...] = (Cause,)
+class Window(Question, frozen=True):
+    """Which rows of a table, in which order."""
+
+    where: Annotated[str | None, words('a condition in SQL, such as "reward > 1".')] = None
+    order_by: Annotated[
+        str | None,
+        words('columns in SQL, such as "reward desc"; rows that are equal then, and all without it, by time.'),
+    ] = None
+    limit: Annotated[int | None, words("the most rows.", amount=True)] = None
+    attempts: Annotated[Attempts, words('"effective", "all", or attempt numbers.')] = "effective"
+    search: Annotated[str | None, words("words that must all occur in the texts of the row, in any case.")] = None
+    offset: Annotated[int, words("how many of the rows that fit are passed over.")] = 0
+
+    def __post_init__(self) -> None:
+        for name, number in (("limit", self.limit), ("offset", self.offset)):
+            if number is not None and number < 0:
+                raise BadInput(f"{name}={number}: a number of rows is not below 0")
+
+
+class Rows(Window, frozen=True, kw_only=True):
+    """Rows of any table of a run, with the columns that identify each row."""
+
+    table: Annotated[str, words("the table, such as checkpoints, or one that `record` made.")]
+
+
+class Samples(Window, frozen=True):
+    """The logged samples: what a model generated or was trained on."""
+
+    unique: Annotated[
+        bool,
+        words(
+            "one row for each different item: its newest, with `times_seen`, `first_seen` and `last_seen` (batches) "
+            "and `first_time`. `time` is then when it was last seen, and `where` applies to these rows."
+        ),
+    ] = False
+
+
+class Episodes(Window, frozen=True):
+    """The episodes of a run, one row each."""
+
+    outcome: Annotated[Sequence[Literal["terminated", "truncated", "cut"]], words("only those that ended so.")] = ()
+    film: Annotated[bool, words("only those that were filmed.")] = False
+    traces: Annotated[bool, words("only those whose steps were kept.")] = False
+
+
+class Text(Window, frozen=True):
+    """The logged texts of a run; notes have the key "note"."""
+
+    key: Annotated[str | None, words("only this one, in full.")] = None
+
+
+class Media(Window, frozen=True):
+    """The pictures, films and figures of a run."""
+
+    kind: Annotated[
+        Literal["image", "video", "figure"] | None, words('"image", "video" or "figure"; default: all.')
+    ] = None
+    key: Annotated[str | None, words("only this one, in full.")] = None
+
+
+ONE_RUN: tuple[type[Question], ...] = (Cause, Rows, Samples, Episodes, Text, Media)
 """All of them. `Book`, the command line, the server and the agents' tools have a door for each, with its name."""

@@ -27,6 +27,7 @@ from rollbook.book.questions.places import (
     usual_axis_of,
     with_outcome,
 )
+from rollbook.book.questions.rows_of_tables import see_samples
 from rollbook.book.questions.source import Queries, Source
 from rollbook.book.table_protocols import ReadRun
 from rollbook.errors import BadInput
@@ -48,7 +49,6 @@ _MOST_CELLS = 4_000_000
 _MOST_UNUSUAL = 12
 _MOST_NEAR = 2_000
 _MOST_FILMS, _MOST_STAGES, _LOG_LINES, _TEXTS = 6, 12, 12, 8
-_LATE_ADVANTAGES = "select sample_id, any_value(advantage) as advantage from advantages group by sample_id"
 _OURS = ("rollbook/", "host/", "clock/")
 """Keys that are not about the training. Most have no clock, and placing them on the axis reads the whole run."""
 
@@ -479,21 +479,6 @@ class _Point:
         looked_at = ("alerts", "episodes", "media", "samples", "text", "checkpoints", "timings")
         others = {name: table for name, table in tables.items() if name not in looked_at}
         return (empty_table(pa.schema([])) if values is None else values), others
-
-
-def see_samples(db: Queries) -> list[str]:
-    """Create the view `seen` of the samples: with advantages that came later, in a separate table.
-
-    Returns:
-      its columns.
-    """
-    columns = db.columns["samples"]
-    if "advantages" in db.columns and "advantage" not in columns and "sample_id" in columns:
-        late = f"({_LATE_ADVANTAGES}) late"
-        db.view("seen", f"select samples.*, late.advantage from samples left join {late} using (sample_id)")
-        return [*columns, "advantage"]
-    db.view("seen", "select * from samples")
-    return columns
 
 
 def _stretch(places: NDArray, rows: NDArray, at: float, wanted: int) -> tuple[float, float]:

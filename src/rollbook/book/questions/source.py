@@ -23,10 +23,11 @@ class Queries(Protocol):
     """Some tables of a run, which answer in SQL.
 
     Attributes:
-      columns: of each table.
+      columns: of each table; in_files: those that are read from files, if they are large.
     """
 
     columns: dict[str, list[str]]
+    in_files: list[str]
 
     def view(self, name: str, query: str) -> None:
         """Create a view from one of our own queries."""
@@ -58,10 +59,10 @@ class Source(Protocol):
     def rows(self, table: str) -> int:
         """About how many rows a table has."""
 
-    def table(self, name: str, attempts: str = "effective") -> pa.Table:
+    def table(self, name: str, attempts: Attempts = "effective") -> pa.Table:
         """A whole table. For tables of thousands of rows, not of millions."""
 
-    def asked(self, names: Sequence[str], work: Callable[[Queries], T], attempts: str = "effective") -> T:
+    def asked(self, names: Sequence[str], work: Callable[[Queries], T], attempts: Attempts = "effective") -> T:
         """The result of `work` on some tables; it may be called again if their files move meanwhile."""
 
     def curve(self, key: str, x: str) -> Series | None:
@@ -89,11 +90,11 @@ class Files:
         """See `Source.rows`."""
         return self._book.row_count(table)
 
-    def table(self, name: str, attempts: str = "effective") -> pa.Table:
+    def table(self, name: str, attempts: Attempts = "effective") -> pa.Table:
         """See `Source.table`."""
         return self._book.table(name, attempts)
 
-    def asked(self, names: Sequence[str], work: Callable[[Queries], T], attempts: str = "effective") -> T:
+    def asked(self, names: Sequence[str], work: Callable[[Queries], T], attempts: Attempts = "effective") -> T:
         """See `Source.asked`."""
         return work(_InProcess(self._book, names, attempts))
 
@@ -116,8 +117,10 @@ class _InProcess:
     """See `Queries`: DuckDB in this process. Views are parts of each query."""
 
     def __init__(self, book: ReadRun, names: Sequence[str], attempts: Attempts) -> None:
-        self.columns = {name: list(book.scan(name, attempts=attempts).columns) for name in names}
-        self._ask = book.database(attempts)
+        scans = {name: book.scan(name, attempts=attempts, streamed=True) for name in names}
+        self.columns = {name: list(scan.columns) for name, scan in scans.items()}
+        self.in_files = [name for name, scan in scans.items() if scan.queries]
+        self._ask = book.database(attempts, scans)
         self._views: dict[str, str] = {}
 
     def view(self, name: str, query: str) -> None:

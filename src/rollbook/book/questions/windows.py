@@ -2,79 +2,124 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
+from rollbook.book.questions.asked import Window
 from rollbook.book.questions.places import as_written
 from rollbook.book.questions.source import Queries
 from rollbook.errors import BadInput, did_you_mean
-from rollbook.schema.expressions import condition, literal, quoted
+from rollbook.schema.expressions import condition, literal, order, quoted
+from rollbook.values.arrow import take_table
 
-_MOST_WORDS, _MOST_SORTED = 12, 5
-
-
-class SortedBy(Protocol):
-    """One column to sort by."""
-
-    @property
-    def column(self) -> str: ...  # noqa: D102
-    @property
-    def descending(self) -> bool: ...  # noqa: D102
-
-
-class Window(NamedTuple):
-    """Which rows of a table.
-
-    Attributes:
-      where: a condition in SQL; search: words that must all occur in the texts of the row.
-      sort: columns; without any, the order of the table.
-      offset: place of the first row among those that fit; limit: how many.
-    """
-
-    where: str | None = None
-    search: str | None = None
-    sort: Sequence[SortedBy] = ()
-    offset: int = 0
-    limit: int = 100
+_MOST_WORDS = 12
+_FEW_ROWS = 1_000
+"""Of so few rows, those that a window has are found first, and only then is what they hold read."""
 
 
 class Page(NamedTuple):
     """Rows of a table.
 
     Attributes:
-      total: all rows of the table; matched: those that fit; table: the window of these.
+      table: the rows of the window.
+      total: all rows of the table; matched: those that fit. 0 if nobody asked for them.
     """
 
-    total: int
-    matched: int
     table: pa.Table
+    total: int = 0
+    matched: int = 0
 
 
-def page_of(
-    db: Queries, window: Window, columns: Sequence[str], *, table: str, source: str = "", texts: Sequence[str] = (),
-    also: Sequence[str] = (), order: str = "", is_smaller: bool = False,
-) -> Page:  # fmt: skip
+class Shown(NamedTuple):
+    """What a window looks at.
+
+    Attributes:
+      table: whose rows are all; source: a view or a subquery of it; columns: of the source.
+      also: further conditions of our own. is_same: whether each row of the table is one of the source.
+    """
+
+    table: str
+    source: str
+    columns: Sequence[str]
+    also: Sequence[str] = ()
+    is_same: bool = True
+
+
+def page_of(db: Queries, window: Window, shown: Shown, *, counted: bool = False) -> Page:
     """A window of a table.
 
     Args:
-      columns: of the source. table: whose rows are all; source: what is asked, a view or a subquery; "": the table.
-      texts: the columns that are searched. also: further conditions of our own. order: ORDER BY where no column is
-        asked for. is_smaller: whether the source has fewer rows than the table.
+      counted: whether to count the rows, too.
     Raises:
-      BadInput: a condition or column that cannot be understood, or too many words.
+      BadInput: a condition or order that cannot be understood, an unknown column, or too many words.
     """
-    source = source or quoted(table)
-    conditions = [*also, *containing(words_of(window.search), texts)]
-    if window.where and window.where.strip():
-        conditions.append(condition(window.where).text)
+    words = words_of(window.search)
+    texts = texts_of(db.table(f"select * from {shown.source} limit 0")) if words else []
+    conditions = [*shown.also, *containing(words, texts)]
+    if window.where is not None:
+        given = condition(window.where, of_rows=True)
+        _check_columns(given.columns, shown.columns)
+        conditions.append(given.text)
     where = f" where {' and '.join(conditions)}" if conditions else ""
-    total = _count(db, quoted(table))
-    matched = _count(db, f"{source}{where}") if where or is_smaller else total
-    ordered = _without_ties(order_by(window.sort, columns) or order, columns)
-    rows = db.table(f"select * from {source}{where}{ordered} limit {window.limit} offset {window.offset}")
-    return Page(total, matched, rows)
+    total = _count(db, quoted(shown.table)) if counted else 0
+    matched = _count(db, f"{shown.source}{where}") if counted and (where or not shown.is_same) else total
+    return Page(_rows(db, window, shown, where, ordered(window.order_by, shown.columns)), total, matched)
+
+
+def _rows(db: Queries, window: Window, shown: Shown, where: str, in_order: str) -> pa.Table:
+    """The rows of a window. Rows are wide: the few that are shown are found by the deciding columns."""
+    source, limit = shown.source, window.limit
+    part = (
+        f"{'' if limit is None else f' limit {int(limit)}'}{f' offset {int(window.offset)}' if window.offset else ''}"
+    )
+    which = [name for name in _IDENTITY if name in shown.columns]
+    is_few = limit is not None and 0 < limit <= _FEW_ROWS and not window.search  # a search reads the texts anyhow
+    if is_few and shown.is_same and shown.table in db.in_files and "seq" in which:
+        ids = _ids(db.table(f"select {', '.join(map(quoted, which))} from {source}{where}{in_order}{part}"), which)
+        among = [_within(name, [row[which.index(name)] for row in ids]) for name in ("seq", "index") if name in which]
+        table = db.table(f"select * from {source} where {' and '.join(filter(None, among))}")
+        at = {row: place for place, row in enumerate(_ids(table, which))}
+        if all(row in at for row in ids):
+            return take_table(table, np.array([at[row] for row in ids], np.int64))
+    return db.table(f"select * from {source}{where}{in_order}{part}")
+
+
+_IDENTITY = ("writer", "lane", "seq", "index")
+
+
+def _within(name: str, cells: Sequence[Any]) -> str:
+    """The condition that a whole number is among these; "" if one of them is missing."""
+    return "" if None in cells else f"{quoted(name)} in ({', '.join(map(str, sorted(set(cells)))) or 'null'})"
+
+
+def _ids(table: pa.Table, names: Sequence[str]) -> list[tuple[Any, ...]]:
+    return list(zip(*(table[name].to_pylist() for name in names), strict=True))
+
+
+def ordered(order_by: str | None, columns: Sequence[str]) -> str:
+    """ORDER BY what was asked for, then time; without that, time. No choice is left: two windows of one table would
+    else share a row, or lose one between them.
+
+    Raises:
+      BadInput: it is no order, or has an unknown column.
+    """
+    ties = as_written(columns)
+    if order_by is None:
+        return f" order by {', '.join(ties)}" if ties else ""
+    given = order(order_by)
+    _check_columns(given.columns, columns)
+    return f" order by {', '.join([given.text, *ties])}"
+
+
+def _check_columns(named: Iterable[Sequence[str]], columns: Sequence[str]) -> None:
+    """Raises: BadInput: one of them does not exist."""
+    known = {name.casefold() for name in columns}
+    for name, *inside in named:
+        if name.casefold() not in known and not (inside and inside[0].casefold() in known):
+            raise BadInput(f"there is no column {name!r:.80}.", did_you_mean(name, list(columns)))
 
 
 def words_of(search: str | None) -> list[str]:
@@ -110,27 +155,6 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 _APART = ("scope", "at", "attempt", "writer", "lane", "seq", "index")
-
-
-def order_by(sort: Sequence[SortedBy], columns: Sequence[str]) -> str:
-    """ORDER BY some existing columns; "" without any.
-
-    Raises:
-      BadInput: an unknown column.
-    """
-    for entry in sort:
-        if entry.column not in columns:
-            raise BadInput(
-                f"there is no column {entry.column!r:.80} to sort by.", did_you_mean(entry.column, list(columns))
-            )
-    parts = [f"{quoted(entry.column)} {'desc' if entry.descending else 'asc'} nulls last" for entry in sort]
-    return f" order by {', '.join(parts[:_MOST_SORTED])}" if parts else ""
-
-
-def _without_ties(order: str, columns: Sequence[str]) -> str:
-    """An order that leaves no choice: two windows of one table would else share a row, or lose one between them."""
-    ties = ", ".join(as_written(columns))
-    return f"{order}, {ties}" if order and ties else order or (f" order by {ties}" if ties else "")
 
 
 def _count(db: Queries, source: str) -> int:

@@ -168,7 +168,7 @@ class StepSource:
         cache_bytes: int = 128 * 1024 * 1024,
     ) -> None:
         self.book, self._cache_bytes = book, cache_bytes
-        self._rows = _EpisodeRows(book.episodes(attempts))
+        self._rows = _EpisodeRows(book.episodes(attempts=attempts))
         self._row_groups = book.row_groups("steps", attempts)
         self._spans: dict[tuple[str, str], list[_Span]] = {}
         self._acting: set[tuple[str, str]] = set()

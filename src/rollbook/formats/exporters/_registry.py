@@ -67,7 +67,7 @@ def export(runs: RunSet | Book, to: str, out: str | os.PathLike[str], **options:
     folder = os.path.dirname(os.path.abspath(out))
     if not os.path.isdir(folder):
         raise BadInput(f"export to {os.fspath(out)}: there is no folder {folder}; make it first")
-    if not hasattr(runs, "rows"):
+    if not hasattr(runs, "one"):
         from rollbook.runs.catalog import open as open_runs
 
         runs = open_runs(runs.path)

@@ -12,6 +12,7 @@ from rollbook.book import Book
 from rollbook.book import Series as OneSeries
 from rollbook.book.questions import OVERVIEW, Files, Queries
 from rollbook.runs.questions import Series
+from rollbook.schema.manifest import Attempts
 from rollbook.server.curves.series import read_series
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.rows import contents, table_of
@@ -43,11 +44,11 @@ class KeptRun:
         """See `Source.rows`."""
         return contents(self._context, self._row).tables.get(table, 0)
 
-    def table(self, name: str, attempts: str = "effective") -> pa.Table:
+    def table(self, name: str, attempts: Attempts = "effective") -> pa.Table:
         """See `Source.table`; kept until the run changes."""
         return table_of(self._context, self._row, name, attempts)
 
-    def asked(self, names: Sequence[str], work: Callable[[Queries], T], attempts: str = "effective") -> T:
+    def asked(self, names: Sequence[str], work: Callable[[Queries], T], attempts: Attempts = "effective") -> T:
         """See `Source.asked`."""
         return with_tables(self._context, self._row, names, attempts, work)
 
@@ -64,6 +65,6 @@ class ApartFiles(Files):
         super().__init__(book)
         self._apart = book
 
-    def asked(self, names: Sequence[str], work: Callable[[Queries], T], attempts: str = "effective") -> T:
-        """See `Source.asked`; the effective history alone."""
-        return with_book(self._apart, names, work)
+    def asked(self, names: Sequence[str], work: Callable[[Queries], T], attempts: Attempts = "effective") -> T:
+        """See `Source.asked`."""
+        return with_book(self._apart, names, work, attempts)

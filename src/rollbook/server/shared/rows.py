@@ -10,12 +10,15 @@ import msgspec
 import pyarrow as pa
 
 from rollbook.book import Book
-from rollbook.book.questions import Near, row_id, usual_axis_of
-from rollbook.errors import BadInput, RollbookError
+from rollbook.book.questions import Near, Window, row_id, usual_axis_of
+from rollbook.errors import BadInput, RollbookError, did_you_mean
+from rollbook.schema.expressions import bounded, quoted
+from rollbook.schema.manifest import Attempts
 from rollbook.schema.tables import TABLES
+from rollbook.server.settings import Limits
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint
-from rollbook.server.shared.shapes import Answer, Ask, Column, Num, Refused, Row, columns_of, num, plain, rows_of
+from rollbook.server.shared.shapes import Answer, Ask, Column, Num, Refused, Row, Sort, columns_of, num, plain, rows_of
 from rollbook.server.shared.state import Facts, ServerContext
 from rollbook.values.array_types import NDArray
 
@@ -97,10 +100,31 @@ def check_points(points: int, most: int) -> None:
         raise Refused("too_large", f"points={points:,}; at most {most:,}")
 
 
-def check_window(context: ServerContext, offset: int, limit: int) -> None:
-    """Raises: Refused: a window that is none, or has too many rows."""
-    if offset < 0 or not 0 <= limit <= context.limits.rows:
-        raise Refused("too_large", f"offset={offset}, limit={limit}: a window has 0 to {context.limits.rows:,} rows")
+def check_window(limits: Limits, window: Window) -> None:
+    """Raises: Refused or BadInput: a window of more rows, or a longer condition, than a server answers."""
+    if window.limit is None or window.limit > limits.rows or window.offset > _MOST_PASSED_OVER:
+        raise Refused(
+            "too_large", f"offset={window.offset}, limit={window.limit}: a window has at most {limits.rows:,} rows"
+        )
+    bounded(window.where, window.order_by, window.search)
+
+
+def order_by(sort: Sequence[Sort], columns: Sequence[str]) -> str:
+    """ORDER BY some existing columns; "" without any.
+
+    Raises:
+      BadInput: an unknown column.
+    """
+    for entry in sort:
+        if entry.column not in columns:
+            raise BadInput(
+                f"there is no column {entry.column!r:.80} to sort by.", did_you_mean(entry.column, list(columns))
+            )
+    parts = [f"{quoted(entry.column)} {'desc' if entry.descending else 'asc'} nulls last" for entry in sort]
+    return f" order by {', '.join(parts[:_MOST_SORTED])}" if parts else ""
+
+
+_MOST_SORTED = 5
 
 
 def axis_name(asked: str | None, used: str) -> str:
@@ -187,14 +211,19 @@ def keys(context: ServerContext, ask: KeysAsk) -> KeysAnswer:
     )
 
 
+_MOST_PASSED_OVER = 2**62
+
 IDENTITY = ("scope", "at", "attempt", "writer", "lane", "seq", "index")
 """Columns that identify a row; shown as one id."""
 
 
-def table_of(context: ServerContext, row: RunRow, name: str, attempts: str = "effective") -> pa.Table:
+def table_of(context: ServerContext, row: RunRow, name: str, attempts: Attempts = "effective") -> pa.Table:
     """A whole table of a run, kept while it is fresh. For tables of thousands of rows, not of millions."""
     read_table: pa.Table = context.remembered(
-        ("table", name, attempts), row, lambda book: book.table(name, attempts), lambda table: table.nbytes + 1_000
+        ("table", name, attempts if isinstance(attempts, str) else (*attempts,)),
+        row,
+        lambda book: book.table(name, attempts),
+        lambda table: table.nbytes + 1_000,
     )
     return read_table
 

@@ -27,6 +27,7 @@ from rollbook.book import Book, RolloutQueries, Scan
 from rollbook.book.questions import in_seconds
 from rollbook.errors import BadInput, Damaged, RollbookError
 from rollbook.schema.expressions import literal, named_tables, quoted
+from rollbook.schema.manifest import Attempts
 from rollbook.schema.sql_names import SqlNames, confused, outer
 from rollbook.schema.tables import TABLES
 from rollbook.server.settings import LIMITS, Limits
@@ -297,7 +298,8 @@ class Locked:
       folders: the folders of the scanned parts.
       seconds: how long its queries may take together; None: as in `limits`.
     Attributes:
-      columns: of each table; empty: those without any value, where that is known.
+      columns: of each table; in_files: the tables of which parts are scanned in their files; empty: the columns without
+        any value, where that is known.
       stored: the views of `keep` whose answers are there.
     """
 
@@ -314,6 +316,7 @@ class Locked:
         self._limits, self._folders = limits, folders
         self._seconds = limits.sql_seconds if seconds is None else seconds
         self.columns = {name: list(scan.columns) for name, scan in scans.items()}
+        self.in_files = [name for name, scan in scans.items() if scan.queries]
         self.empty = {n: t.empty for n, t in tables.items() if isinstance(t, Scan)}
         self.stored: set[str] = set()
         self._process: _Process | None = None
@@ -500,7 +503,7 @@ def _stamp(path: str) -> tuple[int, ...]:
 
 
 def with_tables(
-    context: ServerContext, row: RunRow, names: Sequence[str], attempts: str, work: Callable[[Locked], T]
+    context: ServerContext, row: RunRow, names: Sequence[str], attempts: Attempts, work: Callable[[Locked], T]
 ) -> T:
     """The result of `work` on tables of a run; starts again if their files move during it."""
 
@@ -511,11 +514,11 @@ def with_tables(
     return _found(context.limits, [row.folder], scanned, work)
 
 
-def with_book(book: Book, names: Sequence[str], work: Callable[[Locked], T]) -> T:
-    """The same for an open book, over its effective history."""
+def with_book(book: Book, names: Sequence[str], work: Callable[[Locked], T], attempts: Attempts = "effective") -> T:
+    """The same for an open book."""
 
     def scanned(tries: int) -> dict[str, Scan]:
-        return {name: book.scan(name, tries) for name in names}
+        return {name: book.scan(name, tries, attempts) for name in names}
 
     return _found(LIMITS, [os.path.abspath(book.path)], scanned, work)
 

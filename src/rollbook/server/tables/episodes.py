@@ -11,18 +11,19 @@ import pyarrow as pa
 
 from rollbook.book.questions import (
     OUTCOMES,
-    Page,
-    Window,
+    Episodes,
     axis_values,
+    chosen_rows,
     clocks_of,
     in_time,
     numbers,
     outcomes,
-    page_of,
     place_of,
+    see_episodes,
 )
 from rollbook.errors import UnknownKey
-from rollbook.schema.expressions import quoted
+from rollbook.server.asking import of_one_run, shape_of_one
+from rollbook.server.curves.one_run import KeptRun
 from rollbook.server.frames import MEDIA_TYPE, Frame
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint, Streamed
@@ -35,7 +36,6 @@ from rollbook.server.shared.shapes import (
     OfRun,
     Refused,
     Row,
-    Sort,
     columns_of,
     plain,
     rows_of,
@@ -46,36 +46,7 @@ from rollbook.server.tables.health import alerts_of, media_of
 from rollbook.system.files import pasted
 from rollbook.values.array_types import NDArray
 
-
-class Box(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """A rectangle of the scatter."""
-
-    x: str
-    x0: float
-    x1: float
-    y: str
-    y0: float
-    y1: float
-
-
-class EpisodesAsk(OfRun, kw_only=True):
-    """Which episodes.
-
-    Attributes:
-      where: a condition in SQL, such as "return" < 0.
-      outcome: how they ended; film, traces: only those that have one.
-      box: only those inside a rectangle of the scatter.
-    """
-
-    where: str | None = None
-    outcome: list[Literal["terminated", "truncated", "cut"]] = []
-    film: bool = False
-    traces: bool = False
-    box: Box | None = None
-    sort: list[Sort] = []
-    offset: int = 0
-    limit: int = 200
-    attempts: Literal["effective", "all"] = "effective"
+EpisodesAsk = shape_of_one(Episodes, defaults={"limit": 200})
 
 
 class EpisodesAnswer(Answer, kw_only=True):
@@ -213,60 +184,16 @@ _GROUPS = (
 )
 
 
-def shown_episodes(db: Locked) -> list[str]:
-    """Create the view `shown` of the episodes: how they ended, whether they were filmed, and whether their steps were
-    kept.
-
-    Returns:
-      its columns.
-    """
-    columns = db.columns["episodes"]
-
-    def flag(name: str) -> str:
-        return f"coalesce(try_cast({quoted(name)} as boolean), false)" if name in columns else "false"
-
-    whole = "coalesce(try_cast(complete as boolean), true)" if "complete" in columns else "true"
-    ends = f"not {whole} or not ({flag('terminated')} or {flag('truncated')})"
-    films = "false"
-    if "episode_id" in columns and {"episode_id", "kind"} <= set(db.columns["media"]):
-        films = "episode_id in (select episode_id from media where kind = 'video' and episode_id is not null)"
-    why_kept = "coalesce(cast(steps_kept as varchar), '') not in ('', 'false', '0')"  # why they were kept
-    made = {
-        "outcome": f"case when {ends} then 'cut' when {flag('terminated')} then 'terminated' else 'truncated' end",
-        "film": f"coalesce({films}, false)",
-        "traces": why_kept if "steps_kept" in columns else "false",
-    }
-    own = [name for name in columns if name not in made]
-    chosen = [*map(quoted, own), *(f"{formula} as {name}" for name, formula in made.items())]
-    db.view("shown", f"select {', '.join(chosen)} from episodes")
-    return [*own, *made]
-
-
-def episodes(context: ServerContext, ask: EpisodesAsk) -> EpisodesAnswer:
+def episodes(context: ServerContext, ask: OfRun) -> EpisodesAnswer:
     """A window of the episodes."""
-    check_window(context, ask.offset, ask.limit)
-    row = context.row(ask.run)
-    began = started(row)
-
-    def work(db: Locked) -> Page:
-        columns = shown_episodes(db)
-        also = []
-        if ask.box is not None:
-            for axis, low, high in ((ask.box.x, ask.box.x0, ask.box.x1), (ask.box.y, ask.box.y0, ask.box.y1)):
-                also.append(f"{place_of(axis, began, columns)} between {float(low)!r} and {float(high)!r}")
-        if ask.outcome:
-            also.append("outcome in (" + ", ".join(f"'{word}'" for word in ask.outcome) + ")")
-        also += [name for name, wanted in (("film", ask.film), ("traces", ask.traces)) if wanted]
-        window = Window(ask.where, None, ask.sort, ask.offset, ask.limit)
-        return page_of(db, window, columns, table="episodes", source="shown", also=also, order=in_time(columns, "desc"))
-
-    total, matched, rows_in_window = with_tables(context, row, _SEEN, ask.attempts, work)
-    places = axis_values(rows_in_window, default_axis(context, row), started(row))
-    shown = shown_rows(rows_in_window, places)
-    for cells, scope in zip(shown, rows_in_window["scope"].to_pylist(), strict=True):
+    question, row = of_one_run(ask, Episodes), context.row(ask.run)
+    check_window(context.limits, question)
+    page = chosen_rows(question, KeptRun(context, row), counted=True)
+    shown = shown_rows(page.table, axis_values(page.table, default_axis(context, row), started(row)))
+    for cells, scope in zip(shown, page.table["scope"].to_pylist(), strict=True):
         cells["scope"] = scope
     return EpisodesAnswer(
-        total=total, matched=matched, offset=ask.offset, columns=columns_of(rows_in_window), rows=shown
+        total=page.total, matched=page.matched, offset=question.offset, columns=columns_of(page.table), rows=shown
     )
 
 
@@ -278,7 +205,7 @@ def scatter(context: ServerContext, ask: ScatterAsk) -> Streamed:
     began = started(row)
 
     def work(db: Locked) -> pa.Table:
-        columns = shown_episodes(db)
+        columns = see_episodes(db)
         for name in (x, ask.y):
             if name not in ("time", "relative") and name not in columns:
                 raise UnknownKey(
@@ -324,7 +251,7 @@ def shown_ids(context: ServerContext, row: RunRow) -> pa.Table:
     """episode_id, film and traces of all episodes, by time."""
 
     def work(db: Locked) -> pa.Table:
-        columns = shown_episodes(db)
+        columns = see_episodes(db)
         identity = "episode_id" if "episode_id" in columns else "null as episode_id"
         return db.table(f"select {identity}, film, traces from shown{in_time(columns)}")
 

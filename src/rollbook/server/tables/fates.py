@@ -12,12 +12,12 @@ import msgspec
 import pyarrow as pa
 
 from rollbook.book import Retention, RolloutQueries
-from rollbook.book.questions import axis_values, cells_of, order_by, row_id
+from rollbook.book.questions import Window, axis_values, cells_of, row_id
 from rollbook.schema import manifest
 from rollbook.schema.expressions import literal, quoted
 from rollbook.schema.solved import solved_above
 from rollbook.server.shared.endpoint import Endpoint
-from rollbook.server.shared.rows import check_window, default_axis, started
+from rollbook.server.shared.rows import check_window, default_axis, order_by, started
 from rollbook.server.shared.shapes import Answer, Num, OfRun, Refused, Row, Sort, num, plain, rows_of
 from rollbook.server.shared.sql import Locked
 from rollbook.server.shared.state import ServerContext
@@ -490,7 +490,7 @@ _SOLVED = {"never": "solved = 0", "sometimes": "solved > 0 and solved < rollouts
 
 def prompts(context: ServerContext, ask: PromptsAsk) -> PromptsAnswer:
     """A window of the prompts: how often each was tried and solved, in all and in the last fifth of training."""
-    check_window(context, ask.offset, ask.limit)
+    check_window(context.limits, Window(limit=ask.limit, offset=ask.offset))
     columns = [
         name for name in Prompt.__struct_fields__ if name not in ("id", "prompt", "example", "tried", "solved_in")
     ]

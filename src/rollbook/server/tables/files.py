@@ -9,14 +9,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 import msgspec
-import pyarrow as pa
 
-from rollbook.book.questions import Page, Window, axis_values, cells_of, in_seconds, in_time, page_of, seconds_column
-from rollbook.errors import BadInput, Damaged, RollbookError, UnknownKey
+from rollbook.book.questions import Media as OfMedia
+from rollbook.book.questions import Rows, Text, axis_values, cells_of, chosen_rows, in_seconds, seconds_column
+from rollbook.errors import BadInput, Damaged, RollbookError
 from rollbook.runs.reading import check_range
-from rollbook.schema.expressions import literal, quoted
-from rollbook.schema.run_files import table_names
 from rollbook.schema.tables import TABLES
+from rollbook.server.asking import of_one_run, shape_of_one
+from rollbook.server.curves.one_run import KeptRun
 from rollbook.server.runs.one_run import Change, changes
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Download, Endpoint, Streamed
@@ -34,7 +34,7 @@ from rollbook.server.shared.shapes import (
     columns_of,
     plain,
 )
-from rollbook.server.shared.sql import Locked, with_tables
+from rollbook.server.shared.sql import with_tables
 from rollbook.server.shared.state import ServerContext
 from rollbook.server.tables.health import media_of
 from rollbook.system.files import is_regular, path_inside
@@ -69,31 +69,18 @@ class FileAsk(OfRun, kw_only=True):
     path: str
 
 
-class MediaAsk(OfRun, kw_only=True):
-    """Which pictures and films."""
-
-    kind: str | None = None
-    key: str | None = None
-    x: str | None = None
-    offset: int = 0
-    limit: int = 100
+MediaAsk = shape_of_one(OfMedia, defaults={"limit": 100})
 
 
 class MediaAnswer(Answer, kw_only=True):
-    """A window of the pictures and films, newest first."""
+    """A window of the pictures and films."""
 
     total: int
     keys: list[str]
     media: list[Media]
 
 
-class RunTableAsk(OfRun, kw_only=True):
-    """A window of any table."""
-
-    table: str
-    offset: int = 0
-    limit: int = 100
-    attempts: Literal["effective", "all"] = "effective"
+RowsAsk = shape_of_one(Rows, defaults={"limit": 100})
 
 
 class ConfigAttempt(msgspec.Struct, kw_only=True):
@@ -139,18 +126,11 @@ class TextLine(msgspec.Struct, kw_only=True):
     attempt: int | None = None
 
 
-class TextAsk(OfRun, kw_only=True):
-    """Which texts."""
-
-    key: str | None = None
-    search: str | None = None
-    x: str | None = None
-    offset: int = 0
-    limit: int = 200
+TextAsk = shape_of_one(Text, defaults={"limit": 200})
 
 
 class TextAnswer(Answer, kw_only=True):
-    """A window of the texts, newest first."""
+    """A window of the texts."""
 
     total: int
     keys: list[str]
@@ -298,36 +278,28 @@ def file_bytes(context: ServerContext, ask: FileAsk) -> Download:
     return Download(inside(context.row(ask.run).folder, ask.path), "application/octet-stream", attachment=True)
 
 
-def media(context: ServerContext, ask: MediaAsk) -> MediaAnswer:
-    """A window of the pictures and films, newest first."""
-    check_window(context, ask.offset, ask.limit)
-    row = context.row(ask.run)
-
-    def work(db: Locked) -> tuple[int, list[str], pa.Table]:
-        return _newest(db, "media", {"key": ask.key, "kind": ask.kind}, Window(offset=ask.offset, limit=ask.limit))
-
-    total, keys, picked = with_tables(context, row, ["media"], "effective", work)
+def media(context: ServerContext, ask: OfRun) -> MediaAnswer:
+    """A window of the pictures and films."""
+    question, row = of_one_run(ask, OfMedia), context.row(ask.run)
+    check_window(context.limits, question)
+    page = chosen_rows(question, KeptRun(context, row), counted=True)
     return MediaAnswer(
-        total=total,
-        keys=keys,
-        media=media_of(context, row, picked, ask.x or default_axis(context, row)),
+        total=page.matched,
+        keys=_keys(context, row, "media"),
+        media=media_of(context, row, page.table, default_axis(context, row)),
     )
 
 
-def text(context: ServerContext, ask: TextAsk) -> TextAnswer:
-    """A window of the texts, newest first."""
-    check_window(context, ask.offset, ask.limit)
-    row = context.row(ask.run)
-    x = ask.x or default_axis(context, row)
-
-    def work(db: Locked) -> tuple[int, list[str], pa.Table]:
-        return _newest(db, "text", {"key": ask.key}, Window(None, ask.search, (), ask.offset, ask.limit))
-
-    total, keys, rows_of_text = with_tables(context, row, ["text"], "effective", work)
-    places, times = axis_values(rows_of_text, x, started(row)), seconds_column(rows_of_text)
+def text(context: ServerContext, ask: OfRun) -> TextAnswer:
+    """A window of the texts."""
+    question, row = of_one_run(ask, Text), context.row(ask.run)
+    check_window(context.limits, question)
+    page = chosen_rows(question, KeptRun(context, row), counted=True)
+    places = axis_values(page.table, default_axis(context, row), started(row))
+    times = seconds_column(page.table)
     return TextAnswer(
-        total=total,
-        keys=keys,
+        total=page.matched,
+        keys=_keys(context, row, "text"),
         rows=[
             TextLine(
                 time=float(times[n]),
@@ -336,20 +308,16 @@ def text(context: ServerContext, ask: TextAsk) -> TextAnswer:
                 x=float(places[n]) if places[n] == places[n] else None,
                 attempt=cells.get("attempt"),
             )
-            for n, cells in enumerate(cells_of(rows_of_text))
+            for n, cells in enumerate(cells_of(page.table))
         ],
     )
 
 
-def _newest(db: Locked, name: str, equal: dict[str, str | None], window: Window) -> tuple[int, list[str], pa.Table]:
-    """(how many rows fit, the keys of the table, a window of those that fit, newest first)."""
-    table, columns = quoted(name), db.columns[name]
-    if "key" not in columns:
-        return 0, [], db.table(f"select * from {table} limit 0")
-    also = [f"{quoted(column)} = {literal(value)}" for column, value in equal.items() if value is not None]
-    page = page_of(db, window, columns, table=name, texts=["text"], also=also, order=in_time(columns, "desc"))
-    keys = db.table(f"select distinct key from {table} where key is not null order by key limit {_MOST_KEYS}")
-    return page.matched, [plain(str(key)) for key in keys["key"].to_pylist()], page.table
+def _keys(context: ServerContext, row: RunRow, table: str) -> list[str]:
+    """The keys of a table's rows."""
+    query = f"select distinct key from {table} where key is not null order by key limit {_MOST_KEYS}"
+    keys = with_tables(context, row, [table], "effective", lambda db: db.table(query))
+    return [plain(str(key)) for key in keys["key"].to_pylist()]
 
 
 def config(context: ServerContext, ask: RunAsk) -> ConfigAnswer:
@@ -379,21 +347,18 @@ def config(context: ServerContext, ask: RunAsk) -> ConfigAnswer:
     return ConfigAnswer(attempts=attempts)
 
 
-def any_table(context: ServerContext, ask: RunTableAsk) -> TablePage:
-    """A window of any table except metrics, unchanged."""
-    check_window(context, ask.offset, ask.limit)
-    row = context.row(ask.run)
-    if ask.table == "metrics":
-        raise Refused("bad_input", "the table metrics is asked for as curves", "POST api/series, or POST api/sql.")
-
-    def work(db: Locked) -> Page:
-        columns, window = db.columns[ask.table], Window(offset=ask.offset, limit=ask.limit)
-        return page_of(db, window, columns, table=ask.table, order=in_time(columns))
-
-    if ask.table not in (*TABLES, *table_names(row.folder)):
-        raise UnknownKey(f"the run has no table {ask.table!r:.80}")
-    n, matched, part = with_tables(context, row, [ask.table], ask.attempts, work)
-    return TablePage(total=n, matched=matched, offset=ask.offset, columns=columns_of(part), rows=shown_rows(part))
+def rows(context: ServerContext, ask: OfRun) -> TablePage:
+    """A window of any table, unchanged."""
+    question, row = of_one_run(ask, Rows), context.row(ask.run)
+    check_window(context.limits, question)
+    page = chosen_rows(question, KeptRun(context, row), counted=True)
+    return TablePage(
+        total=page.total,
+        matched=page.matched,
+        offset=question.offset,
+        columns=columns_of(page.table),
+        rows=shown_rows(page.table),
+    )
 
 
 class CsvAsk(Ask, kw_only=True):
@@ -476,10 +441,10 @@ def _cell(cell: object) -> object:
 ENDPOINTS = [
     Endpoint("GET", "/api/runs/{run}/files", RunAsk, FilesAnswer, files, "The files of a run and its checkpoints"),
     Endpoint("GET", "/api/runs/{run}/patch", RunAsk, PatchAnswer, patch, "The uncommitted changes of its code"),
-    Endpoint("GET", "/api/runs/{run}/media", MediaAsk, MediaAnswer, media, "A window of the pictures and films"),
-    Endpoint("GET", "/api/runs/{run}/text", TextAsk, TextAnswer, text, "A window of the texts"),
+    Endpoint("POST", "/api/runs/{run}/media", MediaAsk, MediaAnswer, media, "A window of the pictures and films"),
+    Endpoint("POST", "/api/runs/{run}/text", TextAsk, TextAnswer, text, "A window of the texts"),
     Endpoint("GET", "/api/runs/{run}/config", RunAsk, ConfigAnswer, config, "What each attempt was started with"),
-    Endpoint("GET", "/api/runs/{run}/table/{table}", RunTableAsk, TablePage, any_table, "A window of any table"),
+    Endpoint("POST", "/api/runs/{run}/rows", RowsAsk, TablePage, rows, "A window of any table", lane="question"),
     Endpoint(
         "GET",
         "/media/{run}/{path:path}",

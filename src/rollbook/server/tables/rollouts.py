@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow as pa
 
 from rollbook.book import RolloutQueries
-from rollbook.book.questions import cells_of, order_by, words_of
+from rollbook.book.questions import Window, cells_of, words_of
 from rollbook.schema.expressions import condition, literal, quoted
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint
-from rollbook.server.shared.rows import IDENTITY, check_window
+from rollbook.server.shared.rows import IDENTITY, check_window, order_by
 from rollbook.server.shared.shapes import (
     Answer,
     Cell,
@@ -233,7 +233,7 @@ def slim(db: Locked, *, make: bool = True) -> str:
 
 def rollouts(context: ServerContext, ask: RolloutsAsk) -> RolloutsAnswer:
     """A window of the rollouts, each with its prompt and newest fate."""
-    check_window(context, ask.offset, ask.limit)
+    check_window(context.limits, Window(where=ask.where, limit=ask.limit, offset=ask.offset))
     words = words_of(ask.search)
 
     def work(db: Locked) -> tuple[int, int, pa.Table, pa.Table | None, pa.Table | None]:

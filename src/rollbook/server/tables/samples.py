@@ -4,54 +4,36 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 
-from rollbook.book import Database
 from rollbook.book.questions import (
-    Page,
-    Window,
+    Samples,
     axis_values,
     cells_of,
+    chosen_rows,
     clocks_of,
-    page_of,
     row_id,
     seconds_column,
     see_samples,
-    texts_of,
 )
 from rollbook.schema.expressions import quoted
 from rollbook.schema.run_files import table_names
+from rollbook.server.asking import of_one_run, shape_of_one
+from rollbook.server.curves.one_run import KeptRun
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint
 from rollbook.server.shared.rows import IDENTITY, check_points, check_window, default_axis, shown_rows, started
-from rollbook.server.shared.shapes import Answer, Cell, Column, Num, OfRun, Refused, Row, Sort, columns_of, num, plain
+from rollbook.server.shared.shapes import Answer, Cell, Column, Num, OfRun, Refused, Row, columns_of, num, plain
 from rollbook.server.shared.sql import Locked, with_tables
 from rollbook.server.shared.state import ServerContext
 from rollbook.server.tables.timings import TimingsAsk
 from rollbook.values.array_types import Floats, NDArray
 
-
-class SamplesAsk(OfRun, kw_only=True):
-    """Which samples.
-
-    Attributes:
-      search: words that must all occur in some text of the row.
-      where: a condition in SQL, such as reward > 1.
-      unique: one row for each different item, its newest.
-    """
-
-    search: str | None = None
-    where: str | None = None
-    sort: list[Sort] = []
-    offset: int = 0
-    limit: int = 100
-    columns: list[str] | None = None
-    unique: bool = False
-    attempts: Literal["effective", "all"] = "effective"
+SamplesAsk = shape_of_one(Samples, ("columns", list[str] | None, None), defaults={"limit": 100})
 
 
 class SampleRow(msgspec.Struct, kw_only=True):
@@ -204,31 +186,20 @@ def ask_samples(
     return with_tables(context, row, names, attempts, joined)
 
 
-def samples(context: ServerContext, ask: SamplesAsk) -> SamplesAnswer:
+def samples(context: ServerContext, ask: OfRun) -> SamplesAnswer:
     """A window of the samples."""
-    check_window(context, ask.offset, ask.limit)
-    row = context.row(ask.run)
-
-    def work(db: Locked, names: list[str]) -> Page:
-        window = Window(ask.where, ask.search, ask.sort, ask.offset, ask.limit)
-        source = Database.unique_samples(names, "seen") if ask.unique else "seen"
-        default = ", ".join(f"{quoted(n)} desc" for n in ("time", "seq", "index") if n in names)
-        texts = texts_of(db.table("select * from seen limit 0")) if ask.search else []
-        order = f" order by {default}" if default else ""
-        return page_of(
-            db, window, names, table="samples", source=source, texts=texts, order=order, is_smaller=ask.unique
-        )
-
-    total, matched, rows_in_window = ask_samples(context, row, work, ask.attempts)
-    shown = [name for name in ask.columns if name in rows_in_window.column_names] if ask.columns is not None else None
+    question, row = of_one_run(ask, Samples), context.row(ask.run)
+    check_window(context.limits, question)
+    page = chosen_rows(question, KeptRun(context, row), counted=True)
+    columns: list[str] | None = getattr(ask, "columns", None)
     return SamplesAnswer(
-        total=total,
-        matched=matched,
-        offset=ask.offset,
-        columns=columns_of(
-            rows_in_window.select([name for name in rows_in_window.column_names if name not in IDENTITY])
+        total=page.total,
+        matched=page.matched,
+        offset=question.offset,
+        columns=columns_of(page.table.select([name for name in page.table.column_names if name not in IDENTITY])),
+        rows=_sample_rows(
+            page.table, None if columns is None else [n for n in columns if n in page.table.column_names], _CUT
         ),
-        rows=_sample_rows(rows_in_window, shown, _CUT),
     )
 
 

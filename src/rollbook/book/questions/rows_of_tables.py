@@ -1,0 +1,146 @@
+"""Rows of a run's tables: what each question looks at, and the window of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from rollbook.book.media_files import with_files
+from rollbook.book.questions.asked import Episodes, Media, Rows, Samples, Text, Window
+from rollbook.book.questions.source import Queries, Source
+from rollbook.book.questions.windows import Page, Shown, page_of
+from rollbook.book.sql import unique_samples
+from rollbook.errors import UnknownKey, did_you_mean
+from rollbook.schema.expressions import literal, quoted
+from rollbook.schema.run_files import HIDDEN_TABLES, table_names
+from rollbook.schema.tables import TABLES
+
+_LATE_ADVANTAGES = "select sample_id, any_value(advantage) as advantage from advantages group by sample_id"
+MADE = ("outcome", "film", "traces")
+"""What `see_episodes` adds to the columns of the episodes."""
+
+
+def chosen_rows(question: Window, source: Source, *, counted: bool = False) -> Page:
+    """The rows that a question asks for.
+
+    Args:
+      counted: whether to count those of the table, and those that fit.
+    Raises:
+      UnknownKey: the run has no such table. BadInput: a condition or order that cannot be understood.
+    """
+    names, shown = _SHOWN[type(question)](question, source)
+    if not counted and question == _whole(question) and (len(names) == 1 or not isinstance(question, Samples)):
+        return Page(_told(question, source, source.table(names[0], question.attempts)))
+    page = source.asked(names, lambda db: page_of(db, question, shown(db), counted=counted), question.attempts)
+    return page._replace(table=_told(question, source, page.table))
+
+
+def _told(question: Window, source: Source, table: pa.Table) -> pa.Table:
+    """The rows, of media with the files that exist now."""
+    return with_files(table, source.folder) if isinstance(question, Media) else table
+
+
+def _whole(question: Window) -> Window:
+    """The question for all rows of its table."""
+    if isinstance(question, Rows):
+        return Rows(table=question.table, attempts=question.attempts)
+    return type(question)(attempts=question.attempts)
+
+
+Looks = tuple[list[str], Callable[[Queries], Shown]]
+"""The tables that are needed, and what makes the view of them."""
+
+
+def _of_any(question: Any, source: Source) -> Looks:
+    name = question.table
+    known = [*dict.fromkeys([*TABLES, *table_names(source.folder)])]
+    if name not in known or name in HIDDEN_TABLES:
+        raise UnknownKey(f"the run has no table {name!r:.80}.", did_you_mean(name, known))
+    return [name], lambda db: Shown(name, quoted(name), db.columns[name])
+
+
+def _of_samples(question: Any, source: Source) -> Looks:
+    def shown(db: Queries) -> Shown:
+        columns = see_samples(db)
+        if not question.unique:
+            return Shown("samples", "seen", columns)
+        more = ("times_seen", "first_seen", "last_seen", "first_time")
+        return Shown("samples", unique_samples(columns, "seen"), [*dict.fromkeys([*columns, *more])], is_same=False)
+
+    return ["samples", *(["advantages"] if "advantages" in table_names(source.folder) else [])], shown
+
+
+def see_samples(db: Queries) -> list[str]:
+    """Create the view `seen` of the samples: with advantages that came later, in a separate table.
+
+    Returns:
+      its columns.
+    """
+    columns = db.columns["samples"]
+    if "advantages" in db.columns and "advantage" not in columns and "sample_id" in columns:
+        late = f"({_LATE_ADVANTAGES}) late"
+        db.view("seen", f"select samples.*, late.advantage from samples left join {late} using (sample_id)")
+        return [*columns, "advantage"]
+    db.view("seen", "select * from samples")
+    return columns
+
+
+def _of_episodes(question: Any, source: Source) -> Looks:
+    also = []
+    if question.outcome:
+        also.append(f"outcome in ({', '.join(map(literal, question.outcome))})")
+    also += [name for name, wanted in (("film", question.film), ("traces", question.traces)) if wanted]
+    return ["episodes", "media"], lambda db: Shown("episodes", "shown", see_episodes(db), also)
+
+
+def see_episodes(db: Queries) -> list[str]:
+    """Create the view `shown` of the episodes: how they ended, whether they were filmed, and whether their steps were
+    kept.
+
+    Returns:
+      its columns.
+    """
+    columns = db.columns["episodes"]
+
+    def flag(name: str) -> str:
+        return f"coalesce(try_cast({quoted(name)} as boolean), false)" if name in columns else "false"
+
+    whole = "coalesce(try_cast(complete as boolean), true)" if "complete" in columns else "true"
+    ends = f"not {whole} or not ({flag('terminated')} or {flag('truncated')})"
+    films = "false"
+    if "episode_id" in columns and {"episode_id", "kind"} <= set(db.columns["media"]):
+        films = "episode_id in (select episode_id from media where kind = 'video' and episode_id is not null)"
+    why_kept = "coalesce(cast(steps_kept as varchar), '') not in ('', 'false', '0')"  # why they were kept
+    made = {
+        "outcome": f"case when {ends} then 'cut' when {flag('terminated')} then 'terminated' else 'truncated' end",
+        "film": f"coalesce({films}, false)",
+        "traces": why_kept if "steps_kept" in columns else "false",
+    }
+    own = [name for name in columns if name not in made]
+    chosen = [*map(quoted, own), *(f"{formula} as {name}" for name, formula in made.items())]
+    db.view("shown", f"select {', '.join(chosen)} from episodes")
+    return [*own, *made]
+
+
+def _of_text(question: Any, source: Source) -> Looks:
+    return ["text"], lambda db: Shown("text", "text", db.columns["text"], _equal({"key": question.key}))
+
+
+def _of_media(question: Any, source: Source) -> Looks:
+    also = _equal({"kind": question.kind, "key": question.key})
+    return ["media"], lambda db: Shown("media", "media", db.columns["media"], also)
+
+
+def _equal(cells: Mapping[str, str | None]) -> list[str]:
+    return [f"{quoted(name)} = {literal(text)}" for name, text in cells.items() if text is not None]
+
+
+_SHOWN: Mapping[type[Window], Callable[[Any, Source], Looks]] = {
+    Rows: _of_any,
+    Samples: _of_samples,
+    Episodes: _of_episodes,
+    Text: _of_text,
+    Media: _of_media,
+}
