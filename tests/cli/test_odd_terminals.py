@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -27,25 +28,42 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def _run(*arguments: str, runs: Path, **environment: str) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(
-        [*ROLLBOOK, *arguments, "--dir", str(runs)], env={**os.environ, **environment}, capture_output=True, check=False
+COMMANDS = """
+import json, sys
+from rollbook.cli import main
+for words in json.loads(sys.argv[1]):
+    sys.argv[1:] = words
+    try:
+        main()
+    except SystemExit as end:
+        if end.code:
+            raise
+    print(end="\\f")
+"""
+
+
+def _printed(commands: list[list[str]], runs: Path, **environment: str) -> list[bytes]:
+    """What each of these commands prints; one program is all of them, and ends at the first that fails."""
+    words = json.dumps([[*command, "--dir", str(runs)] for command in commands])
+    done = subprocess.run(
+        [sys.executable, "-c", COMMANDS, words], env={**os.environ, **environment}, capture_output=True, check=False
     )
+    assert (done.returncode, b"Traceback" in done.stderr) == (0, False), done.stderr.decode()
+    return done.stdout.split(b"\f")[:-1]
 
 
 @pytest.mark.parametrize("columns", ["1", "10", "25"])
 def test_no_terminal_is_too_narrow(runs: Path, columns: str) -> None:
-    for command in (["show", "last"], ["ls"], ["show", "last", "--all"]):
-        done = _run(*command, runs=runs, COLUMNS=columns)
-        assert (done.returncode, b"Traceback" in done.stderr) == (0, False), done.stderr.decode()
+    printed = _printed([["show", "last"], ["ls"], ["show", "last", "--all"]], runs, COLUMNS=columns)
+    assert len(printed) == 3
+    assert all(printed)
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
 def test_letters_that_the_output_lacks_are_escaped(runs: Path, encoding: str) -> None:
-    for command in (["ls", "--csv"], ["show", "p/имя"], ["sql", "last", 'select "потеря" from metrics']):
-        done = _run(*command, runs=runs, PYTHONIOENCODING=encoding)
-        assert (done.returncode, b"Traceback" in done.stderr) == (0, False), done.stderr.decode()
-        assert command[0] != "ls" or b"\\u0438\\u043c\\u044f" in done.stdout
+    commands = [["ls", "--csv"], ["show", "p/имя"], ["sql", "last", 'select "потеря" from metrics']]
+    listed, _shown, _selected = _printed(commands, runs, PYTHONIOENCODING=encoding)
+    assert b"\\u0438\\u043c\\u044f" in listed
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the shell's >&-")

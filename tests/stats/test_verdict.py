@@ -262,7 +262,7 @@ def test_a_plan_takes_any_end_and_says_its_first_look_that_can_decide(end: int, 
     plan = Plan(seeds=end)
     assert plan.first_look() == first
     apart = Study(plan)
-    for n in range(3, end + 1):
+    for n in (*range(3, min(first + 2, end)), end):
         apart = apart.look({"a": [100.0 + k for k in range(n)], "b": [0.0 + k for k in range(n)]})
         assert (apart.verdict("a", "b").better == "a") == (n >= first)
 
@@ -428,7 +428,7 @@ def test_seeds_that_no_plan_allows_are_not_promised() -> None:
 # -- false winners
 
 
-@pytest.mark.parametrize("studies", [150, pytest.param(3000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("studies", [80, pytest.param(3000, marks=pytest.mark.long)])
 @pytest.mark.parametrize("plan", [None, 12])
 def test_looking_after_every_seed_names_few_false_winners(plan: int | None, studies: int) -> None:
     rng = np.random.default_rng(7)
