@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 from rollbook.errors import BadInput
-from rollbook.health._keyed import KeyedRule, Last, place
+from rollbook.health._keyed import KeyedRule, place
+from rollbook.health._memory import Last, Recent
 from rollbook.schema.records import Alert, RunInfo
 
 TYPE_CHECKING = False
@@ -15,7 +16,14 @@ if TYPE_CHECKING:
     from rollbook.schema.columns import Column
 
 
-class StaysAbove(KeyedRule):
+class _Level(Recent):
+    """How many rows in a row were above the limit, and not above it."""
+
+    above: int = 0
+    below: int = 0
+
+
+class StaysAbove(KeyedRule[_Level]):
     """A value above `limit` in `rows` rows in a row. Reported once, until as many rows in a row are not above it.
 
     Args:
@@ -26,6 +34,7 @@ class StaysAbove(KeyedRule):
       gross: one value above this is enough, even among the first.
     """
 
+    remembers = _Level
     level = "warn"
     words = ""
     """The message about values above `limit`."""
@@ -58,10 +67,10 @@ class StaysAbove(KeyedRule):
 
     def take(self, key: str, column: Column) -> Iterator[tuple[float, Alert]]:
         """The new values of a checked key."""
-        memory = self.memory.setdefault(key, {})
+        memory = self.of_key(key)
         last, values = Last(memory, self._rows), column.values
         # Count rows in a row above and not above; a trouble is over when as many rows are not above.
-        above, below, troubled = memory.get("above", 0), memory.get("below", 0), memory.get("troubled", False)
+        above, below, troubled = memory.above, memory.below, memory.troubled
         if max(values) <= self._limit:  # False if the first value is NaN
             above, below = 0, below + len(values)
             troubled = troubled and below < self._rows
@@ -79,7 +88,7 @@ class StaysAbove(KeyedRule):
                 if not troubled and (is_gross or (above >= self._rows and i >= first)):
                     troubled = True
                     yield self._alert(key, is_gross, last.up_to(column, range(i + 1), i + 1))
-        memory.update(above=above, below=min(below, self._rows), troubled=troubled)
+        memory.above, memory.below, memory.troubled = above, min(below, self._rows), troubled
         last.take_all(column, range(len(values)))
 
     def _alert(self, key: str, is_gross: bool, last: Last) -> tuple[float, Alert]:

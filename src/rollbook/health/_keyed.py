@@ -4,26 +4,31 @@ from __future__ import annotations
 
 import sys
 from array import array
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from rollbook.health._memory import Memory, remembered
 from rollbook.schema import aliases
 from rollbook.schema.records import Alert, RunInfo
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-    from typing import Any
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from rollbook.schema.columns import Column, Columns, Where
+    from rollbook.schema.columns import Column, Columns
+
+KeyMemory = TypeVar("KeyMemory", bound=Memory)
 
 
-class KeyedRule:
+class KeyedRule(Generic[KeyMemory]):
     """A rule that checks the values of some keys. Subclasses define `take`, for each key separately, or `look`.
 
     Args:
       keys: further keys to check, in addition to those of `meanings`.
     Attributes:
-      memory: what is remembered of each key, as plain JSON data.
+      memory: what is remembered of each key.
     """
+
+    remembers: type[KeyMemory]
+    """What `of_key` makes."""
 
     name = ""
     source = ""
@@ -37,7 +42,7 @@ class KeyedRule:
         self._spellings = Spellings()
         self._keys_before: tuple[str, ...] = ()
         self._watched: list[str] = []
-        self.memory: dict[str, dict[str, Any]] = {}
+        self.memory: dict[str, KeyMemory] = {}
 
     def open(self, run: RunInfo) -> None:
         """A run begins, or continues after a rewind."""
@@ -70,13 +75,23 @@ class KeyedRule:
             self._chosen[key] = chosen
         return chosen
 
+    def of_key(self, key: str) -> KeyMemory:
+        """What is remembered of a key."""
+        memory = self.memory.get(key)
+        if memory is None:
+            memory = self.memory[key] = self.remembers()
+        return memory
+
     def state(self) -> dict[str, Any]:
         """See `protocols.Stateful`."""
-        return {"memory": self.memory, "spellings": self._spellings.taken}
+        return {
+            "memory": {key: memory.plain() for key, memory in self.memory.items()},
+            "spellings": self._spellings.taken,
+        }
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """See `protocols.Stateful`."""
-        self.memory = dict(state["memory"])
+        self.memory = {key: remembered(self.remembers, plain) for key, plain in state["memory"].items()}
         self._chosen, self._spellings = {}, Spellings(state.get("spellings"))
         self._keys_before = ()
 
@@ -125,87 +140,6 @@ def in_order(alerts: list[tuple[float, Alert]]) -> list[Alert]:
 def meaning(key: str) -> str:
     """The canonical name of a key, or the key itself."""
     return aliases.canonical(key) or key
-
-
-class Last:
-    """The last few values of a key with the rows they came from, oldest first, in the memory of a rule.
-
-    Args:
-      memory: of the key; continues from its entries "last" and "seen".
-      most: how many.
-    """
-
-    __slots__ = ("_memory", "most")
-
-    def __init__(self, memory: dict[str, Any], most: int) -> None:
-        self._memory, self.most = memory, most
-        memory.setdefault("last", [])
-        memory.setdefault("seen", 0)
-
-    @property
-    def seen(self) -> int:
-        """How many values there were so far."""
-        return int(self._memory["seen"])
-
-    def take(self, value: float, where: Where) -> None:
-        """Append one; the oldest is dropped."""
-        self._memory["seen"] += 1
-        last = self._memory["last"]
-        last.append([value, where])
-        if len(last) > self.most:
-            del last[0]
-
-    def values(self) -> list[float]:
-        """The values, oldest first."""
-        return [value for value, _where in self._memory["last"]]
-
-    def where(self) -> Where:
-        """The row of the last one."""
-        where: Where = self._memory["last"][-1][1]
-        return where
-
-    def take_all(self, column: Column, places: Sequence[int], sign: int = 1) -> None:
-        """Append the values at these positions of a column, each times `sign`; the cost depends only on the last
-        few."""
-        first = max(0, len(places) - self.most)
-        self._memory["seen"] += first
-        for i in places[first:]:
-            self.take(sign * column.values[i], column.where(i))
-
-    def up_to(self, column: Column, places: Sequence[int], n: int) -> Last:
-        """The state after the first n of these positions of a column."""
-        memory = {"last": list(self._memory["last"]), "seen": self.seen + max(0, n - self.most)}
-        later = Last(memory, self.most)
-        for i in places[max(0, n - self.most) : n]:
-            later.take(column.values[i], column.where(i))
-        return later
-
-    def all(self, condition: Callable[[float], bool]) -> bool:
-        """Whether there are `most` values and all meet the condition."""
-        last = self._memory["last"]
-        return len(last) == self.most and all(condition(value) for value, _where in last)
-
-    def begins(self, is_bad: Callable[[float], bool]) -> bool:
-        """Whether a trouble begins: all of the last values are bad, and all were good at some time since the last one
-        began."""
-        if self.all(is_bad):
-            if not self._memory.get("troubled"):
-                self._memory["troubled"] = True
-                return True
-        elif self._memory.get("troubled") and self.all(lambda value: not is_bad(value)):
-            self._memory["troubled"] = False
-        return False
-
-    def evidence(self, **more: object) -> dict[str, object]:
-        """The values, the rows they came from, and the numbers in `more`."""
-        last = self._memory["last"]
-        return {
-            "values": [value for value, _where in last[-20:]],
-            "rows_seen": self.seen,
-            "from": dict(last[0][1]["clocks"]),
-            **last[-1][1],
-            **more,
-        }
 
 
 def place(clocks: Mapping[str, int]) -> str:

@@ -5,18 +5,18 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from operator import sub
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from rollbook.health._keyed import are_known, meaning
+from rollbook.health._memory import Memory, remembered
 from rollbook.schema.clocks import UNKNOWN
 from rollbook.schema.records import Alert, RunInfo
 
 COPIES = ("num_envs", "n_envs", "num_envs_per_worker")
 """How a configuration calls the number of environments, in lower case."""
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from typing import Any
 
     from rollbook.schema.columns import Column, Columns, Where
 
@@ -27,14 +27,36 @@ _FEWEST = 10
 """It must have come this often before its absence counts."""
 
 
-class PaceRule(ABC):
-    """Something that comes now and then, and then stays away. Subclasses define what it is, and which keys tell the
-    progress.
+class Pace(Memory):
+    """How often something came, and when.
 
     Attributes:
-      memory: plain JSON data: `n` (how often it came), `last` (environment steps at the last one), `gap` (the largest
-        between two), `said`; `others` (rows that show progress, before the first one).
+      n: how often it came.
+      last: environment steps at the last one; -1 before the first.
+      gap: the most environment steps between two.
+      said: whether its absence was reported.
+      others: rows that show progress, before the first one.
+      mark: environment steps at the end of the last group of gaps, see `_widest`.
     """
+
+    n: int = 0
+    last: int = -1
+    gap: int = 0
+    said: bool = False
+    others: int = 0
+    mark: int = 0
+
+
+PaceMemory = TypeVar("PaceMemory", bound=Pace)
+
+
+class PaceRule(ABC, Generic[PaceMemory]):
+    """Something that comes now and then, and then stays away. Subclasses define what it is, and which keys tell the
+    progress."""
+
+    memory: PaceMemory
+    remembers: type[PaceMemory]
+    """The class of its memory."""
 
     name, level, source = "", "warn", ""
     preferred = ""
@@ -47,16 +69,16 @@ class PaceRule(ABC):
     def open(self, run: RunInfo) -> None:
         """A run begins, or continues after a rewind."""
         self.run, self._total = run, run.total.get(CLOCK, 0)
-        self.memory: dict[str, Any] = {"n": 0, "last": -1, "gap": 0, "said": False, "others": 0, "mark": 0}
+        self.memory = self.remembers()
         self._keys: tuple[tuple[str, ...], str, str] = ((), "", "")
 
     def state(self) -> dict[str, Any]:
         """See `protocols.Stateful`."""
-        return self.memory
+        return self.memory.plain()
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """See `protocols.Stateful`."""
-        self.memory = {name: state[name] for name in self.memory}  # memory of another version may lack some
+        self.memory = remembered(self.remembers, state)
 
     @abstractmethod
     def is_it(self, name: str) -> bool:
@@ -86,7 +108,7 @@ class PaceRule(ABC):
         """See `protocols.Rule`."""
         it, other = self.columns_of(columns)
         memory = self.memory
-        if it is None and (other is None or memory["said"]):
+        if it is None and (other is None or memory.said):
             return ()
         came: Sequence[int] = it.clock(CLOCK) if it is not None else ()
         values: Sequence[float] = it.values if it is not None else ()
@@ -94,8 +116,8 @@ class PaceRule(ABC):
             known = [i for i, step in enumerate(came) if step != UNKNOWN]
             came, values = [came[i] for i in known], [values[i] for i in known]
         at = other.clock(CLOCK) if other is not None else ()
-        if not at or (memory["said"] and not came) or not self._may_be_late(came, at):
-            memory["others"] += len(at)
+        if not at or (memory.said and not came) or not self._may_be_late(came, at):
+            memory.others += len(at)
             self._take(came, values)
             return ()
         alerts: list[Alert] = []
@@ -103,15 +125,15 @@ class PaceRule(ABC):
         for number, step in enumerate([*came, None]):  # up to each that came, and after the last
             limit = self._limit()
             end = len(at) if step is None else bisect_right(at, step)
-            if limit is not None and not memory["said"]:
+            if limit is not None and not memory.said:
                 i = max(first, bisect_right(at, limit))
-                if not memory["n"]:
-                    i = max(i, first + self.needed - memory["others"] - 1)
+                if not memory.n:
+                    i = max(i, first + self.needed - memory.others - 1)
                 if i < end:
                     assert other is not None
-                    memory["said"] = True
-                    alerts += self._alert(other.where(i), memory["last"], at[i])
-            memory["others"] += end - first
+                    memory.said = True
+                    alerts += self._alert(other.where(i), memory.last, at[i])
+            memory.others += end - first
             first = max(first, end)
             if step is not None:
                 self._take([step], values[number : number + 1])
@@ -120,11 +142,11 @@ class PaceRule(ABC):
     def _may_be_late(self, came: Sequence[int], at: Sequence[int]) -> bool:
         """Whether some gap may have been too long; computed at the speed of C."""
         memory = self.memory
-        if not memory["n"] and not (came and at[0] >= came[0] and len(came) >= _FEWEST):
+        if not memory.n and not (came and at[0] >= came[0] and len(came) >= _FEWEST):
             return True
         end = at[-1]
         if not came:
-            return bool(end - memory["last"] > self._most())
+            return bool(end - memory.last > self._most())
         early, late, mark = self._widest(came)
         return bool(max(early, late, came[-1] - mark, end - came[-1]) > self._most())
 
@@ -132,13 +154,13 @@ class PaceRule(ABC):
         """The widest gap among the first `_EXACT` that came, the widest group of `_STRIDE` later ones (aligned on their
         number, so that it does not matter where a look ends), and where the last such group ended."""
         memory = self.memory
-        n, mark = memory["n"], memory["mark"]
+        n, mark = memory.n, memory.mark
         some = came[: max(0, _EXACT - n)]
         early = late = 0
         if some:
             early = max(map(sub, some[1:], some), default=0)
             if n:
-                early = max(early, some[0] - memory["last"])
+                early = max(early, some[0] - memory.last)
             mark = some[-1]
         marks = came[len(some) + -(n + len(some)) % _STRIDE :: _STRIDE] if len(came) > len(some) else ()
         if marks:
@@ -152,12 +174,12 @@ class PaceRule(ABC):
             return
         memory = self.memory
         early, late, mark = self._widest(came)
-        memory["gap"] = max(memory["gap"], early, late)
-        memory.update(mark=mark, last=came[-1], n=memory["n"] + len(came), said=False)
+        memory.gap = max(memory.gap, early, late)
+        memory.mark, memory.last, memory.n, memory.said = mark, came[-1], memory.n + len(came), False
 
     def _most(self) -> float:
         """The most environment steps that may pass, at least."""
-        return float(max(self.times * self.memory["gap"], self.least * self._total, self.fewest))
+        return float(max(self.times * self.memory.gap, self.least * self._total, self.fewest))
 
     def patience(self) -> float:
         """The most environment steps that may pass once it has come `_FEWEST` times. Never below `_most`."""
@@ -166,13 +188,13 @@ class PaceRule(ABC):
     def _limit(self) -> float | None:
         """The number of environment steps by which it should have come."""
         memory = self.memory
-        if not memory["gap"]:  # nothing yet, or all at once: the environments run side by side
-            return max(0, memory["last"]) + self.never * self._total if self._total else None
-        return float(memory["last"] + self.patience()) if memory["n"] >= _FEWEST else None
+        if not memory.gap:  # nothing yet, or all at once: the environments run side by side
+            return max(0, memory.last) + self.never * self._total if self._total else None
+        return float(memory.last + self.patience()) if memory.n >= _FEWEST else None
 
     def _alert(self, where: Where, since: int, now: int) -> list[Alert]:
         words = self.speak(since, now)
         if not words:
             return []
-        evidence = {"last": since, "largest_gap": self.memory["gap"], "times": self.times, **where}
+        evidence = {"last": since, "largest_gap": self.memory.gap, "times": self.times, **where}
         return [Alert(self.name, self.level, words, evidence, self.source, "", where["clocks"])]

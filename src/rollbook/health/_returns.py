@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from rollbook.health._config import configured_total
 from rollbook.health._keyed import Spellings, in_order, meaning, place
+from rollbook.health._memory import Memory, remembered
 from rollbook.schema.records import Alert, RunInfo
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from typing import Any
 
     from rollbook.schema.columns import Column, Columns, Where
 
@@ -23,25 +23,50 @@ _NONE = -1e308
 RETURNS = frozenset({"train/return", "train/reward"})
 
 
-class ReturnRule:
+class Returns(Memory):
+    """The returns of a run so far.
+
+    Attributes:
+      series: which are checked: "episodes/return", or a key.
+      rest: returns that fill no block yet.
+      blocks: how many blocks were full.
+      start, spread: mean and standard deviation of the first block.
+      best, now: means of the best and of the last block.
+      first_block: its returns.
+    """
+
+    series: str = ""
+    rest: list[float] = []
+    blocks: int = 0
+    start: float = 0.0
+    spread: float = 0.0
+    best: float = _NONE
+    now: float = 0.0
+    first_block: list[float] = []
+
+
+ReturnMemory = TypeVar("ReturnMemory", bound=Returns)
+
+
+class ReturnRule(Generic[ReturnMemory]):
     """A rule that checks returns of training in blocks of `size`. Subclasses define `judge` or `take`.
 
     One series is checked: the table of episodes, or the first key that means a return (for sequence models: a reward).
 
     Attributes:
       size: how many returns a block has.
-      memory: plain JSON data: `series` (which), `rest` (returns that fill no block yet), `blocks` (how many were full),
-        `start` (mean of the first block), `first_block` (its returns), `spread` (their standard deviation), `best`,
-        `now` (means of the best and the last block), and what a subclass adds.
+      memory: the returns so far, and what a subclass adds.
     """
 
+    remembers: type[ReturnMemory]
+    """The class of its memory."""
     name, level, source = "", "warn", ""
     tables: frozenset[str] = frozenset({"metrics", "episodes"})
     needs_start = True
     """Compares with the first rows of the run; a keeper that cannot have them does not ask it."""
 
     def __init__(self) -> None:
-        self.memory: dict[str, Any] = {}
+        self.memory = self.remembers()
 
     def open(self, run: RunInfo) -> None:
         """A run begins, or continues after a rewind."""
@@ -49,29 +74,20 @@ class ReturnRule:
         self._keys: tuple[tuple[str, ...], str] = ((), "")
         self._spellings = Spellings()
         self.size = BLOCK
-        self.memory = {
-            "series": "",
-            "rest": [],
-            "blocks": 0,
-            "start": 0.0,
-            "spread": 0.0,
-            "best": _NONE,
-            "now": 0.0,
-            "first_block": [],
-        }
+        self.memory = self.remembers()
 
     def state(self) -> dict[str, Any]:
         """See `protocols.Stateful`."""
-        return self.memory
+        return self.memory.plain()
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """See `protocols.Stateful`."""
-        self.memory = {name: state[name] for name in self.memory}  # memory of another version may lack some
-        self.choose(self.memory["series"])
+        self.memory = remembered(self.remembers, state)
+        self.choose(self.memory.series)
 
     def choose(self, series: str) -> None:
         """Check this series from now on; "": the first that comes."""
-        self.memory["series"] = series
+        self.memory.series = series
         self.size = REWARD_BLOCK if meaning(series) == "train/reward" else BLOCK
 
     def look(self, columns: Columns, now: float) -> Iterable[Alert]:
@@ -82,14 +98,14 @@ class ReturnRule:
     def returns(self, columns: Columns) -> Column | None:
         """The new returns, None for none."""
         keys = tuple(columns.keys("metrics"))
-        if self.memory["series"] == "episodes/return":
+        if self.memory.series == "episodes/return":
             return columns.of_episodes("return")
         if keys != self._keys[0]:
-            mine = self.memory["series"]
+            mine = self.memory.series
             means = [key for key in keys if (key == mine if mine else meaning(key) in RETURNS)]
             self._keys = (keys, means[0] if means else "")
         key = self._keys[1]
-        if not self.memory["series"]:
+        if not self.memory.series:
             ended = columns.of_episodes("return")
             first = [] if ended is None else [(ended.where(0)["time"], "episodes/return")]
             first += [(columns.column(key).where(0)["time"], key)] if key else []
@@ -102,7 +118,7 @@ class ReturnRule:
     def take(self, column: Column) -> Iterator[tuple[float, Alert]]:
         """New returns, in whole blocks."""
         memory, values = self.memory, column.values
-        rest: list[float] = memory["rest"]
+        rest = memory.rest
         size = self.size
         at = size - len(rest)
         if len(values) < at:
@@ -114,20 +130,20 @@ class ReturnRule:
             yield from self.between(column, first, at)
             block = [*rest, *values[first:at]] if rest else values[first:at]
             rest = []
-            memory["now"] = mean = sum(block) / size
-            memory["blocks"] += 1
+            memory.now = mean = sum(block) / size
+            memory.blocks += 1
             if mean - mean == 0:  # NaN belongs to another rule
-                if memory["blocks"] == 1:
-                    memory["start"], memory["first_block"] = mean, list(block)
-                    memory["spread"] = math.sqrt(sum((value - mean) ** 2 for value in block) / (size - 1))
+                if memory.blocks == 1:
+                    memory.start, memory.first_block = mean, list(block)
+                    memory.spread = math.sqrt(sum((value - mean) ** 2 for value in block) / (size - 1))
                 alert = self.judge(mean, block, column, at - 1)
                 if alert is not None:
                     yield alert
-                if mean > memory["best"]:
-                    memory["best"] = mean
+                if mean > memory.best:
+                    memory.best = mean
             first, at = at, at + size
         yield from self.between(column, first, len(values))
-        memory["rest"] = list(values[first:])
+        memory.rest = list(values[first:])
 
     def between(self, column: Column, first: int, end: int) -> Iterable[tuple[float, Alert]]:
         """Returns at these positions of a column, before the block that they fill is judged. Returns what is wrong."""
@@ -147,11 +163,18 @@ class ReturnRule:
         Args:
           level: "" for that of the rule.
         """
-        kept = {name: self.memory[name] for name in ("start", "now", "best") if self.memory[name] != _NONE}
+        numbers = {"start": self.memory.start, "now": self.memory.now, "best": self.memory.best}
+        kept = {name: value for name, value in numbers.items() if value != _NONE}
         return where["time"], Alert(
             self.name, level or self.level, ", ".join(filter(None, (place(where["clocks"]).strip(), words))),
-            {**kept, "block": self.size, **evidence, **where}, self.source, self.memory["series"], where["clocks"],
+            {**kept, "block": self.size, **evidence, **where}, self.source, self.memory.series, where["clocks"],
         )  # fmt: skip
+
+
+class WhichReturns(ReturnRule[Returns]):
+    """Only says which series of returns a run has; see `ReturnRule.returns`."""
+
+    remembers = Returns
 
 
 SOLVED = 0.02

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from rollbook.errors import BadInput
 from rollbook.health._config import plain
-from rollbook.health._keyed import KeyedRule, Last, in_order, meaning, place
+from rollbook.health._keyed import KeyedRule, in_order, meaning, place
+from rollbook.health._memory import Last, Memory, Recent
 from rollbook.schema.records import Alert
 
 TYPE_CHECKING = False
@@ -22,7 +25,34 @@ _TARGET = -1.0
 """The usual target of one continuous action; of more it is lower."""
 
 
-class Alpha(KeyedRule):
+class _Trend(Memory):
+    """A weight and the entropy of the same rows.
+
+    Attributes:
+      first, before: the first and the last weight; None before the first row.
+      start, least: the first entropy, and the least one, at most 0.
+      rows: in how many rows in a row the weight has risen with the entropy above its target.
+      since: the weight before the first of these rows.
+      said: whether it was reported.
+    """
+
+    first: float | None = None
+    before: float = 0.0
+    start: float = 0.0
+    least: float = 0.0
+    rows: int = 0
+    since: float = 0.0
+    said: bool = False
+
+
+class _Weight(Recent):
+    """How many rows in a row were too large or too small, and the trend beside the entropy."""
+
+    odd: int = 0
+    trend: _Trend = msgspec.field(default_factory=_Trend)
+
+
+class Alpha(KeyedRule[_Weight]):
     """A learned weight of the entropy (temperature) above `most` or below `least`: "warn" after `rows` rows in a row.
 
     A weight that is exactly 0 was configured so, and is not checked. "warn" also when the weight rises by a tenth while
@@ -35,6 +65,7 @@ class Alpha(KeyedRule):
       keys: further keys to check.
     """
 
+    remembers = _Weight
     name = "alpha"
     source = "rollbook's own: the weights of the healthy trainings of benchmarks/health stay between 0.001 and 2"
     meanings = frozenset({"update/entropy_coefficient"})
@@ -63,29 +94,28 @@ class Alpha(KeyedRule):
 
     def _follows(self, column: Column, entropy: Column) -> Iterator[tuple[float, Alert]]:
         """Whether a weight rises where it has to fall."""
-        memory = self.memory.setdefault(f"{column.key} and entropy", {})
-        if not memory:
-            memory.update(
-                first=column.values[0], before=column.values[0], start=entropy.values[0], least=0.0, rows=0, since=0.0
-            )
+        trend = self.of_key(column.key).trend
+        if trend.first is None:
+            trend.first = trend.before = column.values[0]
+            trend.start = entropy.values[0]
         target = plain(self.run.config.get("target_entropy"))
         target = _TARGET if target is None else target
         limit = target + 0.25 * abs(target)
-        first, before, rows, since = memory["first"], memory["before"], memory["rows"], memory["since"]
-        least = memory["least"]
+        first, before, rows, since = trend.first, trend.before, trend.rows, trend.since
+        least = trend.least
         for i, (value, nats) in enumerate(zip(column.values, entropy.values, strict=True)):
             if value > before and nats > limit:
                 rows, since = (rows + 1, since) if rows else (1, before)
-                is_known = least < 0 or (value > _FAR * first and nats >= 0.9 * memory["start"])
-                if rows >= _RISING and value > _GROWN * since and is_known and not memory.get("said"):
-                    memory["said"] = True
+                is_known = least < 0 or (value > _FAR * first and nats >= 0.9 * trend.start)
+                if rows >= _RISING and value > _GROWN * since and is_known and not trend.said:
+                    trend.said = True
                     yield self._wrong_way(column, i, since, nats, target, rows)
             else:
                 rows = 0
             before = value
             if nats < least:
                 least = nats
-        memory.update(before=before, rows=rows, since=since, least=least)
+        trend.before, trend.rows, trend.since, trend.least = before, rows, since, least
 
     def _wrong_way(
         self, column: Column, i: int, since: float, nats: float, target: float, rows: int
@@ -106,14 +136,14 @@ class Alpha(KeyedRule):
 
     def take(self, key: str, column: Column) -> Iterator[tuple[float, Alert]]:
         """The new values of a checked key."""
-        memory = self.memory.setdefault(key, {"odd": 0})
+        memory = self.of_key(key)
         last, values = Last(memory, self._rows), column.values
         if self._least <= min(values) and max(values) <= self._most:
-            memory["odd"] = 0
+            memory.odd = 0
         else:
             for i, value in enumerate(values):
-                memory["odd"] = memory["odd"] + 1 if value > self._most or 0 < value < self._least else 0
-                if memory["odd"] == self._rows:
+                memory.odd = memory.odd + 1 if value > self._most or 0 < value < self._least else 0
+                if memory.odd == self._rows:
                     yield self._alert(key, last.up_to(column, range(i + 1), i + 1))
         last.take_all(column, range(len(values)))
 

@@ -7,7 +7,8 @@ from array import array
 from operator import neg
 
 from rollbook.errors import BadInput
-from rollbook.health._keyed import KeyedRule, Last, in_order, meaning, median, place
+from rollbook.health._keyed import KeyedRule, in_order, meaning, median, place
+from rollbook.health._memory import Last, Recent
 from rollbook.health._returns import RETURNS, above, progress
 from rollbook.schema.records import Alert, RunInfo
 
@@ -29,7 +30,14 @@ _EARLY, _EARLY_SHARE = 0.15, 0.2
 do."""
 
 
-class Entropy(KeyedRule):
+class _Entropies(Recent):
+    """The first entropies of a key, and whether its policy is continuous: one was below 0."""
+
+    first: list[float] = []
+    continuous: bool = False
+
+
+class Entropy(KeyedRule[_Entropies]):
     """The entropy of a discrete policy that all but vanishes while the return has not improved.
 
     Measured relative to the run's start, where a new policy chooses about evenly. In absolute nats it says nothing, and
@@ -46,6 +54,7 @@ class Entropy(KeyedRule):
       keys: further keys to check.
     """
 
+    remembers = _Entropies
     name = "entropy"
     source = (
         "Andy Jones, Debugging RL (about 1 at the start, about 0 is collapse); of language models 2505.22617 "
@@ -111,15 +120,15 @@ class Entropy(KeyedRule):
 
     def _take_first(self, column: Column) -> int:
         """Remember the first entropies of a key. Returns how many values of the column that took."""
-        memory = self.memory.setdefault(column.key, {"first": [], "continuous": False})
-        first, taken = memory["first"], 0
+        memory = self.of_key(column.key)
+        first, taken = memory.first, 0
         if len(first) < _FIRST:
             for entropy in self._entropies(column, 0):
-                if len(first) == _FIRST or memory["continuous"]:
+                if len(first) == _FIRST or memory.continuous:
                     break
                 taken += 1
                 if entropy < 0 and math.isfinite(entropy):
-                    memory["continuous"] = True
+                    memory.continuous = True
                 elif math.isfinite(entropy):
                     first.append(entropy)
                     Last(memory, self._rows).take(entropy, column.where(taken - 1))
@@ -128,34 +137,34 @@ class Entropy(KeyedRule):
     def _may_be_low(self, column: Column, start: int) -> bool:
         """Whether the values of a key have to be checked one by one."""
         memory, entropies = self.memory[column.key], self._entropies(column, start)
-        if memory["continuous"] or not entropies:
+        if memory.continuous or not entropies:
             return False
         total = sum(entropies)
-        low = max(0.0, self._share * median(memory["first"]))
+        low = max(0.0, self._share * median(memory.first))
         if self._is_in_first_part(column, start):
-            low = max(low, _EARLY_SHARE * max(memory["first"]))
-        return bool(memory.get("troubled")) or not (min(entropies) >= low and total - total == 0)
+            low = max(low, _EARLY_SHARE * max(memory.first))
+        return memory.troubled or not (min(entropies) >= low and total - total == 0)
 
     def _take_high(self, column: Column, start: int) -> None:
         """Values of which none is low."""
         memory = self.memory[column.key]
-        if not memory["continuous"]:
+        if not memory.continuous:
             Last(memory, self._rows).take_all(column, range(start, len(column)), _sign(column))
 
     def _take_one(self, column: Column, i: int) -> Iterator[tuple[float, Alert]]:
         memory = self.memory[column.key]
         entropy = _sign(column) * column.values[i]
-        if not math.isfinite(entropy) or memory["continuous"]:
+        if not math.isfinite(entropy) or memory.continuous:
             return
         if entropy < 0:
-            memory["continuous"] = True
+            memory.continuous = True
             return
-        start, where = median(memory["first"]), column.where(i)
+        start, where = median(memory.first), column.where(i)
         last = Last(memory, self._rows)
         last.take(entropy, where)
         share, words = self._share, "the return is no better than then"
         if self._is_early(column, i):
-            start, share, words = max(memory["first"]), _EARLY_SHARE, f"less than {_EARLY:.0%} of the run are over"
+            start, share, words = max(memory.first), _EARLY_SHARE, f"less than {_EARLY:.0%} of the run are over"
         elif self._has_improved():
             return
         if not start > 0.01 or not last.begins(lambda nats: nats < share * start):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rollbook.errors import BadInput
 from rollbook.health._keyed import meaning
-from rollbook.health._returns import BLOCK, ReturnRule
+from rollbook.health._returns import BLOCK, ReturnRule, Returns
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,10 +12,16 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rollbook.schema.columns import Column, Columns
-    from rollbook.schema.records import Alert, RunInfo
+    from rollbook.schema.records import Alert
 
 
-class EvaluationGap(ReturnRule):
+class _Gap(Returns):
+    """Also how many evaluations in a row were bad."""
+
+    bad: int = 0
+
+
+class EvaluationGap(ReturnRule[_Gap]):
     """Returns of evaluation as training had at its start, while those of training have risen far above: "warn".
 
     After `rows` evaluations in a row with less than `share` of what training has gained.
@@ -25,6 +31,7 @@ class EvaluationGap(ReturnRule):
       rows: how many evaluations in a row.
     """
 
+    remembers = _Gap
     name = "evaluation_gap"
     source = "rollbook's own: an evaluation without exploration is seldom worse than training"
 
@@ -35,11 +42,6 @@ class EvaluationGap(ReturnRule):
             )
         super().__init__()
         self._share, self._rows = share, rows
-
-    def open(self, run: RunInfo) -> None:
-        """A run begins, or continues after a rewind."""
-        super().open(run)
-        self.memory["bad"] = 0
 
     def look(self, columns: Columns, now: float) -> Iterable[Alert]:
         """See `protocols.Rule`."""
@@ -67,24 +69,24 @@ class EvaluationGap(ReturnRule):
     def _take_part(self, column: Column, first: int, end: int) -> None:
         memory = self.memory
         for value in column.values[first:end]:
-            memory["rest"].append(value)
-            if len(memory["rest"]) == BLOCK:
-                mean = sum(memory["rest"]) / BLOCK
-                memory["blocks"] += 1
-                if memory["blocks"] == 1:
-                    memory["start"] = mean
-                    memory["spread"] = (sum((one - mean) ** 2 for one in memory["rest"]) / (BLOCK - 1)) ** 0.5
-                memory["now"], memory["rest"] = mean, []
+            memory.rest.append(value)
+            if len(memory.rest) == BLOCK:
+                mean = sum(memory.rest) / BLOCK
+                memory.blocks += 1
+                if memory.blocks == 1:
+                    memory.start = mean
+                    memory.spread = (sum((one - mean) ** 2 for one in memory.rest) / (BLOCK - 1)) ** 0.5
+                memory.now, memory.rest = mean, []
 
     def _judge(self, test: Column, i: int) -> list[Alert]:
         memory, value = self.memory, test.values[i]
-        gain = memory["now"] - memory["start"]
-        is_bad = memory["blocks"] >= 3 and gain > memory["spread"] and value < memory["start"] + self._share * gain
-        memory["bad"] = memory["bad"] + 1 if is_bad else 0
-        if memory["bad"] != self._rows:
+        gain = memory.now - memory.start
+        is_bad = memory.blocks >= 3 and gain > memory.spread and value < memory.start + self._share * gain
+        memory.bad = memory.bad + 1 if is_bad else 0
+        if memory.bad != self._rows:
             return []
         words = (
-            f"{test.key} is {value:.4g}, training has come from {memory['start']:.4g} to {memory['now']:.4g}: "
+            f"{test.key} is {value:.4g}, training has come from {memory.start:.4g} to {memory.now:.4g}: "
             "usually the evaluation lacks the training's normaliser, or sees another environment"
         )
         return [self.alert(words, test.where(i), evaluation=value)[1]]

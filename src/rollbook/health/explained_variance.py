@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from rollbook.errors import BadInput
-from rollbook.health._keyed import KeyedRule, Last, place
-from rollbook.health._returns import BestReturns, ReturnRule
+from rollbook.health._keyed import KeyedRule, place
+from rollbook.health._memory import Last, Recent
+from rollbook.health._returns import BestReturns, WhichReturns
 from rollbook.schema.records import Alert, RunInfo
 
 TYPE_CHECKING = False
@@ -17,7 +18,21 @@ if TYPE_CHECKING:
 _SAME = 1e-6
 
 
-class ExplainedVariance(KeyedRule):
+class _Lows(Recent):
+    """How long values have been low.
+
+    Attributes:
+      begun: limit -> the clocks of the first row below it, and how many rows there were since.
+      said: the limits that were reported.
+      same: how many updates in a row were 0 except for rounding.
+    """
+
+    begun: dict[str, tuple[dict[str, int], int]] = {}
+    said: list[str] = []
+    same: int = 0
+
+
+class ExplainedVariance(KeyedRule[_Lows]):
     """A value function whose explained variance stays at or below 0: worse than predicting one number for all.
 
     "note" when `rows` updates in a row are at or below 0; where returns hardly vary, that means little. "fail" when
@@ -34,6 +49,7 @@ class ExplainedVariance(KeyedRule):
       keys: further keys to check.
     """
 
+    remembers = _Lows
     name = "explained_variance"
     source = "Stable-Baselines3's documentation (0: as good as zero); Schulman (negative: over-fit or noisy)"
     tables = frozenset({"metrics", "episodes"})
@@ -53,12 +69,12 @@ class ExplainedVariance(KeyedRule):
     def open(self, run: RunInfo) -> None:
         """A run begins, or continues after a rewind."""
         super().open(run)
-        self._series, self._returns = ReturnRule(), BestReturns()
+        self._series, self._returns = WhichReturns(), BestReturns()
         self._series.open(run)
 
     def state(self) -> dict[str, Any]:
         """See `protocols.Stateful`."""
-        return {**super().state(), "series": self._series.memory["series"], "returns": self._returns.plain()}
+        return {**super().state(), "series": self._series.memory.series, "returns": self._returns.plain()}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """See `protocols.Stateful`."""
@@ -74,7 +90,7 @@ class ExplainedVariance(KeyedRule):
 
     def take(self, key: str, column: Column) -> Iterator[tuple[float, Alert]]:
         """The new values of a checked key."""
-        memory = self.memory.setdefault(key, {"begun": {}, "said": []})
+        memory = self.of_key(key)
         last, values = Last(memory, self._rows), column.values
         places: Sequence[int] = range(len(values))
         total, lowest = sum(values), min(values)
@@ -82,19 +98,19 @@ class ExplainedVariance(KeyedRule):
             places = [i for i in places if values[i] == values[i]]
             lowest = min((values[i] for i in places), default=1.0)
         if lowest > _SAME and places:
-            memory["same"] = 0
+            memory.same = 0
         else:
             for n, i in enumerate(places):
-                memory["same"] = memory.get("same", 0) + 1 if abs(values[i]) <= _SAME else 0
-                if memory["same"] == self._blind and not self._is_solved(column, i):
+                memory.same = memory.same + 1 if abs(values[i]) <= _SAME else 0
+                if memory.same == self._blind and not self._is_solved(column, i):
                     yield self._alert_blind(key, last.up_to(column, places, n + 1))
         if lowest > 0 and places:
-            memory["begun"], memory["said"] = {}, []
+            memory.begun, memory.said = {}, []
         else:
             for n in range(max(0, self._skip - last.seen), len(places)):
                 i = places[n]
                 value = values[i]
-                if value > 0 and not memory["begun"] and not memory["said"]:
+                if value > 0 and not memory.begun and not memory.said:
                     continue
                 found = [
                     (limit, rows)
@@ -132,22 +148,19 @@ class ExplainedVariance(KeyedRule):
             where["clocks"],
         )
 
-    def _stays(self, memory: dict[str, Any], limit: str, is_low: bool, rows: int, column: Column, i: int) -> bool:
+    def _stays(self, memory: _Lows, limit: str, is_low: bool, rows: int, column: Column, i: int) -> bool:
         """Whether a value has just now been that low for long enough."""
-        begun, reported = memory["begun"], memory["said"]
+        begun, reported = memory.begun, memory.said
         if not is_low:
             if limit in begun:
                 del begun[limit]
             if limit in reported:
                 reported.remove(limit)
             return False
-        stretch = begun.get(limit)
-        if stretch is None:
-            stretch = begun[limit] = [column.where(i)["clocks"], 0]
-        stretch[1] += 1
-        if stretch[1] < rows or limit in reported:
+        clocks, n = begun[limit] if limit in begun else (column.where(i)["clocks"], 0)
+        begun[limit] = clocks, n + 1
+        if n + 1 < rows or limit in reported:
             return False
-        clocks = stretch[0]
         total = self.run.total.get("env_step", 0)
         steps = min(self._steps, 0.1 * total) if total else self._steps
         if "env_step" in clocks and column.where(i)["clocks"].get("env_step", 0) - clocks["env_step"] < steps:

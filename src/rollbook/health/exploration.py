@@ -5,20 +5,20 @@ from __future__ import annotations
 from rollbook.errors import BadInput
 from rollbook.health._config import number_in
 from rollbook.health._keyed import KeyedRule, place
+from rollbook.health._memory import Memory
 from rollbook.health._returns import progress
 from rollbook.schema.records import Alert
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from typing import Any
 
     from rollbook.schema.columns import Column
 
 _STARTS = ("learning_starts", "learning_start", "start_steps", "update_after", "random_steps")
 
 
-class Stretch:
+class Stretch(Memory):
     """How long an exploration rate has been one number.
 
     Attributes:
@@ -27,19 +27,13 @@ class Stretch:
       said: whether it was reported.
     """
 
-    __slots__ = ("first", "rows", "said", "value")
-
-    def __init__(
-        self, value: float | None = None, rows: int = 0, first: Mapping[str, int] | None = None, said: bool = False
-    ) -> None:
-        self.value, self.rows, self.first, self.said = value, rows, dict(first or {}), said
-
-    def plain(self) -> dict[str, Any]:
-        """As JSON data, from which `Stretch(**plain)` makes it again."""
-        return {"value": self.value, "rows": self.rows, "first": self.first, "said": self.said}
+    value: float | None = None
+    rows: int = 0
+    first: dict[str, int] = {}
+    said: bool = False
 
 
-class Exploration(KeyedRule):
+class Exploration(KeyedRule[Stretch]):
     """An exploration rate (epsilon) that stays above `limit`: "warn".
 
     In `rows` rows in a row the same number, for `share` of the run, or, where its length is not known, `steps`
@@ -53,6 +47,7 @@ class Exploration(KeyedRule):
       keys: further keys to check.
     """
 
+    remembers = Stretch
     name = "exploration"
     source = (
         "Mnih et al. 2015 and Stable-Baselines3 lower it from 1 to 0.1 or less in the first tenth of a run or sooner; "
@@ -73,7 +68,7 @@ class Exploration(KeyedRule):
 
     def take(self, key: str, column: Column) -> Iterator[tuple[float, Alert]]:
         """The new values of a checked key."""
-        stretch = Stretch(**self.memory.get(key, {}))
+        stretch = self.of_key(key)
         if max(column.values) > self._limit:
             for i, value in enumerate(column.values):
                 if value != stretch.value:
@@ -85,7 +80,7 @@ class Exploration(KeyedRule):
                     yield self._alert(column, i, stretch)
         else:
             stretch = Stretch(column.values[-1], 1, column.where(-1 + len(column))["clocks"])
-        self.memory[key] = stretch.plain()
+        self.memory[key] = stretch
 
     def _is_long(self, first: Mapping[str, int], now: Mapping[str, int]) -> bool:
         come, before = progress(self.run, now), progress(self.run, first)

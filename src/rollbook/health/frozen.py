@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from rollbook.errors import BadInput
 from rollbook.health._config import number_in, setting_in
-from rollbook.health._keyed import KeyedRule, Last, in_order, meaning, place
+from rollbook.health._keyed import KeyedRule, in_order, meaning, place
+from rollbook.health._memory import Last, Recent
 from rollbook.health._returns import rise
 from rollbook.schema.records import Alert, RunInfo
 
@@ -38,7 +39,15 @@ _NO_ENTROPY = 0.01
 """Nats below which a policy chooses one action: then its divergence is 0, however it is updated."""
 
 
-class Frozen(KeyedRule):
+class _Zeros(Recent):
+    """How many values in a row are 0, whether one was not before, and whether the witnesses decide on them."""
+
+    zeros: int = 0
+    moved: bool = False
+    suspected: bool = False
+
+
+class Frozen(KeyedRule[_Zeros]):
     """Updates that change nothing: the norm of their step, or the KL divergence they cause, is 0.
 
     "fail" after `rows` updates in a row. The norm of the step (`update/step_norm`) shows it everywhere. The divergence
@@ -54,6 +63,7 @@ class Frozen(KeyedRule):
       keys: further keys to check.
     """
 
+    remembers = _Zeros
     name = "frozen"
     source = "parameters that an update leaves as they are were not updated"
     meanings = _STEPS | _DIVERGENCES | {_REFERENCE}
@@ -87,36 +97,36 @@ class Frozen(KeyedRule):
             if name in _WITNESSES:
                 self._witness(key, name in _ENTROPIES, columns.column(key))
         found = [alert for key in self.watched(columns) for alert in self.take(key, columns.column(key))]
-        suspected = [key for key, memory in self.memory.items() if memory["suspected"]]
+        suspected = [key for key, memory in self.memory.items() if memory.suspected]
         if not found and not suspected:
             return ()
         if self._is_decided:
             return ()
         for key in suspected if self._stands_still() else ():
-            if self.memory[key]["zeros"] >= _WITNESSED:
-                self.memory[key]["suspected"] = False
+            if self.memory[key].zeros >= _WITNESSED:
+                self.memory[key].suspected = False
                 found.append(self._alert(key, Last(self.memory[key], 1)))
         return in_order(found)
 
     def take(self, key: str, column: Column) -> Iterator[tuple[float, Alert]]:
         """The new values of a checked key."""
-        memory = self.memory.setdefault(key, {"zeros": 0, "moved": False, "suspected": False})
+        memory = self.of_key(key)
         last, values = Last(memory, 1), column.values
         rows = max(self._rows, _REFERENCE_ROWS) if meaning(key) == _REFERENCE else self._rows
         if min(values) > _NONE:
-            memory["zeros"], memory["moved"], memory["suspected"] = 0, True, False
+            memory.zeros, memory.moved, memory.suspected = 0, True, False
         else:
             for i, value in enumerate(values):
                 if abs(value) > _NONE:
-                    memory["zeros"], memory["suspected"] = 0, False
-                    memory["moved"] = memory["moved"] or abs(value) > _MOVED
+                    memory.zeros, memory.suspected = 0, False
+                    memory.moved = memory.moved or abs(value) > _MOVED
                     continue
-                memory["zeros"] += 1
-                if memory["zeros"] == rows:
+                memory.zeros += 1
+                if memory.zeros == rows:
                     if self._shows_it(key):
                         yield self._alert(key, last.up_to(column, range(i + 1), i + 1))
                     else:
-                        memory["suspected"] = True
+                        memory.suspected = True
         last.take_all(column, range(len(values)))
 
     def _shows_it(self, key: str) -> bool:
@@ -124,7 +134,7 @@ class Frozen(KeyedRule):
         if meaning(key) == _REFERENCE:
             follows = setting_in(self.run.config, "sync_ref_model") is True
             return not follows and number_in(self.run.config, *_WEIGHTS) is not None
-        if meaning(key) not in _DIVERGENCES or self.memory[key]["moved"]:
+        if meaning(key) not in _DIVERGENCES or self.memory[key].moved:
             return True
         return (number_in(self.run.config, *_EPOCHS) or 1) > 1
 
@@ -144,7 +154,7 @@ class Frozen(KeyedRule):
         return all(len(values) == _WITNESSED and abs(rise(values)) <= _CLEAR for values in witnesses)
 
     def _alert(self, key: str, last: Last) -> tuple[float, Alert]:
-        where, rows = last.where(), self.memory[key]["zeros"]
+        where, rows = last.where(), self.memory[key].zeros
         return where["time"], Alert(
             self.name,
             "fail",

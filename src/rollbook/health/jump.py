@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 from rollbook.errors import BadInput
-from rollbook.health._keyed import KeyedRule, Last, meaning, median, place
+from rollbook.health._keyed import KeyedRule, meaning, median, place
+from rollbook.health._memory import Last, Recent
 from rollbook.schema.records import Alert
 
 TYPE_CHECKING = False
@@ -18,7 +19,24 @@ _BLOCK, _LARGE_BLOCK, _FEW = 10, 100, 20
 """The median is taken over this many rows; over _LARGE_BLOCK rows after _FEW blocks."""
 
 
-class Jump(KeyedRule):
+class _Past(Recent):
+    """What a key has been so far.
+
+    Attributes:
+      rest: values that fill no block yet.
+      past, blocks: the largest median of a block, and how many blocks there were.
+      above: how many rows in a row lie far above it.
+      said: whether that was reported.
+    """
+
+    rest: list[float] = []
+    past: float = 0.0
+    blocks: int = 0
+    above: int = 0
+    said: bool = False
+
+
+class Jump(KeyedRule[_Past]):
     """A gradient norm, or a loss of values, that lies far above the run's own past: "warn" after `rows` rows in a row.
 
     The past is the largest median of `_BLOCK` rows so far: values may grow as returns do, and single spikes do not
@@ -30,6 +48,7 @@ class Jump(KeyedRule):
       keys: further keys to check.
     """
 
+    remembers = _Past
     name = "jump"
     source = "TRL's documentation of PPO (a spike of the loss is bad news); the factor is rollbook's own"
     meanings = frozenset({
@@ -48,30 +67,30 @@ class Jump(KeyedRule):
 
     def take(self, key: str, column: Column) -> Iterator[tuple[float, Alert]]:
         """The new values of a checked key."""
-        memory = self.memory.setdefault(key, {"rest": [], "past": 0.0, "blocks": 0, "above": 0, "said": False})
+        memory = self.of_key(key)
         last, values = Last(memory, self._rows), column.values
         times = min(self.steps, self._times) if meaning(key) == "update/step_norm" else self._times
         first = 0
         while first < len(values):
-            size = _BLOCK if memory["blocks"] < _FEW else _LARGE_BLOCK
-            end = min(len(values), first + size - len(memory["rest"]))
+            size = _BLOCK if memory.blocks < _FEW else _LARGE_BLOCK
+            end = min(len(values), first + size - len(memory.rest))
             some = values[first:end]
-            limit = times * memory["past"]
-            if memory["blocks"] >= 2 and limit > 0 and (max(some) > limit or memory["above"]):
+            limit = times * memory.past
+            if memory.blocks >= 2 and limit > 0 and (max(some) > limit or memory.above):
                 for i in range(first, end):
-                    memory["above"] = memory["above"] + 1 if values[i] > limit else 0
-                    if memory["above"] == self._rows and not memory["said"]:
-                        memory["said"] = True
-                        yield self._alert(key, memory["past"], limit, last.up_to(column, range(i + 1), i + 1))
-            memory["rest"] = rest = [*memory["rest"], *some]
+                    memory.above = memory.above + 1 if values[i] > limit else 0
+                    if memory.above == self._rows and not memory.said:
+                        memory.said = True
+                        yield self._alert(key, memory.past, limit, last.up_to(column, range(i + 1), i + 1))
+            memory.rest = rest = [*memory.rest, *some]
             if len(rest) == size:
                 middle = median(rest)
-                if middle <= limit or memory["blocks"] < 2:
-                    memory["said"] = False
+                if middle <= limit or memory.blocks < 2:
+                    memory.said = False
                 if math.isfinite(middle):
-                    memory["past"] = max(memory["past"], middle)
-                    memory["blocks"] += 1
-                memory["rest"] = []
+                    memory.past = max(memory.past, middle)
+                    memory.blocks += 1
+                memory.rest = []
             first = end
         last.take_all(column, range(len(values)))
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from rollbook.errors import BadInput
-from rollbook.health._keyed import KeyedRule, Last, place
+from rollbook.health._keyed import KeyedRule, place
+from rollbook.health._memory import Last, Recent
 from rollbook.schema.records import Alert
 
 TYPE_CHECKING = False
@@ -13,7 +14,13 @@ if TYPE_CHECKING:
     from rollbook.schema.columns import Column
 
 
-class KlBelowZero(KeyedRule):
+class _Negatives(Recent):
+    """How many values were below 0."""
+
+    below: int = 0
+
+
+class KlBelowZero(KeyedRule[_Negatives]):
     """An estimate of a divergence that is below 0 although its formula cannot be: "warn" after `rows` such rows.
 
     Each term of the mean of (r - 1) - log r, r a ratio of probabilities, is at least 0: frameworks log it under the
@@ -26,6 +33,7 @@ class KlBelowZero(KeyedRule):
       keys: further keys to check.
     """
 
+    remembers = _Negatives
     name = "kl_below_zero"
     source = "Schulman, Approximating KL Divergence: (r - 1) - log r is never negative; the limit is rollbook's own"
     meanings = frozenset({"update/approx_kl"})
@@ -38,12 +46,12 @@ class KlBelowZero(KeyedRule):
 
     def take(self, key: str, column: Column) -> Iterator[tuple[float, Alert]]:
         """The new values of a checked key."""
-        memory = self.memory.setdefault(key, {"below": 0})
+        memory = self.of_key(key)
         last, values = Last(memory, 1), column.values
-        if min(values) < -self._limit and memory["below"] < self._rows:
+        if min(values) < -self._limit and memory.below < self._rows:
             for i, value in enumerate(values):
-                memory["below"] += value < -self._limit
-                if memory["below"] == self._rows:
+                memory.below += value < -self._limit
+                if memory.below == self._rows:
                     yield self._alert(key, last.up_to(column, range(i + 1), i + 1))
                     break
         last.take_all(column, range(len(values)))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from rollbook.errors import BadInput
-from rollbook.health._keyed import KeyedRule, Last, place
+from rollbook.health._keyed import KeyedRule, place
+from rollbook.health._memory import Last, Recent
 from rollbook.schema.records import Alert
 
 TYPE_CHECKING = False
@@ -18,7 +19,14 @@ _KNOWN_END = 3
 schedule."""
 
 
-class LearningRate(KeyedRule):
+class _Rate(Recent):
+    """In how many updates in a row it was 0, and whether it ever was above."""
+
+    zeros: int = 0
+    was_above: bool = False
+
+
+class LearningRate(KeyedRule[_Rate]):
     """A learning rate that is exactly 0 in `rows` updates in a row: nothing is learned any more.
 
     "fail" when it never was above 0, "warn" when a schedule has brought it there. Near the end of a run of known length
@@ -30,6 +38,7 @@ class LearningRate(KeyedRule):
       keys: further keys to check.
     """
 
+    remembers = _Rate
     name = "learning_rate"
     source = "a learning rate of 0 changes nothing; the number of updates is rollbook's own"
     meanings = frozenset({"update/learning_rate"})
@@ -42,19 +51,19 @@ class LearningRate(KeyedRule):
 
     def take(self, key: str, column: Column) -> Iterator[tuple[float, Alert]]:
         """The new values of a checked key."""
-        memory = self.memory.setdefault(key, {"zeros": 0, "was_above": False})
+        memory = self.of_key(key)
         last, values = Last(memory, 1), column.values
         if min(values) > 0:
-            memory.update(zeros=0, was_above=True)
+            memory.zeros, memory.was_above = 0, True
         else:
             for i, value in enumerate(values):
                 if value != 0:
-                    memory.update(zeros=0, was_above=memory["was_above"] or value > 0)
+                    memory.zeros, memory.was_above = 0, memory.was_above or value > 0
                     continue
-                memory["zeros"] += 1
-                rows = _KNOWN_END if memory["was_above"] and self.run.total else self._rows
-                if memory["zeros"] == rows and not self._is_near_the_end(column, i):
-                    yield self._alert(key, last.up_to(column, range(i + 1), i + 1), memory["was_above"], rows)
+                memory.zeros += 1
+                rows = _KNOWN_END if memory.was_above and self.run.total else self._rows
+                if memory.zeros == rows and not self._is_near_the_end(column, i):
+                    yield self._alert(key, last.up_to(column, range(i + 1), i + 1), memory.was_above, rows)
         last.take_all(column, range(len(values)))
 
     def _is_near_the_end(self, column: Column, i: int) -> bool:

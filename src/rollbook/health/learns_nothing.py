@@ -6,7 +6,7 @@ from bisect import bisect_left
 
 from rollbook.errors import BadInput
 from rollbook.health._keyed import median
-from rollbook.health._returns import BLOCK, REWARD_BLOCK, ReturnRule, above, progress, rise
+from rollbook.health._returns import BLOCK, REWARD_BLOCK, ReturnRule, Returns, above, progress, rise
 from rollbook.schema.aliases import estimator
 
 TYPE_CHECKING = False
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rollbook.schema.columns import Column
-    from rollbook.schema.records import Alert, RunInfo
+    from rollbook.schema.records import Alert
 
 _LAST, _FEWEST = 3, 5
 """So many blocks are compared with the first one, once there are so many in all."""
@@ -23,7 +23,17 @@ _CLEAR = 2.0
 """Standard errors by rank beyond which returns are better than the first ones, or those rise."""
 
 
-class LearnsNothing(ReturnRule):
+class _Progress(Returns):
+    """Also the last returns, how many there were, their highest, and whether they were judged or noted."""
+
+    recent: list[float] = []
+    seen: int = 0
+    judged: bool = False
+    noted: bool = False
+    highest: float = -1e308
+
+
+class LearnsNothing(ReturnRule[_Progress]):
     """Returns that are no better than at the run's own start when much of the training is over.
 
     "warn" once, at `share` of the run's length (`init(total=…)`, or a setting such as `total_timesteps`). If the length
@@ -43,6 +53,7 @@ class LearnsNothing(ReturnRule):
       rewards: how many, of rows that are each a mean of many.
     """
 
+    remembers = _Progress
     name = "learns_nothing"
     source = "rollbook's own: the run's first returns are those of a policy that knows nothing"
 
@@ -55,30 +66,25 @@ class LearnsNothing(ReturnRule):
         super().__init__()
         self._share, self._returns, self._early, self._rewards = share, returns, early, rewards
 
-    def open(self, run: RunInfo) -> None:
-        """A run begins, or continues after a rewind."""
-        super().open(run)
-        self.memory.update(recent=[], seen=0, judged=False, noted=False, highest=-1e308)
-
     def take(self, column: Column) -> Iterator[tuple[float, Alert]]:
         """New returns. The last ones are judged when the share is reached, not when a block is full."""
         yield from super().take(column)
         memory, n = self.memory, _LAST * self.size
-        if memory["judged"]:
+        if memory.judged:
             return
-        before, values = memory["seen"], column.values
-        highest, memory["highest"] = memory["highest"], max(memory["highest"], *values)
-        memory["seen"] = before + len(values)
+        before, values = memory.seen, column.values
+        highest, memory.highest = memory.highest, max(memory.highest, *values)
+        memory.seen = before + len(values)
         early = self._early - before - 1
-        if not memory["noted"] and early < len(values):
-            memory["noted"] = True
+        if not memory.noted and early < len(values):
+            memory.noted = True
             if early >= 0 and progress(self.run, column.where(early)["clocks"]) is None and not self._are_means():
-                yield from self._judge([*memory["recent"], *values[: early + 1]][-n:], column, early, highest, "note")
-        if self._is_time(column, len(values) - 1, memory["seen"]):
+                yield from self._judge([*memory.recent, *values[: early + 1]][-n:], column, early, highest, "note")
+        if self._is_time(column, len(values) - 1, memory.seen):
             i = bisect_left(range(len(values)), True, key=lambda i: self._is_time(column, i, before + i + 1))
-            memory["judged"] = True
-            yield from self._judge([*memory["recent"], *values[: i + 1]][-n:], column, i, highest)
-        memory["recent"] = [*memory["recent"], *values[-n:]][-n:]
+            memory.judged = True
+            yield from self._judge([*memory.recent, *values[: i + 1]][-n:], column, i, highest)
+        memory.recent = [*memory.recent, *values[-n:]][-n:]
 
     def _is_time(self, column: Column, i: int, seen: int) -> bool:
         if seen < _FEWEST * self.size:
@@ -90,24 +96,24 @@ class LearnsNothing(ReturnRule):
 
     def _are_means(self) -> bool:
         """Whether each of the returns is a mean of many."""
-        return self.size == REWARD_BLOCK or "100" in (estimator(self.memory["series"]) or "")
+        return self.size == REWARD_BLOCK or "100" in (estimator(self.memory.series) or "")
 
     def _judge(
         self, last: Sequence[float], column: Column, i: int, highest: float, level: str = ""
     ) -> Iterator[tuple[float, Alert]]:
         memory = self.memory
-        if not memory["spread"] and min(last) == max(last) == memory["start"]:
+        if not memory.spread and min(last) == max(last) == memory.start:
             return  # one number from the first on is the trouble of `no_signal`
         best = max(sum(last[at : at + self.size]) / self.size for at in range(0, len(last), self.size))
-        first = memory["first_block"]
+        first = memory.first_block
         if first and median(first) >= max(highest, *column.values[: i + 1]):
             return  # most of the first returns were the best that there is: a policy that was good from the start
-        is_no_better = best <= memory["start"] + 2 * max(memory["spread"] / self.size**0.5, 1e-9)
+        is_no_better = best <= memory.start + 2 * max(memory.spread / self.size**0.5, 1e-9)
         if is_no_better and max(above(last, first), rise(first)) <= _CLEAR:  # else it learned, perhaps among the first
             where = column.where(i)
             yield self.alert(
                 f"of the last {len(last)} returns the best {self.size} are {best:.4g} on average, the first "
-                f"{self.size} were {memory['start']:.4g}: nothing was learned so far; look at what the policy sees, at "
+                f"{self.size} were {memory.start:.4g}: nothing was learned so far; look at what the policy sees, at "
                 "the sign of its loss, and whether it is updated",
                 where,
                 level,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rollbook.health._config import number_in
-from rollbook.health._pace import COPIES, PaceRule
+from rollbook.health._pace import COPIES, Pace, PaceRule
 from rollbook.schema.aliases import describe
 
 TYPE_CHECKING = False
@@ -25,7 +25,13 @@ _REPLAY = ("buffer_size", "replay_size", "replay_capacity", "memory_size")
 """With a replay buffer, a setting of this name is about n-step returns."""
 
 
-class NeverUpdated(PaceRule):
+class _Updates(Pace):
+    """Also whether a key came that may tell of updates, although its meaning is not known."""
+
+    unknown: bool = False
+
+
+class NeverUpdated(PaceRule[_Updates]):
     """Episodes that go on while no update is logged: "warn".
 
     After twice the longest gap between two updates so far and 3 % of the run; after the first update, a quarter of the
@@ -36,6 +42,7 @@ class NeverUpdated(PaceRule):
     one's own may log its updates as `td` or `train/my_loss`.
     """
 
+    remembers = _Updates
     name = "never_updated"
     times, least, fewest, never, needed = 2.0, 0.03, 200, 0.25, 10
     source = "rollbook's own: a training logs what its updates did"
@@ -45,13 +52,12 @@ class NeverUpdated(PaceRule):
         super().open(run)
         self._first = self._first_update()
         self._may_be: dict[str, bool] = {}
-        self.memory["unknown"] = False
 
     def look(self, columns: Columns, now: float) -> Iterable[Alert]:
         """See `protocols.Rule`."""
-        for key in () if self.memory["unknown"] else columns.keys("metrics"):
+        for key in () if self.memory.unknown else columns.keys("metrics"):
             if self._may_be.setdefault(key, _may_be_of_updates(key)):
-                self.memory["unknown"] = True
+                self.memory.unknown = True
         return super().look(columns, now)
 
     def _first_update(self) -> float | None:
@@ -66,10 +72,10 @@ class NeverUpdated(PaceRule):
         return rollout + max(self.least * self._total, rollout)
 
     def _limit(self) -> float | None:
-        if not self.memory["n"] and self._first is not None and self._total:
+        if not self.memory.n and self._first is not None and self._total:
             return self._first
-        limit, last = super()._limit(), self.memory["last"]
-        if limit is not None and last > 0 and not self.memory["gap"]:  # one update so far: the next may take as long
+        limit, last = super()._limit(), self.memory.last
+        if limit is not None and last > 0 and not self.memory.gap:  # one update so far: the next may take as long
             limit = max(limit, last + self.times * last)
         return limit
 
@@ -84,7 +90,7 @@ class NeverUpdated(PaceRule):
     def speak(self, since: int, now: int) -> str:
         """See `PaceRule`."""
         if since < 0:
-            if self.memory["unknown"] or number_in(self.run.config, "learning_rate", "lr") is None:
+            if self.memory.unknown or number_in(self.run.config, "learning_rate", "lr") is None:
                 return ""
             return (
                 f"no update was logged in {now:,} environment steps: usually the warm-up is longer than the run, or "
@@ -92,7 +98,7 @@ class NeverUpdated(PaceRule):
             )
         return (
             f"no update was logged since env_step {since:,}, in {now - since:,} environment steps; the longest "
-            f"stretch before was {self.memory['gap']:,}: the policy is not trained any more; look "
+            f"stretch before was {self.memory.gap:,}: the policy is not trained any more; look "
             "whether the function that learns is still called"
         )
 

@@ -7,14 +7,13 @@ from operator import sub
 
 from rollbook.health._config import number_in
 from rollbook.health._keyed import meaning
-from rollbook.health._pace import COPIES, PaceRule
+from rollbook.health._pace import COPIES, Pace, PaceRule
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rollbook.schema.columns import Column, Columns
-    from rollbook.schema.records import RunInfo
 
 _USUAL = 1_000
 """The time limit of most tasks of Gymnasium. Up to it, a policy that learns to survive may lengthen episodes much."""
@@ -27,7 +26,26 @@ _LIMIT = 5
 """The longest length is a time limit if it came this often."""
 
 
-class NoEpisode(PaceRule):
+class _Ends(Pace):
+    """Ends of episodes.
+
+    Attributes:
+      first: environment steps at the first one; -1 before it.
+      every: the greatest common divisor of the steps between two.
+      longest, often: the length of the longest episode, and how often it came.
+      lengths: of all episodes after the first, together.
+      table: whether the run records its episodes.
+    """
+
+    first: int = -1
+    every: int = 0
+    longest: float = 0.0
+    often: int = 0
+    lengths: float = 0.0
+    table: bool = False
+
+
+class NoEpisode(PaceRule[_Ends]):
     """A training that goes on while no episode ends: "warn".
 
     After a 20th of the run, twice the longest stretch between two ends so far, and as many steps as all environments
@@ -43,30 +61,26 @@ class NoEpisode(PaceRule):
     for each.
     """
 
+    remembers = _Ends
     name = "no_episode"
     preferred = "train/length"
     times = 2.0
     source = "Stable-Baselines3 #1204, CleanRL #534 are of this kind; the multiples are rollbook's own"
 
-    def open(self, run: RunInfo) -> None:
-        """A run begins, or continues after a rewind."""
-        super().open(run)
-        self.memory.update(first=-1, every=0, longest=0.0, often=0, lengths=0.0, table=False)
-
     def _limit(self) -> float | None:
-        if self.memory["gap"] or not self._total:
+        if self.memory.gap or not self._total:
             return super()._limit()
         copies = number_in(self.run.config, *COPIES)
         share = self.never if copies is None else _SOON
         share = max(share, min(_USUAL * (copies or _COPIES) / self._total, _SHORT))
-        began = max(0, self.memory["last"])  # if something came: the first stretch, the only one that is known
+        began = max(0, self.memory.last)  # if something came: the first stretch, the only one that is known
         return float(began + max(share * self._total, self.times * began))
 
     def columns_of(self, columns: Columns) -> tuple[Column | None, Column | None]:
         """See `PaceRule`. Of a run that records its episodes, these; a row of metrics may stand for many."""
         it, other = super().columns_of(columns)
         ended = columns.of_episodes("length")
-        table = self.memory["table"] = self.memory["table"] or ended is not None
+        table = self.memory.table = self.memory.table or ended is not None
         if table:
             it = ended
         self._is_length = it is not None and (table or meaning(it.key) == self.preferred)
@@ -75,34 +89,34 @@ class NoEpisode(PaceRule):
     def patience(self) -> float:
         """See `PaceRule`."""
         memory = self.memory
-        took = memory["last"] - memory["first"]
-        if not took / 2 <= memory["lengths"] <= 2 * took:  # then a row is not an episode
-            return max(self._most(), 5.0 * int(memory["gap"]), _USUAL)
-        longest = float(memory["longest"])
-        if memory["often"] >= _LIMIT:
+        took = memory.last - memory.first
+        if not took / 2 <= memory.lengths <= 2 * took:  # then a row is not an episode
+            return max(self._most(), 5.0 * memory.gap, _USUAL)
+        longest = memory.longest
+        if memory.often >= _LIMIT:
             return max(self._most(), self._of_all(2 * longest))
         return max(self._most(), self._of_all(max(2 * longest, min(10 * longest, _USUAL))), _USUAL)
 
     def _of_all(self, expected: float) -> float:
         """The steps of all environments while each has an episode of this length."""
-        every, longest = int(self.memory["every"]), float(self.memory["longest"])
+        every, longest = self.memory.every, self.memory.longest
         copies = every if every % longest else every / longest  # episodes of one length may all end together
         return copies * expected
 
     def _take(self, came: Sequence[int], values: Sequence[float]) -> None:
         memory = self.memory
         if came and self._is_length:
-            if memory["first"] < 0:
-                memory["first"] = came[0]
+            if memory.first < 0:
+                memory.first = came[0]
             else:
-                memory["every"] = gcd(memory["every"], came[0] - memory["last"])
-                memory["lengths"] += values[0]
-            memory["every"] = gcd(memory["every"], *set(map(sub, came[1:], came)))
+                memory.every = gcd(memory.every, came[0] - memory.last)
+                memory.lengths += values[0]
+            memory.every = gcd(memory.every, *set(map(sub, came[1:], came)))
             longest = max(values)
-            if longest > memory["longest"]:
-                memory.update(longest=longest, often=0)
-            memory["often"] += list(values).count(memory["longest"])
-            memory["lengths"] += sum(values[1:])
+            if longest > memory.longest:
+                memory.longest, memory.often = longest, 0
+            memory.often += list(values).count(memory.longest)
+            memory.lengths += sum(values[1:])
         super()._take(came, values)
 
     def is_it(self, name: str) -> bool:
@@ -122,6 +136,6 @@ class NoEpisode(PaceRule):
             )
         return (
             f"no episode has ended since env_step {since:,}, in {now - since:,} environment steps; the longest "
-            f"stretch before was {self.memory['gap']:,}: usually the time limit is missing, or the policy has found "
+            f"stretch before was {self.memory.gap:,}: usually the time limit is missing, or the policy has found "
             "a state that never ends"
         )

@@ -6,7 +6,7 @@ import math
 
 from rollbook.errors import BadInput
 from rollbook.health._earlier import EarlierRun, find, named
-from rollbook.health._returns import ReturnRule, progress
+from rollbook.health._returns import ReturnRule, Returns, progress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +35,28 @@ _KNOWN, _LATER = 20, 3
 of the five it must be. Where the first success comes by chance, one run in 56 is so much later than five others."""
 
 
-class NoSignal(ReturnRule):
+class _Alike(Returns):
+    """Also how many returns were alike.
+
+    Attributes:
+      first, began: the first return and its time.
+      alike: how many first returns were equal; -1 after another one.
+      zeros, others: how many returns were 0 and not 0, before the zeros in `row`.
+      row: how many zeros in a row there are now.
+      told, noted: whether it was reported as "warn" and as "note".
+    """
+
+    first: float | None = None
+    alike: int = 0
+    others: int = 0
+    zeros: int = 0
+    row: int = 0
+    told: bool = False
+    noted: bool = False
+    began: float = 0.0
+
+
+class NoSignal(ReturnRule[_Alike]):
     """Returns of which each is the same number from the first on, or that became 0: there is nothing to learn from.
 
     "note" after two and a half blocks (of 20 returns; of 5 rewards of sequence models) that last for a 20th of the
@@ -51,6 +72,7 @@ class NoSignal(ReturnRule):
       blocks: the fewest blocks in a row.
     """
 
+    remembers = _Alike
     name = "no_signal"
     source = "Schulman: look at the least and the largest return; the number of returns is rollbook's own"
 
@@ -66,41 +88,43 @@ class NoSignal(ReturnRule):
     def open(self, run: RunInfo) -> None:
         """A run begins, or continues after a rewind."""
         super().open(run)
-        self.memory.update(first=None, alike=0, others=0, zeros=0, row=0, told=False, noted=False, began=0.0)
         self._earlier: Sequence[EarlierRun] | None = None
 
     def take(self, column: Column) -> Iterator[tuple[float, Alert]]:
         """New returns, checked one by one only if some are 0, or all were the same so far."""
         memory, values = self.memory, column.values
-        if memory["others"] and not memory["row"] and 0.0 not in values:
-            memory["others"] += len(values)
+        if memory.others and not memory.row and 0.0 not in values:
+            memory.others += len(values)
             return
         for i, value in enumerate(values):
-            if memory["first"] is None:
-                memory.update(first=value, began=column.where(i)["time"])
-            if memory["alike"] >= 0 and value == memory["first"]:
-                memory["alike"] += 1
-                if not memory["told"]:
+            if memory.first is None:
+                memory.first, memory.began = value, column.where(i)["time"]
+            if memory.alike >= 0 and value == memory.first:
+                memory.alike += 1
+                if not memory.told:
                     yield from self._lasts(value, column, i)
                 continue
-            if memory["alike"] > 0:  # the first other one
-                memory["zeros" if memory["first"] == 0 else "others"] += memory["alike"]
-            memory["alike"] = -1
+            if memory.alike > 0:  # the first other one
+                if memory.first == 0:
+                    memory.zeros += memory.alike
+                else:
+                    memory.others += memory.alike
+            memory.alike = -1
             if value == 0:
-                memory["row"] += 1
-                if memory["row"] >= _FEWEST and not memory["told"] and self._is_no_chance():
-                    memory["told"] = True
-                    yield self._alert(value, memory["row"], column, i)
+                memory.row += 1
+                if memory.row >= _FEWEST and not memory.told and self._is_no_chance():
+                    memory.told = True
+                    yield self._alert(value, memory.row, column, i)
             else:
-                memory["others"] += 1
-                memory["zeros"] += memory["row"]
-                memory["row"], memory["told"] = 0, False
+                memory.others += 1
+                memory.zeros += memory.row
+                memory.row, memory.told = 0, False
 
     def _lasts(self, value: float, column: Column, i: int) -> Iterator[tuple[float, Alert]]:
         """Whether the equal first returns are many enough at this row."""
-        memory, alike = self.memory, self.memory["alike"]
+        memory, alike = self.memory, self.memory.alike
         if alike >= _KNOWN and (known := self._known(column, i)):
-            memory["told"] = True
+            memory.told = True
             words = f", and {named(known)} had each had another one in a third of the time"
             yield self._alert(value, alike, column, i, words=words, earlier=[run.id for run in known])
             return
@@ -113,10 +137,10 @@ class NoSignal(ReturnRule):
             is_long = come >= _LATE or (come >= _SHARE and alike >= _SOME * self.size)
             is_very_long = come >= _RARE
         if is_very_long:
-            memory["told"] = True
+            memory.told = True
             yield self._alert(value, alike, column, i)
-        elif is_long and not memory["noted"]:
-            memory["noted"] = True
+        elif is_long and not memory.noted:
+            memory.noted = True
             yield self._alert(value, alike, column, i, level="note")
 
     def _known(self, column: Column, i: int) -> Sequence[EarlierRun]:
@@ -124,8 +148,8 @@ class NoSignal(ReturnRule):
         clocks = column.where(i)["clocks"]
         clock = next(iter(clocks), "")
         if self._earlier is None:
-            self._earlier = find(EarlierRun, self.run, self.memory["began"], clock, self.given)
-        step = clocks[clock] if clock else self.memory["alike"]
+            self._earlier = find(EarlierRun, self.run, self.memory.began, clock, self.given)
+        step = clocks[clock] if clock else self.memory.alike
         has_all = all(
             run.clock == clock and run.other is not None and _LATER * run.other <= step for run in self._earlier
         )
@@ -134,7 +158,7 @@ class NoSignal(ReturnRule):
     def _is_no_chance(self) -> bool:
         """Whether so many zeros in a row are next to impossible, by the zeros and others before: their probability is a
         ratio of beta functions (any share of zeros was as likely as any other before the first return)."""
-        zeros, others, row = self.memory["zeros"], self.memory["others"], self.memory["row"]
+        zeros, others, row = self.memory.zeros, self.memory.others, self.memory.row
         return (
             math.lgamma(zeros + row + 1) - math.lgamma(zeros + 1)
             + math.lgamma(zeros + others + 2) - math.lgamma(zeros + others + row + 2)
@@ -149,7 +173,7 @@ class NoSignal(ReturnRule):
             column.where(i),
             value=value,
             level=level,
-            zeros_before=self.memory["zeros"],
-            others_before=self.memory["others"],
+            zeros_before=self.memory.zeros,
+            others_before=self.memory.others,
             **evidence,
         )

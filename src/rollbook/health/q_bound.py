@@ -6,7 +6,8 @@ from bisect import bisect_right
 
 from rollbook.errors import BadInput
 from rollbook.health._config import number_in
-from rollbook.health._keyed import KeyedRule, Last, in_order, meaning, place
+from rollbook.health._keyed import KeyedRule, in_order, meaning, place
+from rollbook.health._memory import Last, Memory, Recent, remembered
 from rollbook.schema.records import Alert, RunInfo
 
 TYPE_CHECKING = False
@@ -37,7 +38,51 @@ def _is_alpha(key: str) -> bool:
     return meaning(key) == "update/entropy_coefficient"
 
 
-class QBound(KeyedRule):
+class _Values(Recent):
+    """The mean action values of a key.
+
+    Attributes:
+      above, away: how many rows in a row were beyond the bounds, and moved away from 0 with the wrong sign.
+      before: the last value.
+      rest, n: the last values, one fewer than a block, and how many there were in all.
+      first: the mean of the first block.
+      top, gain: the largest mean of a block, and the mean return then.
+      fell: whether a fall was reported.
+    """
+
+    above: int = 0
+    away: int = 0
+    before: float = 0.0
+    rest: list[float] = []
+    n: int = 0
+    first: float | None = None
+    top: float = 0.0
+    gain: float = 0.0
+    fell: bool = False
+
+
+class _Bounds(Memory):
+    """What bounds the values.
+
+    Attributes:
+      n: how many episodes have ended.
+      low, high: the lowest and the highest return, 0 included.
+      length: of the longest episode.
+      soft: whether an entropy is part of the values.
+      entropies: what the last entropies add to a discounted sum.
+      recent: the last returns.
+    """
+
+    n: int = 0
+    low: float = 0.0
+    high: float = 0.0
+    length: float = 0.0
+    soft: bool = False
+    entropies: list[float] = []
+    recent: list[float] = []
+
+
+class QBound(KeyedRule[_Values]):
     """Mean action values beyond `times` what the returns so far allow, or of the wrong sign: "warn" after `rows` rows.
 
     "warn" also when they have the wrong sign and move away from 0 in five rows in a row, and when they have lost 40 %
@@ -54,6 +99,7 @@ class QBound(KeyedRule):
       keys: further keys to check.
     """
 
+    remembers = _Values
     name = "q_bound"
     source = "van Hasselt and others 2018 (soft divergence: beyond r_max / (1 - gamma)); the factor is rollbook's own"
     tables = frozenset({"metrics", "episodes"})
@@ -73,76 +119,71 @@ class QBound(KeyedRule):
         gamma = number_in(run.config, "gamma", "discount", "discount_factor")
         self._horizon = 1 / (1 - min(gamma if gamma is not None else 0.99, 0.999))
         self._looked_at: tuple[str, ...] = ()
-        self._returns_seen: dict[str, Any] = {
-            "n": 0, "low": 0.0, "high": 0.0, "length": 0.0, "soft": False, "entropies": [], "recent": []
-        }  # fmt: skip
+        self._seen = _Bounds()
 
     def state(self) -> dict[str, Any]:
         """See `protocols.Stateful`."""
-        return {**super().state(), "returns": self._returns_seen}
+        return {**super().state(), "returns": self._seen.plain()}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """See `protocols.Stateful`."""
         super().set_state(state)
-        self._returns_seen = dict(state["returns"])
+        self._seen = remembered(_Bounds, state["returns"])
 
     def look(self, columns: Columns, now: float) -> Iterable[Alert]:
         """See `protocols.Rule`."""
         keys = tuple(columns.keys("metrics"))
         if keys != self._looked_at:
             self._looked_at = keys
-            self._returns_seen["soft"] = self._returns_seen["soft"] or any(map(_is_alpha, keys))
+            self._seen.soft = self._seen.soft or any(map(_is_alpha, keys))
         returns, lengths = self._of(columns, "train/return", "return"), self._of(columns, "train/length", "length")
         weights, entropies = self._soft(columns)
         fallen: list[tuple[float, Alert]] = []
         watched = [columns.column(key) for key in self.watched(columns)]
-        begins = (
-            self._returns_seen["n"]
-            < self._episodes
-            <= self._returns_seen["n"] + (len(returns) if returns is not None else 0)
-        )
+        begins = self._seen.n < self._episodes <= self._seen.n + (len(returns) if returns is not None else 0)
         for column in watched:
             fallen += self._falls(column, returns)
         if returns is not None:
-            self._returns_seen["recent"] = [*self._returns_seen["recent"], *returns.values[-_RECENT:]][-_RECENT:]
+            self._seen.recent = [*self._seen.recent, *returns.values[-_RECENT:]][-_RECENT:]
         if watched and any(
             begins
-            or self.memory.get(column.key, {}).get("above")
+            or self.of_key(column.key).above
             or self._is_odd(max(column.values))
             or self._is_odd(min(column.values))
             for column in watched
         ):
             return in_order([*fallen, *self._in_time(watched, returns, lengths, weights, entropies)])
         for column in watched:
-            Last(self._of_key(column.key), self._rows).take_all(column, range(len(column)))
-            self.memory[column.key].update(away=0, before=column.values[-1])
+            memory = self.of_key(column.key)
+            Last(memory, self._rows).take_all(column, range(len(column)))
+            memory.away, memory.before = 0, column.values[-1]
         if weights is not None and entropies is not None:
             for i in range(max(0, len(weights) - _ENTROPIES), len(weights)):
                 self._take_entropy(weights.values[i], entropies.values[i])
         if returns is not None:
             self._take(returns, 0, len(returns))
         if lengths is not None:
-            self._returns_seen["length"] = max(self._returns_seen["length"], max(lengths.values))
+            self._seen.length = max(self._seen.length, max(lengths.values))
         return in_order(fallen)
 
     def _falls(self, column: Column, returns: Column | None) -> Iterator[tuple[float, Alert]]:
         """Whether values fall while returns do not; before the returns are taken."""
-        memory, values = self._of_key(column.key), column.values
-        some = [*memory["rest"], *values]
-        before = len(memory["rest"])
-        first = -(memory["n"] + 1) % _BLOCK
-        step = _BLOCK if self._stays_large(memory["top"], some) else 1
+        memory, values = self.of_key(column.key), column.values
+        some = [*memory.rest, *values]
+        before = len(memory.rest)
+        first = -(memory.n + 1) % _BLOCK
+        step = _BLOCK if self._stays_large(memory.top, some) else 1
         times, ends = (returns.times() if returns is not None else []), column.times()
         for i in range(first if step == _BLOCK else 0, len(values), step):
-            if memory["n"] + i + 1 < _BLOCK:
+            if memory.n + i + 1 < _BLOCK:
                 continue
             end = bisect_right(times, ends[i])
             gained = returns.values[max(0, end - _RECENT) : end] if returns is not None else ()
-            newest = [*self._returns_seen["recent"], *gained][-_RECENT:]
+            newest = [*self._seen.recent, *gained][-_RECENT:]
             if len(newest) == _RECENT:
                 mean = sum(some[before + i + 1 - _BLOCK : before + i + 1]) / _BLOCK
                 yield from self._judge_block(memory, mean, newest, column, i)
-        memory.update(rest=some[1 - _BLOCK :], n=memory["n"] + len(values))
+        memory.rest, memory.n = some[1 - _BLOCK :], memory.n + len(values)
 
     @staticmethod
     def _stays_large(top: float, some: Sequence[float]) -> bool:
@@ -151,27 +192,27 @@ class QBound(KeyedRule):
         return low >= _LEFT * max(high, top) > 0 or high <= _LEFT * min(low, top) < 0
 
     def _judge_block(
-        self, memory: dict[str, Any], mean: float, returns: Sequence[float], column: Column, i: int
+        self, memory: _Values, mean: float, returns: Sequence[float], column: Column, i: int
     ) -> Iterator[tuple[float, Alert]]:
         gain = sum(returns) / len(returns)
-        is_block = (memory["n"] + i + 1) % _BLOCK == 0
-        if is_block and memory["first"] is None:
-            memory["first"] = mean
-        if abs(mean) > abs(memory["top"]):
+        is_block = (memory.n + i + 1) % _BLOCK == 0
+        if is_block and memory.first is None:
+            memory.first = mean
+        if abs(mean) > abs(memory.top):
             if is_block:
-                memory["top"], memory["gain"] = mean, gain
+                memory.top, memory.gain = mean, gain
             return
-        top, before = memory["top"], memory["gain"]
+        top, before = memory.top, memory.gain
         if (
             top
             and mean / top < _LEFT
-            and not memory["fell"]
+            and not memory.fell
             and top * gain > 0
             and abs(gain) >= _AS_LARGE * abs(before)
-            and abs(top) > max(_BEGUN * abs(gain), _GROWN * abs(memory["first"]))
+            and abs(top) > max(_BEGUN * abs(gain), _GROWN * abs(memory.first or 0.0))
             and (min(returns) >= 0 or max(returns) <= 0)
         ):
-            memory["fell"] = True
+            memory.fell = True
             where = column.where(i)
             yield (
                 where["time"],
@@ -196,7 +237,7 @@ class QBound(KeyedRule):
 
     def _soft(self, columns: Columns) -> tuple[Column | None, Column | None]:
         """Weights of the entropy and entropies of the same rows, for values that include an entropy."""
-        if not self._returns_seen["soft"]:
+        if not self._seen.soft:
             return None, None
         found = [
             next((columns.column(key) for key in columns.keys("metrics") if meaning(key) == name), None)
@@ -209,58 +250,46 @@ class QBound(KeyedRule):
 
     def _take_entropy(self, weight: float, nats: float) -> None:
         """What an entropy adds to a discounted sum."""
-        some = self._returns_seen["entropies"]
+        some = self._seen.entropies
         some.append(max(0.0, weight * nats) * self._horizon)
         del some[:-_ENTROPIES]
-
-    def _of_key(self, key: str) -> dict[str, Any]:
-        return self.memory.setdefault(
-            key,
-            {
-                "above": 0, "away": 0, "before": 0.0, "rest": [], "n": 0, "first": None, "top": 0.0, "gain": 0.0,
-                "fell": False,
-            },
-        )  # fmt: skip
 
     def _is_odd(self, value: float) -> bool:
         return self._is_beyond(value) or self._has_wrong_sign(value)
 
     def _has_wrong_sign(self, value: float) -> bool:
         """Whether a value lies beyond 0 where all returns so far lie on the other side."""
-        seen = self._returns_seen
-        if seen["soft"] or seen["n"] < self._episodes:
+        seen = self._seen
+        if seen.soft or seen.n < self._episodes:
             return False
-        low, high = seen["low"], seen["high"]
-        return bool((low == 0 < high and value < -_LITTLE * high) or (high == 0 > low and value > -_LITTLE * low))
+        low, high = seen.low, seen.high
+        return (low == 0 < high and value < -_LITTLE * high) or (high == 0 > low and value > -_LITTLE * low)
 
     def _is_beyond(self, value: float) -> bool:
-        seen = self._returns_seen
-        if seen["n"] < self._episodes or not seen["high"] > seen["low"]:
+        seen = self._seen
+        if seen.n < self._episodes or not seen.high > seen.low:
             return False
         low, high = self._bounds()
         most = max(high, -low)
         more = 0.0
-        if seen["entropies"]:
-            more = max(seen["entropies"])
-        elif seen["soft"]:  # an entropy of unknown size is part of the values: their sign means nothing
+        if seen.entropies:
+            more = max(seen.entropies)
+        elif seen.soft:  # an entropy of unknown size is part of the values: their sign means nothing
             low, high = -most, most
         return not low * self._times - _ROOM * most - more <= value <= high * self._times + _ROOM * most + more
 
     def _bounds(self) -> tuple[float, float]:
         """The smallest and the largest discounted sum that the returns so far allow."""
-        factor = max(1.0, self._horizon / max(self._returns_seen["length"], 1.0))
-        return float(self._returns_seen["low"] * factor), float(self._returns_seen["high"] * factor)
+        factor = max(1.0, self._horizon / max(self._seen.length, 1.0))
+        return self._seen.low * factor, self._seen.high * factor
 
     def _take(self, returns: Column, first: int, end: int) -> None:
         some = returns.values[first:end]
         if some:
             low, high = min(some), max(some)
             if low - low == high - high == 0:
-                self._returns_seen["low"], self._returns_seen["high"] = (
-                    min(self._returns_seen["low"], low),
-                    max(self._returns_seen["high"], high),
-                )
-            self._returns_seen["n"] += len(some)
+                self._seen.low, self._seen.high = min(self._seen.low, low), max(self._seen.high, high)
+            self._seen.n += len(some)
 
     def _in_time(
         self, watched: list[Column], returns: Column | None, lengths: Column | None, weights: Column | None,
@@ -280,17 +309,17 @@ class QBound(KeyedRule):
                 elif n == 2 and weights is not None and entropies is not None:
                     self._take_entropy(weights.values[i], entropies.values[i])
                 elif lengths is not None:
-                    self._returns_seen["length"] = max(self._returns_seen["length"], lengths.values[i])
+                    self._seen.length = max(self._seen.length, lengths.values[i])
                 continue
             column = watched[n]
-            memory, value = self._of_key(column.key), column.values[i]
+            memory, value = self.of_key(column.key), column.values[i]
             last = Last(memory, self._rows)
             last.take(value, column.where(i))
-            moves_away = self._has_wrong_sign(value) and abs(value) > abs(memory["before"])
-            memory["above"] = memory["above"] + 1 if self._is_beyond(value) else 0
-            memory["away"] = memory["away"] + 1 if moves_away else 0
-            memory["before"] = value
-            if memory["above"] == self._rows or (memory["away"] == _AWAY and memory["above"] < self._rows):
+            moves_away = self._has_wrong_sign(value) and abs(value) > abs(memory.before)
+            memory.above = memory.above + 1 if self._is_beyond(value) else 0
+            memory.away = memory.away + 1 if moves_away else 0
+            memory.before = value
+            if memory.above == self._rows or (memory.away == _AWAY and memory.above < self._rows):
                 yield self._alert(column.key, last)
 
     def _alert(self, key: str, last: Last) -> tuple[float, Alert]:

@@ -6,7 +6,7 @@ import math
 from operator import gt
 
 from rollbook.errors import BadInput
-from rollbook.health._returns import REWARD_BLOCK, ReturnRule, above
+from rollbook.health._returns import REWARD_BLOCK, ReturnRule, Returns, above
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rollbook.schema.columns import Column
-    from rollbook.schema.records import Alert, RunInfo
+    from rollbook.schema.records import Alert
 
 
 _BELOW = 0.5
@@ -46,7 +46,44 @@ _LEARNED = 3.0
 """Standard errors by rank from which the best returns are better than the first."""
 
 
-class ReturnFall(ReturnRule):
+class _Fall(Returns):
+    """Also how far returns have risen and fallen.
+
+    Attributes:
+      low: how many blocks in a row were low.
+      gain: what the best block must have gained before a loss of it counts.
+      below, long: the mean of a block, and the sum of `_LONG` means, that is far below the start.
+      deviation: the standard deviation of the best block.
+      fallen, at: whether a fall was reported, and the mean then.
+      sum, since, total: the cumulative sum, and number and sum of the returns since it was 0.
+      gained: whether the cumulative sum is of the best block, no longer of the start.
+      last, error: the last means of blocks, and the standard error of one (rewards of sequence models).
+      newest: the last `_LONG` means.
+      values: the last `_LONG` blocks of returns; `best_values` and `best_mean` of the best `_BEST` blocks.
+      least: the lowest mean of a block.
+    """
+
+    low: int = 0
+    gain: float = 0.0
+    below: float = -1e308
+    deviation: float = 0.0
+    fallen: bool = False
+    sum: float = 0.0
+    since: int = 0
+    total: float = 0.0
+    at: float = 0.0
+    gained: bool = False
+    last: list[float] = []
+    error: float = 0.0
+    newest: list[float] = []
+    long: float = -1e308
+    values: list[float] = []
+    best_values: list[float] = []
+    best_mean: float = -1e308
+    least: float = 1e308
+
+
+class ReturnFall(ReturnRule[_Fall]):
     """Returns that fall to where they began after they had risen, or far below where they began.
 
     "warn" when in `blocks` blocks in a row the mean (of 20 returns; of 5 rewards of sequence models) has lost `share`
@@ -67,6 +104,7 @@ class ReturnFall(ReturnRule):
       blocks: how many in a row.
     """
 
+    remembers = _Fall
     name = "return_fall"
     source = "rollbook's own: measured on the healthy trainings of benchmarks/health"
 
@@ -78,91 +116,84 @@ class ReturnFall(ReturnRule):
         super().__init__()
         self._share, self._times, self._blocks = share, times, blocks
 
-    def open(self, run: RunInfo) -> None:
-        """A run begins, or continues after a rewind."""
-        super().open(run)
-        self.memory.update(low=0, gain=0.0, below=-1e308, deviation=0.0, fallen=False, sum=0.0, since=0, total=0.0)
-        self.memory.update(at=0.0, gained=False, last=[], error=0.0, newest=[], long=-1e308)
-        self.memory.update(values=[], best_values=[], best_mean=-1e308, least=1e308)
-
     def between(self, column: Column, first: int, end: int) -> Iterable[tuple[float, Alert]]:
         """See `ReturnRule`."""
         memory = self.memory
-        gain = memory["best"] - memory["start"]
-        if not memory["deviation"] or memory["fallen"] or first == end:
+        gain = memory.best - memory.start
+        if not memory.deviation or memory.fallen or first == end:
             return ()
-        middle, least = memory["best"] - _MIDDLE * gain, memory["best"] - _LOST * gain
-        if gain <= memory["gain"]:
-            middle, least = (memory["start"] + memory["below"]) / 2, memory["below"]
-        elif not memory["gained"]:  # from now on it is judged by its best
-            memory.update(gained=True, sum=0.0, since=0, total=0.0)
-        deviation = memory["deviation"]
-        if not memory["sum"] and min(column.values[first:end]) >= middle:
+        middle, least = memory.best - _MIDDLE * gain, memory.best - _LOST * gain
+        if gain <= memory.gain:
+            middle, least = (memory.start + memory.below) / 2, memory.below
+        elif not memory.gained:  # from now on it is judged by its best
+            memory.gained, memory.sum, memory.since, memory.total = True, 0.0, 0, 0.0
+        deviation = memory.deviation
+        if not memory.sum and min(column.values[first:end]) >= middle:
             return ()
         for i in range(first, end):
             value = column.values[i]
             beyond = (middle - value) / deviation
             if beyond != beyond:
                 continue
-            memory["sum"] = max(0.0, memory["sum"] + max(-_MOST, min(_MOST, beyond)))
-            if not memory["sum"]:
-                memory["since"], memory["total"] = 0, 0.0
+            memory.sum = max(0.0, memory.sum + max(-_MOST, min(_MOST, beyond)))
+            if not memory.sum:
+                memory.since, memory.total = 0, 0.0
                 continue
-            memory["since"], memory["total"] = memory["since"] + 1, memory["total"] + value
-            mean = memory["total"] / memory["since"]
-            if memory["sum"] > _SURE and memory["since"] >= _FEWEST and mean < least:
-                return (self._alert(mean, memory["since"], column, i),)
+            memory.since, memory.total = memory.since + 1, memory.total + value
+            mean = memory.total / memory.since
+            if memory.sum > _SURE and memory.since >= _FEWEST and mean < least:
+                return (self._alert(mean, memory.since, column, i),)
         return ()
 
     def judge(self, mean: float, block: Any, column: Column, i: int) -> tuple[float, Alert] | None:
         """See `ReturnRule`."""
         memory = self.memory
-        start, spread, best = memory["start"], memory["spread"], memory["best"]
+        start, spread, best = memory.start, memory.spread, memory.best
         # How many standard deviations of the first block a gain has to be: of five values it is known but roughly.
         spreads = 3.5 if self.size == REWARD_BLOCK else 2.0
-        if memory["blocks"] == 1:
-            memory["gain"] = max(spreads * spread, 0.1 * abs(start), 1e-9)
-            memory["below"] = start - max(self._times * spread * (2 / self.size) ** 0.5, _BELOW * abs(start), 1e-9)
+        if memory.blocks == 1:
+            memory.gain = max(spreads * spread, 0.1 * abs(start), 1e-9)
+            memory.below = start - max(self._times * spread * (2 / self.size) ** 0.5, _BELOW * abs(start), 1e-9)
             error = spread * ((1 + 1 / _LONG) / self.size) ** 0.5
-            memory["long"] = _LONG * (start - max(_LONG_TIMES * error, _LONG_BELOW * abs(start), 1e-9))
+            memory.long = _LONG * (start - max(_LONG_TIMES * error, _LONG_BELOW * abs(start), 1e-9))
         if mean > best:
             # As if one of them had been as at the start: twenty successes do not prove that there are no failures.
             own = math.dist([*block, start], [mean] * (self.size + 1)) / self.size**0.5
-            memory["deviation"] = max(own, spread, 1e-9)
+            memory.deviation = max(own, spread, 1e-9)
             least = max(spreads * spread, self._times * own / self.size**0.5)
-            memory["gain"] = max(least, 0.1 * abs(start), 1e-9)
-        is_lost = best - start > memory["gain"] and mean < best - self._share * (best - start)
-        is_below = mean < memory["below"]
-        memory["low"] = memory["low"] + 1 if is_lost or is_below else 0
-        if self.size == REWARD_BLOCK and not memory["fallen"] and self._falls_steadily(mean, block):
+            memory.gain = max(least, 0.1 * abs(start), 1e-9)
+        is_lost = best - start > memory.gain and mean < best - self._share * (best - start)
+        is_below = mean < memory.below
+        memory.low = memory.low + 1 if is_lost or is_below else 0
+        if self.size == REWARD_BLOCK and not memory.fallen and self._falls_steadily(mean, block):
             return self._alert(mean, self.size, column, i)
-        if not memory["low"] and mean > memory["at"] and mean >= best - _MIDDLE * (best - start):
-            memory["fallen"] = False
-        if memory["low"] == self._blocks and not memory["fallen"]:
+        if not memory.low and mean > memory.at and mean >= best - _MIDDLE * (best - start):
+            memory.fallen = False
+        if memory.low == self._blocks and not memory.fallen:
             return self._alert(mean, self._blocks * self.size, column, i)
-        if not memory["fallen"] and self._is_far_below_best(mean, block):
-            n = len(memory["values"])
-            has_learned = above(memory["best_values"], memory["first_block"]) > _LEARNED
-            return self._alert(sum(memory["values"]) / n, n, column, i, has_learned)
-        newest = memory["newest"] = [*memory["newest"], mean][-_LONG:]
-        if sum(newest) < memory["long"] and len(newest) == _LONG and memory["blocks"] > _LONG and not memory["fallen"]:
+        if not memory.fallen and self._is_far_below_best(mean, block):
+            n = len(memory.values)
+            has_learned = above(memory.best_values, memory.first_block) > _LEARNED
+            return self._alert(sum(memory.values) / n, n, column, i, has_learned)
+        newest = memory.newest = [*memory.newest, mean][-_LONG:]
+        if sum(newest) < memory.long and len(newest) == _LONG and memory.blocks > _LONG and not memory.fallen:
             return self._alert(sum(newest) / _LONG, _LONG * self.size, column, i)
         return None
 
     def _is_far_below_best(self, mean: float, block: Any) -> bool:
         """Whether the newest returns are surely worse than the best ones were."""
         memory = self.memory
-        values = memory["values"] = [*memory["values"], *block][-_LONG * self.size :]
+        values = memory.values = [*memory.values, *block][-_LONG * self.size :]
         pair = values[-_BEST * self.size :]
         is_whole = len(pair) == _BEST * self.size
-        least = memory["least"] = min(memory["least"], mean)
-        if is_whole and sum(pair) / len(pair) > memory["best_mean"]:
-            memory["best_mean"], memory["best_values"] = sum(pair) / len(pair), pair
+        least = memory.least = min(memory.least, mean)
+        if is_whole and sum(pair) / len(pair) > memory.best_mean:
+            memory.best_mean, memory.best_values = sum(pair) / len(pair), pair
             return False
-        best, now = memory["best_mean"], sum(values) / len(values)
+        best, now = memory.best_mean, sum(values) / len(values)
         if self.size == REWARD_BLOCK or len(values) < _LONG * self.size or now > best - self._share * (best - least):
             return False
-        best_values = memory["best_values"]
+        best_values = memory.best_values
         # As if one of each had been like the other side: twenty successes do not prove that there are no failures.
         errors = [
             math.dist([*some, other], [own] * (len(some) + 1)) / len(some)
@@ -175,23 +206,24 @@ class ReturnFall(ReturnRule):
     def _falls_steadily(self, mean: float, block: Any) -> bool:
         memory = self.memory
         own = math.dist(block, [mean] * self.size) / (self.size * (self.size - 1)) ** 0.5
-        memory["error"] = max(own, 0.9 * memory["error"])
-        last = memory["last"] = [*memory["last"], mean][-_STEADY - 1 :]
+        memory.error = max(own, 0.9 * memory.error)
+        last = memory.last = [*memory.last, mean][-_STEADY - 1 :]
         fall = last[0] - mean
-        least = max(_SLOPE * max(memory["best"] - memory["start"], abs(memory["start"])), _ERRORS * memory["error"])
+        least = max(_SLOPE * max(memory.best - memory.start, abs(memory.start)), _ERRORS * memory.error)
         return len(last) > _STEADY and fall > least and all(map(gt, last, last[1:]))
 
     def _alert(self, mean: float, rows: int, column: Column, i: int, has_learned: bool = False) -> tuple[float, Alert]:
         memory = self.memory
-        has_gained = memory["best"] - memory["start"] > memory["gain"] or has_learned
+        has_gained = memory.best - memory.start > memory.gain or has_learned
         words = "the policy has lost what it knew" if has_gained else "the policy does worse than at the start"
         cause = "usually steps are too large, a loss has the wrong sign, or what it is trained on has changed"
-        if abs(mean) > _OTHER_SCALE * max(abs(memory["best"]), abs(memory["start"]), memory["spread"]):
+        if abs(mean) > _OTHER_SCALE * max(abs(memory.best), abs(memory.start), memory.spread):
             words, cause = "they have another scale", "usually the scale of rewards has changed; look at the rewards"
-        memory.update(fallen=True, at=mean, sum=0.0, since=0, total=0.0)
+        memory.fallen, memory.at = True, mean
+        memory.sum, memory.since, memory.total = 0.0, 0, 0.0
         return self.alert(
-            f"the last {rows} returns are {mean:.4g} on average, after {memory['best']:.4g} at best and "
-            f"{memory['start']:.4g} at the start: {words}; {cause}",
+            f"the last {rows} returns are {mean:.4g} on average, after {memory.best:.4g} at best and "
+            f"{memory.start:.4g} at the start: {words}; {cause}",
             column.where(i),
-            spread_at_start=memory["spread"],
+            spread_at_start=memory.spread,
         )

@@ -6,6 +6,7 @@ import math
 
 from rollbook.errors import BadInput
 from rollbook.health._keyed import KeyedRule, in_order, meaning, median, place
+from rollbook.health._memory import Memory
 from rollbook.schema.aliases import estimator
 from rollbook.schema.records import Alert, RunInfo
 
@@ -25,7 +26,7 @@ _OF_ANSWERS = 60.0
 _KL, _LENGTH, _CUT = "update/kl_to_reference", "train/completion_length", "train/truncated_share"
 
 
-class Signal:
+class Signal(Memory):
     """One of the three quantities: what it was at first, and what it is.
 
     Attributes:
@@ -34,17 +35,12 @@ class Signal:
       value: the last one.
     """
 
-    __slots__ = ("first", "rows", "value")
-
-    def __init__(self, first: Sequence[float] = (), rows: int = 0, value: float = math.nan) -> None:
-        self.first, self.rows, self.value = list(first), rows, value
-
-    def plain(self) -> list[Any]:
-        """As JSON data, from which `Signal(*plain)` makes it again."""
-        return [self.first, self.rows, self.value]
+    first: list[float] = []
+    rows: int = 0
+    value: float = math.nan
 
 
-class RewardHacking(KeyedRule):
+class RewardHacking(KeyedRule[Signal]):
     """Answers that drift from the reference model while they grow, shrink or do not end: "warn".
 
     Two of three in `rows` updates in a row: the divergence from the reference model is above `kl` nats per token (above
@@ -61,6 +57,7 @@ class RewardHacking(KeyedRule):
       keys: further keys to check as a divergence from the reference model.
     """
 
+    remembers = Signal
     name = "reward_hacking"
     source = (
         "Gao et al. 2022 (the true reward falls as the divergence grows); TRL #5697 (97 to 99 % of the answers cut: "
@@ -82,21 +79,15 @@ class RewardHacking(KeyedRule):
     def open(self, run: RunInfo) -> None:
         """A run begins, or continues after a rewind."""
         super().open(run)
-        self._signals: dict[str, Signal] = {}
         self._is_said = False
 
     def state(self) -> dict[str, Any]:
         """See `protocols.Stateful`."""
-        return {
-            **super().state(),
-            "signals": {key: signal.plain() for key, signal in self._signals.items()},
-            "said": self._is_said,
-        }
+        return {**super().state(), "said": self._is_said}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """See `protocols.Stateful`."""
         super().set_state(state)
-        self._signals = {key: Signal(*plain) for key, plain in state["signals"].items()}
         self._is_said = bool(state["said"])
 
     def look(self, columns: Columns, now: float) -> Iterable[Alert]:
@@ -116,33 +107,33 @@ class RewardHacking(KeyedRule):
 
     def _may_be_off(self, column: Column) -> bool:
         """Whether the values have to be gone through one by one."""
-        signal = self._signals.get(column.key)
+        signal = self.memory.get(column.key)
         if signal is None or len(signal.first) < _FIRST or signal.rows or self._is_said:
             return True
         total = sum(column.values)
         return total - total != 0 or any(self._is_off(column.key, f(column.values)) for f in (min, max))
 
     def _take_usual(self, column: Column) -> None:
-        self._signals[column.key].value = column.values[-1]
+        self.memory[column.key].value = column.values[-1]
 
     def _take_one(self, column: Column, i: int) -> Iterator[tuple[float, Alert]]:
         value = column.values[i]
         if value - value != 0:
             return
-        signal = self._signals.setdefault(column.key, Signal())
+        signal = self.of_key(column.key)
         signal.value = value
         if len(signal.first) < _FIRST:
             signal.first.append(value)
         signal.rows = signal.rows + 1 if self._is_off(column.key, value) else 0
-        off = {key: it for key, it in self._signals.items() if it.rows >= self._rows}
+        off = {key: it for key, it in self.memory.items() if it.rows >= self._rows}
         kinds = {self._kind(key) for key in off}
         is_trouble = len(kinds) > 1 or _CUT in kinds
-        if not is_trouble and all(not it.rows for it in self._signals.values()):
+        if not is_trouble and all(not it.rows for it in self.memory.values()):
             self._is_said = False
         if is_trouble and not self._is_said:
             self._is_said = True
             where = column.where(i)
-            about = {key: it for key, it in self._signals.items() if it.rows >= self._rows - 1}  # others of this row
+            about = {key: it for key, it in self.memory.items() if it.rows >= self._rows - 1}  # others of this row
             yield where["time"], self._alert(about, column, i)
 
     def _kind(self, key: str) -> str:
@@ -150,7 +141,7 @@ class RewardHacking(KeyedRule):
         return name if name in (_LENGTH, _CUT) else _KL
 
     def _is_off(self, key: str, value: float) -> bool:
-        signal, kind = self._signals.get(key), self._kind(key)
+        signal, kind = self.memory.get(key), self._kind(key)
         if kind == _KL:
             return value > (_OF_ANSWERS if "summed" in (estimator(key) or "") else self._kl)
         if signal is None or len(signal.first) < _FIRST:

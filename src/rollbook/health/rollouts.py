@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
 from rollbook.errors import BadInput
 from rollbook.health._keyed import place
+from rollbook.health._memory import Memory, remembered
 from rollbook.schema.records import Alert
 from rollbook.schema.solved import solved_above
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-    from typing import Any
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rollbook.schema.columns import Columns, Where
     from rollbook.schema.records import RunInfo
@@ -48,6 +51,81 @@ _WORDS = {
 _FEWEST, _MOST_GROUPS, _MOST_REWARDS, _KEPT = 4, 4_096, 2_048, 20
 
 
+class _Update(Memory):
+    """The rows of one update so far.
+
+    Attributes:
+      at: its policy version or gradient step; None before the first row.
+      n: how many rows.
+      where: the last one.
+    """
+
+    at: int | None = None
+    n: int = 0
+    where: dict[str, Any] = {}
+
+    def is_before(self, at: int) -> bool:
+        """Whether it has rows, and a row at `at` is of a later update."""
+        return self.at is not None and at > self.at
+
+    def takes(self, at: int, where: Where) -> bool:
+        """Count a row if it is of this update. Returns whether it is."""
+        if self.at is None:
+            self.at = at
+        if at != self.at:
+            return False
+        self.where = where
+        self.n += 1
+        return True
+
+
+class _RolloutsOfUpdate(_Update):
+    """Counts of rollouts and tool calls, and of each group the number, the least and the largest of its rewards."""
+
+    truncated: int = 0
+    failed: int = 0
+    tool_calls: float = 0.0
+    tool_errors: float = 0.0
+    groups: dict[str, tuple[int, float, float]] = {}
+
+
+class _FatesOfUpdate(_Update):
+    """How many fates were wasted, and of what reasons; sum and number of the gaps."""
+
+    wasted: int = 0
+    reasons: dict[str, int] = {}
+    gap: float = 0.0
+    gaps: int = 0
+
+
+class _Finding(Memory):
+    """In how many updates in a row a value was above its limit, and not; whether that was reported; the last values."""
+
+    above: int = 0
+    below: int = 0
+    said: bool = False
+    last: list[float] = []
+
+
+class _Seen(Memory):
+    """What the rule remembers.
+
+    Attributes:
+      rollouts, fates: of the newest update.
+      rewards: one of `every`; `next`: how many to leave out before the next one.
+      reasons: why fates were wasted, in the last update that was judged.
+      found: finding -> how long it has been too much.
+    """
+
+    rollouts: _RolloutsOfUpdate = msgspec.field(default_factory=_RolloutsOfUpdate)
+    fates: _FatesOfUpdate = msgspec.field(default_factory=_FatesOfUpdate)
+    rewards: list[float] = []
+    every: int = 1
+    next: int = 0
+    reasons: dict[str, int] = {}
+    found: dict[str, _Finding] = {}
+
+
 class Rollouts:
     """Rollouts and fates, update by update: groups that no rollout or every rollout solved, or with one reward;
     truncated and failed rollouts, failed tool calls, rollouts that taught nothing, and sampler against trainer.
@@ -77,54 +155,50 @@ class Rollouts:
                 f"{', '.join(LIMITS)}"
             )
         self._updates, self._limits, self._solved = updates, {**LIMITS, **(limits or {})}, solved
-        self._memory: dict[str, Any] = {}
+        self._memory = _Seen()
 
     def open(self, run: RunInfo) -> None:
         """A run begins, or continues after a rewind."""
-        self._memory = {"rollouts": {}, "fates": {}, "rewards": [], "every": 1, "next": 0, "found": {}}
+        self._memory = _Seen()
 
     def state(self) -> dict[str, Any]:
         """See `protocols.Stateful`."""
-        return {"memory": self._memory}
+        return {"memory": self._memory.plain()}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """See `protocols.Stateful`."""
-        self._memory = dict(state["memory"])
+        self._memory = remembered(_Seen, state["memory"])
 
     def look(self, columns: Columns, now: float) -> Iterable[Alert]:
         """See `protocols.Rule`."""
         found: list[tuple[float, Alert]] = []
-        for table, clocks, add, judge in (
-            ("rollouts", ("policy_version", "gradient_step"), self._add_rollout, self._of_rollouts),
-            ("fates", ("gradient_step",), self._add_fate, self._of_fates),
-        ):
-            own = self._memory[table]
-            for values, where in columns.rows(table):
-                at = next((where["clocks"][name] for name in clocks if name in where["clocks"]), None)
-                if at is None or values.get("mode") == "eval" or values.get("reason") == "evaluation":
-                    continue
-                if own and at > own["at"]:
-                    found += self._close(judge(own), own["where"])
-                    own.clear()
-                if not own:
-                    own.update(at=at, n=0, groups={})
-                if at == own["at"]:
-                    own["where"], own["n"] = where, own["n"] + 1
-                    add(own, values)
+        memory = self._memory
+        for at, values, where in _of_training(columns, "rollouts", ("policy_version", "gradient_step")):
+            if memory.rollouts.is_before(at):
+                found += self._close(self._of_rollouts(memory.rollouts), memory.rollouts.where)
+                memory.rollouts = _RolloutsOfUpdate()
+            if memory.rollouts.takes(at, where):
+                self._add_rollout(memory.rollouts, values)
+        for at, values, where in _of_training(columns, "fates", ("gradient_step",)):
+            if memory.fates.is_before(at):
+                found += self._close(self._of_fates(memory.fates), memory.fates.where)
+                memory.fates = _FatesOfUpdate()
+            if memory.fates.takes(at, where):
+                self._add_fate(memory.fates, values)
         found.sort(key=lambda timed: timed[0])
         return [alert for _time, alert in found]
 
-    def _add_rollout(self, own: dict[str, Any], values: Mapping[str, Any]) -> None:
+    def _add_rollout(self, own: _RolloutsOfUpdate, values: Mapping[str, Any]) -> None:
         status = values.get("status")
-        _count(own, "truncated", status == "truncated")
-        _count(own, "failed", status in ("failed", "aborted"))
-        for name in ("tool_calls", "tool_errors"):
-            _count(own, name, _number(values.get(name)) or 0.0)
+        own.truncated += status == "truncated"
+        own.failed += status in ("failed", "aborted")
+        own.tool_calls += _number(values.get("tool_calls")) or 0.0
+        own.tool_errors += _number(values.get("tool_errors")) or 0.0
         reward, group = _number(values.get("reward")), values.get("group")
         if reward is None:
             return
         self._remember(reward)
-        groups = own["groups"]
+        groups = own.groups
         if isinstance(group, str) and (group in groups or len(groups) < _MOST_GROUPS):
             n, low, high = groups.get(group, (0, reward, reward))
             groups[group] = (n + 1, min(low, reward), max(high, reward))
@@ -132,25 +206,25 @@ class Rollouts:
     def _remember(self, reward: float) -> None:
         """Keep every reward, every second, fourth …: at most `_MOST_REWARDS`."""
         memory = self._memory
-        memory["next"] -= 1
-        if memory["next"] < 0:
-            memory["rewards"].append(reward)
-            memory["next"] = memory["every"] - 1
-            if len(memory["rewards"]) >= _MOST_REWARDS:
-                memory["rewards"] = memory["rewards"][::2]
-                memory["every"] *= 2
+        memory.next -= 1
+        if memory.next < 0:
+            memory.rewards.append(reward)
+            memory.next = memory.every - 1
+            if len(memory.rewards) >= _MOST_REWARDS:
+                memory.rewards = memory.rewards[::2]
+                memory.every *= 2
 
-    def _of_rollouts(self, own: dict[str, Any]) -> Iterator[tuple[str, float, float]]:
+    def _of_rollouts(self, own: _RolloutsOfUpdate) -> Iterator[tuple[str, float, float]]:
         """(finding, value, of how many) of one update."""
-        n, groups = own["n"], [group for group in own["groups"].values() if group[0] > 1]
+        n, groups = own.n, [group for group in own.groups.values() if group[0] > 1]
         if n >= _FEWEST:
-            yield "rollout/truncated", own["truncated"] / n, n
-            yield "rollout/failed", own["failed"] / n, n
-        if own["tool_calls"] >= _FEWEST:
-            yield "rollout/tool_errors", own["tool_errors"] / own["tool_calls"], own["tool_calls"]
+            yield "rollout/truncated", own.truncated / n, n
+            yield "rollout/failed", own.failed / n, n
+        if own.tool_calls >= _FEWEST:
+            yield "rollout/tool_errors", own.tool_errors / own.tool_calls, own.tool_calls
         if len(groups) < _FEWEST:
             return
-        above = solved_above(self._memory["rewards"]) if self._solved is None else self._solved
+        above = solved_above(self._memory.rewards) if self._solved is None else self._solved
         above = 0.0 if above is None else above
         shares = {
             "group/solved_none": sum(high <= above for _n, _low, high in groups),
@@ -162,39 +236,38 @@ class Rollouts:
         for name, share in shares.items():  # the same groups are told of once, by the clearer words
             yield name, 0.0 if is_reported and name == "group/zero_std" else share / len(groups), len(groups)
 
-    def _add_fate(self, own: dict[str, Any], values: Mapping[str, Any]) -> None:
+    def _add_fate(self, own: _FatesOfUpdate, values: Mapping[str, Any]) -> None:
         reason = values.get("reason")
         is_wasted = values.get("used") is not True or reason is not None or values.get("advantage") == 0
-        _count(own, "wasted", is_wasted)
+        own.wasted += is_wasted
         if is_wasted:
             why = str(reason) if reason is not None else "no advantage" if values.get("used") is True else "dropped"
-            reasons = own["groups"]
-            if why in reasons or len(reasons) < _KEPT:
-                reasons[why] = reasons.get(why, 0) + 1
+            if why in own.reasons or len(own.reasons) < _KEPT:
+                own.reasons[why] = own.reasons.get(why, 0) + 1
         gap = _number(values.get("gap_mean"))
         if gap is not None:
-            _count(own, "gap", gap)
-            _count(own, "gaps", 1)
+            own.gap += gap
+            own.gaps += 1
 
-    def _of_fates(self, own: dict[str, Any]) -> Iterator[tuple[str, float, float]]:
-        if own["n"] >= _FEWEST:
-            yield "rollout/wasted", own["wasted"] / own["n"], own["n"]
-            self._memory["reasons"] = dict(sorted(own["groups"].items(), key=lambda pair: -pair[1]))
-        if own.get("gaps"):
-            yield "policy/gap_mean", own["gap"] / own["gaps"], own["gaps"]
+    def _of_fates(self, own: _FatesOfUpdate) -> Iterator[tuple[str, float, float]]:
+        if own.n >= _FEWEST:
+            yield "rollout/wasted", own.wasted / own.n, own.n
+            self._memory.reasons = dict(sorted(own.reasons.items(), key=lambda pair: -pair[1]))
+        if own.gaps:
+            yield "policy/gap_mean", own.gap / own.gaps, own.gaps
 
     def _close(self, judged: Iterable[tuple[str, float, float]], where: Where) -> Iterator[tuple[float, Alert]]:
         """The end of an update: what has now been too much for long enough."""
         for finding, value, n in judged:
-            memory = self._memory["found"].setdefault(finding, {"above": 0, "below": 0, "said": False, "last": []})
+            memory = self._memory.found.setdefault(finding, _Finding())
             is_above = value > self._limits[finding]
-            memory["above"], memory["below"] = (memory["above"] + 1, 0) if is_above else (0, memory["below"] + 1)
-            memory["last"] = [*memory["last"], value][-_KEPT:]
-            if memory["below"] >= self._updates:
-                memory["said"] = False
-            if memory["above"] >= self._updates and not memory["said"]:
-                memory["said"] = True
-                yield where["time"], self._alert(finding, value, n, memory["last"], where)
+            memory.above, memory.below = (memory.above + 1, 0) if is_above else (0, memory.below + 1)
+            memory.last = [*memory.last, value][-_KEPT:]
+            if memory.below >= self._updates:
+                memory.said = False
+            if memory.above >= self._updates and not memory.said:
+                memory.said = True
+                yield where["time"], self._alert(finding, value, n, memory.last, where)
 
     def _alert(self, finding: str, value: float, n: float, last: list[float], where: Where) -> Alert:
         evidence: dict[str, object] = {
@@ -203,7 +276,7 @@ class Rollouts:
         amount = f"{value:.3g}" if finding == "policy/gap_mean" else f"{100 * value:.0f} %"
         words = _WORDS[finding]
         if finding == "rollout/wasted":
-            reasons = evidence["reasons"] = dict(self._memory.get("reasons") or {})
+            reasons = evidence["reasons"] = dict(self._memory.reasons)
             words += f" ({', '.join(f'{why}: {count:,}' for why, count in list(reasons.items())[:3])})"
         return Alert(
             self.name,
@@ -217,8 +290,12 @@ class Rollouts:
         )
 
 
-def _count(own: dict[str, Any], name: str, more: float) -> None:
-    own[name] = own.get(name, 0) + more
+def _of_training(columns: Columns, table: str, clocks: Sequence[str]) -> Iterator[tuple[int, Mapping[str, Any], Where]]:
+    """The rows of a table with the first of these clocks that they have: its reading, values, row. No evaluations."""
+    for values, where in columns.rows(table):
+        at = next((where["clocks"][name] for name in clocks if name in where["clocks"]), None)
+        if at is not None and values.get("mode") != "eval" and values.get("reason") != "evaluation":
+            yield at, values, where
 
 
 def _number(value: object) -> float | None:

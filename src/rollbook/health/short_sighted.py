@@ -7,12 +7,13 @@ from bisect import bisect_right
 from rollbook.errors import BadInput
 from rollbook.health._config import number_in
 from rollbook.health._keyed import KeyedRule, meaning, place
+from rollbook.health._memory import Memory, remembered
 from rollbook.health._returns import progress
 from rollbook.schema.records import Alert
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     from rollbook.schema.columns import Column, Columns
@@ -26,7 +27,24 @@ _LEAST, _MOST = -0.5, 2.5
 """Of the mean reward of a step. On healthy trainings values were there for at most ten rows in a row."""
 
 
-class ShortSighted(KeyedRule):
+class _Near(Memory):
+    """For how many rows values were near the reward of one step, since which share of the run, and whether that was
+    reported."""
+
+    rows: int = 0
+    since: float = 0.0
+    said: bool = False
+
+
+class _Episodes(Memory):
+    """The last returns; the steps and the number of all episodes."""
+
+    returns: list[float] = []
+    steps: float = 0.0
+    n: int = 0
+
+
+class ShortSighted(KeyedRule[_Near]):
     """Mean action values that stay about as large as the reward of one step: "warn".
 
     After `rows` rows in a row and `share` of the run's length (`init(total=…)`), or `steps` if that is unknown. Only
@@ -40,6 +58,7 @@ class ShortSighted(KeyedRule):
       keys: further keys to check.
     """
 
+    remembers = _Near
     name = "short_sighted"
     source = "rollbook's own: values of a policy add up the rewards of 1 / (1 - gamma) steps"
     tables = frozenset({"metrics", "episodes"})
@@ -61,6 +80,16 @@ class ShortSighted(KeyedRule):
         self._looks_ahead = gamma is None or gamma >= 0.9
         self._named_for: tuple[str, ...] | None = None
         self._names: tuple[str, ...] = ("", "")
+        self._episodes = _Episodes()
+
+    def state(self) -> dict[str, Any]:
+        """See `protocols.Stateful`."""
+        return {**super().state(), "episodes": self._episodes.plain()}
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """See `protocols.Stateful`."""
+        super().set_state(state)
+        self._episodes = remembered(_Episodes, state.get("episodes", {}))
 
     def look(self, columns: Columns, now: float) -> Iterable[Alert]:
         """See `protocols.Rule`."""
@@ -81,16 +110,15 @@ class ShortSighted(KeyedRule):
             for cell, key in zip(("return", "length"), self._names, strict=True)
         )
         alerts: list[Alert] = []
-        memory = self.memory.setdefault("", {"returns": [], "steps": 0.0, "n": 0})
         done, times = 0, returns.times() if returns is not None and watched else ()
         for key in watched[:1]:
             column = columns.column(key)
             for i, time in enumerate(column.times()):
                 end = bisect_right(times, time)
-                self._take(memory, returns, lengths, done, end)
+                self._take(returns, lengths, done, end)
                 done = max(done, end)
-                alerts += self._judge(key, column, i, memory)
-        self._take(memory, returns, lengths, done, len(returns) if returns is not None else 0)
+                alerts += self._judge(key, column, i)
+        self._take(returns, lengths, done, len(returns) if returns is not None else 0)
         return alerts
 
     @staticmethod
@@ -98,43 +126,43 @@ class ShortSighted(KeyedRule):
         deviation = (sum((one - mean) ** 2 for one in some) / len(some)) ** 0.5
         return bool(abs(mean) > max(_SURE / len(some) ** 0.5, _CLEAR) * deviation)
 
-    def _take(
-        self, memory: dict[str, Any], returns: Column | None, lengths: Column | None, first: int, end: int
-    ) -> None:
+    def _take(self, returns: Column | None, lengths: Column | None, first: int, end: int) -> None:
         if returns is None or lengths is None or len(lengths) != len(returns) or end <= first:
             return
-        memory["returns"] = [*memory["returns"], *returns.values[first:end]][-_RECENT:]
-        memory["steps"] += sum(lengths.values[first:end])
-        memory["n"] += end - first
+        ended = self._episodes
+        ended.returns = [*ended.returns, *returns.values[first:end]][-_RECENT:]
+        ended.steps += sum(lengths.values[first:end])
+        ended.n += end - first
 
-    def _judge(self, key: str, column: Column, i: int, of: dict[str, Any]) -> Iterator[Alert]:
-        if of["n"] < _EPISODES:
+    def _judge(self, key: str, column: Column, i: int) -> Iterator[Alert]:
+        ended = self._episodes
+        if ended.n < _EPISODES:
             return
-        memory = self.memory.setdefault(key, {"rows": 0, "since": 0.0, "said": False})
-        some, value = of["returns"], column.values[i]
-        length, mean = of["steps"] / of["n"], sum(some) / len(some)
+        memory = self.of_key(key)
+        some, value = ended.returns, column.values[i]
+        length, mean = ended.steps / ended.n, sum(some) / len(some)
         reward = mean / length if length else 0.0
         is_near = reward and length >= _SHORTEST and _LEAST < value / reward < _MOST
         if not (is_near and self._is_clear(some, mean)):
-            memory.update(rows=0, said=False)
+            memory.rows, memory.said = 0, False
             return
         where = column.where(i)
         come = progress(self.run, where["clocks"])
         if come is None:
             come = self._share * where["clocks"].get("env_step", 0) / self._steps
-        memory["since"] = memory["since"] if memory["rows"] else come
-        memory["rows"] += 1
-        if memory["said"] or memory["rows"] < self._rows or come - memory["since"] < self._share:
+        memory.since = memory.since if memory.rows else come
+        memory.rows += 1
+        if memory.said or memory.rows < self._rows or come - memory.since < self._share:
             return
-        memory["said"] = True
+        memory.said = True
         yield Alert(
             self.name,
             "warn",
-            f"{key} is {value:.3g}{place(where['clocks'])} and for {memory['rows']} rows has not been beyond {_MOST:g} "
+            f"{key} is {value:.3g}{place(where['clocks'])} and for {memory.rows} rows has not been beyond {_MOST:g} "
             f"times the reward of one step ({reward:.3g}), while episodes have {length:.3g} steps: values do not look "
             "ahead; usually gamma is 0 in the target, the target network is never updated, or the learning rate is too "
             "small",
-            {"value": value, "reward_of_a_step": reward, "length": length, "rows": memory["rows"], **where},
+            {"value": value, "reward_of_a_step": reward, "length": length, "rows": memory.rows, **where},
             self.source,
             key,
             where["clocks"],

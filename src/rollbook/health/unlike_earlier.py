@@ -7,7 +7,8 @@ import math
 from rollbook.errors import BadInput
 from rollbook.health._earlier import EarlierRun, EarlierValues, find, kin, listed, named
 from rollbook.health._keyed import KeyedRule, are_known, meaning, place
-from rollbook.health._returns import BLOCK, ReturnRule
+from rollbook.health._memory import Memory, remembered
+from rollbook.health._returns import BLOCK, WhichReturns
 from rollbook.schema.records import Alert, RunInfo
 
 TYPE_CHECKING = False
@@ -43,7 +44,39 @@ _CAUSES = {
 }
 
 
-class UnlikeEarlier(KeyedRule):
+class _Range(Memory):
+    """The values of a key along the run, for later runs.
+
+    Attributes:
+      points: [reading, least, largest value] each, of `every` rows.
+      open, rows: the point that is not complete, and how many rows it has.
+      seen: how many values there were.
+      row, said: how many in a row were outside, and whether that was reported.
+    """
+
+    points: list[tuple[int, float, float]] = []
+    every: int = 1
+    open: tuple[int, float, float] | None = None
+    rows: int = 0
+    seen: int = 0
+    row: int = 0
+    said: bool = False
+
+
+class _About(Memory):
+    """About the whole run: what `Earlier` says, whether a key was reported, which returns it has and the last ones."""
+
+    kin: str = ""
+    seed: int | None = None
+    clock: str | None = None
+    began: float = 0.0
+    ended: float = 0.0
+    said: bool = False
+    series: str = ""
+    returns: list[tuple[float, float]] = []
+
+
+class UnlikeEarlier(KeyedRule[_Range]):
     """Action values, an entropy or its coefficient, an explained variance or a clip fraction that no earlier run had.
 
     Compared with the five of the project that `below_earlier` compares with: "warn" when a value lies outside
@@ -58,6 +91,7 @@ class UnlikeEarlier(KeyedRule):
       keys: further keys to check.
     """
 
+    remembers = _Range
     name, level = "unlike_earlier", "warn"
     source = "rollbook's own: measured on the healthy trainings of benchmarks/health, five earlier ones of each"
     tables = frozenset({"metrics", "episodes"})
@@ -76,12 +110,9 @@ class UnlikeEarlier(KeyedRule):
     def open(self, run: RunInfo) -> None:
         """A run begins, or continues after a rewind."""
         super().open(run)
-        self._about: dict[str, Any] = {
-            "kin": kin(run), "seed": run.seed, "clock": None, "began": 0.0, "ended": 0.0, "said": False,
-            "series": "", "returns": [],
-        }  # fmt: skip
+        self._about = _About(kin(run), run.seed)
         self._window: list[tuple[float, float]] = []
-        self._series = ReturnRule()
+        self._series = WhichReturns()
         self._series.open(run)
         self._earlier: tuple[EarlierValues, ...] | None = None
         self._curves: tuple[EarlierRun, ...] | None = None
@@ -89,56 +120,52 @@ class UnlikeEarlier(KeyedRule):
 
     def state(self) -> dict[str, Any]:
         """See `protocols.Stateful`."""
-        return {**super().state(), **self._about}
+        return {**super().state(), **self._about.plain()}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """See `protocols.Stateful`."""
         super().set_state(state)
-        own = self._about["kin"]
-        self._about = {name: state[name] for name in self._about}
-        if self._about["kin"] != own:  # it goes on with other settings: values of neither
-            self._about["kin"] = ""
-        self._series.choose(self._about["series"])
+        own = self._about.kin
+        self._about = remembered(_About, state)
+        if self._about.kin != own:  # it goes on with other settings: values of neither
+            self._about.kin = ""
+        self._series.choose(self._about.series)
         self._earlier = self._curves = None
         self._ranges = {}
 
     def left(self, run_id: str) -> EarlierValues | None:
         """The run as later ones know it; None if it logged none of the keys."""
-        return EarlierValues(run_id, self.state()) if self.memory and self._about["kin"] else None
+        return EarlierValues(run_id, self.state()) if self.memory and self._about.kin else None
 
     def look(self, columns: Columns, now: float) -> Iterable[Alert]:
         """See `protocols.Rule`."""
         found: list[tuple[float, str, Found]] = []
-        if self._about["clock"] is None or self._known():
+        if self._about.clock is None or self._known():
             returns = self._series.returns(columns)
             new = zip(returns.times(), returns.values, strict=True) if returns is not None else ()
-            self._window = [*self._about["returns"], *new]
-            self._about["returns"], self._about["series"] = self._window[-BLOCK:], self._series.memory["series"]
+            self._window = [*self._about.returns, *new]
+            self._about.returns, self._about.series = self._window[-BLOCK:], self._series.memory.series
         for key in self.watched(columns):
             column = columns.column(key)
-            if self._about["clock"] is None:
+            if self._about.clock is None:
                 where = column.where(0)
-                self._about.update(began=where["time"], clock=next(iter(where["clocks"]), ""))
+                self._about.began, self._about.clock = where["time"], next(iter(where["clocks"]), "")
             if key in self.memory or len(self.memory) < _MOST_KEYS:
                 is_finite = key not in columns.non_finite()
                 found += [(column.where(it[0])["time"], key, it) for it in self._take(key, column, is_finite)]
-                self._about["ended"] = now
+                self._about.ended = now
         alerts: list[Alert] = []
         for _time, key, it in sorted(found) if found else ():
-            alerts.append(self._alert("note" if self._about["said"] else self.level, columns.column(key), *it))
-            self._about["said"] = True
+            alerts.append(self._alert("note" if self._about.said else self.level, columns.column(key), *it))
+            self._about.said = True
         return alerts
 
     def _take(self, key: str, column: Column, is_finite: bool) -> Iterator[Found]:
         """The new values of a key."""
-        if key not in self.memory:
-            self.memory[key] = {
-                "points": [], "every": 1, "open": [], "rows": 0, "seen": 0, "row": 0, "said": False
-            }  # fmt: skip
-        memory = self.memory[key]
-        values, clock = column.values, self._about["clock"]
-        n, seen = len(values), memory["seen"]
-        memory["seen"] += n
+        memory = self.of_key(key)
+        values, clock = column.values, self._about.clock
+        n, seen = len(values), memory.seen
+        memory.seen += n
         steps: Sequence[int] = column.clock(clock) if clock else range(seen + 1, seen + n + 1)
         places = range(n)
         if not (is_finite and are_known(steps)):
@@ -146,15 +173,15 @@ class UnlikeEarlier(KeyedRule):
             values, steps = [values[i] for i in places], [steps[i] for i in places]  # type: ignore[assignment]
         if not values:
             return
-        if not memory["said"] and self._known():
+        if not memory.said and self._known():
             yield from self._compare(key, memory, values, steps, places, column)
         self._keep(memory, values, steps)
 
     def _known(self) -> Sequence[EarlierValues]:
         """Earlier runs, () before the first value."""
         about = self._about
-        if self._earlier is None and about["clock"] is not None:
-            known = find(EarlierValues, self.run, about["began"], about["clock"], self.given) if about["kin"] else ()
+        if self._earlier is None and about.clock is not None:
+            known = find(EarlierValues, self.run, about.began, about.clock, self.given) if about.kin else ()
             self._earlier = known
         return self._earlier or ()
 
@@ -163,37 +190,37 @@ class UnlikeEarlier(KeyedRule):
         last = [value for when, value in self._window if when <= time][-BLOCK:]
         about = self._about
         if self._curves is None:
-            self._curves = find(EarlierRun, self.run, about["began"], about["clock"], self.given)
+            self._curves = find(EarlierRun, self.run, about.began, about.clock or "", self.given)
         then = [mean for run in self._curves if (mean := run.at(step)) is not None]
         return bool(last) and bool(then) and sum(last) / len(last) > max(then)
 
-    def _keep(self, memory: dict[str, Any], values: Sequence[float], steps: Sequence[int]) -> None:
+    def _keep(self, memory: _Range, values: Sequence[float], steps: Sequence[int]) -> None:
         """The least and the largest of so many rows are a point; of many points two each become one."""
-        first, n, points, every, rows = 0, len(values), memory["points"], memory["every"], memory["rows"]
+        first, n, points, every, rows = 0, len(values), memory.points, memory.every, memory.rows
         while first < n:
             end = first + every - rows
             some = values[first:end]
             low, high, step = min(some), max(some), steps[end - 1 if end < n else n - 1]
-            if rows:
-                _step, least, most = memory["open"]
+            if memory.open is not None:
+                _step, least, most = memory.open
                 low, high = least if least < low else low, most if most > high else high
             if end > n:
-                memory["open"], rows = [step, low, high], rows + n - first
+                memory.open, rows = (step, low, high), rows + n - first
                 break
             if points and step < points[-1][0]:  # another process logs it too, or the clock was set back
                 step = points[-1][0]
-            points += [[step, low, high]]
-            memory["open"], rows, first = [], 0, end
+            points.append((step, low, high))
+            memory.open, rows, first = None, 0, end
             if len(points) >= _MOST_POINTS:
                 points[:] = [
-                    [later[0], one[1] if one[1] < later[1] else later[1], one[2] if one[2] > later[2] else later[2]]
+                    (later[0], one[1] if one[1] < later[1] else later[1], one[2] if one[2] > later[2] else later[2])
                     for one, later in zip(points[::2], points[1::2], strict=True)
                 ]
                 every *= 2
-        memory["every"], memory["rows"] = every, rows
+        memory.every, memory.rows = every, rows
 
     def _compare(
-        self, key: str, memory: dict[str, Any], values: Sequence[float], steps: Sequence[int], places: Sequence[int],
+        self, key: str, memory: _Range, values: Sequence[float], steps: Sequence[int], places: Sequence[int],
         column: Column,
     ) -> Iterator[Found]:  # fmt: skip
         """Values outside what the others had, cell by cell."""
@@ -207,12 +234,12 @@ class UnlikeEarlier(KeyedRule):
             limits = self._limits(key, cell, width)
             some = values[first:end]
             if limits is None or (limits[0] <= min(some) and max(some) <= limits[1]):
-                memory["row"] = 0
+                memory.row = 0
             else:
                 for i in range(first, end):
-                    memory["row"] = 0 if limits[0] <= values[i] <= limits[1] else memory["row"] + 1
-                    if memory["row"] >= self._rows and not self._is_better(steps[i], column.where(places[i])["time"]):
-                        memory["said"] = True
+                    memory.row = 0 if limits[0] <= values[i] <= limits[1] else memory.row + 1
+                    if memory.row >= self._rows and not self._is_better(steps[i], column.where(places[i])["time"]):
+                        memory.said = True
                         yield places[i], *limits[2:]
                         return
             first = end
