@@ -153,8 +153,8 @@ def test_whatever_is_made_of_named_values_shows_them() -> None:
 
 def test_a_walk_says_where_it_stands() -> None:
     class Places(Walk):
-        def atom(self, value: Any, place: Any) -> Any:
-            return where(place)
+        def atom(self, value: Any, path: Any) -> Any:
+            return where(path)
 
     assert Places()({"net": {"sizes": [64, 64]}}) == {"net": {"sizes": ["net.sizes.0", "net.sizes.1"]}}
 

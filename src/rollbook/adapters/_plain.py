@@ -20,13 +20,13 @@ class Described(Walk):
 
     deepest = 8
 
-    def rest(self, value: object, place: tuple[Any, ...], above: tuple[int, ...]) -> object:
+    def rest(self, value: object, path: tuple[Any, ...], above: tuple[int, ...]) -> object:
         """See `Walk`."""
         if isinstance(value, type) or (callable(value) and hasattr(value, "__qualname__")):
             return f"{value.__module__}.{value.__qualname__}"
         return self.text_of(value)
 
-    def refused(self, value: object, place: tuple[Any, ...]) -> object:
+    def refused(self, value: object, path: tuple[Any, ...]) -> object:
         """See `Walk`."""
         return self.text_of(value)
 
@@ -41,17 +41,17 @@ class JsonData(Walk):
     def __init__(self) -> None:
         self.odd: object = None
 
-    def atom(self, value: object, place: tuple[Any, ...]) -> object:
+    def atom(self, value: object, path: tuple[Any, ...]) -> object:
         """See `Walk`."""
         if isinstance(value, float) and not math.isfinite(value):
             return None
-        return self.refused(value, place) if isinstance(value, bytes) else value
+        return self.refused(value, path) if isinstance(value, bytes) else value
 
-    def array(self, array: NDArray, place: tuple[Any, ...], above: tuple[int, ...]) -> object:
+    def array(self, array: NDArray, path: tuple[Any, ...], above: tuple[int, ...]) -> object:
         """See `Walk`."""
-        return self.value(array.tolist(), place, above)
+        return self.value(array.tolist(), path, above)
 
-    def refused(self, value: object, place: tuple[Any, ...]) -> object:
+    def refused(self, value: object, path: tuple[Any, ...]) -> object:
         """See `Walk`."""
         self.odd = value if self.odd is None else self.odd
         return repr(value)

@@ -37,11 +37,11 @@ class _Refused(Exception):
 class _Storing(Walk):
     """Converts to lists and dicts with text keys. A single array stays an array, one in a container becomes a list."""
 
-    def array(self, array: NDArray, place: tuple[Any, ...], above: tuple[int, ...]) -> object:
+    def array(self, array: NDArray, path: tuple[Any, ...], above: tuple[int, ...]) -> object:
         del above
-        return array.tolist() if place or not array.ndim else array.copy()
+        return array.tolist() if path or not array.ndim else array.copy()
 
-    def refused(self, value: object, place: tuple[Any, ...]) -> object:
+    def refused(self, value: object, path: tuple[Any, ...]) -> object:
         raise _Refused
 
 

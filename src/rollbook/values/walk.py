@@ -1,7 +1,7 @@
 """Converts a nested foreign value to plain data in one pass, part by part.
 
     class Lengths(Walk):
-        def atom(self, value, place):
+        def atom(self, value, path):
             return len(str(value))
 
     Lengths()({"a": [10, numpy.float32(0.5)]})      # {"a": [2, 3]}
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from rollbook.values.array_types import NDArray
 
-    Place = tuple[Any, ...]
+    ValuePath = tuple[Any, ...]
     """The path to a value: () for the whole, (path of its container, name or number) for a part."""
 
 ATOMS = frozenset((float, int, bool, str, bytes, type(None)))
@@ -48,38 +48,38 @@ class Walk:
         """`value` as plain data. Raises the exceptions of `refused` and of the value's own accessors."""
         return self.value(value, (), ())
 
-    def value(self, value: object, place: Place, above: tuple[int, ...]) -> object:
+    def value(self, value: object, path: ValuePath, above: tuple[int, ...]) -> object:
         """One part; `above` has the `id` of each enclosing container."""
         if type(value) in ATOMS:
-            return self.atom(value, place)
+            return self.atom(value, path)
         if isinstance(value, str):
-            return self.atom(str.__str__(value), place)
+            return self.atom(str.__str__(value), path)
         if isinstance(value, (bytes, bytearray, memoryview)):
-            return self.atom(bytes(value), place)
+            return self.atom(bytes(value), path)
         if id(value) in above:
-            return self.again(value, place, above)
+            return self.again(value, path, above)
         if len(above) > self.deepest:
-            return self.refused(value, place)
-        return self.other(value, place, (*above, id(value)))
+            return self.refused(value, path)
+        return self.other(value, path, (*above, id(value)))
 
-    def other(self, value: Any, place: Place, above: tuple[int, ...]) -> object:
+    def other(self, value: Any, path: ValuePath, above: tuple[int, ...]) -> object:
         """A value that is neither plain nor too deep."""
         if isinstance(value, type):  # for example a mapping class: it has the methods but no parts
-            return self.rest(value, place, above)
+            return self.rest(value, path, above)
         fields = self.parts(value)
         if fields is not None:
-            return self.mapping(fields, place, above)
+            return self.mapping(fields, path, above)
         if isinstance(value, (list, tuple, set, frozenset)) or type(value).__name__ == "deque":
-            return self.sequence(value, place, above)
+            return self.sequence(value, path, above)
         number = scalar_of(value)
         if number is not None:
-            return self.atom(number, place)
+            return self.atom(number, path)
         array = array_or_none(value)
         if array is not None:
-            return self.array(array, place, above)
+            return self.array(array, path, above)
         if hasattr(value, "__array_interface__"):  # an array of objects: each separately
-            return self.value(value.tolist(), place, above)
-        return self.rest(value, place, above)
+            return self.value(value.tolist(), path, above)
+        return self.rest(value, path, above)
 
     def parts(self, value: object) -> Iterable[tuple[Any, Any]] | None:
         """The named values in `value`, for mappings and named tuples; None for others."""
@@ -88,41 +88,41 @@ class Walk:
             return zip(fields, value, strict=True)
         return value.items() if hasattr(value, "items") and hasattr(value, "keys") else None
 
-    def atom(self, value: object, place: Place) -> object:
+    def atom(self, value: object, path: ValuePath) -> object:
         """None, a Python number, text or bytes."""
-        del place
+        del path
         return value
 
     def key(self, name: object) -> object:
         """The name of a part of a mapping."""
         return key_of(name)
 
-    def mapping(self, parts: Iterable[tuple[object, object]], place: Place, above: tuple[int, ...]) -> object:
+    def mapping(self, parts: Iterable[tuple[object, object]], path: ValuePath, above: tuple[int, ...]) -> object:
         """Named values."""
-        return {self.key(name): self.value(inner, (place, name), above) for name, inner in parts}
+        return {self.key(name): self.value(inner, (path, name), above) for name, inner in parts}
 
-    def sequence(self, items: Iterable[object], place: Place, above: tuple[int, ...]) -> Any:
+    def sequence(self, items: Iterable[object], path: ValuePath, above: tuple[int, ...]) -> Any:
         """Values in a sequence or a set."""
-        return [self.value(inner, (place, number), above) for number, inner in enumerate(items)]
+        return [self.value(inner, (path, number), above) for number, inner in enumerate(items)]
 
-    def array(self, array: NDArray, place: Place, above: tuple[int, ...]) -> object:
+    def array(self, array: NDArray, path: ValuePath, above: tuple[int, ...]) -> object:
         """A numpy array."""
-        del place, above
+        del path, above
         return array.tolist()
 
-    def rest(self, value: object, place: Place, above: tuple[int, ...]) -> object:
+    def rest(self, value: object, path: ValuePath, above: tuple[int, ...]) -> object:
         """Any other value."""
         del above
-        return str(value.isoformat()) if hasattr(value, "isoformat") else self.refused(value, place)
+        return str(value.isoformat()) if hasattr(value, "isoformat") else self.refused(value, path)
 
-    def again(self, value: object, place: Place, above: tuple[int, ...]) -> object:
+    def again(self, value: object, path: ValuePath, above: tuple[int, ...]) -> object:
         """A container inside itself."""
         del above
-        return self.refused(value, place)
+        return self.refused(value, path)
 
-    def refused(self, value: object, place: Place) -> object:
+    def refused(self, value: object, path: ValuePath) -> object:
         """A value without a plain form."""
-        del place
+        del path
         return self.repr_of(value)
 
     @staticmethod

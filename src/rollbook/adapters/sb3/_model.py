@@ -50,14 +50,14 @@ class _Settings(Described):
 
     deepest = 4
 
-    def rest(self, value: object, place: tuple[Any, ...], above: tuple[int, ...]) -> object:
+    def rest(self, value: object, path: tuple[Any, ...], above: tuple[int, ...]) -> object:
         if isinstance(value, type) or inspect.isfunction(value):
             return value.__name__
         if hasattr(value, "forward"):  # a network
             return type(value).__name__
         if callable(value):  # a schedule: a function of the remaining progress
             with tolerating(Exception):
-                return self.value(value(1.0), place, above)
+                return self.value(value(1.0), path, above)
             return type(value).__name__
         text = str(value)
         return text if " at 0x" not in text else type(value).__name__

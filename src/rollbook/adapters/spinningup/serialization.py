@@ -51,7 +51,7 @@ def convert_json(obj: object) -> Any:
 class _Converted(Walk):
     deepest = _DEEPEST - 1
 
-    def atom(self, value: object, place: tuple[Any, ...]) -> object:
+    def atom(self, value: object, path: tuple[Any, ...]) -> object:
         if isinstance(value, bytes) or (isinstance(value, float) and not math.isfinite(value)):
             return str(value)
         return value
@@ -59,16 +59,16 @@ class _Converted(Walk):
     def parts(self, value: object) -> Iterable[tuple[object, object]] | None:
         return value.items() if isinstance(value, dict) else None
 
-    def sequence(self, items: Iterable[object], place: tuple[Any, ...], above: tuple[int, ...]) -> object:
-        plain = super().sequence(items, place, above)
+    def sequence(self, items: Iterable[object], path: tuple[Any, ...], above: tuple[int, ...]) -> object:
+        plain = super().sequence(items, path, above)
         return sorted(plain, key=str) if isinstance(items, (set, frozenset)) else plain
 
-    def array(self, array: NDArray, place: tuple[Any, ...], above: tuple[int, ...]) -> object:
+    def array(self, array: NDArray, path: tuple[Any, ...], above: tuple[int, ...]) -> object:
         if array.size > _LARGEST_ARRAY:
             return f"array of shape {tuple(array.shape)}, {array.dtype}"
-        return self.value(array.tolist(), place, above)
+        return self.value(array.tolist(), path, above)
 
-    def rest(self, value: object, place: tuple[Any, ...], above: tuple[int, ...]) -> object:
+    def rest(self, value: object, path: tuple[Any, ...], above: tuple[int, ...]) -> object:
         name = getattr(value, "__name__", None)
         if isinstance(name, str):
             return name if "lambda" not in name else self.text_of(value)
@@ -76,13 +76,13 @@ class _Converted(Walk):
         attributes = getattr(value, "__dict__", None) or {}
         public = {key: inner for key, inner in attributes.items() if not str(key).startswith("_")}
         if public and _is_clearer_in_parts(value, text):
-            return {text: self.mapping(public.items(), place, above)}
+            return {text: self.mapping(public.items(), path, above)}
         return text
 
-    def again(self, value: object, place: tuple[Any, ...], above: tuple[int, ...]) -> str:
+    def again(self, value: object, path: tuple[Any, ...], above: tuple[int, ...]) -> str:
         return "<cycle>"
 
-    def refused(self, value: object, place: tuple[Any, ...]) -> str:
+    def refused(self, value: object, path: tuple[Any, ...]) -> str:
         return self.text_of(value)
 
 

@@ -46,8 +46,8 @@ def plain(config: object) -> tuple[dict[str, Any], list[str]]:
     sorted lists; bytes, complex numbers and other keys become their repr. NaN and infinities stay floats.
 
     Returns:
-      The data, and at most one sentence that names every place where only a repr could be stored. Values that look like
-      secrets are "***" in the data; see `hidden_places`.
+      The data, and at most one sentence that names every path at which only a repr could be stored. Values that look
+      like secrets are "***" in the data; see `hidden_places`.
     Raises:
       BadInput: the configuration as a whole is not a set of named values.
     """
@@ -130,15 +130,15 @@ def _walked(config: object, walk: _Configured) -> tuple[dict[Any, object], list[
             "Pass a dict, dataclass, argparse namespace, pydantic model or anything like a mapping."
         )
     data = walk.mapping(parts, (), (id(config),))
-    places = walk.refused_places
-    return data, [f"{_named(places)}: no Python or JSON form, only the repr was kept"] if places else []
+    paths = walk.refused_paths
+    return data, [f"{_named(paths)}: no Python or JSON form, only the repr was kept"] if paths else []
 
 
 class _Configured(Walk):
     """One pass over a configuration, to the form for JSON or for Python source.
 
     Attributes:
-      refused_places: the places where only a repr could be stored, each with its type.
+      refused_paths: the paths at which only a repr could be stored, each with its type.
     """
 
     deepest = _DEEPEST
@@ -146,9 +146,9 @@ class _Configured(Walk):
     def __init__(self, json: bool) -> None:
         self._json = json
         self._left = _MOST_NODES
-        self.refused_places: list[str] = []
+        self.refused_paths: list[str] = []
 
-    def atom(self, value: object, place: tuple[Any, ...]) -> object:
+    def atom(self, value: object, path: tuple[Any, ...]) -> object:
         if type(value) is int and self._json and value.bit_length() > _MOST_BITS:
             return hex(value)
         return repr(value) if self._json and type(value) is bytes else value
@@ -168,39 +168,39 @@ class _Configured(Walk):
         return repr(key) if self._json and not isinstance(key, (str, int, float)) else key
 
     def mapping(
-        self, parts: Iterable[tuple[object, object]], place: tuple[Any, ...], above: tuple[int, ...]
+        self, parts: Iterable[tuple[object, object]], path: tuple[Any, ...], above: tuple[int, ...]
     ) -> dict[object, object]:
         data: dict[object, object] = {}
         names: set[str] = set()
-        around = _names(place)
+        around = _names(path)
         for name, inner in parts:
             key = self.key(name)
             if self._json:
                 if _json_name(key) in names:  # 1 and "1" are one key in JSON
                     key = f"{name!r} ({type(name).__name__})"
                 names.add(_json_name(key))
-            data[key] = _without_secret(key, self.value(inner, (place, key), above), around)
+            data[key] = _without_secret(key, self.value(inner, (path, key), above), around)
         return data
 
-    def sequence(self, items: Iterable[object], place: tuple[Any, ...], above: tuple[int, ...]) -> object:
-        plain_items = super().sequence(items, place, above)
+    def sequence(self, items: Iterable[object], path: tuple[Any, ...], above: tuple[int, ...]) -> object:
+        plain_items = super().sequence(items, path, above)
         return tuple(plain_items) if isinstance(items, tuple) else plain_items
 
-    def again(self, value: object, place: tuple[Any, ...], above: tuple[int, ...]) -> str:
+    def again(self, value: object, path: tuple[Any, ...], above: tuple[int, ...]) -> str:
         return f"<see {'the top' if above.index(id(value)) == 0 else 'above'}>"
 
-    def other(self, value: object, place: tuple[Any, ...], above: tuple[int, ...]) -> object:
+    def other(self, value: object, path: tuple[Any, ...], above: tuple[int, ...]) -> object:
         self._left -= 1
         if self._left < 0:
-            return self.refused(value, place)
+            return self.refused(value, path)
         with tolerating(Exception):  # an accessor of the caller's object failed
-            return self._form(value, place, above)
-        return self.refused(value, place)
+            return self._form(value, path, above)
+        return self.refused(value, path)
 
-    def _form(self, value: Any, place: tuple[Any, ...], above: tuple[int, ...]) -> object:
+    def _form(self, value: Any, path: tuple[Any, ...], above: tuple[int, ...]) -> object:
         kind = type(value)
         if isinstance(value, int):
-            return self.atom(int.__int__(value), place)
+            return self.atom(int.__int__(value), path)
         if isinstance(value, float):
             return float.__float__(value)
         if _is_enum(value):
@@ -209,25 +209,25 @@ class _Configured(Walk):
             return repr(complex(value)) if self._json else complex(value)
         parts = named_parts(value)
         if parts is not None:
-            return self.mapping(parts, place, above)
+            return self.mapping(parts, path, above)
         if isinstance(value, Set):
-            inner = sorted((self.value(element, place, above) for element in value), key=_order)
+            inner = sorted((self.value(element, path, above) for element in value), key=_order)
             return inner if self._json else frozenset(inner) if isinstance(value, frozenset) else set(inner)
         if hasattr(value, "dtype") and hasattr(value, "tolist"):
-            return self.array(value, place, above)
+            return self.array(value, path, above)
         if isinstance(value, Sequence) and not isinstance(value, type):
-            return self.sequence(value, place, above)
-        return self.rest(value, place, above)
+            return self.sequence(value, path, above)
+        return self.rest(value, path, above)
 
-    def rest(self, value: Any, place: tuple[Any, ...], above: tuple[int, ...]) -> object:
+    def rest(self, value: Any, path: tuple[Any, ...], above: tuple[int, ...]) -> object:
         kind = type(value)
         if hasattr(value, "__fspath__"):
             return os.fsdecode(value)
         if hasattr(value, "func") and hasattr(value, "keywords") and callable(value):  # functools.partial
             return {
-                "partial": self.value(value.func, place, above),
-                "args": self.value(list(value.args), place, above),
-                "keywords": self.value(dict(value.keywords), place, above),
+                "partial": self.value(value.func, path, above),
+                "args": self.value(list(value.args), path, above),
+                "keywords": self.value(dict(value.keywords), path, above),
             }
         if callable(value):
             name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
@@ -240,23 +240,23 @@ class _Configured(Walk):
         if "." in kind.__qualname__ and "<locals>" not in kind.__qualname__:  # class Config: class net: …
             parts = _attributes(value)
             if parts is not None:
-                return self.mapping(parts, place, above)
-        return self.refused(value, place)
+                return self.mapping(parts, path, above)
+        return self.refused(value, path)
 
-    def array(self, array: NDArray, place: tuple[Any, ...], above: tuple[int, ...]) -> object:
+    def array(self, array: NDArray, path: tuple[Any, ...], above: tuple[int, ...]) -> object:
         size = 1
         for length in array.shape:
             size *= int(length)
         if size > _LARGEST_ARRAY:
-            self.refused_places.append(f"{where(place)} ({size} numbers)")
+            self.refused_paths.append(f"{where(path)} ({size} numbers)")
             return f"<{type(array).__name__} {array.dtype} {tuple(array.shape)}>"
         inner = array.tolist()
         if type(inner) is type(array):  # numpy.longdouble is its own item
             return float(inner)
-        return self.value(inner, place, above)
+        return self.value(inner, path, above)
 
-    def refused(self, value: object, place: tuple[Any, ...]) -> str:
-        self.refused_places.append(f"{where(place)} ({type(value).__qualname__})")
+    def refused(self, value: object, path: tuple[Any, ...]) -> str:
+        self.refused_paths.append(f"{where(path)} ({type(value).__qualname__})")
         return _short_repr(value)
 
 
@@ -267,11 +267,11 @@ def _without_secret(key: object, value: object, around: list[object]) -> object:
     return hidden(key, value, around)
 
 
-def _names(place: tuple[Any, ...]) -> list[object]:
+def _names(path: tuple[Any, ...]) -> list[object]:
     """The names in a path, outermost first, without item numbers."""
     names: list[object] = []
-    while place:
-        place, name = place
+    while path:
+        path, name = path
         if not isinstance(name, int):
             names.append(name)
     return names[::-1]
@@ -279,21 +279,21 @@ def _names(place: tuple[Any, ...]) -> list[object]:
 
 def hidden_places(config: Mapping[Any, object], path: str = "") -> list[str]:
     """The dotted names in a plain configuration whose value, or a part of it, was hidden."""
-    places: list[str] = []
+    paths: list[str] = []
     for key, value in config.items():
-        place = f"{path}.{key}" if path else str(key)
+        inner = f"{path}.{key}" if path else str(key)
         if isinstance(value, Mapping):
-            places += hidden_places(value, place)
+            paths += hidden_places(value, inner)
         elif isinstance(value, (list, tuple)):
-            places += hidden_places(dict(enumerate(value)), place)
+            paths += hidden_places(dict(enumerate(value)), inner)
         elif isinstance(value, str) and HIDDEN in value:
-            places.append(place)
-    return places
+            paths.append(inner)
+    return paths
 
 
-def _named(places: list[str]) -> str:
-    more = len(places) - _MOST_NAMED
-    return ", ".join(places[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+def _named(paths: list[str]) -> str:
+    more = len(paths) - _MOST_NAMED
+    return ", ".join(paths[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _attributes(config: object) -> list[tuple[object, object]] | None:
@@ -387,11 +387,11 @@ def _pretty(value: object, level: int, used: int) -> str:
     return "\n".join([opening, *lines, "    " * level + closing.lstrip(",")])
 
 
-def where(place: tuple[Any, ...]) -> str:
-    """A place as text: "net.sizes.2"."""
+def where(path: tuple[Any, ...]) -> str:
+    """A path as text: "net.sizes.2"."""
     names: list[str] = []
-    while place:
-        place, name = place
+    while path:
+        path, name = path
         names.append(str(name))
     return ".".join(reversed(names))
 
