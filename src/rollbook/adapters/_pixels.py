@@ -65,23 +65,23 @@ def as_rgb(picture_HWC: NDArray) -> NDArray:
     return picture.repeat(3, axis=-1) if picture.shape[-1] == 1 else picture
 
 
-def as_frames(film: object, layout: str = "NTCHW") -> NDArray:
+def as_frames(video: object, layout: str = "NTCHW") -> NDArray:
     """A video [time, height, width, channels] from a batch of videos, side by side.
 
     Args:
-      film: uint8, or floats in [0, 1].
+      video: uint8, or floats in [0, 1].
       layout: the order of its five axes: n, time, channels, height, width.
     Raises:
       ValueError: the layout does not fit the array; the message names both.
     """
     import numpy as np
 
-    array, layout = host_array(film), layout.upper()
+    array, layout = host_array(video), layout.upper()
     if sorted(layout) != sorted("NTCHW"):
-        raise ValueError(f"a film has the axes N, T, C, H and W, each once; not {layout!r}")
+        raise ValueError(f"a video has the axes N, T, C, H and W, each once; not {layout!r}")
     if array.ndim != 5:
         raise ValueError(
-            f"a film has the axes [n, time, channels, height, width]; this array has the shape {array.shape}"
+            f"a video has the axes [n, time, channels, height, width]; this array has the shape {array.shape}"
         )
     frames_TNHWC = array.transpose([layout.index(axis) for axis in "TNHWC"])
     return np.stack([as_grid(frame) for frame in frames_TNHWC]) if len(frames_TNHWC) else frames_TNHWC[:, 0]

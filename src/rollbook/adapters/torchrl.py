@@ -92,7 +92,7 @@ class RollbookLogger(_Base):
           kwargs: `fps`, frames per second, default 6; others are not used.
         """
         at = {} if step is None else {"step": int(step)}
-        self._joined.keep("video", "keeping a film", self._video, name, video, float(kwargs.get("fps", 6)), at)
+        self._joined.keep("video", "keeping a video", self._video, name, video, float(kwargs.get("fps", 6)), at)
 
     def _video(self, name: str, video: Any, fps: float, at: dict[str, int]) -> None:
         frames = video[0] if video.ndim == 5 else video

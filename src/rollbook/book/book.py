@@ -742,7 +742,7 @@ class Book(RunFields):
         ).table  # fmt: skip
 
     def pixels(self, path: str) -> npt.NDArray[np.uint8]:
-        """The pixels of a picture or film that is not encoded yet: [frames, height, width, channels], uint8.
+        """The pixels of a picture or video that is not encoded yet: [frames, height, width, channels], uint8.
 
         Args:
           path: the column `path` of `media`.

@@ -219,9 +219,9 @@ class EventWriter:
         del walltime
         at = self._at(tag, global_step)
         with counted(self._run.count, "lightzero_video", f"add_video({tag!r})"):
-            films = _films(vid_tensor, dataformats)
-            for number, frames in enumerate(films):
-                key = tag.rstrip("/") if len(films) == 1 else f"{tag.rstrip('/')}/{number}"
+            videos = _videos(vid_tensor, dataformats)
+            for number, frames in enumerate(videos):
+                key = tag.rstrip("/") if len(videos) == 1 else f"{tag.rstrip('/')}/{number}"
                 self._run.log_video(key, as_uint8(host_array(frames)), fps=float(fps), **at)
 
     @_harmless
@@ -328,15 +328,15 @@ def _binned(values: object) -> Histogram | None:
     return values if isinstance(values, Histogram) else histogram_of(host_array(values))
 
 
-def _films(tensor: object, dataformats: str = "NTCHW") -> NDArray:
+def _videos(tensor: object, dataformats: str = "NTCHW") -> NDArray:
     """[n, t, c, h, w] (or [t, c, h, w], or the axes in `dataformats`) as n videos [t, h, w, c]."""
 
-    films = host_array(tensor)
-    if films.ndim == 4:
-        films = films[None]
-    if films.ndim != 5:
-        raise ValueError(f"films have the shape [n, time, channels, height, width]; found {films.shape}")
-    return films.transpose([dataformats.upper().index(axis) for axis in "NTHWC"])
+    videos = host_array(tensor)
+    if videos.ndim == 4:
+        videos = videos[None]
+    if videos.ndim != 5:
+        raise ValueError(f"videos have the shape [n, time, channels, height, width]; found {videos.shape}")
+    return videos.transpose([dataformats.upper().index(axis) for axis in "NTHWC"])
 
 
 _add_other_verbs()

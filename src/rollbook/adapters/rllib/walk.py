@@ -175,9 +175,9 @@ class Walker:
         if len(shape) == 3:
             run.log_image(name, array, **clocks)
         else:
-            films = array if len(shape) == 5 else array[None]
-            for film in films:
-                run.log_video(name, film, **clocks)
+            videos = array if len(shape) == 5 else array[None]
+            for video in videos:
+                run.log_video(name, video, **clocks)
         return True
 
 

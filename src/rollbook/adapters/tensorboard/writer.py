@@ -466,14 +466,14 @@ class SummaryWriter:
             book.log_video(tag, as_uint8(as_frames(vid_tensor, dataformats)), fps=fps, **self._at(global_step))
 
         self._keep("add_video", keep)
-        film = vid_tensor
+        video = vid_tensor
         if self.native is not None and dataformats.upper() != "NTCHW":  # the only order that torch's writer knows
-            film = self._guard(
+            video = self._guard(
                 "add_video",
-                lambda: host_array(film).transpose([dataformats.upper().index(axis) for axis in "NTCHW"]),
+                lambda: host_array(video).transpose([dataformats.upper().index(axis) for axis in "NTCHW"]),
             )
-        if film is not None:
-            self._pass_on("add_video", tag, film, global_step, fps, walltime)
+        if video is not None:
+            self._pass_on("add_video", tag, video, global_step, fps, walltime)
 
     # -- hyper-parameters, and the rest
 

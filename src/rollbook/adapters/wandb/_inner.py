@@ -16,7 +16,7 @@ from rollbook.adapters.wandb._api import Api, ApiRun
 from rollbook.adapters.wandb._artifacts import Artifact, Manifest, ManifestEntry
 from rollbook.adapters.wandb._current import CommError, ConfigError, termlog
 from rollbook.adapters.wandb._run import Config, Run, Settings, Summary
-from rollbook.adapters.wandb._state import current, init, patch_tensorboard, watch_films
+from rollbook.adapters.wandb._state import current, init, patch_tensorboard, watch_videos
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ data_types = _module("data_types", **{name: getattr(_data, name) for name in _da
 integration = _module("integration")
 _module("integration.sb3", __getattr__=_of_sb3)
 _module("integration.keras", __getattr__=_of_keras)
-_module("integration.gym", monitor=lambda: watch_films(current()))
+_module("integration.gym", monitor=lambda: watch_videos(current()))
 _module("integration.tensorboard", patch=patch_tensorboard)
 vars(errors)["__path__"] = []  # a package, too
 _module("errors.errors", **{name: getattr(errors, name) for name in errors.__all__})

@@ -20,7 +20,7 @@ __all__ = [
     "current_or_waiting", "define_metric", "ensure_configured", "finish", "init", "join", "keep_tensorboard",
     "link_model", "log", "log_artifact", "log_code", "log_model", "login", "mark_preempting", "opened",
     "patch_tensorboard", "patched", "require", "restore", "save", "setup", "sweep", "teardown", "termerror", "termlog",
-    "termsetup", "termwarn", "unwatch", "use_artifact", "use_model", "watch", "watch_films",
+    "termsetup", "termwarn", "unwatch", "use_artifact", "use_model", "watch", "watch_videos",
 ]  # fmt: skip
 
 
@@ -156,7 +156,7 @@ def init(
         if sync_tensorboard or tensorboard or asked.sync_tensorboard or _patched:
             keep_tensorboard(recorder)
         if monitor_gym:
-            watch_films(run)
+            watch_videos(run)
     if searched is not None:
         run.config.update_locked(searched.settings)
     enter(run, is_current=reinit != "create_new")
@@ -267,14 +267,14 @@ def keep_tensorboard(recorder: Recorder) -> None:
         recorder.count("wandb_not_kept", 1, f"wandb.init(sync_tensorboard=True): {err}")
 
 
-def watch_films(run: Run | None = None) -> None:
+def watch_videos(run: Run | None = None) -> None:
     """Copy videos of gymnasium's RecordVideo into the current run when they are complete."""
     try:
         from gymnasium.wrappers import RecordVideo
     except ImportError:  # there is nothing to watch
         return
     kind: Any = RecordVideo
-    name = next((name for name in _ENDS_OF_FILMS if hasattr(kind, name)), "")
+    name = next((name for name in _ENDS_OF_VIDEOS if hasattr(kind, name)), "")
     if not name:
         if run is not None and run.rollbook is not None:
             run.rollbook.count("wandb_not_kept", 1, "wandb.init(monitor_gym=True): this gymnasium is not known")
@@ -284,7 +284,7 @@ def watch_films(run: Run | None = None) -> None:
         return
 
     def stop_recording(self: Any) -> Any:
-        path = _film_of(self)
+        path = _video_of(self)
         result: object = stop(self)
         active = current()
         if path and active is not None and active.rollbook is not None and os.path.isfile(path):
@@ -297,12 +297,12 @@ def watch_films(run: Run | None = None) -> None:
     setattr(kind, name, stop_recording)
 
 
-_ENDS_OF_FILMS = ("stop_recording", "close_video_recorder")
-"""The method of RecordVideo that ends a film, since gymnasium 1.0 and before."""
+_ENDS_OF_VIDEOS = ("stop_recording", "close_video_recorder")
+"""The method of RecordVideo that ends a video, since gymnasium 1.0 and before."""
 
 
-def _film_of(recorder: Any) -> str:
-    """The file of the film that a RecordVideo is writing; "" for none."""
+def _video_of(recorder: Any) -> str:
+    """The file of the video that a RecordVideo is writing; "" for none."""
     older = getattr(recorder, "video_recorder", None)
     if older is not None:
         return str(getattr(older, "path", None) or "")

@@ -115,9 +115,9 @@ class Media:
         """
         from rollbook.capture.media.pixels import frames_of
 
-        kind = format or picture_files.best_film_format()
-        if kind not in picture_files.FILM_FORMATS:
-            self._refuse(key, f"format={format!r} must be one of {', '.join(picture_files.FILM_FORMATS)}")
+        kind = format or picture_files.best_video_format()
+        if kind not in picture_files.VIDEO_FORMATS:
+            self._refuse(key, f"format={format!r} must be one of {', '.join(picture_files.VIDEO_FORMATS)}")
             return None
         rate = 0.0
         with tolerating(TypeError, ValueError):

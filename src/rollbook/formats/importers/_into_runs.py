@@ -304,7 +304,7 @@ class _Passing:
         self.first, self.last = float("inf"), float("-inf")
 
     def watch(self, rows: Any) -> Iterator[Any]:
-        """The rows; those with a picture or film have its path instead of its bytes."""
+        """The rows; those with a picture or video have its path instead of its bytes."""
         rows = iter(rows)
         while True:
             try:

@@ -1,4 +1,4 @@
-"""Pictures and films that another tool stored: rows of the table `media`, and their files in the imported run.
+"""Pictures and videos that another tool stored: rows of the table `media`, and their files in the imported run.
 
 An importer yields such a row with the file's bytes in `content`; the import writes them below the run's `media/`,
 unchanged, and the row gets their `path`. The name of the file is a digest of its content, so that a repeated import
@@ -34,7 +34,7 @@ _MAGIC = {
 def media_row(
     moment: float, clocks: Mapping[str, int], key: str, content: bytes, width: int = 0, height: int = 0
 ) -> Row | None:
-    """A row of `media` for a picture or film; None if its bytes are no PNG, JPEG, GIF or WebP.
+    """A row of `media` for a picture or video; None if its bytes are no PNG, JPEG, GIF or WebP.
 
     Args:
       content: the encoded bytes, as the tool stored them.

@@ -12,7 +12,7 @@ def flat(prefix: str, value: object, values: dict[str, Any], leave_out: Callable
     """Put the value at `prefix` into `values`: the names of mappings are joined with "/"; lists are left out."""
     if isinstance(value, dict):
         if "_type" in value:
-            leave_out("pictures, films and tables")
+            leave_out("pictures, videos and tables")
             return
         for name, inner in value.items():
             flat(f"{prefix}/{name}" if prefix else str(name), inner, values, leave_out)

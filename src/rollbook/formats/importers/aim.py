@@ -142,7 +142,7 @@ def _points(
     values = columns.get("val", {})
     others = columns.get("parts", {}).keys() | {at for at, value in values.items() if type(value) not in _NUMBERS}
     if others:
-        run.leave_out("pictures, films, sounds, texts, figures and distributions", len(others))
+        run.leave_out("pictures, videos, sounds, texts, figures and distributions", len(others))
     for at, value in values.items():
         moment, step = times.get(at), steps.get(at, at)
         if at in others:

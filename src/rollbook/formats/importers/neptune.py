@@ -144,9 +144,9 @@ class Neptune:
             elif kind == "histogram_series" and (made := _histogram(cells["histogram_value"])) is not None:
                 yield Row(moment, clocks, {key: made, **more})
             elif kind in ("file", "file_series") and (picture := _picture(cells, part)) is not None:
-                film = media_row(moment, clocks, key, picture)
-                if film is not None:
-                    yield film
+                row = media_row(moment, clocks, key, picture)
+                if row is not None:
+                    yield row
                 else:
                     run.leave_out("files")
             else:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _HEADER = b":SWL" + (0xE1D6).to_bytes(2, "little") + b"\2"
 _WRONG = "files that do not begin as a .swanlab file of version 2 does"
 _START, _FINISH, _SCALAR = 10, 11, 13
-_SKIPPED = {14: "pictures, films and texts", 16: "lines of console output", 20: "saved files"}
+_SKIPPED = {14: "pictures, videos and texts", 16: "lines of console output", 20: "saved files"}
 _STATES = {1: "finished", 2: "crashed", 3: "killed"}
 
 

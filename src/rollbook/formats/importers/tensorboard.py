@@ -125,14 +125,14 @@ class TensorBoard:
                         yield from plain.given()
                     continue
                 values: dict[str, Any] = {}
-                films: list[tuple[str, int, int, bytes]] = []
+                images: list[tuple[str, int, int, bytes]] = []
                 read: list[Tagged] = []
                 try:
                     moment, step, summaries = _event(data, run)
                     for summary in summaries:
                         for one in tag_values(summary):
                             read.append(one)
-                            self._take(one, values, films, kinds, run)
+                            self._take(one, values, images, kinds, run)
                 except (BadMessage, struct.error):
                     run.lose("records that are no event")
                     continue
@@ -140,21 +140,21 @@ class TensorBoard:
                 if is_one and data.endswith(read[0].content) and len(shapes) < _MOST_SHAPES:
                     shapes[data[behind:-4]] = len(tags)
                     tags.append(read[0].tag)
-                if (values or films) and moment == moment:
+                if (values or images) and moment == moment:
                     yield from plain.given()
                     if values:
                         yield Row(moment, {self._clock: step}, {f"{tag}{part}": value for tag, value in values.items()})
-                    for tag, width, height, content in films:
-                        film = media_row(moment, {self._clock: step}, f"{tag}{part}", content, width, height)
-                        if film is None:
+                    for tag, width, height, content in images:
+                        row = media_row(moment, {self._clock: step}, f"{tag}{part}", content, width, height)
+                        if row is None:
                             run.lose("images that are no PNG, JPEG, GIF or WebP")
                         else:
-                            yield film
+                            yield row
             yield from plain.given()
 
     def _take(
-        self, value: Tagged, values: dict[str, object], films: list[tuple[str, int, int, bytes]], kinds: dict[str, str],
-        run: ForeignRun,
+        self, value: Tagged, values: dict[str, object], images: list[tuple[str, int, int, bytes]],
+        kinds: dict[str, str], run: ForeignRun,
     ) -> None:  # fmt: skip
         """Put one summary value under its tag, its images to the others, or count it as left out."""
         plugin = value.plugin or kinds.get(value.tag, "")
@@ -162,7 +162,7 @@ class TensorBoard:
             kinds[value.tag] = plugin
         made: object = None
         if value.form == "image" or (value.form == "tensor" and plugin == "images"):
-            films += [(value.tag, *image) for image in images_of(value)]
+            images += [(value.tag, *image) for image in images_of(value)]
             return
         if value.form == "simple":
             made = double(value.content)

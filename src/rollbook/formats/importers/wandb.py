@@ -31,7 +31,7 @@ _SKIPPED = {4: "lines of console output", 13: "lines of console output", 8: "art
 _FORMS = {
     "image-file": "pictures",
     "images/separated": "pictures",
-    "video-file": "films",
+    "video-file": "videos",
     "table-file": "tables",
     "audio-file": "sounds",
     "html-file": "pages",

@@ -25,7 +25,7 @@ from rollbook.system.files import (
     write_json,
 )
 from rollbook.system.guard import ours, tolerating
-from rollbook.values.spool.picture_files import FILM_FORMATS, write_picture
+from rollbook.values.spool.picture_files import VIDEO_FORMATS, write_picture
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -149,7 +149,11 @@ def locate(run_folder: str | os.PathLike[str], path: str) -> str | None:
     if os.path.dirname(wanted) != os.path.join(folder, "media"):  # untrusted: the path comes from the run
         return None
     stem, name = os.path.splitext(wanted)[0], os.path.basename(os.path.splitext(wanted)[0])
-    for candidate in (wanted, *(f"{stem}.{kind}" for kind in FILM_FORMATS), os.path.join(folder, SPOOL, f"{name}.raw")):
+    for candidate in (
+        wanted,
+        *(f"{stem}.{kind}" for kind in VIDEO_FORMATS),
+        os.path.join(folder, SPOOL, f"{name}.raw"),
+    ):
         if is_file(candidate) and is_inside(folder, candidate):
             return candidate
     return None

@@ -25,20 +25,20 @@ if TYPE_CHECKING:
 
 PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
-FILM_FORMATS = ("mp4", "gif", "apng")
+VIDEO_FORMATS = ("mp4", "gif", "apng")
 
 _FALLBACKS = {"mp4": ("mp4", "gif", "apng"), "gif": ("gif", "apng"), "apng": ("apng",)}
 _cached: dict[str, str] = {}
 
 
-def best_film_format() -> str:
+def best_video_format() -> str:
     """The first of MP4, GIF and APNG that this installation can write."""
-    if "film" not in _cached:
+    if "video" not in _cached:
         from importlib.util import find_spec
 
         can_mp4 = find_spec("imageio_ffmpeg") is not None or find_spec("av") is not None
-        _cached["film"] = "mp4" if can_mp4 else "gif" if find_spec("PIL") is not None else "apng"
-    return _cached["film"]
+        _cached["video"] = "mp4" if can_mp4 else "gif" if find_spec("PIL") is not None else "apng"
+    return _cached["video"]
 
 
 def write_picture(raw: str, target: str, note: PixelsNote) -> str:
