@@ -10,7 +10,7 @@ import os
 
 import pytest
 
-from rollbook.remote.commit import Commits, Manifest, Named, Plan
+from rollbook.remote.commit import Commits, Manifest, Named, Shipment
 from rollbook.remote.steps import Delete, Get, List, Missing, Put, Refused, Unknown
 from store_model import Broken, World, rows_in
 
@@ -114,7 +114,7 @@ class FromALocalCursor(Commits):
             if last > self.cursor:
                 uploads.append(file.cut(((*whose, max(first, self.cursor + 1), last),)))
         self.last = max([f.covers[-1][5] for f in uploads], default=self.cursor)
-        return Plan(uploads, manifest.files)
+        return Shipment(uploads, manifest.files)
 
     def _replace(self, manifest, etag):
         answer = yield from super()._replace(manifest, etag)
@@ -139,7 +139,7 @@ class NotCutAgain(Commits):
         if self.first is None:
             self.first = (proposal, set(manifest.files) - set(proposal.kept))
         uploads, removed = self.first[0].uploads, self.first[1]
-        return Plan(uploads, {path: one for path, one in manifest.files.items() if path not in removed})
+        return Shipment(uploads, {path: one for path, one in manifest.files.items() if path not in removed})
 
 
 class MergesUnderAnOldName(Commits):

@@ -190,7 +190,7 @@ class Shipped(NamedTuple):
     manifest: Manifest
 
 
-class Plan(NamedTuple):
+class Shipment(NamedTuple):
     """What is to be uploaded, and the name of each file that the manifest keeps."""
 
     uploads: list[LocalFile]
@@ -203,7 +203,7 @@ def plan(
     settled: Collection[str] = (),
     elsewhere: Collection[Cover] = (),
     another: Callable[[str, int], str] = lambda path, n: f"{path}.{n}",
-) -> Plan:
+) -> Shipment:
     """Work out how to make the manifest match the folder. No shipped row is hidden, none is doubled.
 
     A file that holds all rows of some pieces replaces them. If it shares rows with a piece without holding all of it,
@@ -246,7 +246,7 @@ def plan(
         else:
             continue
         coming.add(uploads[-1].path, uploads[-1].covers)
-    return Plan(uploads, _with_names(named_still, uploads, another))
+    return Shipment(uploads, _with_names(named_still, uploads, another))
 
 
 class _Index:
@@ -389,7 +389,7 @@ class Commits:
         """A sweep may have deleted anything that was uploaded and is not named."""
         pieces.clear()
 
-    def _plan(self, manifest: Manifest, local: Local) -> Plan:
+    def _plan(self, manifest: Manifest, local: Local) -> Shipment:
         return plan(manifest.files, local.files, local.settled, local.elsewhere, self.another)
 
     def _upload(self, files: list[LocalFile]) -> Steps[dict[tuple[str, str], Named]]:
