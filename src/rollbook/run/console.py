@@ -145,7 +145,7 @@ class Console:
         self._end = self._shown = 0  # bytes of finished lines; of unfinished ones after them
         self._left_out = 0
         self._second, self._stamp = 0, ""
-        self._streams = {_OUT: _Stream(), _ERR: _Stream()}
+        self._streams = {_OUT: _DrawnLines(), _ERR: _DrawnLines()}
         self.is_due = False
 
     def take(self, mark: str, text: str) -> None:
@@ -288,7 +288,7 @@ class Console:
         os.ftruncate(self._file, self._end)
 
 
-class _Stream:
+class _DrawnLines:
     """The lines of one stream that have not ended, or may still be drawn again.
 
     Attributes:

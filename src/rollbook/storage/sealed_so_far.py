@@ -17,7 +17,7 @@ from rollbook.storage.damage import files_set_aside
 from rollbook.storage.parts import OpenParts, Part, covers_of
 from rollbook.system.guard import tolerating
 
-Stream = tuple[str, str, int, str]
+StreamName = tuple[str, str, int, str]
 """(table, writer, lane, group)"""
 
 
@@ -32,8 +32,8 @@ class SealedSoFar:
     """
 
     def __init__(self, run: str) -> None:
-        self.lasts: dict[Stream, int] = {}
-        self.new: dict[Stream, int] = {}
+        self.lasts: dict[StreamName, int] = {}
+        self.new: dict[StreamName, int] = {}
         for writer, streams in sealed_lasts(run).items():
             for stream, last in streams.items():
                 table, _, rest = stream.partition("/")
@@ -41,7 +41,7 @@ class SealedSoFar:
                 if type(last) is int and lane.isdecimal():
                     self.lasts[table, writer, int(lane), group] = last
 
-    def reaches(self, stream: Stream, last: int) -> None:
+    def reaches(self, stream: StreamName, last: int) -> None:
         """Record that a stream was sealed up to this number."""
         self.lasts[stream] = self.new[stream] = max(last, self.lasts.get(stream, 0))
 

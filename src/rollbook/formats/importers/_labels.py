@@ -33,7 +33,7 @@ FIELDS = ("algo", "env", "seed", "group", "x")
 _HIGHEST = 8
 _LONGEST = 1_000_000
 
-Line = tuple[str, dict[str, object]]
+LabelLine = tuple[str, dict[str, object]]
 
 
 def labels_of(place: Path) -> dict[str, tuple[object, str]]:
@@ -56,7 +56,7 @@ def labels_of(place: Path) -> dict[str, tuple[object, str]]:
     return found
 
 
-def lines_in(folder: str) -> Sequence[Line]:
+def lines_in(folder: str) -> Sequence[LabelLine]:
     """The lines of the labels of a folder; () without any."""
     file = os.path.join(folder, LABELS_FILE)
     try:
@@ -67,7 +67,7 @@ def lines_in(folder: str) -> Sequence[Line]:
 
 
 @functools.lru_cache(maxsize=256)
-def _lines(file: str, _changed: int, _size: int) -> Sequence[Line]:
+def _lines(file: str, _changed: int, _size: int) -> Sequence[LabelLine]:
     made = []
     with open(file, encoding="utf-8", errors="replace") as stream:
         for text in stream:

@@ -17,7 +17,7 @@ from heapq import heapreplace
 
 from rollbook.journal import Segment, list_writers
 from rollbook.schema.run_files import parse_name
-from rollbook.storage.sealed_so_far import Stream
+from rollbook.storage.sealed_so_far import StreamName
 from rollbook.storage.sealing.merge import SIZES, merge
 from rollbook.storage.sealing.one_pass import SealReport, frame_files_in
 from rollbook.storage.sealing.writers import may_seal, seal_writers
@@ -50,7 +50,7 @@ def seal_by_helpers(
     final: bool,
     up_to: str = "",
     each: int = SIZES.helper_bytes,
-) -> tuple[set[str], list[tuple[Stream, int]]]:
+) -> tuple[set[str], list[tuple[StreamName, int]]]:
     """Seal writers in helpers if it saves time, and merge their parts unless that is done at the end anyway.
 
     Args:
@@ -71,7 +71,7 @@ def seal_by_helpers(
     command = [sys.executable, "-c", _PROGRAM.format(path=sys.path)]
     helpers: list[subprocess.Popen[bytes]] = []
     done: set[str] = set()
-    reached: list[tuple[Stream, int]] = []
+    reached: list[tuple[StreamName, int]] = []
     watch = threading.Timer(_MOST_SECONDS, lambda: _kill(helpers))
     watch.daemon = True
     watch.start()

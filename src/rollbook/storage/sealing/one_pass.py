@@ -18,7 +18,7 @@ from rollbook.storage.durable import DurableMarks
 from rollbook.storage.encode import write_part
 from rollbook.storage.fills import Fills
 from rollbook.storage.parts import OpenParts, Part, covers_of
-from rollbook.storage.sealed_so_far import SealedSoFar, Stream
+from rollbook.storage.sealed_so_far import SealedSoFar, StreamName
 from rollbook.storage.tabulate import Meta
 from rollbook.system.files import make_folders, names_in, read_json
 from rollbook.system.texts import amount
@@ -155,11 +155,11 @@ class SealedRanges:
         self._ranges[meta["table"]][own] = [*known, (meta["first_seq"], meta["last_seq"])]
         self._so_far.reaches((meta["table"], *own), max(last for _, last in self._ranges[meta["table"]][own]))
 
-    def reached(self) -> list[tuple[Stream, int]]:
+    def reached(self) -> list[tuple[StreamName, int]]:
         """The last number of each stream sealed in this pass."""
         return list(self._so_far.new.items())
 
-    def remember(self, by_helpers: Iterable[tuple[Stream, int]]) -> None:
+    def remember(self, by_helpers: Iterable[tuple[StreamName, int]]) -> None:
         """Store how far the streams are sealed, here and by helpers.
 
         Raises:
