@@ -156,8 +156,8 @@ class Rollouts:
 
         keys = more.pop("uid", None)
         if keys is not None and "tag" in batch:  # sorted for the dump
-            place = {key: k for k, key in enumerate(batch["key"])}
-            order = [place[key] for key in keys]
+            index_of = {key: k for k, key in enumerate(batch["key"])}
+            order = [index_of[key] for key in keys]
             batch = {name: [cells[k] for k in order] for name, cells in batch.items()}
         real = [k for k, tag in enumerate(batch.get("tag") or [{}] * len(batch["key"])) if not tag.get("is_padding")]
         batch = {name: [cells[k] for k in real] for name, cells in batch.items()}

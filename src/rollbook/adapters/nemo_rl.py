@@ -154,21 +154,21 @@ class RollbookLogger:
             (True, self._joined.run.run.rollouts.trained),
             (False, self._joined.run.run.rollouts.dropped),
         ):
-            chosen = [place for place in range(n) if used[place] is is_used]
+            chosen = [i for i in range(n) if used[i] is is_used]
             if chosen:
-                own = [ids[place] for place in chosen]
+                own = [ids[i] for i in chosen]
                 more: dict[str, Any] = {} if is_used else {"reason": "masked"}
-                report(own, advantage=[advantages[place] for place in chosen], gradient_step=step, **more)
+                report(own, advantage=[advantages[i] for i in chosen], gradient_step=step, **more)
 
     def _advantages(self, columns: Mapping[str, list[Any]], masks: Sequence[Any] | None, n: int) -> list[Any]:
         """The advantage of each: that of its first trained token."""
         import numpy as np
 
         found: list[Any] = [None] * n
-        for place, cells in enumerate(columns.get("advantages") or []):
+        for i, cells in enumerate(columns.get("advantages") or []):
             row = np.asarray(cells, dtype=float).reshape(-1)
-            at = np.flatnonzero(masks[place]) if masks is not None and row.size > 1 else np.array([0])
-            found[place] = float(row[at[0]]) if row.size and at.size and at[0] < row.size else None
+            at = np.flatnonzero(masks[i]) if masks is not None and row.size > 1 else np.array([0])
+            found[i] = float(row[at[0]]) if row.size and at.size and at[0] < row.size else None
         return found
 
     def finish(self) -> None:

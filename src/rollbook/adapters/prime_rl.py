@@ -125,7 +125,7 @@ class RollbookMonitor:
         calls = {call.get("node"): call for call in trace.get("calls") or ()}
         nodes = trace.get("nodes") or []
         first = next((n for n, node in enumerate(nodes) if _of(node, "message", "role") == "assistant"), len(nodes))
-        messages = [_message(node, calls.get(place) or {}, place, first) for place, node in enumerate(nodes)]
+        messages = [_message(node, calls.get(index) or {}, index, first) for index, node in enumerate(nodes)]
         policy = _of(record, "run", "work", "policy") or {}
         errors = trace.get("errors") or ()
         stop, timing = trace.get("stop_condition"), trace.get("timing") or {}
@@ -185,7 +185,7 @@ async def join(monitors: Any, run: object = None, **options: Any) -> RollbookMon
     return own
 
 
-def _message(node: Mapping[str, Any], call: Mapping[str, Any], place: int, first: int) -> dict[str, Any]:
+def _message(node: Mapping[str, Any], call: Mapping[str, Any], index: int, first: int) -> dict[str, Any]:
     import numpy as np
 
     message = node.get("message") or {}
@@ -199,7 +199,7 @@ def _message(node: Mapping[str, Any], call: Mapping[str, Any], place: int, first
         "seconds": span["end"] - span["start"] if span.get("end") and span.get("start") is not None else None,
         "tokens": np.asarray(ids, np.int32) if ids else None, "mask": [int(bool(cell)) for cell in mask] or None,
         "logprobs": None if logprobs is None else np.asarray(logprobs, np.float32),
-        "parent": None if parent is None or parent == place - 1 or parent < first else parent - first,
+        "parent": None if parent is None or parent == index - 1 or parent < first else parent - first,
     }  # fmt: skip
     return {name: cell for name, cell in found.items() if cell is not None}
 

@@ -158,8 +158,8 @@ def log_groups(
     found: list[list[str]] = [[] for _group in groups]
     if joined.run is not None:
         version = iteration if policy_version is None else policy_version
-        for place, group in enumerate(groups):
-            arguments = (joined, group, f"{mode}-{iteration}-{place}", iteration, version, mode, decode, found[place])
+        for number, group in enumerate(groups):
+            arguments = (joined, group, f"{mode}-{iteration}-{number}", iteration, version, mode, decode, found[number])
             joined.keep("tinker_rollouts", "keeping rollouts", _group, *arguments)
     return found
 
@@ -197,9 +197,9 @@ def _group(
         ends.append(len(prompt or ()))
         stops.append(_word(getattr(trajectory, "stop_reason", None)) or (turns[-1]["finish_reason"] if turns else None))
     more: dict[str, list[Any]] = {"rewards/final": list(group.final_rewards_G)}
-    for place, metrics in enumerate(getattr(group, "metrics_G", None) or ()):
+    for number, metrics in enumerate(getattr(group, "metrics_G", None) or ()):
         for key, value in metrics.items():
-            more.setdefault(f"metrics/{key}", [None] * len(talks))[place] = value
+            more.setdefault(f"metrics/{key}", [None] * len(talks))[number] = value
     ids += joined.run.run.rollouts.log_many(
         prompts=prompts, completions=talks, reward=rewards, group=name, policy_version=version, mode=mode,
         prompt_tokens=ends, gradient_step=iteration, stop_reason=stops,

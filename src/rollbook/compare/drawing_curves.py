@@ -162,24 +162,24 @@ def _units(aligned: Aligned, runs: Mapping[str, Line], tasks: tuple[str, ...]) -
     for name, values_P in zip(aligned.names, values_RP, strict=True):
         line = runs[name]
         unit = name if line.seed is None else f"seed {line.seed}"
-        place = tasks.index(line.task)
-        if unit in rows and not np.isnan(rows[unit][place]).all():
+        index = tasks.index(line.task)
+        if unit in rows and not np.isnan(rows[unit][index]).all():
             unit = name  # a repeat of the same seed and task is a separate unit
-        rows.setdefault(unit, np.full((len(tasks), len(values_P)), np.nan))[place] = values_P
+        rows.setdefault(unit, np.full((len(tasks), len(values_P)), np.nan))[index] = values_P
     return tuple(rows), np.array(list(rows.values()))
 
 
 def _repeated_once(names: Sequence[str], runs: Mapping[str, Line], values_RP: Floats) -> tuple[tuple[str, ...], Floats]:
     """Merge runs with the same configuration, seed and code into one unit: their mean at each point."""
-    places: dict[str, list[int]] = {}
-    for place, name in enumerate(names):
-        places.setdefault(runs[name].unit or name, []).append(place)
-    if len(places) == len(names):
+    rows_of: dict[str, list[int]] = {}
+    for index, name in enumerate(names):
+        rows_of.setdefault(runs[name].unit or name, []).append(index)
+    if len(rows_of) == len(names):
         return tuple(names), values_RP[:, None, :]
     known_RP, filled_RP = ~np.isnan(values_RP), np.nan_to_num(values_RP)
     with np.errstate(invalid="ignore", divide="ignore"):
-        means = [filled_RP[rows].sum(axis=0) / known_RP[rows].sum(axis=0) for rows in places.values()]
-    return tuple(names[rows[0]] for rows in places.values()), np.array(means)[:, None, :]
+        means = [filled_RP[rows].sum(axis=0) / known_RP[rows].sum(axis=0) for rows in rows_of.values()]
+    return tuple(names[rows[0]] for rows in rows_of.values()), np.array(means)[:, None, :]
 
 
 def _repeats(runs: Mapping[str, Line]) -> tuple[str, ...]:

@@ -41,15 +41,15 @@ class Parted:
         if self.last is None:
             return f"{self.a} and {self.b}: no point of {self.axis} has 5 seeds of each."
         if self.x is None or self.ahead is None:
-            return f"{self.a} and {self.b} are not apart at {self.axis} {_place(self.last)}."
+            return f"{self.a} and {self.b} are not apart at {self.axis} {_reading(self.last)}."
         behind = self.b if self.ahead == self.a else self.a
         return (
-            f"{self.ahead} stays above {behind} from {self.axis} {_place(self.x)} to {_place(self.last)} "
+            f"{self.ahead} stays above {behind} from {self.axis} {_reading(self.x)} to {_reading(self.last)} "
             f"(nominally {100 * self.level:g} % at each point; no verdict)."
         )
 
 
-def _place(x: float) -> str:
+def _reading(x: float) -> str:
     """A place from a thousand on as a whole number, a smaller one with six figures."""
     return f"{x:,.0f}" if x.is_integer() or abs(x) >= 1_000 else f"{x:,.6g}"
 

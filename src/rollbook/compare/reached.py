@@ -52,30 +52,30 @@ class Reached:
 
         crowded = len(self.labels) > 2  # more than two bands hide each other: report the final values in text
 
-        def words(place: int) -> str:
-            label, n, share = self.labels[place], self.n[place], self.share_GP[place]
+        def words(index: int) -> str:
+            label, n, share = self.labels[index], self.n[index], self.share_GP[index]
             title = f"{label}: share of {amount(n, 'seed')}"
             if n < 3:
                 return f"{title}, no band below 3"
             if not crowded:
                 return f"{title}, 95 % at each point (Clopper-Pearson)"
-            low, high = 100 * self.low_GP[place][-1], 100 * self.high_GP[place][-1]
+            low, high = 100 * self.low_GP[index][-1], 100 * self.high_GP[index][-1]
             return f"{title}, {100 * share[-1]:.0f} % at the end (95 %: {low:.0f} to {high:.0f}, Clopper-Pearson)"
 
         lines = []
-        for place, (n, share, low, high) in enumerate(
+        for index, (n, share, low, high) in enumerate(
             zip(self.n, self.share_GP, self.low_GP, self.high_GP, strict=True)
         ):
             shown = n >= 3 and not crowded
             lines.append(
                 Line(
-                    words(place),
+                    words(index),
                     self.x_P,
                     share,
                     low if shown else None,
                     high if shown else None,
                     steps=True,
-                    look=self.looks.get(self.labels[place]),
+                    look=self.looks.get(self.labels[index]),
                 )
             )
         side = "at most" if self.lower_is_better else "at least"
@@ -122,6 +122,6 @@ def _rounded_down(level: float) -> float:
     """Round down to two significant digits: 24.4375 -> 24, -0.118 -> -0.12."""
     if not math.isfinite(level) or level == 0:
         return level
-    places = 1 - math.floor(math.log10(abs(level)))
-    scaled = level * 10.0**places
-    return float(f"{round(scaled) if abs(scaled - round(scaled)) < 1e-9 else math.floor(scaled)}e{-places}")
+    digits = 1 - math.floor(math.log10(abs(level)))
+    scaled = level * 10.0**digits
+    return float(f"{round(scaled) if abs(scaled - round(scaled)) < 1e-9 else math.floor(scaled)}e{-digits}")

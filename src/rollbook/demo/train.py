@@ -42,7 +42,7 @@ def main(
     need("gymnasium", extra="gym", why="rollbook demo")
     root = Path(dir)
     run = _begin(root, seed, steps) if resume is None else _continue(root, resume, steps)
-    place = "" if str(root) == "runs" else f" --dir {shlex.quote(str(root))}"
+    dir_option = "" if str(root) == "runs" else f" --dir {shlex.quote(str(root))}"
     folder = shlex.quote(_short(run.folder))
     print(f"{'Going on with' if run.resumed else 'Recording'} {folder}  (Ctrl-C stops it, safely)")
     try:
@@ -50,7 +50,7 @@ def main(
             mean = train(run)
     except KeyboardInterrupt:
         print(f"\nStopped. What was logged is safe in {folder}")
-        print(f"Go on from its last checkpoint with:  {_command()} demo --resume{place}")
+        print(f"Go on from its last checkpoint with:  {_command()} demo --resume{dir_option}")
         return 130
     verdict = "solved" if mean >= GOAL else f"not solved, {GOAL:.0f} is the goal: try another --seed or more --steps"
     episodes = run.config["evaluation_episodes"]
@@ -59,7 +59,7 @@ def main(
     show = ["show", _short(run.folder)]
     print(f"$ {_command()} {shlex.join(show)}", flush=True)
     subprocess.run([sys.executable, "-c", "from rollbook.cli import main; main()", *show], check=False, timeout=120)
-    print(f"\n{_what_next(place)}")
+    print(f"\n{_what_next(dir_option)}")
     return 0
 
 
@@ -81,7 +81,7 @@ def several(seeds: int, *, steps: int | None = None, dir: str | Path = "runs") -
     """
     need("gymnasium", extra="gym", why="rollbook demo")
     root = Path(dir)
-    place = "" if str(root) == "runs" else f" --dir {shlex.quote(str(root))}"
+    dir_option = "" if str(root) == "runs" else f" --dir {shlex.quote(str(root))}"
     means = []
     for seed in range(seeds):
         run = _begin(root, seed, steps or _QUICK_STEPS)
@@ -95,7 +95,7 @@ def several(seeds: int, *, steps: int | None = None, dir: str | Path = "runs") -
             return 130
     listed = ", ".join(f"{mean:.0f}" for mean in means)
     print(f"\nCartPole-v1, mean return of the last evaluation by seed: {listed}\n")
-    print(_what_next_of_several(seeds, max(1, (steps or _QUICK_STEPS) // 2), place))
+    print(_what_next_of_several(seeds, max(1, (steps or _QUICK_STEPS) // 2), dir_option))
     return 0
 
 
@@ -146,32 +146,32 @@ def _command() -> str:
     return "rollbook"
 
 
-def _what_next_of_several(seeds: int, shorter: int, place: str) -> str:
+def _what_next_of_several(seeds: int, shorter: int, dir_option: str) -> str:
     command = _command()
     return "\n".join(
         (
             "What to try next:",
-            f"  {command} ls --metric test/return=best --sort -test/return{place}",
-            f"  {command} plot {PROJECT} --key test/return --text{place}",
-            f"  {command} plot {PROJECT} --key test/return -o curves.png{place}",
-            f"  {command} demo --seeds {seeds} --steps {shorter}{place}",
-            f"  {command} compare {PROJECT} --metric test/return --by config.env_steps{place}",
-            f"  {command} report {PROJECT} -o report.html{place}",
+            f"  {command} ls --metric test/return=best --sort -test/return{dir_option}",
+            f"  {command} plot {PROJECT} --key test/return --text{dir_option}",
+            f"  {command} plot {PROJECT} --key test/return -o curves.png{dir_option}",
+            f"  {command} demo --seeds {seeds} --steps {shorter}{dir_option}",
+            f"  {command} compare {PROJECT} --metric test/return --by config.env_steps{dir_option}",
+            f"  {command} report {PROJECT} -o report.html{dir_option}",
         )
     )
 
 
-def _what_next(place: str) -> str:
+def _what_next(dir_option: str) -> str:
     command = _command()
     return "\n".join(
         (
             "What to try next:",
-            f"  {command} ui{place}",
-            f"  {command} ls{place}",
-            f"  {command} sql last 'select max(\"test/return\") from metrics'{place}",
-            f"  {command} plot last --key test/return --text{place}",
-            f"  {command} demo --seeds 5{place}",
-            f"  {command} export last --table episodes -o episodes.csv{place}",
+            f"  {command} ui{dir_option}",
+            f"  {command} ls{dir_option}",
+            f"  {command} sql last 'select max(\"test/return\") from metrics'{dir_option}",
+            f"  {command} plot last --key test/return --text{dir_option}",
+            f"  {command} demo --seeds 5{dir_option}",
+            f"  {command} export last --table episodes -o episodes.csv{dir_option}",
         )
     )
 

@@ -92,23 +92,23 @@ class ExplainedVariance(KeyedRule[_Lows]):
         """The new values of a checked key."""
         memory = self.of_key(key)
         last, values = Last(memory, self._rows), column.values
-        places: Sequence[int] = range(len(values))
+        indices: Sequence[int] = range(len(values))
         total, lowest = sum(values), min(values)
         if total != total:
-            places = [i for i in places if values[i] == values[i]]
-            lowest = min((values[i] for i in places), default=1.0)
-        if lowest > _SAME and places:
+            indices = [i for i in indices if values[i] == values[i]]
+            lowest = min((values[i] for i in indices), default=1.0)
+        if lowest > _SAME and indices:
             memory.same = 0
         else:
-            for n, i in enumerate(places):
+            for n, i in enumerate(indices):
                 memory.same = memory.same + 1 if abs(values[i]) <= _SAME else 0
                 if memory.same == self._blind and not self._is_solved(column, i):
-                    yield self._alert_blind(key, last.up_to(column, places, n + 1))
-        if lowest > 0 and places:
+                    yield self._alert_blind(key, last.up_to(column, indices, n + 1))
+        if lowest > 0 and indices:
             memory.begun, memory.said = {}, []
         else:
-            for n in range(max(0, self._skip - last.seen), len(places)):
-                i = places[n]
+            for n in range(max(0, self._skip - last.seen), len(indices)):
+                i = indices[n]
                 value = values[i]
                 if value > 0 and not memory.begun and not memory.said:
                     continue
@@ -118,8 +118,8 @@ class ExplainedVariance(KeyedRule[_Lows]):
                     if self._stays(memory, f"{limit:g}", value < limit or value == limit == 0, rows, column, i)
                 ]
                 if found:
-                    yield self._alert(key, *found[0], last.up_to(column, places, n + 1))
-        last.take_all(column, places)
+                    yield self._alert(key, *found[0], last.up_to(column, indices, n + 1))
+        last.take_all(column, indices)
 
     def _alert(self, key: str, limit: float, rows: int, last: Last) -> tuple[float, Alert]:
         values, where = last.values(), last.where()

@@ -167,14 +167,14 @@ class UnlikeEarlier(KeyedRule[_Range]):
         n, seen = len(values), memory.seen
         memory.seen += n
         steps: Sequence[int] = column.clock(clock) if clock else range(seen + 1, seen + n + 1)
-        places = range(n)
+        indices = range(n)
         if not (is_finite and are_known(steps)):
-            places = [i for i in places if values[i] - values[i] == 0 and steps[i] >= 0]  # type: ignore[assignment]
-            values, steps = [values[i] for i in places], [steps[i] for i in places]  # type: ignore[assignment]
+            indices = [i for i in indices if values[i] - values[i] == 0 and steps[i] >= 0]  # type: ignore[assignment]
+            values, steps = [values[i] for i in indices], [steps[i] for i in indices]  # type: ignore[assignment]
         if not values:
             return
         if not memory.said and self._known():
-            yield from self._compare(key, memory, values, steps, places, column)
+            yield from self._compare(key, memory, values, steps, indices, column)
         self._keep(memory, values, steps)
 
     def _known(self) -> Sequence[EarlierValues]:
@@ -220,7 +220,7 @@ class UnlikeEarlier(KeyedRule[_Range]):
         memory.every, memory.rows = every, rows
 
     def _compare(
-        self, key: str, memory: _Range, values: Sequence[float], steps: Sequence[int], places: Sequence[int],
+        self, key: str, memory: _Range, values: Sequence[float], steps: Sequence[int], indices: Sequence[int],
         column: Column,
     ) -> Iterator[Found]:  # fmt: skip
         """Values outside what the others had, cell by cell."""
@@ -238,9 +238,9 @@ class UnlikeEarlier(KeyedRule[_Range]):
             else:
                 for i in range(first, end):
                     memory.row = 0 if limits[0] <= values[i] <= limits[1] else memory.row + 1
-                    if memory.row >= self._rows and not self._is_better(steps[i], column.where(places[i])["time"]):
+                    if memory.row >= self._rows and not self._is_better(steps[i], column.where(indices[i])["time"]):
                         memory.said = True
-                        yield places[i], *limits[2:]
+                        yield indices[i], *limits[2:]
                         return
             first = end
 

@@ -1063,11 +1063,11 @@ def scoped(native: str) -> tuple[str, str] | None:
     if _find(native) is not None or native in _BY_NAME:
         return None
     parts = native.split("/")
-    for place in range(1, len(parts) - 1):
-        rest = "/".join(parts[place:])
+    for depth in range(1, len(parts) - 1):
+        rest = "/".join(parts[depth:])
         entry = _BY_NAME.get(rest) or (_EXACT[rest][0] if rest in _EXACT else None)
-        if entry is not None and _OF_EVALUATION.isdisjoint(parts[:place]):
-            return "/".join(parts[:place]), entry.name
+        if entry is not None and _OF_EVALUATION.isdisjoint(parts[:depth]):
+            return "/".join(parts[:depth]), entry.name
     return None
 
 

@@ -82,8 +82,8 @@ class CheckpointHistory:
     def before(self, row: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """The row of the checkpoint before another one; None if that is the first."""
         rows = list(self._present.values())
-        place = next((i for i, each in enumerate(rows) if each["checkpoint_id"] == row["checkpoint_id"]), 0)
-        return rows[place - 1] if place else None
+        index = next((i for i, each in enumerate(rows) if each["checkpoint_id"] == row["checkpoint_id"]), 0)
+        return rows[index - 1] if index else None
 
     @property
     def _present(self) -> dict[str, Mapping[str, Any]]:
@@ -145,7 +145,7 @@ def _is_score(value: object) -> bool:
     return isinstance(value, (int, float)) and value == value  # NaN is not a score
 
 
-class SavedPlace:
+class CheckpointSave:
     """Where a checkpoint was saved, from its row of a `CheckpointHistory`.
 
     Attributes:

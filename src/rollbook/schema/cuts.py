@@ -10,7 +10,7 @@ machine is cut where its own readings of a shared clock pass those of the place.
 from __future__ import annotations
 
 from rollbook.errors import UnknownKey
-from rollbook.schema.checkpoint_rows import SavedPlace
+from rollbook.schema.checkpoint_rows import CheckpointSave
 from rollbook.schema.manifest import Cut
 
 TYPE_CHECKING = False
@@ -77,7 +77,7 @@ _ALL = 2**62
 
 def place_behind(rows: RunRows, checkpoint: Mapping[str, Any]) -> tuple[int, Cut]:
     """The cut behind a checkpoint, a row of a `CheckpointHistory`: (its attempt, the cut)."""
-    saved = SavedPlace(checkpoint)
+    saved = CheckpointSave(checkpoint)
     saver, own, moment = saved.writer, saved.lanes, saved.moment
     bounds = _Bounds(rows, saved.attempt, known=saver if own and not saved.through else "")
     if saved.through:

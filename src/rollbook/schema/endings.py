@@ -50,8 +50,8 @@ def how_to_resume(about: RunJson) -> list[str]:
         return []
     command, lines = about.command or [], []
     if command and "***" not in " ".join(command) and "-c" not in command[1:2]:
-        place = f"cd {shlex.quote(about.cwd)} && " if about.cwd else ""
-        lines.append(f"{place}ROLLBOOK_RESUME={about.id} {shlex.join(command)}")
+        cd = f"cd {shlex.quote(about.cwd)} && " if about.cwd else ""
+        lines.append(f"{cd}ROLLBOOK_RESUME={about.id} {shlex.join(command)}")
     elif about.door:
         lines.append(f"ROLLBOOK_RESUME={about.id}")
     if not about.door:

@@ -160,10 +160,10 @@ class IqmReplicates:
         blocks: list[Counts] = [self._spare, *(np.empty((0, 0), np.int16) for _ in children)]
         tasks = 1 if self._whole else self.tasks
 
-        def fill(place: int, child: np.random.Generator) -> None:
-            blocks[place] = counts_of_block(self.seeds, tasks, child)
+        def fill(i: int, child: np.random.Generator) -> None:
+            blocks[i] = counts_of_block(self.seeds, tasks, child)
 
-        run_all([partial(fill, place, child) for place, child in enumerate(children, 1)])
+        run_all([partial(fill, i, child) for i, child in enumerate(children, 1)])
         counts = np.concatenate(blocks)
         self._spare = counts[draws:].copy()
         columns = np.ascontiguousarray(counts[:draws].T)
@@ -297,23 +297,23 @@ class _Sorted:
         both = (self.places_PV[points] @ places).astype(np.int32)
         below_PB = ((both & ((1 << self.bits) - 1)) - cut).astype(np.int16)
         between_PB = ((both >> self.bits) - (size - 2 * cut)).astype(np.int16)
-        for place, point in enumerate(range(points.start, points.stop)):
+        for i, point in enumerate(range(points.start, points.stop)):
             units, order = layer.units[:, point], self.order[:, point]
             window_VB = counts_VB[order[a0:a1]]
-            window_VB[0] += below_PB[place]
+            window_VB[0] += below_PB[i]
             last = _cumulated(window_VB)[-1].copy()
             np.clip(window_VB, zero, most, out=window_VB)
             gained = units[a1 - 1] * window_VB[-1] - np.diff(units[a0:a1]) @ window_VB[:-1].astype(np.float64)
-            before = last + between_PB[place]
+            before = last + between_PB[i]
             missing = counts_VB[order[b0:b1]]
             missing[0] += before
             end = _cumulated(missing)[-1]
-            lost = np.flatnonzero((below_PB[place] > 0) | (last < 0) | (before > 0) | (end < 0))
+            lost = np.flatnonzero((below_PB[i] > 0) | (last < 0) | (before > 0) | (end < 0))
             np.clip(missing, -most, zero, out=missing)
             gained -= units[b0] * before + np.diff(units[b0:b1]) @ missing[:-1].astype(np.float64)
-            totals[place] += gained
+            totals[i] += gained
             if len(lost):
-                totals[place, lost] = self._sum_inside(units, _cumulated(counts_VB[order[:, None], lost]))
+                totals[i, lost] = self._sum_inside(units, _cumulated(counts_VB[order[:, None], lost]))
         return totals.T
 
 

@@ -78,10 +78,10 @@ def warm_up_average(values: ArrayLike, weight: float = 0.99) -> Floats:
     if not 0 <= weight < 1:
         raise BadInput(f"warm_up_average was given weight={weight!r}; it has to be at least 0 and less than 1.")
     result, average, past = series.copy(), 0.0, 0.0
-    for place in np.flatnonzero(np.isfinite(series)):
-        average = float(series[place]) * (1 - past) + average * past
+    for i in np.flatnonzero(np.isfinite(series)):
+        average = float(series[i]) * (1 - past) + average * past
         past = past * 0.9 + weight * 0.1
-        result[place] = average
+        result[i] = average
     return result
 
 

@@ -215,8 +215,8 @@ def permutation(
 @lru_cache(maxsize=16)
 def _all_splits(size: int, chosen: int) -> Bools:
     members = np.zeros((math.comb(size, chosen), size), dtype=np.bool_)
-    places = np.array(list(itertools.combinations(range(size), chosen)), dtype=np.int64)
-    np.put_along_axis(members, places, True, axis=1)
+    subsets = np.array(list(itertools.combinations(range(size), chosen)), dtype=np.int64)
+    np.put_along_axis(members, subsets, True, axis=1)
     members.flags.writeable = False
     return members
 

@@ -213,9 +213,9 @@ class _Model:
         )[0]  # fmt: skip
         if self.of_seeds < 1:
             return [(float(share), math.nan) for share in everything]
-        places = [(c, score) for c, mine in enumerate(self.scores) if len(mine) > 1 for score in mine]
-        left_out = np.array([c for c, _ in places])
-        score = np.array([score for _, score in places]) - self.mean_C.mean()
+        each = [(c, score) for c, mine in enumerate(self.scores) if len(mine) > 1 for score in mine]
+        left_out = np.array([c for c, _ in each])
+        score = np.array([score for _, score in each]) - self.mean_C.mean()
         n, off = self.n_C[left_out], score - values[left_out]
         without = values[left_out] - off / (n - 1)
         drawn = self._shares(
@@ -224,7 +224,7 @@ class _Model:
             square - n * values[left_out] ** 2 + (n - 1) * without**2,
             np.maximum(0.0, self.within_C.sum() - off**2 * n / (n - 1)),
             widths,
-            np.full(len(places), self.n_C.sum() - 1),
+            np.full(len(each), self.n_C.sum() - 1),
         )
         spread = np.zeros(len(parts))
         for c in np.unique(left_out):
@@ -326,10 +326,10 @@ def over_seeds(scores: Sequence[Floats], labels_C: Sequence[int]) -> tuple[float
     freedom = n_C.sum() - len(n_C)
     if freedom < 1:
         return math.nan, math.nan
-    places = [(c, score) for c, mine in enumerate(scores) if len(mine) > 1 for score in mine]
-    left_out, values = np.array([c for c, _ in places]), np.array([score for _, score in places])
-    rows, n = np.arange(len(places)), n_C[left_out]
-    n_DC, mean_DC, within_DC = (np.tile(part, (len(places), 1)) for part in (n_C, mean_C, within_C))
+    each = [(c, score) for c, mine in enumerate(scores) if len(mine) > 1 for score in mine]
+    left_out, values = np.array([c for c, _ in each]), np.array([score for _, score in each])
+    rows, n = np.arange(len(each)), n_C[left_out]
+    n_DC, mean_DC, within_DC = (np.tile(part, (len(each), 1)) for part in (n_C, mean_C, within_C))
     off = values - mean_C[left_out]
     n_DC[rows, left_out] -= 1
     mean_DC[rows, left_out] -= off / (n - 1)

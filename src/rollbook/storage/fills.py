@@ -85,17 +85,17 @@ class Fills:
             return pa.nulls(len(seqs), pa.float64())
         known = self._sorted.get(name)
         if known is None or known[0] != len(cells):
-            places = np.fromiter(sorted(cells), dtype=np.int64, count=len(cells))
+            indices = np.fromiter(sorted(cells), dtype=np.int64, count=len(cells))
             kinds = {type(value) for value in cells.values()}
             dtype = np.bool_ if kinds == {bool} else np.int64 if kinds == {int} else np.float64
             with tolerating(OverflowError) as missed:
-                values = np.fromiter((cells[seq] for seq in places.tolist()), dtype=dtype, count=len(cells))
+                values = np.fromiter((cells[seq] for seq in indices.tolist()), dtype=dtype, count=len(cells))
             if missed:
-                values = np.array([float(cells[seq]) for seq in places.tolist()])
-            known = self._sorted[name] = (len(cells), places, values)
-        _, places, values = known
-        at = np.minimum(np.searchsorted(places, seqs), len(places) - 1)
-        valid = places[at] == seqs
+                values = np.array([float(cells[seq]) for seq in indices.tolist()])
+            known = self._sorted[name] = (len(cells), indices, values)
+        _, indices, values = known
+        at = np.minimum(np.searchsorted(indices, seqs), len(indices) - 1)
+        valid = indices[at] == seqs
         return from_numpy(values[at], None if valid.all() else valid)
 
 

@@ -154,11 +154,11 @@ class _Group:
             self._own_times.append((self.rows, own_times))
         for name, cells in own_clocks.items():
             self._own_clocks.setdefault(name, []).append((self.rows, cells))
-        place = len(self._seqs)
+        frame = len(self._seqs)
         for name in columns if self._columns.keys() == columns.keys() else {**self._columns, **columns}:  # in order
             chunks = self._columns.get(name)
             if chunks is None:
-                chunks = self._columns[name] = [None] * place
+                chunks = self._columns[name] = [None] * frame
             chunks.append(columns.get(name))
         self._seqs.append(seq)
         self._times.append(time_ns)

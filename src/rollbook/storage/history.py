@@ -126,8 +126,8 @@ def _groups(n: int, *columns: NDArray | int | str) -> list[tuple[Any, tuple[Any,
         rows = np.flatnonzero(codes == code)
         rest, combination = int(code), []
         for words in reversed(values):
-            rest, place = divmod(rest, len(words))
-            combination.append(words[place])
+            rest, index = divmod(rest, len(words))
+            combination.append(words[index])
         groups.append((rows, tuple(reversed(combination))))
     return groups
 

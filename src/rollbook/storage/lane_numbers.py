@@ -18,7 +18,7 @@ from rollbook.schema.finished import former_writers
 from rollbook.schema.problems import Problem
 from rollbook.schema.run_files import RunFile, heartbeat_path, parse_name, table_names
 from rollbook.storage.damage import Missing
-from rollbook.storage.parts import OpenParts, Part, places_by_lane
+from rollbook.storage.parts import OpenParts, Part, rows_by_lane
 from rollbook.storage.sealed_so_far import SealedSoFar
 from rollbook.storage.tabulate import committed_words
 from rollbook.system.files import own_files, read_json
@@ -131,7 +131,7 @@ def _of_part(part: Part) -> Iterator[dict[Lane, NDArray]]:
     for group in range(len(part.row_groups)):
         rows = part.read(["seq", "writer", "lane"], [group])
         seqs = to_numpy(rows["seq"])[0]
-        yield {lane: np.unique(seqs[own]) for lane, own in places_by_lane(rows, part.meta)}
+        yield {lane: np.unique(seqs[own]) for lane, own in rows_by_lane(rows, part.meta)}
 
 
 def _of_segment(path: str) -> NDArray:

@@ -138,8 +138,8 @@ class Part:
         next_to: list[tuple[int, int]] = []  # usually requested next: fetched along if small
         for group in range(self._footer.num_row_groups) if row_groups is None else row_groups:
             about = self._footer.row_group(group)
-            for place in range(about.num_columns):
-                column = about.column(place)
+            for i in range(about.num_columns):
+                column = about.column(i)
                 name = column.path_in_schema
                 start = column.data_page_offset
                 if column.has_dictionary_page and column.dictionary_page_offset:
@@ -176,8 +176,8 @@ class Part:
             for group in range(len(self.row_groups)):
                 about = self._footer.row_group(group)
                 self._decoded += about.total_byte_size
-                for place in range(about.num_columns):
-                    column = about.column(place)
+                for i in range(about.num_columns):
+                    column = about.column(i)
                     if column.has_dictionary_page:
                         more = column.num_values * column.total_uncompressed_size
                         unfolded[column.path_in_schema] = unfolded.get(column.path_in_schema, 0) + more
@@ -188,7 +188,7 @@ class Part:
         """Bytes of columns in the file, compressed; from the footer alone."""
         assert self._footer is not None
         groups = [self._footer.row_group(group) for group in range(len(self.row_groups))]
-        cells = [group.column(place) for group in groups for place in range(group.num_columns)]
+        cells = [group.column(i) for group in groups for i in range(group.num_columns)]
         return sum(cell.total_compressed_size for cell in cells if cell.path_in_schema.partition(".")[0] in columns)
 
     def groups_with(self, column: str, word: str) -> list[int]:
@@ -363,7 +363,7 @@ def covers_of(meta: Meta) -> list[tuple[str, int, str, int, int]]:
     return [(meta["writer"], meta["lane"], meta["group"], meta["first_seq"], meta["last_seq"])]
 
 
-def places_by_lane(rows: pa.Table, meta: Meta) -> Iterator[tuple[tuple[str, int], NDArray]]:
+def rows_by_lane(rows: pa.Table, meta: Meta) -> Iterator[tuple[tuple[str, int], NDArray]]:
     """((writer, lane), the places of their rows); `rows` have these columns unless `meta` says them."""
     if meta.get("writer") is not None:
         yield (meta["writer"], meta["lane"]), np.arange(rows.num_rows)

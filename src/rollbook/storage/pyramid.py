@@ -262,11 +262,11 @@ class Pyramid:
         Raises:
           ValueError: the file is shorter than its index requires, or was replaced by another one.
         """
-        places = [(self.axes + self.keys).index(name) for name in columns]
+        indices = [(self.axes + self.keys).index(name) for name in columns]
         n_columns = len(self.axes) + len(self.keys)
         parts: list[list[NDArray]] = [[] for _ in columns]
         if self._is_view:
-            self._have(places, level, blocks)
+            self._have(indices, level, blocks)
         with open(open_regular(self.path), "rb", buffering=0) as file:
             if os.fstat(file.fileno()).st_ino != self._inode:
                 raise ValueError(f"{self.path} was replaced")
@@ -275,15 +275,15 @@ class Pyramid:
                 sizes = level_sizes(rows)
                 own = min(level, len(sizes) - 1)
                 base = offset + sum(sizes[:own]) * n_columns * 40
-                for part, place in zip(parts, places, strict=True):
-                    data = pread(file.fileno(), sizes[own] * 40, base + place * sizes[own] * 40)
+                for part, index in zip(parts, indices, strict=True):
+                    data = pread(file.fileno(), sizes[own] * 40, base + index * sizes[own] * 40)
                     if len(data) != sizes[own] * 40:
                         raise ValueError(f"{self.path} is shorter than its index says")
-                    dtype = "<i8" if place < len(self.axes) else "<f8"
+                    dtype = "<i8" if index < len(self.axes) else "<f8"
                     part.append(np.frombuffer(data, dtype=dtype).reshape(5, sizes[own]))
         return [np.concatenate(part, axis=1) if part else np.zeros((5, 0)) for part in parts]
 
-    def _have(self, places: Sequence[int], level: int, blocks: Sequence[int]) -> None:
+    def _have(self, indices: Sequence[int], level: int, blocks: Sequence[int]) -> None:
         """For a pyramid in a remote: fetch what `read` needs into the cache."""
         n_columns = len(self.axes) + len(self.keys)
         ranges = []
@@ -292,5 +292,5 @@ class Pyramid:
             sizes = level_sizes(rows)
             own = min(level, len(sizes) - 1)
             base = offset + sum(sizes[:own]) * n_columns * 40
-            ranges += [(base + place * sizes[own] * 40, base + (place + 1) * sizes[own] * 40) for place in places]
+            ranges += [(base + index * sizes[own] * 40, base + (index + 1) * sizes[own] * 40) for index in indices]
         source.ensure(self.path, ranges)

@@ -32,7 +32,7 @@ from rollbook.schema.run_files import (
 from rollbook.storage.damage import SEARCHED, is_back, settle, unsettled
 from rollbook.storage.encode import PartWriter, write_part
 from rollbook.storage.frame_tables import FrameTables
-from rollbook.storage.parts import OpenParts, covers_of, places_by_lane
+from rollbook.storage.parts import OpenParts, covers_of, rows_by_lane
 from rollbook.storage.salvage_parts import DamagedPart
 from rollbook.storage.sealing.writers_file import writers_named
 from rollbook.storage.tabulate import Meta, committed_words, segment_table, seq_range
@@ -124,7 +124,7 @@ def _known_rows(run: str, table: str) -> _Rows:
     known: dict[tuple[str, int], list[NDArray]] = {}
     for part in OpenParts(run).parts(table):
         rows = part.read(["seq", "writer", "lane"])
-        for whose, own in places_by_lane(rows, part.meta):
+        for whose, own in rows_by_lane(rows, part.meta):
             known.setdefault(whose, []).append(to_numpy(rows["seq"])[0][own])
     return {whose: np.concatenate(seqs) for whose, seqs in known.items()}
 
@@ -287,7 +287,7 @@ def _new_rows(table: pa.Table, meta: Meta, known: _Rows) -> NDArray:
     """The places of the rows that the run does not have."""
     seqs = to_numpy(table["seq"])[0]
     mask = np.ones(len(seqs), dtype=bool)
-    for whose, own in places_by_lane(table, meta):
+    for whose, own in rows_by_lane(table, meta):
         mask[own] = ~np.isin(seqs[own], known.get(whose, _NO_ROWS))
     return np.flatnonzero(mask)
 

@@ -153,8 +153,8 @@ def _lines(
         rows = rows.sort_by([("seq", "ascending"), ("index", "ascending")])
     if most or newest:
         seqs = to_numpy(rows["seq"])[0]
-        places = np.flatnonzero((seqs > after) & (seqs <= up_to))
-        rows = take_table(rows, places[-1:] if newest else places[_spaced(seqs[places], most)])
+        indices = np.flatnonzero((seqs > after) & (seqs <= up_to))
+        rows = take_table(rows, indices[-1:] if newest else indices[_spaced(seqs[indices], most)])
     for start in range(0, rows.num_rows, _ROWS_AT_ONCE):
         block = rows.slice(start, _ROWS_AT_ONCE)
         yield from zip(

@@ -288,8 +288,8 @@ def long_table(table: pa.Table, meta: Meta) -> pa.Table:
         cells, valid = to_numpy(table[name])
         rows = table.select(shared)
         if valid is not None:
-            places = np.flatnonzero(valid)
-            rows, cells = take_table(rows, places), cells[places]
+            indices = np.flatnonzero(valid)
+            rows, cells = take_table(rows, indices), cells[indices]
         kind = type_codes(table.schema.field(name).type)
         n = len(cells)
         as_int = from_numpy(cells.astype(np.int64)) if kind in "qb" else pa.nulls(n, pa.int64())

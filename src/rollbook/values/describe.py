@@ -130,13 +130,13 @@ class Sample:
             if len(block) <= room:
                 return
             self._join()
-        place = self._drawn(len(self.values))
-        while place < self.n:
+        index = self._drawn(len(self.values))
+        while index < self.n:
             if len(self.values) < self.most:
-                self.values.append(block[place - first])
+                self.values.append(block[index - first])
             else:
                 self._join()
-            place = self._drawn(len(self.values))
+            index = self._drawn(len(self.values))
 
     def _drawn(self, stretch: int) -> int:
         """The number of the value drawn from a stretch."""

@@ -56,18 +56,18 @@ def fetch(values: Sequence[object]) -> list[object]:
     """
     fetched: list[object] = [None] * len(values)
     groups: dict[tuple[Any, ...], list[int]] = {}
-    for place, value in enumerate(values):
+    for i, value in enumerate(values):
         kind = type(value)
         single = elements(value) == 1
         groups.setdefault(
             (kind, str(getattr(value, "device", "")), str(getattr(value, "dtype", "")), single), []
-        ).append(place)
-    for (kind, _device, _dtype, single), places in groups.items():
+        ).append(i)
+    for (kind, _device, _dtype, single), indices in groups.items():
         batch = None
-        if single and len(places) > 1 and kind.__module__.partition(".")[0] == "torch":
-            batch = _fetch_torch(values, places)
-        for index, place in enumerate(places):
-            fetched[place] = batch[index] if batch is not None else _fetch_one(values[place], single)
+        if single and len(indices) > 1 and kind.__module__.partition(".")[0] == "torch":
+            batch = _fetch_torch(values, indices)
+        for index, i in enumerate(indices):
+            fetched[i] = batch[index] if batch is not None else _fetch_one(values[i], single)
     return fetched
 
 
@@ -81,11 +81,11 @@ def elements(value: Any) -> int:
     return 1
 
 
-def _fetch_torch(values: Sequence[Any], places: list[int]) -> list[object] | None:
+def _fetch_torch(values: Sequence[Any], indices: list[int]) -> list[object] | None:
     with tolerating(Exception):
         import torch  # it is installed: these are its tensors
 
-        stacked = torch.stack([values[place].reshape(()) for place in places])
+        stacked = torch.stack([values[i].reshape(()) for i in indices])
         numbers: list[object] = stacked.cpu().tolist()
         return numbers
     return None

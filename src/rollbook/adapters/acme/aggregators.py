@@ -35,21 +35,21 @@ class Dispatcher(Logger):
         """
         if self._serialize_fn is not None:
             values = self._serialize_fn(values)
-        for place, logger in enumerate(self._to):
-            self._guard("write", place, logger, logger.write, values)
+        for number, logger in enumerate(self._to):
+            self._guard("write", number, logger, logger.write, values)
 
     def close(self) -> None:
         """Close each logger."""
-        for place, logger in enumerate(self._to):
-            self._guard("close", place, logger, logger.close)
+        for number, logger in enumerate(self._to):
+            self._guard("close", number, logger, logger.close)
 
     def flush(self) -> None:
         """Flush each logger that can."""
-        for place, logger in enumerate(self._to):
+        for number, logger in enumerate(self._to):
             flush = getattr(logger, "flush", None)
             if flush is not None:
-                self._guard("flush", place, logger, flush)
+                self._guard("flush", number, logger, flush)
 
-    def _guard(self, verb: str, place: int, logger: Logger, work: Callable[..., object], *arguments: object) -> None:
-        which = f"{type(logger).__name__}.{verb} (logger {place})"
+    def _guard(self, verb: str, number: int, logger: Logger, work: Callable[..., object], *arguments: object) -> None:
+        which = f"{type(logger).__name__}.{verb} (logger {number})"
         self._bill.guard(which, which, work, *arguments)

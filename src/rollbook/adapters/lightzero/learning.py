@@ -129,7 +129,7 @@ class LearnerBridge:
                     step = self._experiment.counters("gradient_step", engine.last_iter.val)
                     if engine.ckpt_name is None and (instance, step) in self._evaluated:
                         return
-                    path = self._place(instance, engine.ckpt_name, step)
+                    path = self._checkpoint_path(instance, engine.ckpt_name, step)
             if path is None:
                 theirs(hook, engine)
                 return
@@ -151,7 +151,7 @@ class LearnerBridge:
         with lent(self._counted, engine, ckpt_name=path, info=lambda *_: None):
             theirs(hook, engine)
 
-    def _place(self, instance: str, name: str | None, step: int) -> Path:
+    def _checkpoint_path(self, instance: str, name: str | None, step: int) -> Path:
         """The file of a checkpoint that the learner saves, in a folder that exists."""
         folder = self._experiment.folder / ("ckpt" if instance == "learner" else f"ckpt_{instance}")
         folder.mkdir(parents=True, exist_ok=True)

@@ -98,8 +98,8 @@ class TextLogger:
             text = text % args if args else text
         if missed:  # the two do not fit each other: nothing of them is lost
             text = " ".join([text, *map(_text_of, args)])
-        now, place = time.localtime(), _place()
-        head = f"[{place}][{logging.getLevelName(level)}] {text}\n"
+        now, line = time.localtime(), _calling_line()
+        head = f"[{line}][{logging.getLevelName(level)}] {text}\n"
         if self._write_file:
             self._append(f"[{time.strftime('%Y-%m-%d %H:%M:%S', now)}]{head}")
         if self._keep is not None and not is_table:
@@ -126,7 +126,7 @@ def _text_of(value: object) -> str:
     return f"<a {type(value).__name__} without a text>"
 
 
-def _place() -> str:
+def _calling_line() -> str:
     """file.py:line of the first caller outside this module."""
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename == __file__:

@@ -51,7 +51,7 @@ class FirstSeen:
     def add(self, columns: Columns) -> None:
         """Add the rows whose sample is new. `columns["samples"]` holds the samples."""
         chosen = []
-        for place, sample in enumerate(columns.get("samples", ())):
+        for index, sample in enumerate(columns.get("samples", ())):
             try:
                 if sample in self._known:
                     continue
@@ -60,7 +60,7 @@ class FirstSeen:
                 if repr(sample) in self._known:
                     continue
                 self._known.add(repr(sample))
-            chosen.append(place)
+            chosen.append(index)
         if not chosen:
             return
         import numpy as np
@@ -68,7 +68,7 @@ class FirstSeen:
         start, stop = self._length, self._length + len(chosen)
         for name, values in columns.items():
             picked = np.empty(len(chosen), object)
-            picked[:] = [values[place] for place in chosen]
+            picked[:] = [values[index] for index in chosen]
             if name not in ("samples", "sources"):
                 picked = _numeric(picked)
             self._put(name, picked, start, stop)

@@ -49,14 +49,14 @@ class SeriesHistory:
         self._recent.append(value)
         self.length += 1
 
-    def get(self, place: int) -> object:
+    def get(self, index: int) -> object:
         """The value at `place`, 0 <= place < length."""
         start = self.length - len(self._recent)
-        if place >= start:
-            return self._recent[place - start]
-        if place >= len(self._older):
+        if index >= start:
+            return self._recent[index - start]
+        if index >= len(self._older):
             self._older += self._load(len(self._older), start)
-        return self._older[place]
+        return self._older[index]
 
     def forget(self, length: int) -> None:
         """Restart at `length`: the run was rewound, or is continued."""

@@ -620,10 +620,10 @@ class _SavedRun:
     def log_samples(self, samples: Sequence[object], **columns: Sequence[Any]) -> None:
         """Remembers the samples' first rewards."""
         rewards = columns.get("rewards")
-        for place, sample in enumerate(samples):
+        for i, sample in enumerate(samples):
             if not self.is_seen(sample):
                 key = sample if sample.__hash__ is not None else repr(sample)
-                self.rewards[key] = None if rewards is None else float(rewards[place])
+                self.rewards[key] = None if rewards is None else float(rewards[i])
 
     def count(self, cause: str, n: int = 1, message: str = "") -> None:
         """Report each cause once."""

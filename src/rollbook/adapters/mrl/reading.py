@@ -67,7 +67,7 @@ def _by_batch(table: pa.Table, terms: Iterable[str]) -> dict[int, Columns]:
     steps = np.asarray(table.column("step").to_pylist(), np.int64)
     # Rows of a batch are contiguous and in the order of its items; batches come in order.
     keys = [np.asarray(table.column(name).to_pylist()) for name in reversed(order)]
-    places = np.lexsort([*keys, steps]) if keys else np.argsort(steps, kind="stable")
+    sorted_rows = np.lexsort([*keys, steps]) if keys else np.argsort(steps, kind="stable")
     columns: dict[str, list[object]] = {}
     kinds_of: dict[str, npt.DTypeLike | None] = {}
     for term in terms:
@@ -81,9 +81,9 @@ def _by_batch(table: pa.Table, terms: Iterable[str]) -> dict[int, Columns]:
             values = [item_of(value, kind) for value, kind in zip(values, kinds, strict=True)]
         columns[term] = values
     batches: dict[int, Columns] = {}
-    bounds = np.flatnonzero(np.diff(steps[places], prepend=steps[places][0] - 1))
-    for begin, end in zip(bounds, [*bounds[1:], len(places)], strict=True):
-        chosen = places[begin:end]
+    bounds = np.flatnonzero(np.diff(steps[sorted_rows], prepend=steps[sorted_rows][0] - 1))
+    for begin, end in zip(bounds, [*bounds[1:], len(sorted_rows)], strict=True):
+        chosen = sorted_rows[begin:end]
         rows = {term: _typed(term, [values[i] for i in chosen], kinds_of[term]) for term, values in columns.items()}
         batches[int(steps[chosen[0]])] = {term: values for term, values in rows.items() if values is not None}
     return batches

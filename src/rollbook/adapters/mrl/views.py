@@ -58,23 +58,23 @@ class Lazy(Sequence[T]):
         return self._length()
 
     @overload
-    def __getitem__(self, place: int) -> T: ...
+    def __getitem__(self, index: int) -> T: ...
     @overload
-    def __getitem__(self, place: slice) -> list[T]: ...
-    def __getitem__(self, place: int | slice) -> T | list[T]:
+    def __getitem__(self, index: slice) -> list[T]: ...
+    def __getitem__(self, index: int | slice) -> T | list[T]:
         length = len(self)
-        if isinstance(place, slice):
-            return [self._get(i) for i in range(*place.indices(length))]
-        number = place.__index__()
+        if isinstance(index, slice):
+            return [self._get(i) for i in range(*index.indices(length))]
+        number = index.__index__()
         if not -length <= number < length:
             raise IndexError(f"there is no batch {number}; {length} are complete")
         return self._get(number % length if number < 0 else number)
 
     def __iter__(self) -> Iterator[T]:
-        place = 0
-        while place < len(self):
-            yield self._get(place)
-            place += 1
+        index = 0
+        while index < len(self):
+            yield self._get(index)
+            index += 1
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, (Lazy, list, tuple)):
@@ -128,8 +128,8 @@ class TimeSeries(Growing[Any]):
     def __init__(self, history: SeriesHistory, write: Callable[[float], None], *, waits: bool = False) -> None:
         self.pending: float | None = None
 
-        def get(place: int) -> object:
-            return self.pending if place >= history.length else history.get(place)
+        def get(index: int) -> object:
+            return self.pending if index >= history.length else history.get(index)
 
         super().__init__(lambda: history.length + (self.pending is not None), get, self._take)
         self._history, self._write, self._waits = history, write, waits
@@ -181,8 +181,8 @@ class Metrics(Mapping[str, Growing[Any]]):
         def length() -> int:
             return history.length + (name in self.pending)
 
-        def get(place: int) -> object:
-            value = self.pending[name] if place >= history.length else history.get(place)
+        def get(index: int) -> object:
+            value = self.pending[name] if index >= history.length else history.get(index)
             return float("nan") if value is None else value
 
         return Growing(length, get, lambda value: self._update(name, value))

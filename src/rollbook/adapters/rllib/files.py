@@ -23,9 +23,9 @@ def write_episode_data(folder: str | os.PathLike[str], step: int, texts: Sequenc
     """
     if not texts:
         return None
-    place = os.path.join(folder, "episode_data")
-    os.makedirs(place, exist_ok=True)
-    path = os.path.join(place, f"data-{step:08d}.json")
+    data_folder = os.path.join(folder, "episode_data")
+    os.makedirs(data_folder, exist_ok=True)
+    path = os.path.join(data_folder, f"data-{step:08d}.json")
     with replacing(path) as temporary, open(temporary, "w", encoding="utf-8") as file:
         file.write("[" + ",\n ".join(texts) + "]\n")
     return path

@@ -255,7 +255,7 @@ def configure(folder: str | None = None, format_strs: Iterable[str] | None = Non
       format_strs: default $OPENAI_LOG_FORMAT (for ranks above 0 $OPENAI_LOG_FORMAT_MPI), else stdout, log, csv.
     """
     stamp = datetime.now().strftime("openai-%Y-%m-%d-%H-%M-%S-%f")
-    place = folder or os.environ.get("OPENAI_LOGDIR") or os.path.join(tempfile.gettempdir(), stamp)
+    log_folder = folder or os.environ.get("OPENAI_LOGDIR") or os.path.join(tempfile.gettempdir(), stamp)
     rank = next((int(v) for n in ("PMI_RANK", "OMPI_COMM_WORLD_RANK") if (v := os.environ.get(n, "")).isdigit()), 0)
     suffix = f"-rank{rank:03d}" if rank else ""
     if format_strs is None:
@@ -263,11 +263,11 @@ def configure(folder: str | None = None, format_strs: Iterable[str] | None = Non
         format_strs = os.environ.get(name, default).split(",")
     outputs: list[object] = []
     for name in filter(None, format_strs):
-        where = os.path.join(place, f"tb{suffix}") if name == "tensorboard" else place
+        where = os.path.join(log_folder, f"tb{suffix}") if name == "tensorboard" else log_folder
         outputs.append(make_output_format(name, where, suffix))
     of_user = [output for output in Logger.CURRENT.output_formats if _is_users(output)]
-    Logger.CURRENT = Logger(folder=place, output_formats=[*outputs, *of_user])
-    log(f"Logging to {place}")
+    Logger.CURRENT = Logger(folder=log_folder, output_formats=[*outputs, *of_user])
+    log(f"Logging to {log_folder}")
 
 
 def reset() -> None:

@@ -48,7 +48,7 @@ def configure(
     formats = [name.strip() for name in names if name.strip() not in ("", "rollbook")]
     logger = theirs.configure(None if folder is None else os.fspath(folder), formats)
     if run is not False:
-        place = logger.get_dir() or "sb3"
-        output = RollbookOutputFormat(run, project=project, run_options=run_options, folder=place)
+        log_folder = logger.get_dir() or "sb3"
+        output = RollbookOutputFormat(run, project=project, run_options=run_options, folder=log_folder)
         logger.output_formats.append(output)
     return logger

@@ -261,10 +261,10 @@ def read_monitor(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
     Raises:
       LoadMonitorResultsError: there is no Monitor file, or a file is not one; the message names it.
     """
-    place = os.fspath(path)
-    files = get_monitor_files(place) if os.path.isdir(place) else [place]
+    folder = os.fspath(path)
+    files = get_monitor_files(folder) if os.path.isdir(folder) else [folder]
     if not files or not all(os.path.exists(file) for file in files):
-        raise LoadMonitorResultsError(f"No monitor files of the form *{EXT} found in {place}")
+        raise LoadMonitorResultsError(f"No monitor files of the form *{EXT} found in {folder}")
     rows: list[dict[str, Any]] = []
     starts = []
     for file in files:

@@ -94,7 +94,7 @@ def boxed(picture_HWC: NDArray, boxes: object, labels: Sequence[str] | str | Non
     for number, (left, top, right, bottom) in enumerate(corners.tolist()):
         pen.line([(left, top), (left, bottom), (right, bottom), (right, top), (left, top)], fill="red", width=2)
         if len(texts) == len(corners):
-            place = pen.textbbox((left, bottom), texts[number], anchor="lb")
-            pen.rectangle(place, fill="red")
+            box = pen.textbbox((left, bottom), texts[number], anchor="lb")
+            pen.rectangle(box, fill="red")
             pen.text((left, bottom), texts[number], fill="black", anchor="lb")
     return np.asarray(canvas)

@@ -165,7 +165,7 @@ class SummaryWriter:
           display_name, summary_description: tensorboardX's; texts in the fifth and sixth position are these.
         """
         if self._defaults is not None:
-            global_step, walltime = self._place(global_step, walltime)
+            global_step, walltime = self._step_and_time(global_step, walltime)
         try:
             book: Any = self._book if not self._host else self._book_of_host()
             if book is not None and not self._closed:
@@ -213,7 +213,7 @@ class SummaryWriter:
           tag_scalar_dict: name -> number.
           global_step, walltime: as in `add_scalar`.
         """
-        global_step, walltime = self._place(global_step, walltime)
+        global_step, walltime = self._step_and_time(global_step, walltime)
         values = {f"{main_tag}/{name}": value for name, value in tag_scalar_dict.items()}
         if walltime is None:
             self._keep("add_scalars", lambda book: book.log(values, **self._at(global_step)))
@@ -259,7 +259,7 @@ class SummaryWriter:
           walltime: Unix seconds, for the event files. The book has the time of the call.
           bins, max_bins: of the event files only; as in the libraries.
         """
-        global_step, walltime = self._place(global_step, walltime)
+        global_step, walltime = self._step_and_time(global_step, walltime)
         self._keep("add_histogram", lambda book: book.log_histogram(tag, values, **self._at(global_step)))
         more: dict[str, object] = {} if max_bins is None else {"max_bins": max_bins}
         if not (isinstance(bins, str) and bins == "tensorflow"):
@@ -291,7 +291,7 @@ class SummaryWriter:
           bucket_counts: values in each bin, as many as `bucket_limits`.
           global_step, walltime: as in `add_histogram`.
         """
-        global_step, walltime = self._place(global_step, walltime)
+        global_step, walltime = self._step_and_time(global_step, walltime)
 
         def keep(book: Scope) -> None:
             limits, counts = [float(x) for x in bucket_limits], [float(x) for x in bucket_counts]
@@ -314,7 +314,7 @@ class SummaryWriter:
           text_string: the text; Markdown for TensorBoard.
           global_step, walltime: as in `add_histogram`.
         """
-        global_step, walltime = self._place(global_step, walltime)
+        global_step, walltime = self._step_and_time(global_step, walltime)
         self._keep("add_text", lambda book: book.log_text(tag, str(text_string), **self._at(global_step)))
         if tag == "hyperparameters":
             self._guard("add_text", lambda: self._configure(read_table(text_string)))
@@ -392,7 +392,7 @@ class SummaryWriter:
         if isinstance(rescale, str):
             labels = labels if dataformats == "CHW" else dataformats
             rescale, dataformats = 1, rescale
-        global_step, walltime = self._place(global_step, walltime)
+        global_step, walltime = self._step_and_time(global_step, walltime)
 
         def keep(book: Scope) -> None:
             from rollbook.adapters._pixels import as_picture, as_rgb
@@ -426,7 +426,7 @@ class SummaryWriter:
           global_step, walltime: as in `add_histogram`.
           close: close them afterwards.
         """
-        global_step, walltime = self._place(global_step, walltime)
+        global_step, walltime = self._step_and_time(global_step, walltime)
         figures = list(figure) if isinstance(figure, (list, tuple)) else [figure]
         for number, each in enumerate(figures):
             key = tag if len(figures) == 1 else f"{tag}/{number}"
@@ -460,7 +460,7 @@ class SummaryWriter:
         from rollbook.adapters._pixels import as_frames, as_uint8
         from rollbook.values.arrays import host_array
 
-        global_step, walltime = self._place(global_step, walltime)
+        global_step, walltime = self._step_and_time(global_step, walltime)
 
         def keep(book: Scope) -> None:
             book.log_video(tag, as_uint8(as_frames(vid_tensor, dataformats)), fps=fps, **self._at(global_step))
@@ -502,7 +502,7 @@ class SummaryWriter:
             name, hparam_domain_discrete = hparam_domain_discrete, None
             if run_name is not None and not isinstance(run_name, str):
                 global_step, run_name = run_name, None
-        global_step, _ = self._place(global_step, None)
+        global_step, _ = self._step_and_time(global_step, None)
         self._guard("add_hparams", lambda: self._configure_again(hparam_dict, metric_dict))
         if metric_dict:
             self._keep("add_hparams", lambda book: book.log(dict(metric_dict), **self._at(global_step)))
@@ -650,7 +650,7 @@ class SummaryWriter:
         name = os.path.basename(os.path.normpath(self.log_dir)) if inside.startswith("..") else inside
         return name.replace(os.sep, "/")
 
-    def _place(self, global_step: object, walltime: float | None) -> tuple[object, float | None]:
+    def _step_and_time(self, global_step: object, walltime: float | None) -> tuple[object, float | None]:
         """Step and time of a call; missing ones come from `use_metadata`."""
         if self._defaults is None:
             return global_step, walltime
@@ -665,7 +665,7 @@ class SummaryWriter:
         def keep(book: Scope) -> None:
             book.log_image(tag, as_uint8(as_picture(picture, dataformats)), **self._at(global_step))
 
-        global_step, walltime = self._place(global_step, walltime)
+        global_step, walltime = self._step_and_time(global_step, walltime)
         self._keep(verb, keep)
         if isinstance(picture, (list, tuple)) and self._is_tensorboardx():
             dataformats = dataformats.upper().replace("N", "")  # as it wants lists

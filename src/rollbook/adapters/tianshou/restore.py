@@ -90,12 +90,14 @@ def _run_folder(folder: Path) -> Path | None:
         return folder
     try:
         pointer = json.loads((folder / POINTER).read_text(encoding="utf-8"))
-        place = Path(os.path.normpath(folder / pointer["folder"]))
+        run_folder = Path(os.path.normpath(folder / pointer["folder"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    if not (place / "run.json").is_file():
-        raise NotARun(f"{folder / POINTER} points to {place}, where there is no run (any more). Pass the run's folder.")
-    return place
+    if not (run_folder / "run.json").is_file():
+        raise NotARun(
+            f"{folder / POINTER} points to {run_folder}, where there is no run (any more). Pass the run's folder."
+        )
+    return run_folder
 
 
 _CLOCK_OF_SCOPE = {"train": "env_step", "training": "env_step", "test": "env_step", "update": "step", "info": "epoch"}

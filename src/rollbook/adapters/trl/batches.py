@@ -58,7 +58,7 @@ class Batch:
     groups: list[str] = field(default_factory=list)
     ids: list[str] = field(default_factory=list)
     advantages: list[float] | None = None
-    places: dict[int, tuple[list[int], dict[str, list[Any]]]] = field(default_factory=dict)
+    indices: dict[int, tuple[list[int], dict[str, list[Any]]]] = field(default_factory=dict)
     uses: list[int] = field(default_factory=list)
     written: bool = False
 

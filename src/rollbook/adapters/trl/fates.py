@@ -59,18 +59,18 @@ class Fates:
         if batch is None or not batch.ids:
             return
         chunk, rows = _chunk(_trainer(self._link))
-        if chunk not in batch.places:
-            batch.places[chunk] = _place(batch, rows, self._link, self._bill)
-        places, facts = batch.places[chunk]
-        self._uses.append((batch, places, {**facts, "epoch": [batch.uses[place] for place in places]}))
-        for place in places:
-            batch.uses[place] += 1
+        if chunk not in batch.indices:
+            batch.indices[chunk] = _place(batch, rows, self._link, self._bill)
+        indices, facts = batch.indices[chunk]
+        self._uses.append((batch, indices, {**facts, "epoch": [batch.uses[index] for index in indices]}))
+        for index in indices:
+            batch.uses[index] += 1
 
     def updated(self, step: int) -> None:
         """After optimizer step number `step` (from 1), made with the micro-batches since the last one."""
         uses, self._uses = self._uses, []
-        for batch, places, facts in uses:
-            self._report(batch, places, facts, step)
+        for batch, indices, facts in uses:
+            self._report(batch, indices, facts, step)
 
     def end(self) -> None:
         """At the end of training, write the fates of completions that were not trained on."""
@@ -83,20 +83,20 @@ class Fates:
     def _leave(self) -> None:
         """Completions left when the next batch begins, or at the end, are not trained on."""
         batch = self._batch
-        left = [] if batch is None else [place for place, n in enumerate(batch.uses) if not n]
+        left = [] if batch is None else [index for index, n in enumerate(batch.uses) if not n]
         if batch is not None and left:
-            advantages = None if batch.advantages is None else [batch.advantages[place] for place in left]
-            ids = [batch.ids[place] for place in left]
+            advantages = None if batch.advantages is None else [batch.advantages[index] for index in left]
+            ids = [batch.ids[index] for index in left]
             self._run.run.rollouts.dropped(ids, reason="surplus", advantage=advantages)
 
-    def _report(self, batch: Batch, places: list[int], facts: dict[str, list[Any]], step: int) -> None:
+    def _report(self, batch: Batch, indices: list[int], facts: dict[str, list[Any]], step: int) -> None:
         reasons = _reasons(batch)
         out = [reason is not None for reason in facts["reason"]]
         for is_out in (False, True):
             chosen = [k for k, dropped in enumerate(out) if dropped == is_out]
             if not chosen:
                 continue
-            ids = [batch.ids[places[k]] for k in chosen]
+            ids = [batch.ids[indices[k]] for k in chosen]
             columns = {name: [cells[k] for k in chosen] for name, cells in facts.items()}
             clocks: dict[str, Any] = {
                 "gradient_step": step,
@@ -104,11 +104,11 @@ class Fates:
                 "policy_version": batch.step,
             }
             if is_out:  # a group filter masks whole groups; the group tells why
-                own = zip(columns["reason"], (reasons[places[k]] for k in chosen), strict=True)
+                own = zip(columns["reason"], (reasons[indices[k]] for k in chosen), strict=True)
                 columns["reason"] = [why or reason if reason == "masked" else reason for reason, why in own]
                 self._run.run.rollouts.dropped(ids, **columns, **clocks)
             else:
-                columns["reason"] = [reasons[places[k]] for k in chosen]
+                columns["reason"] = [reasons[indices[k]] for k in chosen]
                 self._run.run.rollouts.trained(ids, **columns, **clocks)
 
 
@@ -161,7 +161,7 @@ def _chunk(trainer: Any) -> tuple[int, Any]:
 def _place(batch: Batch, rows: Any, link: Link, bill: Bill) -> tuple[list[int], dict[str, list[Any]]]:
     """(the completions of the batch in a chunk, the known data of each)."""
     n = len(batch)
-    taken = {place for places, _ in batch.places.values() for place in places}
+    taken = {index for indices, _ in batch.indices.values() for index in indices}
     if rows is None or "completion_ids" not in rows or batch.tokens is None:
         left = [i for i in range(n) if i not in taken]
         advantages = [None] * n if batch.advantages is None else batch.advantages
@@ -176,7 +176,7 @@ def _place(batch: Batch, rows: Any, link: Link, bill: Bill) -> tuple[list[int], 
     mask = rows["completion_mask"] * rows["tool_mask"] if "tool_mask" in rows else rows["completion_mask"]
     trained = mask.sum(dim=-1).tolist()
     more = _numbers_of(rows, mask)
-    places: list[int] = []
+    indices: list[int] = []
     facts: dict[str, list[Any]] = {name: [] for name in ("advantage", "reason", *more)}
     for k, ids in enumerate(shown):
         advantage = advantages[k] if not isinstance(advantages[k], list) else None
@@ -188,15 +188,15 @@ def _place(batch: Batch, rows: Any, link: Link, bill: Bill) -> tuple[list[int], 
                 "no row, so its fate is not kept",
             )
             continue
-        place = free[key].pop()
-        places.append(place)
-        facts["advantage"].append(advantage if batch.advantages is None else batch.advantages[place])
-        length = len(batch.tokens[place])
-        is_cut = link.masks_truncated and length and int(batch.tokens[place][-1]) not in link.ends
+        index = free[key].pop()
+        indices.append(index)
+        facts["advantage"].append(advantage if batch.advantages is None else batch.advantages[index])
+        length = len(batch.tokens[index])
+        is_cut = link.masks_truncated and length and int(batch.tokens[index][-1]) not in link.ends
         facts["reason"].append(None if trained[k] or not length else "overlong" if is_cut else "masked")
         for name, cells in more.items():
             facts[name].append(cells[k][:length] if isinstance(cells[k], list) else cells[k])
-    return places, facts
+    return indices, facts
 
 
 def _stripped(ids: Sequence[int], link: Link) -> tuple[int, ...]:

@@ -150,8 +150,8 @@ class Artifact:
         """
         import shutil
 
-        place = os.environ.get("WANDB_ARTIFACT_DIR") or "artifacts"
-        target = os.fspath(root if root is not None else os.path.join(place, _safe(self.name.replace(":", "-"))))
+        artifacts = os.environ.get("WANDB_ARTIFACT_DIR") or "artifacts"
+        target = os.fspath(root if root is not None else os.path.join(artifacts, _safe(self.name.replace(":", "-"))))
         shutil.copytree(self._there(), target, dirs_exist_ok=True)
         return os.path.abspath(target) if root is None else target
 

@@ -109,8 +109,8 @@ class Table(Value):
 
     def get_column(self, name: str, convert_to: str | None = None) -> Any:
         """The values of a column, as an array with convert_to="numpy"."""
-        place = self.columns.index(name)
-        values = [row[place] for row in self.data]
+        index = self.columns.index(name)
+        values = [row[index] for row in self.data]
         if convert_to == "numpy":
             import numpy as np
 
@@ -134,8 +134,8 @@ class Table(Value):
     def add_computed_columns(self, fn: Callable[[int, dict[Any, Any]], Mapping[Any, Any]]) -> None:
         """Add the columns that a function of (index, row as a dict) returns for each row."""
         made: dict[Any, list[Any]] = {}
-        for place, row in self.iterrows():
-            for name, value in fn(place, dict(zip(self.columns, row, strict=False))).items():
+        for index, row in self.iterrows():
+            for name, value in fn(index, dict(zip(self.columns, row, strict=False))).items():
                 made.setdefault(name, []).append(value)
         for name, values in made.items():
             self.add_column(name, values)
@@ -156,9 +156,9 @@ class Table(Value):
         columns: dict[str, list[Any]] = {}
         for n, name in enumerate(self.columns):
             cells = [row[n] if n < len(row) else None for row in self.data]
-            for place, cell in enumerate(cells):
+            for index, cell in enumerate(cells):
                 if isinstance(cell, Value):
-                    cell.keep(run, f"{key}/{name}/{place}", step)
+                    cell.keep(run, f"{key}/{name}/{index}", step)
             columns[_column(name)] = [_cell(cell) for cell in cells]
         run.record(table_name(key), columns, n=len(self.data), step=step)
 

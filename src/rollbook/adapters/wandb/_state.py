@@ -212,7 +212,7 @@ def opened(
     if resume in (True, "auto", "allow") and run_id is None and name is None:
         how = "never"
     root = os.environ.get("ROLLBOOK_DIR") or folder or os.environ.get("WANDB_DIR")
-    place = None if root is None else root if root == os.environ.get("ROLLBOOK_DIR") else os.path.join(root, "runs")
+    runs = None if root is None else root if root == os.environ.get("ROLLBOOK_DIR") else os.path.join(root, "runs")
     seed = next((config[word] for word in ("seed", "random_seed") if word in config), None)
     if name and (how == "never" or run_id):  # an earlier run is found by its name
         name, named = split_name(name)
@@ -221,7 +221,7 @@ def opened(
         run = open_run(
             clean_name(project, "uncategorized"), clean_name(name or program_name(), "run"), config=config or None,
             seed=seed if isinstance(seed, int) and not isinstance(seed, bool) else None, group=group, job_type=job_type,
-            notes=notes, tags=tags, dir=place, resume=how, run_id=clean_name(run_id, "run") if run_id else None,
+            notes=notes, tags=tags, dir=runs, resume=how, run_id=clean_name(run_id, "run") if run_id else None,
         )  # fmt: skip
     except NothingToResume as err:
         raise UsageError(f"wandb.init(resume='must'): {err}") from None

@@ -36,19 +36,19 @@ _LONGEST = 1_000_000
 LabelLine = tuple[str, dict[str, object]]
 
 
-def labels_of(place: Path) -> dict[str, tuple[object, str]]:
+def labels_of(given: Path) -> dict[str, tuple[object, str]]:
     """What labels say about a folder or file: field -> (value, the labels' file).
 
     Those of a nearer folder count before those above it.
     """
     found: dict[str, tuple[object, str]] = {}
-    path = os.path.abspath(place)
+    path = os.path.abspath(given)
     above = os.path.dirname(path)
-    places = [path, above]
+    folders = [path, above]
     for _ in range(_HIGHEST):
         above = os.path.dirname(above)
-        places.append(above)
-    for folder in reversed(dict.fromkeys(places)):
+        folders.append(above)
+    for folder in reversed(dict.fromkeys(folders)):
         for pattern, fields in lines_in(folder):
             below = os.path.relpath(path, folder).replace(os.sep, "/")
             if _expression(pattern).match(below):
@@ -141,9 +141,9 @@ def field_of(word: str) -> tuple[str, object]:
     return name, plain(text) if name.startswith("config.") else text
 
 
-def matches(pattern: str, place: str | os.PathLike[str], folder: str) -> bool:
+def matches(pattern: str, given: str | os.PathLike[str], folder: str) -> bool:
     """Whether a path, or a folder above it, is one of a pattern in the labels of a folder."""
-    below = os.path.relpath(os.path.abspath(place), folder).replace(os.sep, "/")
+    below = os.path.relpath(os.path.abspath(given), folder).replace(os.sep, "/")
     return _expression(pattern).match(below) is not None
 
 

@@ -70,8 +70,8 @@ def names_of_returns(first: Mapping[str, Sequence[Any]], x: str) -> dict[str, st
     if not x or any(name.strip().lower() in _LENGTHS for name in first):
         return {plain[0]: "episode_reward"}
     axis = next((name for name in first if x_clock(name) == "episode"), x)
-    places = [int(place) for place in first.get(axis, ()) if is_reading(place)]
-    strides = {later - earlier for earlier, later in itertools.pairwise(places)}
+    readings = [int(reading) for reading in first.get(axis, ()) if is_reading(reading)]
+    strides = {later - earlier for earlier, later in itertools.pairwise(readings)}
     if not strides or min(strides) < 1:
         return {}
     if x_clock(axis) == "episode":

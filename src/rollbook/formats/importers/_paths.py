@@ -198,8 +198,8 @@ def read_path(parts: Sequence[str], above: Sequence[str] = ()) -> Told:
 def parts_of(names: Sequence[str]) -> list[Part]:
     """What each folder of a path says by itself. A number below a folder `seed` is one."""
     parts = []
-    for place, name in enumerate(names):
-        after_seed = place > 0 and names[place - 1].lower() in ("seed", "seeds")
+    for index, name in enumerate(names):
+        after_seed = index > 0 and names[index - 1].lower() in ("seed", "seeds")
         is_seed = after_seed and name.isdecimal() and len(name) <= 10
         parts.append(Part(seed=int(name)) if is_seed else _part(name))
     return parts
@@ -363,11 +363,11 @@ def _is_known(env: str) -> bool:
 
 def _words(text: str, most: int) -> list[str]:
     """The words of a text, and up to `most` that follow each other, the longest first, as they are written."""
-    places = [(found.start(), found.end()) for found in re.finditer(r"[A-Za-z0-9]+", text)]
+    spans = [(found.start(), found.end()) for found in re.finditer(r"[A-Za-z0-9]+", text)]
     return [
-        text[places[n][0] : places[n + length - 1][1]]
+        text[spans[n][0] : spans[n + length - 1][1]]
         for length in range(most, 0, -1)
-        for n in range(len(places) - length + 1)
+        for n in range(len(spans) - length + 1)
     ]
 
 
@@ -378,7 +378,7 @@ def _algo_in(text: str) -> str:
 def _without_algo(env: str) -> str:
     """An environment's name without an algorithm before it: of ppo-Hopper-v4, Hopper-v4."""
     words = env.split("-")
-    for place in range(len(words) - 2, 0, -1):
-        if any(_is_algo("-".join(words[start:place])) for start in range(place)):
-            return "-".join(words[place:])
+    for index in range(len(words) - 2, 0, -1):
+        if any(_is_algo("-".join(words[start:index])) for start in range(index)):
+            return "-".join(words[index:])
     return env

@@ -31,9 +31,9 @@ class Recorded:
         for path, about in own.items():
             stop = float("inf") if about.ended is None else about.ended + _SLACK_S
             span = (about.created or 0.0) - _SLACK_S, stop
-            for place in about.native or ():
-                folder = os.path.normpath(os.path.join(path, place))
-                holds_the_run = os.path.basename(place) == os.pardir  # what lies deeper may be of anybody
+            for native in about.native or ():
+                folder = os.path.normpath(os.path.join(path, native))
+                holds_the_run = os.path.basename(native) == os.pardir  # what lies deeper may be of anybody
                 self._spans.setdefault(folder, []).append((*span, holds_the_run))
 
     def holds(self, files: Iterable[Path]) -> bool:

@@ -75,17 +75,17 @@ def choose(path: str | os.PathLike[str]) -> str:
     Raises:
       BadInput: nothing is there; no importer reads it, or several do.
     """
-    place = Path(path)
-    if not place.exists():
-        raise BadInput(f"import {place}: there is no such file or folder")
-    found = {name: importer for name in names() if (importer := make(name)).finds(place)}
+    given = Path(path)
+    if not given.exists():
+        raise BadInput(f"import {given}: there is no such file or folder")
+    found = {name: importer for name in names() if (importer := make(name)).finds(given)}
     also = {inner for importer in found.values() for inner in getattr(importer, "includes", ())}
     fitting = [name for name in found if name not in also]
     if len(fitting) == 1:
         return fitting[0]
     if not fitting:
-        raise BadInput(f"import {place}: no importer reads what is there. There are: {', '.join(names())}")
-    raise BadInput(f"import {place}: {' and '.join(fitting)} read what is there. Say which: format={fitting[0]!r}")
+        raise BadInput(f"import {given}: no importer reads what is there. There are: {', '.join(names())}")
+    raise BadInput(f"import {given}: {' and '.join(fitting)} read what is there. Say which: format={fitting[0]!r}")
 
 
 def patterns() -> dict[str, tuple[str, ...]]:

@@ -215,9 +215,9 @@ class Csv:
         dividing = [name for name in _dividing(file, header, stat.st_mtime_ns, stat.st_size) if name != x]
         if not dividing or os.path.getsize(file) > _LONGEST_TO_SPLIT:
             return [("", None, {})]
-        places = [header.columns.index(name) for name in dividing]
+        indices = [header.columns.index(name) for name in dividing]
         values = dict.fromkeys(
-            tuple(cells[p].strip() for p in places) for cells in _lines(file, header, ForeignRun(""))
+            tuple(cells[p].strip() for p in indices) for cells in _lines(file, header, ForeignRun(""))
         )
         if len(values) > _MOST_SPLIT:
             return [("", None, {})]
@@ -237,7 +237,7 @@ class Csv:
                 if len({other[n] for other in values}) > 1
             ]
             made.append(
-                ("".join(f"-{word}" for word in varying), _Wanted(cells=dict(zip(places, each, strict=True))), fields)
+                ("".join(f"-{word}" for word in varying), _Wanted(cells=dict(zip(indices, each, strict=True))), fields)
             )
         return made
 
@@ -361,7 +361,7 @@ class _Wanted:
 
     def row(self, cells: list[str]) -> bool:
         """Whether these cells are one of its rows."""
-        return all(cells[place].strip() == text for place, text in self.cells.items())
+        return all(cells[index].strip() == text for index, text in self.cells.items())
 
 
 _MOST_SPLIT = 10_000
@@ -452,8 +452,8 @@ def _names_of(file: Path, header: _Header) -> dict[str, str]:
         return {}
     match = _DOWNLOADED.fullmatch(file.stem)
     tag = match["tag"] if match is not None else file.stem
-    places = [n for n, sign in enumerate(tag) if sign == "_"]
-    spelled = next((name for n in places if aliases.canonical(name := f"{tag[:n]}/{tag[n + 1 :]}")), tag)
+    indices = [n for n, sign in enumerate(tag) if sign == "_"]
+    spelled = next((name for n in indices if aliases.canonical(name := f"{tag[:n]}/{tag[n + 1 :]}")), tag)
     return {"Value": spelled}
 
 
@@ -592,9 +592,9 @@ def _ended(stream: Iterable[str], run: ForeignRun) -> Iterator[str]:
 def _start_of(file: Path, header: _Header, timed: str, written: float) -> float:
     """The start time of a file whose times are relative: its last line was written at the modification time."""
     last = 0.0
-    place = header.columns.index(timed)
+    index = header.columns.index(timed)
     for cells in _lines(file, header, ForeignRun("")):
-        stamp = _value_of(cells[place])
+        stamp = _value_of(cells[index])
         if isinstance(stamp, (int, float)) and 0 <= stamp < _EARLIEST:
             last = max(last, float(stamp))
     return written - last

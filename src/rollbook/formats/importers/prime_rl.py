@@ -71,20 +71,20 @@ class _Exports:
     """The trainer's exports, by their tokens."""
 
     def __init__(self, files: list[Path], run: ForeignRun) -> None:
-        self._places: dict[bytes, tuple[Path, int]] = {}
+        self._line_of: dict[bytes, tuple[Path, int]] = {}
         self._run = run
         for file in files:
             for number, record in enumerate(_lines(file, run)):
                 ids = floats(record.get("token_ids"))
                 if ids:
-                    self._places[_print(ids)] = (file, number)
+                    self._line_of[_print(ids)] = (file, number)
         self._held: tuple[Path | None, list[dict[str, Any]]] = (None, [])
         self._found: set[bytes] = set()
 
     def of(self, ids: list[int]) -> dict[str, Any]:
         """The export of a sequence; {} if there is none."""
         key = _print(ids)
-        file, number = self._places.get(key, (None, 0))
+        file, number = self._line_of.get(key, (None, 0))
         if file is None:
             return {}
         self._found.add(key)
@@ -94,7 +94,7 @@ class _Exports:
 
     def left(self) -> int:
         """The number of exports that belong to no requested trace."""
-        return len(self._places) - len(self._found)
+        return len(self._line_of) - len(self._found)
 
 
 def _rollouts(file: Path, files: list[Path], exports: _Exports, run: ForeignRun) -> Iterator[dict[str, Any]]:
@@ -158,8 +158,8 @@ def _turns(nodes: list[dict[str, Any]], first: int, calls: list[dict[str, Any]])
     """A turn for each node from the first sampled one on."""
     by_node = {call.get("node"): call for call in calls}
     turns = []
-    for place, node in enumerate(nodes[first:], first):
-        message, call, parent = _dict(node.get("message")), by_node.get(place, {}), whole(node.get("parent"))
+    for index, node in enumerate(nodes[first:], first):
+        message, call, parent = _dict(node.get("message")), by_node.get(index, {}), whole(node.get("parent"))
         turns.append(
             {
                 "role": message.get("role"),
@@ -168,7 +168,7 @@ def _turns(nodes: list[dict[str, Any]], first: int, calls: list[dict[str, Any]])
                 "calls": message.get("tool_calls") if isinstance(message.get("tool_calls"), list) else None,
                 "tokens": len(floats(node.get("token_ids")) or ()) or None,
                 "trained": bool(node.get("sampled")),
-                "parent_turn": None if parent is None or parent in (place - 1, first - 1) else max(0, parent - first),
+                "parent_turn": None if parent is None or parent in (index - 1, first - 1) else max(0, parent - first),
                 "seconds": _span(call.get("time")),
                 "finish_reason": call.get("finish_reason") or node.get("finish_reason"),
                 "error": _error(call.get("error")),
@@ -180,17 +180,17 @@ def _turns(nodes: list[dict[str, Any]], first: int, calls: list[dict[str, Any]])
 def _tokens(nodes: list[dict[str, Any]], first: int, exports: _Exports) -> list[dict[str, Any]]:
     """The tokens of the same nodes; `first` of each is its place among the tokens behind the prompt."""
     exported, tokens, at = _exported(nodes, exports), [], 0
-    for place, node in enumerate(nodes[first:], first):
+    for index, node in enumerate(nodes[first:], first):
         ids, mask = floats(node.get("token_ids")) or [], floats(node.get("mask")) or []
         tokens.append(
             {
-                "turn": place - first,
+                "turn": index - first,
                 "first": at,
                 "ids": ids or None,
                 "sampler_logprobs": _spread(floats(node.get("logprobs")), mask),
                 "mask": [int(bool(cell)) for cell in mask] or None,
                 **{column: _spread(floats(node.get(name)), mask) for column, name in _ON_NODES.items()},
-                **exported.get(place, {}),
+                **exported.get(index, {}),
             }
         )
         at += len(ids)
@@ -224,16 +224,16 @@ def _outcome(trace: dict[str, Any], turns: list[dict[str, Any]]) -> dict[str, An
 
 def _exported(nodes: list[dict[str, Any]], exports: _Exports) -> dict[int, dict[str, Any]]:
     """{node: the trainer's values for its tokens}, for the branch that ends in the last node."""
-    path, place = [], len(nodes) - 1
-    while 0 <= place < len(nodes) and place not in path:
-        path.append(place)
-        place = -1 if (parent := whole(nodes[place].get("parent"))) is None else parent
-    ids = {place: floats(nodes[place].get("token_ids")) or [] for place in reversed(path)}
+    path, index = [], len(nodes) - 1
+    while 0 <= index < len(nodes) and index not in path:
+        path.append(index)
+        index = -1 if (parent := whole(nodes[index].get("parent"))) is None else parent
+    ids = {index: floats(nodes[index].get("token_ids")) or [] for index in reversed(path)}
     export = exports.of([cell for own in ids.values() for cell in own]) if any(ids.values()) else {}
     found, start = {}, 0
-    for place, own in ids.items():
+    for index, own in ids.items():
         stop = start + len(own)
-        found[place] = {
+        found[index] = {
             column: values[start:stop] for name, column in _FROM_TRAINER.items() if (values := floats(export.get(name)))
         }
         start = stop

@@ -127,12 +127,12 @@ def _rows(file: Path, run: ForeignRun, columns: dict[str, list[Any]], tests: boo
                 moment, clocks, {"train/return": values["episode_rewards"], "train/length": values["episode_lengths"]}
             )
             continue
-        place = columns[axis][n] if axis else n
+        step = columns[axis][n] if axis else n
         numbers = {name: value for name, value in values.items() if isinstance(value, (int, float))}
         if len(numbers) < len(values):
             run.leave_out("values that are no numbers", len(values) - len(numbers))
         if numbers:
-            yield Row(moment, {clock: int(place)} if is_reading(place) else {}, numbers)
+            yield Row(moment, {clock: int(step)} if is_reading(step) else {}, numbers)
 
 
 def _series(file: Path, content: Any) -> Iterator[tuple[str, dict[str, list[Any]], bool, dict[str, Any]]]:
@@ -175,9 +175,9 @@ def _content(file: Path) -> Any:
             return None
         lines = [line for line in text.splitlines() if line.strip()]
         if len(numbers) == 2 * len(lines) and all(len(line.replace(",", " ").split()) == 2 for line in lines):
-            places = [int(number) for number in numbers[::2] if is_reading(number)]
-            counts = len(places) == len(lines) > 1 and all(a < b for a, b in itertools.pairwise(places))
-            return {"episode": places, "returns": numbers[1::2]} if counts else None
+            steps = [int(number) for number in numbers[::2] if is_reading(number)]
+            counts = len(steps) == len(lines) > 1 and all(a < b for a, b in itertools.pairwise(steps))
+            return {"episode": steps, "returns": numbers[1::2]} if counts else None
         return numbers if len(lines) in (1, len(numbers)) and len(numbers) > 1 else None
     try:
         parsed = json.loads(text)

@@ -101,12 +101,12 @@ def _of_part(part: Part, table: str, history: History) -> list[tuple[tuple[str, 
             # All rows about a checkpoint count if the checkpoint counts: a deletion of its file stays true.
             counts = [history.checkpoint_counts(str(name)) for name in rows["checkpoint_id"].to_pylist()]
             mask = np.array([m if c is None else c for m, c in zip(mask, counts, strict=True)], dtype=bool)
-        places = np.flatnonzero(~mask)
-        writers = np.broadcast_to(np.asarray(identity["writer"], dtype=str), len(seqs))[places]
-        lanes = np.broadcast_to(np.asarray(identity["lane"], dtype=np.int64), len(seqs))[places]
+        indices = np.flatnonzero(~mask)
+        writers = np.broadcast_to(np.asarray(identity["writer"], dtype=str), len(seqs))[indices]
+        lanes = np.broadcast_to(np.asarray(identity["lane"], dtype=np.int64), len(seqs))[indices]
         for writer in np.unique(writers).tolist():
             for lane in np.unique(lanes[writers == writer]).tolist():
-                columns.append(((writer, int(lane)), seqs[places[(writers == writer) & (lanes == lane)]]))
+                columns.append(((writer, int(lane)), seqs[indices[(writers == writer) & (lanes == lane)]]))
     return columns
 
 
@@ -122,8 +122,8 @@ def _checkpoint_rows(open_parts: OpenParts) -> dict[str, CheckpointRow]:
             [part.meta[name]] * n if part.meta.get(name) is not None else rows[name].to_pylist()
             for name in ("attempt", "writer", "lane")
         ]
-        places = zip(*cells, rows["seq"].to_pylist(), to_numpy(rows["time"])[0].tolist(), strict=True)
-        for checkpoint, row in zip(rows["checkpoint_id"].to_pylist(), places, strict=True):
+        indices = zip(*cells, rows["seq"].to_pylist(), to_numpy(rows["time"])[0].tolist(), strict=True)
+        for checkpoint, row in zip(rows["checkpoint_id"].to_pylist(), indices, strict=True):
             known = checkpoints.get(str(checkpoint))
             if known is None or row[3:] < known[3:]:
                 checkpoints[str(checkpoint)] = row

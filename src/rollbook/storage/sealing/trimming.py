@@ -76,11 +76,11 @@ def _trim(part: Part, ids: pa.Array, columns: Sequence[str]) -> None:
 
     def changed(table: pa.Table) -> pa.Table:
         mask = _mask(table, ids)
-        places = from_numpy(np.arange(table.num_rows), ~mask)
+        indices = from_numpy(np.arange(table.num_rows), ~mask)
         for name in columns:
             if name in names:
-                place = table.column_names.index(name)
-                table = table.set_column(place, table.schema.field(name), table[name].take(places))
+                i = table.column_names.index(name)
+                table = table.set_column(i, table.schema.field(name), table[name].take(indices))
         is_trimmed = mask | _trimmed(table)
         cells = from_numpy(is_trimmed, is_trimmed)
         if "trimmed" in table.column_names:

@@ -236,13 +236,13 @@ def _clear_stale(spool: str) -> None:
     import time
 
     before = time.time() - _STALE_SECONDS
-    for place in (spool, os.path.dirname(spool)):
-        names = set(os.listdir(place))
+    for folder in (spool, os.path.dirname(spool)):
+        names = set(os.listdir(folder))
         for name in names:
             stem, suffix = os.path.splitext(name)
             alone = suffix == ".raw" and not {f"{stem}.json", f"{stem}.bad"} & names
             unfinished = suffix == ".tmp" or os.path.splitext(stem)[1].startswith(".partial")
-            path = os.path.join(place, name)
+            path = os.path.join(folder, name)
             with tolerating(OSError):
                 if (alone or unfinished) and os.stat(path).st_mtime < before:
                     os.unlink(path)
