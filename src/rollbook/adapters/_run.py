@@ -87,11 +87,11 @@ def reached(run: Any) -> dict[str, int]:
 
 
 def go_on_at(run: Any, clock: str, reading: int) -> None:
-    """In a resumed run, before its first row: the framework goes on at a reading of a clock. What was recorded beyond
-    that is abandoned. Where nothing comes before it, that is all, which is said.
+    """In a resumed run, before its first row: the framework continues at a reading of a clock. What was recorded beyond
+    that is abandoned. If nothing was recorded before it, everything is abandoned, and this is reported.
 
     Args:
-      reading: the last one that stays; -1 for a training that begins anew.
+      reading: the last one to keep; -1 for a training that starts over.
     """
     whole = run.run
     opener = opener_of(whole)
@@ -403,7 +403,7 @@ def _bill_of_joined(self: Any, name: str, err: Exception) -> None:
 
 
 harmless = reported(_bill_of_joined)
-"""For methods of an object with a `JoinedRun` in `_joined`: failures are counted and reported once, by method."""
+"""Decorates methods of an object with a `JoinedRun` in `_joined`: failures are counted and reported once, by method."""
 
 
 class JoinedRun:

@@ -44,7 +44,7 @@ class Rollouts:
     Args:
       run: a run or a scope of a run.
       trainer: verl's settings of that name.
-      token_groups: token lists are kept of one group in so many; 0: of none.
+      token_groups: keep the token lists of every n-th group; 0: of none.
     """
 
     def __init__(self, run: Any, trainer: Mapping[str, Any], token_groups: int = 1) -> None:
@@ -62,7 +62,7 @@ class Rollouts:
         self._groups: dict[str, bool] = {}
         self._n_groups = 0
         self.written: set[tuple[str, int]] = set()
-        """(mode, step) of dumps whose rollouts are written, so that nobody needs to read the files."""
+        """(mode, step) of dumps whose rollouts are written, so that their files need not be read."""
 
     @property
     def is_asked(self) -> bool:

@@ -261,7 +261,7 @@ class _Episode:
         return max(self.steps.values(), default=0)
 
     def is_over(self, agents: frozenset[str] | None) -> bool:
-        """Whether all agents have ended, as far as known."""
+        """Whether all known agents have ended."""
         if agents is not None:
             return agents <= self.ended
         return "" in self.ended

@@ -41,7 +41,7 @@ _PATIENCE, _GLANCE = 600.0, 1.0
 _MAKING = "making"
 
 _SILENT, _SAVED = 2.0, 5.0
-"""Seconds until a terminal is told what it waits for; between two times that what is read is noted."""
+"""Seconds until a terminal shows what it waits for, and seconds between two notes of what was read."""
 
 _FIRST, _NEXT = 50, 2_000
 """How many new runs the page's thread reads at first, and then at once: others may read between."""
@@ -150,7 +150,7 @@ def follow(root: str | os.PathLike[str], *, seconds: float = 2.0, waits: bool = 
 
 
 class Asked:
-    """A condition on runs, for which those of other tools are not read if what lies beside their rows decides it.
+    """A condition on runs. Runs of other tools are not read if the files beside their rows already decide it.
 
     Args:
       where: as `RunSet.where` takes it.
@@ -255,7 +255,7 @@ class _Folder:
         new: dict[str, dict[str, object]] = {}
         for one in every:
             if one.identity not in known:
-                with contextlib.suppress(RollbookError, OSError, ValueError):  # said when it is read
+                with contextlib.suppress(RollbookError, OSError, ValueError):  # reported when it is read
                     new[one.identity] = early_fields(one, identity_of(one), self._project_of(one.run))
         read = [manifest.look(entry["folder"]) for entry in known.values() if entry["folder"] and not entry["twin"]]
         return asked.unmet(new, [manifest.listed(about) for about in (*self._own.values(), *read)]) if new else set()
@@ -302,7 +302,7 @@ class _Folder:
             except BadInput:
                 if not is_there:
                     raise
-                _remove(known)  # the file was written anew
+                _remove(known)  # the file was rewritten
                 done = import_one(one, root, project, as_name(run.name))
         except (RollbookError, OSError, ValueError) as err:
             self._problems.append(f"{run.home or one.place}: {err}")

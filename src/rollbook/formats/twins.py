@@ -45,7 +45,7 @@ def twin_of(folder: str, own: Mapping[str, RunJson]) -> str | None:
 
 
 def _at_one_time(foreign: RunJson, own: RunJson) -> bool:
-    """Whether the one ran while the other did, with the same seed as far as both name one."""
+    """Whether both ran at the same time, with the same seed if both name one."""
     (start, stop), (own_start, own_stop) = _span(foreign), _span(own)
     seeds = {about.seed for about in (foreign, own)} - {None}
     return len(seeds) < 2 and own_start - _SLACK_S <= start and stop <= own_stop + _SLACK_S
@@ -77,7 +77,7 @@ def _first_values(book: Book, wanted: Iterable[str] | None = None) -> dict[str, 
 
 
 def _same(values: dict[str, list[float]], others: dict[str, list[float]]) -> bool:
-    """Whether the keys that both have begin alike, as long as both are known."""
+    """Whether the keys that both have begin with the same values, while both have some."""
     shared = [key for key in values if len(others.get(key, ())) >= _ENOUGH]
     return bool(shared) and all(
         mine == theirs

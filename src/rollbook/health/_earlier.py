@@ -31,21 +31,21 @@ if TYPE_CHECKING:
     Known = TypeVar("Known", bound="Earlier")
 
 FEWEST = 5
-"""So many are compared with, no fewer: below three lay 7 of 152 healthy trainings, below five 1."""
+"""Compare with exactly this many: of 152 healthy trainings 7 were below three earlier ones, 1 below five."""
 
 _MOST_FILES, _MOST_LIKE, _MOST_BYTES, _MOST_POINTS = 1_000, 50, 1 << 20, 1_000
-"""Of a project, so many of the newest files are looked at, so many of the same settings read, of at most this size."""
+"""Limits: newest files of a project to look at, files of the same settings to read, bytes of one, points of a curve."""
 
 _ASIDE = re.compile(r"(^|[_.\-/])(seeds?|dir|path|folder|device|host|hostname|timestamp|date|run_name|run_id)$", re.I)
-"""Settings that may differ between runs of the same: the seed, and where and when a run was made."""
+"""Settings that do not make runs different: the seed, and where and when a run was made."""
 
 _MOST_LEVELS = 8
 
 OF_GAIN = 0.35
-"""The share of the gain of that earlier run which gained least by which a run has to lie below to be worse."""
+"""How far below a run must be to be worse: a share of the gain of the earlier run that gained least."""
 
 _GOOD, _BAD = "good", "bad"
-"""Tags by which people say what later runs are compared with, and what never."""
+"""Tags for runs to compare with, and for runs never to compare with."""
 
 
 class Earlier:
@@ -154,7 +154,7 @@ def find(kind: type[Known], run: RunInfo, began: float, clock: str, given: Itera
     one seed the newest counts.
 
     Those with the tag "good" come first. Of the others the newest, without those that are far worse than the best five
-    (`_far_below`): bad runs of which nobody was told do not become what later ones are compared with.
+    (`_far_below`), so that bad runs without an alert do not become the standard for later ones.
 
     Args:
       kind: what is asked of them.

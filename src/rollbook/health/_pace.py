@@ -24,7 +24,7 @@ CLOCK = "env_step"
 _EXACT, _STRIDE = 200, 8
 """The first gaps are measured one by one; later ones over a few together, which is cheaper and more patient."""
 _FEWEST = 10
-"""It must have come this often before its absence counts."""
+"""It must have come at least this often before its absence counts."""
 
 
 class Pace(Memory):
@@ -60,7 +60,7 @@ class PaceRule(ABC, Generic[PaceMemory]):
 
     name, level, source = "", "warn", ""
     preferred = ""
-    """Of what the rule waits for, the key whose values it needs; any of the others will do."""
+    """The key to wait for if the run logs it, because the rule needs its values; else any key of the kind."""
     tables: frozenset[str] = frozenset({"metrics", "episodes"})
     times, least, fewest, never, needed = 5.0, 0.05, 500, 0.1, 3
     """An alert needs this many times the largest gap, this share of the run's length and this many environment steps.

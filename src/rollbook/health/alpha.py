@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from rollbook.schema.columns import Column, Columns
 
 _RISING, _GROWN, _FAR = 6, 1.1, 1.3
-"""A weight has risen with the entropy above its target: in so many rows in a row, by this factor. While the entropy was
-never below 0 (perhaps of discrete actions, whose target is above 0), also above its first value by the last factor."""
+"""A weight has risen while the entropy is above its target: for this many rows in a row, by this factor. While the
+entropy was never below 0 (perhaps of discrete actions, with a target above 0), also above its first value by the last
+factor."""
 
 _TARGET = -1.0
 """The usual target of one continuous action; of more it is lower."""

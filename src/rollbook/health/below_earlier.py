@@ -1,4 +1,4 @@
-"""Returns far below those that earlier runs of the same settings had."""
+"""Returns far below those of earlier runs with the same settings."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from rollbook.schema.records import Alert, RunInfo
 
 _EVERY, _MOST_POINTS = 5, 64
-"""Returns are judged at each fifth, by the sums of the last four fives. So many points of the curve are left for later
+"""Judge at every fifth return, by the mean of the last four fives; how many points of the curve to save for later
 runs."""
 
 _ERRORS = 4.0
-"""Standard errors of the mean of the last returns by which it lies below in any case."""
+"""The mean of the last returns must be below by at least this many standard errors."""
 
 
 class _Curve(Returns):
@@ -130,7 +130,7 @@ class BelowEarlier(ReturnRule[_Curve]):
             yield from self._judge_each(range(first, memory.seen + 1, _EVERY), window, back, column)
 
     def _reading(self, column: Column, i: int) -> int | None:
-        """Of the clock of the curve; without a clock, which return it was."""
+        """The reading of the curve's clock at a return; without a clock, the number of the return."""
         clock = self.memory.clock
         reading: int | None = column.where(i)["clocks"].get(clock) if clock else self.memory.seen + i + 1
         return reading

@@ -1,4 +1,4 @@
-"""Probability ratios that are not 1 before anything was learned from a rollout."""
+"""Probability ratios that are not 1 at the first minibatch, before anything was learned from the rollout."""
 
 from __future__ import annotations
 

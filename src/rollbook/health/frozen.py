@@ -1,4 +1,4 @@
-"""Parameters that do not move although they are updated."""
+"""Updates that leave the parameters as they are."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _WITNESSES = ("update/entropy", "update/loss/entropy", "update/loss/value", "tra
 _ENTROPIES = ("update/entropy", "update/loss/entropy")
 _EPOCHS = ("n_epochs", "num_epochs", "update_epochs", "ppo_epochs", "ppo_epoch", "num_sgd_iter", "k_epochs")
 _WITNESSED, _CLEAR = 100, 2.0
-"""The first so many values of a witness, and no trend beyond so many standard errors (Mann, Kendall): it is still."""
+"""A witness stands still if its first 100 values have no trend beyond two standard errors (Mann, Kendall)."""
 
 _NO_ENTROPY = 0.01
 """Nats below which a policy chooses one action: then its divergence is 0, however it is updated."""
@@ -147,8 +147,8 @@ class Frozen(KeyedRule[_Zeros]):
             self._is_decided = abs(column.values[-1]) < _NO_ENTROPY
 
     def _stands_still(self) -> bool:
-        """Whether none of the other numbers had a trend when the run began. One that did shows that updates reach the
-        parameters: then the divergence is 0 by construction, also where all stands still later, for a task is learned.
+        """Whether none of the other numbers had a trend when the run began. A trend shows that updates reach the
+        parameters; then the divergence is 0 by construction, even if nothing moves later because the task is learned.
         """
         witnesses = list(self._witnesses.values())
         return all(len(values) == _WITNESSED and abs(rise(values)) <= _CLEAR for values in witnesses)

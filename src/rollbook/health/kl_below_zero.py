@@ -1,4 +1,4 @@
-"""A divergence that cannot be negative and is."""
+"""A divergence that is negative although it cannot be."""
 
 from __future__ import annotations
 

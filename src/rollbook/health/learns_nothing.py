@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rollbook.schema.records import Alert
 
 _LAST, _FEWEST = 3, 5
-"""So many blocks are compared with the first one, once there are so many in all."""
+"""How many of the last blocks are compared with the first, and how many blocks there must be."""
 
 _CLEAR = 2.0
 """Standard errors by rank beyond which returns are better than the first ones, or those rise."""

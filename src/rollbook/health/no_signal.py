@@ -1,4 +1,4 @@
-"""Returns that are all the same."""
+"""Returns that are all equal."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _CHANCE = math.log(1e-9)
 _FEWEST = 5
 
 _SHARE, _SOME, _LATE, _MANY = 0.05, 2.5, 0.25, 10
-"""Equal returns must last for this share of the run and so many blocks, or until a quarter of the run is over. If the
-run's length is unknown, so many blocks."""
+"""Equal returns must last for `_SHARE` of the run and `_SOME` blocks, or until `_LATE` of the run is over. If the run's
+length is unknown, for `_MANY` blocks."""
 
 _RARE, _RARE_MANY = 0.4, 50
-"""Until this share (or so many blocks) it is a note: where only a success is rewarded, as in mazes and MountainCar, the
-first one is often found late. FrozenLake by tabular Q-learning found none in 5 % of the run in 31 of 100 runs that
+"""Until this share (or this many blocks) it is a note: where only success is rewarded, as in mazes and MountainCar, the
+first success is often found late. FrozenLake by tabular Q-learning found none in 5 % of the run in 31 of 100 runs that
 learn, none in 40 % in 6."""
 
 _KNOWN, _LATER = 20, 3
@@ -156,7 +156,7 @@ class NoSignal(ReturnRule[_Alike]):
         return self._earlier if has_all else ()
 
     def _is_no_chance(self) -> bool:
-        """Whether so many zeros in a row are next to impossible, by the zeros and others before: their probability is a
+        """Whether this many zeros in a row are next to impossible, given the returns before: their probability is a
         ratio of beta functions (any share of zeros was as likely as any other before the first return)."""
         zeros, others, row = self.memory.zeros, self.memory.others, self.memory.row
         return (

@@ -1,4 +1,4 @@
-"""A value that was a number and no longer is."""
+"""A value that was a number and is one no longer."""
 
 from __future__ import annotations
 

@@ -22,14 +22,14 @@ _ROOM = 0.03
 """How far beyond a bound of 0, as a share of the other bound, values may be: networks begin near 0."""
 
 _AWAY, _LITTLE = 5, 0.003
-"""Values of the wrong sign that move away from 0 in so many rows in a row are no beginning; beyond this share of the
-other bound."""
+"""Values of the wrong sign count if they move away from 0 for `_AWAY` rows in a row (not just at the beginning), beyond
+`_LITTLE` of the other bound."""
 
 _ENTROPIES = 5
-"""The entropy that is part of soft values: the largest of the last so many rows."""
+"""The entropy that is part of soft values is the largest of this many last rows."""
 
 _BLOCK, _RECENT, _LEFT, _AS_LARGE, _BEGUN, _GROWN = 5, 20, 0.6, 0.9, 0.03, 3.0
-"""Values have fallen without a reason when the mean of so many rows is below _LEFT of the largest, while the mean of
+"""Values have fallen without a reason when the mean of _BLOCK rows is below _LEFT of the largest, while the mean of
 the last _RECENT returns is _AS_LARGE as then. Smaller values than _BEGUN of the mean return, or than _GROWN times the
 first, do not count. On healthy trainings 0.71 was the least that was left."""
 

@@ -1,4 +1,4 @@
-"""A return that was good, or as at the start, and is bad."""
+"""Returns that fall after they had risen, or far below the start."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _BELOW = 0.5
 """At least this share below the start: learners that stop exploring may be worse than chance for a while."""
 
 _LONG, _LONG_TIMES, _LONG_BELOW = 3, 3.5, 0.3
-"""Or for so many blocks together: so many standard errors and this share below. On healthy trainings 3.0 was the
-most."""
+"""Or over `_LONG` blocks together: `_LONG_TIMES` standard errors and this share below. In healthy trainings 3.0 errors
+were the most."""
 
 _MIDDLE, _LOST, _MOST, _SURE, _FEWEST = 0.65, 0.7, 2.0, 12.0, 6
 """A cumulative sum (Page 1954) of how far returns are below best - _MIDDLE x gain, in standard deviations, each at most
@@ -31,16 +31,16 @@ fallen. Without a gain: below the middle of the start and of what is far below i
 healthy trainings."""
 
 _OTHER_SCALE = 10.0
-"""So many times as large as any before: that is no policy that got worse."""
+"""If returns are this many times as large as any before, their scale has changed, not the policy."""
 
 _STEADY, _SLOPE, _ERRORS = 4, 0.15, 6.0
-"""Rewards of sequence models, each a mean over many answers, have fallen in so many blocks in a row, by this share of
-the best gain (or of the start) and by this many standard errors of a block."""
+"""Rewards of sequence models (means over many answers) have fallen if they fell for `_STEADY` blocks in a row, by
+`_SLOPE` of the best gain (or of the start) and by `_ERRORS` standard errors of a block."""
 
 
 _BEST, _SURELY = 2, 5.5
-"""Or the newest `_LONG` blocks together lie below the best so many by this many standard errors, by their means and by
-rank, whatever the first block was: one lucky episode in it may hide what was gained since."""
+"""Or the newest `_LONG` blocks are below the best `_BEST` by `_SURELY` standard errors, by mean and by rank, whatever
+the first block was: one lucky episode in it may hide what was gained since."""
 
 _LEARNED = 3.0
 """Standard errors by rank from which the best returns are better than the first."""

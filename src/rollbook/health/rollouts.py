@@ -233,7 +233,7 @@ class Rollouts:
         }
         solved = ("group/solved_none", "group/solved_all")
         is_reported = any(shares[name] > self._limits[name] * len(groups) for name in solved)
-        for name, share in shares.items():  # the same groups are told of once, by the clearer words
+        for name, share in shares.items():  # report the same groups once, in the clearer words
             yield name, 0.0 if is_reported and name == "group/zero_std" else share / len(groups), len(groups)
 
     def _add_fate(self, own: _FatesOfUpdate, values: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Action values that are worth one step."""
+"""Action values no larger than the reward of one step."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _EPISODES, _RECENT, _SHORTEST, _SURE, _CLEAR = 20, 200, 8, 4.0, 0.5
 rewards of 0 and 1, a fifth are 1."""
 
 _LEAST, _MOST = -0.5, 2.5
-"""Of the mean reward of a step. On healthy trainings values were there for at most ten rows in a row."""
+"""Values between these multiples of a step's mean reward are suspicious; healthy trainings had at most ten in a row."""
 
 
 class _Near(Memory):

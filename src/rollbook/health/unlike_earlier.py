@@ -1,4 +1,4 @@
-"""Values that none of the earlier runs of the same settings had."""
+"""Values that no earlier run with the same settings had."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     """The position of a row in its column, the least and the largest value of the others there."""
 
 _MOST_POINTS, _MOST_KEYS = 64, 16
-"""Of each key so many points are left for later runs, each the least and the largest of some rows; of so many keys."""
+"""Points of a key (each the least and the largest of some rows) to save for later runs, and of how many keys."""
 
 _CELLS, _NEAR = 64, 2
-"""Values are compared with what the others had near this step: in the same cell of so many of a run, and in so many
+"""A run is divided into this many cells; values are compared with those of other runs in the same cell and in this many
 before and after."""
 
 _FLOOR = 0.1
-"""Of the largest value that the others had there: where all have nearly the same one, a little more is no trouble."""
+"""Room beyond the others' range, a share of their largest value: where all are nearly equal, a little more is fine."""
 
 _BETTER = frozenset({"update/explained_variance"})
-"""More of it than in earlier runs is no trouble."""
+"""Larger values than in earlier runs are fine."""
 
 _CAUSES = {
     "update/q_value": "gamma, the target of the values, or the scale or sign of rewards has changed",
@@ -195,7 +195,7 @@ class UnlikeEarlier(KeyedRule[_Range]):
         return bool(last) and bool(then) and sum(last) / len(last) > max(then)
 
     def _keep(self, memory: _Range, values: Sequence[float], steps: Sequence[int]) -> None:
-        """The least and the largest of so many rows are a point; of many points two each become one."""
+        """Make points, each the least and the largest of `every` rows; when there are many, merge neighbours."""
         first, n, points, every, rows = 0, len(values), memory.points, memory.every, memory.rows
         while first < n:
             end = first + every - rows
@@ -223,7 +223,7 @@ class UnlikeEarlier(KeyedRule[_Range]):
         self, key: str, memory: _Range, values: Sequence[float], steps: Sequence[int], indices: Sequence[int],
         column: Column,
     ) -> Iterator[Found]:  # fmt: skip
-        """Values outside what the others had, cell by cell."""
+        """Values outside the range of the earlier runs, cell by cell."""
         width = max(run.last for run in self._known()) / _CELLS
         first = 0
         while first < len(values):

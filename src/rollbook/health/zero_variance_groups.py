@@ -1,4 +1,4 @@
-"""Groups of answers of which each has the same reward."""
+"""Groups of answers that all have the same reward."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 _LAST, _NEAR = 5, 0.1
-"""The mean of so many last rewards within this share of the distance between the worst and the best of them, and better
-than the first ones: the prompts are solved."""
+"""Prompts are solved if the mean of this many last rewards is within this share of the range from the best mean so far,
+and better than the first."""
 
 
 class Rewards:

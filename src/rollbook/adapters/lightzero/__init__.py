@@ -66,7 +66,7 @@ def build_logger(
     Args:
       path: the folder of the text file.
       name: the first part of the file's name. None: "default".
-      need_tb, need_text: whether to make the writer, and the text logger; else None stands in its place.
+      need_tb, need_text: whether to make the writer, and the text logger; else None instead of it.
       text_level: messages below it are dropped; a number or a name of Python's logging.
       run: a Run or an Experiment for the writer. None uses the current run, or opens one.
       project, run_options: of a run that is opened here; arguments of `rollbook.init`. Loggers share the run.

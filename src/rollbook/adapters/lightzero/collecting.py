@@ -46,7 +46,7 @@ def _classes(where: dict[str, tuple[str, ...]], methods: tuple[str, ...]) -> lis
 
 @contextmanager
 def lent(counted: Callable[[], handled_by], host: Any, **ours: object) -> Iterator[None]:
-    """For a while the host has our objects under these names, and afterwards its own again.
+    """Put our objects under these names of the host for a while, then its own again.
 
     Args:
       counted: makes the context in which the host is asked, whose failures it counts.

@@ -202,13 +202,13 @@ _EMPTY: dict[str, Callable[[], object]] = {
 
 
 def _bill_of_run(self: Any, name: str, err: Exception) -> object:
-    """What a log answers that could not do as it was told, which is counted."""
+    """What a method of a log returns when it failed; the failure is counted."""
     Bill(to=self.experiment.run).failed("lightzero_log", f"{type(self).__name__}.{name}()", err)
     return _EMPTY[name]() if name in _EMPTY else None
 
 
 harmless = reported(_bill_of_run)
-"""For methods of a log: whatever a loop passes, nothing raises into it."""
+"""Decorates methods of a log so that nothing raises into the loop, whatever it passes."""
 
 
 def clocks_at(train_iter: Any, envstep: Any) -> dict[str, Any]:

@@ -110,7 +110,7 @@ def open_run(
       trial_name: the run's name, unless the settings have one.
       fallback: project and name if neither the settings nor Tune have them.
       config: the algorithm's configuration.
-      user: with which the run ends at the latest: the algorithm, or what stands for the trial.
+      user: the run ends no later than this object: the algorithm, or the one that represents the trial.
     Returns:
       The run; `run.internals.writer.main` is true if this process is its main writer.
     Raises:

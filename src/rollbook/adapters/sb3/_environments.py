@@ -66,7 +66,7 @@ def _given(model: Any) -> object:
 
 
 def remember_makers() -> None:
-    """From now on, note of each new `SubprocVecEnv` which environment its functions name; see `named_by_maker`."""
+    """From now on, remember for each new `SubprocVecEnv` which environment its functions name; see `named_by_maker`."""
     with tolerating(Exception):  # another version, or a stand-in for it
         from stable_baselines3.common.vec_env import SubprocVecEnv
 
@@ -153,7 +153,7 @@ def reward_source(env: object) -> Any:
 
 
 def monitors_normalised_returns(env: object) -> bool:
-    """Whether a `VecMonitor` stands outside of a `VecNormalize` that changes rewards: its returns are of those."""
+    """Whether a `VecMonitor` wraps a `VecNormalize` that changes rewards, so that its returns are changed, too."""
     outside = False
     for each in vectors(env):
         if outside and _is(each, "VecNormalize") and held(each, "norm_reward", True):

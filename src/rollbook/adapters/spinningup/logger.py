@@ -53,7 +53,7 @@ def _failed(self: Any, verb: str, err: Exception) -> None:
 
 
 _counted = reported(_failed)
-"""For methods: failures are counted and reported once; with compat=True they raise, as in Spinning Up."""
+"""Decorates methods: failures are counted and reported once; with compat=True they raise, as in Spinning Up."""
 
 
 class Logger:

@@ -1,6 +1,6 @@
 """Scalars that a library writes with tensorboard's EventFileWriter, without a SummaryWriter (skrl), are recorded, too.
 
-Torch's SummaryWriter stands on the same class; `patching` replaces it as a whole, so its files are left out here.
+Torch's SummaryWriter uses the same class; `patching` replaces all of it, so its files are left out here.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ def _failed(self: Any, verb: str, err: Exception) -> None:
 
 
 _counted = reported(_failed)
-"""For verbs: failures, also those of what a verb is given, are counted and reported once."""
+"""Decorates verbs: failures, including those of their arguments, are counted and reported once."""
 
 
 class SummaryWriter:

@@ -1,6 +1,6 @@
 """The trainer that calls a logger: what it trains, with which settings, and whether this was its last epoch.
 
-A logger of Tianshou is told neither; nor does a trainer say when it ends. So it is looked up among the callers.
+Tianshou passes neither to its logger, and a trainer does not report its end. So we look it up among the callers.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ class Api:
 
     @property
     def viewer(self) -> SimpleNamespace:
-        """Who is logged in: nobody, in no team, because there is no server."""
+        """The user who is logged in: none, and no team, because there is no server."""
         return SimpleNamespace(username="", name="", email="", entity=self.default_entity, teams=[], admin=False)
 
     def runs(

@@ -438,7 +438,7 @@ class Run:
             self._keep(recorder, data, at)
 
     def _step_of(self, step: Any) -> int:
-        """A step as a whole number; what is none is counted, and the row stands at the run's counter."""
+        """A step as a whole number; anything else is counted, and the row gets the run's own counter."""
         with tolerating(Exception):
             return int(step)
         if self._recorder is not None:

@@ -186,7 +186,7 @@ def _previous(reinit: bool | str | None, id: str | None, config: Mapping[str, An
 
 
 def _contradiction(run: Run, id: str | None, config: Mapping[str, Any]) -> str:
-    """What `init` is told otherwise than the open run; "" if nothing. Its name may be another, as in wandb."""
+    """The arguments of `init` that contradict the open run; "" for none. The name may differ, as in wandb."""
     if id is not None and run.rollbook is not None and id != run.id:
         return "id"
     for key, value in config.items():
@@ -438,7 +438,7 @@ termwarn = termerror = termlog
 
 
 def termsetup(settings: Any = None, logger: object = None) -> None:
-    """Does nothing: what is said goes to stderr. Arguments as in `wandb.termsetup`."""
+    """Does nothing: messages go to stderr anyway. Arguments as in `wandb.termsetup`."""
 
 
 patched: dict[str, list[Any]] = {"tensorboard": [], "keras": [], "gym": []}

@@ -67,7 +67,7 @@ class _Replace:
 
     @staticmethod
     def find_distributions(context: Any) -> list[Distribution]:
-        """Of `importlib.metadata`."""
+        """Required by `importlib.metadata`."""
         if context.name is None or context.name.lower() != "wandb":
             return []
         from importlib.metadata import Distribution

@@ -38,7 +38,7 @@ class Restored:
         self._random = row.get("state")
 
     def load(self) -> None:
-        """Read the file into `state`, if rollbook or torch wrote it; check it as far as possible, if others did.
+        """Read the file into `state` if rollbook or torch wrote it; check what can be checked if another program did.
 
         Raises:
           Damaged: it is not whole. OSError: it cannot be read. Any exception of `torch.load`.

@@ -30,7 +30,7 @@ class Seen:
         each.
       filter_bytes: the size of the filter for the others, a power of two.
     Attributes:
-      count: number of different items, as far as they could be distinguished.
+      count: number of different items among those that could be distinguished.
     """
 
     __slots__ = (

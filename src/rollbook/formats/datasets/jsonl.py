@@ -3,7 +3,7 @@
     {"rollbook": "steps", "version": 1, "env_id": "CartPole-v1", "spaces": {...}}
     {"episode": "3f.0.7", "agent": "", "row": {"return": 21.0, ...}, "types": {"obs": ["float32", [4]], ...}}
     {"t": 0, "obs": [0.1, 0.2, 0.0, 0.3], "action": 1, "reward": 1.0, "terminated": false, "truncated": false}
-    {"t": 1, "obs": [...]}                       the observation after the last step stands alone
+    {"t": 1, "obs": [...]}                       the observation after the last step has a line of its own
 
 One line per step, strict JSON. NaN and infinities are the texts "nan", "inf", "-inf" (converted back in columns of
 numbers); bytes are {"base64": "..."}. Types are numpy's names, so that nothing is lost on the way back.

@@ -56,7 +56,7 @@ _DEEPEST = 5
 _SEEDS = ("seed", "random_seed", "rng_seed")
 _GROUPS = ("exp_name", "experiment_name", "run_group", "group", "experiment")
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]{6,16}(?=>)")
-"""Where an object lay in one process ("<function f at 0x7f12…>"): it differs between runs of one configuration."""
+"""The address of an object in one process ("<function f at 0x7f12…>"): it differs between runs of one configuration."""
 
 _CLEANRL = re.compile(r"(?P<env_id>.+)__(?P<exp_name>.+)__(?P<seed>\d+)__\d{9,11}")
 _VERSION = re.compile(r"version_\d+")
@@ -203,7 +203,7 @@ def hydra_of(folder: Path) -> dict[str, Any]:
 
 
 def _from(place: str) -> Iterator[str]:
-    """A folder and those above it, as far as metadata is searched."""
+    """A folder and the folders above it in which metadata is searched."""
     for _ in range(_HIGHEST):
         yield place
         place = os.path.dirname(place)
@@ -212,7 +212,7 @@ def _from(place: str) -> Iterator[str]:
 def seed_of(config: Mapping[str, Any]) -> int | None:
     """The integer entry called seed; the outermost if there are several: `seed`, or `agent.seed`.
 
-    A negative one stands for "any" (ML-Agents, Isaac Gym) and is none.
+    A negative one means "any" (ML-Agents, Isaac Gym) and does not count as a seed.
     """
     seed: int | None = _shallowest(config, _SEEDS, int)
     return seed if seed is not None and seed >= 0 else None

@@ -27,7 +27,7 @@ _TRIES = 5
 def opened(file: Path) -> sqlite3.Connection:
     """A read-only connection that sees the last commit. Nothing of the tool's files changes, and no file appears.
 
-    A database that nobody writes is read in place, as is one whose writer allows it. Otherwise (a writer holds it
+    A database without a writer is read where it is, as is one whose writer allows it. Otherwise (a writer holds it
     locked, or was killed within a transaction and left its `-journal` or `-wal`) a temporary copy of the files is read,
     in which SQLite undoes the unfinished transaction.
 
@@ -135,7 +135,7 @@ def _usable(database: sqlite3.Connection) -> sqlite3.Connection:
 
 
 def _stamps(file: Path) -> dict[str, tuple[int, int]]:
-    """The database and what belongs to it -> size and time, as far as they are there."""
+    """The files of the database that exist -> size and time."""
     stamps = {}
     for name in (str(file), *(f"{file}{behind}" for behind in _BEHIND)):
         with contextlib.suppress(OSError):

@@ -65,7 +65,7 @@ def import_runs(
       dir: root of all runs. Default: $ROLLBOOK_DIR, or "runs".
       project: of the runs. Default: the other tool's project, else the name of the source.
       name: of the run; used as a prefix if there are several.
-      left: gets a sentence for each source that cannot be read, and one for files that nobody understands.
+      left: gets a sentence for each source that cannot be read, and one for files that no importer understands.
       options: those of the importer, such as clock="env_step".
     Raises:
       BadInput: no importer finds anything; or data that was imported before has changed.
@@ -117,7 +117,7 @@ def runs_at(path: Path, format: str | None, options: dict[str, object], left: li
 
 
 def in_words(strange: list[tuple[Path, str]], below: Path) -> str:
-    """How many files below a folder nobody understands, some of their names, and what to do; "" without any."""
+    """How many files below a folder no importer understands, some of their names, and what to do; "" without any."""
     if not strange:
         return ""
     names = ", ".join(str(file) for file, _why in strange[:3])
@@ -227,7 +227,7 @@ def look_beside(one: Found) -> dict[str, Any]:
     """Complete what is known of a run before its rows are read; further calls change nothing.
 
     Returns:
-      Fields of run.json: algo, env, folder and from_path, as far as they are known.
+      Fields of run.json: algo, env, folder and from_path, those that are known.
     """
     foreign = one.run
     foreign.look_beside()
@@ -241,7 +241,7 @@ def look_beside(one: Found) -> dict[str, Any]:
 
 
 def _with_path(one: Found) -> dict[str, Any]:
-    """What the path says, where neither the tool nor files do; and what people have said in labels, above all."""
+    """What the path says if neither the tool nor files do. Labels, which people wrote, override all of these."""
     foreign, said = one.run, []
     known = manifest.listed(manifest.RunJson(config=dict(foreign.config)))
     said_by_files = (("algo", foreign.algo), ("env", foreign.env))

@@ -149,7 +149,7 @@ def matches(pattern: str, given: str | os.PathLike[str], folder: str) -> bool:
 
 @functools.lru_cache(maxsize=1024)
 def _expression(pattern: str) -> re.Pattern[str]:
-    """The pattern as an expression; it also matches what lies below a folder that matches."""
+    """The pattern as a regular expression; it also matches everything below a folder that matches."""
     text = re.escape(pattern.strip("/"))
     for glob, means in ((r"\*\*/", "(?:.*/)?"), (r"\*\*", ".*"), (r"\*", "[^/]*"), (r"\?", "[^/]")):
         text = text.replace(glob, means)

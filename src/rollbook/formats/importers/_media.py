@@ -38,7 +38,7 @@ def media_row(
 
     Args:
       content: the encoded bytes, as the tool stored them.
-      width, height: pixels, as far as the tool stored them.
+      width, height: in pixels, if the tool stored them.
     """
     suffix = next((suffix for magic, suffix in _MAGIC.items() if content.startswith(magic)), "")
     if not suffix:
@@ -69,7 +69,7 @@ def filed(row: Row, folder: str | os.PathLike[str]) -> Row:
 
 
 def _frames_of(data: bytes) -> tuple[int, float]:
-    """(number of pictures, seconds that they last) of a GIF, as far as it is readable.
+    """(number of pictures, seconds that they last) of the readable part of a GIF.
 
     The blocks of a GIF are those of its specification, version 89a: an extension (0x21) or a picture (0x2C), each
     followed by pieces of at most 255 bytes behind their length.

@@ -34,7 +34,7 @@ _ALGORITHMS = frozenset(
 """Names of algorithms as they are written in folders, in lower case and without signs between their parts."""
 
 _NO_WORDS = frozenset({"es", "ga", "il", "mac", "per", "option", "random", "rad", "her", "bc", "pg", "ars", "cem"})
-"""Of these, those that are also words: only a folder of exactly this name is one."""
+"""Those of them that are also ordinary words: they count only as the whole name of a folder."""
 
 _ENVIRONMENTS = frozenset(
     "acrobot adventure airraid alien amidar ant antmaze assault asterix asteroids atlantis bankheist battlezone "
@@ -133,11 +133,11 @@ STAGES = frozenset("train training eval evaluation evaluations test testing vali
 """Stages of a training, as files and folders are called."""
 
 TRAINING = frozenset({"train", "training"})
-"""Of these, those that are no tests."""
+"""Those of them that do not mean a test."""
 
 
 class Part(NamedTuple):
-    """What the name of one folder or file says, by itself.
+    """What the name of one folder or file says on its own.
 
     Attributes:
       algo, env, seed, date, settings: as in `Told`.
@@ -196,7 +196,7 @@ def read_path(parts: Sequence[str], above: Sequence[str] = ()) -> Told:
 
 
 def parts_of(names: Sequence[str]) -> list[Part]:
-    """What each folder of a path says by itself. A number below a folder `seed` is one."""
+    """What each folder of a path says on its own. A number below a folder `seed` is a seed."""
     parts = []
     for index, name in enumerate(names):
         after_seed = index > 0 and names[index - 1].lower() in ("seed", "seeds")

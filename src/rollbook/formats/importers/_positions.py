@@ -1,10 +1,10 @@
 """What paths say by their neighbours: which folder of an unknown name is an environment, and which is a method.
 
     told = read_paths([["sac", "MyMaze"], ["sac-ours", "MyMaze"], ["sac", "Hopper-v4"]])
-    told[0].env                         "MyMaze": it stands where others have an environment
+    told[0].env                         "MyMaze": it is where others have an environment
     told[1].algo                        "sac-ours": another than the plain one
 
-A name stands where its siblings do: those in the same folder, and those below folders of the same kind. What is still
+A name means what its siblings mean: those in the same folder, and those below folders of the same kind. What is still
 unknown then stays a field of its own, and is equal to nothing.
 """
 
@@ -45,7 +45,7 @@ _NO_METHODS = frozenset(
 def read_paths(paths: Sequence[Sequence[str]], above: Sequence[str] = ()) -> list[Told]:
     """What each of some paths below one folder says, the outermost folder first.
 
-    An algorithm is called with all that is said about it ("sac-ours") where others of its kind say something else.
+    An algorithm gets its full name ("sac-ours") where others of its kind have another addition.
 
     Args:
       above: folders above all of them; see `read_path`.
@@ -89,7 +89,7 @@ def _kind(part: Part) -> str:
 
 
 class _Siblings:
-    """The folders that stand in one place of their paths.
+    """The folders at one depth of their paths.
 
     Attributes:
       is_mixed: beside algorithms, there are names that say nothing known.
@@ -175,7 +175,7 @@ class _Siblings:
 
 
 def _without(text: str, word: str) -> str:
-    """A text without a word at its beginning or end; "" if it stands in the middle."""
+    """A text without a word at its beginning or end; "" if the word is in the middle."""
     if text.startswith(word) and text[len(word) : len(word) + 1] in _SIGNS:
         return text[len(word) :].strip(_SIGNS)
     return text[: -len(word)].strip(_SIGNS) if text.endswith(word) else ""

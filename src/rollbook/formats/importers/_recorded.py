@@ -33,7 +33,7 @@ class Recorded:
             span = (about.created or 0.0) - _SLACK_S, stop
             for native in about.native or ():
                 folder = os.path.normpath(os.path.join(path, native))
-                holds_the_run = os.path.basename(native) == os.pardir  # what lies deeper may be of anybody
+                holds_the_run = os.path.basename(native) == os.pardir  # deeper files may belong to anything
                 self._spans.setdefault(folder, []).append((*span, holds_the_run))
 
     def holds(self, files: Iterable[Path]) -> bool:

@@ -2,7 +2,7 @@
 
     walk = Walk(base, own)
     walk.runs                      [Found, …]: each file that is understood belongs to exactly one of them
-    walk.problems, walk.strange    what could not be read, and files that nobody understands
+    walk.problems, walk.strange    what could not be read, and files that no importer understands
 
 Files are known by their names; only tables and lines of JSON under a name that says nothing are looked into. Files of
 several formats in one folder are one run: that of the format listed first, with what only the others say. What lies in
@@ -47,7 +47,7 @@ _MOST_ENTRIES = 300_000
 
 _PASSED_OVER = frozenset({"node_modules", "__pycache__", "site-packages", ".git", ".venv", "venv", "artifacts"})
 _OF_MANY = frozenset({".db", ".sqlite"})
-"""Databases hold many runs: that one lies in a folder says nothing about the other files there."""
+"""Databases hold many runs: the other files in the folder of one need not belong to it."""
 
 
 _OF_FILES = frozenset({"csv", "jsonl", "scores"})
@@ -101,7 +101,7 @@ class Walk:
     Attributes:
       runs: each with a name of its own.
       problems: sentences about what could not be read.
-      strange: files with results, by their names, that nobody understands: (path, why).
+      strange: (path, why) of files that look like results and that no importer understands.
     Raises:
       UnknownOption: an option that no format there takes.
     """

@@ -38,7 +38,7 @@ _KNOWN = (*_PROGRESS, "metrics.csv", "progress.tsv")
 """Tables that are one training's, whatever their columns are called."""
 
 _ROW = "row"
-"""As x: the number of the row."""
+"""As the value of `x`: the number of the row."""
 
 _DOWNLOADED = re.compile(r"run-(?P<run>.*)-tag-(?P<tag>.+)")
 """What TensorBoard calls the CSV files that it offers for download."""
@@ -54,7 +54,7 @@ class Csv:
 
     progress.csv and the Monitor files of a folder are one run, whose episodes come in the order of their ends. Any
     other table is a run of its own if one of its columns is an x-axis: a counter of a known framework, a column named
-    like a clock, or one that is said to be. Columns called seed, run, env or algo divide a table into runs, and so do
+    like a clock, or is declared one. Columns called seed, run, env or algo divide a table into runs, and so do
     W&B's exports and a column for each seed. Numbers and texts are values, empty cells are missing. Lines that do not
     fit the header are left out and counted.
 
@@ -350,7 +350,7 @@ class _Wanted:
     """The rows and columns of a table that are one run's.
 
     Args:
-      cells: place of a column -> what stands there in its rows.
+      cells: index of a column -> its cell in the rows that are wanted.
       columns: its columns -> their keys; {} for all.
     """
 

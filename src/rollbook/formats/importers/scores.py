@@ -136,7 +136,7 @@ def _rows(file: Path, run: ForeignRun, columns: dict[str, list[Any]], tests: boo
 
 
 def _series(file: Path, content: Any) -> Iterator[tuple[str, dict[str, list[Any]], bool, dict[str, Any]]]:
-    """For each run in a file: what its name ends in, its lists by name, whether they are of tests, and what it is."""
+    """For each run in a file: the end of its name, its lists by name, whether they are of tests, and its fields."""
     tests = _OF_TEST.search(file.stem) is not None
     key = "eval_return" if tests else "returns"
     if isinstance(content, _Several):
@@ -190,7 +190,7 @@ _DREAMERS = {"xs": "step", "ys": "returns"}
 
 
 class _Several:
-    """Several runs in one file: what the name of each ends in, what is said of it, its lists by name."""
+    """Several runs in one file: the end of the name of each, its fields, and its lists by name."""
 
     def __init__(self, runs: list[tuple[str, dict[str, Any], dict[str, list[Any]]]]) -> None:
         self.runs = [(mark, columns, said) for mark, said, columns in runs]

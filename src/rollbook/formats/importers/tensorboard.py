@@ -181,7 +181,7 @@ class TensorBoard:
 
 
 def _behind_step(data: bytes) -> int:
-    """Where the summary begins, in an event with a time, optionally a step, and then a summary; 0 for others."""
+    """The offset of the summary in an event of a time, optionally a step, and then a summary; 0 for others."""
     if len(data) < 20 or data[0] != 0x09 or data[-5] != 0x15:  # field 1, eight bytes; field 2 of a value, four bytes
         return 0
     at = 9
@@ -329,7 +329,7 @@ class _Head:
 
 
 def _describe(run: ForeignRun, folder: Path) -> None:
-    """Set what the beginnings of the files say about a run, and what lies beside them."""
+    """Set what is known about a run from the beginnings of its files and from the files beside them."""
     config: dict[str, Any] = {}
     for head in map(_Head, [file for file in run.files if "tfevents" in file.name]):
         config.update(head.config)
