@@ -187,7 +187,7 @@ class ForeignRun:
       rows: yields the rows in order, the same ones at each call. Counts unreadable ones with `leave_out`. A row of the
         table `media` has the bytes of its file in `content`, and their later place in `path`.
       parts: for runs of which several files grow: a name per file -> its rows, in a fixed order; set by `give`.
-      config, seed, notes, project, group, job_type, tags: as far as the other tool stored them.
+      config, seed, notes, project, group, job_type, tags: if the other tool stored them.
       status: how the run ended: "finished", "killed" or "crashed". Read after the last row, so `rows` may set it.
       clocks: clocks that its rows name, in addition to the standard ones.
       files: the files that are read. An import does nothing if they have not changed.
@@ -264,7 +264,7 @@ class ForeignRun:
         self.left_out[what] = self.left_out.get(what, 0) + n
 
     def lose(self, what: str, n: int = 1) -> None:
-        """Count something that is damaged. It is left out, too, and whoever opens the folder is told.
+        """Count something damaged. It is left out, and reported to everyone who opens the folder.
 
         Args:
           what: its name in the plural, such as "records with a wrong checksum".

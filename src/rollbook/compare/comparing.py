@@ -307,7 +307,7 @@ def _who_is_missing(group: Group, floor: float | None, entries: Sequence[Entry])
 
 
 _ENDS_ALIKE = 0.05
-"""Ends that differ by at most this part of the longest run are alike: seeds end within an episode of each other."""
+"""Ends that differ by at most this share of the longest run are equal: seeds end within an episode of each other."""
 
 
 def _ends(entries: Sequence[Entry], place: Place) -> list[Fact]:

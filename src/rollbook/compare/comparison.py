@@ -121,7 +121,7 @@ class Comparison:
         return [*self.verdicts(), *within, *intervals, *self.notes]
 
     def verdicts(self) -> list[str]:
-        """What is decided and what is not, a sentence for each pair; what is so for all of them is said once."""
+        """A sentence for each pair: what is decided and what is not; what holds for all pairs is stated once."""
         found = [pair.verdict for pair in self.pairs if pair.verdict is not None]
         unable = [verdict for verdict in found if verdict.outcome == "cannot decide"]
         together = len(unable) > 1 and len({(v.n, v.enough, v.pairs) for v in unable}) == 1

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rollbook.values.array_types import NDArray
 
 _LEAST_SEEDS, _MOST_AREAS = 5, 3
-"""From this many seeds a band is missing only where all scores are equal; the most groups whose areas are readable."""
+"""With this many seeds or more a band is missing only where all scores are equal; the most groups with readable areas."""
 
 
 @brief
@@ -142,7 +142,7 @@ class Curves:
         return replace(found, looks=self.looks)
 
     def parted(self, level: float = 0.95) -> tuple[Parted, ...]:
-        """From which point two groups stay apart, for each pair of groups.
+        """The point from which two groups stay apart, for each pair of groups.
 
         At each point with at least 5 units per group, Welch's interval of the difference of the means is computed. The
         groups have parted if, from one point to the last common one, it excludes 0. The interval is pointwise: it shows

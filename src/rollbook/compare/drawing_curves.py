@@ -209,7 +209,7 @@ def _whole(pointwise: Band, curves_UTP: Floats, level: float) -> Band:
 
 
 def _is_group(aligned: Aligned, curves_UTP: Floats) -> NDArray:
-    """[points], where the units stand for their group: not while some of them have no value yet, and not one alone of
+    """[points], True where the units represent their group: not while some have no value yet, and not one alone of
     several. Episodes of a bad seed are short: it would begin the curve, and end it, without the others."""
     n_P = (~np.isnan(curves_UTP)).any(axis=1).sum(axis=0)
     enough = n_P >= min(2, len(curves_UTP))

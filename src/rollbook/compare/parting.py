@@ -1,4 +1,4 @@
-"""From which point the curves of two groups stay apart."""
+"""The point from which the curves of two groups stay apart."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LEAST_APART = 5
 @brief
 @dataclass(frozen=True, slots=True)
 class Parted:
-    """From which point two groups stay apart.
+    """The point from which two groups stay apart.
 
     Attributes:
       a, b: their labels.

@@ -15,7 +15,7 @@ from rollbook.system.brief import brief
 from rollbook.system.texts import amount
 
 COUNTS = (4, 5, 7, 10, 15, 20, 30, 50)
-"""Numbers of seeds for which the difference that they find is said."""
+"""Numbers of seeds for which the table states the difference that they find."""
 
 
 @brief

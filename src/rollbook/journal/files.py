@@ -51,7 +51,7 @@ class JournalFile:
 
     @contextmanager
     def closed_on_failure(self) -> Iterator[None]:
-        """For reading during the open: closes the file if reading fails."""
+        """Closes a file that was just opened if reading it fails."""
         try:
             yield
         except BaseException:

@@ -85,7 +85,7 @@ def decode(data: bytes | memoryview) -> dict[str, Any]:
 _cached: dict[str, Any] = {}
 
 _SMALL, _FEW = 4096, 500
-"""So many frames of at most so many bytes are decoded without msgspec, which takes memory for good. More would take
+"""This many frames of at most this many bytes are decoded without msgspec, which takes memory for good. More would take
 longer than it takes to load."""
 
 

@@ -246,7 +246,7 @@ class SegmentState:
         return None if data is None else Block(self, data, look, start)
 
     def last_row(self, after: int) -> Block | None:
-        """The last row that `top` saw, alone; None if that does not stand for all that it saw, or is no more there."""
+        """The last row that `top` saw; None if it was not the only one, or is gone."""
         look = self.seen
         if look is None or not look.count or look.lowest_seq <= after:
             return None

@@ -41,7 +41,7 @@ _SHARE, _LONGEST_STRETCH = 0.04, 5.0
 _GRID_SECONDS = 0.1
 """Runs that are due within this time are stepped together: waking up costs more than a check."""
 _FEED_STRETCHES = 4
-"""Where runs are checked less often, sinks get rows at every fourth check."""
+"""If runs are checked less often, sinks get rows at every fourth check."""
 _LEAST_SHIPPING = 8
 """This many runs may ship at once, or two a core: a hundred processes at once would overload the machine."""
 _SAMPLE_SECONDS = 0.5
@@ -151,7 +151,7 @@ class ManyRuns:
             self._look_at_entries(now)
         kept_run = self._next(now)
         if kept_run is not None:
-            return self._step(kept_run, number)  # False: it took so long that another one leads
+            return self._step(kept_run, number)  # False: it took too long, and another thread has taken over
         if not self._runs and self._has_left(now):
             self._ended.set()
             return False
@@ -223,7 +223,7 @@ class ManyRuns:
         kept_run.watched = new
 
     def _how_rarely(self) -> float:
-        """1.0: each second, as a keeper of one run; more if there are so many runs that this would cost too much."""
+        """Seconds between checks: 1.0, as in a keeper of one run; more if there are too many runs for that."""
         passed = time.monotonic() - self._spent_since
         if passed >= 1.0:
             share, self._spent, self._spent_since = self._spent / passed, 0.0, time.monotonic()
@@ -297,7 +297,7 @@ class ManyRuns:
                 continue
             with self._lock:
                 kept_run = self._owners.pop(fd, None)
-                if kept_run is None:  # a thread that hung in a step has come back and watches no more
+                if kept_run is None:  # a thread that hung in a step has come back; its run has another one
                     continue
                 self._poll.unregister(fd)  # heard; the next step says what to watch from then on
             if event & (select.POLLIN | select.POLLHUP):  # a writer has ended

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 _STEP_SECONDS = 1.0
 _BUSY_SECONDS = 0.05
 _SYNC_SECONDS = 0.9
-"""Sync no more often than this while a writer lives: a sync cleans the pages that the next rows go to, and the first
+"""The least seconds between syncs while a writer lives: a sync cleans the pages that the next rows go to, and the first
 write into a clean page costs the training ten microseconds."""
 _QUICK_SECONDS = 0.02
 _REST_SECONDS = 9.9
@@ -443,7 +443,7 @@ class OneRun:
         return self._writers.get(self._plan.main_writer) or self._writers.main()
 
     def _owns_sinks(self) -> bool:
-        """Of the keepers on several hosts, the one on the main writer's host forwards."""
+        """Whether this keeper forwards rows: of several hosts, the keeper on the main writer's host does."""
         main = self._main()
         if main is not None and main.id == (self._plan.main_writer or main.id):
             return main.here

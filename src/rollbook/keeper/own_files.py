@@ -40,7 +40,7 @@ def state_path(run_folder: str) -> str:
 
 
 def troubles_path(run_folder: str) -> str:
-    """Where a keeper reports which sinks get nothing: {name: {"words": …, "failures": n}}."""
+    """The file in which a keeper reports sinks that get nothing: {name: {"words": …, "failures": n}}."""
     return os.path.join(keeper_folder(run_folder), RunFile.TROUBLES)
 
 

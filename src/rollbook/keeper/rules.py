@@ -39,7 +39,7 @@ _PAUSE_SECONDS = 5.0
 """How often rules are asked when no row has come."""
 
 _MOST_OF_FRAME = 1024
-"""Of a larger chunk (`log_many`), this many rows are read, evenly spaced."""
+"""How many rows to read of a larger chunk (`log_many`), evenly spaced."""
 
 _SAVE_SECONDS = 10.0
 _RECALL_TICK = 0.1

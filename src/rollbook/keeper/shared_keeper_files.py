@@ -183,7 +183,7 @@ class SharedKeeper:
         return True
 
     def keeper(self) -> dict[str, Any] | None:
-        """Who holds the lock, if a living process does."""
+        """The living process that holds the lock, if any."""
         try:
             fd = os.open(self._lock_path, os.O_RDWR)
         except OSError:

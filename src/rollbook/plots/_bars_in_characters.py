@@ -20,7 +20,7 @@ def bars_in_characters(bars: Bars, width: int, height: int, colour: bool = False
 
 
 def panels_of_bars_in_characters(panels: Sequence[Bars], width: int, height: int, colour: bool = False) -> str:
-    """Panels one below the other, on one width of labels; remarks that they share are said once."""
+    """Panels one below the other, with labels of one width; remarks that they share are printed once."""
     drawn = [panel for panel in panels if panel.labels]
     if not drawn:
         return "no group has a score"

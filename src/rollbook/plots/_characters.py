@@ -16,7 +16,7 @@ GLYPHS = "*o+x#@%&=~abcdefghijklmnopqrstuvwyz"
 _BAND, _EXTREMES, _BAD = 0, 1, 2
 _SIGNS = {False: "..!", True: "░·!"}
 _COLOURS = (63, 172, 37, 126, 33, 100, 141, 167, 108, 103, 65, 92)
-"""From a terminal's 256 colours, readable on white and on black, in the order of the page's colours."""
+"""Colours of a terminal (of its 256) that are readable on white and on black, in the order of the page's colours."""
 _DOTS = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]])
 """The bit of each dot of a braille character, from U+2800."""
 

@@ -63,7 +63,7 @@ class Picture:
 
         Args:
           theme: "light" or "dark". None: the picture's own.
-          title: what stands above it. None: the picture's own; "": nothing.
+          title: the text above it. None: the picture's own; "": nothing.
           notes: the sentences below it. Without them, say elsewhere what the bands are.
         Raises:
           MissingExtra: matplotlib is not installed.

@@ -54,7 +54,7 @@ class Style:
         return kinds[place // len(self.series) % len(kinds)]
 
     def settings(self) -> dict[str, object]:
-        """For `matplotlib.rc_context`."""
+        """The settings for `matplotlib.rc_context`."""
         return {
             "figure.facecolor": self.ground,
             "savefig.facecolor": self.ground,

@@ -75,7 +75,7 @@ def push(
       final: also ship what is only worth shipping at the end of the run, such as log/.
       patience: seconds that a call is retried for, and the wait for another process that ships the folder. Without
         `final` there is no such wait: the other process does the work.
-      anew: also if the run was deleted from the remote.
+      anew: upload again even if the run was deleted from the remote.
       every: the next shipment begins after this many seconds at most; readers learn when to expect it.
     Raises:
       RemoteError: the remote cannot be used, or does not answer. RunExists: it has another run of that name.

@@ -42,7 +42,7 @@ _SETTLED_NS = 2_000_000_000
 _SKIPPED = frozenset({"page.lock", "keeper", "journal", "aside"})
 _OTHERS = ("ckpt", "media")
 _WRITERS = f"data/{RunFile.WRITERS}"
-"""Where a remote has the writers whose journal is sealed; a folder has them in finished.json."""
+"""The file in a remote with the writers whose journal is sealed; a folder has them in finished.json."""
 _WHEN_OVER = ("log",)
 """Text tables and event files grow with every line and can be made again: they are shipped when the run is over."""
 

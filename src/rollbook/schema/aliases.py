@@ -887,7 +887,7 @@ def _spelled(native: str) -> tuple[Canonical, Native] | None:
     say that it is of whole episodes, for a reward alone may be one of a step.
     """
     inner = native.partition("/")[2]
-    if "/" in inner and inner in _EXACT:  # of another framework's tag below a stage: which of both, nobody knows
+    if "/" in inner and inner in _EXACT:  # another framework's tag below a stage: ambiguous
         return None
     words = [word.lower() for word in _WORD.findall(native)]
     said = set(words)

@@ -1,4 +1,4 @@
-"""The axis that rows are seen along if nobody names one: the same in Python, on the command line and on the page."""
+"""The default axis of rows: the same in Python, on the command line and on the page."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def of_text(kind: Any) -> list[Any]:
 
 
 def item_of(kind: Any) -> Any:
-    """The type of the items where a list of them may be said; None where no list may be."""
+    """The type of the items if the option takes a list; None if it does not."""
     lists = [one for one in alternatives(kind) if typing.get_origin(one) in (Sequence, list)]
     return typing.get_args(lists[0])[0] if lists else None
 

@@ -1,4 +1,4 @@
-"""From which reward on a rollout counts as solved, if nobody has said it: in Python and as SQL, by one rule.
+"""The reward from which a rollout counts as solved, unless it is given: one rule, in Python and as SQL.
 
 Midway between the low and the high rewards of the run. One penalty or one bonus says nothing about the others, so
 the lowest twentieth and the highest hundredth (at least one of each) are left out, and rewards that are not finite. If

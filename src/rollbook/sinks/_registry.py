@@ -86,7 +86,7 @@ def make(name: str, **options: object) -> Sink:
 
     Args:
       name: see `names()`.
-      options: those of the sink, and of what stands in front of it. `every_seconds` thins rows to one in this many
+      options: those of the sink and of the filters in front of it. `every_seconds` thins rows to one in this many
         seconds of their own time; by default 1 for text (each kind of row) and for services (each key), none for files
         that programs read; the terminal draws at most that often. `all=True` keeps every row, whatever that default
         is. `filters` are names or [name, options] of `sinks.filters.make`, in the order in which rows pass through

@@ -107,7 +107,7 @@ class Csv(FileSink):
                 yield place.path, place.lines(row).encode()
 
     def _find(self, row: Row) -> _Place | None:
-        """Where rows of this kind go from now on. Sets the header if the file has to be begun."""
+        """Choose the file for rows with these keys from now on. Sets the header if the file is new."""
         keys = [key for key in row.values if self._left_out is None or not self._left_out.search(key)]
         if not keys:
             return None

@@ -27,7 +27,7 @@ FIRST = 0.6
 """The share of the error that a first look may spend where nothing is planned."""
 _NODES = 401
 _FARTHEST = 8.0
-"""In standard errors; the boundary while nothing can be spent."""
+"""The boundary while nothing can be spent, in standard errors."""
 
 
 def spent(fraction: float, alpha: float = 0.05, spending: str = "obrien-fleming") -> float:
@@ -130,7 +130,7 @@ _START = _Walk(0.0, np.zeros(1), np.ones(1))
 
 @lru_cache(maxsize=1024)
 def _walked(times: tuple[float, ...], spends: tuple[float, ...]) -> _Walk:
-    """The state after looks at these times that together spend so much; another look continues from the one before."""
+    """The state after looks at these times, which together spend this much; each look continues from the one before."""
     if not times:
         return _START
     return _walked(times[:-1], spends[:-1]).beyond(_bound(times, spends), times[-1])

@@ -50,7 +50,7 @@ def fewest_that_decide(
 
 
 def power_to_decide(seeds: int, difference: float, limit: float = 0.03, paired: bool = False) -> float:
-    """The chance that a look at so many seeds of each arm names the better one.
+    """The chance that a look at this many seeds of each arm names the better one.
 
     Args:
       seeds: of each arm.
@@ -84,7 +84,7 @@ def attainable(seeds: int, limit: float) -> float:
 
 
 def detectable(seeds: int, limit: float = 0.03, power: float = POWER) -> float:
-    """The smallest difference, in standard deviations, that so many seeds of each arm find with this power.
+    """The smallest difference, in standard deviations, that this many seeds of each arm find with this power.
 
     Returns:
       Infinity if so few seeds cannot decide whatever they score.

@@ -39,7 +39,7 @@ from rollbook.system.brief import brief
 _TOGETHER = 20
 """Blocks of draws processed at once: 1,000 draws fill matrices and stay in the cache."""
 _MANY = 400
-"""From this number of runs, windows are cheaper than all values."""
+"""With at least this many runs, windows are cheaper than all values."""
 _WIDE = 4_000
 """Counts in a row cumulated at once; shorter rows cost more in calls than in sums."""
 _SDS = 3.5

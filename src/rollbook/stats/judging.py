@@ -178,7 +178,7 @@ def _without_failures(scores_RT: Floats, floor: ArrayLike | None) -> tuple[Float
     worst = np.where(np.isinf(worst), 0.0, worst)
     span = np.max(np.where(failed, -np.inf, scores_RT), axis=0) - worst
     below = worst - np.where(span > 0, span, np.maximum(1.0, np.abs(worst)))
-    # A failed seed is worse than the worst that did not fail, so the two are no tie, but it costs no more.
+    # A failed seed ranks below the worst that did not fail, so the two do not tie, but its score is no lower.
     instead = (
         worst - 1e-6 * (worst - below)
         if floor is None
@@ -198,7 +198,7 @@ def _p_of_means(means: Floats, n_a: int, p_ranks: float) -> float:
 
 @lru_cache(maxsize=4)
 def _splits(size: int, chosen: int, draws: int) -> Bools:
-    """The same random splits whenever so many seeds are judged: the same scores have the same p."""
+    """The same random splits for the same number of seeds, so that the same scores have the same p."""
     return random_splits(size, chosen, draws, np.random.default_rng([size, chosen]))
 
 
@@ -220,7 +220,7 @@ def _of_pairs(of_ranks_NT: Floats, gaps_N: Floats) -> tuple[float, int, float, f
 
 @lru_cache(maxsize=8)
 def _signs(n: int) -> Floats:
-    """[choices, n] of -1 and 1: all of them, or so many random ones."""
+    """[choices, n] of -1 and 1: all of them, or this many random ones."""
     if n <= _MOST_SIGNS:
         plus: Bools = (np.arange(2**n)[:, None] >> np.arange(n)) & 1 == 1
     else:

@@ -15,7 +15,7 @@ from rollbook.stats.judging import FEWEST
 from rollbook.system.brief import brief
 
 FORMAT = 2
-"""Of plans and studies as plain data."""
+"""The version of plans and studies as plain data."""
 
 
 @brief

@@ -222,7 +222,7 @@ def _all_splits(size: int, chosen: int) -> Bools:
 
 
 def random_splits(size: int, chosen: int, draws: int, rng: np.random.Generator) -> Bools:
-    """[draws, size]: random choices of so many members."""
+    """[draws, size]: random choices of a number of members."""
     members = np.zeros((draws, size), dtype=np.bool_)
     np.put_along_axis(members, np.argpartition(rng.random((draws, size)), chosen - 1, axis=1)[:, :chosen], True, axis=1)
     return members

@@ -1,4 +1,4 @@
-"""What can be said about two groups: as data, and in words, which are made here alone."""
+"""What can be said about two groups, as data and in words. No other module makes these words."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Verdict:
       pairs: that share the error.
       any_shape: a bound on the p of `won` at one look that holds whatever the shapes of the two arms.
       holds: whether the winner would still be ahead at 5 % with one more failed seed; None without a winner.
-      unseen: the share of failing seeds that so many seeds of the winner (or of the arm ahead) can have missed, at 5 %.
+      unseen: the share of failing seeds that the seeds of the winner (or of the arm ahead) can have missed, at 5 %.
       enough: the fewest seeds of each that can decide at the next look; None if none can.
       more: seeds of each that decide with a chance of 80 % if the difference is as it looks now; None: above 200, or
         beyond the end of the plan, or not known.
@@ -147,7 +147,7 @@ def cannot(verdict: Verdict, against_one: int = 0) -> str:
 
 
 def short(verdict: Verdict) -> str:
-    """Who is ahead, where it is said already that nothing can be decided."""
+    """Which arm is ahead, after a sentence that nothing can be decided."""
     v = verdict
     if v.ahead is None or v.p is None:
         return f"{v.a} and {v.b}: neither is ahead."

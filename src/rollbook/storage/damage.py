@@ -32,7 +32,7 @@ _HEAD = "head:"
 
 
 class Missing(NamedTuple):
-    """Numbers of a lane that no file has. `folder` is that of the writer's journal."""
+    """Sequence numbers of a lane that no file has. `folder` is that of the writer's journal."""
 
     writer: str
     lane: int
@@ -56,7 +56,7 @@ def note(run: str, file: str, path: str, problem: str, lost: str | None = None) 
       file: its name in data/aside.
       path: where it was, in the run's folder.
       problem: why it could not be used.
-      lost: what could not be saved from it; None if nobody has looked yet.
+      lost: what could not be saved from it; None before the first `repair`.
     Raises:
       OSError: the disk is full, or the folder cannot be written.
     """
@@ -66,7 +66,7 @@ def note(run: str, file: str, path: str, problem: str, lost: str | None = None) 
 
 
 def note_head(run: str, path: str, problem: str) -> None:
-    """Add that the head of a journal segment was wrong, of which all rows were read; until a `repair` it is said."""
+    """Report until a `repair` that the head of a journal segment was wrong, although all of its rows were read."""
     file = f"{_HEAD}{os.path.relpath(path, run)}"
     if file not in _entries(run):
         note(run, file, path, problem)

@@ -54,7 +54,7 @@ def missing_numbers(run: str, said: Collection[Problem] = ()) -> Iterator[Missin
             info.adopt(about)
             info.closed = about.get("closed") if isinstance(about.get("closed"), dict) else {}
     with_fills = {(writer, lane) for table, writer, lane, _ in SealedSoFar(run).lasts if table == "fills"}
-    tops = _tops(run, infos)  # first: what is written meanwhile counts no more
+    tops = _tops(run, infos)  # first, so that rows written from now on do not count
     there = _there(run, infos)
     over = {writer for writer, info in infos.items() if info.closed is not None or is_alive(info.about) is False}
     for (writer, lane), seqs in there.items():

@@ -1,6 +1,6 @@
 """The sound columns of a damaged Parquet file: every column chunk is read alone, and what cannot be read is missing.
 
-Rows must be told apart, so damaged columns of their identity are filled: sequence numbers from the extremes in the
+Each row needs its identity, so damaged columns of it are filled: sequence numbers from the extremes in the
 file's footer, writer and attempt from the ranges that the file covers. What was filled is part of what is lost.
 """
 
@@ -42,10 +42,10 @@ from rollbook.values.array_types import NDArray
 from rollbook.values.arrow import constant, empty_table, from_numpy, strings, take_table, to_numpy
 
 _STEP = 1024
-"""Of a damaged column chunk, the rows before the damage are read so many at a time."""
+"""How many rows to read at a time of a damaged column chunk, up to the damage."""
 
 _SEARCHED = 1 << 20
-"""The end of a file is searched for in pieces of so many bytes."""
+"""How many bytes to search at a time for the end of a file."""
 
 _NO_FOOTER = "its end says where each column is, and cannot be read"
 
@@ -167,7 +167,7 @@ class DamagedPart:
     def _filled(
         self, group: int, name: str, columns: dict[str, pa.ChunkedArray], read: int, before: int
     ) -> pa.ChunkedArray:
-        """A damaged column, filled if rows cannot be told from others without it."""
+        """A damaged column, filled if rows cannot be identified without it."""
         column = columns[name]
         n = len(column)
         if name == "seq":
@@ -389,7 +389,7 @@ def _opened(path: str) -> pq.ParquetFile:
 
 
 def _end_of(data: pa.Buffer) -> int:
-    """Where a Parquet file ends in these bytes, to which others were added; 0 if there is no such place."""
+    """The offset at which a Parquet file ends that has further bytes behind it; 0 if there is none."""
     with memoryview(data) as view:
         for start in range(max(0, len(view) - _SEARCHED), -1, -_SEARCHED):
             at = bytes(view[start : start + _SEARCHED + 3]).rfind(b"PAR1")

@@ -183,7 +183,7 @@ def warn_caller(text: str) -> None:
     with tolerating(Exception) as missed:  # a filter that turns warnings into errors must not affect training
         import warnings
 
-        if sys.meta_path is not None:  # else the interpreter is ending, and nobody reads
+        if sys.meta_path is not None:  # else the interpreter is ending, and no reader is left
             warnings.warn(text, RollbookWarning, stacklevel=_callers_level())
     if missed:
         with tolerating(Exception):  # stderr may be closed, or None

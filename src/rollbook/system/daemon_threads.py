@@ -66,7 +66,7 @@ class DaemonThreads(Executor):
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Take no more work. Threads end when what was submitted is done.
+        """Accept no more work. Threads end when everything submitted is done.
 
         Args:
           wait: for that.

@@ -21,7 +21,7 @@ class _Tuning:
         self.episode_group_rows = 32 * 1024  # `steps` are read one episode at a time
         self.episode_group_bytes = 4 * 1024 * 1024
         self.console_bytes = 4 * 1024 * 1024  # of what a program prints; of more the beginning and the end are kept
-        self.seal_bytes = 4 * 1024 * 1024  # so much of the journal is sealed at once
+        self.seal_bytes = 4 * 1024 * 1024  # bytes of the journal to seal at once
         self.batch_rows = 4096  # foreign rows of one frame
         self.block_rows = 65_536  # foreign rows of a batch that comes in blocks
 
@@ -35,8 +35,8 @@ class _Tuning:
         self.kept_live_bytes = 32 * 1024 * 1024  # the same of all open runs, with segments that wait for sealing
         self.curve_bytes = 448 * 1024 * 1024  # DuckDB's memory for curves of rollouts; beyond it, it uses files
         self.rows_ahead = 4096  # of a data set that is read in order
-        self.cached_runs = 200  # a folder of so many runs is worth a cache
-        self.threaded_runs = 16  # so many runs are worth threads
+        self.cached_runs = 200  # a folder with this many runs gets a cache
+        self.threaded_runs = 16  # this many runs are read by threads
         self.most_threads = 4
         self.listed_names = 1000  # names in one answer of an object store to a listing
         self.fetched_bytes = 4 * 1024**3  # a larger run is left to `rollbook pull`: `init` does not load for hours
@@ -64,7 +64,7 @@ class _Tuning:
         self.look_seconds = 10.0  # a rule that takes longer for one look is not asked again
         self.recall_seconds = 120.0  # the rules wait for what they remember of a run that went back
         self.recall_rows = 2_000_000  # of a longer history nothing is recalled: that would take gigabytes
-        self.look_rest = 9  # rules rest so many times as long as they have worked: a tenth of a core
+        self.look_rest = 9  # rules rest this many times as long as they worked: a tenth of a core
         self.seal_delay_seconds = 30.0  # sealing waits for the health rules; then it seals rows they have not seen
         self.fault_seconds = 1.0  # a keeper of many runs pauses after an error
         self.screen_wait_seconds = 0.2

@@ -96,7 +96,7 @@ def goes_on_from_its_state(make_filter: MakeFilter, folder: Path) -> None:
 
 
 def _stopped_after(split: int, rows: list[Row], make_filter: MakeFilter, folder: Path) -> list[Row]:
-    """What comes out if the filter stops after so many rows and another one goes on from its state."""
+    """What comes out if the filter stops after some rows and another one continues from its state."""
     first, second = _Kept(), _Kept()
     made = make_filter(first)
     made.open(some_run(folder))

@@ -53,8 +53,8 @@ def is_quiet_on_an_ordinary_training(make_rule: MakeRule, folder: Path, trouble:
 
 
 def is_silent_on_healthy_trainings_and_cheap(make_rule: MakeRule, folder: Path, trouble: Sequence[Row]) -> None:
-    """Of the healthy trainings that come with rollbook it says nothing but notes, and it does not go through each of
-    their rows. `measure_rule` has the numbers."""
+    """It reports nothing but notes on the healthy trainings that come with rollbook, without a loop over each of their
+    rows. `measure_rule` has the numbers."""
     measured = measure_rule(make_rule)
     if measured.pages:
         raise AssertionError(f"false alarms on healthy trainings ({measured}): {'; '.join(measured.pages)}")

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 Num = float | Literal["NaN", "Infinity", "-Infinity"] | None
-"""A number; what JSON cannot write stands as text; null: there is none."""
+"""A number; as text if JSON cannot write it; null: there is none."""
 
 _LARGEST = 2**53
 _DEEPEST = 12

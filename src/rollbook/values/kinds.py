@@ -37,7 +37,7 @@ class Histogram(_Slots):
       counts: n counts.
       low, high, total, total_squares: minimum, maximum, sum and sum of squares of the values.
     Raises:
-      ValueError: there is no bin, or not one edge more than counts.
+      ValueError: there is no bin, or the number of edges is not one more than that of counts.
     """
 
     __slots__ = ("counts", "edges", "high", "low", "total", "total_squares")

@@ -127,12 +127,12 @@ class Walk:
 
     @staticmethod
     def repr_of(value: object, longest: int | None = None) -> str:
-        """`repr(value)` without memory addresses, so that it is the same in every run. Does not raise by itself."""
+        """`repr(value)` without memory addresses, so that it is the same in every run; an error becomes a text."""
         return _text_of(value, repr, longest)
 
     @staticmethod
     def text_of(value: object) -> str:
-        """`str(value)` without memory addresses. Does not raise by itself."""
+        """`str(value)` without memory addresses. An error becomes a text."""
         return _text_of(value, str, None)
 
 

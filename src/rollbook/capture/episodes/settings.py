@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 _CUT_ALIKE, _MOST_LENGTHS = 3, 1000
-"""So many episodes of one environment and length that were cut short are reported; so many lengths are counted."""
+"""How many episodes of one environment and length must be cut short before a report; how many lengths are counted."""
 
 
 class Finished:
@@ -145,7 +145,7 @@ class EpisodeSettings:
         self.finished, finished.noted = (episodes + 1, steps + finished.length, total + finished.total), True
 
     def note_cut(self, env_index: int, length: int) -> None:
-        """A reset has cut an episode short. The third of one length is the work of a limit, which is said once.
+        """A reset has cut an episode short. The third one of a length points to a time limit, which is reported once.
 
         Args:
           env_index: of the sub-environment: a reset of a vector is one cut of each.

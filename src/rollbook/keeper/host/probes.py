@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 share_seconds = 0.0
-"""For how long values of the whole machine are reused for other runs. A keeper of many runs sets it."""
+"""How long values of the whole machine are reused for other runs. A keeper of many runs sets it."""
 
 _known: dict[str, tuple[float, object]] = {}
 
@@ -77,7 +77,7 @@ class Host:
         return readings
 
     def _failed(self, probe: Probe, _err: Exception) -> None:
-        """Ask a probe no more that failed three times in a row."""
+        """Stop asking a probe that failed three times in a row."""
         failures = self._failures[id(probe)] = self._failures.get(id(probe), 0) + 1
         if failures >= 3:
             self._probes.remove(probe)

@@ -47,7 +47,7 @@ SMALL_ROWS = 1000
 
 
 class Sizes(NamedTuple):
-    """From which numbers on sealing merges, tidies up and asks for help.
+    """The numbers from which sealing merges, tidies up and asks for help.
 
     Attributes:
       at_once: this many neighbouring parts of one tier are merged.
