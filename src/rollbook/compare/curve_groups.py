@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rollbook.values.array_types import NDArray
 
 _LEAST_SEEDS, _MOST_AREAS = 5, 3
-"""With this many seeds or more a band is missing only where all scores are equal; the most groups with readable areas."""
+"""With this many seeds a band is missing only where all scores are equal; the most groups whose areas are readable."""
 
 
 @brief

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from rollbook.schema.columns import Column, Where
 
@@ -38,6 +38,16 @@ def remembered(kind: type[M], plain: object) -> M:
       ValueError: a field is of another type.
     """
     return msgspec.convert(plain, kind)
+
+
+def wholly_remembered(kind: type[M], plain: Mapping[str, Any]) -> M:
+    """The same for a memory whose fields only make sense together.
+
+    Raises:
+      KeyError: another version saved it, without some field.
+      ValueError: a field is of another type.
+    """
+    return remembered(kind, {name: plain[name] for name in kind.__struct_fields__})
 
 
 class Recent(Memory):

@@ -8,7 +8,7 @@ from operator import sub
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from rollbook.health._keyed import are_known, meaning
-from rollbook.health._memory import Memory, remembered
+from rollbook.health._memory import Memory, wholly_remembered
 from rollbook.schema.clocks import UNKNOWN
 from rollbook.schema.records import Alert, RunInfo
 
@@ -78,7 +78,7 @@ class PaceRule(ABC, Generic[PaceMemory]):
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """See `protocols.Stateful`."""
-        self.memory = remembered(self.remembers, state)
+        self.memory = wholly_remembered(self.remembers, state)
 
     @abstractmethod
     def is_it(self, name: str) -> bool:

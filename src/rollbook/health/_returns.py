@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from rollbook.health._config import configured_total
 from rollbook.health._keyed import Spellings, in_order, meaning, place
-from rollbook.health._memory import Memory, remembered
+from rollbook.health._memory import Memory, wholly_remembered
 from rollbook.schema.records import Alert, RunInfo
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class ReturnRule(Generic[ReturnMemory]):
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """See `protocols.Stateful`."""
-        self.memory = remembered(self.remembers, state)
+        self.memory = wholly_remembered(self.remembers, state)
         self.choose(self.memory.series)
 
     def choose(self, series: str) -> None:

@@ -7,7 +7,7 @@ import math
 from rollbook.errors import BadInput
 from rollbook.health._earlier import EarlierRun, EarlierValues, find, kin, listed, named
 from rollbook.health._keyed import KeyedRule, are_known, meaning, place
-from rollbook.health._memory import Memory, remembered
+from rollbook.health._memory import Memory, wholly_remembered
 from rollbook.health._returns import BLOCK, WhichReturns
 from rollbook.schema.records import Alert, RunInfo
 
@@ -126,7 +126,7 @@ class UnlikeEarlier(KeyedRule[_Range]):
         """See `protocols.Stateful`."""
         super().set_state(state)
         own = self._about.kin
-        self._about = remembered(_About, state)
+        self._about = wholly_remembered(_About, state)
         if self._about.kin != own:  # it goes on with other settings: values of neither
             self._about.kin = ""
         self._series.choose(self._about.series)
