@@ -67,7 +67,7 @@ class StaysAbove(KeyedRule[_Level]):
 
     def take(self, key: str, column: Column) -> Iterator[tuple[float, Alert]]:
         """The new values of a checked key."""
-        memory = self.of_key(key)
+        memory = self.memory[key]
         last, values = Last(memory, self._rows), column.values
         # Count rows in a row above and not above; a trouble is over when as many rows are not above.
         above, below, troubled = memory.above, memory.below, memory.troubled

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import sys
 from array import array
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import msgspec
 
 from rollbook.health._memory import Memory, remembered
 from rollbook.schema import aliases
@@ -24,11 +27,11 @@ class KeyedRule(Generic[KeyMemory]):
     Args:
       keys: further keys to check, in addition to those of `meanings`.
     Attributes:
-      memory: what is remembered of each key.
+      memory: what is remembered of each key; `memory[key]` makes it at the first time.
     """
 
     remembers: type[KeyMemory]
-    """What `of_key` makes."""
+    """The class of the memory of a key."""
 
     name = ""
     source = ""
@@ -42,12 +45,12 @@ class KeyedRule(Generic[KeyMemory]):
         self._spellings = Spellings()
         self._keys_before: tuple[str, ...] = ()
         self._watched: list[str] = []
-        self.memory: dict[str, KeyMemory] = {}
+        self.memory: defaultdict[str, KeyMemory] = defaultdict(self.remembers)
 
     def open(self, run: RunInfo) -> None:
         """A run begins, or continues after a rewind."""
         self.run = run
-        self.memory = {}
+        self.memory = defaultdict(self.remembers)
         self._chosen, self._spellings, self._keys_before = {}, Spellings(), ()
 
     def look(self, columns: Columns, now: float) -> Iterable[Alert]:
@@ -75,23 +78,14 @@ class KeyedRule(Generic[KeyMemory]):
             self._chosen[key] = chosen
         return chosen
 
-    def of_key(self, key: str) -> KeyMemory:
-        """What is remembered of a key."""
-        memory = self.memory.get(key)
-        if memory is None:
-            memory = self.memory[key] = self.remembers()
-        return memory
-
     def state(self) -> dict[str, Any]:
         """See `protocols.Stateful`."""
-        return {
-            "memory": {key: memory.plain() for key, memory in self.memory.items()},
-            "spellings": self._spellings.taken,
-        }
+        return {"memory": msgspec.to_builtins(self.memory), "spellings": self._spellings.taken}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """See `protocols.Stateful`."""
-        self.memory = {key: remembered(self.remembers, plain) for key, plain in state["memory"].items()}
+        self.memory.clear()
+        self.memory.update({key: remembered(self.remembers, plain) for key, plain in state["memory"].items()})
         self._chosen, self._spellings = {}, Spellings(state.get("spellings"))
         self._keys_before = ()
 

@@ -95,7 +95,7 @@ class Alpha(KeyedRule[_Weight]):
 
     def _follows(self, column: Column, entropy: Column) -> Iterator[tuple[float, Alert]]:
         """Whether a weight rises where it has to fall."""
-        trend = self.of_key(column.key).trend
+        trend = self.memory[column.key].trend
         if trend.first is None:
             trend.first = trend.before = column.values[0]
             trend.start = entropy.values[0]
@@ -137,7 +137,7 @@ class Alpha(KeyedRule[_Weight]):
 
     def take(self, key: str, column: Column) -> Iterator[tuple[float, Alert]]:
         """The new values of a checked key."""
-        memory = self.of_key(key)
+        memory = self.memory[key]
         last, values = Last(memory, self._rows), column.values
         if self._least <= min(values) and max(values) <= self._most:
             memory.odd = 0

@@ -62,7 +62,7 @@ class Constant(KeyedRule[Stretch]):
 
     def take(self, key: str, column: Column) -> Iterator[tuple[float, Alert]]:
         """The new values of a checked key."""
-        stretch = self.of_key(key)
+        stretch = self.memory[key]
         values, at = column.values, 0
         while at < len(values):
             if stretch.varied < 3:  # hardly ever true for long

@@ -120,7 +120,7 @@ class Entropy(KeyedRule[_Entropies]):
 
     def _take_first(self, column: Column) -> int:
         """Remember the first entropies of a key. Returns how many values of the column that took."""
-        memory = self.of_key(column.key)
+        memory = self.memory[column.key]
         first, taken = memory.first, 0
         if len(first) < _FIRST:
             for entropy in self._entropies(column, 0):

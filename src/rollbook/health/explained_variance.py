@@ -90,7 +90,7 @@ class ExplainedVariance(KeyedRule[_Lows]):
 
     def take(self, key: str, column: Column) -> Iterator[tuple[float, Alert]]:
         """The new values of a checked key."""
-        memory = self.of_key(key)
+        memory = self.memory[key]
         last, values = Last(memory, self._rows), column.values
         indices: Sequence[int] = range(len(values))
         total, lowest = sum(values), min(values)

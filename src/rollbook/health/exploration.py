@@ -68,7 +68,7 @@ class Exploration(KeyedRule[Stretch]):
 
     def take(self, key: str, column: Column) -> Iterator[tuple[float, Alert]]:
         """The new values of a checked key."""
-        stretch = self.of_key(key)
+        stretch = self.memory[key]
         if max(column.values) > self._limit:
             for i, value in enumerate(column.values):
                 if value != stretch.value:

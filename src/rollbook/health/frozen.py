@@ -110,7 +110,7 @@ class Frozen(KeyedRule[_Zeros]):
 
     def take(self, key: str, column: Column) -> Iterator[tuple[float, Alert]]:
         """The new values of a checked key."""
-        memory = self.of_key(key)
+        memory = self.memory[key]
         last, values = Last(memory, 1), column.values
         rows = max(self._rows, _REFERENCE_ROWS) if meaning(key) == _REFERENCE else self._rows
         if min(values) > _NONE:

@@ -67,7 +67,7 @@ class Jump(KeyedRule[_Past]):
 
     def take(self, key: str, column: Column) -> Iterator[tuple[float, Alert]]:
         """The new values of a checked key."""
-        memory = self.of_key(key)
+        memory = self.memory[key]
         last, values = Last(memory, self._rows), column.values
         times = min(self.steps, self._times) if meaning(key) == "update/step_norm" else self._times
         first = 0

@@ -46,7 +46,7 @@ class KlBelowZero(KeyedRule[_Negatives]):
 
     def take(self, key: str, column: Column) -> Iterator[tuple[float, Alert]]:
         """The new values of a checked key."""
-        memory = self.of_key(key)
+        memory = self.memory[key]
         last, values = Last(memory, 1), column.values
         if min(values) < -self._limit and memory.below < self._rows:
             for i, value in enumerate(values):

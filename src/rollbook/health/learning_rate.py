@@ -51,7 +51,7 @@ class LearningRate(KeyedRule[_Rate]):
 
     def take(self, key: str, column: Column) -> Iterator[tuple[float, Alert]]:
         """The new values of a checked key."""
-        memory = self.of_key(key)
+        memory = self.memory[key]
         last, values = Last(memory, 1), column.values
         if min(values) > 0:
             memory.zeros, memory.was_above = 0, True

@@ -147,14 +147,14 @@ class QBound(KeyedRule[_Values]):
             self._seen.recent = [*self._seen.recent, *returns.values[-_RECENT:]][-_RECENT:]
         if watched and any(
             begins
-            or self.of_key(column.key).above
+            or self.memory[column.key].above
             or self._is_odd(max(column.values))
             or self._is_odd(min(column.values))
             for column in watched
         ):
             return in_order([*fallen, *self._in_time(watched, returns, lengths, weights, entropies)])
         for column in watched:
-            memory = self.of_key(column.key)
+            memory = self.memory[column.key]
             Last(memory, self._rows).take_all(column, range(len(column)))
             memory.away, memory.before = 0, column.values[-1]
         if weights is not None and entropies is not None:
@@ -168,7 +168,7 @@ class QBound(KeyedRule[_Values]):
 
     def _falls(self, column: Column, returns: Column | None) -> Iterator[tuple[float, Alert]]:
         """Whether values fall while returns do not; before the returns are taken."""
-        memory, values = self.of_key(column.key), column.values
+        memory, values = self.memory[column.key], column.values
         some = [*memory.rest, *values]
         before = len(memory.rest)
         first = -(memory.n + 1) % _BLOCK
@@ -312,7 +312,7 @@ class QBound(KeyedRule[_Values]):
                     self._seen.length = max(self._seen.length, lengths.values[i])
                 continue
             column = watched[n]
-            memory, value = self.of_key(column.key), column.values[i]
+            memory, value = self.memory[column.key], column.values[i]
             last = Last(memory, self._rows)
             last.take(value, column.where(i))
             moves_away = self._has_wrong_sign(value) and abs(value) > abs(memory.before)

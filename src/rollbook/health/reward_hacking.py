@@ -120,7 +120,7 @@ class RewardHacking(KeyedRule[Signal]):
         value = column.values[i]
         if value - value != 0:
             return
-        signal = self.of_key(column.key)
+        signal = self.memory[column.key]
         signal.value = value
         if len(signal.first) < _FIRST:
             signal.first.append(value)

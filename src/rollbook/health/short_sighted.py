@@ -138,7 +138,7 @@ class ShortSighted(KeyedRule[_Near]):
         ended = self._episodes
         if ended.n < _EPISODES:
             return
-        memory = self.of_key(key)
+        memory = self.memory[key]
         some, value = ended.returns, column.values[i]
         length, mean = ended.steps / ended.n, sum(some) / len(some)
         reward = mean / length if length else 0.0

@@ -162,7 +162,7 @@ class UnlikeEarlier(KeyedRule[_Range]):
 
     def _take(self, key: str, column: Column, is_finite: bool) -> Iterator[Found]:
         """The new values of a key."""
-        memory = self.of_key(key)
+        memory = self.memory[key]
         values, clock = column.values, self._about.clock
         n, seen = len(values), memory.seen
         memory.seen += n
