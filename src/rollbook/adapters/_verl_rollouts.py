@@ -313,6 +313,7 @@ def join(current: Callable[[], Rollouts | None]) -> None:
         if rollouts is not None:
             rollouts.bill.guard("verl_rollouts", "keeping rollouts", work, rollouts)
 
+    # Trainers log and dump rollouts: wrap both methods, and call the original ones whatever happens here.
     def trainer(module: Any, owner: Any) -> None:
         log, dump = owner._log_rollout_data, owner._dump_generations
         names = inspect.signature(dump)
@@ -332,6 +333,7 @@ def join(current: Callable[[], Rollouts | None]) -> None:
 
         owner._log_rollout_data, owner._dump_generations = log_rollout_data, dump_generations
 
+    # The replay buffer drops groups: note which, and why.
     def buffer(module: Any, owner: Any) -> None:
         evict, clear = owner._evict_terminal_groups, owner._clear_groups
 
@@ -350,6 +352,7 @@ def join(current: Callable[[], Rollouts | None]) -> None:
 
         owner._evict_terminal_groups, owner._clear_groups = evict_terminal_groups, clear_groups
 
+    # Wrap what is loaded, once, and only if this version has the methods.
     for name, kind, wrap, needed in (
         *((*one, trainer, ("_log_rollout_data", "_dump_generations")) for one in _TRAINERS),
         (*_BUFFER, buffer, ("_evict_terminal_groups", "_clear_groups")),

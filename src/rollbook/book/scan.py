@@ -202,6 +202,7 @@ def scan_of(
         stream.
       apart: columns that get inner names in any case.
     """
+    # DuckDB reads large parts itself. Files that keep moving during the query, and small ones, are read here.
     scannable = {id(piece): piece for piece in pieces if _can_be_scanned(table, piece)}
     parts = scannable
     if tries > 2 or (tries and parts_now is not None):
@@ -211,6 +212,7 @@ def scan_of(
     chosen = {number: _condition(piece, run) for number, piece in parts.items()}
     parts = {number: piece for number, piece in parts.items() if chosen[number] is not None}
     others = [piece for piece in pieces if id(piece) not in parts]
+    # Of the others, rows that may be many are a stream; the rest is a table in memory.
     stream, left = None, others
     if parts_now is not None and not apart:
         moving = [piece for piece in others if piece.is_frames or (id(piece) in scannable and "seq" in piece.columns)]
@@ -220,6 +222,7 @@ def scan_of(
             left = [piece for piece in others if id(piece) not in streamed]
     rest = _rest(table, left, run)
     if stream is not None:
+        # A column whose types have nothing in common becomes JSON, and only a table can be converted.
         none = empty_table(stream.schema)
         if any(
             _must_be_json([field.type, none.schema.field(field.name).type])
@@ -233,6 +236,7 @@ def scan_of(
     kinds = _kinds(parts, columns, rest)
     if kinds is None:  # columns without a common type become JSON text, made by rollbook
         return Scan.of_table(_rest(table, pieces, run)).apart(apart)
+    # Names that SQL takes for one, such as Loss and loss, get inner names; a stream has no room for them.
     names = [*dict.fromkeys([*kinds, *rest.column_names])]
     alike = confused(names) | (set(apart) & set(names))
     if alike and stream is not None:

@@ -36,23 +36,27 @@ def select_metrics(
             f"start={start!r}, stop={stop!r} without x: name the clock or key they count in, e.g. x='env_step'"
         )
     labels = all_keys(pieces, run.clocks)
+    # A stretch along time is the same question as since and until.
     if x == "time" and x not in labels:  # unix seconds; every row has them
         table = select_metrics(
             pieces, run, keys, since=_latest(since, start), until=_earliest(until, stop), exact=exact
         )
         return table if exact else table.append_column("inferred", from_numpy(np.zeros(table.num_rows, dtype=bool)))
+    # Which columns to read: those asked for, and that of the axis.
     wanted = list(labels) if keys is None else resolve_keys(keys, labels, run.path)
     axis_key = _axis_key(x, labels, run)
     names = wanted if axis_key is None or axis_key in wanted else [*wanted, axis_key]
     aliases = _aliases([*(keys or ()), *((x,) if axis_key is not None and x is not None else ())], labels, run.path)
     plain = set(labels.values()) if keys is None else {labels.get(key, key) for key in keys if key not in aliases}
     columns = [labels[name] for name in names]
+    # What the pieces themselves can leave out. An axis that is a key may come from other rows, so it is cut later.
     span = (-np.inf if start is None else start, np.inf if stop is None else stop)
     within: list[tuple[str, float, float]] = []
     if x is not None and axis_key is None and span != (-np.inf, np.inf):
         within.append((x, *span))
     if since is not None or until is not None:
         within.append(("time", _ns(since, -(2**62)), _ns(until, 2**62)))
+    # Rows of several hosts need to know their writer: each has a clock of its own.
     asked_keys = None if keys is None else names
     hosts = {} if x is None or exact else run.hosts()
     several = len({host.clock for host in hosts.values()}) > 1
@@ -70,6 +74,7 @@ def select_metrics(
         mask &= _have_any(table, [labels[name] for name in wanted])
     if x is None:
         return _as_asked(_without_unknown(in_order(_rows(table, mask), None), run.clocks, ""), aliases, plain)
+    # Give each row its reading on the axis: its own, or that of the newest row that has one.
     axis = labels[axis_key] if axis_key is not None else x
     others = None if writers is None else OtherHosts(writers, hosts, by_time=exact is False)
     placed = place(table, attempt, axis, pieces, run, exact=bool(exact), span=span, others=others)

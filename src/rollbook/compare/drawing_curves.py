@@ -80,9 +80,11 @@ def refined_curves(
         raise BadInput(f"whole_curve=True with statistic={statistic!r}: there is such a band for the mean alone")
     if whole_curve:
         statistic = "mean"
+    # Tasks are put on one scale before they are averaged.
     tasks = tuple(dict.fromkeys(line.task for runs in lines.values() for line in runs.values()))
     scale, of_scale = scale_of(tasks, normalise)
     alignment.setdefault("nan", "keep")
+    # One grid for all groups, so that their points can be compared.
     grid = alignment.pop("grid", None)
     if grid is None:
         grid = shared_grid(

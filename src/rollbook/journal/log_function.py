@@ -54,11 +54,12 @@ def make_log(free: list[Lane], clocks: tuple[str, ...], channel: Channel, unusua
         """
         lane, seq = None, 0
         try:
-            lane = pop()
+            lane = pop()  # this thread's alone until it is pushed back
             stream = lane.scopes[number][tuple(values)]
             cells = values.values()
             if tuple(map(type, cells)) != stream.types or more:
-                raise LookupError
+                raise LookupError  # another type than before, or a wrong call: the slow path handles it
+            # The clocks, each spelled out: a loop would cost more than all of them. An int stays the current reading.
             if env_step is unknown:
                 clock_0 = current[0]
             elif type(env_step) is int:
@@ -104,18 +105,20 @@ def make_log(free: list[Lane], clocks: tuple[str, ...], channel: Channel, unusua
                 raise LookupError
             else:
                 rest = nothing
+            # Take the next row of the segment; a full one is replaced on the slow path.
             offset = stream.offset
             if offset > stream.last:
                 raise LookupError
             stream.offset = offset + stream.width
             seq = lane.seq = lane.seq + 1
+            # The number of the row comes last: it is the word that commits it.
             stream.pack(
                 stream.buffer, offset, clock_0, clock_1, clock_2, clock_3, clock_4, clock_5,
                 *rest, clock(), *cells, seq,
             )  # fmt: skip
             return
         except ours(Exception):
-            if seq and stream.committed(offset, seq):
+            if seq and stream.committed(offset, seq):  # interrupted after the row was complete
                 return
         finally:
             if lane is not None:

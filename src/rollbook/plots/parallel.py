@@ -36,6 +36,7 @@ def draw(figure: Figure, data: Threads, style: Style) -> None:
         return
     names, columns = list(data.columns[:_MOST_COLUMNS]), list(data.values[:_MOST_COLUMNS])
     figure.set_size_inches(max(7.0, 1.15 * (len(names) + 1)), 4.2)
+    # Each column on its own scale from 0 to 1; the colour of a run is its result.
     places, ticks = zip(*(_placed(column) for column in [*columns, tuple(result)]), strict=True)
     finite = result[np.isfinite(result)]
     low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0)
@@ -43,6 +44,7 @@ def draw(figure: Figure, data: Threads, style: Style) -> None:
     colours = LinearSegmentedColormap.from_list("rollbook", [style.series[1], style.ghost, style.series[0]])
     field = np.stack(places, axis=1)
     alpha = 0.85 if n <= 60 else max(0.12, 30 / n)
+    # The best runs are drawn last, on top.
     for row in np.argsort(np.where(np.isfinite(result), result, -math.inf), kind="stable"):
         known = np.isfinite(result[row])
         colour = colours(scale(result[row])) if known else style.ghost
@@ -56,6 +58,7 @@ def draw(figure: Figure, data: Threads, style: Style) -> None:
     axes.set_yticks([])
     axes.grid(False)
     axes.spines["left"].set_visible(False)
+    # An axis for each column, with its values beside it.
     for place, column in enumerate(ticks):
         axes.axvline(place, color=style.line, linewidth=0.8, zorder=0)
         for at, word in column:

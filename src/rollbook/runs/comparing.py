@@ -41,6 +41,7 @@ def compared(ask: Compare, source: Source, *, opened: bool = True) -> compare.Co
         raise BadInput(f"{asked}: the set is empty. Look what there is with rollbook.open(…).table()")
     if not isinstance(ask.by, str) and len(ask.by) > _MOST_GROUPS:
         raise BadInput(f"{asked}: {len(ask.by)} groups; at most {_MOST_GROUPS} are compared at once")
+    # Which runs are in which group, and the score of each at the place where all are compared.
     rows, labels = grouped(source.rows, ask.by, asked)
     if ask.task is not None:
         check_field(ask.task, rows, f"compare({ask.metric!r}, task={ask.task!r})")
@@ -59,6 +60,7 @@ def compared(ask: Compare, source: Source, *, opened: bool = True) -> compare.Co
     by = ask.by if isinstance(ask.by, str) else "group"
     how = ask.score if isinstance(ask.score, str) else getattr(ask.score, "__name__", "a function")
     direction = "lower" if ask.direction is None and level is not None else ask.direction
+    # Earlier looks at the same question share its error, so the question must be recognised.
     projects = sorted({str(row.get("project")) for row in rows})
     question: dict[str, object] = {
         "projects": projects, "metric": metric, "score": str(how), "task": ask.task or "", "paired": ask.paired,

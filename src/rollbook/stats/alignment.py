@@ -180,6 +180,7 @@ def align(
     if unknown:
         raise BadInput(f"crashed= names {unknown[0]!r}, which is not among the runs {', '.join(map(str, runs))}.")
 
+    # Clean the rows of each run. A run without any stays only if it has a floor to count as.
     left_out: dict[str, str] = {}
     usable: dict[str, Series] = {}
     for name, (x, y) in runs.items():
@@ -200,6 +201,7 @@ def align(
     elif interpolation == "none":
         x_P = np.unique(np.concatenate([series.x for series in begun]))
     else:
+        # A crashed run with a value after its end does not end the grid.
         ending = [s for s in begun if not (s.crashed and crashed_as in ("floor", "hold"))]
         x_P = common_grid([s.x for s in begun], points, span=span, spacing=spacing, ends=[s.x for s in ending])
 
@@ -207,6 +209,7 @@ def align(
     present_RP = np.zeros(values_RP.shape, dtype=np.bool_)
     floor_RP = np.zeros(values_RP.shape, dtype=np.bool_)
     names, end_of_all = tuple(usable), max(float(series.x[-1]) for series in begun)
+    # Evaluate each run at the points of the grid, then say what a crashed one is worth after its end.
     for row, series in enumerate(usable.values()):
         until = min(_end_of(series, ends or {}, names[row]), end_of_all)
         _fill(series, x_P, until, values_RP[row], present_RP[row], interpolation, window, reduce, max_gap)

@@ -214,6 +214,7 @@ class Study:
                 pair.a, pair.b, "no scores", None, len(pair.a_RT), len(pair.b_RT), failed_a, failed_b, pairs=left,
                 enough=plan.first_look(left, before), plan=plan,
             )  # fmt: skip
+        # How much of the error earlier looks have spent, and the limit of this one.
         now = max(1 / (1 / tested.n_a + 1 / tested.n_b), *before, 0.0)
         past = [each for each in before if each < now]
         over = plan.seeds is not None and bool(past) and past[-1] >= plan.seeds / 2
@@ -229,6 +230,7 @@ class Study:
             mean_side=None if tested.difference == 0 else pair.a if tested.difference > 0 else pair.b,
             p_ranks=tested.p_ranks, p_means=tested.p_means, best=_often(pair, sign), plan=plan,
         )  # fmt: skip
+        # A look at which even the clearest result could not pass its limit spends nothing.
         undone = next((look.better for look in reversed(earlier) if look.better is not None), None)
         could = least_p(tested.n_a, tested.n_b, plan.paired) <= limit and min(tested.n_a, tested.n_b) >= FEWEST
         spent = [*past, now] if could else past
@@ -239,6 +241,7 @@ class Study:
             a_wins = tested.side > 0
             holds = None if plan.paired else holds_with_one_more_failure(pair.a_RT, pair.b_RT, a_wins)
             return replace(said, outcome="better", better=pair.a if a_wins else pair.b, holds=holds)
+        # Not better: why not, the reason that no further seed can change first.
         said = replace(said, undone=undone, enough=plan.first_look(left, spent, n))
         if min(tested.n_a, tested.n_b) < FEWEST:
             return replace(said, outcome="too few seeds")

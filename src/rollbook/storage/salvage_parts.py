@@ -225,12 +225,14 @@ class DamagedPart:
         self.schema = schema
         is_merged = self.name.kind == "merged"
         is_long = table == "metrics" and all(name in schema.names for name in LONG_COLUMNS)
+        # Columns with one value: from any readable row, or from the file's name.
         constants: dict[str, object] = dict.fromkeys(CONSTANTS)
         if not is_merged:
             for name in CONSTANTS:
                 constants[name] = self._only(name)
             constants["writer"], constants["lane"] = self.name.writer, self.name.lane
             constants["attempt"] = constants["attempt"] or 1
+        # Which columns are clocks and which are keys; the keys of a long file are in its rows.
         declared = manifest.look(self._run).clocks
         clocks = [name for name in dict.fromkeys([*STANDARD, *declared]) if name in schema.names]
         columns = [name for name in schema.names if name not in RESERVED and name not in clocks]
@@ -259,6 +261,7 @@ class DamagedPart:
             "clocks": clocks,
             "fields": {},
         }
+        # A merged file covers a stretch of each writer and lane.
         if is_merged:
             whose: dict[tuple[str, int], list[int]] = {}
             for writer, lane, seq in zip(self._all("writer"), self._all("lane"), self._all("seq"), strict=True):

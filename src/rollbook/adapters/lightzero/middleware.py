@@ -35,9 +35,11 @@ def online_logger(
     def look(ctx: Any) -> None:
         nonlocal last_shown, last_seen
         clocks = {"env_step": int(ctx.env_step), "gradient_step": int(ctx.train_iter)}
+        # DI-engine's evaluator starts with an infinite value: no evaluation has been made yet.
         value = scalar_of(ctx.get("eval_value")) if hasattr(ctx, "get") else scalar_of(getattr(ctx, "eval_value", None))
         if value is not None and value not in (float("inf"), float("-inf")):
             _write({"eval_episode_return_mean": value}, clocks)
+        # The context keeps the output of the last training until the next one.
         output = ctx.get("train_output") if hasattr(ctx, "get") else getattr(ctx, "train_output", None)
         if output is None or ctx.train_iter == last_seen:
             return

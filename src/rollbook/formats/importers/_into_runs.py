@@ -139,6 +139,7 @@ def import_one(
     foreign, chosen = one.run, one.format_name
     identity = identity_of(one, options)
     stamp = stamp_of(foreign)
+    # Imported before from files that have not changed since: nothing to do.
     there = find_to_resume(os.path.join(root, project), name, identity) if laid is None else laid.get(identity)
     if there is not None and foreign.files:
         before = manifest.look(there).imported
@@ -162,6 +163,7 @@ def import_one(
         run_id=identity,
         keeper="import",
     )
+    # Until all rows are there the import counts as crashed; the next one continues it.
     span = _Passing(run.folder, stamp)
     status = "crashed"
     try:
@@ -176,6 +178,7 @@ def import_one(
             rows += run.write_rows(span.watch(rows_of()), source=source)
         status = foreign.status
     finally:
+        # What the importer left out, and what the run refused.
         left_out = dict(foreign.left_out)
         for cause in ("bad_row", "odd_clock", "unloggable"):
             if cause in run.bill()["drops"]:

@@ -49,6 +49,7 @@ class Slime:
 
 def rollout_of(sample: dict[str, Any], step: int, number: int, mode: str) -> dict[str, Any]:
     """A sample of slime in the form for `_rollouts.rows_of`."""
+    # The last `response_length` tokens are the response, the others the prompt.
     tokens, length = floats(sample.get("tokens")) or [], whole(sample.get("response_length")) or 0
     start = max(0, len(tokens) - length)
     versions = [int(cell) for cell in sample.get("weight_versions") or () if str(cell).isdigit()]

@@ -58,6 +58,7 @@ class Tinker:
 
 
 def _rollouts(file: Path, run: ForeignRun) -> Iterator[dict[str, Any]]:
+    # Read all summaries first: their texts are in another file and are found by group.
     summaries = []
     found = list(records_of(file, run))
     moment = found[0][1] if found else 0.0

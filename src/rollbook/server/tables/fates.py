@@ -326,7 +326,7 @@ class SharedPromptsAnswer(Answer, kw_only=True):
 
 _QUESTIONS = f"""select task_id, any_value(left(
     ltrim(split_part(chr(10) || prompt, chr(10) || 'user: ', -1), chr(10)), {_CUT})) as prompt from tasks"""
-"""Of a conversation the user's last message: prompts often begin with the same instructions."""
+"""The last user message of a conversation, since prompts often begin with the same instructions."""
 
 
 _PARTS: dict[str, tuple[str, ...]] = {
