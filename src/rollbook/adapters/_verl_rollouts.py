@@ -165,8 +165,9 @@ class Rollouts:
         texts = {name: [cells[k] for k in real] for name, cells in texts.items()}
         n = len(real)
         columns = self._columns(trainer, batch)
-        ids = self._log(step, "train", texts["inputs"], texts["outputs"], texts["scores"], columns.pop("group"), more,
-                        columns)  # fmt: skip
+        ids = self._log(
+            step, "train", texts["inputs"], texts["outputs"], texts["scores"], columns.pop("group"), more, columns
+        )
         if len(ids) != n:
             return
         masks = [np.asarray(cells) != 0 for cells in batch.get("response_mask") or [np.ones(0)] * n]
@@ -226,14 +227,17 @@ class Rollouts:
                 )
             else:
                 texts = {
-                    name: [None if decode is None else decode(list(map(int, row)), skip_special_tokens=True)
-                           for row in batch[name]]
+                    name: [
+                        None if decode is None else decode(list(map(int, row)), skip_special_tokens=True)
+                        for row in batch[name]
+                    ]
                     for name in ("prompts", "responses")
-                }  # fmt: skip
+                }
                 scores = [float(row.sum()) if len(row) else None for row in batch.get("rm_scores") or [()] * n]
                 columns = self._columns(trainer, batch)
-                ids = self._log(step, "train", texts["prompts"], texts["responses"], scores, columns.pop("group"), {},
-                                columns)  # fmt: skip
+                ids = self._log(
+                    step, "train", texts["prompts"], texts["responses"], scores, columns.pop("group"), {}, columns
+                )
             if ids:
                 self._run.run.rollouts.dropped(ids, reason=reasons, **clocks)
 
@@ -397,9 +401,7 @@ def _of_data_proto(batch: Any) -> dict[str, list[Any]]:
 
 def _of_transfer_queue(queue: Any, batch: Any) -> dict[str, list[Any]]:
     """The columns of the keys of a batch in TransferQueue."""
-    data = queue.kv_batch_get(
-        keys=batch.keys, partition_id=batch.partition_id, select_fields=[*_LISTS, *_MORE]
-    )  # fmt: skip
+    data = queue.kv_batch_get(keys=batch.keys, partition_id=batch.partition_id, select_fields=[*_LISTS, *_MORE])
     there = set(data.keys())
     found: dict[str, list[Any]] = {
         name: [_array(row) for row in data[name].unbind(0)]

@@ -45,8 +45,9 @@ class RollbookOutput:
         rows: dict[int, dict[str, object]] = {}
         for step, name, value in summaries:
             if isinstance(value, str):
-                self._joined.keep("text", "keeping a text", lambda k, v, s: self.run.log_text(k, v, env_step=s),
-                                name, value, step)  # fmt: skip
+                self._joined.keep(
+                    "text", "keeping a text", lambda k, v, s: self.run.log_text(k, v, env_step=s), name, value, step
+                )
             elif not getattr(value, "ndim", 0):
                 rows.setdefault(step, {})[name] = value
             else:

@@ -131,9 +131,10 @@ class RollbookLogger:
         lists: dict[str, list[Any]] = {}
         lengths = [int(np.asarray(own).reshape(-1)[0]) for own in columns.get("input_lengths") or [-1] * n]
         for name, column, kind in (
-            ("token_ids", "tokens", np.int32), ("generation_logprobs", "logprobs", np.float32),
+            ("token_ids", "tokens", np.int32),
+            ("generation_logprobs", "logprobs", np.float32),
             ("token_loss_mask", "mask", np.int8),
-        ):  # fmt: skip
+        ):
             if columns.get(name):
                 pairs = zip(columns[name], lengths, strict=True)
                 lists[column] = [np.asarray(own).astype(kind)[: None if k < 0 else k] for own, k in pairs]

@@ -134,8 +134,9 @@ class RollbookMonitor:
             name: cell.get("score", 0) * cell.get("weight", 1.0) for name, cell in (trace.get("rewards") or {}).items()
         }
         seconds = {
-            "model": _of(timing, "agent", "model", "duration"), "tools": _of(timing, "agent", "harness", "duration"),
-        }  # fmt: skip
+            "model": _of(timing, "agent", "model", "duration"),
+            "tools": _of(timing, "agent", "harness", "duration"),
+        }
         details = {
             **shared, "agent": _of(trace, "agent", "name"), "stop_reason": stop, "rewards": rewards,
             "metrics": dict(trace.get("metrics") or {}), "started": timing.get("start"), "seconds": seconds,

@@ -55,8 +55,10 @@ class Tally:
     @property
     def range(self) -> tuple[float | None, float | None]:
         """(minimum, maximum); None if no number could be compared."""
-        return (self.low if self.low != math.inf or self.high == math.inf else None,
-                self.high if self.high != -math.inf or self.low == -math.inf else None)  # fmt: skip
+        return (
+            self.low if self.low != math.inf or self.high == math.inf else None,
+            self.high if self.high != -math.inf or self.low == -math.inf else None,
+        )
 
 
 class RewardLedger:

@@ -26,10 +26,13 @@ def findings(runs: str, root: str, since: str | None, where: str | None, as_json
     if as_json:
         print_json(
             {
-                "findings": answer.table(), "alerts": answer.alerts, "looked_at": answer.looked_at,
-                "quiet": answer.quiet, "sentences": answer.sentences(),
+                "findings": answer.table(),
+                "alerts": answer.alerts,
+                "looked_at": answer.looked_at,
+                "quiet": answer.quiet,
+                "sentences": answer.sentences(),
             }
-        )  # fmt: skip
+        )
     elif as_csv:
         print_rows(answer.table(), as_csv=True)
     else:
@@ -55,12 +58,15 @@ def plans(runs: str, root: str, as_json: bool, as_csv: bool) -> None:
         return
     rows = [
         {
-            "plan": plan["name"], "metric": plan["asked"].get("metric"), "by": plan["asked"].get("by"),
-            "seeds": plan["seeds"], "looks": len(plan["looks"]),
+            "plan": plan["name"],
+            "metric": plan["asked"].get("metric"),
+            "by": plan["asked"].get("by"),
+            "seeds": plan["seeds"],
+            "looks": len(plan["looks"]),
             "verdict": " ".join(str(verdict.get("sentence") or "") for verdict in plan["verdicts"]),
         }
         for plan in stored
-    ]  # fmt: skip
+    ]
     if as_csv:
         print_rows(rows, as_csv=True)
     elif rows:

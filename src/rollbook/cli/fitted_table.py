@@ -108,9 +108,12 @@ def _cut(text: str, width: int) -> str:
 
 
 def print_answer(
-    sentences: Sequence[str], *tables: Sequence[Mapping[str, object]], limit: int | None = None,
-    total: int | None = None, names: Sequence[str] | None = None,
-) -> None:  # fmt: skip
+    sentences: Sequence[str],
+    *tables: Sequence[Mapping[str, object]],
+    limit: int | None = None,
+    total: int | None = None,
+    names: Sequence[str] | None = None,
+) -> None:
     """The answer of a question for readers: its sentences, then its tables.
 
     Args:

@@ -122,9 +122,7 @@ def _left_out(folder: str, *, as_json: bool, as_csv: bool) -> None:
         remark(f"every file with results below {clean(folder)} is understood, as far as names tell")
 
 
-def _groups(
-    runs: RunSet, by: str, metrics: tuple[str, ...], limit: int, *, as_json: bool, as_csv: bool
-) -> None:  # fmt: skip
+def _groups(runs: RunSet, by: str, metrics: tuple[str, ...], limit: int, *, as_json: bool, as_csv: bool) -> None:
     """The groups, with the centre and interval of each number."""
     found = runs.groups(by, _ways(metrics))
     if as_json:

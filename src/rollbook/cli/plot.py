@@ -24,9 +24,10 @@ _LINES_OF_TEXT = 22
 @runs_options
 @click.option("--key", "-k", "keys", multiple=True, help="Which metric, such as test/return; several may be given.")
 @click.option(
-    "--by", default=None,
+    "--by",
+    default=None,
     help="The field whose values make the groups, such as config.algo. Without it: name or project, where they differ.",
-)  # fmt: skip
+)
 @click.option("-x", "--x", "axis", default=None, help="The axis: a clock such as env_step, a key, or time.")
 @click.option("--chart", default="curves", show_default=True, help="Which chart; --charts lists them.")
 @click.option("--charts", is_flag=True, help="List the charts.")
@@ -35,9 +36,11 @@ _LINES_OF_TEXT = 22
 @click.option("--limits", nargs=2, type=float, default=None, help="Lowest and highest value shown.")
 @click.option("--resample", type=click.Choice(["seeds", "runs"]), default=None, help="Of aggregates: what is drawn.")
 @click.option(
-    "--level", type=float, default=None,
+    "--level",
+    type=float,
+    default=None,
     help="Of efficiency: the score that counts as reached. Of curves: the level of the intervals.",
-)  # fmt: skip
+)
 @asks(Curves, arguments=("key", "by", "x", "level"), of="Of curves")
 @click.option("--size", type=click.Choice(["column", "page", "slide"]), default=None, help="Width of the figure.")
 @click.option("--theme", type=click.Choice(["light", "dark"]), default="light", show_default=True)

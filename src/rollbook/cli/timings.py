@@ -42,12 +42,15 @@ def timings(run: str, root: str, as_json: bool, as_csv: bool) -> None:
         return
     shown = [
         {
-            "stage": row["name"], "n": row["n"], "took": seconds(row["seconds"]),
+            "stage": row["name"],
+            "n": row["n"],
+            "took": seconds(row["seconds"]),
             "share": "-" if row["share"] is None else f"{row['share']:.0%}",
-            "median": _short(row["median"]), "longest": _short(row["longest"]),
+            "median": _short(row["median"]),
+            "longest": _short(row["longest"]),
         }
         for row in rows
-    ]  # fmt: skip
+    ]
     print_fitted(shown, list(shown[0]), width=terminal_width())
 
 

@@ -187,10 +187,8 @@ class Agent:
 def generalised_advantages(rollout: Rollout, gamma: float, trace: float) -> Array:
     """How much better each step was than its value estimate, summed over later steps with weights (gamma * trace)^k."""
     surprises_TN = (
-        rollout.rewards_TN
-        + gamma * rollout.next_values_TN * (1.0 - rollout.terminated_TN)
-        - rollout.values_TN
-    )  # fmt: skip
+        rollout.rewards_TN + gamma * rollout.next_values_TN * (1.0 - rollout.terminated_TN) - rollout.values_TN
+    )
     advantages_TN = np.zeros_like(surprises_TN)
     following_N = np.zeros(surprises_TN.shape[1])
     for t in reversed(range(len(surprises_TN))):

@@ -311,9 +311,7 @@ class _Folder:
             self._call_anew(one, str(done.folder))
         problem = _problem_of(run, one.place, done.left_out)
         self._problems += [problem] if problem else []
-        entry = {
-            "files": stamps, "called": called, "folder": str(done.folder), "twin": twin, "problem": problem,
-        }  # fmt: skip
+        entry = {"files": stamps, "called": called, "folder": str(done.folder), "twin": twin, "problem": problem}
         return entry if twin and root.endswith("twins") else self._apart(entry)
 
     def _called(self, one: Found) -> list[Any]:

@@ -160,9 +160,11 @@ class NoSignal(ReturnRule[_Alike]):
         ratio of beta functions (any share of zeros was as likely as any other before the first return)."""
         zeros, others, row = self.memory.zeros, self.memory.others, self.memory.row
         return (
-            math.lgamma(zeros + row + 1) - math.lgamma(zeros + 1)
-            + math.lgamma(zeros + others + 2) - math.lgamma(zeros + others + row + 2)
-        ) < _CHANCE  # fmt: skip
+            math.lgamma(zeros + row + 1)
+            - math.lgamma(zeros + 1)
+            + math.lgamma(zeros + others + 2)
+            - math.lgamma(zeros + others + row + 2)
+        ) < _CHANCE
 
     def _alert(
         self, value: float, rows: int, column: Column, i: int, level: str = "", words: str = "", **evidence: object

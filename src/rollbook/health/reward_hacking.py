@@ -156,9 +156,8 @@ class RewardHacking(KeyedRule[Signal]):
         for key, signal in off.items():
             kind = self._kind(key)
             parts.append(
-                f"{key} is {signal.value:.4g}"
-                + ("" if kind == _KL else f" (at first {median(signal.first):.4g})")
-            )  # fmt: skip
+                f"{key} is {signal.value:.4g}" + ("" if kind == _KL else f" (at first {median(signal.first):.4g})")
+            )
         only_cut = {self._kind(key) for key in off} == {_CUT}
         words = "answers stopped ending" if only_cut else "the answers please the reward and have left the language"
         return Alert(

@@ -262,9 +262,12 @@ class UnlikeEarlier(KeyedRule[_Range]):
         key, where, value = column.key, column.where(i), column.values[i]
         cause = _CAUSES.get(meaning(key), "the code, the settings or the environment has changed")
         return Alert(
-            self.name, level,
+            self.name,
+            level,
             f"{key} is {value:.3g}{place(where['clocks'])}; in {named(self._known())} it was {low:.3g} to "
             f"{high:.3g} there: usually {cause}; look at what `rollbook diff` says{listed(self._known())}",
             {"value": value, "low": low, "high": high, "earlier": [run.id for run in self._known()], **where},
-            self.source, key, where["clocks"],
-        )  # fmt: skip
+            self.source,
+            key,
+            where["clocks"],
+        )

@@ -32,9 +32,12 @@ class Rewards:
     __slots__ = ("high", "last", "low", "start")
 
     def __init__(
-        self, low: float | None = None, high: float | None = None, start: float | None = None,
+        self,
+        low: float | None = None,
+        high: float | None = None,
+        start: float | None = None,
         last: Sequence[float] = (),
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.low, self.high, self.start, self.last = low, high, start, list(last)
 
     def plain(self) -> list[Any]:

@@ -113,9 +113,8 @@ def make_log(free: list[Lane], clocks: tuple[str, ...], channel: Channel, unusua
             seq = lane.seq = lane.seq + 1
             # The number of the row comes last: it is the word that commits it.
             stream.pack(
-                stream.buffer, offset, clock_0, clock_1, clock_2, clock_3, clock_4, clock_5,
-                *rest, clock(), *cells, seq,
-            )  # fmt: skip
+                stream.buffer, offset, clock_0, clock_1, clock_2, clock_3, clock_4, clock_5, *rest, clock(), *cells, seq
+            )
             return
         except ours(Exception):
             if seq and stream.committed(offset, seq):  # interrupted after the row was complete

@@ -23,9 +23,12 @@ if TYPE_CHECKING:
 
 
 def replay(
-    run_folder: str | os.PathLike[str], sink: Sink | str, options: Mapping[str, object] | None = None, *,
+    run_folder: str | os.PathLike[str],
+    sink: Sink | str,
+    options: Mapping[str, object] | None = None,
+    *,
     most_rows: int = 4096,
-) -> int:  # fmt: skip
+) -> int:
     """Forward a whole run into a sink, from its first row; file sinks overwrite their files. The sink is closed.
 
     Args:

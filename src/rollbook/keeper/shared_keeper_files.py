@@ -36,9 +36,9 @@ _MATTERS = (
     "AWS_", "AZURE_", "GOOGLE_", "GCE_", "GCS_", "CLOUDSDK_", "SSL_", "ROLLBOOK_", "LD_",
     "CUDA_", "NVIDIA_", "HIP_", "ROCR_",  # which devices the host rows describe
 )  # fmt: skip
-_DOES_NOT = frozenset({
-    "ROLLBOOK_DIR", "ROLLBOOK_RUN_ID", "ROLLBOOK_RUN_PID", "ROLLBOOK_PROJECT", "ROLLBOOK_KEEPER_PATH", MODE_VARIABLE,
-})  # fmt: skip
+_DOES_NOT = frozenset(
+    {"ROLLBOOK_DIR", "ROLLBOOK_RUN_ID", "ROLLBOOK_RUN_PID", "ROLLBOOK_PROJECT", "ROLLBOOK_KEEPER_PATH", MODE_VARIABLE}
+)
 _STARTING_SECONDS = 3.0
 _OLD_SECONDS = 7 * 86_400.0
 

@@ -76,8 +76,9 @@ class Paint:
         lone = known & ~before & ~after
         if lone.any():
             self.axes.vlines(x[lone], lows[lone], highs[lone], color=colour, alpha=min(1.0, alpha * 2.5), linewidth=2)
-        return self.axes.fill_between(x, lows, highs, where=known, color=colour, alpha=alpha, linewidth=0,
-                                      step="post" if steps else None)  # fmt: skip
+        return self.axes.fill_between(
+            x, lows, highs, where=known, color=colour, alpha=alpha, linewidth=0, step="post" if steps else None
+        )
 
     def not_finite(self, x: NDArray, y: NDArray) -> None:
         """Remember rows that are NaN or infinite; `finish` marks each at the edge."""
@@ -161,8 +162,7 @@ class Paint:
 
     def empty(self, words: str = "nothing to draw") -> None:
         """Show that there is no data."""
-        self.axes.text(0.5, 0.5, words, ha="center", va="center", color=self.style.ink_3,
-                       transform=self.axes.transAxes)  # fmt: skip
+        self.axes.text(0.5, 0.5, words, ha="center", va="center", color=self.style.ink_3, transform=self.axes.transAxes)
         self.axes.set_xticks([])
         self.axes.set_yticks([])
 
@@ -187,8 +187,9 @@ def below(figure: Any, entries: Sequence[tuple[object, str]], remarks: tuple[str
     entries = list({text: (handle, text) for handle, text in reversed(entries)}.values())[::-1]  # panels share entries
     shown, more = entries[:_MOST_IN_LEGEND], len(entries) - _MOST_IN_LEGEND
     fitting = int(figure.get_figwidth() * 14.5) - 7
-    words = ["\n".join(textwrap.wrap(short(text, 300), fitting)) if len(shown) <= 8 else short(text, 44)
-             for _, text in shown]  # fmt: skip
+    words = [
+        "\n".join(textwrap.wrap(short(text, 300), fitting)) if len(shown) <= 8 else short(text, 44) for _, text in shown
+    ]
     if more > 0:
         words[-1] = f"… and {more + 1} more"
     columns = 1

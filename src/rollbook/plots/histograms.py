@@ -39,8 +39,9 @@ def draw(figure: Figure, data: Cells, style: Style, *, limits: tuple[float, floa
     field = np.stack([_onto(data.edges[row], data.counts[row], low, high) for row in order], axis=1)
     x = np.array([data.x[row] for row in order], dtype=np.float64)
     colours = LinearSegmentedColormap.from_list("rollbook", [style.ground, style.series[0], style.ink])
-    image = axes.pcolormesh(_borders(x), np.linspace(low, high, _BINS + 1), np.sqrt(field), cmap=colours, vmin=0,
-                            rasterized=True)  # fmt: skip
+    image = axes.pcolormesh(
+        _borders(x), np.linspace(low, high, _BINS + 1), np.sqrt(field), cmap=colours, vmin=0, rasterized=True
+    )
     image.set_edgecolor("face")
     for ends_of, word in ((data.low, "lowest value"), (data.high, "highest value")):
         values = np.array([ends_of[row] for row in order], dtype=np.float64)

@@ -39,8 +39,9 @@ def draw(figure: Figure, data: Bars, style: Style, *, limits: tuple[float | None
         colour = style.accent if data.neutral else style.colour(data.looks[place] if data.looks else place)
         _estimate(axes, data, place, row, colour)
         words = short(data.words[place], int((figure.get_figwidth() - 0.3 - 0.08 * longest) * 20))
-        axes.text(0.008, row + 0.32, words, fontsize=7, color=style.ink_3,
-                  transform=axes.get_yaxis_transform(), va="bottom")  # fmt: skip
+        axes.text(
+            0.008, row + 0.32, words, fontsize=7, color=style.ink_3, transform=axes.get_yaxis_transform(), va="bottom"
+        )
     if data.zero is not None:
         axes.axvline(data.zero, color=style.ink_3, linewidth=0.8, linestyle=(0, (3, 3)))
     axes.set_yticks(rows, ["." for _ in rows])

@@ -250,11 +250,13 @@ def open_objects(url: str, scheme: str, bucket: str, prefix: str, patience: floa
         "retry_config": {
             "max_retries": 10,
             "backoff": {
-                "init_backoff": timedelta(milliseconds=50), "max_backoff": timedelta(seconds=2), "base": 2,
+                "init_backoff": timedelta(milliseconds=50),
+                "max_backoff": timedelta(seconds=2),
+                "base": 2,
             },
             "retry_timeout": timedelta(seconds=patience),
         },
-    }  # fmt: skip
+    }
     if any(os.environ.get(name, "").startswith("http://") for name in _ENDPOINTS):
         options["client_options"]["allow_http"] = True
     try:

@@ -246,9 +246,11 @@ def _facts_of_part(path: str) -> Any:
     if meta is None:
         return None
     try:
-        covers = meta["covers"] if "covers" in meta else [
-            [meta["writer"], meta["lane"], meta["group"], meta["first_seq"], meta["last_seq"]]
-        ]  # fmt: skip
+        covers = (
+            meta["covers"]
+            if "covers" in meta
+            else [[meta["writer"], meta["lane"], meta["group"], meta["first_seq"], meta["last_seq"]]]
+        )
         covers = [[str(w), int(lane), str(g), int(a), int(b)] for w, lane, g, a, b in covers]
     except (KeyError, TypeError, ValueError):
         return None

@@ -893,9 +893,11 @@ def _spelled(native: str) -> tuple[Canonical, Native] | None:
     said = set(words)
     what = said & _RETURNS
     length = said & _SPELLED_LENGTHS
-    if len(words) != len(said) or len(what) + len(length) != 1 or said - {
-        *what, *length, *_STATISTICS, *_WHOLE, *_STAGES, *(_PLACES if what or length else ())
-    }:  # fmt: skip
+    if (
+        len(words) != len(said)
+        or len(what) + len(length) != 1
+        or said - {*what, *length, *_STATISTICS, *_WHOLE, *_STAGES, *(_PLACES if what or length else ())}
+    ):
         return None
     stage = "test" if said & _OF_TESTS else "train"
     whole, mean = bool(said & _WHOLE), bool(said & _STATISTICS)

@@ -45,13 +45,16 @@ SPELLINGS = {
 _AXES = {
     **dict.fromkeys(
         "step steps actor_steps time_step time_steps num_steps n_steps total_num_steps environment_steps "
-        "env_interactions interactions samples total_samples frame".split(), "env_step"),
+        "env_interactions interactions samples total_samples frame".split(),
+        "env_step",
+    ),
     **dict.fromkeys("t global_step_count index x training_step train_step".split(), "step"),
     **dict.fromkeys("learner_steps update updates n_updates num_updates gradient_steps".split(), "gradient_step"),
     **dict.fromkeys("epoch epochs iteration iterations iter itr generation round cycle".split(), "epoch"),
     **dict.fromkeys(
-        "episode episodes ep episode_number global_episode num_episodes n_episodes game".split(), "episode"),
-}  # fmt: skip
+        "episode episodes ep episode_number global_episode num_episodes n_episodes game".split(), "episode"
+    ),
+}
 """Names of columns, in lower case and with "_" between words, by which the rows of a table of any kind are ordered."""
 
 _SPELLED = {name.lower(): clock for name, clock in SPELLINGS.items()}

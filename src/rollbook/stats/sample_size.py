@@ -46,9 +46,12 @@ def power(seeds: int, difference: float, alpha: float = 0.05, seeds_b: int | Non
     nodes, weights = nodes_and_weights(_NODES)
     spread = (end - begin) / 2 * (nodes + 1) + begin
     log_density = (
-        math.log(2) + freedom / 2 * math.log(freedom / 2) - float(gammaln(freedom / 2))
-        + (freedom - 1) * np.log(spread) - freedom / 2 * spread**2
-    )  # fmt: skip
+        math.log(2)
+        + freedom / 2 * math.log(freedom / 2)
+        - float(gammaln(freedom / 2))
+        + (freedom - 1) * np.log(spread)
+        - freedom / 2 * spread**2
+    )
     beyond = ndtr(shift - edge * spread) + ndtr(-shift - edge * spread)
     return float(min((np.exp(log_density) * beyond) @ weights * (end - begin) / 2, 1.0))
 

@@ -70,9 +70,7 @@ class Fills:
 
     def has_all(self, writer: str, lane: int, keys: tuple[str, ...], seqs: NDArray) -> bool:
         """Whether these rows have no pending values."""
-        return all(
-            self._values.get((writer, lane, key), {}).keys() >= set(seqs.tolist()) for key in keys
-        )  # fmt: skip
+        return all(self._values.get((writer, lane, key), {}).keys() >= set(seqs.tolist()) for key in keys)
 
     def column(self, writer: str, lane: int, key: str, seqs: NDArray) -> pa.Array:
         """The values of a key for rows in order of seq; null if there is none.

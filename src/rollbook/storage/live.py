@@ -276,9 +276,11 @@ class LiveJournal:
         return {name for log in self._logs.values() for name in log.tables}
 
     def snapshot(
-        self, sealed: Callable[[], dict[tuple[str, int], int]], tables: Collection[str],
+        self,
+        sealed: Callable[[], dict[tuple[str, int], int]],
+        tables: Collection[str],
         having: tuple[str, str] | None = None,
-    ) -> Snapshot:  # fmt: skip
+    ) -> Snapshot:
         """The current contents.
 
         Waits a millisecond if a writer may be writing, so that the rows seen are complete.

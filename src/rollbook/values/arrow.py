@@ -414,9 +414,12 @@ def _plain(value: object) -> object:
 
 def _is_fixed(kind: pa.DataType) -> bool:
     return bool(
-        pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
-        or pa.types.is_timestamp(kind) or pa.types.is_duration(kind)
-    )  # fmt: skip
+        pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_boolean(kind)
+        or pa.types.is_timestamp(kind)
+        or pa.types.is_duration(kind)
+    )
 
 
 def _dtype(kind: pa.DataType) -> np.dtype[Any]:

@@ -256,8 +256,10 @@ class Log(Callback):
     def report_batch(self) -> None:
         """Show the row of the last written batch, if it is due; begin the next batch."""
         if self.iterations % max(1, int(self.report)) == 0:
-            values = [series.get(self.iterations) if series.length > self.iterations else None
-                      for series in self.metrics.series.values()]  # fmt: skip
+            values = [
+                series.get(self.iterations) if series.length > self.iterations else None
+                for series in self.metrics.series.values()
+            ]
             self._show([str(self.iterations), *map(_shown, values)])
         self._guard("times", self._write_times)
         self._iterations += 1

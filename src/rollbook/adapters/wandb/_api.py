@@ -237,9 +237,12 @@ class ApiRun:
         return max((row["_step"] for row in self.scan_history()), default=-1)
 
     def scan_history(
-        self, keys: Sequence[str] | None = None, page_size: int = 1000, min_step: int | None = None,
+        self,
+        keys: Sequence[str] | None = None,
+        page_size: int = 1000,
+        min_step: int | None = None,
         max_step: int | None = None,
-    ) -> Iterator[dict[str, Any]]:  # fmt: skip
+    ) -> Iterator[dict[str, Any]]:
         """Every row of history as a dict with `_step`, `_timestamp`, `_runtime` and the values logged at that step.
 
         With `keys`, only rows that have all of them, as in wandb.

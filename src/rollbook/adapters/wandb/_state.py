@@ -131,9 +131,11 @@ def init(
         return previous
     project = project or asked.project or os.environ.get("WANDB_PROJECT") or "uncategorized"
     asked.update(
-        entity=entity or asked.entity or os.environ.get("WANDB_ENTITY") or "", project=project, mode=mode,
+        entity=entity or asked.entity or os.environ.get("WANDB_ENTITY") or "",
+        project=project,
+        mode=mode,
         sweep_id=asked.sweep_id or os.environ.get("WANDB_SWEEP_ID"),
-    )  # fmt: skip
+    )
     recorder = None if mode == "disabled" else opened(
         project=project,
         name=name or asked.run_name or os.environ.get("WANDB_NAME"),
@@ -456,9 +458,12 @@ def sweep(sweep: Any, entity: str | None = None, project: str | None = None, pri
 
 
 def agent(
-    sweep_id: str, function: Callable[[], object] | None = None, entity: str | None = None,
-    project: str | None = None, count: int | None = None,
-) -> None:  # fmt: skip
+    sweep_id: str,
+    function: Callable[[], object] | None = None,
+    entity: str | None = None,
+    project: str | None = None,
+    count: int | None = None,
+) -> None:
     """Run the trials of a sweep here, one after the other. See `_sweep`. Arguments as in `wandb.agent`."""
     from rollbook.adapters.wandb._sweep import run_agent
 

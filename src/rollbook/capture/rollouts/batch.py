@@ -67,22 +67,24 @@ class Turns:
             self.texts = rows.texts("text", columns.pop("text"))
         if "error" in columns:
             columns["error"] = [_error(error) for error in columns["error"]]
-            self._total("tool_errors", [
-                1 if error is not None and role == "tool" else None
-                for error, role in zip(columns["error"], roles, strict=True)
-            ])  # fmt: skip
+            self._total(
+                "tool_errors",
+                [
+                    1 if error is not None and role == "tool" else None
+                    for error, role in zip(columns["error"], roles, strict=True)
+                ],
+            )
         if "calls" in columns:
             calls = columns["calls"]
             columns["calls"] = [None if some is None else rows.json("calls", some) for some in calls]
-            self._total("tool_calls", [
-                None if some is None else len(some) if isinstance(some, (list, tuple)) else 1 for some in calls
-            ])  # fmt: skip
+            self._total(
+                "tool_calls",
+                [None if some is None else len(some) if isinstance(some, (list, tuple)) else 1 for some in calls],
+            )
         if "seconds" in columns:
             seconds = [cell if type(cell) is float or cell is None else number(cell) for cell in columns["seconds"]]
             for name, role in (("seconds/model", "assistant"), ("seconds/tools", "tool")):
-                self._total(name, [
-                    cell if own == role else None for cell, own in zip(seconds, roles, strict=True)
-                ])  # fmt: skip
+                self._total(name, [cell if own == role else None for cell, own in zip(seconds, roles, strict=True)])
         columns["policy_version"] = self._versions(owners, versions, columns.get("policy_version"))
         lists: Columns = {name: columns.pop(name) for name in ("tokens", *LISTS) if name in columns}
         if lists:

@@ -45,7 +45,7 @@ class Seen:
         "count",
         "exact",
         "filter_bytes",
-    )  # fmt: skip
+    )
 
     def __init__(self, exact: int | None = 1_000_000, filter_bytes: int = 16 * 1024 * 1024) -> None:
         self.exact = exact

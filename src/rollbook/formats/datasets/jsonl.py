@@ -126,8 +126,11 @@ class _Ahead:
         last = ""
         if end is not None:
             t = int(group.t[stop - 1]) + 1
-            parts = [f", {_encoded(name)}: {_cell_text(column.one(end))}"
-                     for name, column in group.observed if column.is_there(end)]  # fmt: skip
+            parts = [
+                f", {_encoded(name)}: {_cell_text(column.one(end))}"
+                for name, column in group.observed
+                if column.is_there(end)
+            ]
             last = f'{{"t": {t}{"".join(parts)}}}\n' if parts else ""
         return "".join([head, *lines[start - self._start : stop - self._start], last])
 

@@ -96,8 +96,10 @@ class MarlEval:
             is_mean = len(returns) > 1 and math.isclose(math.fsum(returns) / len(returns), value, rel_tol=1e-6)
             elapsed = (row["time"] - began).total_seconds()
             steps[f"step_{len(steps)}"] = {
-                "step_count": int(count), "elapsed_time": elapsed, self._name: returns if is_mean else [float(value)],
-            }  # fmt: skip
+                "step_count": int(count),
+                "elapsed_time": elapsed,
+                self._name: returns if is_mean else [float(value)],
+            }
         return steps
 
     def _episodes(self, book: Book) -> dict[int, list[float]]:

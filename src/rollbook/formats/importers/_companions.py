@@ -85,9 +85,12 @@ def _under(prefix: str, rows: Callable[[], Iterable[Row]]) -> Callable[[], Itera
 
 
 def _beyond(
-    earlier: Sequence[Callable[[], Iterable[Row]]], rows: Callable[[], Iterable[Row]], format_name: str,
-    run: ForeignRun, other: ForeignRun,
-) -> Callable[[], Iterator[Row]]:  # fmt: skip
+    earlier: Sequence[Callable[[], Iterable[Row]]],
+    rows: Callable[[], Iterable[Row]],
+    format_name: str,
+    run: ForeignRun,
+    other: ForeignRun,
+) -> Callable[[], Iterator[Row]]:
     """The rows of one file without what earlier ones say, too."""
 
     def beyond() -> Iterator[Row]:

@@ -175,9 +175,7 @@ class Told:
       repeated: the path as all repetitions have it: without seed and date, "#" for the number of a trial.
     """
 
-    __slots__ = (
-        "algo", "date", "env", "group", "other", "plain_algo", "repeated", "seed", "settings", "variant",
-    )  # fmt: skip
+    __slots__ = ("algo", "date", "env", "group", "other", "plain_algo", "repeated", "seed", "settings", "variant")
 
     def __init__(self) -> None:
         self.algo = self.env = self.date = self.group = self.variant = self.plain_algo = self.other = self.repeated = ""
@@ -323,9 +321,8 @@ def _taken(name: str) -> Part:
     method, full = (_tidied(text).removesuffix(ends) for text in (method, full))
     method = _squeezed(method) if found_algo or not said else f"{said} {_squeezed(method)}".strip()
     return Part(
-        algo, env, is_known, False, seed, date, tuple(settings.items()), stem, method, _squeezed(full), number,
-        is_trial,
-    )  # fmt: skip
+        algo, env, is_known, False, seed, date, tuple(settings.items()), stem, method, _squeezed(full), number, is_trial
+    )
 
 
 def _squeezed(text: str) -> str:

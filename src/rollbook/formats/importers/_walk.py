@@ -347,9 +347,7 @@ def _made(format_name: str, options: dict[str, object]) -> tuple[Importer, set[s
 # -- by names alone
 
 
-def found(
-    root: str | os.PathLike[str], own: Container[str] = (), deepest: int = _DEEPEST
-) -> dict[str, list[str]]:  # fmt: skip
+def found(root: str | os.PathLike[str], own: Container[str] = (), deepest: int = _DEEPEST) -> dict[str, list[str]]:
     """The formats that other tools left below a folder, each with the folders that hold its files, by names alone.
 
     Runs of rollbook are skipped. Nothing is opened, so this costs one listing per folder.

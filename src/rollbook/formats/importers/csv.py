@@ -67,9 +67,7 @@ class Csv:
 
     name = "csv"
     what = "CSV table"
-    files = (
-        "progress.csv", "progress.txt", "monitor.csv", "*.monitor.csv", "metrics.csv", "log.txt", "scores.txt",
-    )  # fmt: skip
+    files = ("progress.csv", "progress.txt", "monitor.csv", "*.monitor.csv", "metrics.csv", "log.txt", "scores.txt")
     looks_into = (".csv", ".tsv")
 
     def __init__(self, clock: str = "", time: str = "", x: str = "") -> None:
@@ -126,7 +124,7 @@ class Csv:
 
     def of_files(
         self, folder: Path, files: list[Path], *, prefixed: bool = False, alone: bool | None = None
-    ) -> ForeignRun:  # fmt: skip
+    ) -> ForeignRun:
         """Some tables and Monitor files of a folder as one run, whatever their columns are called.
 
         Args:
@@ -241,9 +239,7 @@ class Csv:
             )
         return made
 
-    def _rows(
-        self, file: Path, run: ForeignRun, prefix: str = "", wanted: _Wanted | None = None
-    ) -> Iterator[Row]:  # fmt: skip
+    def _rows(self, file: Path, run: ForeignRun, prefix: str = "", wanted: _Wanted | None = None) -> Iterator[Row]:
         header = _header_of(file)
         if header is None:
             if _has_lines(file):  # an empty one is of a training that has not written yet

@@ -67,10 +67,12 @@ class GoodSeed:
         run.tags = tuple(map(str, tags)) if isinstance(tags, list) else ()
         run.clocks, run.files = (self._clock,), with_log(file)
         run.status = _STATUS.get(str(meta.get("status", "finished")), "crashed")
-        run.give({
-            "metrics": lambda: self._rows(file, run, "metric", "y"),
-            "texts": lambda: self._rows(file, run, "string", "value"),
-        })  # fmt: skip
+        run.give(
+            {
+                "metrics": lambda: self._rows(file, run, "metric", "y"),
+                "texts": lambda: self._rows(file, run, "string", "value"),
+            }
+        )
         return run
 
     def _rows(self, file: Path, run: ForeignRun, kind: str, column: str) -> Iterator[Row]:

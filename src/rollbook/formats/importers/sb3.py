@@ -78,9 +78,11 @@ class StableBaselines3:
                 for part in (lengths, successes)
             )
             shape = results.shape
-            if results.ndim != 2 or len(steps) != len(results) or any(
-                part is not None and part.shape != shape for part in (lengths, successes)
-            ):  # fmt: skip
+            if (
+                results.ndim != 2
+                or len(steps) != len(results)
+                or any(part is not None and part.shape != shape for part in (lengths, successes))
+            ):
                 raise ValueError(f"arrays of the shapes {shape} and others")
         except Exception:  # a zip file's own errors, and those of numpy
             run.lose("evaluations.npz that cannot be read")

@@ -54,7 +54,9 @@ class SwanLab:
     def _run(self, file: Path) -> ForeignRun:
         run = ForeignRun(file.stem.removeprefix("run-"), clocks=(self._clock,), files=[file])
         settings = config_beside(file.parent / "files")
-        run.config = {key: cell["value"] if isinstance(cell, dict) and "value" in cell else cell for key, cell in settings.items()}  # fmt: skip  # noqa: E501
+        run.config = {
+            key: cell["value"] if isinstance(cell, dict) and "value" in cell else cell for key, cell in settings.items()
+        }
         run.seed = seed_of(run.config)
         for record in blocks_of(file, _HEADER, _WRONG, lambda _what: None):
             try:

@@ -146,8 +146,9 @@ def _turns(steps: list[dict[str, Any]], messages: list[dict[str, Any]]) -> tuple
         is_model = message.get("role") == "assistant"
         more = _turn(next(own, {})) if is_model else {"tokens": message.get("token_count")}
         content = {name: message.get(name) for name in ("role", "name")}
-        turns.append({**more, **content, "text": message.get("content"), "calls": message.get("tool_calls"),
-                      "trained": is_model})  # fmt: skip
+        turns.append(
+            {**more, **content, "text": message.get("content"), "calls": message.get("tool_calls"), "trained": is_model}
+        )
     prompt = "\n\n".join(f"{message.get('role')}: {message.get('content')}" for message in messages[:first])
     return prompt, turns
 

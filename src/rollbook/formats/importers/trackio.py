@@ -72,10 +72,12 @@ class Trackio:
             run = ForeignRun(called, config=config, seed=seed_of(config), project=file.stem)
             run.group = group if isinstance(group, str) and group else None
             run.clocks, run.files = (self._clock,), with_log(file)
-            run.give({
-                "metrics": functools.partial(self._rows, file, run, by, run_id),
-                "system": functools.partial(self._system, file, run, by, run_id),
-            })  # fmt: skip
+            run.give(
+                {
+                    "metrics": functools.partial(self._rows, file, run, by, run_id),
+                    "system": functools.partial(self._system, file, run, by, run_id),
+                }
+            )
             made.append(run)
         return made
 
@@ -107,7 +109,9 @@ def _rows_of(
                     continue
                 values: dict[str, Any] = {}
                 flat("", parsed, values, run.leave_out)
-                values = {key: _WORDS.get(value, value) if isinstance(value, str) else value for key, value in values.items()}  # fmt: skip  # noqa: E501
+                values = {
+                    key: _WORDS.get(value, value) if isinstance(value, str) else value for key, value in values.items()
+                }
                 if values:
                     aware = moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)
                     yield aware.timestamp(), step, values

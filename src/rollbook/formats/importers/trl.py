@@ -65,9 +65,11 @@ def _rollouts(step: int, file: Path, run: ForeignRun) -> Iterator[dict[str, Any]
         prompt, turns = _text(row["prompt"]), _turns(row["completion"])
         group = groups.setdefault(prompt, len(groups))
         own = {
-            "item": _text(row["completion"]), "reward": row[numbers[0]] if len(numbers) == 1 else None,
-            "group": f"{step}-{group}", "mode": "train",
-        }  # fmt: skip
+            "item": _text(row["completion"]),
+            "reward": row[numbers[0]] if len(numbers) == 1 else None,
+            "group": f"{step}-{group}",
+            "mode": "train",
+        }
         advantage = row.get("advantage")
         yield {
             "id": f"train-{step}-{number}",

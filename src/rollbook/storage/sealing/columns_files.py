@@ -29,9 +29,7 @@ _IDENTITY = {
     "scope": pa.string(), "at": pa.string(), "attempt": pa.int64(), "writer": pa.string(), "lane": pa.int64(),
     "seq": pa.int64(), "index": pa.int64(),
 }  # fmt: skip
-_LONG = {
-    "key": pa.string(), "type": pa.string(), "value": pa.float64(), "integer": pa.int64(), "digits": pa.string(),
-}  # fmt: skip
+_LONG = {"key": pa.string(), "type": pa.string(), "value": pa.float64(), "integer": pa.int64(), "digits": pa.string()}
 
 
 def write_columns_files(run: str) -> None:
