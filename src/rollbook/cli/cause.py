@@ -19,7 +19,7 @@ from rollbook.cli.output import clean, json_option, print_json, print_sentence
 @asks(Cause, short={"key": "-k", "x": "-x"})
 @json_option
 def cause(run: str, root: str, as_json: bool, **options: Any) -> None:
-    """Say what went on near a point of a run: what left its usual range, and what every table has there.
+    """Show what happened near a point of a run: what left its usual range, and what every table has there.
 
     \b
     Examples:

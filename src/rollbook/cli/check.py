@@ -25,7 +25,7 @@ _LEVELS = {"never": (), "warn": ("warn", "fail"), "fail": ("fail",)}
 )
 @format_options
 def check(runs: str, root: str, where: str | None, rules: str, fail_on: str, as_json: bool, as_csv: bool) -> None:
-    """Ask the health rules of runs that are there already: finished, imported, or of another tool.
+    """Run the health rules over existing runs: finished, imported, or of another tool.
 
     \b
     Examples:

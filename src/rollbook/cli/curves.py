@@ -19,7 +19,7 @@ from rollbook.runs.questions import Curves
 @limit_option(20)
 @format_options
 def curves(runs: str, root: str, where: str | None, limit: int, as_json: bool, as_csv: bool, **options: Any) -> None:
-    """Say how a key of groups of runs goes along an axis, in numbers; `rollbook plot` draws them.
+    """Print the curve of a key for groups of runs, in numbers; `rollbook plot` draws them.
 
     \b
     Examples:

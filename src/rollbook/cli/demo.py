@@ -10,9 +10,9 @@ from rollbook.cli.find import dir_option
 @click.command()
 @click.option("--seed", type=int, default=None, help="Seed of the agent and its environments.")
 @click.option(
-    "--resume", is_flag=False, flag_value="", default=None, metavar="[ID]", help="Go on from the last checkpoint."
+    "--resume", is_flag=False, flag_value="", default=None, metavar="[ID]", help="Continue from the last checkpoint."
 )
-@click.option("--steps", type=int, default=None, help="Environment steps at most.")
+@click.option("--steps", type=int, default=None, help="At most this many environment steps.")
 @click.option("--seeds", type=click.IntRange(min=1), default=None, help="Train this many seeds, one run each.")
 @click.option("--ui", "with_page", is_flag=True, help="Open the page in a browser while the agent learns.")
 @dir_option

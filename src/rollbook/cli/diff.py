@@ -23,7 +23,7 @@ from rollbook.system.texts import amount
 def diff(
     runs: str, root: str, where: str | None, limit: int, as_patch: bool, as_json: bool, as_csv: bool, **options: Any
 ) -> None:
-    """Say what differs between runs or groups of them: configuration, code, packages, machine.
+    """Show what differs between runs or groups of them: configuration, code, packages, machine.
 
     \b
     Examples:

@@ -17,7 +17,7 @@ _DAY = 86_400.0
 @limit_option(40)
 @format_options
 def disk(runs: str, root: str, where: str | None, limit: int, as_json: bool, as_csv: bool) -> None:
-    """Say what takes the space: each run by kind of file, the largest first.
+    """Show what takes space: each run by kind of file, the largest first.
 
     \b
     Examples:
@@ -44,22 +44,26 @@ def disk(runs: str, root: str, where: str | None, limit: int, as_json: bool, as_
 @click.argument("runs", metavar="[RUNS]", default="")
 @dir_option
 @click.option("--where", default=None, help="Condition on runs, such as \"status = 'crashed'\".")
-@click.option("--yes", is_flag=True, help="Do it. Without this, say what would be done, and change nothing.")
-@click.option("--force", is_flag=True, help="Also runs that another host may still write, which cannot be asked.")
+@click.option("--yes", is_flag=True, help="Do it. Without --yes, only print what would be done.")
+@click.option("--force", is_flag=True, help="Also runs that a process on another host may still be writing.")
 @click.option("--bin", "as_list", is_flag=True, help="List the runs in the bin.")
 @click.option("--restore", "restored", metavar="RUN", default=None, help="Bring a run back from the bin.")
 @click.option("--empty", is_flag=True, help="Delete what is in the bin, for good.")
 @click.option(
-    "--older", "days", type=click.FloatRange(min=0), default=0.0, help="With --empty: removed so many days ago."
+    "--older",
+    "days",
+    type=click.FloatRange(min=0),
+    default=0.0,
+    help="With --empty: only runs removed at least this many days ago.",
 )
 @json_option
 def rm(
     runs: str, root: str, where: str | None, yes: bool, force: bool, as_list: bool, restored: str | None, empty: bool,
     days: float, as_json: bool,
 ) -> None:  # fmt: skip
-    """Move runs into a bin, from which they come back until it is emptied. Never one that is being written.
+    """Move runs into a bin, from which they can be restored until it is emptied. Not a run that is being written.
 
-    Without --yes nothing is changed: it says what would be. The bin is the folder .bin beside the projects; it takes
+    Without --yes nothing is moved, only listed. The bin is the folder .bin beside the projects; it takes
     the same space until it is emptied.
 
     \b

@@ -52,7 +52,7 @@ def verify(runs: tuple[str, ...], root: str, as_json: bool) -> None:
 @click.command()
 @click.argument("runs", nargs=-1, required=True)
 @dir_option
-@click.option("--force", is_flag=True, help="Also where a writer on another host cannot be judged dead or alive.")
+@click.option("--force", is_flag=True, help="Also if it is unknown whether a writer on another host is alive.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def repair(runs: tuple[str, ...], root: str, force: bool, as_json: bool) -> None:
     """Save what can be saved of damaged or orphaned runs: seal what is whole, set aside what is not. What is lost is

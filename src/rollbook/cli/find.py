@@ -71,7 +71,7 @@ def limit_option(most: int) -> Callable[[F], F]:
       most: its default.
     """
     kind = click.IntRange(min=1)
-    return click.option("--limit", default=most, type=kind, show_default=True, help="How many rows at most.")
+    return click.option("--limit", default=most, type=kind, show_default=True, help="At most this many rows.")
 
 
 def format_options(command: F) -> F:

@@ -15,7 +15,7 @@ from rollbook.cli.output import print_json, print_rows, print_sentence, remark
 @click.option("--since", default=None, help='"30m", "2h", "1d" ago; or a time: ISO 8601 or unix seconds.')
 @format_options
 def findings(runs: str, root: str, since: str | None, where: str | None, as_json: bool, as_csv: bool) -> None:
-    """Say what is wrong with runs, the worst first, each thing once for all runs that have it.
+    """Report what is wrong with runs, the worst first, each thing once for all runs that have it.
 
     \b
     Examples:

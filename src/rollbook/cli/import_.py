@@ -14,8 +14,8 @@ from rollbook.system.texts import amount
 @click.argument("source", type=click.Path(exists=True), required=False)
 @dir_option
 @click.option("--format", "format_", metavar="NAME", help="Importer to use (default: detected from the files).")
-@click.option("--project", help="The project of the runs; by default the name of the source.")
-@click.option("--name", help="The name of the run; of several, what their names begin with.")
+@click.option("--project", help="The project of the runs (default: the name of the source).")
+@click.option("--name", help="Run name; a prefix of their names if there are several.")
 @click.option(
     "-O", "--option", "options", multiple=True, metavar="NAME=VALUE", help="An option of the importer (JSON or text)."
 )
@@ -33,7 +33,7 @@ def import_(
 ) -> None:
     """Bring runs that another tool wrote into a folder of runs.
 
-    Every value keeps its own step and time. Asked for again, it goes on where it was killed and brings what is new.
+    Every value keeps its own step and time. Repeat the command after an interruption, or to import what is new.
 
     \b
     Examples:

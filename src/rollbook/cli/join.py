@@ -13,7 +13,7 @@ from rollbook.system.texts import amount
 @click.argument("part")
 @click.argument("run")
 @dir_option
-@click.option("--force", is_flag=True, help="Also where a writer of the part cannot be judged dead or alive.")
+@click.option("--force", is_flag=True, help="Also if it is unknown whether a writer of the part is alive.")
 @json_option
 def join(part: str, run: str, root: str, force: bool, as_json: bool) -> None:
     """Bring a part of a run, kept by a host that does not see the run's folder, into that folder.

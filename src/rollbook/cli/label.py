@@ -14,9 +14,9 @@ from rollbook.system.texts import amount
 @click.command()
 @click.argument("pattern", required=False)
 @click.argument("fields", nargs=-1, metavar="[NAME=VALUE]...")
-@click.option("--remove", is_flag=True, help="Remove what was said about this pattern, or these fields of it.")
+@click.option("--remove", is_flag=True, help="Remove this pattern, or these fields of it.")
 def label(pattern: str | None, fields: tuple[str, ...], remove: bool) -> None:
-    """Say about runs of other tools what their files do not: algo, env, seed, group, config.<setting>, x.
+    """Label runs of other tools with what their files do not say: algo, env, seed, group, config.<setting>, x.
 
     PATTERN is the path of folders or files: * and ? match within a name, ** any number of folders, and a folder stands
     for all below it. It is written to rollbook.labels beside them, a text file that may be edited. `x` is the column

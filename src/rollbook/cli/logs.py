@@ -21,8 +21,15 @@ _LOOK_SECONDS = 0.3
 @click.command()
 @run_argument_or_last
 @dir_option
-@click.option("-n", "--lines", default=50, type=click.IntRange(min=0), show_default=True, help="How many of the last.")
-@click.option("-f", "--follow", is_flag=True, help="Go on until the run ends, or Ctrl-C.")
+@click.option(
+    "-n",
+    "--lines",
+    default=50,
+    type=click.IntRange(min=0),
+    show_default=True,
+    help="How many of the last lines to print.",
+)
+@click.option("-f", "--follow", is_flag=True, help="Keep printing until the run ends, or Ctrl-C.")
 @click.option("--log", "name", default="", help="Which log, by its name or label. Default: what the program printed.")
 @click.option("--search", default="", help="Only lines with all these words.")
 @click.option("--list", "as_list", is_flag=True, help="List the logs of the run instead.")

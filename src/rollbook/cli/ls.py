@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @click.command()
 @runs_options
 @click.option(
-    "--limit", default=50, type=click.IntRange(min=1), show_default=True, help="How many at most, newest first."
+    "--limit", default=50, type=click.IntRange(min=1), show_default=True, help="At most this many, newest first."
 )
 @click.option("--columns", default=None, help='Which columns, such as "seed,config.lr,summary.best".')
 @click.option(
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 )
 @click.option("--by", default=None, help='Groups instead of runs: a field such as config.algo; "auto": what differs.')
 @click.option("--sort", default=None, help='Sort by a column shown; "-test/return" puts the highest first.')
-@click.option("--left-out", is_flag=True, help="List the files of other tools that nobody understands, and why.")
+@click.option("--left-out", is_flag=True, help="List files of other tools that cannot be read, and why.")
 @format_options
 def ls(
     runs: str,

@@ -10,7 +10,11 @@ from rollbook.cli.find import dir_option
 @click.command()
 @dir_option
 @click.option(
-    "--budget", default=4_400, type=click.IntRange(min=1_000), show_default=True, help="Characters an answer at most."
+    "--budget",
+    default=4_400,
+    type=click.IntRange(min=1_000),
+    show_default=True,
+    help="At most this many characters an answer.",
 )
 def mcp(root: str, budget: int) -> None:
     """Answer the questions of an agent about the runs below --dir, over the standard streams.

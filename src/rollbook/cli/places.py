@@ -111,10 +111,10 @@ def sync(run: str, url: str | None, root: str, merge: bool, as_json: bool) -> No
 
 @click.command()
 @click.argument("url")
-@click.option("--rebuild", is_flag=True, help="Make it again from the runs themselves.")
+@click.option("--rebuild", is_flag=True, help="Rebuild it from the runs.")
 @json_option
 def catalogue(url: str, rebuild: bool, as_json: bool) -> None:
-    """Say how many runs the catalogue of a remote knows and how old it is, or rebuild it from the runs.
+    """Show how many runs the catalogue of a remote knows and how old it is, or rebuild it from the runs.
 
     \b
     Examples:

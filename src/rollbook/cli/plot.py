@@ -22,7 +22,7 @@ _LINES_OF_TEXT = 22
 
 @click.command()
 @runs_options
-@click.option("--key", "-k", "keys", multiple=True, help="Which metric, such as test/return; several may be given.")
+@click.option("--key", "-k", "keys", multiple=True, help="The metric, such as test/return; may be repeated.")
 @click.option(
     "--by",
     default=None,
@@ -31,21 +31,26 @@ _LINES_OF_TEXT = 22
 @click.option("-x", "--x", "axis", default=None, help="The axis: a clock such as env_step, a key, or time.")
 @click.option("--chart", default="curves", show_default=True, help="Which chart; --charts lists them.")
 @click.option("--charts", is_flag=True, help="List the charts.")
-@click.option("--panels", default=None, help="Of small_multiples: a panel for each value of this field.")
+@click.option("--panels", default=None, help="For small_multiples: a panel for each value of this field.")
 @click.option("--seeds", type=click.Choice(["auto", "always", "never"]), default=None, help="The runs as thin lines.")
 @click.option("--limits", nargs=2, type=float, default=None, help="Lowest and highest value shown.")
-@click.option("--resample", type=click.Choice(["seeds", "runs"]), default=None, help="Of aggregates: what is drawn.")
+@click.option(
+    "--resample",
+    type=click.Choice(["seeds", "runs"]),
+    default=None,
+    help="For aggregates: what the bootstrap resamples.",
+)
 @click.option(
     "--level",
     type=float,
     default=None,
-    help="Of efficiency: the score that counts as reached. Of curves: the level of the intervals.",
+    help="For efficiency: the score that counts as reached. For curves: the level of the intervals.",
 )
 @asks(Curves, arguments=("key", "by", "x", "level"), of="Of curves")
 @click.option("--size", type=click.Choice(["column", "page", "slide"]), default=None, help="Width of the figure.")
 @click.option("--theme", type=click.Choice(["light", "dark"]), default="light", show_default=True)
 @click.option("--title", default=None, help="The title of the figure; '' for none.")
-@click.option("--no-notes", is_flag=True, help="The figure alone: its notes go into the caption of your paper.")
+@click.option("--no-notes", is_flag=True, help="Only the figure; its notes belong into the caption of your paper.")
 @click.option("--output", "-o", "output", default=None, help="The file: .png, .svg or .pdf.")
 @click.option("--text", is_flag=True, help="Draw in characters, as without -o.")
 @json_option

@@ -10,11 +10,11 @@ from rollbook.cli.output import clean, json_option, print_json, remark
 
 @click.command()
 @runs_options
-@click.option("--metric", "-m", "metrics", multiple=True, help="Which metric; several may be given.")
+@click.option("--metric", "-m", "metrics", multiple=True, help="The metric; may be repeated.")
 @click.option("--by", default=None, help="The field whose values are compared, such as config.algo.")
 @click.option("-x", "--x", "axis", default=None, help="The axis of curves.")
-@click.option("--plan", default=None, help="Name of a plan of looks, see `rollbook compare`.")
-@click.option("--floor", type=float, default=None, help="What a crashed run is worth.")
+@click.option("--plan", default=None, help="Name of a comparison plan; see `rollbook compare`.")
+@click.option("--floor", type=float, default=None, help="The score of a crashed run.")
 @click.option("--output", "-o", "output", default="report.html", show_default=True, help="The page.")
 @json_option
 def report(

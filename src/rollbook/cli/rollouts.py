@@ -31,7 +31,7 @@ _WIDE = {"prompts": "prompt", "tools": "error"}
 @click.argument("question", default="fates")
 @click.option("--id", "rollout_id", metavar="ROLLOUT", help="For history: one rollout of the prompt.")
 @limit_option(20)
-@click.option("--solved", metavar="REWARD", help="For prompts: the reward that a solved one is above, or a condition.")
+@click.option("--solved", metavar="REWARD", help="For prompts: a reward above this is solved; or a condition.")
 @dir_option
 @format_options
 def rollouts(

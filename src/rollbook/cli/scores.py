@@ -15,13 +15,21 @@ _CHARTS = ("aggregates", "profiles", "improvement", "intervals")
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False))
 @click.option("--normalise", type=click.Choice(["atari", "d4rl"]), default=None, help="Put raw scores on one scale.")
 @click.option(
-    "--direction", type=click.Choice(["higher", "lower"]), default="higher", show_default=True, help="Is better."
+    "--direction",
+    type=click.Choice(["higher", "lower"]),
+    default="higher",
+    show_default=True,
+    help="Which scores are better.",
 )
 @click.option(
-    "--resample", type=click.Choice(["runs", "seeds"]), default="runs", show_default=True, help="What is drawn."
+    "--resample",
+    type=click.Choice(["runs", "seeds"]),
+    default="runs",
+    show_default=True,
+    help="What the bootstrap resamples.",
 )
 @click.option("--chart", type=click.Choice(_CHARTS), default="aggregates", show_default=True, help="For -o and --text.")
-@click.option("--against", default=None, help="Of improvement: pairs with this algorithm alone.")
+@click.option("--against", default=None, help="For improvement: only pairs with this algorithm.")
 @click.option("--size", type=click.Choice(["column", "page", "slide"]), default="page", show_default=True)
 @click.option("--theme", type=click.Choice(["light", "dark"]), default="light", show_default=True)
 @click.option("--output", "-o", "output", default=None, help="The file: .png, .svg or .pdf.")

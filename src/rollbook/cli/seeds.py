@@ -16,9 +16,18 @@ from rollbook.runs.questions import Seeds
 @click.command()
 @runs_options
 @asks(Seeds, short={"metric": "-m"})
-@click.option("--std", type=click.FloatRange(min=0, min_open=True), default=None, help="Between the scores of seeds.")
 @click.option(
-    "--groups", type=click.IntRange(min=2), default=2, show_default=True, help="To be compared, each with each."
+    "--std",
+    type=click.FloatRange(min=0, min_open=True),
+    default=None,
+    help="Standard deviation of the scores of seeds.",
+)
+@click.option(
+    "--groups",
+    type=click.IntRange(min=2),
+    default=2,
+    show_default=True,
+    help="How many groups are compared, each with each.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def seeds(
@@ -35,7 +44,7 @@ def seeds(
     power: float,
     as_json: bool,
 ) -> None:
-    """Say how many seeds each group needs, and which difference a number of seeds can find.
+    """Compute how many seeds each group needs, and which difference a number of seeds can find.
 
     Before a study, --difference and --std say what to plan for. With runs, --metric and --by take both from what their
     seeds have shown. What is promised here is what `rollbook compare` decides: the same tests,

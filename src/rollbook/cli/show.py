@@ -38,7 +38,7 @@ def summary(book: Book, found: Overview | None = None) -> dict[str, Any]:
 @click.command()
 @run_argument_or_last
 @dir_option
-@click.option("--all", "everything", is_flag=True, help="Whole values, all settings and all columns, however wide.")
+@click.option("--all", "everything", is_flag=True, help="Show every setting and column in full.")
 @click.option("--patch", "as_patch", is_flag=True, help="Print the uncommitted changes of the program's code instead.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def show(run: str, root: str, everything: bool, as_patch: bool, as_json: bool) -> None:

@@ -15,7 +15,7 @@ from rollbook.cli.output import print_arrow
 @click.argument("query", required=False)
 @dir_option
 @click.option(
-    "--limit", default=1000, type=click.IntRange(min=1), show_default=True, help="How many rows to print at most."
+    "--limit", default=1000, type=click.IntRange(min=1), show_default=True, help="Print at most this many rows."
 )
 @click.option("--unlocked", is_flag=True, help="Let the query reach other files, write, and change settings.")
 @format_options

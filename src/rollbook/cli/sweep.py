@@ -19,7 +19,7 @@ from rollbook.runs.questions import Sweep
 @limit_option(20)
 @format_options
 def sweep(runs: str, root: str, where: str | None, limit: int, as_json: bool, as_csv: bool, **options: Any) -> None:
-    """Say which setting of a sweep matters, and which configuration may be the best.
+    """Show which setting of a sweep matters, and which configuration may be the best.
 
     \b
     Examples:

@@ -32,7 +32,7 @@ _LAST_OF_SAMPLES = ("sample_id", "content", "first_seen", "item_type", "item_raw
 @dir_option
 @click.option("--episode", default=None, help='Show one with all it has: an id, "best", "worst", "first" or "last".')
 @asks(Episodes, defaults={"limit": 20})
-@click.option("--wide", is_flag=True, help="Show all columns, however wide that is.")
+@click.option("--wide", is_flag=True, help="Show all columns, without shortening.")
 @format_options
 def episodes(run: str, root: str, episode: str | None, wide: bool, as_json: bool, as_csv: bool, **options: Any) -> None:
     """List the episodes of a run, or show one.
@@ -62,7 +62,7 @@ def episodes(run: str, root: str, episode: str | None, wide: bool, as_json: bool
 @run_argument_or_last
 @dir_option
 @asks(Samples, defaults={"limit": 20})
-@click.option("--wide", is_flag=True, help="Show all columns and whole items, however wide that is.")
+@click.option("--wide", is_flag=True, help="Show all columns and whole items, without shortening.")
 @format_options
 def samples(run: str, root: str, wide: bool, as_json: bool, as_csv: bool, **options: Any) -> None:
     """Search and sort the samples of a run.

@@ -22,9 +22,9 @@ from rollbook.system.texts import json_text
     default=10,
     type=click.IntRange(min=0),
     show_default=True,
-    help="How many rows back to begin.",
+    help="Begin this many rows back.",
 )
-@click.option("-f", "--follow", is_flag=True, help="Go on until the run ends, or Ctrl-C.")
+@click.option("-f", "--follow", is_flag=True, help="Keep printing until the run ends, or Ctrl-C.")
 @click.option("--keys", default=None, help="Only keys that match this regular expression.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 def tail(run: str, root: str, last: int, follow: bool, keys: str | None, as_json: bool) -> None:

@@ -19,7 +19,7 @@ _QUERY = """
 @dir_option
 @format_options
 def timings(run: str, root: str, as_json: bool, as_csv: bool) -> None:
-    """Say where the time of a run went: each stage that `run.timer` measured, the longest first.
+    """Show where the time of a run went: each stage that `run.timer` measured, the longest first.
 
     A stage inside another one is called outer/inner. Shares are of all outer stages together.
 

@@ -33,13 +33,13 @@ _CHECKOUT = Path(__file__).resolve().parents[3]
     "--host",
     default="127.0.0.1",
     show_default=True,
-    help="Where to listen. Any address but this machine's own needs a token.",
+    help="Address to listen on. Any but this machine's own needs a token.",
 )
 @click.option(
     "--port",
     default=None,
     type=click.IntRange(0, 65535),
-    help=f"Which port; 0 takes a free one.  [default: {_USUAL_PORT}, or a free one]",
+    help=f"The port; 0 picks a free one.  [default: {_USUAL_PORT}, or a free one]",
 )
 @click.option("--no-open", is_flag=True, help="Do not open a browser.")
 @click.option(

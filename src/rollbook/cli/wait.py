@@ -14,7 +14,13 @@ _EXIT = {"met": 0, "timeout": 3, "ended": 4}
 @run_argument_or_last
 @dir_option
 @click.option("--until", required=True, help="The condition, such as 'last(\"test/return\") > 475'.")
-@click.option("--timeout", default=3600.0, type=click.FloatRange(min=0), show_default=True, help="Seconds at most.")
+@click.option(
+    "--timeout",
+    default=3600.0,
+    type=click.FloatRange(min=0),
+    show_default=True,
+    help="Give up after this many seconds.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def wait(run: str, root: str, until: str, timeout: float, as_json: bool) -> None:
     """Wait until a condition on a run is true.

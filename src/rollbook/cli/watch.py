@@ -12,10 +12,12 @@ from rollbook.cli.find import dir_option, find_book, run_argument_or_last
 @click.command()
 @run_argument_or_last
 @dir_option
-@click.option("--seconds", default=1.0, type=click.FloatRange(min=0.05), show_default=True, help="How often to look.")
+@click.option(
+    "--seconds", default=1.0, type=click.FloatRange(min=0.05), show_default=True, help="Seconds between two looks."
+)
 @click.option("--once", is_flag=True, help="Print the state once and end.")
 def watch(run: str, root: str, seconds: float, once: bool) -> None:
-    """A live view of a run that someone else trains; ends when it does, or with Ctrl-C.
+    """Watch a run live while another process trains it; ends with the run, or with Ctrl-C.
 
     \b
     Examples:
