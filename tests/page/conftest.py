@@ -149,3 +149,14 @@ def page(browser: Any) -> Iterator[Page]:
     page = Page(context.new_page())
     yield page
     context.close()
+
+
+@pytest.fixture
+def phone(browser: Any) -> Iterator[Page]:
+    """390 x 844, under a finger, in the dark."""
+    context = browser.new_context(
+        viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True, color_scheme="dark"
+    )
+    page = Page(context.new_page())
+    yield page
+    context.close()

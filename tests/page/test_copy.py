@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-import http.server
 import shutil
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +10,7 @@ from typing import Any
 import pytest
 
 from page_geometry import CONTROLS, COVERED
-from page_server import record_rich
+from page_server import file_server, record_rich
 from rollbook.server.static_copy import export
 
 
@@ -24,12 +21,8 @@ def copy(recorded: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[s
     shutil.copytree(recorded, folder.with_name("runs"))
     record_rich(folder.with_name("runs"))
     export([str(folder.with_name("runs"))], folder)
-    quiet = type("Quiet", (http.server.SimpleHTTPRequestHandler,), {"log_message": lambda *_: None})
-    handler = functools.partial(quiet, directory=str(folder))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/"
-        server.shutdown()
+    with file_server(folder) as address:
+        yield address
 
 
 def test_the_charts_of_a_copy_are_drawn_and_it_says_that_it_is_one(copy: str, page: Any) -> None:

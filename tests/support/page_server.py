@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import http.server
 import math
 import random
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +20,17 @@ from rollbook.server.app import make_app
 from rollbook.server.settings import Settings
 
 ROWS = 5_000
+
+
+@contextlib.contextmanager
+def file_server(folder: Path) -> Iterator[str]:
+    """A plain file server, which knows nothing of rollbook; gives its address."""
+    quiet = type("Quiet", (http.server.SimpleHTTPRequestHandler,), {"log_message": lambda *_: None})
+    handler = functools.partial(quiet, directory=str(folder))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
 
 
 def record(folder: Path, name: str, seed: int, lr: float, rows: int = ROWS, **more: Any) -> str:

@@ -13,7 +13,6 @@ export function Field({
   bad,
   grow,
   wait = 200,
-  hide,
 }: {
   value: string;
   onSay: (text: string) => void;
@@ -25,7 +24,6 @@ export function Field({
   bad?: boolean;
   grow?: boolean;
   wait?: number;
-  hide?: boolean;
 }) {
   const [text, setText] = useState(value);
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
@@ -38,7 +36,7 @@ export function Field({
     else timer.current = setTimeout(() => onSay(next), wait);
   };
   return (
-    <label class={`field${grow ? " grow" : ""}${bad ? " wrong" : ""}${hide ? " hide-s" : ""}`}>
+    <label class={`field${grow ? " grow" : ""}${bad ? " wrong" : ""}`}>
       <Icon name="search" />
       <input
         ref={input}

@@ -277,7 +277,13 @@ export class Copy implements Source {
   patch: Source["patch"] = (run) => this.of(run, "patch");
   media: Source["media"] = (run) => this.of(run, "media");
   text: Source["text"] = (run) => this.of(run, "text");
-  histograms = () => notHere("Histograms");
+  histograms: Source["histograms"] = async (run, key) => {
+    const at = (place: number): Promise<api.HistogramsAnswer> =>
+      this.json(`runs/${part(run)}/histograms/${place}.json`, "Histograms of this key");
+    const first = await at(0);
+    const place = key === undefined ? 0 : first.keys.indexOf(key);
+    return place > 0 ? at(place) : first;
+  };
   config: Source["config"] = (run) => this.of(run, "config");
   boards = () => Promise.resolve<api.BoardsAnswer>({ boards: [], took_ms: 0 });
   saveBoard = () => notHere("Saving a board");

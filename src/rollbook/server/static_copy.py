@@ -40,11 +40,12 @@ from rollbook.server.shared.endpoint import Streamed
 from rollbook.server.shared.rows import KeysAsk
 from rollbook.server.shared.shapes import RunAsk
 from rollbook.server.shared.state import ServerContext, stamp_of
-from rollbook.server.tables import episodes, fates, files, health, logs, rollouts, samples, timings
+from rollbook.server.tables import episodes, fates, files, health, histograms, logs, rollouts, samples, timings
 from rollbook.server.tables.episodes import EpisodeAsk, EpisodesAsk, ScatterAsk, TracesAsk
 from rollbook.server.tables.fates import FatesAsk, PromptsAsk
 from rollbook.server.tables.files import MediaAsk, TextAsk
 from rollbook.server.tables.health import MarksAsk
+from rollbook.server.tables.histograms import HistogramsAsk
 from rollbook.server.tables.logs import LogAsk
 from rollbook.server.tables.rollouts import OneRolloutAsk, RolloutsAsk
 from rollbook.server.tables.samples import SamplesAsk
@@ -63,6 +64,7 @@ _MOST_COMPARED = 5
 """The page draws this many rows if none are chosen."""
 _MOST_KEYS = 5
 _MOST_LOGS = 20
+_MOST_HISTOGRAMS = 50
 _PLAIN = re.compile(r"[A-Za-z0-9._~-]{1,150}")
 _OPENED_BY = ("", "episodes", "rollouts", "samples", "timings")
 """The tables by which a page chooses the run it opens on; "": any run."""
@@ -241,6 +243,7 @@ class _Copy:
         self._json(f"{folder}/timings.json", lambda: timings.timings(context, TimingsAsk(run=run)))
         self._json(f"{folder}/cost.json", lambda: timings.cost(context, ask))
         self._logs(row)
+        self._histograms(row)
         self._json(f"{folder}/timeline.json", lambda: timings.timeline(context, TimelineAsk(run=run, pixels=2_000)))
         self._json(
             f"{folder}/episodes.json",
@@ -270,6 +273,17 @@ class _Copy:
         for number, entry in enumerate(answer.logs[:_MOST_LOGS]):
             ask = LogAsk(run=row.key, name=entry.name, lines=self._context.limits.rows)
             self._json(f"runs/{row.key}/logs/{number}.json", lambda ask=ask: logs.log(self._context, ask))  # type: ignore[misc]
+
+    def _histograms(self, row: RunRow) -> None:
+        """Those of the first keys, by the place of the key; of a run without any, an answer that says so."""
+        first = self._try(lambda: histograms.histograms(self._context, HistogramsAsk(run=row.key)))
+        if first is None:
+            return
+        self._write(f"runs/{row.key}/histograms/0.json", plain_json(first))
+        for number, key in enumerate(first.keys[1:_MOST_HISTOGRAMS], 1):
+            ask = HistogramsAsk(run=row.key, key=key)
+            place = f"runs/{row.key}/histograms/{number}.json"
+            self._json(place, lambda ask=ask: histograms.histograms(self._context, ask))  # type: ignore[misc]
 
     def _series(self, row: RunRow) -> None:
         keys = self._keys_of(row.key)

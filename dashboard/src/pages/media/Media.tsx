@@ -54,7 +54,7 @@ async function logged(run: string): Promise<Logged> {
     source.run(run),
     source.media(run),
     source.text(run),
-    source.histograms(run).catch(() => null), // a copy has none
+    source.histograms(run).catch(() => null), // an older copy has none
   ]);
   return {
     detail,

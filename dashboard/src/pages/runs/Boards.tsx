@@ -12,7 +12,7 @@ export function Boards() {
       id="pick-board"
       what="Board"
       kbd="b"
-      class="btn hide-s"
+      class="btn"
       label={<b>{view.board.value === "" ? "none" : view.board.value}</b>}
     >
       {(close) => <Panel close={close} />}

@@ -68,12 +68,11 @@ export function ChartsPane() {
     <section class="pane" aria-label="Curves of what is drawn" id="charts">
       <div class="bar">
         <Controls />
-        <Menu id="add-chart" label="+ chart" class="btn hide-s" plain kbd="a">
+        <Menu id="add-chart" label="+ chart" class="btn" plain kbd="a">
           {(close) => <AddPanel close={close} />}
         </Menu>
         <span class="grow" />
         <Field
-          hide
           id="find-key"
           mono
           value={view.keyFilter.value}

@@ -262,10 +262,12 @@ export function RunsPane({ away = false }: { away?: boolean }) {
         />
       )}
       <div class="foot">
-        <span>
-          <b>{count(matched)}</b> {matched === all ? "" : `of ${count(all)} `}
-          {all === 1 ? "run" : "runs"}
-        </span>
+        {table.answer.value !== null && (
+          <span>
+            <b>{count(matched)}</b> {matched === all ? "" : `of ${count(all)} `}
+            {all === 1 ? "run" : "runs"}
+          </span>
+        )}
         {(table.answer.value?.unreadable_total ?? 0) > 0 && <Unreadable />}
         {orderWaits.value && <span>new order waits until the pointer leaves</span>}
         {(table.answer.value?.archived ?? 0) > 0 && (
