@@ -17,6 +17,8 @@ ENTRY = re.compile(r"^  (\*{0,2}\w+(?:, \*{0,2}\w+)*):", re.MULTILINE)
 
 def documented(node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
     """The names under `Args:`, in order."""
+    if "Args:" not in (ast.get_docstring(node, clean=False) or ""):
+        return []
     text = "".join(SECTION.findall((ast.get_docstring(node) or "") + "\n"))
     return [name for entry in ENTRY.findall(text) for name in re.findall(r"\w+", entry)]
 
@@ -53,7 +55,8 @@ def wrong(source: str) -> Iterator[str]:
 
 
 def test_no_docstring_documents_an_argument_that_is_not_there_or_one_twice() -> None:
-    found = {str(path.relative_to(SRC)): list(wrong(path.read_text("utf-8"))) for path in sorted(SRC.rglob("*.py"))}
+    sources = {str(path.relative_to(SRC)): path.read_text("utf-8") for path in sorted(SRC.rglob("*.py"))}
+    found = {name: list(wrong(source)) for name, source in sources.items() if "Args:" in source}
     assert {name: words for name, words in found.items() if words} == {}
 
 

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from syntax import tree as tree_of
+
 ROOT = Path(__file__).parents[2] / "src" / "rollbook"
 ROOMS = ("schema", "storage", "book", "runs", "compare", "server", "cli")
 SENTENCES = re.compile(
@@ -32,7 +34,7 @@ def places() -> Iterator[tuple[str, str]]:
     """(file, expression) of each look into something that is called a sentence."""
     for room in ROOMS:
         for path in sorted((ROOT / room).rglob("*.py")):
-            for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            for node in ast.walk(tree_of(path.read_text("utf-8"))):
                 if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
                     continue
                 of, name = node.func.value, node.func.attr
@@ -40,10 +42,10 @@ def places() -> Iterator[tuple[str, str]]:
                     read = node.args[1] if name in PATTERNS and len(node.args) > 1 else None
                 else:
                     read = of if name in READS else None
+                if read is None or isinstance(read, ast.Constant):
+                    continue  # a constant: a list of words
                 looked_for = [one.value for one in ast.walk(node) if isinstance(one, ast.Constant)]
-                if isinstance(read, ast.Constant):
-                    continue  # a list of words
-                if read is not None and (SENTENCES.search(ast.unparse(read)) or any(map(is_of_a_sentence, looked_for))):
+                if SENTENCES.search(ast.unparse(read)) or any(map(is_of_a_sentence, looked_for)):
                     yield path.relative_to(ROOT).as_posix(), ast.unparse(node)
 
 
