@@ -160,6 +160,31 @@ def test_every_door_has_runs_of_both_and_follows_them(study: Path) -> None:
     waiting.until(lambda: shown() == {*every, "tb-dqn_2"})
 
 
+@pytest.mark.parametrize("root", ["empty", "missing", "of rollbook"])
+def test_the_page_shows_runs_of_other_tools_that_come_where_there_were_none(
+    study: Path, tmp_path: Path, root: str
+) -> None:
+    from page_server import client_of
+
+    place = tmp_path / "new"
+    if root != "missing":
+        place.mkdir()
+    if root == "of rollbook":
+        shutil.copytree(study / "own", place / "own")
+    with client_of(place) as client:
+
+        def shown() -> set[str]:
+            rows = client.post("/api/runs", json={}).json()["rows"]
+            return {row["name"] for row in rows if row["kind"] == "run"}
+
+        before = {"ppo"} if root == "of rollbook" else set()
+        assert shown() == before
+        for tool in ("wandb", "tb", "sb3"):
+            shutil.copytree(study / tool, place / tool)
+        waiting.until(lambda: shown() == {*before, "ppo-7", "tb-dqn_1", "sb3-a2c_1"})
+        assert client.get("/api/hello").json()["labels"]
+
+
 def test_ls_reads_as_many_runs_of_other_tools_as_it_lists_and_compare_all(study: Path) -> None:
     """Thousands would keep it waiting: those that changed last are listed, the others counted."""
     for n in range(6):

@@ -108,14 +108,12 @@ class Catalogue:
       waits: whether all runs of other tools are read first; else they appear as they are read.
     Attributes:
       roots: as above, without links.
-      places: where runs are looked for: the roots, and where the runs of other tools below them are laid out.
     """
 
     def __init__(self, roots: Iterable[str], *, waits: bool = False) -> None:
         self.roots = tuple(root if is_address(root) else os.path.realpath(root) for root in roots)
-        plain = [root for root in self.roots if os.path.isdir(root) and not manifest.holds_a_run(root)]
-        others = [os.path.realpath(place) for root in plain if (place := follow(root, waits=waits)) is not None]
-        self.places = tuple(dict.fromkeys((*self.roots, *others)))
+        plain = [root for root in self.roots if not is_address(root) and not manifest.holds_a_run(root)]
+        self._others = [_Others(root, waits=waits) for root in plain]
         self._stores = [_Store(root) for root in self.roots if is_address(root)]
         self._lock = threading.Lock()
         self._folders: dict[str, _Folder] = {}
@@ -129,6 +127,11 @@ class Catalogue:
         self._full_at = 0.0
         self._looked_at = 0.0
         self._snapshot = Snapshot({}, 0)
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """Where runs are looked for: the roots, and where the runs of other tools below them are laid out."""
+        return tuple(dict.fromkeys((*self.roots, *(others.place for others in self._others if others.place))))
 
     def snapshot(self, max_age: float = 1.0) -> Snapshot:
         """All runs as they were at most `max_age` seconds ago."""
@@ -155,6 +158,9 @@ class Catalogue:
         """Check for changes. Returns the rows that are new, changed or (with status "gone") removed."""
         with self._lock:
             full = full or time.monotonic() - self._full_at > _FULL_SECONDS
+            if full:
+                for others in self._others:
+                    others.look()
             local = [place for place in self.places if not is_address(place)]
             unreadable = [*self._unreadable.values(), *self._shut.values()]
             self._shut = {}
@@ -291,6 +297,36 @@ class Catalogue:
             key = f"{identity}~{number}"
         self._keys[key] = folder
         return key
+
+
+class _Others:
+    """Where the runs of other tools below a root are laid out. Until there are some a thread looks for them, at most a
+    hundredth of its time: folders of other things may take seconds to go through, and no request waits.
+
+    Attributes:
+      place: "" while there are none.
+    """
+
+    def __init__(self, root: str, *, waits: bool) -> None:
+        self._root, self._due = root, 0.0
+        self._thread: threading.Thread | None = None
+        self.place = ""
+        self._look(waits)
+
+    def look(self) -> None:
+        """Look again, if there were none and it is time."""
+        if not self.place and self._thread is None and time.monotonic() >= self._due:
+            self._thread = threading.Thread(target=self._look, name="rollbook-others", daemon=True)
+            self._thread.start()
+
+    def _look(self, waits: bool = False) -> None:
+        began = time.perf_counter()
+        try:
+            place = follow(self._root, waits=waits)
+            self.place = os.path.realpath(place) if place is not None else ""
+        finally:
+            self._due = time.monotonic() + 99 * (time.perf_counter() - began)
+            self._thread = None
 
 
 class _Store:
