@@ -19,6 +19,12 @@ FORMER = re.compile(r"(?<!there )\b(is|are) no (?!longer\b)|\b(is|are) none of\b
 JOIN = re.compile(r'"\s*f?"')
 """Between the parts of a text over several lines."""
 
+ADVICE = re.compile(
+    r"[.!?}] (Add|Ask|Call|Choose|Copy|Give|Install|Leave|Look|Make|Move|Name|Open|Pass|Read|Record|Remove|Run|Say|Set|"
+    r"Take|Train|Try|Use|Wait|Write)\b"
+)
+"""A sentence that begins with what to do."""
+
 
 def messages(tree: ast.AST) -> Iterator[tuple[int, str]]:
     """(line, text) of every string in what is raised, and in what is said as a message."""
@@ -44,6 +50,20 @@ def test_no_error_calls_a_thing_no_thing() -> None:
         if FORMER.search(text)
     ]
     assert not wrong, "\n".join(wrong)
+
+
+def test_what_to_do_is_the_advice_of_an_error_and_no_part_of_its_message() -> None:
+    """So that each door can show it in its own way, in the rooms that answer questions about runs."""
+    inside = [
+        f"{path.relative_to(SOURCE)}:{node.lineno}: {said[-80:]}"
+        for room in ("runs", "compare", "server/curves", "server/runs", "formats")
+        for path in sorted((SOURCE / room).rglob("*.py"))
+        for code in [path.read_text("utf-8")]
+        for node in ast.walk(tree_of(code))
+        if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) and len(node.exc.args) == 1
+        if ADVICE.search(said := JOIN.sub("", ast.get_source_segment(code, node.exc.args[0]) or ""))
+    ]
+    assert not inside, "\n".join(inside)
 
 
 def test_a_notebook_shows_the_line_of_the_user_and_the_message_alone(tmp_path: Path) -> None:

@@ -165,7 +165,8 @@ def _same_question(plan: Plan, direction: str | None, asked: Mapping[str, object
         if value is not None and value != made_for[name]:
             raise BadInput(
                 f"compare({name}={value!r}): this plan was made with {name}={made_for[name]!r}, and a plan is fixed at "
-                f"its first look. Leave {name} out, or make a new plan for seeds that were not looked at"
+                f"its first look.",
+                f"Leave {name} out, or make a new plan for seeds that were not looked at",
             )
 
 

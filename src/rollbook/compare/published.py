@@ -47,7 +47,8 @@ def published(
             apart = sorted(set(found) ^ set(expected))
             raise BadInput(
                 f"published(): {first} and {label} have different tasks ({', '.join(apart[:5])}); only the same tasks "
-                "can be compared. Leave these out of both"
+                "can be compared.",
+                "Leave these out of both",
             )
     entries = [
         Entry(label, f"{label} {task} {run}", run, task, score)

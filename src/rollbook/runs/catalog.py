@@ -52,7 +52,7 @@ def open(path: str | os.PathLike[str] = "runs") -> RunSet:
     root = os.path.abspath(os.path.expanduser(os.fspath(path)))
     if not os.path.isdir(root):
         found = "this is a file" if os.path.exists(root) else "there is no such folder"
-        raise RunNotFound(f"open({os.fspath(path)!r}): {found}. Pass a folder of runs, 'runs' or that of dir=")
+        raise RunNotFound(f"open({os.fspath(path)!r}): {found}.", "Pass a folder of runs, 'runs' or that of dir=")
     if os.path.lexists(manifest.path_of(root)):
         try:
             manifest.read(root)  # the caller named this run: raise if it cannot be read

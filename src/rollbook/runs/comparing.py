@@ -38,7 +38,7 @@ def compared(ask: Compare, source: Source, *, opened: bool = True) -> compare.Co
     """
     asked = f"compare({ask.metric!r})"
     if not source.rows:
-        raise BadInput(f"{asked}: the set is empty. Look what there is with rollbook.open(…).table()")
+        raise BadInput(f"{asked}: the set is empty.", "Look what there is with rollbook.open(…).table()")
     if not isinstance(ask.by, str) and len(ask.by) > _MOST_GROUPS:
         raise BadInput(f"{asked}: {len(ask.by)} groups; at most {_MOST_GROUPS} are compared at once")
     # Which runs are in which group, and the score of each at the place where all are compared.

@@ -34,7 +34,7 @@ def refined(ask: Curves, source: Source, stages: Sequence[int]) -> Iterator[comp
     """
     asked = f"curves({ask.key!r})"
     if not source.rows:
-        raise BadInput(f"{asked}: the set is empty. Look what there is with rollbook.open(…).table()")
+        raise BadInput(f"{asked}: the set is empty.", "Look what there is with rollbook.open(…).table()")
     if not 0.5 <= ask.level < 1:
         raise BadInput(f"level={ask.level}: from 0.5 to below 1")
     rows, labels = grouped(source.rows, ask.by, asked)

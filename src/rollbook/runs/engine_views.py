@@ -103,8 +103,8 @@ def _of_folder(root: str, folders: list[str]) -> _Sealed:
 
     if any(letter in root for letter in ("*?[" if os.sep == "\\" else "*?[\\")):
         raise BadInput(
-            f"views of {root!r}: DuckDB would take the path for a pattern, or find nothing. "
-            "Use a name without * ? [ and \\"
+            f"views of {root!r}: DuckDB would take the path for a pattern, or find nothing.",
+            "Use a name without * ? [ and \\",
         )
     files: dict[str, list[str]] = {}
     clocks = dict.fromkeys(STANDARD)

@@ -35,7 +35,7 @@ def grouped(rows: Sequence[Row], by: str | Groups | None, asked: str) -> tuple[l
             check_groups(rows, by, f"{asked[:-1]}, by={by!r})")
         return rows, labels_of(rows, by)
     if not by:
-        raise BadInput(f"{asked}: by={{}} names no group. Name at least one, {{label: runs}}, or a field")
+        raise BadInput(f"{asked}: by={{}} names no group.", "Name at least one, {label: runs}, or a field")
     of_name: dict[str, list[Row]] = {}
     for row in rows:
         of_name.setdefault(str(row["path"]), []).append(row)

@@ -192,8 +192,8 @@ def _score_of_function(how: Callable[..., Any], key: str) -> Score:
         return lambda x, values: float(how(values))
     raise BadInput(
         f"{key}: a function that makes one number of it takes (values) or (x, values), both arrays; "
-        f"{getattr(how, '__name__', how)!r} needs {required} arguments. "
-        "Write for example lambda values: values[-5:].mean()"
+        f"{getattr(how, '__name__', how)!r} needs {required} arguments.",
+        "Write for example lambda values: values[-5:].mean()",
     )
 
 

@@ -72,7 +72,7 @@ def open_address(url: str, seconds: float = 60.0) -> RunSet:
         raise RemoteUnreachable(message_of(err, remote.url)) from None
     if names and not rows:
         look = f"rollbook ls {pasted(remote.url)}"
-        raise RunNotFound(f"open({url!r}): nothing is called so. Look what there is with: {look}")
+        raise RunNotFound(f"open({url!r}): nothing is called so.", f"Look what there is with: {look}")
     runs = RunSet(rows, url, problems)
     runs.as_of = as_of
     return runs

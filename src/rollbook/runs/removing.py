@@ -129,7 +129,7 @@ class Bin:
         for entry in chosen:
             if os.path.lexists(entry.home):
                 raise BadInput(
-                    f"restore({word!r}): {entry.home} exists. Move that away first; the run is in {entry.path}"
+                    f"restore({word!r}): {entry.home} exists.", f"Move that away first; the run is in {entry.path}"
                 )
             os.makedirs(os.path.dirname(entry.home), exist_ok=True)
             os.rename(entry.path, entry.home)
@@ -231,7 +231,7 @@ def check_removable(path: str, *, force: bool = False) -> None:
         if name.startswith("state-") and name.endswith(".json"):
             keeper = read_json(os.path.join(path, RunFile.KEEPER, name))
             if keeper.get("phase") not in ("done", "gone") and is_alive(keeper):
-                raise RunIsLive("its keeper is still at work. Try again in a moment")
+                raise RunIsLive("its keeper is still at work.", "Try again in a moment")
 
 
 def _move(path: str, stamp: str, *, force: bool) -> None:

@@ -186,7 +186,8 @@ def as_space(leaves: Mapping[str, Any], space: Any, what: str = "observations") 
         return [_as_element(row, space, what) for row in rows]
     if "" not in leaves:
         raise BadInput(
-            f"the space has {what}, which was not recorded; found {sorted(leaves) or 'nothing'}. Pass the right space."
+            f"the space has {what}, which was not recorded; found {sorted(leaves) or 'nothing'}.",
+            "Pass the right space.",
         )
     cells = leaves[""]
     if kind not in ("Box", "Discrete", "MultiDiscrete", "MultiBinary"):
@@ -195,7 +196,7 @@ def as_space(leaves: Mapping[str, Any], space: Any, what: str = "observations") 
         return np.asarray(cells, dtype=space.dtype).reshape(len(cells), *space.shape)
     except (ValueError, TypeError) as err:
         shape = getattr(cells, "shape", "ragged")
-        raise BadInput(f"{what} of shape {shape} do not fit {space} ({err}). Pass the right space.") from None
+        raise BadInput(f"{what} of shape {shape} do not fit {space} ({err}).", "Pass the right space.") from None
 
 
 _RAGGED = ("Graph", "Sequence", "OneOf")
@@ -227,7 +228,8 @@ def _as_element(parts: Mapping[str, Any], space: Any, what: str) -> Any:
         return _as_sequence(parts, space, what)
     if "" not in parts:
         raise BadInput(
-            f"the space has {what}, which was not recorded; found {sorted(parts) or 'nothing'}. Pass the right space."
+            f"the space has {what}, which was not recorded; found {sorted(parts) or 'nothing'}.",
+            "Pass the right space.",
         )
     cell = parts[""]
     if space is _Index or kind not in ("Box", "Discrete", "MultiDiscrete", "MultiBinary"):
@@ -235,7 +237,7 @@ def _as_element(parts: Mapping[str, Any], space: Any, what: str) -> Any:
     try:
         array = np.asarray(cell, dtype=space.dtype).reshape(space.shape)
     except (ValueError, TypeError) as err:
-        raise BadInput(f"{what} {cell!r:.100} does not fit {space} ({err}). Pass the right space.") from None
+        raise BadInput(f"{what} {cell!r:.100} does not fit {space} ({err}).", "Pass the right space.") from None
     return array[()] if kind == "Discrete" else array
 
 

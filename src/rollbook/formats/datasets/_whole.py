@@ -64,8 +64,8 @@ def _ended(trajectory: Trajectory) -> Trajectory | None:
     last = {name: cells[n] for name, cells in trajectory.columns.items() if name.partition("/")[0] == "obs"}
     if not last:
         raise BadInput(
-            f"episode {trajectory.episode_id} was recorded without observations; a data set needs them. Record with "
-            "RecordEpisodes(env, scope, steps=…), or pass obs= to the recorder."
+            f"episode {trajectory.episode_id} was recorded without observations; a data set needs them.",
+            "Record with RecordEpisodes(env, scope, steps=…), or pass obs= to the recorder.",
         )
     columns = {name: cells[:n] for name, cells in trajectory.columns.items()}
     t, times = trajectory.t[:n], trajectory.times[:n]

@@ -70,7 +70,7 @@ def to_lerobot(
     if not data_files_size_in_mb > 0 or chunks_size < 1:
         raise BadInput(f"to_lerobot({data_files_size_in_mb=}, {chunks_size=}): give numbers above 0.")
     if root.exists() and any(root.iterdir()):
-        raise BadInput(f"to_lerobot(…, {os.fspath(folder)!r}): the folder is not empty. Choose another one.")
+        raise BadInput(f"to_lerobot(…, {os.fspath(folder)!r}): the folder is not empty.", "Choose another one.")
     source = StepSource(book, episodes=episodes, agents=None if agent is None else [agent])
     if len(source.agents) > 1:
         raise BadInput(f"to_lerobot(): the run has the agents {', '.join(source.agents)}; name one with agent=.")
@@ -79,7 +79,8 @@ def to_lerobot(
         if space is not None and is_ragged(space):
             raise BadInput(
                 f"to_lerobot(): the {what}s are of {space}, whose values have no numbers of one shape; LeRobot's "
-                "columns do. Use to_jsonl, which keeps them as they are."
+                "columns do.",
+                "Use to_jsonl, which keeps them as they are.",
             )
     made = root.exists()
     try:
@@ -114,7 +115,8 @@ def _write(root: Path, source: StepSource, writer: V3Writer | V21Writer) -> Expo
             if [column.kind for column in columns] != kinds:
                 raise BadInput(
                     f"to_lerobot(): episode {trajectory.episode_id} has other columns than the ones before "
-                    f"({_differing(columns, first)}). Choose episodes of one environment."
+                    f"({_differing(columns, first)}).",
+                    "Choose episodes of one environment.",
                 )
         writer.add(trajectory, columns)
     if origin is None:

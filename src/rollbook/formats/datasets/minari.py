@@ -75,8 +75,8 @@ def to_minari(
         own_id = _id_of(dataset_id, name) if name and agent is None else dataset_id
         if _place(own_id).exists():
             raise BadInput(
-                f"to_minari(…, {own_id!r}): there is a data set of that id. Choose another version, or delete it with "
-                f"minari.delete_dataset({own_id!r})."
+                f"to_minari(…, {own_id!r}): there is a data set of that id.",
+                f"Choose another version, or delete it with minari.delete_dataset({own_id!r}).",
             )
         spaces = (
             _space(source, observation_space, "observation", name),
@@ -95,8 +95,8 @@ def _check_id(dataset_id: str) -> None:
         parse_dataset_id(dataset_id)
     except (ValueError, TypeError) as err:
         raise BadInput(
-            f"to_minari(…, {dataset_id!r}): {err} Use namespace/name-v0; each part is letters, digits, - and _, a "
-            "namespace has two characters or more."
+            f"to_minari(…, {dataset_id!r}): {err}",
+            "Use namespace/name-v0; each part is letters, digits, - and _, a namespace has two characters or more.",
         ) from None
 
 

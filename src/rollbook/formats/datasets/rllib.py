@@ -70,7 +70,7 @@ def to_rllib(
     """
     root = Path(folder)
     if root.exists() and any(root.iterdir()):
-        raise BadInput(f"to_rllib(…, {os.fspath(folder)!r}): the folder is not empty. Choose another one.")
+        raise BadInput(f"to_rllib(…, {os.fspath(folder)!r}): the folder is not empty.", "Choose another one.")
     source = StepSource(book, episodes=episodes, agents=None if agent is None else [agent])
     exported = Exported()
     made = root.exists()
@@ -236,8 +236,8 @@ def _cells(cells: object, what: str, trajectory: Trajectory) -> object:
     if not isinstance(cells, np.ndarray) or cells.dtype.kind not in "biuf":
         why = "of several parts" if isinstance(cells, (dict, tuple)) else "of changing shape, or no numbers"
         raise BadInput(
-            f"to_rllib(): the {what} of episode {trajectory.episode_id} are {why}; RLlib reads numbers of one shape. "
-            "Pass flatten=True for dict and tuple observations."
+            f"to_rllib(): the {what} of episode {trajectory.episode_id} are {why}; RLlib reads numbers of one shape.",
+            "Pass flatten=True for dict and tuple observations.",
         )
     return cells
 
@@ -317,7 +317,8 @@ def _batches(files: Sequence[Path]) -> Iterator[pa.Table]:
             if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_binary(kind):
                 raise BadInput(
                     f"from_rllib(): the observations in {path} are pickled and compressed, and reading never "
-                    "unpickles. Write them with offline_data(output_compress_columns=[])."
+                    "unpickles.",
+                    "Write them with offline_data(output_compress_columns=[]).",
                 )
             for batch in file.iter_batches(batch_size=8192):
                 if batch.num_rows:

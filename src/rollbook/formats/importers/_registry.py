@@ -84,8 +84,8 @@ def choose(path: str | os.PathLike[str]) -> str:
     if len(fitting) == 1:
         return fitting[0]
     if not fitting:
-        raise BadInput(f"import {given}: no importer reads what is there. There are: {', '.join(names())}")
-    raise BadInput(f"import {given}: {' and '.join(fitting)} read what is there. Say which: format={fitting[0]!r}")
+        raise BadInput(f"import {given}: no importer reads what is there.", f"There are: {', '.join(names())}")
+    raise BadInput(f"import {given}: {' and '.join(fitting)} read what is there.", f"Say which: format={fitting[0]!r}")
 
 
 def patterns() -> dict[str, tuple[str, ...]]:
