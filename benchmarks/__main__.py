@@ -57,7 +57,7 @@ LONGEST = 7
 
 PROGRAMS = (
     "scale", "actor_log", "sealing", "long_series", "places", "many_runs", "keepers", "page", "live_page",
-    "adapters_loggers", "adapters_sb3", "importing",
+    "adapters_loggers", "adapters_sb3", "importing", "episodes", "samples", "rollouts",
     "statistics.coverage", "statistics.curves", "statistics.grid", "statistics.speed",
 )  # fmt: skip
 """Measurements of their own, each a module of this package with options of its own."""

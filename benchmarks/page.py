@@ -209,14 +209,18 @@ def until(tab: Tab, predicate: str, many: int, seconds: float) -> float | None:
     return time.perf_counter() - begun
 
 
+def ui_words(folder: Path, port: int) -> list[str]:
+    """The command that serves the page."""
+    return ["ui", str(folder), "--port", str(port), "--no-open"]
+
+
 @contextlib.contextmanager
 def our_server(folder: Path, **environment: str) -> Iterator[tuple[str, int]]:
     """`rollbook ui` in a process of its own; its address, once it answers, and its process."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    words = [sys.executable, "-m", "rollbook", "ui", str(folder), "--port", str(port), "--no-open"]
-    with serving(words, port, **environment) as pid:
+    with serving([sys.executable, "-m", "rollbook", *ui_words(folder, port)], port, **environment) as pid:
         yield f"http://127.0.0.1:{port}/", pid
 
 
@@ -227,6 +231,8 @@ def serving(words: list[str], port: int, **environment: str) -> Iterator[int]:
     process = subprocess.Popen(words, stdout=silent, stderr=silent, env={**os.environ, **environment})
     try:
         for _ in range(1_200):
+            if process.poll() is not None:
+                raise RuntimeError(f"{' '.join(words)} ended with {process.returncode}")
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 0.2):
                 break
             time.sleep(0.05)

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import math
+import re
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from benchmarks import __main__ as program
 from benchmarks import harness
+from benchmarks import page as the_page
 from benchmarks.__main__ import TABLE, Table
 from benchmarks.lines import Context, Line, NotMeasured, spread
 from benchmarks.results import RESULTS, page, row_of, rows_in
+from click.testing import CliRunner
+
+from rollbook.cli.app import app
 
 LINES = rows_in(RESULTS.read_text("utf-8"))
 
@@ -92,3 +98,19 @@ def test_a_row_that_fails_hangs_or_lacks_something_is_named_and_keeps_its_lines(
 
 def test_a_dry_run_measures_a_hundredth() -> None:
     assert [Context("", [], 1, dry=dry).size(n) for dry in (True, False) for n in (20_000, 5)] == [200, 1, 20_000, 5]
+
+
+def test_the_page_is_measured_by_options_that_the_command_has(tmp_path: Path) -> None:
+    words = the_page.ui_words(tmp_path, 0)
+    shown = CliRunner().invoke(app, ["ui", "--help"]).output.split()
+    assert {word for word in words if word.startswith("--")} <= set(shown)
+
+
+def test_each_figure_of_the_docs_names_a_program_that_prints_it_and_a_commit() -> None:
+    figures = (RESULTS.parent.parent / "docs" / "figures.md").read_text("utf-8")
+    rows = [line.strip("|").split("|") for line in figures.splitlines() if re.match(r"\| (?!what |---)", line)]
+    assert rows
+    for *_, named, at in rows:
+        words = named.strip(" `").split()
+        assert words[0] in program.PROGRAMS or words[0].startswith("ROLLBOOK_"), named
+        assert re.fullmatch("[0-9a-f]{8}", at.strip()), at
