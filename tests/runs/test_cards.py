@@ -77,3 +77,22 @@ def test_a_report_is_one_page_without_scripts_and_with_every_name_escaped(tmp_pa
     page = Path(write(runs, tmp_path / "by.html", metric="test/return", by="config.algo")).read_text()
     assert "<img" not in page
     assert "&lt;img" in page
+
+
+def test_a_report_and_a_plot_that_nobody_groups_draw_the_same_groups(tmp_path: Path) -> None:
+    from click.testing import CliRunner
+
+    from rollbook.cli.app import app
+    from rollbook.runs.report import write
+
+    for name in ("ppo", "dqn"):
+        for seed in range(2):
+            with rollbook.init("p", name, seed=seed, dir=tmp_path / "runs", sinks=[], rules=()) as run:
+                run.log({"train/return": 1.0}, env_step=1)
+                run.log({"train/return": 2.0}, env_step=2)
+    report = Path(write(rollbook.open(tmp_path / "runs"), tmp_path / "report.html")).read_text()
+    drawn = CliRunner().invoke(app, ["plot", "p", "--key", "train/return", "--dir", str(tmp_path / "runs")])
+    assert drawn.exit_code == 0, drawn.output
+    for name in ("ppo", "dqn"):
+        assert f"{name}: IQM of 2 seeds" in report
+        assert f"{name}: IQM of 2 seeds" in drawn.output

@@ -113,11 +113,12 @@ def _picture(
     options: dict[str, object],
 ) -> Any:  # fmt: skip
     from rollbook.runs.charts import kinds
+    from rollbook.runs.groups import by_default
 
     chosen = find_runs(runs, root, where, having=lambda book: _has(book, keys), what=", ".join(keys) or "rows")
     _, about = kinds().get(chart, ("", "both"))
     of_several = {"seeds", "panels", *(option.name for option in question_options(Curves))} & options.keys()
-    by = by or next((field for field in ("name", "project") if len({getattr(run, field) for run in chosen}) > 1), None)
+    by = by or by_default(chosen.rows())
     single = len(chosen) == 1 and by is None and not of_several
     if about == "run" or (single and about == "both"):
         if len(chosen) > 1:

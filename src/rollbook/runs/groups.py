@@ -157,6 +157,11 @@ def labels_of(rows: Sequence[Row], by: str | None) -> list[str]:
     return [label_by_path[str(row["path"])] for row in rows]
 
 
+def by_default(rows: Sequence[Row]) -> str | None:
+    """The field that forms the groups where nobody names one: what runs are called, else their projects; None: none."""
+    return next((field for field in ("name", "project") if len({row.get(field) for row in rows}) > 1), None)
+
+
 def check_groups(rows: Sequence[Row], field: str, asked: str) -> None:
     """Raise if no run has the field that is to make groups. Raises: BadInput."""
     if field != "auto":
