@@ -34,7 +34,7 @@ WIDE = {"width": 1440, "height": 900}
 SMALL = {"width": 960, "height": 600}
 THUMB = {"width": 1120, "height": 660}
 FRAME_MS = 90
-GUIDE = {"rollouts": ("", "JJ→jjj"), "prompts": ("?tab=tasks", "jj")}
+GUIDE = {"rollouts": ("", "jj→jjj"), "prompts": ("?tab=tasks", "jj")}
 """Picture of docs/guides/grpo.md -> its address on the page Rollouts, and the keys to press there."""
 
 
@@ -109,6 +109,7 @@ def guided(browser: Any, address: str, ground: str) -> None:
         for key in keys:
             tab.keyboard.press({"→": "ArrowRight"}.get(key, key))
             tab.wait_for_timeout(400)
+        tab.wait_for_load_state("networkidle")
         tab.wait_for_timeout(2000)
         picture = Image.open(io.BytesIO(tab.screenshot())).convert("RGB")
         picture.save(IMAGES / f"grpo-{name}-{ground}.webp", quality=50, method=6)

@@ -56,18 +56,18 @@ class View(NamedTuple):
 
 VIEWS = {
     "runs": View("sweep", "runs", "runs"),
-    "cause": View("seeds", *["runs?cause={run},env_step,6000,train/return"] * 2, "name = 'ppo'"),
+    "cause": View("seeds", *["runs?cause={run},env_step,6000,train/return"] * 2, "status = 'finished'"),
     "crash": View("seeds", *["runs?cause={run},env_step,8960,train/return"] * 2, "status = 'crashed'"),
     "compare": View("seeds", "compare", "compare"),
     "sweep": View("sweep", "sweep"),
-    "episodes": View("seeds", *["episodes?run={run}"] * 2, "name = 'ppo'"),
+    "episodes": View("seeds", *["episodes?run={run}"] * 2, "status = 'finished'"),
     "samples": View("rollouts", *["samples?run={run}"] * 2, "name = 'samples'"),
-    "rollouts": View("rollouts", "rollouts?run={run}", fits="name = 'grpo' and project = 'sums'"),
-    "prompts": View("rollouts", "rollouts?run={run}&tab=tasks", fits="name = 'grpo' and project = 'sums'"),
+    "rollouts": View("rollouts", "rollouts?run={run}", fits="name = 'grpo'"),
+    "prompts": View("rollouts", "rollouts?run={run}&tab=tasks", fits="name = 'grpo'"),
     "rollout": View(
         "rollouts", "rollouts?run={run}&where=used&open=1", fits="name = 'agent'", see="[aria-label='One rollout']"
     ),
-    "fates": View("rollouts", "rollouts?run={run}&tab=fates", fits="name = 'grpo' and project = 'sums'"),
+    "fates": View("rollouts", "rollouts?run={run}&tab=fates", fits="name = 'grpo'"),
     "timings": View("killed", *["timings?run={run}"] * 2, "seed = 1"),
     "health": View("seeds", "health", "health?run={run}", "status = 'crashed'"),
     "palette": View("sweep", "runs", "runs", key="/"),
