@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import rollbook
@@ -57,6 +58,72 @@ def test_each_further_table_is_one_more_file(tmp_path: Path) -> None:
         with run.timer("update"):
             pass
     assert without_names(run.folder) == sorted([*FEW, "data/episodes", "data/timings"])
+
+
+ALONE = FEW - {"data/metrics/long"}
+"""Those of a run without a row of numbers."""
+
+
+def one_value(_place: Path) -> None:
+    with rollbook.init("p", "n", keeper="inline", sinks=[]) as run:
+        run.log({"loss": 0.5}, env_step=1)
+
+
+def one_episode(_place: Path) -> None:
+    with rollbook.init("p", "n", keeper="inline", sinks=[]) as run:
+        run.log_episode(return_=1.0, length=3, env_step=1)
+
+
+def one_checkpoint(_place: Path) -> None:
+    with rollbook.init("p", "n", keeper="inline", sinks=[]) as run:
+        run.save_checkpoint({"w": 1}, env_step=1)
+
+
+def one_picture(_place: Path) -> None:
+    with rollbook.init("p", "n", keeper="inline", sinks=[]) as run:
+        run.log_image("frame", np.zeros((8, 8, 3), np.uint8))
+
+
+def wandbs_module(_place: Path) -> None:
+    import rollbook.wandb as wandb
+
+    wandb.init(project="p", name="n", config={"lr": 1})
+    wandb.log({"loss": 0.5})
+    wandb.finish()
+
+
+def summary_writer(place: Path) -> None:
+    from rollbook.adapters.tensorboard import SummaryWriter
+
+    writer = SummaryWriter(str(place / "events"))
+    writer.add_scalar("loss", 0.5, 1)
+    writer.close()
+
+
+@pytest.mark.parametrize(
+    ("door", "files"),
+    [
+        (one_value, FEW),
+        (one_episode, {*ALONE, "data/episodes"}),
+        (one_checkpoint, {*ALONE, "data/checkpoints", "ckpt/.index.json", "ckpt/iteration_1.ckpt"}),
+        (one_picture, {*ALONE, "data/media", "media/*.png", "media/.spool/ledger.json"}),
+        (wandbs_module, FEW),
+        (summary_writer, FEW),
+    ],
+)
+def test_whatever_opened_a_run_it_has_the_files_of_its_rows_and_seven_others(
+    door: Callable[[Path], None], files: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """docs/disk-format.md says of each of the seven what it is there for."""
+    monkeypatch.setenv("ROLLBOOK_DIR", str(tmp_path / "runs"))
+    monkeypatch.chdir(tmp_path)
+    door(tmp_path)
+    (book,) = rollbook.open(tmp_path / "runs")
+    lock = Lock(str(book.path))
+    until(lambda: not lock.taken() and not os.path.exists(lock.path), "the keeper is done")
+    here = {"media/*.png" if name.startswith("media/frame-") else name for name in without_names(book.path)}
+    assert here == files
+    assert verify(book.path) == []
 
 
 @pytest.fixture(scope="module")
