@@ -352,7 +352,7 @@ def test_a_trial_that_fails_once_is_one_run_that_goes_on_from_its_checkpoint(tmp
     rows = book.metrics(["training_iteration"]).to_pylist()
     assert [row["epoch"] for row in rows] == [1, 2, 3]
     shown = [row for row in book.episodes().to_pylist() if row["complete"]]
-    every = [row for row in book.episodes("all").to_pylist() if row["complete"]]
+    every = [row for row in book.episodes(attempts="all").to_pylist() if row["complete"]]
     assert {row["attempt"] for row in shown} == {1, 2}
     assert len(every) > len(shown)  # those between the checkpoint and the failure are hidden, and kept
 

@@ -15,7 +15,7 @@ import pytest
 from fake_writer import FakeWriter, make_run
 
 from rollbook.book.book import Book
-from rollbook.errors import BadInput, NewerFormat, NotARun, UnknownKey
+from rollbook.errors import BadInput, MissingExtra, NewerFormat, NotARun, UnknownKey
 from rollbook.journal import format as layout
 from rollbook.storage.sealing.folder import seal
 
@@ -250,6 +250,16 @@ def test_the_other_tables_come_back(book: Book) -> None:
     assert book.alerts()["rule"].to_pylist() == ["nan"]
     assert book.table("rewards").num_rows == 0
     assert book.table("metrics").num_rows == book.metrics().num_rows
+
+
+def test_tables_are_read_without_duckdb_where_nothing_is_asked_in_sql(
+    book: Book, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    assert book.text("note").num_rows == book.media("image").num_rows == book.rows("checkpoints").num_rows == 1
+    assert (book.media(key="nothing").num_rows, book.episodes().num_rows) == (0, 3)
+    with pytest.raises(MissingExtra, match="duckdb"):
+        book.text(where="true")
 
 
 def test_samples_can_be_filtered_and_ordered(book: Book) -> None:

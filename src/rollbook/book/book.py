@@ -50,7 +50,7 @@ from rollbook.book.run_fields import RunFields
 from rollbook.book.scan import Scan, scan_of
 from rollbook.book.select import canonical_keys, select_metrics
 from rollbook.book.series import Series
-from rollbook.book.sql import Database, apart, one_condition, one_order
+from rollbook.book.sql import Database, apart
 from rollbook.book.tables import binned, count_rows, read_metrics_rows, read_table
 from rollbook.errors import BadInput, Damaged, UnknownKey, did_you_mean, suggesting
 from rollbook.journal import JournalReader
@@ -59,7 +59,7 @@ from rollbook.schema import run_files as layout
 from rollbook.schema import source, status
 from rollbook.schema.checkpoint_rows import CheckpointHistory, SavedCheckpoint, counts_in
 from rollbook.schema.default_axis import own_axis
-from rollbook.schema.expressions import literal
+from rollbook.schema.expressions import condition, literal, order
 from rollbook.schema.manifest import Attempts
 from rollbook.schema.problems import Problem
 from rollbook.schema.tables import FORWARDED, TABLES, table_of
@@ -561,7 +561,7 @@ class Book(RunFields):
         # Which ones, then all of these: the texts of the others are not read.
         named = self.chosen("completions", where, order_by, limit, attempts, cells="id")
         ids = ", ".join(literal(str(cell)) for cell in named["id"].to_pylist()) or "null"
-        which = f"id in ({ids})" + ("" if where is None else f" and {one_condition(where)}")
+        which = f"id in ({ids})" + ("" if where is None else f" and {condition(where, of_rows=True).text}")
         return self.chosen("completions", which, order_by, limit, attempts)
 
     @suggesting
@@ -963,14 +963,14 @@ class Book(RunFields):
 
         `of` is a condition on the rows of the view alone, or a table of their ids; `cells` are the columns.
         """
-        condition = "" if where is None else f" where {one_condition(where)}"
-        order = _IN_TIME if order_by is None else f"{one_order(order_by)}, {_IN_TIME}"
+        chosen = "" if where is None else f" where {condition(where, of_rows=True).text}"
+        in_order = _IN_TIME if order_by is None else f"{order(order_by).text}, {_IN_TIME}"
         most = "" if limit is None else f" limit {int(limit)}"
         folder = os.path.abspath(layout.data_folder(self._folder))
         database = Database(
             lambda name, tries: self._stream(name, tries, attempts), folder, self.files.leave_out, self._database
         )
-        query = f"select {cells} from {rows}{condition} order by {order}{most}"
+        query = f"select {cells} from {rows}{chosen} order by {in_order}{most}"
         return database.arrow(query, tables, of)
 
     def scan(self, table: str, tries: int = 0, attempts: Attempts = "effective", *, streamed: bool = False) -> Scan:
@@ -1084,7 +1084,7 @@ class Book(RunFields):
         counted) when a checkpoint was saved.
         """
         saved = [count for row in self.checkpoint_history().rows for count in counts_in(row)]
-        table = self.episodes()
+        table = self.table("episodes")
         names = ("scope", "number", "counted_env_step")
         if not set(names) <= set(table.column_names):
             return saved

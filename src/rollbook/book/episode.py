@@ -137,8 +137,8 @@ def find_episode(book: EpisodeTables, which: str) -> Episode:
         if place is not None:
             return Episode(book, rows.slice(place, 1))
         raise UnknownKey(
-            f"{book.path} holds no finished episode, so there is no {which!r} one. Record some with "
-            "RecordEpisodes(env, scope), or read book.episodes() for those that were cut short"
+            f"{book.path} holds no finished episode, so there is no {which!r} one.",
+            "Record some with RecordEpisodes(env, scope), or read book.episodes() for those that were cut short",
         )
     same_id = book.table("episodes", "all", where=("episode_id", which))
     if not same_id.num_rows:

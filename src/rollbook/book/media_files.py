@@ -38,8 +38,8 @@ def film_of(book: EpisodeTables, episode: str = "best") -> Path:
     }
     if not films:
         raise UnknownKey(
-            f"{book.project}/{book.name} {book.id} has no episode videos. Record some with "
-            "RecordEpisodes(env, scope, video=...) and an environment of render_mode='rgb_array'"
+            f"{book.project}/{book.name} {book.id} has no episode videos.",
+            "Record some with RecordEpisodes(env, scope, video=...) and an environment of render_mode='rgb_array'",
         )
     if episode in films:
         return _file(book, films[episode])
@@ -51,7 +51,7 @@ def film_of(book: EpisodeTables, episode: str = "best") -> Path:
         chosen = max(rows, key=lambda row: _score(row.get("return"), sign))
         return _file(book, films[str(chosen["episode_id"])])
     raise UnknownKey(
-        f"no video of episode {episode!r}; filmed: {', '.join(list(films)[:10])}. Or ask for best, worst, last"
+        f"no video of episode {episode!r}; filmed: {', '.join(list(films)[:10])}.", "Or ask for best, worst, last"
     )
 
 

@@ -18,9 +18,9 @@ from rollbook.book.rollout_questions import (
     words_of_high_advantage,
     worst_tokens,
 )
-from rollbook.book.sql import apart, one_condition
+from rollbook.book.sql import apart
 from rollbook.errors import BadInput
-from rollbook.schema.expressions import literal, quoted
+from rollbook.schema.expressions import condition, literal, quoted
 from rollbook.schema.solved import number_in, solved_sql, threshold_query
 from rollbook.schema.tables import TABLES
 from rollbook.storage import IDENTITY
@@ -129,7 +129,7 @@ class RolloutQueries:
         if above is not None:
             return solved_sql(repr(above))
         if isinstance(solved, str):
-            return one_condition(solved)
+            return condition(solved, of_rows=True).text
         raise BadInput(f"solved={solved!r}: pass a number that the reward is above, or a condition like 'reward >= 1'")
 
     def now(self, of: str = "", sources: tuple[str, str] | None = None) -> str:

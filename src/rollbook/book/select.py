@@ -33,7 +33,7 @@ def select_metrics(
     """See `Book.metrics`."""
     if x is None and (start is not None or stop is not None):
         raise BadInput(
-            f"start={start!r}, stop={stop!r} without x: name the clock or key they count in, e.g. x='env_step'"
+            f"start={start!r}, stop={stop!r} without x.", "Name the clock or key they count in, such as x='env_step'"
         )
     labels = all_keys(pieces, run.clocks)
     # A stretch along time is the same question as since and until.

@@ -5,7 +5,6 @@ Queries are read-only: no other files than the run's, no network, no settings, u
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -13,7 +12,6 @@ import tempfile
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -22,7 +20,7 @@ from rollbook.book.completions import COMPLETIONS, COMPLETIONS_OF, asks_for_comp
 from rollbook.book.late_facts import VIEWS, view
 from rollbook.book.scan import Scan, is_utf8
 from rollbook.errors import BadInput, Damaged, did_you_mean
-from rollbook.schema.expressions import literal, named_tables, quoted
+from rollbook.schema.expressions import condition, literal, named_tables, parsed_query, quoted, text_of_query
 from rollbook.schema.sql_names import SqlNames, outer
 from rollbook.system.guard import tolerating
 from rollbook.system.optional import need
@@ -51,31 +49,18 @@ def unique_samples(columns: Iterable[str], table: str = "samples") -> str:
     return f"(select * exclude (place) from ({rows}) where place = 1) as unique_samples"
 
 
-def one_condition(text: str) -> str:
-    """A condition that is safe to insert after `where`: exactly one expression.
-
-    Raises:
-      BadInput: it is not exactly one expression.
-    """
-    node = _node(_parsed(f"select (\n{text}\n)", text, "one condition"))
-    if node.get("select_list") is None or len(node["select_list"]) != 1 or _goes_on(node) or node.get("modifiers"):
-        raise BadInput(f"{text!r:.200} is not one condition: it goes on behind its end. Write one, such as reward > 1")
-    return f"(\n{text}\n)"
-
-
 def apart(text: str, columns: Collection[str]) -> tuple[str | None, str | None]:
     """A condition as two, joined by `and`: of what names none of these columns, and of what may; None: no such part.
 
     Raises:
       BadInput: it is not exactly one expression.
     """
-    parsed = _parsed(f"select {one_condition(text)}", text, "one condition")
-    (cell,) = _node(parsed)["select_list"]
+    parsed = parsed_query(f"select {condition(text, of_rows=True).text}")
+    node = parsed["statements"][0]["node"]
     parts: dict[bool, list[str]] = {False: [], True: []}
-    for part in _conjuncts(cell):
-        parsed["statements"][0]["node"]["select_list"] = [part]
-        asked = _parser(os.getpid()).cursor().execute("select json_deserialize_sql(?::json)", [json.dumps(parsed)])
-        parts[_may_name(part, set(columns))].append(f"({asked.fetchone()[0].removeprefix('SELECT ')})")
+    for part in _conjuncts(node["select_list"][0]):
+        node["select_list"] = [part]
+        parts[_may_name(part, set(columns))].append(f"({text_of_query(parsed).removeprefix('SELECT ')})")
     first, rest = (" and ".join(parts[names]) or None for names in (False, True))
     return first, rest
 
@@ -95,52 +80,6 @@ def _may_name(node: object, columns: set[str]) -> bool:
     if node.get("class") in ("SUBQUERY", "STAR") or (node.get("column_names") or [""])[-1].lower() in columns:
         return True
     return any(_may_name(each, columns) for each in node.values())
-
-
-def one_order(text: str) -> str:
-    """Text that is safe to insert after `order by`: only columns or expressions to order by.
-
-    Raises:
-      BadInput: it is anything else.
-    """
-    node = _node(_parsed(f"select 1 order by\n{text}\n", text, "an order"))
-    kinds = [modifier.get("type") for modifier in node.get("modifiers") or ()]
-    if kinds != ["ORDER_MODIFIER"] or _goes_on(node) or len(node.get("select_list") or ()) != 1:
-        raise BadInput(f"{text!r:.200} is not an order alone. Write columns, such as reward desc, batch")
-    return f"\n{text}\n"
-
-
-def _parsed(query: str, text: str, what: str) -> dict[str, Any]:
-    """The result of DuckDB's own parser for a query of one statement."""
-    duckdb = need("duckdb", extra="sql", why="a condition in SQL")
-    try:
-        answer = _parser(os.getpid()).cursor().execute("select json_serialize_sql(?::varchar)", [query]).fetchone()
-    except duckdb.Error as err:
-        raise BadInput(f"{text!r:.200} cannot be read as {what}: {err}") from None
-    parsed = dict(json.loads(answer[0])) if answer else {}
-    if parsed.get("error"):
-        raise BadInput(f"{text!r:.200} cannot be read as {what}: {parsed.get('error_message')}. {_QUOTES}")
-    statements = parsed.get("statements") or []
-    if len(statements) != 1 or statements[0]["node"].get("type") != "SELECT_NODE":
-        raise BadInput(f"{text!r:.200} is not {what}: it is {len(statements)} statements")
-    return parsed
-
-
-def _node(parsed: dict[str, Any]) -> dict[str, Any]:
-    return dict(parsed["statements"][0]["node"])
-
-
-@cache
-def _parser(process: int) -> Any:
-    """A DuckDB that only parses; one for each process, because to open one takes 15 ms."""
-    return need("duckdb", extra="sql", why="a condition in SQL").connect()
-
-
-def _goes_on(node: dict[str, Any]) -> bool:
-    source = (node.get("from_table") or {}).get("type", "EMPTY")
-    more = ("where_clause", "having", "qualify", "sample")
-    groups = node.get("group_expressions") or node.get("group_sets")
-    return source != "EMPTY" or bool(groups) or any(node.get(name) for name in more)
 
 
 class Database:
@@ -359,8 +298,9 @@ def _check_that_it_asks(duckdb: object, connection: Any, query: str) -> None:
             kind = next((each for each in kinds if each not in _ASKING), "SELECT")
         if kind not in _ASKING:
             raise BadInput(
-                f"a query only asks, and this one has {kind}. If it is meant, say sql(…, unlocked=True) or "
-                "`rollbook sql --unlocked`: it may then read and write files like any program"
+                f"a query only asks, and this one has {kind}.",
+                "If it is meant, say sql(…, unlocked=True) or `rollbook sql --unlocked`: it may then read and write "
+                "files like any program",
             )
 
 
@@ -382,7 +322,8 @@ def _may_be_damage(duckdb: ModuleType, error: BaseException | None) -> bool:
 
 
 _NO_TABLE = re.compile(r"Table with name (\S+) does not exist")
-_QUOTES = 'A key with a slash, and a name that is a word of SQL, needs double quotes: "train/return"'
+QUOTES = 'A key with a slash, and a name that is a word of SQL, needs double quotes: "train/return"'
+"""What to do about a query that DuckDB does not understand."""
 
 
 @contextmanager
@@ -392,8 +333,8 @@ def _plain_errors(duckdb: ModuleType, tables: Iterable[str] = ()) -> Iterator[No
         yield
     except duckdb.PermissionException as err:
         raise BadInput(
-            f"the query reaches outside the run: {str(err).strip()}\nIf that is meant, say sql(…, unlocked=True) or "
-            "`rollbook sql --unlocked`"
+            f"the query reaches outside the run: {str(err).strip()}\n",
+            "If that is meant, say sql(…, unlocked=True) or `rollbook sql --unlocked`",
         ) from None
     except duckdb.IOException:
         raise
@@ -405,4 +346,4 @@ def _plain_errors(duckdb: ModuleType, tables: Iterable[str] = ()) -> Iterator[No
             f"there is no table {missing[1]!r} in this run.", did_you_mean(missing[1], list(tables))
         ) from None
     except duckdb.Error as err:
-        raise BadInput(f"the query cannot be answered: {outer(str(err)).strip()}\n{_QUOTES}") from None
+        raise BadInput(f"the query cannot be answered: {outer(str(err)).strip()}\n", QUOTES) from None

@@ -87,7 +87,7 @@ class _Kind(click.ParamType):  # type: ignore[type-arg]
         kinds = [kind for kind in of_text(option.type) if kind is not type(None)]
         self._words = [word for kind in kinds if typing.get_origin(kind) is Literal for word in typing.get_args(kind)]
         self._is_int, self._is_float, self._is_text = int in kinds, float in kinds, str in kinds
-        self.name = "integer" if self._is_int else "float" if self._is_float else "text"
+        self.name = "text" if self._is_text else "integer" if self._is_int else "float" if self._is_float else "text"
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:
         """What stands for the value in the help."""

@@ -198,6 +198,18 @@ def _select(query: str, said: _Said) -> dict[str, Any]:
     return node
 
 
+def parsed_query(query: str) -> dict[str, Any]:
+    """A query that can be read, as DuckDB's parser understands it."""
+    parsed: dict[str, Any] = json.loads(_parsed(query))
+    return parsed
+
+
+def text_of_query(parsed: dict[str, Any]) -> str:
+    """The text of a query that `parsed_query` read."""
+    asked = _parser(os.getpid()).cursor().execute("select json_deserialize_sql(?::json)", [json.dumps(parsed)])
+    return str(asked.fetchone()[0])
+
+
 @functools.lru_cache(maxsize=256)
 def _parsed(query: str) -> str:
     return str(_parser(os.getpid()).cursor().execute("select json_serialize_sql(?)", [query]).fetchone()[0])

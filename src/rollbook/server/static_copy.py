@@ -129,7 +129,7 @@ def _check(target: Path) -> None:
     if target.exists() and not target.is_dir():
         raise BadInput(f"--export {target}: that is a file")
     if target.is_dir() and any(target.iterdir()) and not (target / "data" / "hello.json").is_file():
-        raise BadInput(f"--export {target}: the folder holds something else than an earlier copy. Choose a new one")
+        raise BadInput(f"--export {target}: the folder holds something else than an earlier copy.", "Choose a new one")
 
 
 _FROM_A_DISK = (

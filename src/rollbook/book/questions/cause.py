@@ -30,7 +30,7 @@ from rollbook.book.questions.places import (
 from rollbook.book.questions.rows_of_tables import see_samples
 from rollbook.book.questions.source import Queries, Source
 from rollbook.book.table_protocols import ReadRun
-from rollbook.errors import BadInput
+from rollbook.errors import BadInput, did_you_mean
 from rollbook.schema.expressions import quoted
 from rollbook.schema.manifest import when_cut
 from rollbook.schema.run_files import table_names
@@ -470,8 +470,8 @@ class _Point:
         otherwise)."""
         if self.clock not in self._known:
             raise BadInput(
-                f"cause(x={self.clock!r}, everything=True): everything is along a clock. This run has "
-                f"{', '.join(self._known) or 'none'}"
+                f"cause(x={self.clock!r}, everything=True): everything is along a clock.",
+                did_you_mean(str(self.clock), list(self._known)),
             )
         with self._source.book() as book:
             tables = book.at(rows, **{self.clock: int(self.place)})

@@ -9,7 +9,7 @@ from typing import BinaryIO, Literal, NamedTuple
 
 import msgspec
 
-from rollbook.errors import BadInput
+from rollbook.errors import BadInput, did_you_mean
 from rollbook.schema.run_files import RunFile
 from rollbook.system.files import is_regular
 from rollbook.values.json_values import plain
@@ -100,8 +100,7 @@ def log_named(folder: str, name: str) -> LogFile:
             return entry
     if not known:
         raise BadInput("the run has no log: its program printed nothing, or init was told console=False")
-    names = ", ".join(entry.name for entry in known[:20])
-    raise BadInput(f"the run has no log {name!r:.100}. It has {names}")
+    raise BadInput(f"the run has no log {name!r:.100}.", did_you_mean(name, [entry.name for entry in known]))
 
 
 class LogPart(NamedTuple):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import msgspec
+import numpy as np
 import pyarrow as pa
 
 from rollbook.book.media_files import with_files
@@ -16,6 +18,7 @@ from rollbook.errors import UnknownKey, did_you_mean
 from rollbook.schema.expressions import literal, quoted
 from rollbook.schema.run_files import HIDDEN_TABLES, table_names
 from rollbook.schema.tables import TABLES
+from rollbook.values.arrow import take_table
 
 _LATE_ADVANTAGES = "select sample_id, any_value(advantage) as advantage from advantages group by sample_id"
 MADE = ("outcome", "film", "traces")
@@ -31,10 +34,20 @@ def chosen_rows(question: Window, source: Source, *, counted: bool = False) -> P
       UnknownKey: the run has no such table. BadInput: a condition or order that cannot be understood.
     """
     names, shown = _SHOWN[type(question)](question, source)
-    if not counted and question == _whole(question) and (len(names) == 1 or not isinstance(question, Samples)):
-        return Page(_told(question, source, source.table(names[0], question.attempts)))
+    own = {name: getattr(question, name, None) for name in ("kind", "key")}
+    bare = msgspec.structs.replace(question, **{name: None for name, text in own.items() if text is not None})
+    if not counted and bare == _whole(question) and (len(names) == 1 or not isinstance(question, Samples)):
+        table = source.table(names[0], question.attempts)  # needs no DuckDB
+        for name, text in own.items():
+            table = table if text is None else _with_text(table, name, text)
+        return Page(_told(question, source, table))
     page = source.asked(names, lambda db: page_of(db, question, shown(db), counted=counted), question.attempts)
     return page._replace(table=_told(question, source, page.table))
+
+
+def _with_text(table: pa.Table, column: str, text: str) -> pa.Table:
+    """The rows with this text in a column."""
+    return take_table(table, np.flatnonzero([cell == text for cell in table[column].to_pylist()]).astype(np.int64))
 
 
 def _told(question: Window, source: Source, table: pa.Table) -> pa.Table:

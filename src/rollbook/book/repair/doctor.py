@@ -305,8 +305,8 @@ def _refuse_strangers(folder: str, asked: str) -> None:
     except RollbookError:
         if not os.path.lexists(manifest.path_of(folder)):
             raise NotARun(
-                f"{asked}({folder!r}): neither a run.json nor anything else of a run lies there. List what is "
-                "available with: rollbook ls"
+                f"{asked}({folder!r}): neither a run.json nor anything else of a run lies there.",
+                "List what is available with: rollbook ls",
             ) from None
 
 
@@ -415,7 +415,9 @@ def _set_links_aside(folder: str) -> list[str]:
     """
     data = data_folder(folder)
     if os.path.islink(data):
-        raise Damaged(f"{data} is a link, and repair writes only inside a run's folder. Repair the run where it lies")
+        raise Damaged(
+            f"{data} is a link, and repair writes only inside a run's folder.", "Repair the run where it lies"
+        )
     aside = os.path.join(data, "aside")
     done = []
     if os.path.lexists(aside) and (os.path.islink(aside) or not os.path.isdir(aside)):

@@ -71,8 +71,8 @@ def join(part: str | os.PathLike[str], run: str | os.PathLike[str], *, force: bo
         raise BadInput(f"join: {source} is the run's own folder; pass the folder of a part and that of the run")
     if not theirs.nonce or theirs.nonce != ours.nonce:
         raise BadInput(
-            f"join: {source} is a part of run {theirs.id}, and {target} is run {ours.id} of another "
-            "nonce. Pass the folder of the run that it is a part of"
+            f"join: {source} is a part of run {theirs.id}, and {target} is run {ours.id} of another nonce.",
+            "Pass the folder of the run that it is a part of",
         )
     _refuse_if_written(source, force)
     done = Joined()

@@ -219,7 +219,7 @@ class _Session:
 
         statements = self._connection.extract_statements(query)
         if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-            raise BadInput("one SELECT is answered here, and nothing else. Tables can be read, not changed")
+            raise BadInput("one SELECT is answered here, and nothing else. Tables can be read, not changed.")
         self._check(query)
         given = {"params": list(values)} if values else {}
         answer = self._connection.sql(query, **given)

@@ -21,7 +21,7 @@ from rollbook.book.questions import (
     place_of,
     see_episodes,
 )
-from rollbook.errors import UnknownKey
+from rollbook.errors import UnknownKey, did_you_mean
 from rollbook.server.asking import of_one_run, shape_of_one
 from rollbook.server.curves.one_run import KeptRun
 from rollbook.server.frames import MEDIA_TYPE, Frame
@@ -208,9 +208,7 @@ def scatter(context: ServerContext, ask: ScatterAsk) -> Streamed:
         columns = see_episodes(db)
         for name in (x, ask.y):
             if name not in ("time", "relative") and name not in columns:
-                raise UnknownKey(
-                    f"the episodes have no column {name!r:.80}. Available: {', '.join(sorted(columns))[:400]}"
-                )
+                raise UnknownKey(f"the episodes have no column {name!r:.80}.", did_you_mean(name, columns))
         points = f"{place_of(x, began, columns)} as x, {place_of(ask.y, began, columns)} as y, outcome, film"
         return db.table(f"select {points} from shown{in_time(columns)}")
 
@@ -403,7 +401,7 @@ def traces(context: ServerContext, ask: TracesAsk) -> Streamed:
     unknown = [name for name in names if name not in known]
     if unknown:
         raise UnknownKey(
-            f"episode {record.id!r:.60} has no trace {unknown[0]!r:.60}. Available: {', '.join(sorted(known))[:400]}"
+            f"episode {record.id!r:.60} has no trace {unknown[0]!r:.60}.", did_you_mean(unknown[0], list(known))
         )
     frame = Frame()
     numbers = steps["t"].to_pylist() if "t" in steps.column_names else list(range(steps.num_rows))

@@ -241,7 +241,7 @@ def rollouts(context: ServerContext, ask: RolloutsAsk) -> RolloutsAnswer:
         conditions = []
         for identity, columns in ((ask.group, ("group", "task_id", "batch")), (ask.task, ("task_id",))):
             conditions += [] if identity is None else _alike(db, identity, columns)
-        given = condition(ask.where).text if ask.where and ask.where.strip() else None
+        given = condition(ask.where, of_rows=True).text if ask.where and ask.where.strip() else None
         chooses = bool(conditions or given or words or ask.sort)
         source = "rollouts"
         if chooses or ask.offset == 0:
