@@ -13,6 +13,7 @@ import pytest
 import rollbook
 from rollbook.adapters import _versions
 from rollbook.errors import MissingExtra
+from rollbook.system.optional import to_install
 
 ROOT = Path(__file__).parents[2]
 
@@ -155,7 +156,18 @@ def test_a_missing_package_gives_the_line_that_installs_it(what: str, tmp_path: 
     code, missing, line = NEEDS[what]
     last = told(code, tmp_path, missing=missing)
     assert "MissingExtra" in last
-    assert f"which is not installed: pip install {line}" in last
+    assert f"which is not installed: pip install {line}" in last.replace("rollbook-core[", "rollbook[")
+
+
+@pytest.mark.parametrize("name", ["rollbook", "rollbook-core"])
+def test_the_line_that_installs_an_extra_names_what_is_installed_which_no_index_need_have(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / f"{name.replace('-', '_')}-1.0.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    monkeypatch.setattr("sys.path", [str(tmp_path)])
+    assert to_install("plots") == f"'{name}[plots]'"
 
 
 @pytest.mark.parametrize(
@@ -185,7 +197,7 @@ def test_the_error_names_the_version_the_range_and_the_way_out() -> None:
 
 
 def test_a_missing_framework_gives_the_line_that_installs_it() -> None:
-    with pytest.raises(MissingExtra, match=r"pip install 'rollbook\[sb3\]'"):
+    with pytest.raises(MissingExtra, match=r"pip install 'rollbook(-core)?\[sb3\]'"):
         _versions.require("a-framework-nobody-has", ">=1", extra="sb3", why="the adapter")
 
 

@@ -30,7 +30,7 @@ def test_a_sink_whose_package_is_missing_is_an_error_of_init(root: Path, monkeyp
 
     real = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "wandb" else real(name))
-    with pytest.raises(MissingExtra, match=r"pip install 'rollbook\[wandb\]'"):
+    with pytest.raises(MissingExtra, match=r"pip install 'rollbook(-core)?\[wandb\]'"):
         rollbook.init("p", "n", sinks=["wandb"])
     assert not root.exists()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import logging
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -76,7 +77,7 @@ def test_without_the_extra_it_says_what_to_install(client: TestClient, monkeypat
     monkeypatch.setattr(importlib.util, "find_spec", lambda name, *of: None if name == "mcp" else find(name, *of))
     for answer in (request(client), client.get("/mcp")):
         assert answer.status_code == 404
-        assert "pip install 'rollbook[mcp]'" in answer.json()["error"]["message"]
+        assert re.search(r"pip install 'rollbook(-core)?\[mcp\]'", answer.json()["error"]["message"])
 
 
 def test_it_answers_about_the_runs_of_all_folders_that_the_page_shows_and_no_others(tmp_path: Path) -> None:

@@ -145,6 +145,19 @@ def _missing(module: str, extra: str, why: str, also: str) -> MissingExtra:
 
 
 def to_install(extra: str, also: str = "") -> str:
-    """The words after `pip install`: with rollbook-core alone nothing whose pins this environment may avoid."""
-    package = f"'{'rollbook-core' if is_core_alone() else 'rollbook'}[{extra}]'"
+    """The words after `pip install`."""
+    package = f"'{_distribution()}[{extra}]'"
     return f"{also} {package}" if also else package
+
+
+def _distribution() -> str:
+    """What is installed here, which pip need not look for: `rollbook-core` where that is alone, or from a checkout."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    for name in ("rollbook", "rollbook-core"):
+        try:
+            version(name)
+        except PackageNotFoundError:
+            continue
+        return name
+    return "rollbook-core" if is_core_alone() else "rollbook"

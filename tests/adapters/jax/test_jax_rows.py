@@ -20,7 +20,7 @@ from rollbook.run.run import Run
 @pytest.mark.skipif(importlib.util.find_spec("jax") is not None, reason="JAX is installed here")
 def test_without_jax_the_line_that_installs_it_is_named(run: Run) -> None:
     adapter._jax.cache_clear()
-    with pytest.raises(MissingExtra, match=r"pip install 'rollbook\[jax\]'"):
+    with pytest.raises(MissingExtra, match=r"pip install 'rollbook(-core)?\[jax\]'"):
         adapter.log(run, {"loss": 1.0})
 
 

@@ -157,5 +157,5 @@ def test_without_lightning_the_line_that_installs_it_is_named(monkeypatch: pytes
         monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.setattr("importlib.util.find_spec", lambda *_: None)
     monkeypatch.delitem(sys.modules, MODULE, raising=False)
-    with pytest.raises(MissingExtra, match=r"pip install 'rollbook\[lightning\]'"):
+    with pytest.raises(MissingExtra, match=r"pip install 'rollbook(-core)?\[lightning\]'"):
         importlib.import_module(MODULE)

@@ -253,7 +253,10 @@ def test_mistakes_are_named_when_the_callback_is_made(rllib: Any) -> None:
 def test_without_ray_the_pip_line_is_reported_and_an_unknown_release_is_refused(
     fakes: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for version, expected in ((None, r"pip install 'rollbook\[rllib\]'"), ("2.40.0", "2.40.0.*>=2.60,<2.61|2.60")):
+    for version, expected in (
+        (None, r"'rollbook(-core)?\[rllib\]'"),
+        ("2.40.0", "2.40.0.*>=2.60,<2.61|2.60"),
+    ):
         package = fakes.install(monkeypatch, version)
         with pytest.raises((MissingExtra, ImportError), match=expected):
             _ = package.RollbookTune

@@ -85,5 +85,5 @@ def test_models_are_registered_where_they_are(host: type, run: Run, tmp_path: Pa
 def test_without_rsl_rl_the_line_that_installs_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "rsl_rl", None)
     monkeypatch.delitem(sys.modules, MODULE, raising=False)
-    with pytest.raises(MissingExtra, match=r"pip install 'rollbook\[rsl_rl\]'"):
+    with pytest.raises(MissingExtra, match=r"pip install 'rollbook(-core)?\[rsl_rl\]'"):
         importlib.import_module(MODULE)

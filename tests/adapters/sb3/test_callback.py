@@ -167,7 +167,7 @@ def test_the_callback_without_the_library_gives_the_line_that_installs_it(monkey
     try:
         import rollbook.adapters.sb3 as adapter
 
-        with pytest.raises(MissingExtra, match=r"pip install 'rollbook\[sb3\]'"):
+        with pytest.raises(MissingExtra, match=r"pip install 'rollbook(-core)?\[sb3\]'"):
             _ = adapter.RollbookCallback
     finally:
         _forget()

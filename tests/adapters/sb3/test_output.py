@@ -104,7 +104,7 @@ def test_without_the_library_what_needs_it_says_how_to_get_it(what: str, monkeyp
 
     monkeypatch.setattr(_host, "VERSION", None)
     monkeypatch.delitem(sys.modules, "rollbook.adapters.sb3.legacy", raising=False)
-    with pytest.raises(MissingExtra, match=r"stable-baselines3 >=2.3,<3, .* pip install 'rollbook\[sb3\]'"):
+    with pytest.raises(MissingExtra, match=r"stable-baselines3 >=2.3,<3, .* pip install 'rollbook(-core)?\[sb3\]'"):
         configure("logs") if what == "configure()" else import_module("rollbook.adapters.sb3.legacy")
 
 

@@ -221,7 +221,7 @@ def test_event_files_without_the_package_say_what_to_do(monkeypatch: pytest.Monk
     for name in [name for name in sys.modules if name.partition(".")[0] == "tensorboard"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "tensorboard", None)
-    with pytest.raises(MissingExtra, match=r"pip install 'rollbook\[tensorboard\]'.*events=False"):
+    with pytest.raises(MissingExtra, match=r"pip install 'rollbook(-core)?\[tensorboard\]'.*events=False"):
         SummaryWriter(tmp_path, run=False)
     with pytest.raises(UnknownOption, match=r"events='torhc'.*Did you mean 'torch'"):
         SummaryWriter(tmp_path, run=False, events="torhc")

@@ -203,7 +203,7 @@ def test_what_is_no_reward_function_is_refused() -> None:
 
 @pytest.mark.skipif(importlib.util.find_spec("transformers") is not None, reason="transformers is installed here")
 def test_without_transformers_the_line_that_installs_it_is_named() -> None:
-    with pytest.raises(MissingExtra, match=r"pip install 'rollbook\[trl\]'"):
+    with pytest.raises(MissingExtra, match=r"pip install 'rollbook(-core)?\[trl\]'"):
         from rollbook.adapters.trl import RollbookCallback  # noqa: F401
 
 

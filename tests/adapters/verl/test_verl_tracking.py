@@ -102,7 +102,7 @@ def test_a_dump_that_was_never_finished_is_named(run: Run, tmp_path: Path) -> No
 
 @pytest.mark.skipif(importlib.util.find_spec("verl") is not None, reason="verl is installed here")
 def test_without_verl_the_line_that_installs_it_is_named(run: Run) -> None:
-    with pytest.raises(MissingExtra, match=r"pip install 'rollbook\[verl\]'"):
+    with pytest.raises(MissingExtra, match=r"pip install 'rollbook(-core)?\[verl\]'"):
         Tracking("p", "e", ["console", "rollbook"], run=run)
 
 
