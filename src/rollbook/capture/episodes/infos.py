@@ -89,16 +89,16 @@ class EpisodeInfos:
     Args:
       keys: info keys to store, "a/b" for nested ones: per step in the trajectory, the last value in the episode's row.
       unstorable: called with values that cannot be stored.
-      film: takes (name, pixels) of images under info["media"]; None stores images as arrays.
+      add_picture: takes (name, pixels) of images under info["media"]; None stores images as arrays.
     """
 
-    __slots__ = ("_film", "_keys", "_unstorable", "final", "running", "selected")
+    __slots__ = ("_add_picture", "_keys", "_unstorable", "final", "running", "selected")
 
     def __init__(
-        self, keys: Sequence[str], unstorable: Unstorable, film: Callable[[str, object], None] | None = None
+        self, keys: Sequence[str], unstorable: Unstorable, add_picture: Callable[[str, object], None] | None = None
     ) -> None:
         self._keys = tuple((key, tuple(key.split("/"))) for key in keys)
-        self._unstorable, self._film = unstorable, film
+        self._unstorable, self._add_picture = unstorable, add_picture
         self.begin()
 
     def begin(self) -> None:
@@ -172,8 +172,8 @@ class EpisodeInfos:
     def _media(self, media: Any, cells: dict[str, object] | None) -> dict[str, object] | None:
         cells = {} if cells is None else cells
         for name, value in flatten(media):
-            if self._film is not None and is_picture(value):
-                self._film(name, value)
+            if self._add_picture is not None and is_picture(value):
+                self._add_picture(name, value)
             elif is_array(value):
                 cells[f"media/{name}"] = value.copy()
             else:

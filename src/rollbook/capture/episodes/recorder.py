@@ -15,7 +15,7 @@ import time
 
 from rollbook.capture._ledger import TOTAL, RewardLedger
 from rollbook.capture._rewards import read_reward
-from rollbook.capture.episodes.film import Films
+from rollbook.capture.episodes.videos import EpisodeVideos
 from rollbook.capture.episodes.infos import EpisodeInfos
 from rollbook.capture.episodes.settings import EpisodeSettings, Finished
 from rollbook.capture.episodes.trajectory import Trajectory
@@ -70,7 +70,7 @@ class EpisodeRecorder:
       episode_id: of the current episode, "" between episodes.
       last: the last finished episode, or None.
       plain_steps: whether a step with a float as reward and no info only needs an addition to `total` and `length`.
-      films: of the current episode; wrappers add rendered frames to `films.rendered`.
+      videos: of the current episode; wrappers add rendered frames to `videos.rendered`.
       drives: whether each step advances a clock of the run, see `drive_clock`.
       check: called with the recorder and the info of an episode's last step, while the episode can still be kept.
         Wrappers that know the reports in that info set it, and it calls `audit`. It must not reference the environment,
@@ -92,8 +92,8 @@ class EpisodeRecorder:
         self.env_index = env_index
         self._given_ledger = ledger is not None
         self._ledger = ledger if ledger is not None else RewardLedger(self._recorder)
-        self.films = Films(self.settings)
-        self._infos = EpisodeInfos(self.settings.info_keys, self.settings.unstorable, self.films.add)
+        self.videos = EpisodeVideos(self.settings)
+        self._infos = EpisodeInfos(self.settings.info_keys, self.settings.unstorable, self.videos.add)
         self._trajectory = self._new_trajectory()
         self._count = 0
         self.last: Finished | None = None
@@ -112,7 +112,7 @@ class EpisodeRecorder:
         self.total, self.length, self.counted = 0.0, 0, 0
         self._end_begun: _End | None = None
         self._trajectory.reset()
-        self.films.reset()
+        self.videos.reset()
         self._marked = self._entered = self._ending = False
         self._parts: dict[str, Tally] = {}
         self._seed: object = None
@@ -164,7 +164,7 @@ class EpisodeRecorder:
         self._infos.begin()
         self._ledger.begin()
         self._trajectory.begin(episode_id, self.number, obs)
-        self.films.begin(self.number)
+        self.videos.begin(self.number)
         self._entered = self._given_ledger
         self.episode_id = episode_id  # after what belongs to it: an interrupted beginning starts again
         self.plain_steps = self._needs_no_more()
@@ -352,7 +352,7 @@ class EpisodeRecorder:
 
     def _needs_no_more(self) -> bool:
         """Whether the steps of this episode are only summed up: none is kept, filmed, or has parts of its reward."""
-        return not (self._entered or self._trajectory.in_full or self.films.rendered is not None)
+        return not (self._entered or self._trajectory.in_full or self.videos.rendered is not None)
 
     def _check(self, info: Mapping[str, object] | None) -> None:
         self._ending = True
@@ -459,7 +459,7 @@ class EpisodeRecorder:
         if settings.curves and end.curves:
             end.curves = False
             recorder.log(self._curves(finished), **clocks)
-        self.films.finish(finished, self._marked, clocks)
+        self.videos.finish(finished, self._marked, clocks)
         if finished.complete:
             settings.note_finished(finished)
         self.last, self.episode_id = finished, ""

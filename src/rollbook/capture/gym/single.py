@@ -71,8 +71,8 @@ class RecordEpisodes(gymnasium.Wrapper):
         super().__init__(env)
         self.episodes = EpisodeRecorder(recorder, env_index=env_index, ledger=ledger, **settings)
         common = self.episodes.settings
-        self.episodes.films.fps = float((env.metadata or {}).get("render_fps") or 30)
-        self._films = env.render_mode == "rgb_array" and not common.video.never
+        self.episodes.videos.fps = float((env.metadata or {}).get("render_fps") or 30)
+        self._renders = env.render_mode == "rgb_array" and not common.video.never
         self._autoreset = has_autoreset(env)
         self._over = False
         inner, reports, stats_key = reporter(env)
@@ -118,7 +118,7 @@ class RecordEpisodes(gymnasium.Wrapper):
         result = self.env.reset(seed=seed, options=options)
         self._over = False
         self.episodes.begin(seed=seed, options=options, obs=result[0])
-        if self._films:
+        if self._renders:
             self._frame()
         return result
 
@@ -146,7 +146,7 @@ class RecordEpisodes(gymnasium.Wrapper):
         if self._autoreset and self._over:
             episodes.begin(obs=obs)
             self._over = False
-            if self._films:
+            if self._renders:
                 self._frame()
             return
         if self._over:  # the environment does not reset itself
@@ -154,7 +154,7 @@ class RecordEpisodes(gymnasium.Wrapper):
             ended = episodes.last
             episodes.mark()
             episodes.settings.auditor.stepped_on(ended.episode_id if ended else "", env_index=episodes.env_index)
-        if self._films:
+        if self._renders:
             self._frame()
         self._over = bool(terminated or truncated)
         if episodes.step(reward, terminated, truncated, info, action=action, next_obs=obs):
@@ -165,15 +165,15 @@ class RecordEpisodes(gymnasium.Wrapper):
             )
 
     def _frame(self) -> None:
-        film = self.episodes.films.rendered
-        if film is None:
+        frames = self.episodes.videos.rendered
+        if frames is None:
             return
         try:
             frame = self.env.render()
             if hasattr(frame, "dtype"):
-                film.add(frame)
+                frames.add(frame)
         except Exception as err:
-            self._films = False
+            self._renders = False
             self.episodes.failed(err)
 
     def close(self) -> None:

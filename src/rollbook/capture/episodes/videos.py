@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rollbook.protocols import Recorder
 
 
-class Film:
+class FrameBuffer:
     """Frames of one key, height x width x 3 uint8 arrays.
 
     Args:
@@ -63,13 +63,13 @@ class Film:
             verb(key, same[0], **columns)
 
 
-class Films:
+class EpisodeVideos:
     """The videos of one episode, then of the next: rendered frames, and images from its infos.
 
     Args:
       settings: those of the recorder.
     Attributes:
-      rendered: where a wrapper adds the frames it renders; None if the episode is not filmed.
+      rendered: where a wrapper adds the frames it renders; None if the episode is not recorded as a video.
       fps: frames per second of rendered videos; wrappers take it from the environment.
     """
 
@@ -80,30 +80,30 @@ class Films:
 
     def reset(self) -> None:
         """Reset: no episode is running."""
-        self.rendered: Film | None = None
+        self.rendered: FrameBuffer | None = None
         self._is_chosen = False
-        self._by_name: dict[str, Film] = {}
+        self._by_name: dict[str, FrameBuffer] = {}
 
     def begin(self, number: int) -> None:
         """An episode begins, the `number`-th from 0."""
         schedule = self._settings.video
         self._is_chosen = schedule.from_start(number)
         if self._is_chosen or schedule.in_hindsight:
-            self.rendered = Film(self._settings.held_bytes)
+            self.rendered = FrameBuffer(self._settings.held_bytes)
 
     def add(self, name: str, pixels: object) -> None:
         """Add an image from an info under `name`: height x width (x 1, 3 or 4), uint8."""
-        film = self._by_name.get(name)
-        if film is None:
-            film = self._by_name[name] = Film(self._settings.held_bytes)
-        film.add(pixels)
+        frames = self._by_name.get(name)
+        if frames is None:
+            frames = self._by_name[name] = FrameBuffer(self._settings.held_bytes)
+        frames.add(pixels)
 
     def finish(self, finished: Finished, is_marked: bool, clocks: Mapping[str, int]) -> None:
         """The episode is over: log its videos, the rendered one if it is wanted."""
         settings = self._settings
         by_name, self._by_name = self._by_name, {}
         rendered, self.rendered = self.rendered, None
-        for name, film in by_name.items():
-            film.log(settings.recorder, f"media/{name}", 30.0, episode_id=finished.episode_id, **clocks)
+        for name, frames in by_name.items():
+            frames.log(settings.recorder, f"media/{name}", 30.0, episode_id=finished.episode_id, **clocks)
         if rendered is not None and (self._is_chosen or settings.chosen(settings.video, finished, is_marked)):
             rendered.log(settings.recorder, "video", self.fps, episode_id=finished.episode_id, **clocks)
