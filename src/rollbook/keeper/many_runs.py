@@ -165,7 +165,7 @@ class ManyRuns:
                 return kept_run
         return None
 
-    def _plan(self, kept_run: _KeptRun, due: float) -> None:
+    def _schedule(self, kept_run: _KeptRun, due: float) -> None:
         due = -(-due // _GRID_SECONDS) * _GRID_SECONDS if due > time.monotonic() else due
         kept_run.due = due
         self._count += 1
@@ -175,7 +175,7 @@ class ManyRuns:
         """One step of one run. False if this thread no longer leads."""
         keeper, now = kept_run.keeper, time.monotonic()
         if not kept_run.called and keeper.rests():
-            self._plan(kept_run, -(-(now + 0.5) // 1.0))  # all such checks run together, each full second
+            self._schedule(kept_run, -(-(now + 0.5) // 1.0))  # all such checks run together, each full second
             return True
         kept_run.called, kept_run.busy = False, True
         self.steps += 1
@@ -202,7 +202,7 @@ class ManyRuns:
             if pause is None:
                 self._let_go(kept_run)
             else:
-                self._plan(kept_run, time.monotonic() + (pause if pause < 1.0 else pause * self._how_rarely()))
+                self._schedule(kept_run, time.monotonic() + (pause if pause < 1.0 else pause * self._how_rarely()))
             self._watch(kept_run, () if pause is None else keeper.filenos())
         if not leads:
             self._wake()  # the leader may sleep, and does not know when this run is due
@@ -258,11 +258,11 @@ class ManyRuns:
                 keeper = OneRun(folder)
                 keeper.reports.signal_name, keeper.reports.entry = "USR1", entry
                 kept_run = self._runs[entry] = _KeptRun(keeper, entry, stamp)
-                self._plan(kept_run, now)
+                self._schedule(kept_run, now)
             elif kept_run.stamp != stamp:
                 kept_run.stamp, kept_run.called = stamp, True
                 if not kept_run.busy:
-                    self._plan(kept_run, now)
+                    self._schedule(kept_run, now)
         for entry in [entry for entry, kept_run in self._runs.items() if entry not in present and not kept_run.busy]:
             kept_run = self._runs.pop(entry)
             with self._lock:
@@ -303,7 +303,7 @@ class ManyRuns:
             if event & (select.POLLIN | select.POLLHUP):  # a writer has ended
                 kept_run.watched -= {fd}
                 kept_run.called = True
-                self._plan(kept_run, time.monotonic())
+                self._schedule(kept_run, time.monotonic())
 
     def _read_signals(self) -> None:
         try:

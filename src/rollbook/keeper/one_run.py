@@ -17,7 +17,7 @@ from rollbook.keeper.feeding import Feeding
 from rollbook.keeper.host_rows import HostRows
 from rollbook.keeper.own_files import Lock, Reports, keeper_folder, sweep
 from rollbook.keeper.pace import Pace
-from rollbook.keeper.plan import Plan
+from rollbook.keeper.followed_orders import FollowedOrders
 from rollbook.keeper.rules import Rules
 from rollbook.keeper.sealing import Sealing
 from rollbook.keeper.shipping import Shipping
@@ -96,7 +96,7 @@ class OneRun:
         self._report = Bill(deliver=self.reports.note).report
         self._sealing = Sealing(self.folder, self._ballast, clock, self._report, seal_command, is_here=seals_here)
         self._shipping = Shipping(self.folder, clock, self._report)
-        self._plan = Plan(self.folder)
+        self._orders = FollowedOrders(self.folder)
         self._feeding = Feeding(self.folder, clock, self._report, in_turn=sinks_in_turn)
         self._host = HostRows(self.folder, None, self._pids, clock)
         self._rules = Rules(self.folder, ())
@@ -202,7 +202,7 @@ class OneRun:
         self._closed |= closed if living else {writer.id for writer in here if writer.closed}
         self._idle = False
         self._guard("sync", lambda: self._sync(here, bool(living)))
-        self._guard("plan", self._read_plan)
+        self._guard("plan", self._read_orders)
         self._guard("dead", lambda: self._count_the_dead(here))
         if not here and not self._closed and started - self._began < _GRACE_SECONDS:
             return self._pace.next(0.05)
@@ -390,7 +390,7 @@ class OneRun:
         """Close everything; False if a writer came at that moment."""
         self._rules.close()
         if self._close_sinks(ended=self._ending.vanished):
-            self._plan.forget()
+            self._orders.forget()
         self._ballast.give_up()
         self._writers.look()
         if self._writers.living():
@@ -421,34 +421,34 @@ class OneRun:
 
     def _count_the_dead(self, here: list[KnownWriter]) -> None:
         dead = sum(not writer.main and writer.about.get("keeper") is not True and writer.dead for writer in here)
-        if dead != self._dead and not self._plan.info.is_empty:
+        if dead != self._dead and not self._orders.info.is_empty:
             report_the_dead(self.folder, host_name(), dead)
             self._dead = dead
 
-    def _read_plan(self) -> None:
+    def _read_orders(self) -> None:
         """Follow plan.json and run.json: sinks, rules and host rows start again when either changes what is asked."""
-        plan = self._plan
-        if not plan.follow(self._owns_sinks()):
+        orders = self._orders
+        if not orders.follow(self._owns_sinks()):
             return
         self._host.close()
-        self._host = HostRows(self.folder, plan.host_seconds, self._pids, self._clock)
-        self._feeding.use([*plan.sinks, *self._live_sinks] if not plan.info.is_empty else [], plan.x)
+        self._host = HostRows(self.folder, orders.host_seconds, self._pids, self._clock)
+        self._feeding.use([*orders.sinks, *self._live_sinks] if not orders.info.is_empty else [], orders.x)
         self._rules.close()
         self._rules = Rules(
-            self.folder, plan.rules, disregard=self._writers.disregard, clock=self._clock, report=self._report
+            self.folder, orders.rules, disregard=self._writers.disregard, clock=self._clock, report=self._report
         )
 
     def _main(self) -> KnownWriter | None:
         """The writer that opened the newest attempt, if its folder still exists."""
-        return self._writers.get(self._plan.main_writer) or self._writers.main()
+        return self._writers.get(self._orders.main_writer) or self._writers.main()
 
     def _owns_sinks(self) -> bool:
         """Whether this keeper forwards rows: of several hosts, the keeper on the main writer's host does."""
         main = self._main()
-        if main is not None and main.id == (self._plan.main_writer or main.id):
+        if main is not None and main.id == (self._orders.main_writer or main.id):
             return main.here
         # When all is sealed, the writer.json files of closed writers move into one file.
-        about = former_writers(self.folder).get(self._plan.main_writer)
+        about = former_writers(self.folder).get(self._orders.main_writer)
         return same_place(about) if about is not None else main is not None and main.here
 
     def _feed(self, finished: frozenset[str]) -> bool:
@@ -498,8 +498,8 @@ class OneRun:
             **self._feeding.lag(time.time()),
             **self._rules.numbers(),
         }
-        names = tuple(self._plan.info.clocks)
-        self._host.write(self._plan.attempt, names, own)
+        names = tuple(self._orders.info.clocks)
+        self._host.write(self._orders.attempt, names, own)
         self._writers.disregard(self._host.writer_id)
 
     def _pids(self) -> list[int]:

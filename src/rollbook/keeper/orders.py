@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from rollbook.schema.shapes import Plan
+    from rollbook.schema.shapes import KeeperOrders
 
 
 class Orders:
@@ -28,7 +28,7 @@ class Orders:
     def write(self, run_folder: str, x: str) -> None:
         """Write them where the keeper reads them; `x` is the clock for sinks with one step axis."""
         make_folders(keeper_folder(run_folder), inside=run_folder)
-        asked: Plan = {"sinks": self.for_keeper, "x": x, "host_seconds": 10, "rules": self.rules}
+        asked: KeeperOrders = {"sinks": self.for_keeper, "x": x, "host_seconds": 10, "rules": self.rules}
         write_json(os.path.join(keeper_folder(run_folder), RunFile.PLAN), asked)
 
     def fed_here(self, keeper: str) -> list[object]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, TypedDict
 
 
-class Plan(TypedDict, total=False):
+class KeeperOrders(TypedDict, total=False):
     """data/keeper/plan.json: the work that a run gives its keeper.
 
     Attributes:

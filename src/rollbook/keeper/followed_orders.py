@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     pass
 
 
-class Plan:
+class FollowedOrders:
     """Both files as they were last read.
 
     Args:
       run_folder: the run's folder.
     Attributes:
       info: run.json.
-      sinks, rules: the entries of the plan; none where another host's keeper forwards, or run.json cannot be read.
+      sinks, rules: what plan.json lists; none where another host's keeper forwards, or run.json cannot be read.
       host_seconds: how often the host is sampled; None: never.
       x: the clock for sinks with one step axis.
     """
@@ -65,7 +65,7 @@ class Plan:
         return True
 
     def forget(self) -> None:
-        """What was made from the plan has been closed: the next `follow` returns True."""
+        """What was made from the orders has been closed: the next `follow` returns True."""
         self._stamp = self._asked = None
 
     @property
