@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import rollbook
 from rollbook.errors import RollbookWarning
-from rollbook.run.origin.config import hidden_places, literal, plain
+from rollbook.run.origin.config import hidden_paths, literal, plain
 from rollbook.run.origin.provenance import command_line
 from rollbook.run.origin.secrets import HIDDEN, hidden, is_secret_name, without_secrets
 
@@ -141,13 +141,13 @@ def test_no_secret_of_a_configuration_is_kept_wherever_it_stands(config: dict[An
         assert HIDDEN in shown
         for secret in ("X1", "X2", HEX, AWS, "sk-abc", "abc123"):
             assert secret not in shown
-    assert hidden_places(plain(config)[0]) or HIDDEN in str(list(plain(config)[0]))
+    assert hidden_paths(plain(config)[0]) or HIDDEN in str(list(plain(config)[0]))
 
 
 @pytest.mark.parametrize("config", KEPT, ids=str)
 def test_what_only_looks_like_a_secret_is_kept(config: dict[Any, Any]) -> None:
     assert literal(config)[0] == config
-    assert not hidden_places(plain(config)[0])
+    assert not hidden_paths(plain(config)[0])
 
 
 LONG = """

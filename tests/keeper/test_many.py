@@ -182,7 +182,7 @@ def test_a_busy_run_is_synced_each_second_and_of_eighty_runs_each_five_seconds_a
     kept = [many_runs._KeptRun(Busy(machine, 0.0025), f"entry-{i}", (0, i)) for i in range(runs)]  # type: ignore[arg-type]
     for each in kept:
         keeper._runs[each.entry] = each
-        keeper._plan(each, 0.0)
+        keeper._schedule(each, 0.0)
     while machine.now < 90.0:
         due = keeper._next(machine.now)
         if due is None:

@@ -28,7 +28,7 @@ from rollbook.system.tuning import TUNING
 from rollbook.values.arrow import common_type, empty_table, from_numpy, join_tables, to_numpy
 
 
-class Stream:
+class RowStream:
     """Rows of journal frames, and of small parts, read file by file each time that DuckDB requests them.
 
     If a file was sealed or merged before it was read, its rows are read from the parts that have them now.
@@ -81,7 +81,7 @@ class Stream:
             return _without_zone(rows)
 
 
-def _stream(table: str, pieces: Pieces, run: Context, parts: Callable[[], Pieces]) -> Stream | None:
+def _stream(table: str, pieces: Pieces, run: Context, parts: Callable[[], Pieces]) -> RowStream | None:
     """A stream of pieces; None if they are few, or if their columns have no common types."""
     if not _is_large(pieces) or table in ("metrics", "checkpoints"):
         return None
@@ -96,7 +96,7 @@ def _stream(table: str, pieces: Pieces, run: Context, parts: Callable[[], Pieces
     if any(_must_be_json(types) for types in kinds.values()) or confused(kinds):
         return None
     schema = pa.schema([pa.field(name, common_type(types)) for name, types in kinds.items()])
-    return Stream(table, pieces, run, schema, parts)
+    return RowStream(table, pieces, run, schema, parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ class Scan:
     rest: pa.Table
     columns: list[str]
     parts: tuple[Part, ...] = ()
-    stream: Stream | None = None
+    stream: RowStream | None = None
     numbered: list[str] = dataclasses.field(default_factory=list)
     empty: frozenset[str] = frozenset()
     confused: frozenset[str] = frozenset()

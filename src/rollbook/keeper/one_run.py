@@ -14,10 +14,10 @@ from rollbook.keeper.ballast import Ballast
 from rollbook.keeper.durable import Durable
 from rollbook.keeper.ending import Ending, mark_crashed, report_the_dead
 from rollbook.keeper.feeding import Feeding
+from rollbook.keeper.followed_orders import FollowedOrders
 from rollbook.keeper.host_rows import HostRows
 from rollbook.keeper.own_files import Lock, Reports, keeper_folder, sweep
 from rollbook.keeper.pace import Pace
-from rollbook.keeper.followed_orders import FollowedOrders
 from rollbook.keeper.rules import Rules
 from rollbook.keeper.sealing import Sealing
 from rollbook.keeper.shipping import Shipping

@@ -58,7 +58,7 @@ def orders_of(sinks: Sequence[object] | None, rules: Sequence[object] | None = N
       UnknownOption, BadInput: a sink, filter or rule that does not exist, or with invalid options.
     """
     from rollbook import health
-    from rollbook.sinks.asked import plan_of
+    from rollbook.sinks.asked import sorted_sinks
 
-    for_keeper, local = plan_of(sinks)
+    for_keeper, local = sorted_sinks(sinks)
     return Orders(for_keeper, local, health.check(health.DEFAULT if rules is None else rules))

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rollbook.journal import Writer
     from rollbook.run.open_run import OpenRun
 
-    _Rows: TypeAlias = "_Group | _Column"
+    _Rows: TypeAlias = "_RowsOfKeySet | _RowsOfKey"
 
     class WrittenRun(OpenRun, Protocol):
         """What else is needed of the run."""
@@ -155,11 +155,11 @@ class ForeignRows:
         columns = _columns_of(blocks, clocks)
         return [*groups, *columns], usable + sum(len(column) for column in columns)
 
-    def _sorted(self, batch: list[object], table: str) -> tuple[list[_Group], int]:
+    def _sorted(self, batch: list[object], table: str) -> tuple[list[_RowsOfKeySet], int]:
         """The rows of a batch, grouped by shared fields in order of first appearance; and the number kept."""
-        groups: dict[tuple[object, ...], _Group] = {}
+        groups: dict[tuple[object, ...], _RowsOfKeySet] = {}
         usable = 0
-        single: dict[tuple[object, ...], tuple[_Group, int]] = {}  # rows of one number, by their other fields
+        single: dict[tuple[object, ...], tuple[_RowsOfKeySet, int]] = {}  # rows of one number, by their other fields
         for row in batch:
             plain = _shape_of(row)
             if plain is not None and plain in single:
@@ -178,7 +178,7 @@ class ForeignRows:
                 shape = (to, scope, at, kinds)
                 group = groups.get(shape)
                 if group is None:
-                    group = groups[shape] = _Group(to, scope, at)
+                    group = groups[shape] = _RowsOfKeySet(to, scope, at)
                 group.add(moment, clocks, cells)
             if plain is not None and len(parts) == 1 and plain[1] in self._run._writer.clocks:
                 to, scope, at, _moment, _clocks, cells = parts[0]
@@ -282,7 +282,7 @@ class ForeignRows:
         return self._writer
 
 
-class _Group:
+class _RowsOfKeySet:
     """Rows of one table, scope and key set."""
 
     __slots__ = ("at", "clocks", "columns", "scope", "table", "times")
@@ -342,7 +342,7 @@ class _Group:
         return zlib.crc32(repr((self.table, self.scope, self.at, self.clocks, self.columns)).encode(), crc)
 
 
-class _Column:
+class _RowsOfKey:
     """Rows of one key as arrays: numbers and readings of one clock."""
 
     __slots__ = ("clock", "clocks", "key", "numbers_R", "readings_R", "times_R")
@@ -375,7 +375,7 @@ class _Column:
         return zlib.crc32(self.numbers_R.tobytes(), zlib.crc32(self.readings_R.tobytes(), crc))
 
 
-def _columns_of(blocks: list[Any], clocks: tuple[str, ...]) -> list[_Column]:
+def _columns_of(blocks: list[Any], clocks: tuple[str, ...]) -> list[_RowsOfKey]:
     """The rows of blocks by clock and key, in order of first appearance, independent of the block boundaries."""
     if not blocks:
         return []
@@ -396,7 +396,7 @@ def _columns_of(blocks: list[Any], clocks: tuple[str, ...]) -> list[_Column]:
     stretches = sorted((order[start:stop] for start, stop in pairwise(edges)), key=lambda places: int(places[0]))
     words = list(numbers)
     return [
-        _Column(*words[int(ids[places[0]])], len(clocks), times[places], readings[places], values[places])
+        _RowsOfKey(*words[int(ids[places[0]])], len(clocks), times[places], readings[places], values[places])
         for places in stretches
     ]
 

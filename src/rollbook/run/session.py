@@ -239,9 +239,9 @@ _MOST_NAMED = 8
 
 def _report_what_is_hidden(config: Mapping[str, object]) -> None:
     """Report hidden secrets once per run. This is not a failure, also with strict=True."""
-    from rollbook.run.origin.config import hidden_places
+    from rollbook.run.origin.config import hidden_paths
 
-    places = hidden_places(config)
+    places = hidden_paths(config)
     if places:
         warn_caller(
             f"config: {', '.join(places[:20])} kept as ***, for it looks like a secret; the "

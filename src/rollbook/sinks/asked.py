@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-def plan_of(sinks: Sequence[object] | None) -> tuple[list[dict[str, object]], list[object]]:
+def sorted_sinks(sinks: Sequence[object] | None) -> tuple[list[dict[str, object]], list[object]]:
     """Sort the sinks that `init` takes; None: `DEFAULT`.
 
     Returns:

@@ -102,7 +102,7 @@ class FrameTables:
 
     def __init__(self, info: WriterInfo, lane: int, fills: Fills | None = None) -> None:
         self.info, self.lane, self.fills = info, lane, fills
-        self._groups: dict[tuple[str, str], _Group] = {}
+        self._groups: dict[tuple[str, str], _FramesOfTable] = {}
         self.problems: list[str] = []
 
     def add(self, seq: int, time_ns: int, payload: Mapping[str, object]) -> None:
@@ -111,7 +111,7 @@ class FrameTables:
             name = group_of(payload)
             group = self._groups.get(name)
             if group is None:
-                group = self._groups[name] = _Group(self.info)
+                group = self._groups[name] = _FramesOfTable(self.info)
             cells = _cells_of(self, seq, payload)
             if cells is not None:
                 group.add(seq, time_ns, payload, *cells)
@@ -125,7 +125,7 @@ class FrameTables:
         return [group.build(*name, self.lane) for name, group in self._groups.items() if group.rows]
 
 
-class _Group:
+class _FramesOfTable:
     """The frames of one group: values shared by all rows of a frame, and value columns by chunk."""
 
     def __init__(self, info: WriterInfo) -> None:

@@ -265,7 +265,7 @@ def test_without_ray_the_pip_line_is_reported_and_an_unknown_release_is_refused(
 
 
 def test_settings_travel_to_other_processes(tmp_path: Path) -> None:
-    from rollbook.adapters.rllib.identity import Settings
+    from rollbook.adapters.rllib.identity import RunOptions
 
-    settings = Settings(tmp_path, "p", options={"seed": 3})
+    settings = RunOptions(tmp_path, "p", options={"seed": 3})
     assert vars(pickle.loads(pickle.dumps(settings))) == vars(settings)

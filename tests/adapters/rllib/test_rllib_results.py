@@ -13,7 +13,7 @@ import pytest
 from rollbook.adapters.rllib import Walker, dict_multiple_get, flatten_result
 from rollbook.adapters.rllib.data import EpisodeData, take_episode_data, tidy
 from rollbook.adapters.rllib.files import write_episode_data
-from rollbook.adapters.rllib.identity import Settings, plain_config, run_id
+from rollbook.adapters.rllib.identity import RunOptions, plain_config, run_id
 from rollbook.adapters.rllib.legacy import walk_paths
 from rollbook.adapters.rllib.walk import clocks_of, file_step
 from rollbook.errors import BadInput
@@ -185,10 +185,10 @@ def test_the_runs_id_follows_from_experiment_and_trial() -> None:
 
 def test_settings_refuse_what_init_would_refuse_at_once(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="project"):
-        Settings(tmp_path, project="a/b")
+        RunOptions(tmp_path, project="a/b")
     with pytest.raises(BadInput, match="colour"):
-        Settings(tmp_path, options={"colour": "red"})
-    assert Settings("somewhere").dir == str(Path.cwd() / "somewhere")
+        RunOptions(tmp_path, options={"colour": "red"})
+    assert RunOptions("somewhere").dir == str(Path.cwd() / "somewhere")
 
 
 def test_a_configuration_becomes_plain_without_addresses() -> None:

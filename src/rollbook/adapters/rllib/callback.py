@@ -14,7 +14,7 @@ from ray.rllib.callbacks.callbacks import RLlibCallback
 from rollbook.adapters._run import go_on_at, lies_beside, reported, undated
 from rollbook.adapters.rllib.data import Evaluations, take_episode_data, tidy
 from rollbook.adapters.rllib.files import write_episode_data
-from rollbook.adapters.rllib.identity import Settings, function_storage, names_of, open_run, plain_config
+from rollbook.adapters.rllib.identity import RunOptions, function_storage, names_of, open_run, plain_config
 from rollbook.adapters.rllib.runner import Runner
 from rollbook.adapters.rllib.walk import Walker, clocks_of, file_step
 from rollbook.errors import BadInput
@@ -65,7 +65,7 @@ def callbacks(
         if value not in (True, False):
             raise BadInput(f"{what}={value!r:.80}: pass True or False")
     attributes = {
-        "settings": Settings(dir, project, name, options),
+        "settings": RunOptions(dir, project, name, options),
         "walker_arguments": (include, exclude),
         "episode_data": bool(episode_data),
         "transitions": bool(transitions),
@@ -105,7 +105,7 @@ class RollbookCallback(RLlibCallback):  # type: ignore[misc]
       run: the run, in the algorithm's process, once the algorithm is built.
     """
 
-    settings: ClassVar[Settings | None] = None
+    settings: ClassVar[RunOptions | None] = None
     walker_arguments: ClassVar[tuple[Patterns, Patterns]] = (None, None)
     episode_data: ClassVar[bool] = False
     transitions: ClassVar[bool] = False
@@ -131,7 +131,7 @@ class RollbookCallback(RLlibCallback):  # type: ignore[misc]
             experiment, trial = names_of(storage)
             self._in_function = experiment is not None
         self.run = open_run(
-            self.settings or Settings(),
+            self.settings or RunOptions(),
             experiment=experiment,
             trial=trial,
             trial_name=undated(trial),

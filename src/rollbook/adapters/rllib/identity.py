@@ -54,7 +54,7 @@ def function_storage() -> object:
         return tune.get_context().get_storage()
 
 
-class Settings:
+class RunOptions:
     """The location and names of runs. Plain data, so that it can be sent to other processes.
 
     Args:
@@ -94,7 +94,7 @@ class Settings:
 
 
 def open_run(
-    settings: Settings,
+    settings: RunOptions,
     *,
     experiment: str | None = None,
     trial: str = "",

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 
-from rollbook.adapters.rllib.identity import Settings, names_of, open_run, plain_config
+from rollbook.adapters.rllib.identity import RunOptions, names_of, open_run, plain_config
 from rollbook.adapters.rllib.walk import Walker
 from rollbook.errors import BadInput
 from rollbook.system.bill import Bill
@@ -111,7 +111,9 @@ class RollbookLogger(Logger):
         options = {str(key): value for key, value in given.items()}
         self._paths = options.pop("paths", None)
         self._walker = Walker(options.pop("include", None), options.pop("exclude", None))
-        settings = Settings(options.pop("dir", None), options.pop("project", None), options.pop("name", None), options)
+        settings = RunOptions(
+            options.pop("dir", None), options.pop("project", None), options.pop("name", None), options
+        )
         trial = self.trial
         experiment, folder = names_of(getattr(trial, "storage", None))
         self.run = open_run(

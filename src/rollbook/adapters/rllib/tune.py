@@ -16,7 +16,7 @@ from ray.tune.logger import LoggerCallback
 from rollbook.adapters._run import lies_beside, reached, reported
 from rollbook.adapters.rllib.data import Evaluations, take_episode_data
 from rollbook.adapters.rllib.files import write_episode_data
-from rollbook.adapters.rllib.identity import Settings, names_of, open_run, plain_config, run_id
+from rollbook.adapters.rllib.identity import RunOptions, names_of, open_run, plain_config, run_id
 from rollbook.adapters.rllib.walk import Walker, clocks_of, file_step, flatten_result
 from rollbook.errors import BadInput
 from rollbook.system.bill import Bill, counted
@@ -70,7 +70,7 @@ class RollbookTune(LoggerCallback):  # type: ignore[misc]
         if episode_data not in (True, False):
             raise BadInput(f"episode_data={episode_data!r:.80}: pass True or False")
         self._given = (dir, project)
-        self._settings = Settings(dir, project, None, options)
+        self._settings = RunOptions(dir, project, None, options)
         self._filters = (include, exclude)
         Walker(include, exclude)
         self._episode_data = bool(episode_data)
@@ -150,13 +150,13 @@ class RollbookTune(LoggerCallback):  # type: ignore[misc]
             known = self._trials[trial.trial_id] = _Trial(trial, self._settings_for(trial), Walker(*self._filters))
         return known
 
-    def _settings_for(self, trial: Trial) -> Settings:
+    def _settings_for(self, trial: Trial) -> RunOptions:
         """The settings of the trial's own callback, where this one has none."""
         theirs = _callback_settings(trial.config)
         if theirs is None:
             return self._settings
         dir, project = self._given
-        chosen = Settings(
+        chosen = RunOptions(
             self._settings.dir if dir is not None else theirs.dir,
             project if project is not None else theirs.project,
             theirs.name,
@@ -179,7 +179,7 @@ class RollbookTune(LoggerCallback):  # type: ignore[misc]
 class _Trial:
     """The run of one trial."""
 
-    def __init__(self, trial: Trial, settings: Settings, walker: Walker) -> None:
+    def __init__(self, trial: Trial, settings: RunOptions, walker: Walker) -> None:
         experiment, name = names_of(trial.storage)
         self.run = open_run(
             settings,
@@ -364,14 +364,14 @@ def _is_function(trial: Trial) -> bool:
     return isinstance(trainable, type) and issubclass(trainable, FunctionTrainable)
 
 
-def _callback_settings(config: object) -> Settings | None:
+def _callback_settings(config: object) -> RunOptions | None:
     get = getattr(config, "get", None)
     given = get("callbacks_class", None) if callable(get) else None
     if given is None and callable(get):
         given = get("callbacks", None)
     for callback in given if isinstance(given, (list, tuple)) else [given]:
         settings = getattr(callback, "settings", None)
-        if isinstance(settings, Settings):
+        if isinstance(settings, RunOptions):
             return settings
     return None
 

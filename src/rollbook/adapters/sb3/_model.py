@@ -45,7 +45,7 @@ def describe(model: object) -> dict[str, object]:
     return settings
 
 
-class _Settings(Described):
+class _PlainSettings(Described):
     """Networks and other objects by the name of their class, schedules by their value at the start of training."""
 
     deepest = 4
@@ -63,7 +63,7 @@ class _Settings(Described):
         return text if " at 0x" not in text else type(value).__name__
 
 
-_plain = _Settings()
+_plain = _PlainSettings()
 
 
 class GradientSteps:

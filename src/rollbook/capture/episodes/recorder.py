@@ -15,10 +15,10 @@ import time
 
 from rollbook.capture._ledger import TOTAL, RewardLedger
 from rollbook.capture._rewards import read_reward
-from rollbook.capture.episodes.videos import EpisodeVideos
 from rollbook.capture.episodes.infos import EpisodeInfos
 from rollbook.capture.episodes.settings import EpisodeSettings, Finished
 from rollbook.capture.episodes.trajectory import Trajectory
+from rollbook.capture.episodes.videos import EpisodeVideos
 from rollbook.capture.storable import UNSTORABLE, plain
 from rollbook.errors import LoggingFailed
 from rollbook.journal import Receipt

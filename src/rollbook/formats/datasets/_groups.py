@@ -22,7 +22,7 @@ _NOT_STEPS = frozenset(("time", "seq", "index", "lane", "writer", "attempt", "sc
 
 
 @dataclass(slots=True)
-class Places:
+class StepRows:
     """The rows of a group that are the steps of an episode: [start, stop), or `rows` if they are not contiguous.
 
     Attributes:
@@ -69,7 +69,7 @@ class Column:
         return self._counts[stop] - self._counts[start]
 
 
-class Group:
+class RowGroup:
     """The rows of a row group, decoded, with the rows of each episode together.
 
     Args:
@@ -119,7 +119,7 @@ class Group:
         self._steps_before, self._breaks_before = _counted(steps), _counted(breaks)
         self.observed = [(name, column) for name, column in self.columns.items() if name.partition("/")[0] == "obs"]
 
-    def places(self, start: int, stop: int) -> Places | None:
+    def places(self, start: int, stop: int) -> StepRows | None:
         """The steps among rows [start, stop) of one episode; None if there are none."""
         before = self._steps_before
         count = before[stop] - before[start]
@@ -131,17 +131,17 @@ class Group:
             and before[middle] - before[start] == count
             and self._breaks_before[stop - 1] == self._breaks_before[start]
         ):
-            return Places(start, middle, None, middle if stop > middle and self._seen[middle] else None)
+            return StepRows(start, middle, None, middle if stop > middle and self._seen[middle] else None)
         t, steps, seen = self.t[start:stop], self._steps[start:stop], self._seen[start:stop]
         order = np.argsort(t, kind="stable")
         rows = order[steps[order]]
         rows = rows[np.unique(t[rows], return_index=True)[1]]  # a step that was logged twice counts once
         ends = order[seen[order] & ~steps[order] & (t[order] > t[rows[-1]])]
-        return Places(start, stop, start + rows, start + int(ends[0]) if len(ends) else None)
+        return StepRows(start, stop, start + rows, start + int(ends[0]) if len(ends) else None)
 
-    def stretch(self, start: int, stop: int) -> Group:
+    def stretch(self, start: int, stop: int) -> RowGroup:
         """Rows [start, stop) as a separate group."""
-        made = object.__new__(Group)
+        made = object.__new__(RowGroup)
         made.nbytes, made._length = 0, stop - start
         made.t, made.times = self.t[start:stop], self.times[start:stop]
         made.columns = {}
@@ -152,9 +152,9 @@ class Group:
         return made
 
 
-def joined(groups: Sequence[Group]) -> Group:
+def joined(groups: Sequence[RowGroup]) -> RowGroup:
     """Stretches of several groups, concatenated."""
-    made = object.__new__(Group)
+    made = object.__new__(RowGroup)
     made.nbytes, made._length = 0, sum(map(len, groups))
     made.t = np.concatenate([group.t for group in groups])
     made.times = np.concatenate([group.times for group in groups])
@@ -190,7 +190,7 @@ def _validity(part: Column | None, n: int) -> NDArray:
     return np.ones(n, dtype=bool) if part.valid is None else part.valid
 
 
-def cut(column: Column, places: Places) -> Cells | None:
+def cut(column: Column, places: StepRows) -> Cells | None:
     """The cells of an episode's steps; None if all are missing, a list with None if some are."""
     start, stop, rows = places.start, places.stop, places.rows
     cells = column.cells

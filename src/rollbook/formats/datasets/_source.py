@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from rollbook.errors import BadInput, Damaged, RollbookWarning
 from rollbook.formats.datasets._cells import Cells, as_space, is_ragged, join_cells, leaves_of, one_row, tree_of
-from rollbook.formats.datasets._groups import Group, Places, cut, joined, words_of
+from rollbook.formats.datasets._groups import RowGroup, StepRows, cut, joined, words_of
 from rollbook.values.array_types import NDArray
 from rollbook.values.arrow import to_numpy
 
@@ -174,7 +174,7 @@ class StepSource:
         self._acting: set[tuple[str, str]] = set()
         self._orders: dict[tuple[int, int], NDArray] = {}
         self._scopes: dict[str, str] = {}
-        self._cache: OrderedDict[tuple[int, int], Group] = OrderedDict()
+        self._cache: OrderedDict[tuple[int, int], RowGroup] = OrderedDict()
         self._index()
         self.keys = self._wanted(episodes, agents)
         if not self.keys:
@@ -191,7 +191,7 @@ class StepSource:
         for key, group, places in self.located():
             yield self.cut(key, group, places)
 
-    def located(self) -> Iterator[tuple[Key, Group, Places]]:
+    def located(self) -> Iterator[tuple[Key, RowGroup, StepRows]]:
         """The key and location of each trajectory in order, for work that is done once per group."""
         for key in self.keys:
             try:
@@ -320,7 +320,7 @@ class StepSource:
             if key[0] not in self._rows:
                 self._scopes[key[0]] = scopes(start if order is None else int(order[start]))
 
-    def _find(self, key: Key) -> tuple[Group, Places] | None:
+    def _find(self, key: Key) -> tuple[RowGroup, StepRows] | None:
         for _ in range(8):
             try:
                 return self._locate(self._spans[key])
@@ -328,11 +328,11 @@ class StepSource:
                 self._index()
         raise BadInput(f"{self.book.path}: its files are being replaced all the time; export it when it is finished.")
 
-    def _group(self, number: int, group: int) -> Group:
+    def _group(self, number: int, group: int) -> RowGroup:
         cells = self._cache.get((number, group))
         if cells is None:
             table, odd = self._row_groups.read((number, group))
-            cells = Group(table, odd, self._orders.get((number, group)), skip=self.book.clocks)
+            cells = RowGroup(table, odd, self._orders.get((number, group)), skip=self.book.clocks)
             self._cache[number, group] = cells
             while len(self._cache) > 1 and sum(held.nbytes for held in self._cache.values()) > self._cache_bytes:
                 self._cache.popitem(last=False)
@@ -340,7 +340,7 @@ class StepSource:
             self._cache.move_to_end((number, group))
         return cells
 
-    def _locate(self, spans: list[_Span]) -> tuple[Group, Places] | None:
+    def _locate(self, spans: list[_Span]) -> tuple[RowGroup, StepRows] | None:
         """The location of an episode's steps; None without any."""
         if len(spans) == 1:
             piece, number, start, stop = spans[0]
@@ -352,7 +352,7 @@ class StepSource:
         places = group.places(start, stop)
         return None if places is None else (group, places)
 
-    def cut(self, key: Key, group: Group, places: Places) -> Trajectory:
+    def cut(self, key: Key, group: RowGroup, places: StepRows) -> Trajectory:
         """Copy the trajectory at that location.
 
         Args:
@@ -384,7 +384,7 @@ _Span = tuple[int, int, int, int]
 """The location of consecutive rows of one episode and agent: piece, row group, first row and end."""
 
 
-def _at(values: NDArray, places: Places) -> NDArray:
+def _at(values: NDArray, places: StepRows) -> NDArray:
     return values[places.start : places.stop].copy() if places.rows is None else values[places.rows]
 
 

@@ -25,7 +25,7 @@ import numpy as np
 
 from rollbook.errors import Damaged, NewerFormat
 from rollbook.formats.datasets._cells import stacked
-from rollbook.formats.datasets._groups import Group, Places
+from rollbook.formats.datasets._groups import RowGroup, StepRows
 from rollbook.formats.datasets._replay import Replay
 from rollbook.formats.datasets._source import Key, StepSource, Trajectory
 from rollbook.formats.datasets._whole import Exported
@@ -94,12 +94,14 @@ class _Ahead:
     """
 
     def __init__(self) -> None:
-        self._group: Group | None = None
+        self._group: RowGroup | None = None
         self._start = self._stop = self._after = 0
         self._texts: dict[str, list[str | None] | None] = {}
         self._lines: dict[tuple[str, ...], list[str]] = {}
 
-    def episode(self, key: Key, group: Group, places: Places, row_of: Callable[[str], dict[str, Any]]) -> str | None:
+    def episode(
+        self, key: Key, group: RowGroup, places: StepRows, row_of: Callable[[str], dict[str, Any]]
+    ) -> str | None:
         """All lines of an episode; None if they must be made from its own cells."""
         start, stop, end = places.start, places.stop, places.end
         if places.rows is not None:
@@ -134,14 +136,14 @@ class _Ahead:
             last = f'{{"t": {t}{"".join(parts)}}}\n' if parts else ""
         return "".join([head, *lines[start - self._start : stop - self._start], last])
 
-    def _move(self, group: Group, start: int, stop: int) -> None:
+    def _move(self, group: RowGroup, start: int, stop: int) -> None:
         follows = group is self._group and start == self._after
         rows = min(2 * (self._stop - self._start), TUNING.rows_ahead) if follows else 0
         self._group, self._start = group, start
         self._stop = min(max(stop, start + rows), len(group))
         self._texts, self._lines = {}, {}
 
-    def _lines_of(self, group: Group, names: tuple[str, ...]) -> list[str] | None:
+    def _lines_of(self, group: RowGroup, names: tuple[str, ...]) -> list[str] | None:
         lines = self._lines.get(names)
         if lines is None:
             texts = [self._texts_of(group, name) for name in names]
@@ -151,7 +153,7 @@ class _Ahead:
             lines = self._lines[names] = [line % row for row in zip(*texts, strict=True)]
         return lines
 
-    def _texts_of(self, group: Group, name: str) -> list[str | None] | None:
+    def _texts_of(self, group: RowGroup, name: str) -> list[str | None] | None:
         """The JSON of each cell; None if it depends on which cells are converted together."""
         if name not in self._texts:
             self._texts[name] = None

@@ -47,7 +47,7 @@ def plain(config: object) -> tuple[dict[str, Any], list[str]]:
 
     Returns:
       The data, and at most one sentence that names every path at which only a repr could be stored. Values that look
-      like secrets are "***" in the data; see `hidden_places`.
+      like secrets are "***" in the data; see `hidden_paths`.
     Raises:
       BadInput: the configuration as a whole is not a set of named values.
     """
@@ -277,15 +277,15 @@ def _names(path: tuple[Any, ...]) -> list[object]:
     return names[::-1]
 
 
-def hidden_places(config: Mapping[Any, object], path: str = "") -> list[str]:
+def hidden_paths(config: Mapping[Any, object], path: str = "") -> list[str]:
     """The dotted names in a plain configuration whose value, or a part of it, was hidden."""
     paths: list[str] = []
     for key, value in config.items():
         inner = f"{path}.{key}" if path else str(key)
         if isinstance(value, Mapping):
-            paths += hidden_places(value, inner)
+            paths += hidden_paths(value, inner)
         elif isinstance(value, (list, tuple)):
-            paths += hidden_places(dict(enumerate(value)), inner)
+            paths += hidden_paths(dict(enumerate(value)), inner)
         elif isinstance(value, str) and HIDDEN in value:
             paths.append(inner)
     return paths

@@ -77,7 +77,7 @@ class SegmentSealing:
     def _seal_batch(self, info: WriterInfo, batch: list[LeftSegment], gone: bool) -> bool:
         """Write adjacent segments of one stream as one part, then remove them. False if some must wait."""
         done: list[tuple[LeftSegment, int]] = []
-        rows = _Columns(sum(left.size for left in batch))
+        rows = _ChunkedRows(sum(left.size for left in batch))
         header: SegmentHeader | None = None
         waits, last = False, 0
         for left in batch:
@@ -146,7 +146,7 @@ class SegmentSealing:
             self._pass.report.rows += table.num_rows
 
 
-class _Columns:
+class _ChunkedRows:
     """The rows of several segments, converted to columns in chunks that fit the processor's cache.
 
     Args:
