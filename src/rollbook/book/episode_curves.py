@@ -50,7 +50,7 @@ def with_episodes(files: RunFiles, tables: Mapping[str, Pieces], asked: Iterable
 
 
 def _without_a_key(names: frozenset[str], keys: set[str]) -> frozenset[str]:
-    """Those of some names of episodes that none of these keys stands for."""
+    """The names among them that none of these keys already covers."""
     if names <= keys:
         return frozenset()
     from rollbook.schema.aliases import resolve  # hundreds of names, which a run without episodes does not need

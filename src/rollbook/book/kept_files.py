@@ -40,10 +40,10 @@ def bad_files(book: EpisodeTables) -> Iterator[tuple[str, str]]:
         if not about["path"]:
             continue
         if not os.path.exists(path):
-            if not os.path.isabs(str(about["path"])):  # a framework deletes its own files, and says so to nobody
+            if not os.path.isabs(str(about["path"])):  # a framework deletes its own files without a report
                 yield path, "the checkpoint is not there any more"
             continue
-        with tolerating(OSError, Damaged):  # one that lies elsewhere is not opened
+        with tolerating(OSError, Damaged):  # one outside of the run is not opened
             damage = damage_of(path_inside(folder, path), str(about.get("format") or ""))
             if damage:
                 yield path, f"the checkpoint is damaged: {damage}"

@@ -64,7 +64,7 @@ def _columns(piece: Piece) -> Iterator[_Column]:
 
 
 def _of_lines(piece: Piece) -> Iterator[_Column]:
-    """Of a piece with a line for each value."""
+    """The same for a piece with a line for each value."""
     lines = piece.few_lines()
     if lines is None:
         table = piece.read(["key", "type", "integer"])

@@ -36,7 +36,7 @@ FATE = """case when used is null and mode = 'eval' then 'evaluation' when used i
 _MOST_UNUSUAL = (20, 200)
 """The rollouts whose tokens are compared: those with the largest gaps; more only if these have no lists."""
 _MOST_BY_NAME = 1000
-"""Of more rollouts without a reported gap, the lists of all are compared."""
+"""If more rollouts than this lack a reported gap, the lists of all are compared."""
 
 _FINITE = "case when isfinite(reward::double) then reward end"
 _FATES = f"""select {FATE} as fate, count(*) as rollouts,

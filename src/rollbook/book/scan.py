@@ -112,7 +112,7 @@ class Scan:
       parts: those of `queries`.
       stream: many rows of the journal, combined with the others by column name and read during the query.
       numbered: as `queries`, with `file_row_number`; empty if a column has that name.
-      empty: columns without any value, as far as that is known.
+      empty: columns that are known to have no value.
       confused: columns that have their inner names in `queries`, `rest` and `stream`; see `SqlNames`.
     """
 
@@ -160,7 +160,7 @@ class Scan:
 
     @classmethod
     def of_table(cls, rows: pa.Table) -> Scan:
-        """For a table in memory."""
+        """The scan of a table in memory."""
         alike = confused(rows.column_names)
         return cls([], _with_inner(_without_zone(rows), alike), rows.column_names, confused=alike)
 

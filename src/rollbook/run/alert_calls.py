@@ -149,7 +149,7 @@ def _sender(receiver: Any, level: object) -> Callable[[dict[str, Any]], object]:
         call: Callable[[dict[str, Any]], object] = receiver
         return call
     if isinstance(receiver, str) and receiver.startswith(_ADDRESSES):
-        import urllib.request  # noqa: F401 - here, for a thread that imports holds up whoever forks
+        import urllib.request  # noqa: F401 - here, since a thread that imports blocks a fork
 
         return lambda alert: _post(receiver, alert)
     if isinstance(receiver, (list, tuple)) and receiver and all(isinstance(word, str) for word in receiver):

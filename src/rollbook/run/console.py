@@ -7,7 +7,7 @@
 can fill up and no second process has to live. What other processes and C libraries write to the descriptors is not
 seen here.
 
-A text waits for no lock: it is put into a queue, and whoever holds the turn writes what is in it. Thus a signal
+A text waits for no lock: it is put into a queue, and the thread whose turn it is writes what is in it. Thus a signal
 handler, or another thread that prints meanwhile, leaves its text and goes on. A line is written to the file as soon as
 it has ended, and from then on belongs to the kernel. An unfinished one, a progress bar for example, follows within a
 second from the run's own thread (`settle`). Of a line that is drawn again and again (carriage returns, and the cursor
@@ -71,7 +71,7 @@ def wanted(asked: bool | None) -> bool:
 def keep(run_folder: str, attempt: int) -> Console:
     """Begin to keep what this process prints, in a run's folder. The file is made by the first line."""
     global _kept, _owner
-    if _owner != os.getpid():  # a forked child prints its parent's lines no more
+    if _owner != os.getpid():  # a forked child does not print its parent's lines again
         _kept, _owner = (), os.getpid()
     console = Console(run_folder, attempt)
     _kept = (*_kept, console)
@@ -149,7 +149,7 @@ class Console:
         self.is_due = False
 
     def take(self, mark: str, text: str) -> None:
-        """Keep a text. Waits for nobody, and raises nothing of its own."""
+        """Keep a text. Never waits, and raises nothing of its own."""
         try:
             if text and isinstance(text, str) and not self._is_over:
                 self._waiting.append((mark, text))

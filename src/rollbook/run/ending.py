@@ -51,7 +51,7 @@ def forget(run: OpenRun) -> None:
 
 def status_of(kind: type[BaseException] | None) -> str:
     """The status for an exception, or for none."""
-    if kind is None or issubclass(kind, GeneratorExit):  # nobody asked a generator for more: that is no failure
+    if kind is None or issubclass(kind, GeneratorExit):  # a generator that was closed early: that is no failure
         return "finished"
     if issubclass(kind, KeyboardInterrupt):
         return "killed"

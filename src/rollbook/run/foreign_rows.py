@@ -93,7 +93,7 @@ class ForeignRows:
         if writer is not None:
             writer.close()
 
-    # -- where a source stands
+    # -- how far a source was read
 
     def _place_of(self, source: str) -> tuple[int, dict[str, Any] | None]:
         """(number of complete rows of the source, None), or (0, the last batch, which may be incomplete)."""

@@ -2,7 +2,7 @@
 
 What says the same is one run: the id, the seed, the configuration. A rank alone tells nothing: the ranks of a job may
 train one model, or a seed each. Ranks that say the same find each other by an id that each computes from what they
-share, so that the first creates the run and nobody lists a folder. A run is joined only while a process writes it.
+share, so that the first creates the run and no process lists a folder. A run is joined only while a process writes it.
 """
 
 from __future__ import annotations

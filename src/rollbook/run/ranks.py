@@ -67,7 +67,7 @@ def rendezvous() -> str:
 
 
 def is_on_one_host() -> bool:
-    """Whether all ranks of the job run on this host, as far as its launcher tells."""
+    """Whether all ranks of the job run on this host, according to its launcher."""
     return all(os.environ.get(here) in (None, os.environ.get(all_of_them)) for here, all_of_them in _SIZES)
 
 

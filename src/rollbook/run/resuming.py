@@ -216,4 +216,4 @@ def _number(value: object) -> float:
 
 
 _FRESH_SECONDS = 60
-"""A writer of another host counts as alive for so long after a heartbeat."""
+"""Seconds after a heartbeat for which a writer of another host counts as alive."""

@@ -445,7 +445,7 @@ class Scope:
 
 
 def _length(cells: object) -> int | None:
-    """How many rows a column has; None for a single value, which stands for all of them."""
+    """How many rows a column has; None for a single value, which is that of all rows."""
     if cells is None or isinstance(cells, (str, bytes, int, float)):
         return None
     shape = getattr(cells, "shape", None)

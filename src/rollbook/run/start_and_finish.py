@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rollbook.schema.manifest import RunJson
 
 _FOR_CHILDREN = ("ROLLBOOK_RUN_ID", "ROLLBOOK_RUN_PID")
-"""By which child processes find this process's run."""
+"""The variable by which child processes find this process's run."""
 
 
 def start(
@@ -143,7 +143,7 @@ def end(run: Run, status: str) -> None:
         if os.environ.get("ROLLBOOK_RUN_ID") == str(run.folder):
             for name in _FOR_CHILDREN:
                 os.environ.pop(name, None)
-            os.environ.update(run._parts.above)  # a pool's child goes on to the next task of its parent
+            os.environ.update(run._parts.above)  # a child of a pool continues with the next task of its parent
     if ticker is not None:
         ticker.tick(final=True)
     with handled_by(run._writer.failed, "seal"):

@@ -26,7 +26,7 @@ _LOOK_SECONDS = 0.03
 _ROUND_SECONDS = 1.0
 
 _JUST_NOW = 0.2
-"""A sync at most so many seconds ago is the one that a round follows. An earlier one is the one before: the keeper's
+"""A sync at most this many seconds ago is the one that a round follows. An earlier one is the one before: the keeper's
 second lasts a little longer than a second, and rounds that took any sync would drift until they came just before one.
 """
 

@@ -40,7 +40,7 @@ class Training:
       host: the package that trains, such as "stable_baselines3"; "" if it is not known.
       user: the adapter's object. A run that it opened ends when it is gone.
       subject: what is trained, such as a model. None: each user has a training of its own.
-      says: seed, algorithm and environment, as far as known.
+      says: seed, algorithm and environment, if known.
       arguments: those of `rollbook.init`, if the run was opened for it.
       has_end: whether the host tells when training ends; a training that vanishes before is "crashed".
       place: the scope of the run that gets it, "" for the run itself.
@@ -87,7 +87,7 @@ class Training:
 
     @property
     def is_live(self) -> bool:
-        """Whether it goes on, as far as known."""
+        """Whether it is known to continue."""
         return not self.is_over and self.user is not None
 
     def is_about(self, subject: object) -> bool:
@@ -95,7 +95,7 @@ class Training:
         return subject is not None and self._subject() is subject
 
     def take(self, user: object) -> None:
-        """Another object of the adapter goes on with this training."""
+        """Another object of the adapter continues this training."""
         self._user = weak(user)
 
 

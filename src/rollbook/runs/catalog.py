@@ -98,7 +98,7 @@ def stamped(root: str) -> dict[str, tuple[_Stamp, dict[str, Any]]]:
 
 
 def unlisted(folder: str, err: OSError) -> str:
-    """One sentence about a folder in which runs may be that nobody can see."""
+    """One sentence about a folder that cannot be read, so that runs in it would be missing."""
     return (
         f"{folder} cannot be listed: {err.strerror or err}; runs in it are not among these. "
         f"Its owner lets all users read it with: chmod -R a+rX {shlex.quote(folder)}"

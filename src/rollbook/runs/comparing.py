@@ -114,7 +114,7 @@ class Scored(NamedTuple):
 
 
 NO_SCORE = Scored()
-"""Of a run without a row of the key."""
+"""The score of a run without a row of the key."""
 
 
 def scores_at(

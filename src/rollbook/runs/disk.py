@@ -70,7 +70,7 @@ class Disk(Sequence[RunSpace]):
         ]  # fmt: skip
 
     def sentences(self) -> list[str]:
-        """How much it is, of what kinds, and what lies in bins."""
+        """The total, the share of each kind, and what is in bins."""
         kinds = {kind: sum(run.bytes.get(kind, 0) for run in self._runs) for kind in KINDS}
         parts = [f"{kind} {in_bytes(size)}" for kind, size in sorted(kinds.items(), key=lambda pair: -pair[1]) if size]
         said = [f"{amount(len(self), 'run')}: {in_bytes(self.total)}{': ' if parts else ''}{', '.join(parts)}."]

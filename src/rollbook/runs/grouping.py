@@ -1,4 +1,4 @@
-"""Groups of runs that nobody named: those of equal configuration, called by what distinguishes them."""
+"""Automatic groups: runs of equal configuration, named after what distinguishes them."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def mixed(rows: Sequence[Row], labels: Sequence[str], by: str, task: str | None)
 
 
 def alike(rows: Sequence[Row], labels: Sequence[str], by: str | None, task: str | None) -> list[Fact]:
-    """Groups whose runs are of several algorithms, of folders that say something else, or cannot be told apart."""
+    """Groups whose runs have several algorithms, come from folders that say something else, or look the same."""
     groups: dict[str, list[Row]] = {}
     for row, label in zip(rows, labels, strict=True):
         groups.setdefault(label, []).append(row)

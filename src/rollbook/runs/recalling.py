@@ -45,7 +45,7 @@ def recall(book: Book, specs: Sequence[Mapping[str, Any]], attempt: int, most_ro
     Args:
       specs: {"name": ..., option: value} of each rule.
       most_rows: of a longer history nothing is recalled: that would take gigabytes beside a training.
-      attempt: rows of earlier attempts count, as far as they are in the effective history.
+      attempt: rows of earlier attempts count if they are in the effective history.
     Returns:
       rules: the memory of each rule, by name. said: the state of `Alerts`. again: [columns, clocks] of each alert about
       these rows that the rewind has hidden, because it was written only after the place to which the run went back.

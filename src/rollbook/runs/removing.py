@@ -40,7 +40,7 @@ class Binned:
     """A run in the bin.
 
     Attributes:
-      path: where it lies now; home: where it was. removed: when, unix seconds.
+      path: where it is now; home: where it was. removed: when, unix seconds.
     """
 
     path: str
@@ -141,7 +141,7 @@ class Bin:
         """Delete what is in it, for good.
 
         Args:
-          older_than_seconds: only runs that were removed so long ago.
+          older_than_seconds: only runs that were removed at least this long ago.
         Returns:
           How many runs were deleted.
         """

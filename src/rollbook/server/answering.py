@@ -40,7 +40,7 @@ log = logging.getLogger("rollbook.server")
 EDIT_HEADER = "x-rollbook-edit"
 
 MOST_GIVEN_UP = 8
-"""Answers of one kind that may still be computed although nobody waits for them any more."""
+"""How many answers of one kind may still be computed after their requests have gone."""
 
 Given = TypeVar("Given")
 

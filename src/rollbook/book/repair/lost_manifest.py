@@ -154,7 +154,7 @@ def _began(about: dict[str, object]) -> float:
 
 
 def _newest(mains: dict[int, dict[str, object]], name: str, kind: type[_Kind]) -> _Kind | None:
-    """What the main writer of the newest attempt that knows it wrote down; None if none does."""
+    """What the main writer of the newest attempt wrote down, of those that know it; None if none does."""
     known = [mains[n].get(name) for n in sorted(mains, reverse=True)]
     return next((value for value in known if isinstance(value, kind) and not isinstance(value, bool)), None)
 

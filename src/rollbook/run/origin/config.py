@@ -397,7 +397,7 @@ def where(path: tuple[Any, ...]) -> str:
 
 
 def entries_of(config: object) -> dict[Any, object]:
-    """The entries of anything with named values, as far as they can be read. Never raises.
+    """The readable entries of anything with named values. Never raises.
 
     A value that cannot be read is the name of its exception, a configuration without named values the entry `config`.
     """

@@ -102,7 +102,7 @@ def _names_a_hash(names: Sequence[object], words: frozenset[str] = _HASHES) -> b
 
 
 def _free_key(match: re.Match[str]) -> str:
-    """What stands for forty letters in a text."""
+    """The placeholder for forty letters in a text."""
     if not _is_key_by_form(match[0]):
         return match[0]
     before = match.string[max(0, match.start() - _BEFORE) : match.start()]

@@ -27,7 +27,7 @@ _MOST_KEYS, _MOST_AHEAD = 16, 1_000
 _IN_TURN = 256
 """Requests for more unread runs take turns; one for fewer, such as the first curve of many, does not wait for them."""
 _NOTHING = Line("", np.zeros(0), np.zeros(0))
-"""For a run without the key."""
+"""The line of a run without the key."""
 
 
 def unread(context: ServerContext, rows: Sequence[RunRow], key: str, x: str | None) -> int:

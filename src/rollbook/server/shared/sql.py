@@ -193,7 +193,7 @@ def warm() -> None:
 
 class TemporaryFolder:
     """A new folder `rollbook-<kind>-…` in the system's folder for temporary files. A file in it is locked while its
-    process lives: whoever makes the next one first removes those that a SIGKILL left.
+    process lives: before the next one is made, those that a SIGKILL left are removed.
 
     Args:
       kind: what it is for.

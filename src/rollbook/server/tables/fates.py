@@ -483,7 +483,7 @@ def _axis_of(counted: Sequence[Mapping[str, Any]]) -> str:
 
 
 _STRETCHES = 24
-"""At most so many parts has the strip of a prompt over training."""
+"""The most parts of the strip of a prompt over training."""
 
 _SOLVED = {"never": "solved = 0", "sometimes": "solved > 0 and solved < rollouts", "always": "solved = rollouts"}
 
