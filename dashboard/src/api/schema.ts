@@ -1162,13 +1162,13 @@ export interface RolloutVersion {
 
 /** Rows of any table of a run, with the columns that identify each row. */
 export interface RowsAsk {
+  table: string;
   where?: string | null;
   order_by?: string | null;
   limit?: number | null;
   attempts?: string | number[];
   search?: string | null;
   offset?: number;
-  table: string;
 }
 
 /** Everything that a run says about itself. */
@@ -1239,6 +1239,7 @@ export interface RunsAnswer {
 export interface RunsAsk {
   filter?: string | null;
   search?: string | null;
+  runs?: string[] | null;
   sort?: Sort[];
   group_by?: string[] | null;
   sections?: boolean | null;

@@ -1,7 +1,5 @@
-import { chosenEpisodes } from "./episodes.ts";
 import { expect, test } from "vitest";
-import type { PromptRow } from "../api/names.ts";
-import { askedLast, callsOf, chosenPrompts, chosenRollouts, conditionOf, headOf } from "./rollouts.ts";
+import { askedLast, callsOf, conditionOf, headOf } from "./rollouts.ts";
 import {
   colorOf,
   parted,
@@ -13,53 +11,6 @@ import {
   turnsApart,
   unfoldedLines,
 } from "./rollouts.ts";
-
-const rows = [
-  { id: "a", cells: { item: "four", prompt: "2 + 2?", group: "g", task_id: "t", reward: 1 } },
-  { id: "b", cells: { item: "five", prompt: "2 + 2?", group: "h", task_id: "t", reward: 0.5 } },
-  { id: "c", cells: { item: "nine", prompt: "3 * 3?", group: "h", task_id: "u", reward: null } },
-];
-const ids = (query: Parameters<typeof chosenRollouts>[1]) => chosenRollouts(rows, query).map(({ id }) => id);
-
-test("a copy finds rollouts by group and task as the server does", () => {
-  expect(ids({ task: "a" })).toEqual(["a", "b"]);
-  expect(ids({ group: "b" })).toEqual(["b"]);
-  expect(ids({ group: "no such" })).toEqual([]);
-});
-
-test("a copy sorts rollouts; those without a value come last", () => {
-  expect(ids({ sort: [{ column: "reward", descending: true }] })).toEqual(["a", "b", "c"]);
-  expect(ids({ sort: [{ column: "reward", descending: false }] })).toEqual(["b", "a", "c"]);
-});
-
-test("a copy finds the prompts that are never solved, and sorts prompts", () => {
-  const prompts = [
-    { id: "hard", solved: 0, rollouts: 8, recent_rate: null },
-    { id: "half", solved: 2, rollouts: 4, recent_rate: 0.25 },
-    { id: "easy", solved: 6, rollouts: 6, recent_rate: 1 },
-  ] as PromptRow[];
-  const names = (query: Parameters<typeof chosenPrompts>[1]) => chosenPrompts(prompts, query).map(({ id }) => id);
-  expect(names({})).toEqual(["hard", "half", "easy"]);
-  expect(names({ only: "never" })).toEqual(["hard"]);
-  expect(names({ only: "sometimes" })).toEqual(["half"]);
-  expect(names({ only: "always" })).toEqual(["easy"]);
-  expect(names({ sort: [{ column: "recent_rate", descending: true }] })).toEqual(["easy", "half", "hard"]);
-});
-
-test("a copy filters episodes as the server does", () => {
-  const rows = [
-    { episode_id: "c", scope: "test", film: true, traces: false, outcome: "truncated", return: 3, x: 30 },
-    { episode_id: "b", scope: "train", film: false, traces: true, outcome: "terminated", return: 1, x: 20 },
-    { episode_id: "a", scope: "train", film: false, traces: false, outcome: "cut", return: 2, x: 10 },
-  ];
-  const of = (query: Parameters<typeof chosenEpisodes>[1]) => chosenEpisodes(rows, query).map((row) => row.episode_id);
-  expect(of({})).toEqual(["c", "b", "a"]);
-  expect(of({ film: true })).toEqual(["c"]);
-  expect(of({ traces: true })).toEqual(["b"]);
-  expect(of({ outcome: ["cut", "terminated"] })).toEqual(["b", "a"]);
-  expect(of({ box: { x: "env_step", x0: 15, x1: 40, y: "return", y0: 2, y1: 9 } })).toEqual(["c"]);
-  expect(of({ sort: [{ column: "return", descending: false }] })).toEqual(["b", "a", "c"]);
-});
 
 test("tool calls read as calls, however a server writes them, and anything else stays as it is", () => {
   expect(callsOf('[{"name": "read", "arguments": {"lines": "0-9", "all": true}}]')).toBe('read(lines="0-9", all=true)');

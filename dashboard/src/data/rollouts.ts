@@ -1,34 +1,8 @@
-/** The rollouts and prompts that a question is about, where no server answers it. */
+/** Rollouts and prompts as the page tells of them: their fates, stretches of training, words. */
 
-import type { Cell, Fates, PromptRow, PromptsQuery, RolloutRow, RolloutsQuery } from "../api/names.ts";
+import type { Cell, Fates, PromptRow, RolloutRow } from "../api/names.ts";
 import { shown } from "./diff.ts";
 import { count } from "./numbers.ts";
-
-const ALIKE = { group: ["group", "task_id", "batch"], task: ["task_id"] } as const;
-
-/** Those that share group or task with one of them, in the order asked for; no condition is understood here. */
-export function chosenRollouts(rows: readonly RolloutRow[], query: RolloutsQuery): RolloutRow[] {
-  let found = [...rows];
-  for (const kind of ["group", "task"] as const) {
-    const like = rows.find(({ id }) => id === query[kind]);
-    if (query[kind] && !like) return [];
-    if (like) found = found.filter(({ cells }) => ALIKE[kind].every((name) => cells[name] === like.cells[name]));
-  }
-  for (const { column, descending } of [...(query.sort ?? [])].reverse()) {
-    found.sort((a, b) => byValue(a.cells[column], b.cells[column], descending ? -1 : 1));
-  }
-  return found;
-}
-
-/** The prompts that are never, sometimes or always solved, in the order asked for. */
-export function chosenPrompts(rows: readonly PromptRow[], query: PromptsQuery): PromptRow[] {
-  const found = rows.filter((row) => !query.only || query.only === solvedOf(row));
-  for (const { column, descending } of [...(query.sort ?? [])].reverse()) {
-    const name = column as keyof PromptRow;
-    found.sort((a, b) => byValue(a[name], b[name], descending ? -1 : 1));
-  }
-  return found;
-}
 
 /** In the order in which they were made. */
 export const byId = (a: string, b: string): number => a.localeCompare(b, undefined, { numeric: true });
@@ -210,12 +184,6 @@ export function headOf(text: string): string {
 
 export function solvedOf({ solved, rollouts }: PromptRow): "never" | "sometimes" | "always" {
   return solved === 0 ? "never" : solved === rollouts ? "always" : "sometimes";
-}
-
-/** Order of two cells; those without a value come last. */
-export function byValue(a: Cell | undefined, b: Cell | undefined, sign: number): number {
-  if (a == null || b == null) return Number(a == null) - Number(b == null);
-  return sign * (typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b)));
 }
 
 /** Runs of equal turns, and each turn that differs, by its place in two rollouts. */

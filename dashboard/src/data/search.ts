@@ -29,6 +29,19 @@ export function pattern(text: string): Matcher | null {
   return terms.length === 0 ? null : { test: (name) => terms.every((one) => one.test(name)) };
 }
 
+/** Whether all words of a search stand somewhere in a text, `*` for any letters and `?` for one: as the server does it
+ *  (`searched` of `server/runs/columns.py`). */
+export function wordsIn(search: string): (text: string) => boolean {
+  const words = folded(search)
+    .split(/\s+/)
+    .filter((word) => word !== "")
+    .map((word) => new RegExp(escaped(word).replace(/\\\*/g, "[^]*").replace(/\\\?/g, "[^\\n]"), "u"));
+  return (text) => words.every((word) => word.test(folded(text)));
+}
+
+/** Without case, letter by letter, as Python folds it. */
+const folded = (text: string): string => [...text].map((letter) => letter.toUpperCase().toLowerCase()).join("");
+
 /** What is asked of the table of runs: words that occur somewhere, or a condition. */
 export interface Asked {
   filter?: string;

@@ -6,16 +6,23 @@ import { clock } from "../data/numbers.ts";
 import { hello, source } from "../state/here.ts";
 import { connection, hear, liveRuns, tryNow, watch } from "../state/live.ts";
 import { Icon } from "./Icon.tsx";
+import { Menu } from "./Menu.tsx";
 
 export function Live() {
   const { state } = connection.value;
   const running = liveRuns.value ?? hello.value?.live ?? 0;
   if (!source.live) {
-    const made = hello.value?.static?.made;
+    const told = hello.value?.static;
+    const label = (
+      <>
+        <i />
+        <span>a copy{told ? ` of ${clock(told.made)}` : ""}</span>
+      </>
+    );
     return (
-      <span class="live off" role="status">
-        <span>a copy{made === undefined ? "" : ` of ${clock(made)}`}</span>
-      </span>
+      <Menu plain class="live off link" name="a copy: what it can answer" label={label}>
+        {() => <p>{told?.note}</p>}
+      </Menu>
     );
   }
   if (state === "closed")

@@ -2,14 +2,15 @@
 
 import type * as api from "../api/names.ts";
 import { FrameReader, type CurveEntry, type Frame, type SeriesEntry } from "../data/frames.ts";
-import { chosenEpisodes } from "../data/episodes.ts";
+import { inOrder, isInside } from "../data/recorded.ts";
 import { rowOf, type SentRow } from "../data/rows.ts";
-import { chosenPrompts, chosenRollouts } from "../data/rollouts.ts";
+import { fateIn, groupKey, solvedOf } from "../data/rollouts.ts";
+import { wordsIn } from "../data/search.ts";
 import { timelineOf } from "../data/timeline.ts";
 import { Refusal, type ScatterEntry, type Source, type Stream, type TraceEntry } from "./source.ts";
 
 const part = encodeURIComponent;
-const sorted = (runs: readonly string[]): string => [...runs].sort().join(" ");
+const together = (runs: readonly string[]): string => [...runs].sort().join(" ");
 type SeriesIndex = { [key: string]: { default?: string; time?: string } };
 /** Runs of a group, sorted, with spaces between -> key -> file: pages name a group each in its own way. */
 type CurveIndex = { [runs: string]: { [key: string]: string } };
@@ -37,21 +38,47 @@ function asRecorded(
   }
 }
 
-/** The part of the rows that was asked for. The newest are recorded: with fewer than all of them neither an order nor a
- *  filter is known, unless the newest that fit are enough. */
+/** The part of the rows that was asked for. Where the newest alone are recorded, neither an order is known nor what
+ *  lies behind them. */
 function windowOf<Row>(
   what: string,
-  rows: readonly Row[],
-  of: { rows: readonly unknown[]; total: number },
+  recorded: { rows: readonly unknown[]; total: number },
+  chosen: readonly Row[],
   query: Asked,
+  usual = 200,
 ): Row[] {
   const offset = query.offset ?? 0;
-  const end = offset + (query.limit ?? 200);
-  const isWhole = of.rows.length >= of.total || rows.length === of.rows.length;
-  const isSorted = (query.sort ?? []).length > 0 && of.rows.length < of.total;
-  if (isSorted || (!isWhole && rows.length < end))
-    throw elsewhere(`${what} of more than the newest ${of.rows.length.toLocaleString("en")}`);
-  return rows.slice(offset, end);
+  const end = offset + (query.limit ?? usual);
+  const isOther = chosen.length < recorded.rows.length || (query.sort ?? []).length > 0;
+  if (recorded.rows.length < recorded.total && (isOther || end > chosen.length))
+    throw elsewhere(`${what} of more than the newest ${recorded.rows.length.toLocaleString("en")}`);
+  return chosen.slice(offset, end);
+}
+
+/** The rows in the order that was asked for. */
+function sorted<Row>(what: string, rows: readonly Row[], query: Asked, cell: (row: Row, column: string) => unknown) {
+  let found: readonly Row[] | null = rows;
+  for (const { column, descending } of [...(query.sort ?? [])].reverse())
+    found = found && inOrder(found, (row) => cell(row, column), descending ?? false);
+  if (found === null) throw elsewhere(`${what} in this order`);
+  return found;
+}
+
+/** What a group of rollouts, and those of one prompt, share. */
+const ALIKE = { group: ["group", "task_id", "batch"], task: ["task_id"] } as const;
+
+/** Whether a rollout is of the same group, or prompt, as one; one without is alone. */
+function alikeTo(like: api.RolloutRow, kind: keyof typeof ALIKE): (row: api.RolloutRow) => boolean {
+  const shared = ALIKE[kind].filter((name) => like.cells[name] != null);
+  if (!shared.includes(ALIKE[kind][0] as never)) return (row) => row.id === like.id;
+  return ({ cells }) => shared.every((name) => String(cells[name]) === String(like.cells[name]));
+}
+
+/** How many rollouts have which fate, the most first. */
+function fatesOf(rows: readonly api.RolloutRow[]): { [fate: string]: number } {
+  const counted = new Map<string, number>();
+  for (const { cells } of rows) counted.set(fateIn(cells), (counted.get(fateIn(cells)) ?? 0) + 1);
+  return Object.fromEntries([...counted].sort(([a, n], [b, m]) => m - n || (a < b ? -1 : 1)));
 }
 
 /** Hands on the frames that lie along the axis that was asked for. */
@@ -63,10 +90,24 @@ function along<Entry extends { x?: unknown }>(x: string | null | undefined, on: 
   };
 }
 
+/** The table of runs as it is recorded, and which cells it has; planned: run -> where it is to end. */
+type RecordedTable = Omit<api.RunsAnswer, "rows"> & {
+  rows: SentRow[];
+  cells: string[];
+  planned: { [run: string]: { [clock: string]: number } };
+};
+
 interface Asked {
   offset?: number;
   limit?: number;
   sort?: { column: string; descending?: boolean }[];
+}
+
+/** The names of all episodes of a run, by time, and how many have a film, or traces. */
+interface RecordedIds {
+  ids: string[];
+  films: number;
+  traced: number;
 }
 
 export class Copy implements Source {
@@ -75,29 +116,59 @@ export class Copy implements Source {
 
   hello = () => this.json<api.Hello>("hello.json");
   runs: Source["runs"] = async (query) => {
-    const grouped = query.group_by != null && query.group_by.length > 0;
-    const sent = await this.json<Omit<api.RunsAnswer, "rows"> & { rows: SentRow[] }>(
-      grouped ? "groups.json" : "runs.json",
-    );
-    const all = { ...sent, rows: sent.rows.map(rowOf) };
-    const words = (query.search ?? "")
-      .toLowerCase()
-      .split(/\s+/)
-      .filter((word) => word !== "");
+    const free = [
+      "search",
+      "group_by",
+      "open",
+      "runs",
+      "columns",
+      "sections",
+      "offset",
+      "limit",
+      "drawn",
+      "draw_first",
+    ];
+    asRecorded("The table of runs", query, query.runs == null ? free : [...free, "archived"]);
+    const grouped = query.group_by?.length === 1 && query.group_by[0] === "auto";
+    if (query.group_by != null && !grouped) throw elsewhere("The table of runs, in other groups");
+    const { cells, planned, ...sent } = await this.json<RecordedTable>(grouped ? "groups.json" : "runs.json");
+    const missing = query.columns?.find((column) => !cells.includes(column));
+    if (missing !== undefined) throw elsewhere(`The column ${missing} of the table of runs`);
+    const search = wordsIn(query.search ?? "");
+    const runs = sent.rows.filter((row) => row.kind === "run");
+    const fits = new Map<string, SentRow>();
+    for (const row of runs) {
+      const { project, name, id, notes, group, tags = [] } = row;
+      const text = [project, name, id, notes, group, ...tags].filter((word) => word != null && word !== "").join(" ");
+      if ((query.runs?.includes(row.id) ?? true) && search(text)) fits.set(row.id, row);
+    }
     const open = new Set(query.open ?? []);
-    const fits = (row: api.Row): boolean => {
-      if (row.kind !== "run")
-        return row.kind === "section" || words.every((word) => row.name.toLowerCase().includes(word));
-      if (row.member_of !== null && grouped && !open.has(row.member_of)) return false;
-      const text = [row.name, row.project, row.id, row.notes, ...row.tags].join(" ").toLowerCase();
-      return words.every((word) => text.includes(word));
-    };
-    const rows = all.rows.filter(fits).map((row) => (row.kind === "group" ? { ...row, open: open.has(row.id) } : row));
+    const hasSections = query.sections !== false && new Set([...fits.values()].map((row) => row.section)).size > 1;
+    const rows: SentRow[] = [];
+    for (const row of sent.rows) {
+      if (row.kind === "run") {
+        if (fits.has(row.id) && (row.member_of == null || open.has(row.member_of))) rows.push(row);
+      } else if (row.kind === "group") {
+        const left = row.runs?.filter((run) => fits.has(run)).length ?? 0;
+        // What a part of a group has in common is not recorded.
+        if (left > 0 && left < (row.runs?.length ?? 0)) throw elsewhere("A search that divides a group");
+        if (left > 0) rows.push({ ...row, open: open.has(row.id) });
+      } else if (hasSections) {
+        const left = [...fits.values()].filter(({ section }) => section === row.name);
+        const ends = new Set(left.map(({ id }) => JSON.stringify(planned[id] ?? {})));
+        const counts: { [status: string]: number } = {};
+        for (const { status = "" } of left) counts[status] = (counts[status] ?? 0) + 1;
+        const values = ends.size === 1 ? (JSON.parse([...ends][0] as string) as { [clock: string]: number }) : {};
+        if (left.length > 0) rows.push({ ...row, run_count: left.length, counts, values });
+      }
+    }
+    const offset = query.offset ?? 0;
     return {
-      ...all,
-      rows: rows.slice(query.offset ?? 0, (query.offset ?? 0) + (query.limit ?? 200)),
+      ...sent,
+      rows: rows.slice(offset, offset + (query.limit ?? 200)).map(rowOf),
+      matched: fits.size,
       rows_total: rows.length,
-      offset: query.offset ?? 0,
+      offset,
     };
   };
   columns = () => this.json<api.ColumnsAnswer>("columns.json");
@@ -116,12 +187,15 @@ export class Copy implements Source {
   newest = async (table: string) => (await this.json<{ [table: string]: string }>("newest.json"))[table] ?? "";
   run: Source["run"] = (run) => this.of(run, "run");
   series: Source["series"] = async (query, on, signal) => {
+    asRecorded("Curves", query, ["runs", "keys", "x", "points", "start", "stop", "ghosts"], { attempts: "effective" });
+    const shown: Stream<SeriesEntry> = (frame) =>
+      on({ ...frame, entries: frame.entries.filter((entry) => query.ghosts === true || entry.ghost === undefined) });
     for (const key of query.keys) {
       for (const run of query.runs ?? []) {
         if (signal?.aborted) return;
         const files = (await this.json<SeriesIndex>(`series/${part(run)}/index.json`))[key];
         const file = query.x === "time" ? files?.time : files?.default;
-        if (file) await this.frames<SeriesEntry>(`series/${part(run)}/${file}`, along(query.x, on));
+        if (file) await this.frames<SeriesEntry>(`series/${part(run)}/${file}`, along(query.x, shown));
       }
     }
   };
@@ -132,7 +206,7 @@ export class Copy implements Source {
     const index = await this.json<CurveIndex>("curves/index.json");
     for (const key of query.keys) {
       for (const group of Array.isArray(query.by) ? query.by : []) {
-        const file = index[sorted(group.runs)]?.[key];
+        const file = index[together(group.runs)]?.[key];
         if (file)
           await this.frames<CurveEntry>(
             `curves/${file}`,
@@ -143,26 +217,56 @@ export class Copy implements Source {
       }
     }
   };
-  marks: Source["marks"] = async (runs) => {
-    const all = await this.json<api.Marks>("marks.json");
-    return { ...all, marks: all.marks.filter((mark) => runs.includes(mark.run)) };
+  /** Along each run's own axis; another axis has none. */
+  marks: Source["marks"] = async (runs, x) => {
+    const all = await this.json<api.Marks & { axes: { [run: string]: string } }>("marks.json");
+    const along = (run: string): boolean => runs.includes(run) && (x === null || all.axes[run] === x);
+    return { ...all, marks: all.marks.filter((mark) => along(mark.run)) };
   };
   cause: Source["cause"] = () => notHere("What happened at a point");
   step: Source["step"] = () => notHere("The next row");
   episodes: Source["episodes"] = async (run, query) => {
+    const free = ["box", "outcome", "film", "traces", "sort", "offset", "limit"];
+    asRecorded("Episodes", query, free, { attempts: "effective" });
     const all = await this.of<api.EpisodesAnswer>(run, "episodes");
-    asRecorded("Episodes", query, ["box", "outcome", "film", "traces", "sort", "offset", "limit"], {
-      attempts: "effective",
-    });
-    const rows = chosenEpisodes(all.rows, query);
-    const matched = rows.length === all.rows.length ? all.matched : rows.length;
-    return { ...all, matched, offset: query.offset ?? 0, rows: windowOf("Episodes", rows, all, query) };
+    const { box, film, traces, outcome = [] } = query;
+    if (box != null && [box.x, box.y].some((name) => !all.columns.some((column) => column.name === name)))
+      throw elsewhere(`Episodes by ${box.x} and ${box.y}`);
+    const chosen = all.rows.filter(
+      (row) =>
+        (!film || row["film"] === true) &&
+        (!traces || row["traces"] === true) &&
+        (outcome.length === 0 || outcome.some((one) => one === row["outcome"])) &&
+        (box == null || (isInside(row[box.x], box.x0, box.x1) && isInside(row[box.y], box.y0, box.y1))),
+    );
+    // They are recorded newest first; of equal ones the oldest is first.
+    const isSorted = (query.sort ?? []).length > 0;
+    const rows = sorted("Episodes", isSorted ? [...chosen].reverse() : chosen, query, (row, column) => row[column]);
+    const isSimple = box == null && outcome.length === 0 && !isSorted;
+    if (isSimple && (film || traces) && all.rows.length < all.total) {
+      // How many there are among all is recorded, too.
+      const { films, traced } = await this.of<RecordedIds>(run, "ids");
+      const total = film && traces ? Infinity : film ? films : traced;
+      return {
+        ...all,
+        matched: total,
+        offset: query.offset ?? 0,
+        rows: windowOf("Episodes", { rows: chosen, total }, chosen, query),
+      };
+    }
+    const matched = chosen.length === all.rows.length ? all.matched : chosen.length;
+    return { ...all, matched, offset: query.offset ?? 0, rows: windowOf("Episodes", all, rows, query) };
   };
-  scatter: Source["scatter"] = async (run) =>
-    this.one<ScatterEntry>(`runs/${part(run)}/scatter.bin`, "The scatter of episodes");
+  scatter: Source["scatter"] = async (run, x, y) => {
+    const what = "The scatter of episodes";
+    const frame = await this.one<ScatterEntry>(`runs/${part(run)}/scatter.bin`, what);
+    const [entry] = frame.entries;
+    if (entry?.x !== x || entry.y !== y) throw elsewhere(`${what} by ${x} and ${y}`);
+    return frame;
+  };
   episodeIds: Source["episodeIds"] = async (run, rows) => {
-    const all = await this.of<string[]>(run, "ids");
-    return { ids: rows.map((row) => all[row] ?? "") };
+    const all = await this.of<RecordedIds>(run, "ids");
+    return { ids: rows.map((row) => all.ids[row] ?? "") };
   };
   /** One with a film or traces is whole; of another, its row. */
   episode: Source["episode"] = async (run, episode) => {
@@ -198,7 +302,7 @@ export class Copy implements Source {
   samples: Source["samples"] = async (run, query) => {
     asRecorded("Samples", query, ["offset", "limit", "columns"], { attempts: "effective" });
     const all = await this.of<api.SamplesAnswer>(run, "samples");
-    return { ...all, offset: query.offset ?? 0, rows: windowOf("Samples", all.rows, all, query) };
+    return { ...all, offset: query.offset ?? 0, rows: windowOf("Samples", all, all.rows, query) };
   };
   sample: Source["sample"] = async (run, id) => {
     const row = (await this.of<api.SamplesAnswer>(run, "samples")).rows.find((one) => one.id === id);
@@ -213,16 +317,25 @@ export class Copy implements Source {
     const offset = query.offset ?? 0;
     if (query.by_group && !query.group && !query.task) {
       asRecorded("Groups of rollouts", { sort: query.sort }, []);
-      const groups = await this.of<api.RolloutsAnswer>(run, "groups");
+      const all = await this.of<api.RolloutsAnswer>(run, "rollouts");
+      const groups = all.total === 0 ? { ...all, groups: 0 } : await this.of<api.RolloutsAnswer>(run, "groups");
       return { ...groups, offset, rows: groups.rows.slice(offset, offset + (query.limit ?? 100)) };
     }
     const all = await this.of<api.RolloutsAnswer>(run, "rollouts");
-    const rows = chosenRollouts(all.rows, query);
-    const alike = query.group != null || query.task != null; // of those that the copy has
-    const window = alike
-      ? rows.slice(offset, offset + (query.limit ?? 100))
-      : windowOf("Rollouts", rows, all, { limit: 100, ...query });
-    return { ...all, matched: alike ? rows.length : all.matched, groups: null, offset, rows: window };
+    let chosen: readonly api.RolloutRow[] = all.rows;
+    let total = all.total;
+    for (const kind of ["group", "task"] as const) {
+      if (!query[kind]) continue;
+      const like = all.rows.find(({ id }) => id === query[kind]);
+      if (!like) throw elsewhere("A rollout that is not among the newest");
+      chosen = chosen.filter(alikeTo(like, kind));
+      if (all.rows.length < all.total) total = await this.manyAlike(run, like, kind, all.total);
+    }
+    const rows = sorted("Rollouts", chosen, query, (row, column) => row.cells[column]);
+    const isChosen = chosen !== all.rows;
+    const window = windowOf("Rollouts", isChosen ? { rows: chosen, total } : all, rows, query, 100);
+    const fates = offset > 0 ? {} : isChosen ? fatesOf(chosen) : (all.fates ?? {});
+    return { ...all, matched: isChosen ? chosen.length : all.matched, groups: null, offset, fates, rows: window };
   };
   rollout: Source["rollout"] = (run, id) =>
     this.json(`runs/${part(run)}/rollouts/${part(id)}.json`, "A rollout that is not among the newest");
@@ -230,19 +343,19 @@ export class Copy implements Source {
   prompts: Source["prompts"] = async (run, query) => {
     asRecorded("Prompts", query, ["only", "sort", "offset", "limit"]);
     const all = await this.of<api.PromptsAnswer>(run, "prompts");
-    const rows = chosenPrompts(all.rows, query);
+    const chosen = all.rows.filter((row) => !query.only || query.only === solvedOf(row));
+    const rows = sorted("Prompts", chosen, query, (row, column) => row[column as keyof api.PromptRow]);
     const matched = query.only ? all[query.only] : all.total;
-    return {
-      ...all,
-      matched,
-      offset: query.offset ?? 0,
-      rows: windowOf("Prompts", rows, all, { limit: 100, ...query }),
-    };
+    return { ...all, matched, offset: query.offset ?? 0, rows: windowOf("Prompts", all, rows, query, 100) };
   };
   sharedPrompts = () => notHere("Two runs on the same prompts");
   novelty = () => notHere("Novelty");
   unused = () => notHere("What was not trained on");
-  timings: Source["timings"] = (run) => this.of(run, "timings");
+  timings: Source["timings"] = async (run, x) => {
+    const all = await this.of<api.Timings>(run, "timings");
+    if (x !== null && x !== all.x) throw elsewhere(`Timings along ${x}`);
+    return all;
+  };
   timeline: Source["timeline"] = async (run, since) =>
     since === null
       ? timelineOf(await this.of<Parameters<typeof timelineOf>[0]>(run, "timeline"))
@@ -297,13 +410,23 @@ export class Copy implements Source {
   fileAddress = (run: string, path: string) => `files/${part(run)}/${path.split("/").map(part).join("/")}`;
   csvAddress = () => "";
 
+  /** How many rollouts the run has of the group, or prompt, of one; more than are recorded where that is not known. */
+  private async manyAlike(run: string, like: api.RolloutRow, kind: keyof typeof ALIKE, most: number): Promise<number> {
+    if (kind === "group") {
+      const { rows } = await this.of<api.RolloutsAnswer>(run, "groups");
+      return rows.find((row) => groupKey(row) === groupKey(like))?.group?.n ?? most;
+    }
+    const { rows } = await this.of<api.PromptsAnswer>(run, "prompts");
+    return rows.find(({ id }) => id === like.cells["task_id"])?.rollouts ?? most;
+  }
+
   private of<T>(run: string, name: string): Promise<T> {
-    return this.json<T>(`runs/${part(run)}/${name}.json`);
+    return this.json<T>(`runs/${part(run)}/${name}.json`, `The ${name} of this run`);
   }
 
   private async compared<T>(groups: readonly api.GroupOf[], key: string | null): Promise<T> {
     const all = await this.json<{ key: string | null; runs: string[][]; file: string }[]>("compare/index.json");
-    const named = (all: readonly (readonly string[])[]): string => all.map(sorted).sort().join("; ");
+    const named = (all: readonly (readonly string[])[]): string => all.map(together).sort().join("; ");
     const asked = named(groups.map(({ runs }) => runs));
     const hit = all.find((one) => one.key === key && named(one.runs) === asked);
     return hit ? this.json<T>(`compare/${hit.file}`) : notHere("Comparing other groups, or by another key,");

@@ -10,6 +10,8 @@ export interface Stream<Entry> {
 
 /** What a scatter of episodes is made of. */
 export interface ScatterEntry {
+  x: string;
+  y: string;
   n: number;
   of: number;
   thinned: boolean;

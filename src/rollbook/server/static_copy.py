@@ -16,7 +16,6 @@ import msgspec
 from rollbook.errors import BadInput, RollbookError
 from rollbook.runs.questions import Series
 from rollbook.runs.sweeping import telling_first
-from rollbook.schema.aliases import canonical
 from rollbook.schema.run_files import MANIFEST_FILE
 from rollbook.server.answering import content_policy, plain_json
 from rollbook.server.app import BuiltPage
@@ -54,6 +53,14 @@ from rollbook.server.tables.timings import TimelineAsk, TimingsAsk
 POINTS = 2_000
 """Points of a curve in a copy."""
 
+_OWN_COLUMNS = (
+    "created", "updated", "duration", "worked", "cause", "seed", "host", "tags", "notes", "attempts", "alerts", "group",
+    "job_type", "made_by",
+)  # fmt: skip
+"""Those that the page offers besides settings and keys."""
+_RETURNS = ("test/return", "train/return", "train/reward")
+"""What the page's column `return` is made of, whether a run has them or not."""
+_MOST_SETTINGS = 12
 _MOST_CELLS = 20_000  # last values in the table of runs
 _MOST_EPISODES = 100
 _MOST_ROLLOUTS = 200
@@ -68,7 +75,11 @@ _MOST_HISTOGRAMS = 50
 _PLAIN = re.compile(r"[A-Za-z0-9._~-]{1,150}")
 _OPENED_BY = ("", "episodes", "rollouts", "samples", "timings")
 """The tables by which a page chooses the run it opens on; "": any run."""
-_NOTE = "Charts, tables and films work; SQL, searches and rows finer than {points:,} points a curve do not."
+_NOTE = (
+    "A copy answers what it has recorded: charts of {points:,} points a curve, tables, films, comparisons with the "
+    "usual score. It has no conditions, no SQL and no causes. For those open the run folders (rollbook ui), or have a "
+    "report made (rollbook report)."
+)
 
 Report = Callable[[str], None]
 Given = TypeVar("Given")
@@ -177,18 +188,24 @@ class _Copy:
         context, names = self._context, [row.key for row in rows]
         for row in rows:
             self._try(lambda row=row: context.facts.now(row))  # type: ignore[misc]
-        shown = [entry.column for entry in columns(context, ColumnsAsk()).config if entry.varies][:12]
+        config = sorted(columns(context, ColumnsAsk()).config, key=lambda one: (-one.runs, len(one.column)))
+        shown = [*_OWN_COLUMNS, *(entry.column for entry in config if entry.varies)][
+            : len(_OWN_COLUMNS) + _MOST_SETTINGS
+        ]
         many = min(MOST_COLUMNS - len(shown), max(6, _MOST_CELLS // max(1, len(rows))))
-        shown += [f"last:{key}" for key in self._common_keys(rows)[:many]]
+        shown += [f"last:{key}" for key in dict.fromkeys([*_RETURNS, *self._common_keys(rows)])][:many]
         whole = RunsAsk(columns=shown, limit=context.limits.rows, sections=None)
-        self._json("runs.json", lambda: table_of_runs(context, whole))
-        groups = self._groups(whole)
+        self._json("runs.json", lambda: self._table(whole, rows))
+        groups = self._groups(whole, rows)
         self._json("columns.json", lambda: columns(context, ColumnsAsk()))
         every = held_rows.keys(context, KeysAsk(runs=names))
         self._listed = {key.key for key in every.keys}
         self._json("keys.json", lambda: every)
         self._json("findings.json", lambda: findings.findings(context, FindingsAsk(runs=names)))
-        self._json("marks.json", lambda: health.marks(context, MarksAsk(runs=names)))
+        axes = {row.key: held_rows.default_axis(context, row) for row in rows}
+        marks = self._try(lambda: health.marks(context, MarksAsk(runs=names)))
+        if marks is not None:
+            self._write("marks.json", plain_json({**msgspec.to_builtins(marks), "axes": axes}))
         for number, row in enumerate(rows):
             self._run(row)
             self._report(f"{number + 1} of {len(rows)}: {row.about.get('project')}/{row.about.get('name')} {row.key}")
@@ -213,21 +230,21 @@ class _Copy:
         }
 
     def _common_keys(self, rows: list[RunRow]) -> list[str]:
-        have: dict[str, int] = {}
-        for row in rows:
-            facts = self._context.facts.known(row)
-            for key in facts.latest if facts is not None else ():
-                if not key.startswith(("rollbook/", "host/")):
-                    have[key] = have.get(key, 0) + 1
-        return sorted(have, key=lambda key: (not (canonical(key) or key).endswith("return"), -have[key], key))
+        facts = [known for row in rows if (known := self._context.facts.known(row)) is not None]
+        return telling_first(Counter(key for known in facts for key in known.latest))
 
-    def _groups(self, whole: RunsAsk) -> list[TableRow]:
+    def _table(self, ask: RunsAsk, rows: list[RunRow]) -> dict[str, object]:
+        """The table of runs with what choosing some of them takes: which columns have cells, where runs are to end."""
+        answer: dict[str, object] = msgspec.to_builtins(table_of_runs(self._context, ask))
+        return {**answer, "cells": ask.columns, "planned": {row.key: row.about.get("total") or {} for row in rows}}
+
+    def _groups(self, whole: RunsAsk, rows: list[RunRow]) -> list[TableRow]:
         """The table with its groups, all open; and its rows while they are folded."""
         ask = msgspec.structs.replace(whole, group_by=["auto"])
         folded = table_of_runs(self._context, ask)
         groups = [row for row in folded.rows if row.kind != "section"]
         opened = msgspec.structs.replace(ask, open=[row.id for row in groups if row.kind == "group"])
-        self._json("groups.json", lambda: table_of_runs(self._context, opened))
+        self._json("groups.json", lambda: self._table(opened, rows))
         return groups
 
     def _run(self, row: RunRow) -> None:
@@ -308,7 +325,8 @@ class _Copy:
             return
         chosen = [str(cells["episode_id"]) for cells in rows if cells["film"] or cells["traces"]][-_MOST_EPISODES:]
         ids = [str(cells["episode_id"] or "") for cells in rows]
-        self._json(f"runs/{row.key}/ids.json", lambda: ids)
+        films, traced = (sum(bool(cells[name]) for cells in rows) for name in ("film", "traces"))
+        self._json(f"runs/{row.key}/ids.json", lambda: {"ids": ids, "films": films, "traced": traced})
         scatter = ScatterAsk(run=row.key, y="return")
         self._frames(f"runs/{row.key}/scatter.bin", lambda: episodes.scatter(self._context, scatter))
         for identity in dict.fromkeys(chosen):
@@ -324,9 +342,11 @@ class _Copy:
         """The newest rollouts, each as a conversation, the prompts, and the fates of all."""
         run = row.key
         found = self._try(lambda: rollouts.rollouts(self._context, RolloutsAsk(run=run, limit=_MOST_ROLLOUTS)))
-        if found is None or not found.rows:
+        if found is None:
             return
         self._write(f"runs/{run}/rollouts.json", plain_json(found))
+        if not found.rows:
+            return
         grouped = RolloutsAsk(run=run, limit=_MOST_ROLLOUTS, by_group=True)
         self._json(f"runs/{run}/groups.json", lambda: rollouts.rollouts(self._context, grouped))
         self._json(

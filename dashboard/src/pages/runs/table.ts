@@ -155,13 +155,11 @@ async function refresh(): Promise<void> {
 async function askPinned(ids: string[]): Promise<void> {
   const missing = ids.filter((id) => !known.has(id));
   if (missing.length > 0) {
-    const filter = missing.map((id) => `id == '${id.replace(/[^\w~.-]/g, "")}'`).join(" or ");
-    await source
-      .runs({ filter, columns: columnsWanted.peek(), limit: 50, sections: false, group_by: null, archived: true })
-      .then(
-        (answer) => answer.rows.forEach((row) => known.set(rowId(row), row)),
-        () => undefined,
-      );
+    const columns = columnsWanted.peek();
+    await source.runs({ runs: missing, columns, limit: 50, sections: false, group_by: null, archived: true }).then(
+      (answer) => answer.rows.forEach((row) => known.set(rowId(row), row)),
+      () => undefined,
+    );
   }
   pinned.value = ids.map((id) => known.get(id)).filter((row): row is Row => row !== undefined);
 }

@@ -243,7 +243,8 @@ def metrics_in(condition: str) -> list[str]:
 def searched(rows: list[RunRow], text: str) -> list[RunRow]:
     """The runs that have every word of a text in their project, name, id, notes, group or tags.
 
-    In a word `*` stands for any letters and `?` for one.
+    In a word `*` stands for any letters and `?` for one. A copy of the page does the same (`wordsIn` of
+    `dashboard/src/data/search.ts`).
 
     Raises:
       Refused: more words than one search may have.

@@ -44,6 +44,7 @@ class RunsAsk(Ask, kw_only=True):
     Attributes:
       filter: a condition, such as "config.lr < 3e-4 and status == 'running'".
       search: words that must all occur in name, project, id, tags, notes or group.
+      runs: only these, as the table names them.
       sort: columns; newest first without.
       group_by: columns whose equal values make a group; ["auto"]: the group that a run was given, or its name, and all
         configuration that varies, but for seeds.
@@ -58,6 +59,7 @@ class RunsAsk(Ask, kw_only=True):
 
     filter: str | None = None
     search: str | None = None
+    runs: list[str] | None = None
     sort: list[Sort] = []
     group_by: list[str] | None = None
     sections: bool | None = None
@@ -419,6 +421,9 @@ def _flatten(shot: Snapshot, ask: RunsAsk, context: ServerContext) -> _Flat:
     result.archived = sum(row.is_archived for row in rows)
     if not ask.archived:
         rows = [row for row in rows if not row.is_archived]
+    if ask.runs is not None:
+        named = set(ask.runs)
+        rows = [row for row in rows if row.key in named]
     rows, result.hint = fitting(context, rows, ask.filter, ask.search)
     result.matched = len(rows)
     order = _order(ask, known)

@@ -494,7 +494,8 @@ def prompts(context: ServerContext, ask: PromptsAsk) -> PromptsAnswer:
     columns = [
         name for name in Prompt.__struct_fields__ if name not in ("id", "prompt", "example", "tried", "solved_in")
     ]
-    order = order_by(ask.sort, columns) or " order by rate, rollouts desc"
+    order = order_by(ask.sort, columns)
+    order = f"{order}, rate, rollouts desc" if order else " order by rate, rollouts desc"
     where = f" where {_SOLVED[ask.only]}" if ask.only else ""
     counts = ", ".join(f"count(*) filter ({condition}) as n_{name}" for name, condition in _SOLVED.items())
 
