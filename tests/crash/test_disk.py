@@ -237,7 +237,7 @@ try:
 except RunError as err:
     print(err)
 """
-    done = on_a_small_disk(tmp_path, program, "1m", 'mount -o remount,ro "$0"')
+    done = on_a_small_disk(tmp_path, program, "1m", 'mount -t tmpfs -o remount,ro none "$0"')
     assert done.returncode == 0, done.stderr
     assert "init('p', 'n')" in done.stdout
     assert "Read-only file system" in done.stdout
@@ -255,7 +255,7 @@ os.chdir(sys.argv[1])
 made = "import os, rollbook; run = rollbook.init('p', 'n', dir='.', sinks=[], keeper='inline'); "
 made += "run.log({'x': 1.0}, env_step=1); os.kill(os.getpid(), 9)"
 subprocess.run([sys.executable, "-c", made])
-subprocess.run(["mount", "-o", "remount,ro", sys.argv[1]], check=True)
+subprocess.run(["mount", "-t", "tmpfs", "-o", "remount,ro", "none", sys.argv[1]], check=True)
 (run,) = os.listdir("p")
 reading = (["show"], ["verify"], ["check"], ["sql", "select x from metrics"])
 for words in (*reading, ["repair"], ["seal"], ["forward", "--to", "csv"]):
