@@ -79,7 +79,7 @@ export function Runs() {
         <Newborn />
         <span class="grow" />
         <span class="soft hide-s">
-          {count(runs)} of {amount(table.answer.value?.runs ?? 0, "run")} drawn
+          {table.answer.value !== null && `${count(runs)} of ${amount(table.answer.value.runs, "run")} drawn`}
         </span>
         <Boards />
         <CopyLink />
