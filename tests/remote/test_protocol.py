@@ -10,7 +10,7 @@ import os
 
 import pytest
 
-from rollbook.remote.commit import Commits, Manifest, Named, Shipment
+from rollbook.remote.commit import Commits, Named, RemoteManifest, Shipment
 from rollbook.remote.steps import Delete, Get, List, Missing, Put, Refused, Unknown
 from store_model import Broken, World, rows_in
 
@@ -164,7 +164,7 @@ class NamesPiecesAtOnce(Commits):
     """The first manifest already names pieces."""
 
     def _begin(self, about):
-        return Manifest(0, {}, about), None
+        return RemoteManifest(0, {}, about), None
         yield
 
 
@@ -172,7 +172,7 @@ class BeginsAtZero(Commits):
     """A manifest that was made again looks like the one that was removed."""
 
     def _begin(self, about):
-        manifest = Manifest(0, {}, about)
+        manifest = RemoteManifest(0, {}, about)
         etag = yield from self._replace(manifest, None)
         return None if etag is None else (manifest, etag)
 
@@ -270,5 +270,5 @@ def test_a_manifest_that_was_removed_is_not_made_again():
 
 def test_a_manifest_says_the_same_after_a_trip_through_the_store():
     named = Named("p/a/x-1.parquet", 10, "ab", (("metrics", "w", 0, "S000", 1, 5),), 7, "zlib", 9)
-    manifest = Manifest(3, {"data/metrics/wide/x.parquet": named}, {"host": "h"})
-    assert Manifest.decode(manifest.encode()) == manifest
+    manifest = RemoteManifest(3, {"data/metrics/wide/x.parquet": named}, {"host": "h"})
+    assert RemoteManifest.decode(manifest.encode()) == manifest

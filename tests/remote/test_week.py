@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rollbook.remote.commit import LocalFile, Manifest, Named, plan
+from rollbook.remote.commit import LocalFile, Named, RemoteManifest, plan
 from rollbook.remote.merging import SHARED_ROWS, SMALL_BYTES, groups_of
 from rollbook.remote.push import _MANY_SMALL, _MERGE_BYTES
 
@@ -50,7 +50,7 @@ def named(file: LocalFile) -> Named:
 
 @pytest.mark.long
 def test_a_week_at_a_thousand_rows_a_second_is_some_hundred_pieces_and_few_small_ones():
-    manifest = Manifest(0, {}, {})
+    manifest = RemoteManifest(0, {}, {})
     streams: dict[str, list[tuple[int, int]]] = {f"long{n}": [] for n in range(LONG)}
     gone: dict[str, LocalFile] = {}
     bytes_sent = most = merges = 0
@@ -65,7 +65,7 @@ def test_a_week_at_a_thousand_rows_a_second_is_some_hundred_pieces_and_few_small
         files = {f.path: f for w, parts in streams.items() for f in (part(w, *each) for each in parts)} | gone
         proposal = plan(manifest.files, files)
         bytes_sent += sum(file.size for file in proposal.uploads)
-        manifest = Manifest(0, {**proposal.kept, **{f.path: named(f) for f in proposal.uploads}}, {})
+        manifest = RemoteManifest(0, {**proposal.kept, **{f.path: named(f) for f in proposal.uploads}}, {})
         while group := next(
             (g for g in groups_of(manifest, set(streams), _MERGE_BYTES) if len(g) >= _MANY_SMALL), None
         ):
@@ -76,7 +76,7 @@ def test_a_week_at_a_thousand_rows_a_second_is_some_hundred_pieces_and_few_small
             rest = {path: one for path, one in manifest.files.items() if path not in group}
             merges += 1
             path = f"data/metrics/long/merged.{1_000_000 + merges}.parquet"
-            manifest = Manifest(0, {**rest, path: Named(path, size, f"{merges}", covers, 0, "", size)}, {})
+            manifest = RemoteManifest(0, {**rest, path: Named(path, size, f"{merges}", covers, 0, "", size)}, {})
             bytes_sent += size
         most = max(most, len(manifest.files))
     rows = sum(c[5] - c[4] + 1 for one in manifest.files.values() for c in one.covers)

@@ -14,7 +14,7 @@ from functools import lru_cache
 from random import Random
 from typing import Any
 
-from rollbook.remote.commit import Commits, Gone, Local, LocalFile, Manifest, NotShipped
+from rollbook.remote.commit import Commits, Gone, Local, LocalFile, NotShipped, RemoteManifest
 from rollbook.remote.steps import Away, Delete, Entry, Get, List, LookAgain, Missing, Put, Refused, Stored, Unknown
 
 ORIGINS = ("a", "b", "c")
@@ -87,7 +87,7 @@ def rows_in(data: bytes) -> list[tuple[str, int]]:
     return [(who, row) for who, first, last in json.loads(data) for row in range(first, last + 1)]
 
 
-manifest_in = lru_cache(4096)(Manifest.decode)
+manifest_in = lru_cache(4096)(RemoteManifest.decode)
 
 
 class Folder:
@@ -247,7 +247,7 @@ class World:
                 continue
         yield [Delete(entry.key) for entry in listed]
 
-    def neighbours(self, manifest: Manifest) -> list[str]:
+    def neighbours(self, manifest: RemoteManifest) -> list[str]:
         """Two or three neighbours of a manifest's parts."""
         parts = sorted((one.covers[0][4], path) for path, one in manifest.files.items() if path.endswith(".parquet"))
         if len(parts) < 2:

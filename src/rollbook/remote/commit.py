@@ -94,7 +94,7 @@ class LocalFile(NamedTuple):
     cut: Callable[[tuple[Cover, ...]], LocalFile] | None = None
 
 
-class Manifest(NamedTuple):
+class RemoteManifest(NamedTuple):
     """What an origin has shipped.
 
     Attributes:
@@ -150,7 +150,7 @@ class Manifest(NamedTuple):
         return json.dumps(content, separators=(",", ":"), sort_keys=True, default=repr).encode()
 
     @classmethod
-    def decode(cls, data: bytes, where: str = "a manifest") -> Manifest:
+    def decode(cls, data: bytes, where: str = "a manifest") -> RemoteManifest:
         """Read a manifest from the store. It may come from a stranger.
 
         Raises:
@@ -187,7 +187,7 @@ class Shipped(NamedTuple):
 
     pieces: int
     bytes: int
-    manifest: Manifest
+    manifest: RemoteManifest
 
 
 class Shipment(NamedTuple):
@@ -373,15 +373,15 @@ class Commits:
             pieces |= sent
             count, bytes_sent = count + len(sent), bytes_sent + sum(file.stored for file in sent.values())
             files = {**proposal.kept, **{f.path: pieces[f.path, f.sha256] for f in proposal.uploads}}
-            new = Manifest(manifest.epoch, files, about())
+            new = RemoteManifest(manifest.epoch, files, about())
             if (yield from self._replace(new, etag)) is not None:
                 return Shipped(count, bytes_sent, new)
         raise NotShipped(f"{self.manifest_key} was changed by others {_MOST_TRIES} times in a row")
 
-    def _begin(self, about: dict[str, object]) -> Steps[tuple[Manifest, str | None] | None]:
+    def _begin(self, about: dict[str, object]) -> Steps[tuple[RemoteManifest, str | None] | None]:
         """Make an empty manifest; None if the outcome is unknown. Its epoch is random, so epochs of two manifests are
         far apart: a process that worked with a removed one notices that the epoch has moved."""
-        manifest = Manifest(int(self.upload_name(), 16) % 2**32 << 20, {}, about)
+        manifest = RemoteManifest(int(self.upload_name(), 16) % 2**32 << 20, {}, about)
         etag = yield from self._replace(manifest, None)
         return None if etag is None else (manifest, etag)
 
@@ -389,7 +389,7 @@ class Commits:
         """A sweep may have deleted anything that was uploaded and is not named."""
         pieces.clear()
 
-    def _plan(self, manifest: Manifest, local: Local) -> Shipment:
+    def _plan(self, manifest: RemoteManifest, local: Local) -> Shipment:
         return plan(manifest.files, local.files, local.settled, local.elsewhere, self.another)
 
     def _upload(self, files: list[LocalFile]) -> Steps[dict[tuple[str, str], Named]]:
@@ -421,15 +421,15 @@ class Commits:
         parts = stem.removeprefix("data/").replace("/", "-")
         return f"p/{self.origin}/{parts}-{self.upload_name()}{(dot and '/' not in extension and '.' + extension) or ''}"
 
-    def manifest(self) -> Steps[tuple[Manifest, str | None]]:
+    def manifest(self) -> Steps[tuple[RemoteManifest, str | None]]:
         """(the manifest, its etag), an empty one and None if there is none."""
         try:
             stored = yield Get(self.manifest_key)
         except Missing:
-            return Manifest(0, {}, {}), None
-        return Manifest.decode(stored.data, self.manifest_key)._replace(modified=stored.modified), stored.etag
+            return RemoteManifest(0, {}, {}), None
+        return RemoteManifest.decode(stored.data, self.manifest_key)._replace(modified=stored.modified), stored.etag
 
-    def _replace(self, manifest: Manifest, etag: str | None) -> Steps[str | None]:
+    def _replace(self, manifest: RemoteManifest, etag: str | None) -> Steps[str | None]:
         """The new etag; None if the outcome is unknown and has to be read."""
         data = manifest.encode()
         try:
@@ -440,9 +440,9 @@ class Commits:
 
     # -- reading
 
-    def origins(self) -> Steps[dict[str, Manifest]]:
+    def origins(self) -> Steps[dict[str, RemoteManifest]]:
         """The manifests of all origins of the run."""
-        manifests: dict[str, Manifest] = {}
+        manifests: dict[str, RemoteManifest] = {}
         entries = yield List(f"{self.base}m/")
         keys = [entry.key for entry in entries if entry.key.endswith(".json")]
         answers = (yield [Get(key) for key in keys]) if keys else []
@@ -451,12 +451,14 @@ class Commits:
                 continue
             if isinstance(answer, Exception):
                 raise answer
-            manifests[key.rpartition("/")[2].removesuffix(".json")] = Manifest.decode(answer.data, key)._replace(
+            manifests[key.rpartition("/")[2].removesuffix(".json")] = RemoteManifest.decode(answer.data, key)._replace(
                 modified=answer.modified
             )
         return manifests
 
-    def fetch(self, wanted: Callable[[Manifest], Mapping[str, str]]) -> Steps[tuple[Manifest, dict[str, object]]]:
+    def fetch(
+        self, wanted: Callable[[RemoteManifest], Mapping[str, str]]
+    ) -> Steps[tuple[RemoteManifest, dict[str, object]]]:
         """Pieces of this origin, all of one manifest. If one is missing, the manifest has changed and is read again.
 
         Args:
@@ -483,7 +485,7 @@ class Commits:
 
     def merge(
         self,
-        choose: Callable[[Manifest], Collection[str]],
+        choose: Callable[[RemoteManifest], Collection[str]],
         join: Callable[[dict[str, object]], list[LocalFile]],
         elsewhere: Collection[Cover] = (),
     ) -> Steps[bool]:
@@ -513,7 +515,7 @@ class Commits:
             return False
         sent = yield from self._upload(files)
         new = {**rest, **{path: piece for (path, _), piece in sent.items()}}
-        return (yield from self._replace(Manifest(manifest.epoch, new, manifest.facts()), etag)) is not None
+        return (yield from self._replace(RemoteManifest(manifest.epoch, new, manifest.facts()), etag)) is not None
 
     def sweep(self, may_go: Callable[[object], bool] = lambda entry: True) -> Steps[int]:
         """Delete the pieces that no manifest names. Returns how many.
@@ -525,7 +527,7 @@ class Commits:
         manifest, etag = yield from self.manifest()
         if etag is None:  # the run was removed; the manifest is not made again
             return 0
-        fenced = Manifest(manifest.epoch + 1, manifest.files, manifest.facts())
+        fenced = RemoteManifest(manifest.epoch + 1, manifest.files, manifest.facts())
         unnamed = _unnamed(self.base, fenced, listed, may_go)
         if not unnamed or (yield from self._replace(fenced, etag)) is None:
             return 0
@@ -533,6 +535,6 @@ class Commits:
         return len(unnamed)
 
 
-def _unnamed(base: str, manifest: Manifest, listed: list[Any], may_go: Callable[[Any], bool]) -> list[str]:
+def _unnamed(base: str, manifest: RemoteManifest, listed: list[Any], may_go: Callable[[Any], bool]) -> list[str]:
     names = {base + file.piece for file in manifest.files.values()}
     return [entry.key for entry in listed if entry.key not in names and may_go(entry)]

@@ -15,7 +15,7 @@ from itertools import accumulate
 from typing import Any
 
 from rollbook.remote import Remote, perform
-from rollbook.remote.commit import Commits, LocalFile, Manifest
+from rollbook.remote.commit import Commits, LocalFile, RemoteManifest
 from rollbook.remote.row_ranges import Cover
 from rollbook.remote.snapshot import Snapshots, another_name
 from rollbook.remote.steps import Away, List, Steps, Unknown, message_of
@@ -101,11 +101,11 @@ def merge_group(remote: Remote, commits: Commits, group: list[str], elsewhere: C
         return perform(commits.merge(partial(_still_there, group), partial(_join, folder=folder), elsewhere), remote)
 
 
-def _still_there(group: list[str], manifest: Manifest) -> list[str]:
+def _still_there(group: list[str], manifest: RemoteManifest) -> list[str]:
     return group if all(path in manifest.files for path in group) else []
 
 
-def groups_of(manifest: Manifest, without: Collection[str] = (), at_once: int = _AT_ONCE) -> list[list[str]]:
+def groups_of(manifest: RemoteManifest, without: Collection[str] = (), at_once: int = _AT_ONCE) -> list[list[str]]:
     """Groups of names of small parts, one table each. Within a stream, only neighbours without a larger part between
     them.
 
@@ -117,7 +117,7 @@ def groups_of(manifest: Manifest, without: Collection[str] = (), at_once: int = 
     return [group for group in groups if len(group) >= _FEW]
 
 
-def _small_parts(manifest: Manifest, without: Collection[str]) -> dict[str, list[str]]:
+def _small_parts(manifest: RemoteManifest, without: Collection[str]) -> dict[str, list[str]]:
     """{table: its small parts}: those of several streams, then what can go together of each single stream."""
     tables: dict[str, list[str]] = {}
     streams: dict[tuple[str, str, int, str], list[tuple[int, str]]] = {}
@@ -139,13 +139,13 @@ def _small_parts(manifest: Manifest, without: Collection[str]) -> dict[str, list
     return tables
 
 
-def _as_fit(manifest: Manifest, paths: list[str], at_once: int) -> list[str]:
+def _as_fit(manifest: RemoteManifest, paths: list[str], at_once: int) -> list[str]:
     """The first of these parts that have at most this many bytes together."""
     sizes = accumulate(manifest.files[path].size for path in paths)
     return [path for path, size in zip(paths, sizes, strict=True) if size <= at_once]
 
 
-def _longest_run(manifest: Manifest, paths: list[str]) -> list[str]:
+def _longest_run(manifest: RemoteManifest, paths: list[str]) -> list[str]:
     """The longest stretch of small parts. A stream that has only small parts goes whole."""
     best: list[str] = []
     run: list[str] = []

@@ -9,7 +9,7 @@ from typing import Any
 
 from rollbook.errors import NotARun, RemoteUnreachable, RunExists
 from rollbook.remote import Remote, perform
-from rollbook.remote.commit import Manifest, NotShipped
+from rollbook.remote.commit import NotShipped, RemoteManifest
 from rollbook.remote.row_ranges import are_inside, held_by
 from rollbook.remote.run_json import run_json_of
 from rollbook.remote.snapshot import Snapshots
@@ -101,7 +101,7 @@ def _keep_run_json(folder: str, run_json: bytes, pulled: dict[str, object]) -> N
             write_json(manifest.path_of(folder), json.loads(run_json), durable=True, indent=1)
 
 
-def _fetch_all(remote: Remote, run: str, folder: str, manifests: dict[str, Manifest], report: Pulled) -> bool:
+def _fetch_all(remote: Remote, run: str, folder: str, manifests: dict[str, RemoteManifest], report: Pulled) -> bool:
     """Fetch everything that the manifests name. False if a piece has gone, so that they have to be read again."""
     snapshots = Snapshots(folder, final=True) if os.path.isdir(folder) else None
     local = snapshots.look().files if snapshots is not None else {}

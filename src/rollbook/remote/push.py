@@ -16,7 +16,7 @@ from typing import Any
 from rollbook.errors import Damaged, NotARun, RemoteError, RemoteUnreachable, RollbookError
 from rollbook.remote import Remote, claim, open_remote, perform
 from rollbook.remote.catalogue import mark_pushed, note_run
-from rollbook.remote.commit import Commits, Gone, Local, Manifest, NotShipped, plan
+from rollbook.remote.commit import Commits, Gone, Local, NotShipped, RemoteManifest, plan
 from rollbook.remote.run_json import put_run_json
 from rollbook.remote.snapshot import Snapshots, another_name
 from rollbook.remote.steps import Away, LookAgain, Missing, Unknown, message_of
@@ -154,8 +154,8 @@ class _Shipment:
         self.is_copy = is_copy(folder)
         self.is_home = origin.home and not self.is_part and not self.is_copy
         self.progress = (0, 0)
-        self.others: dict[str, Manifest] = {}
-        self.last: Manifest | None = None
+        self.others: dict[str, RemoteManifest] = {}
+        self.last: RemoteManifest | None = None
         self.local: Local | None = None
         self.report = Report()
 
@@ -369,7 +369,7 @@ class _Shipment:
         return [file.size for path, file in local.files.items() if names.get(path) != file.sha256]
 
 
-def _progress_of(shipped: Manifest) -> tuple[int, int]:
+def _progress_of(shipped: RemoteManifest) -> tuple[int, int]:
     """The progress of run.json at an origin's last shipment; (0, 0) if it was not the run's home."""
     page = shipped.about.get("page")
     if not isinstance(page, list) or len(page) != 2 or not all(type(n) is int for n in page):

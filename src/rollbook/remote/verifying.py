@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from rollbook.errors import Damaged, NewerFormat, NotARun, RemoteUnreachable
-from rollbook.remote.commit import Manifest, NotShipped
+from rollbook.remote.commit import NotShipped, RemoteManifest
 from rollbook.remote.remote import Remote, perform
 from rollbook.remote.steps import Away, Missing, Unknown, message_of
 from rollbook.remote.views import check_file, joined_writers, laid_out, run_json_and_manifests
@@ -46,7 +46,7 @@ def fetch_checked(remote: Remote, run: str, folder: str) -> list[str]:
     return problems
 
 
-def _fetch_pieces(remote: Remote, run: str, folder: str, manifests: dict[str, Manifest]) -> list[str]:
+def _fetch_pieces(remote: Remote, run: str, folder: str, manifests: dict[str, RemoteManifest]) -> list[str]:
     """What is wrong with the pieces; those that are whole are in the folder afterwards."""
     wanted = {(entry[0], path): entry for path, entry in laid_out(manifests).items()}
     shown = {piece for piece, _ in wanted}

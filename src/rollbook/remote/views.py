@@ -22,7 +22,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from rollbook.errors import Damaged, NotARun, RemoteError, RemoteUnreachable, RollbookError
-from rollbook.remote.commit import Commits, Manifest, NotShipped
+from rollbook.remote.commit import Commits, NotShipped, RemoteManifest
 from rollbook.remote.opening import open_remote
 from rollbook.remote.remote import Remote, perform
 from rollbook.remote.steps import Away, Get, Missing, Steps, Stored, Unknown, message_of
@@ -271,7 +271,7 @@ class _View:
                 pass
 
 
-def run_json_and_manifests(base: str) -> Steps[tuple[Stored | None, dict[str, Manifest]]]:
+def run_json_and_manifests(base: str) -> Steps[tuple[Stored | None, dict[str, RemoteManifest]]]:
     """(run.json, the manifests by origin)."""
     manifests = yield from Commits(base, "").origins()
     try:
@@ -294,7 +294,7 @@ def _fetch(keys: list[str]) -> Steps[list[Any]]:
     return answers
 
 
-def laid_out(manifests: dict[str, Manifest]) -> dict[str, tuple[str, int, int, str, str, int]]:
+def laid_out(manifests: dict[str, RemoteManifest]) -> dict[str, tuple[str, int, int, str, str, int]]:
     """path -> (piece, size, footer, sha256, coding, stored) of all origins together. If two have the same name, the
     home's file wins.
 
@@ -321,7 +321,7 @@ def laid_out(manifests: dict[str, Manifest]) -> dict[str, tuple[str, int, int, s
     return files
 
 
-def _behind_home(manifest: Manifest) -> tuple[bool, int, int]:
+def _behind_home(manifest: RemoteManifest) -> tuple[bool, int, int]:
     """Sort key: the run's home first. Of several such folders, the one with the most advanced run.json."""
     page = manifest.about.get("page")
     numbers = [n for n in page if type(n) is int] if isinstance(page, list) else []
@@ -369,7 +369,7 @@ def decoded(data: bytes, entry: Sequence[Any]) -> bytes:
     return data
 
 
-def joined_writers(remote: Remote, run: str, manifests: dict[str, Manifest]) -> bytes | None:
+def joined_writers(remote: Remote, run: str, manifests: dict[str, RemoteManifest]) -> bytes | None:
     """data/writers.json of all origins, merged."""
     name = "data/writers.json"
     having = [manifest.files[name] for manifest in manifests.values() if name in manifest.files]

@@ -54,7 +54,8 @@ class Csv(FileSink):
         self._clocks: tuple[str, ...] = ()
         self._parts: dict[str, dict[int, tuple[str, ...]]] = {}  # group -> part -> its columns
         self._long: set[str] = set()  # groups that have a long file
-        self._places: dict[object, _Place | None] = {}  # (scope, clocks, keys) -> where such rows go, None: nowhere
+        # (scope, clocks, keys) -> where such rows go; None: nowhere
+        self._targets: dict[object, _Target | None] = {}
 
     def _opened(self, run: RunInfo) -> None:
         self._clocks = run.clocks
@@ -66,7 +67,7 @@ class Csv(FileSink):
         return sorted(f"{FOLDER}/{file.name}" for file in folder.iterdir() if _NAME.match(file.name))
 
     def _reread(self) -> None:
-        self._parts, self._long, self._places = {}, set(), {}
+        self._parts, self._long, self._targets = {}, set(), {}
         for path in self._lengths:
             match = _NAME.match(path.rpartition("/")[2])
             if match is None:
@@ -86,27 +87,27 @@ class Csv(FileSink):
 
     def _recall(self, token: Any) -> None:
         self._parts, self._long = token
-        self._places = {}
+        self._targets = {}
 
     def _render(self, rows: Sequence[Row]) -> Iterator[tuple[str, bytes]]:
         for row in rows:
             if not row.values:
                 continue
             kind = (row.scope, tuple(row.clocks), tuple(row.values))
-            if kind in self._places:
-                place = self._places[kind]
+            if kind in self._targets:
+                target = self._targets[kind]
             else:
-                place = self._find(row)
-                if place is not None and place.header:
-                    yield place.path, place.header
-                    place.header = b""
-                if len(self._places) >= MOST_KINDS:
-                    self._places = {}
-                self._places[kind] = place
-            if place is not None:
-                yield place.path, place.lines(row).encode()
+                target = self._find(row)
+                if target is not None and target.header:
+                    yield target.path, target.header
+                    target.header = b""
+                if len(self._targets) >= MOST_KINDS:
+                    self._targets = {}
+                self._targets[kind] = target
+            if target is not None:
+                yield target.path, target.lines(row).encode()
 
-    def _find(self, row: Row) -> _Place | None:
+    def _find(self, row: Row) -> _Target | None:
         """Choose the file for rows with these keys from now on. Sets the header if the file is new."""
         keys = [key for key in row.values if self._left_out is None or not self._left_out.search(key)]
         if not keys:
@@ -123,16 +124,16 @@ class Csv(FileSink):
             sources[name] = ("value", key)
         for part in sorted(parts, reverse=True):
             if len(parts[part]) <= 2 * len(sources) + 8 and sources.keys() <= set(parts[part]):
-                return _Place(_path(group, part), [sources.get(name, ("", "")) for name in parts[part]])
+                return _Target(_path(group, part), [sources.get(name, ("", "")) for name in parts[part]])
         if len(parts) < MOST_PARTS:
             part = max(parts, default=0) + 1
             parts[part] = tuple(sources)
-            self._places = {}  # the new part takes over the kinds that fit it
-            return _Place(_path(group, part), list(sources.values()), _header(sources))
+            self._targets = {}  # the new part takes over the kinds that fit it
+            return _Target(_path(group, part), list(sources.values()), _header(sources))
         columns = [("time", ""), ("attempt", ""), *(("clock", clock) for clock in self._clocks)]
         header = b"" if group in self._long else _header(("time", "attempt", *self._clocks, "key", "value"))
         self._long.add(group)
-        return _Place(f"{FOLDER}/{group}.long.csv", columns, header, keys)
+        return _Target(f"{FOLDER}/{group}.long.csv", columns, header, keys)
 
     def _order(self, clock: str) -> int:
         return self._clocks.index(clock) if clock in self._clocks else len(self._clocks)
@@ -150,7 +151,7 @@ class Csv(FileSink):
         return name if name in self._parts or len(self._parts) < MOST_GROUPS else "other"
 
 
-class _Place:
+class _Target:
     """A file, and which part of a row goes into which of its columns."""
 
     __slots__ = ("header", "long_keys", "path", "sources")

@@ -421,6 +421,7 @@ class EpisodeRecorder:
             return ""
         seconds = time.perf_counter() - self._began
         settings, recorder = self.settings, self._recorder
+        # An end that was interrupted begins again here: what it has done already is noted in `end`.
         end = self._end_begun
         if end is None:
             total = scalar_of(self.total)

@@ -413,6 +413,7 @@ def fates(context: ServerContext, ask: FatesAsk) -> FatesAnswer:
 
     row = context.row(ask.run)
     counted, curves, answers, clipping = ask_rollouts(context, row, of[2:], work)
+    # One layer for each reason: how many rollouts it had at each place of the axis.
     x = _axis_of(counted)
     passed = {cells["place"]: cells for cells in counted}
     places = sorted({cells["place"] for cells in counted})
