@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from array import array
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -13,6 +13,7 @@ from rollbook.health._memory import Memory, remembered
 from rollbook.schema import aliases
 from rollbook.schema.records import Alert, RunInfo
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from operator import sub
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from rollbook.health._keyed import are_known, meaning
 from rollbook.health._memory import Memory, wholly_remembered
@@ -15,6 +15,7 @@ from rollbook.schema.records import Alert, RunInfo
 COPIES = ("num_envs", "n_envs", "num_envs_per_worker")
 """How a configuration calls the number of environments, in lower case."""
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from rollbook.health._config import configured_total
 from rollbook.health._keyed import Spellings, in_order, meaning, place
 from rollbook.health._memory import Memory, wholly_remembered
 from rollbook.schema.records import Alert, RunInfo
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 

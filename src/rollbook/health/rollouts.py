@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -12,6 +12,7 @@ from rollbook.health._memory import Memory, remembered
 from rollbook.schema.records import Alert
 from rollbook.schema.solved import solved_above
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
