@@ -183,7 +183,7 @@ class Memory:
 
     def each(self, key: str, x: str | None, take: Callable[[Line], T]) -> dict[str, T]:
         """See `Source.each`."""
-        stamps = {row.folder: stamp_of(row.folder) for row in self.of_table}
+        stamps = self._stamped()
         held = rows_of_runs(self.context, self.of_table, key, x, stamps, own_axes=True)
         taken: dict[str, T] = {}
         for row in self.of_table:
@@ -200,11 +200,17 @@ class Memory:
 
     def lines(self, key: str, x: str | None) -> dict[str, Line]:
         """See `Source.lines`."""
-        stamps = self._stamps or {row.folder: stamp_of(row.folder) for row in self.of_table}
+        stamps = self._stamped()
         held = rows_of_runs(self.context, self.of_table, key, x, stamps, self._ahead)
         if not held:
             self._check(key)
         return {row.folder: held[row.key] for row in self.of_table if row.key in held}
+
+    def _stamped(self) -> Mapping[str, object]:
+        """The stamps of the runs, taken once: a question sees them as they were at one moment."""
+        if self._stamps is None:
+            self._stamps = {row.folder: stamp_of(row.folder) for row in self.of_table}
+        return self._stamps
 
     def _check(self, key: str) -> None:
         """Raise if none of the runs has a key. Raises: UnknownKey."""
