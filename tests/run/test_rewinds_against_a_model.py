@@ -140,7 +140,7 @@ def play(root: Path, actions: list[tuple[Any, ...]], core: bool) -> None:
                 try:
                     places = past.place_at("env_step", step), run.book.place_at("env_step", step)
                     assert places[0][0] == places[1][0]
-                    assert places[0][1]["writers"] == places[1][1]["writers"]
+                    assert places[0][1].writers == places[1][1].writers
                     assert places[0][2] == places[1][2]
                 except (UnknownKey, MissingExtra):  # the second: part of it is sealed
                     pass

@@ -320,7 +320,7 @@ def test_a_typo_names_the_nearest_key(book: Book) -> None:
         book.table("episode")
     with pytest.raises(UnknownKey, match="no episode"):
         book.episode("nope")
-    with pytest.raises(BadInput, match="name the clock"):
+    with pytest.raises(BadInput, match="Name the clock"):
         book.metrics(start=3)
     with pytest.raises(BadInput, match="attempts"):
         book.metrics(attempts="some")

@@ -138,7 +138,7 @@ def rows(run: str, table: str, root: str, as_json: bool, as_csv: bool, **options
     Examples:
       rollbook rows last checkpoints
       rollbook rows cartpole/ppo alerts --search entropy --json
-      rollbook rows last episodes --where "length > 3" --order-by "length desc" --limit 5
+      rollbook rows last episodes --where "length > 3" --limit 5
     """
     book = find_book(run, root)
     _print(book, table, *_asked(partial(book.rows, table), options), as_json=as_json, as_csv=as_csv)

@@ -161,7 +161,7 @@ def _of_remote(folders: list[str]) -> _Sealed:
                     _add(files, table, f"{head}/{run}/{file.piece}")
                 if path == f"data/{_FORMS[1]}/{COLUMNS_FILE}":
                     names = pq.read_schema(pa.BufferReader(remote.get(f"{run}/{file.piece}").data)).names
-                    about = json.loads(remote.get(f"{run}/run.json").data)
+                    about = manifest.RunJson.of(json.loads(remote.get(f"{run}/run.json").data))
                     clocks.update(dict.fromkeys(_clocks(about, names)))
     return _Sealed(files, list(clocks), prelude)
 

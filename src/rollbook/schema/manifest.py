@@ -298,6 +298,11 @@ class RunJson(JsonObject):
         """What stands in run.json."""
         return {**self.__dict__, "attempts": list(map(Attempt.as_json, self.attempts)), **self.others}
 
+    def __repr__(self) -> str:
+        return (
+            f"<run.json of {self.project}/{self.name} {self.id}, {self.status}: {', '.join(self.as_json())}"[:240] + ">"
+        )
+
     @property
     def is_empty(self) -> bool:
         """Whether nothing was read: there is no run.json, or none that can be read."""

@@ -71,6 +71,8 @@ def _of_any(question: Any, source: Source) -> Looks:
     known = [*dict.fromkeys([*TABLES, *table_names(source.folder)])]
     if name not in known or name in HIDDEN_TABLES:
         raise UnknownKey(f"the run has no table {name!r:.80}.", did_you_mean(name, known))
+    if name == "episodes":  # conditions and orders know what `Episodes` knows of them
+        return ["episodes", "media"], lambda db: Shown(name, "shown", see_episodes(db))
     return [name], lambda db: Shown(name, quoted(name), db.columns[name])
 
 
