@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import shutil
 
 import pytest
 from click.testing import CliRunner
 
 import rollbook
 from cases import some_of
+from live_copies import copy_live
 from rollbook.book.book import Book
 from rollbook.cli.app import app
 from rollbook.remote import open_remote, perform, views
@@ -60,7 +60,7 @@ def a_pulled_copy(run, root, store, monkeypatch):
 
 
 def an_old_copy(run, root, store, monkeypatch):
-    return shutil.copytree(run.folder, root / "cartpole" / run.folder.name)
+    return copy_live(run.folder, root / "cartpole" / run.folder.name)
 
 
 def an_old_copy_of_a_shipped_folder(run, root, store, monkeypatch):

@@ -16,6 +16,7 @@ import pytest
 
 import rollbook
 from cases import some_of
+from live_copies import copy_live
 from rollbook import errors
 from rollbook.remote import open_remote, perform, views
 from rollbook.remote.commit import Commits, Local, LocalFile
@@ -92,7 +93,7 @@ def test_what_a_machine_that_vanished_had_shipped_reads_as_a_stale_run(tmp_path,
         run.log({"train/return": step * 0.5}, env_step=step)
     push(run.folder, store, final=False)
     copy = tmp_path / "elsewhere"
-    shutil.copytree(run.folder, copy / "cartpole" / run.folder.name)
+    copy_live(run.folder, copy / "cartpole" / run.folder.name)
     run.finish()
     shutil.rmtree(run.folder)
     writer = next((copy / "cartpole").rglob("writer.json"))

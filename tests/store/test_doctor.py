@@ -15,6 +15,7 @@ from fake_writer import GONE, FakeWriter, make_run
 
 import rollbook
 from cases import some_of
+from live_copies import copy_live
 from rollbook.book.book import Book
 from rollbook.book.repair.doctor import repair, verify
 from rollbook.errors import NewerFormat, NotARun, RollbookError
@@ -44,7 +45,7 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         found[kind] = run.folder
         if kind == "killed":
             found[kind] = root / "p" / "copy-killed01"
-            shutil.copytree(run.folder, found[kind])
+            copy_live(run.folder, found[kind])
             for page in found[kind].glob("data/journal/*/writer.json"):
                 page.write_text(json.dumps({**json.loads(page.read_text()), "pid": 2**22 + 1, "start_time": "0"}))
         run.finish()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import os
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from click.testing import CliRunner
 
 import rollbook
 from cases import some_of
+from live_copies import copy_live
 from rollbook.book.book import Book
 from rollbook.book.repair.doctor import repair, verify
 from rollbook.cli.app import app
@@ -124,7 +124,7 @@ def test_a_damaged_run_json_of_our_own_is_repaired_at_any_time_of_a_run(
     if moment == "finished":
         run.log({"x": 1.0}, env_step=1)
         run.finish()
-    folder = Path(shutil.copytree(run.folder, tmp_path / "b" / "p" / run.folder.name))
+    folder = copy_live(run.folder, tmp_path / "b" / "p" / run.folder.name)
     run.finish()
     page: Any = folder / "run.json"
     page.unlink()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import random
-import shutil
 import struct
 import zlib
 from collections import Counter
@@ -22,6 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import rollbook
+from live_copies import copy_live
 from rollbook.book.book import Book
 from rollbook.storage import seal
 
@@ -51,7 +51,7 @@ def _fill(run: rollbook.Run, start: int, stop: int, *, checkpoints: bool = True)
 
 
 def _as_if_killed(folder: Path, source: Path) -> Path:
-    shutil.copytree(source, folder)
+    copy_live(source, folder)
     for page in folder.glob("data/journal/*/writer.json"):
         page.write_text(json.dumps({**json.loads(page.read_text()), "pid": 2**22 + 1, "start_time": "0"}))
     return folder
