@@ -363,7 +363,9 @@ def test_runs_of_several_names_are_not_drawn_as_seeds_of_one(tmp_path: Path) -> 
     assert "dqn" in drawn["p"]
     assert "by name" not in drawn["p/dqn"]
     several = call("plot", "--dir", str(tmp_path), "--key", "train/return", "--where", "name == 'dqn'").stdout
-    assert "by project" in several
+    assert "by what differs" in several
+    assert "p/dqn" in several
+    assert "q/dqn" in several
     assert "differ between the runs: name" in call("compare", "p", "--dir", str(tmp_path)).stderr
 
 

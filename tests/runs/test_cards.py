@@ -85,14 +85,16 @@ def test_a_report_and_a_plot_that_nobody_groups_draw_the_same_groups(tmp_path: P
     from rollbook.cli.app import app
     from rollbook.runs.report import write
 
-    for name in ("ppo", "dqn"):
+    for name, lr in (("ppo", 0.1), ("ppo", 0.2), ("dqn", 0.1)):
         for seed in range(2):
-            with rollbook.init("p", name, seed=seed, dir=tmp_path / "runs", sinks=[], rules=()) as run:
+            with rollbook.init(
+                "p", name, seed=seed, config={"lr": lr}, dir=tmp_path / "runs", sinks=[], rules=()
+            ) as run:
                 run.log({"train/return": 1.0}, env_step=1)
                 run.log({"train/return": 2.0}, env_step=2)
     report = Path(write(rollbook.open(tmp_path / "runs"), tmp_path / "report.html")).read_text()
     drawn = CliRunner().invoke(app, ["plot", "p", "--key", "train/return", "--dir", str(tmp_path / "runs")])
     assert drawn.exit_code == 0, drawn.output
-    for name in ("ppo", "dqn"):
+    for name in ("ppo lr 0.1", "ppo lr 0.2", "dqn"):
         assert f"{name}: IQM of 2 seeds" in report
         assert f"{name}: IQM of 2 seeds" in drawn.output

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from rollbook import stats
-from rollbook.compare.facts import Fact
+from rollbook.compare.facts import Fact, title_of
 from rollbook.compare.group_curve import Floats
 from rollbook.compare.paired import PairedSeeds, paired_seeds
 from rollbook.compare.plans import plan_data
@@ -160,7 +160,7 @@ class Comparison:
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{group.label} {len(group.seeds_R)}" for group in self.groups)
-        return screenful([f"<Comparison of {self.metric} by {self.by}, {self.how}: {counts}>", *self.sentences()])
+        return screenful([f"<Comparison of {title_of(self.metric, self.by)}, {self.how}: {counts}>", *self.sentences()])
 
     def plan_data(self) -> dict[str, Any] | None:
         """The plan with its looks and verdicts as plain data for JSON; None without a plan. See `plans.plan_data`."""
@@ -170,7 +170,7 @@ class Comparison:
         from rollbook.plots.cards import card, grid, sentences
 
         conclusions = self.sentences()
-        return card(f"{self.metric} by {self.by}", self.how, sentences(conclusions), grid(self.table()))
+        return card(title_of(self.metric, self.by), self.how, sentences(conclusions), grid(self.table()))
 
     def table(self) -> list[dict[str, Any]]:
         """One row per group: group, n, estimate, low, high, method, claim, crashed, running."""
@@ -465,7 +465,7 @@ def latex_table(
     name = "IQM" if statistic == "iqm" else statistic
     sure = dict.fromkeys(_share_held(group.interval) for group in groups if group.interval is not None)
     lines = [
-        f"% {name} of {metric} ({how}) by {by}; needs \\usepackage{{booktabs}}",
+        f"% {name} of {title_of(f'{metric} ({how})', by)}; needs \\usepackage{{booktabs}}",
         *(f"% interval: {words}" for words in sure if words),
         *(f"% {''.join(letter for letter in words if letter.isprintable())}" for words in verdicts),
         r"\begin{tabular}{lrrc}",
@@ -499,7 +499,7 @@ def aggregates_table(
     """A `tabular` with one row per group and one column per statistic, each with its interval in brackets."""
     names = [each.name for each in next(iter(aggregates.values()), ())]
     lines = [
-        f"% aggregates of {metric} by {by}, 95 % bootstrap intervals; needs \\usepackage{{booktabs}}",
+        f"% aggregates of {title_of(metric, by)}, 95 % bootstrap intervals; needs \\usepackage{{booktabs}}",
         rf"\begin{{tabular}}{{lr{'c' * len(names)}}}",
         r"\toprule",
         rf"{escaped(by.removeprefix('config.'))} & runs & {' & '.join(map(escaped, names))} \\",

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rollbook.compare.facts import Fact
+from rollbook.compare.facts import Fact, title_of
 from rollbook.compare.group_curve import Floats, GroupCurve
 from rollbook.compare.parting import Parted, parted
 from rollbook.compare.reached import Reached, reached
@@ -163,8 +163,12 @@ class Curves:
             for group, bends in ((group, group.vertices_P) for group in self.groups)
         ]
         rows = [{"group": group.legend()} for group in self.groups]
-        title = f"{self.key} by {self.by}" if self.by else self.key
-        return card(title, f"along {self.axis}", grid(rows, sparks={"": drawn}), sentences(self.sentences()))
+        return card(
+            title_of(self.key, self.by),
+            f"along {self.axis}",
+            grid(rows, sparks={"": drawn}),
+            sentences(self.sentences()),
+        )
 
     def panels(self, *, seeds: str = "auto", extremes: bool = True) -> list[Panel]:
         """One panel per group, all on the same grid."""
@@ -186,8 +190,7 @@ class Curves:
         extremes = extremes and len(self.groups) <= _MOST_AREAS
         own, shared = self._remarks(extremes)
         lines = tuple(replace(group.drawn(seeds, extremes), look=self.looks.get(group.label)) for group in self.groups)
-        words = f"{self.key} by {self.by}" if self.by else self.key
-        return Panel(title or words, self.axis, lines, remarks=(*own, *shared))
+        return Panel(title or title_of(self.key, self.by), self.axis, lines, remarks=(*own, *shared))
 
     def _remarks(self, extremes: bool) -> tuple[list[str], list[str]]:
         """What a chart says about the groups, and about all that is drawn."""

@@ -45,6 +45,11 @@ Words = tuple[str, str]
 """(statement, advice)."""
 
 
+def title_of(key: str, by: str) -> str:
+    """A key of groups as a title: by which field, or, for "auto", by what differs."""
+    return f"{key} by {'what differs' if by == 'auto' else by}" if by else key
+
+
 def _crashed(fact: Fact) -> Words:
     floor = fact.values.get("floor")
     if floor is None:

@@ -158,8 +158,8 @@ def labels_of(rows: Sequence[Row], by: str | None) -> list[str]:
 
 
 def by_default(rows: Sequence[Row]) -> str | None:
-    """The field that forms the groups where nobody names one: what runs are called, else their projects; None: none."""
-    return next((field for field in ("name", "project") if len({row.get(field) for row in rows}) > 1), None)
+    """What forms the groups where nobody says it: "auto", as on the page, if that makes several; None: one group."""
+    return "auto" if len(groups_of(list(rows), ["auto"])) > 1 else None
 
 
 def check_groups(rows: Sequence[Row], field: str, asked: str) -> None:
