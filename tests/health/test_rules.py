@@ -426,6 +426,8 @@ def test_a_first_episode_is_waited_for_as_long_as_one_in_each_environment_may_ta
         found += rule.look(columns_of([row]), 1.7e9 + i)
     (alert,) = found
     assert at * total <= alert.clocks["env_step"] <= (at + 0.003) * total
+    assert alert.evidence["came"] == 0, "no row, length or gap is shown that nothing had"
+    assert not {"last", "largest_gap", "times"} & set(alert.evidence)
 
 
 def _rare(random: Random, n: int, first: float, last: float) -> list[float]:

@@ -197,5 +197,7 @@ class PaceRule(ABC, Generic[PaceMemory]):
         words = self.speak(since, now)
         if not words:
             return []
-        evidence = {"last": since, "largest_gap": self.memory.gap, "times": self.times, **where}
+        came = {"last": since} if since >= 0 else {"came": 0}
+        limit = {"largest_gap": self.memory.gap, "times": self.times} if self.memory.gap else {}
+        evidence = {**came, **limit, **where}
         return [Alert(self.name, self.level, words, evidence, self.source, "", where["clocks"])]
