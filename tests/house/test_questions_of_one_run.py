@@ -302,5 +302,20 @@ def test_what_is_in_a_run_is_the_same_by_every_door(run: str, doors: Doors) -> N
     assert plain(summary) == plain(expected.summary)
 
 
+@pytest.mark.parametrize("run", ["grpo", "no row"])
+def test_where_the_time_went_is_the_same_by_every_door(run: str, doors: Doors) -> None:
+    expected = rollbook.open(doors.root).one(doors.ids[run]).stages().to_pylist()
+    assert bool(expected) == (run == "grpo")
+    assert sum(stage["share"] for stage in expected) == pytest.approx(1.0 if expected else 0.0)
+    shown = CliRunner().invoke(app, ["timings", doors.ids[run], "--dir", str(doors.root), "--json"])
+    assert json.loads(shown.stdout) == expected
+    paged = doors.client.get(f"/api/runs/{doors.keys[run]}/timings").json()["stages"]
+    names = {"name": "name", "calls": "calls", "seconds": "total"} | {n: n for n in ("own", "share", "median", "p99")}
+    assert paged == [
+        {theirs: stage[ours] for ours, theirs in names.items()} | {"depth": stage["name"].count("/")}
+        for stage in expected
+    ]
+
+
 def test_every_question_is_asked() -> None:
     assert set(ASKED) == set(FACES) == {name_of(question) for question in ONE_RUN}

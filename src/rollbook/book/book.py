@@ -694,6 +694,16 @@ class Book(RunFields):
         table = self.table("timings", attempts)
         return table if name is None else _where(table, "name", name)
 
+    def stages(self, attempts: Attempts = "effective") -> pa.Table:
+        """Where the time went: a row for each timed stage, the one that took longest itself first.
+
+        Columns: name (a/b is a part of a), calls, seconds (parts included), own (without them), share (what own is of
+        the time of all stages), and of one call median, p99 and longest, in seconds.
+        """
+        from rollbook.book.questions import Files, stages_of
+
+        return stages_of(Files(self), attempts)
+
     def histograms(self, key: str | None = None, bins: int | None = None, attempts: Attempts = "effective") -> pa.Table:
         """Logged distributions (of one `key`): raw values, or edges and counts; with `bins` all are binned.
 

@@ -132,8 +132,8 @@ SHAPES: dict[str, object] = {
     }],
     "play": {"film": "text", "episode": "text"},
     "timings": [{
-        "name": "text", "n": "integer", "seconds": "number", "median": "number", "longest": "number",
-        "share": "number?",
+        "name": "text", "calls": "integer", "seconds": "number", "own": "number", "share": "number",
+        "median": "number", "p99": "number", "longest": "number",
     }],
     "rollouts": [{"*": "any"}],
     "export": {"wrote": "text", "counts": {"*": "integer"}},

@@ -8,11 +8,6 @@ from rollbook.cli.find import dir_option, find_book, format_options, run_argumen
 from rollbook.cli.fitted_table import print_fitted, terminal_width
 from rollbook.cli.output import print_rows, remark, seconds
 
-_QUERY = """
-    select name, count(*) as n, sum(seconds) as seconds, median(seconds) as median, max(seconds) as longest
-    from timings group by name order by seconds desc
-"""
-
 
 @click.command()
 @run_argument_or_last
@@ -21,7 +16,8 @@ _QUERY = """
 def timings(run: str, root: str, as_json: bool, as_csv: bool) -> None:
     """Show where the time of a run went: each stage that `run.timer` measured, the longest first.
 
-    A stage inside another one is called outer/inner. Shares are of all outer stages together.
+    A stage inside another one is called outer/inner. Its own time is without the stages inside of it; shares are of the
+    time of all stages.
 
     \b
     Examples:
@@ -30,10 +26,7 @@ def timings(run: str, root: str, as_json: bool, as_csv: bool) -> None:
       rollbook sql last 'select * from timings'         every single measurement
     """
     book = find_book(run, root, lambda book: book.row_count("timings") > 0, "timings")
-    rows = book.sql(_QUERY).to_arrow_table().to_pylist() if book.row_count("timings") else []
-    whole = sum(row["seconds"] or 0.0 for row in rows if "/" not in row["name"])
-    for row in rows:
-        row["share"] = row["seconds"] / whole if whole and row["seconds"] is not None else None
+    rows = book.stages().to_pylist()
     if as_json or as_csv:
         print_rows(rows, as_json=as_json, as_csv=as_csv)
         return
@@ -43,9 +36,10 @@ def timings(run: str, root: str, as_json: bool, as_csv: bool) -> None:
     shown = [
         {
             "stage": row["name"],
-            "n": row["n"],
+            "calls": row["calls"],
             "took": seconds(row["seconds"]),
-            "share": "-" if row["share"] is None else f"{row['share']:.0%}",
+            "own": seconds(row["own"]),
+            "share": f"{row['share']:.0%}",
             "median": _short(row["median"]),
             "longest": _short(row["longest"]),
         }
@@ -54,5 +48,5 @@ def timings(run: str, root: str, as_json: bool, as_csv: bool) -> None:
     print_fitted(shown, list(shown[0]), width=terminal_width())
 
 
-def _short(duration: float | None) -> str:
-    return "-" if duration is None else f"{1000 * duration:.3g} ms" if duration < 1 else seconds(duration)
+def _short(duration: float) -> str:
+    return f"{1000 * duration:.3g} ms" if duration < 1 else seconds(duration)

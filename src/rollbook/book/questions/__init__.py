@@ -55,6 +55,10 @@ if TYPE_CHECKING:
     from rollbook.book.questions.source import Files as Files
     from rollbook.book.questions.source import Queries as Queries
     from rollbook.book.questions.source import Source as Source
+    from rollbook.book.questions.stages import SECONDS as SECONDS
+    from rollbook.book.questions.stages import Stage as Stage
+    from rollbook.book.questions.stages import stages_in as stages_in
+    from rollbook.book.questions.stages import stages_of as stages_of
     from rollbook.book.questions.windows import Page as Page
     from rollbook.book.questions.windows import words_of as words_of
 
@@ -73,6 +77,7 @@ __getattr__, __dir__ = attach(
             "OUTCOMES", "Near", "axis_values", "cells_of", "clocks_of", "in_seconds", "in_time", "numbers", "outcomes",
             "place_of", "row_id", "seconds_column", "usual_axis_of", "with_outcome",
         ),
+        "rollbook.book.questions.stages": ("SECONDS", "Stage", "stages_in", "stages_of"),
         "rollbook.book.questions.windows": ("Page", "words_of"),
         "rollbook.book.questions.source": ("OVERVIEW", "Files", "Queries", "Source"),
     },

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import os
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from rollbook.book.questions import axis_values, place_of, seconds_column
+from rollbook.book.questions import SECONDS, Stage, axis_values, place_of, seconds_column, stages_in
 from rollbook.runs.reading import check_range
 from rollbook.schema.stages import own_seconds
 from rollbook.server.shared.catalogue import RunRow
@@ -128,10 +127,6 @@ _MOST_STAGES = 200
 _MOST_SPANS = 20_000
 
 
-_MIDDLES = "median(seconds) as median, quantile_cont(seconds, 0.99) as p99"
-_SECONDS = "case when isfinite(try_cast(seconds as double)) then try_cast(seconds as double) else 0 end"
-
-
 def _stages(db: Locked, place: str) -> list[str]:
     """Create the view `spent` of the timings: stage, seconds, place, begin, stop, lane. Returns the stages in order of
     appearance."""
@@ -140,7 +135,7 @@ def _stages(db: Locked, place: str) -> list[str]:
         return []
     lane = "writer" if "writer" in columns else "''"
     stop = "epoch_us(time) / 1e6"
-    cells = f"cast(name as varchar) as stage, {_SECONDS} as seconds, {place} as place, {stop} as stop, {lane} as lane"
+    cells = f"cast(name as varchar) as stage, {SECONDS} as seconds, {place} as place, {stop} as stop, {lane} as lane"
     db.view("spent", f"select *, stop - seconds as begin from (select {cells} from timings)")
     stages = db.table("select stage from spent group by stage order by min(begin), stage")
     return [str(name) for name in stages["stage"].to_pylist()]
@@ -152,56 +147,46 @@ def timings(context: ServerContext, ask: TimingsAsk) -> TimingsAnswer:
     check_range(ask.start, ask.stop)
     row = context.row(ask.run)
     x = ask.x or default_axis(context, row)
-    limits = [-math.inf if ask.start is None else ask.start, math.inf if ask.stop is None else ask.stop]
-    part = "place >= ? and place < ?"
+    bounds = [
+        f"place {sign} cast('{float(at)!r}' as double)"
+        for sign, at in ((">=", ask.start), ("<", ask.stop))
+        if at is not None
+    ]
 
     def work(db: Locked) -> tuple[list[StageRow], StagesOver]:
         names = _stages(db, place_of(x, started(row), db.columns["timings"]))
         if not names:
             return [], StagesOver(x=[], width=0.0, seconds={}, other=None)
-        whole = ask.start is None and ask.stop is None
-        numbers = f"sum(seconds) as total, {_MIDDLES}, count(*) as calls"
-        where, values = ("", []) if whole else (f"where {part}", limits)
-        rows = db.table(f"select stage, {numbers} from spent {where} group by stage", values).to_pylist()
-        return _stage_rows(names, rows), _over(db, names[:_MOST_STAGES], limits, part, ask.points)
+        db.view("within", f"select * from spent where {' and '.join(bounds) or 'true'}")
+        rows = [_stage_row(stage) for stage in stages_in(db, "within")[:_MOST_STAGES]]
+        return rows, _over(db, names[:_MOST_STAGES], ask.points)
 
     stages, over = with_tables(context, row, ["timings"], "effective", work)
     return TimingsAnswer(x=plain(x), stages=stages, over=over, steps_per_second=_speed(context, row, x, ask))
 
 
-def _stage_rows(names: list[str], rows: list[dict[str, Any]]) -> list[StageRow]:
-    """Stages with the time of each without the stages inside it, the longest first."""
-    by_name = {str(cells["stage"]): cells for cells in rows}
-    totals = np.array([float(by_name[name]["total"]) if name in by_name else 0.0 for name in names])
-    own = dict(zip(names, own_seconds(names, totals).tolist(), strict=True))
-    whole = sum(own.values())
-    stages = [
-        StageRow(
-            name=plain(name),
-            depth=name.count("/"),
-            total=float(by_name[name]["total"]),
-            own=own[name],
-            share=own[name] / whole if whole else 0.0,
-            median=num(by_name[name]["median"]),
-            p99=num(by_name[name]["p99"]),
-            calls=int(by_name[name]["calls"]),
-        )
-        for name in names[:_MOST_STAGES]
-        if name in by_name
-    ]
-    return sorted(stages, key=lambda entry: -entry.own)
+def _stage_row(stage: Stage) -> StageRow:
+    return StageRow(
+        name=plain(stage.name),
+        depth=stage.name.count("/"),
+        total=stage.seconds,
+        own=stage.own,
+        share=stage.share,
+        median=num(stage.median),
+        p99=num(stage.p99),
+        calls=stage.calls,
+    )
 
 
-def _over(db: Locked, names: list[str], limits: list[float], part: str, points: int) -> StagesOver:
-    span = db.table(f"select min(place) as low, max(place) as high from spent where {part}", limits).to_pylist()[0]
+def _over(db: Locked, names: list[str], points: int) -> StagesOver:
+    placed = "from within where isfinite(place)"
+    span = db.table(f"select min(place) as low, max(place) as high {placed}").to_pylist()[0]
     if span["low"] is None:
         return StagesOver(x=[], width=0.0, seconds={}, other=None)
     low, high = float(span["low"]), float(span["high"])
     width = (high - low) / points or 1.0
     stretch = f"least(cast(floor((place - {low!r}) / {width!r}) as bigint), {points - 1})"
-    spent = db.table(
-        f"select stage, {stretch} as n, sum(seconds) as seconds from spent where {part} group by all", limits
-    )
+    spent = db.table(f"select stage, {stretch} as n, sum(seconds) as seconds {placed} group by all")
     sums = np.zeros((len(names), points))
     for name, n, seconds in zip(*(spent[c].to_pylist() for c in ("stage", "n", "seconds")), strict=True):
         if name in names:
