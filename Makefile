@@ -10,8 +10,8 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
 VENV := .venv
 BIN := $(VENV)/bin
 UV := $(shell command -v uv 2>/dev/null || (test -x $(BIN)/uv && echo $(BIN)/uv))
-# One worker more than cores, since tests wait for processes now and then; not more, since each collects all tests first.
-WORKERS ?= $(shell expr `nproc` + 1)
+# Two workers more than cores, since tests wait for processes and clocks; not more, since each collects all tests first.
+WORKERS ?= $(shell expr `nproc` + 2)
 # Tests start hundreds of processes; without bytecode on the disk each of them compiles all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 # In a checkout that is read-only but for its environments, checkers have no other place for what they keep.
@@ -47,7 +47,7 @@ test-page: $(VENV)/.has-page page  ## the page in a real browser; its types and 
 	@$(BIN)/python scripts/page_browser.py
 	$(BIN)/python scripts/build_page.py --npm "run check" --npm "test"
 	$(BIN)/python -m rollbook.server.openapi | $(BIN)/python scripts/build_page.py --npm "run api -- --check"
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not frameworks and not long" tests/server/test_contract.py tests/page $(ARGS)
+	$(BIN)/python -m pytest -n 2 -m "not frameworks and not long" tests/server/test_contract.py tests/page $(ARGS)
 
 # Side by side: tests wait now and then, for processes and for clocks, and types can be checked meanwhile.
 test: $(VENV)/.has-dev  ## everything that must hold here: style, types, layering, tests (minutes, no gigabytes)
