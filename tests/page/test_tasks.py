@@ -84,7 +84,7 @@ def test_which_seed_failed_and_why_is_one_click_away(page: Any, serve: Any, stud
     newcomer.reads("1 crashed")
     page.tab.locator("nav a", has_text="Health").click()
     newcomer.clicks += 1
-    newcomer.reads("ZeroDivisionError: no episode ended in this batch", "ppo, seed 3")
+    newcomer.reads("ZeroDivisionError: no episode ended in this batch", "ppo lr 0.001, seed 3")
     assert newcomer.clicks == 1
     assert page.errors == []
 
