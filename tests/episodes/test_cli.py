@@ -109,7 +109,7 @@ def test_a_mistake_in_the_query_is_reported_in_words(root: Path) -> None:
         assert wrong.stderr.startswith("Error: there is no column 'retrun'. ")
         assert "Available: " in wrong.stderr
     below = call(root, "samples", "--limit", "-1")
-    assert (below.exit_code, below.stderr) == (1, "Error: limit=-1: a number of rows is not below 0\n")
+    assert (below.exit_code, below.stderr) == (1, "Error: limit=-1: a number of rows is not below 0. Give 0 or more\n")
 
 
 def test_items_stand_last_on_one_line_and_cannot_play_with_the_terminal(root: Path) -> None:

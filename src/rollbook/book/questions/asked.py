@@ -46,7 +46,7 @@ class Window(Question, frozen=True):
     def __post_init__(self) -> None:
         for name, number in (("limit", self.limit), ("offset", self.offset)):
             if number is not None and number < 0:
-                raise BadInput(f"{name}={number}: a number of rows is not below 0")
+                raise BadInput(f"{name}={number}: a number of rows is not below 0.", "Give 0 or more")
 
 
 class Rows(Window, frozen=True, kw_only=True):
