@@ -23,7 +23,7 @@ VIEWS = {
     "sweep": "sweep",
     "fault": "health",
     "killed": "timings",
-    "film": "episodes",
+    "video": "episodes",
     "environment_data": "runs",
     "grpo": "rollouts",
     "lightzero": "runs",

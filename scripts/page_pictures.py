@@ -135,14 +135,14 @@ def settled(context: Any, address: str) -> Any:
     while quiet < 8:
         tab.wait_for_timeout(100)
         quiet = 0 if asked else quiet + 1
-    films_there(tab)
+    videos_there(tab)
     return tab
 
 
-def films_there(tab: Any) -> None:
-    """Wait until films show their first picture."""
-    there = "film => film.readyState > 1 || film.complete"
-    tab.wait_for_function(f"[...document.querySelectorAll('.film:not(p)')].every({there})", timeout=60_000)
+def videos_there(tab: Any) -> None:
+    """Wait until videos show their first picture."""
+    there = "video => video.readyState > 1 || video.complete"
+    tab.wait_for_function(f"[...document.querySelectorAll('.video:not(p)')].every({there})", timeout=60_000)
 
 
 def moving(browser: Any, address: str, ground: str, view: str) -> None:
@@ -173,7 +173,7 @@ def moving(browser: Any, address: str, ground: str, view: str) -> None:
     tab.mouse.click(left + width * 0.6, top)
     tab.wait_for_selector("#cause section.causehead p")
     tab.wait_for_timeout(900)
-    films_there(tab)
+    videos_there(tab)
     shot(18)
     frames[0].save(
         IMAGES / f"page-{ground}.webp",

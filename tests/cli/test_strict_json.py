@@ -90,7 +90,7 @@ COMMANDS = [
     ["sync", "last", "remote", "--merge"], ["catalogue", "remote"], ["pull", "remote"],
 ]  # fmt: skip
 ELSEWHERE = {"play": "tests/episodes/test_cli.py", "join": "tests/cluster/test_parts.py"}
-"""Commands whose answers need a film or a part of a run: other tests hold them to their shapes."""
+"""Commands whose answers need a video or a part of a run: other tests hold them to their shapes."""
 PROGRAMS = {"label", "demo", "run", "ui", "watch", "mcp"}
 """Commands that run until somebody ends them, and have no answer."""
 

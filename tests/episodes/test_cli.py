@@ -71,8 +71,8 @@ def test_episodes_are_listed_with_what_matters_first(root: Path) -> None:
         ["7", "5", "5", "terminated"],
         ["10", "3", "3", "terminated"],
     ]
-    assert "steps, film" in lines[2]
-    assert "film" not in lines[3]
+    assert "steps, video" in lines[2]
+    assert "video" not in lines[3]
 
 
 def test_a_listing_fits_the_terminal_and_names_what_it_leaves_out(root: Path) -> None:
@@ -142,18 +142,18 @@ def test_one_episode_is_shown_with_all_that_was_kept_of_it(root: Path) -> None:
     assert "no episode 'nobody'" in unknown.stderr
 
 
-def test_play_says_what_is_in_the_film_and_where_it_is(root: Path, tmp_path: Path) -> None:
+def test_play_says_what_is_in_the_video_and_where_it_is(root: Path, tmp_path: Path) -> None:
     played = call(root, "play", "--episode", "worst")
     assert "return 2, 2 steps, terminated; 3 frames at 5 a second" in played.stderr
     assert "no display here" in played.stderr
-    film = Path(played.stdout.strip())
-    assert film.is_file()
-    copied = call(root, "play", "--episode", "best", "-o", str(tmp_path / f"best{film.suffix}"))
+    video = Path(played.stdout.strip())
+    assert video.is_file()
+    copied = call(root, "play", "--episode", "best", "-o", str(tmp_path / f"best{video.suffix}"))
     assert copied.exit_code == 0
-    assert (tmp_path / f"best{film.suffix}").stat().st_size > 50
+    assert (tmp_path / f"best{video.suffix}").stat().st_size > 50
     other = call(root, "play", "--episode", "best", "-o", str(tmp_path / "best.avi"))
-    assert other.stdout.strip() == str(tmp_path / f"best{film.suffix}")
-    assert f"the film is a {film.suffix[1:].upper()}" in other.stderr
+    assert other.stdout.strip() == str(tmp_path / f"best{video.suffix}")
+    assert f"the video is a {video.suffix[1:].upper()}" in other.stderr
     assert "filmed: " in call(root, "play", "--episode", "x").stderr
     answer = json.loads(call(root, "play", "--episode", "best", "--json").stdout)
     assert misfits(answer, SHAPES["play"]) == []

@@ -42,7 +42,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         run.log_episode(return_=3.0, length=3, truncated=True, env_step=10)
         run.log_samples(["a", "b"], reward=[0.2, 0.9])
         run.log_text("note", "epoch 1 is done")
-        run.log_video("film", np.zeros((2, 8, 8, 3), np.uint8))
+        run.log_video("video", np.zeros((2, 8, 8, 3), np.uint8))
         with TransitionRecorder(run.scope("train")) as steps:
             steps.add(obs=[0.0, 1.0], action=0, reward=1.0, next_obs=[1.0, 0.0], terminated=True)
     return place

@@ -25,7 +25,7 @@ EXPECTED = {
     "killed": 1,
     "environment_data": 4,
     "grpo": 1,
-    "film": 2,
+    "video": 2,
     "fault": 5,
     "lightzero": 2,
     "other_tools": 20,

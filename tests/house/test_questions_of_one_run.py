@@ -184,7 +184,7 @@ ASKED: dict[str, list[tuple[str, dict[str, Any]]]] = {
         *[("grpo", ask) for ask in WINDOWS],
         ("grpo", {"outcome": ["terminated"], "where": '"return" > 100', "limit": 3}),
         ("grpo", {"outcome": ["cut", "truncated"], "order_by": '"return"'}),
-        ("grpo", {"film": True}), ("grpo", {"traces": True}),
+        ("grpo", {"video": True}), ("grpo", {"traces": True}),
         ("crashed", {}), ("resumed", {"attempts": "all"}), ("no row", {}),
     ],
     "text": [*[("grpo", ask) for ask in WINDOWS], ("grpo", {"key": "note"}), ("grün's", {}), ("no row", {})],
@@ -222,7 +222,7 @@ def of_cause(door: str, answer: Any) -> Any:
 
 
 def of_rows(door: str, answer: Any) -> Any:
-    """The cells of each row, in order. The page cuts long texts, and shows films by their address."""
+    """The cells of each row, in order. The page cuts long texts, and shows videos by their address."""
     if door == "python":
         rows = answer.select([name for name in answer.column_names if name not in APART]).to_pylist()
     else:
@@ -241,7 +241,7 @@ def of_shown(names: tuple[str, ...]) -> Callable[[str, Any], Any]:
     return lambda door, answer: [{name: row.get(name) for name in names} for row in of_rows(door, answer)]
 
 
-APART = {"time", "scope", "at", "attempt", "writer", "lane", "seq", "index", "id", "x", "outcome", "film", "traces",
+APART = {"time", "scope", "at", "attempt", "writer", "lane", "seq", "index", "id", "x", "outcome", "video", "traces",
          "first_time"}  # fmt: skip
 """How a row is told apart, and what a door shows besides."""
 OF_POINT = ("sentences", "x", "at", "time", "clocks", "attempt", "window", "value", "looked_at", "timings", "log")

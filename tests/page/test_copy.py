@@ -55,7 +55,7 @@ def test_the_comparison_of_a_copy_has_its_curves(copy: str, page: Any) -> None:
     assert "none of the drawn runs has rows here" not in page.tab.inner_text("main")
 
 
-def test_an_episode_without_a_film_shows_its_row_in_a_copy(copy: str, page: Any) -> None:
+def test_an_episode_without_a_video_shows_its_row_in_a_copy(copy: str, page: Any) -> None:
     page.open(copy, "#/episodes?episode=e50")
     page.tab.wait_for_selector(".facts")
     assert "e50" in page.tab.inner_text("main")
@@ -103,7 +103,7 @@ def _of_runs() -> Iterator[dict[str, Any]]:
 
 def _of_rows(run: str, rollouts: Sequence[str] = ("none",)) -> Iterator[list[Any]]:
     of_episodes: list[dict[str, Any]] = [
-        {}, {"film": True}, {"traces": True}, {"film": True, "traces": True}, {"outcome": ["terminated"]},
+        {}, {"video": True}, {"traces": True}, {"video": True, "traces": True}, {"outcome": ["terminated"]},
         {"outcome": ["cut", "truncated"]}, {"where": '"return" > 1'}, {"attempts": "all"},
         {"box": {"x": "env_step", "x0": 0, "x1": 900, "y": "return", "y0": -5, "y1": 1e9}},
         {"box": {"x": "relative", "x0": 0, "x1": 900, "y": "return", "y0": -5, "y1": 5}},

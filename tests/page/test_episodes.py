@@ -1,4 +1,4 @@
-"""Episodes in a real browser: chosen by scope and film, and films side by side at one time cursor."""
+"""Episodes in a real browser: chosen by scope and video, and videos side by side at one time cursor."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ VIDEOS = "() => [...document.querySelectorAll('.shot video')]"
 
 @pytest.fixture(scope="module")
 def filmed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two seeds with four episodes of training and two tests each; every second one has a film of 20 steps."""
-    pytest.importorskip("imageio_ffmpeg", reason="without it films are pictures that move, and have no cursor")
+    """Two seeds with four episodes of training and two tests each; every second one has a video of 20 steps."""
+    pytest.importorskip("imageio_ffmpeg", reason="without it videos are pictures that move, and have no cursor")
     folder = tmp_path_factory.mktemp("filmed") / "runs"
     for seed in (1, 2):
         with rollbook.init("dot", "cem", seed=seed, dir=folder, sinks=[], keeper="inline", rules=()) as run:
@@ -27,35 +27,35 @@ def filmed(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 if n % 2 == 0:
                     frames = np.zeros((steps, 32, 32, 3), np.uint8)
                     frames[:, :, : 4 * seed] = np.arange(steps)[:, None, None, None] * 10
-                    of.log_video("film", frames, fps=10, episode_id=name, env_step=20 * n)
+                    of.log_video("video", frames, fps=10, episode_id=name, env_step=20 * n)
     return folder
 
 
-def test_scope_and_film_choose_the_episodes(page: Any, serve: Any, filmed: Path) -> None:
+def test_scope_and_video_choose_the_episodes(page: Any, serve: Any, filmed: Path) -> None:
     page.open(serve(filmed), "#/episodes").settled()
     rows = page.tab.get_by_role("table", name="Table of episodes").locator(".grid-body .grid-row")
     assert rows.count() == 6
-    assert page.tab.locator("video").count() == 1, "it opens on an episode with a film"
+    assert page.tab.locator("video").count() == 1, "it opens on an episode with a video"
     page.tab.get_by_role("group", name="Of which scope").get_by_text("test").click()
     page.tab.wait_for_function("() => document.querySelectorAll('.grid-body .grid-row').length === 2")
-    page.tab.get_by_role("group", name="Which episodes").get_by_text("film").click()
+    page.tab.get_by_role("group", name="Which episodes").get_by_text("video").click()
     page.tab.wait_for_function("() => document.querySelectorAll('.grid-body .grid-row').length === 1")
     assert "scope=test" in page.tab.evaluate("location.hash")
     assert page.errors == []
 
 
-def test_films_side_by_side_share_one_cursor(page: Any, serve: Any, filmed: Path) -> None:
+def test_videos_side_by_side_share_one_cursor(page: Any, serve: Any, filmed: Path) -> None:
     page.open(serve(filmed), "#/episodes").settled()
     page.tab.keyboard.press("b")
-    page.tab.get_by_role("button", name="its first film").click()
+    page.tab.get_by_role("button", name="its first video").click()
     page.tab.wait_for_function("() => document.querySelectorAll('.shot').length === 2")
     page.tab.keyboard.press("b")
-    page.tab.get_by_role("group", name="The newest film of another run").get_by_role("button").first.click()
+    page.tab.get_by_role("group", name="The newest video of another run").get_by_role("button").first.click()
     page.tab.wait_for_function(f"() => ({VIDEOS})().length === 3 && ({VIDEOS})().every(one => one.duration > 0)")
     for step in (1, 2, 3, 4):
         page.tab.keyboard.press(".")
         page.tab.wait_for_function(
-            "step => [...document.querySelectorAll('.film-top .row b')].some(one => one.textContent == step)", arg=step
+            "step => [...document.querySelectorAll('.video-top .row b')].some(one => one.textContent == step)", arg=step
         )
     page.tab.wait_for_function(
         f"() => ({VIDEOS})().every(one => Math.abs(one.currentTime - 0.4) < 0.06)", timeout=60_000
@@ -66,6 +66,6 @@ def test_films_side_by_side_share_one_cursor(page: Any, serve: Any, filmed: Path
     page.tab.goto("about:blank")
     page.tab.goto(link)
     page.tab.wait_for_function("() => document.querySelectorAll('.shot').length === 3")  # a link restores it
-    page.tab.get_by_role("button", name="Take away the film").first.click()
+    page.tab.get_by_role("button", name="Take away the video").first.click()
     page.tab.wait_for_function("() => document.querySelectorAll('.shot').length === 2")
     assert page.errors == []

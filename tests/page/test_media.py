@@ -39,10 +39,10 @@ def test_a_slider_shows_pictures_texts_and_histograms_of_two_runs_at_one_step(
         "<b>step 300</b> of seed 1",
         "<b>step 300</b> of seed 2",
     ], "a text is a text"
-    shown = page.tab.locator(".film").evaluate_all("all => all.map(one => one.src)")
+    shown = page.tab.locator(".video").evaluate_all("all => all.map(one => one.src)")
     page.tab.get_by_role("button", name="A step on").click()
     page.tab.wait_for_function("() => document.querySelector('pre.logged').innerText.includes('step 400')")
-    assert page.tab.locator(".film").evaluate_all("all => all.map(one => one.src)") != shown
+    assert page.tab.locator(".video").evaluate_all("all => all.map(one => one.src)") != shown
     page.tab.locator("h1").click()
     page.tab.keyboard.press("ArrowLeft")
     page.tab.wait_for_function("() => document.querySelector('pre.logged').innerText.includes('step 300')")
@@ -60,8 +60,8 @@ def test_a_picture_keeps_its_shape_and_a_small_one_its_pixels(
 ) -> None:
     folder, (first, _) = logged
     page.open(serve(folder), f"#/media?run={first}").settled()
-    page.tab.wait_for_selector(".beside img.film.coarse")
-    wide, high, drawn = page.tab.locator(".beside img.film").evaluate(
+    page.tab.wait_for_selector(".beside img.video.coarse")
+    wide, high, drawn = page.tab.locator(".beside img.video").evaluate(
         "one => [one.clientWidth, one.clientHeight, getComputedStyle(one).imageRendering]"
     )
     assert (wide, drawn) == (high, "pixelated"), "eight pixels by eight"
@@ -80,7 +80,7 @@ def test_a_copy_has_pictures_texts_and_histograms_at_each_step(
                         for key, more in (("biases", 10), ("weights", 0)) for low in (4 + more, 5 + more)]  # fmt: skip
         page.tab.get_by_role("button", name="A step on").click()
         page.tab.wait_for_function("() => document.querySelector('pre.logged').innerText.includes('step 400')")
-        assert page.tab.locator(".film").count() == 2
+        assert page.tab.locator(".video").count() == 2
         assert page.errors == []
 
 

@@ -100,7 +100,7 @@ PAGES: dict[str, tuple[str, str, dict[str, Act]]] = {
 @pytest.fixture(scope="module")
 def studied(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
     """Runs that have something on every page; their ids by the word that addresses use."""
-    pytest.importorskip("imageio_ffmpeg", reason="without it films are pictures that move, and have no cursor")
+    pytest.importorskip("imageio_ffmpeg", reason="without it videos are pictures that move, and have no cursor")
     folder = tmp_path_factory.mktemp("studied") / "runs"
     agents = record_agents(folder, 2)
     for seed in range(3):
@@ -112,7 +112,7 @@ def studied(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, s
         for n in range(3):
             run.log_episode(episode_id=f"e{n}", return_=float(n), length=20, terminated=True, env_step=100 * n + 50)
             frames = np.zeros((20, 32, 32, 3), np.uint8)
-            run.log_video("film", frames, fps=10, episode_id=f"e{n}", env_step=100 * n + 50)
+            run.log_video("video", frames, fps=10, episode_id=f"e{n}", env_step=100 * n + 50)
             run.log_samples([f"why {n}?"], [f"so {n}"], reward=[float(n)], env_step=n)
         return folder, {"run": run.id, "agents": str(agents)}
 

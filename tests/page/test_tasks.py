@@ -134,7 +134,7 @@ def key(name: str, word: str) -> Any:
 LISTS = {
     "episodes of a scope": ("episodes", *pressed("test", "scope=test")),
     "episodes by their end": ("episodes", *pressed("truncated", "only=truncated")),
-    "episodes with a film": ("episodes", *pressed("film", "only=film")),
+    "episodes with a video": ("episodes", *pressed("video", "only=video")),
     "the worst samples": ("samples", *pressed("worst", "sort=reward")),
     "prompts that are never solved": ("rollouts?tab=tasks", *pressed("never 1", "only=never")),
     "the next prompt": ("rollouts?tab=tasks", *key("j", "row")),

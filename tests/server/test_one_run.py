@@ -100,7 +100,7 @@ def test_a_click_on_a_spike_shows_what_went_on_there(rich: TestClient, run: str)
     assert answer["checkpoint"]["after"]["env_step"] == 1500
     assert answer["timings"]["stages"][0]["name"].startswith("update")
     assert [line["text"] for line in answer["text"]] == ["look here <b>now</b>"]
-    assert [film["key"] for film in answer["films"]] == ["eval/view"]
+    assert [video["key"] for video in answer["videos"]] == ["eval/view"]
 
 
 @pytest.mark.parametrize("axis", ["relative", "time", "update/kl"])
@@ -310,7 +310,7 @@ def test_tables_of_many_rows_are_asked_and_not_read_whole(
             ("timings", {"name": ["collect", "update"] * (n // 2), "seconds": [0.5, 0.25] * (n // 2)}),
             (
                 "media",
-                {"key": "film", "kind": "video", "path": "media/gone.mp4", "episode_id": ids},
+                {"key": "video", "kind": "video", "path": "media/gone.mp4", "episode_id": ids},
             ),
             ("episodes", {"episode_id": ids, "return": [float(i) for i in range(n)]}),
         ):
@@ -327,7 +327,7 @@ def test_tables_of_many_rows_are_asked_and_not_read_whole(
     def all_of(client: TestClient) -> dict[str, Any]:
         answers = {what: got(client, f"/api/runs/{name}/{what}", **asked) for what, asked in questions.items()}
         bodies: dict[str, dict[str, Any]] = {
-            "episodes": {"limit": 2, "order_by": '"return" desc', "film": True},
+            "episodes": {"limit": 2, "order_by": '"return" desc', "video": True},
             "text": {"search": "line 39", "limit": 3, "order_by": 'time desc, seq desc, "index" desc'},
             "media": {"limit": 2},
             "rows": {"table": "text", "offset": 5, "limit": 2},

@@ -145,8 +145,8 @@ def test_a_copy_has_everything_as_files(tmp_path: Path, page: Path) -> None:
     assert (data / "runs" / identity / "episodes" / "e120" / "traces.bin").exists()
     for name in ("run", "health", "config", "files", "timings", "cost", "samples", "logs", "text", "media"):
         read(f"runs/{identity}/{name}.json")
-    (film,) = read(f"runs/{identity}/media.json")["media"]
-    assert (tmp_path / "copy" / film["url"]).read_bytes()[:4] == b"\x89PNG"
+    (video,) = read(f"runs/{identity}/media.json")["media"]
+    assert (tmp_path / "copy" / video["url"]).read_bytes()[:4] == b"\x89PNG"
     export([str(tmp_path / "runs")], tmp_path / "copy", page=page)  # again, over the earlier copy
 
 

@@ -114,7 +114,7 @@ export interface CauseAnswer {
   looked_at: number;
   alerts: Alert[];
   episodes: NearTable;
-  films: Media[];
+  videos: Media[];
   samples: NearTable;
   checkpoint: Checkpoints;
   timings: TimingsAt | null;
@@ -438,7 +438,7 @@ export interface EpisodeAnswer {
   replay_line: string | null;
 }
 
-/** A window of the episodes. Rows have at least episode_id, return, length, outcome, film, traces, time, clocks. */
+/** A window of the episodes. Rows have at least episode_id, return, length, outcome, video, traces, time, clocks. */
 export interface EpisodesAnswer {
   took_ms: number;
   total: number;
@@ -457,7 +457,7 @@ export interface EpisodesAsk {
   search?: string | null;
   offset?: number;
   outcome?: ("cut" | "terminated" | "truncated")[];
-  film?: boolean;
+  video?: boolean;
   traces?: boolean;
 }
 
@@ -789,7 +789,7 @@ export interface MarksAsk {
   stop?: number | null;
 }
 
-/** A picture or film. */
+/** A picture or video. */
 export interface Media {
   id: string;
   key: string;
@@ -807,7 +807,7 @@ export interface Media {
   there: boolean;
 }
 
-/** A window of the pictures and films. */
+/** A window of the pictures and videos. */
 export interface MediaAnswer {
   took_ms: number;
   total: number;
@@ -815,7 +815,7 @@ export interface MediaAnswer {
   media: Media[];
 }
 
-/** The pictures, films and figures of a run. */
+/** The pictures, videos and figures of a run. */
 export interface MediaAsk {
   where?: string | null;
   order_by?: string | null;

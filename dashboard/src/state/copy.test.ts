@@ -2,10 +2,10 @@ import { afterEach, expect, test, vi } from "vitest";
 import { Copy } from "./copy.ts";
 
 const rows = [3, 2, 1].map((n) => ({ id: `s${n}`, cells: { reward: n, group: n > 1 ? "g" : "h" } }));
-const episodes = [3, 2, 1].map((n) => ({ episode_id: `e${n}`, film: n === 2, return: n }));
+const episodes = [3, 2, 1].map((n) => ({ episode_id: `e${n}`, video: n === 2, return: n }));
 const FILES: { [path: string]: unknown } = {
   "runs/r/samples.json": { total: 9, matched: 9, offset: 0, columns: [], rows },
-  "runs/r/ids.json": { ids: ["e1", "e2", "e3"], films: 4, traced: 0 },
+  "runs/r/ids.json": { ids: ["e1", "e2", "e3"], videos: 4, traced: 0 },
   "marks.json": { marks: [{ run: "r", x: 1 }], axes: { r: "env_step" } },
   "runs/r/episodes.json": { total: 9, matched: 9, offset: 0, columns: [], rows: episodes },
   "runs/r/rollouts.json": { total: 9, matched: 9, offset: 0, columns: [], rows, fates: { used: 9 } },
@@ -44,7 +44,7 @@ test("a copy answers the questions that it has recorded", async () => {
   expect((await copy.samples("r", { limit: 2 })).rows.map(({ id }) => id)).toEqual(["s3", "s2"]);
   expect((await copy.rollouts("r", { by_group: true })).groups).toBe(4);
   expect((await copy.rollouts("r", { group: "s3" })).rows.map(({ id }) => id)).toEqual(["s3", "s2"]);
-  const filmed = await copy.episodes("r", { film: true, limit: 1 });
+  const filmed = await copy.episodes("r", { video: true, limit: 1 });
   expect([filmed.matched, filmed.rows.map((row) => row["episode_id"])]).toEqual([4, ["e2"]]);
   expect((await copy.marks(["r"], "env_step")).marks).toHaveLength(1);
   expect((await copy.marks(["r"], "episode")).marks).toEqual([]);
@@ -65,7 +65,7 @@ test.each([
   ["rollouts in another order", () => copy.rollouts("r", { sort: [{ column: "reward" }] })],
   ["groups in another order", () => copy.rollouts("r", { by_group: true, sort: [{ column: "reward" }] })],
   ["the group of a rollout that is not among the newest as a whole", () => copy.rollouts("r", { group: "s1" })],
-  ["more episodes than are here", () => copy.episodes("r", { film: true, limit: 100 })],
+  ["more episodes than are here", () => copy.episodes("r", { video: true, limit: 100 })],
   ["episodes by a condition", () => copy.episodes("r", { where: '"return" > 1' })],
   ["solved above another number", () => copy.prompts("r", { above: 0.9 })],
   ["a comparison of medians", () => copy.compare({ metric: "loss", by, statistic: "median" })],

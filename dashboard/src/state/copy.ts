@@ -103,10 +103,10 @@ interface Asked {
   sort?: { column: string; descending?: boolean }[];
 }
 
-/** The names of all episodes of a run, by time, and how many have a film, or traces. */
+/** The names of all episodes of a run, by time, and how many have a video, or traces. */
 interface RecordedIds {
   ids: string[];
-  films: number;
+  videos: number;
   traced: number;
 }
 
@@ -226,15 +226,15 @@ export class Copy implements Source {
   cause: Source["cause"] = () => notHere("What happened at a point");
   step: Source["step"] = () => notHere("The next row");
   episodes: Source["episodes"] = async (run, query) => {
-    const free = ["box", "outcome", "film", "traces", "sort", "offset", "limit"];
+    const free = ["box", "outcome", "video", "traces", "sort", "offset", "limit"];
     asRecorded("Episodes", query, free, { attempts: "effective" });
     const all = await this.of<api.EpisodesAnswer>(run, "episodes");
-    const { box, film, traces, outcome = [] } = query;
+    const { box, video, traces, outcome = [] } = query;
     if (box != null && [box.x, box.y].some((name) => !all.columns.some((column) => column.name === name)))
       throw elsewhere(`Episodes by ${box.x} and ${box.y}`);
     const chosen = all.rows.filter(
       (row) =>
-        (!film || row["film"] === true) &&
+        (!video || row["video"] === true) &&
         (!traces || row["traces"] === true) &&
         (outcome.length === 0 || outcome.some((one) => one === row["outcome"])) &&
         (box == null || (isInside(row[box.x], box.x0, box.x1) && isInside(row[box.y], box.y0, box.y1))),
@@ -243,10 +243,10 @@ export class Copy implements Source {
     const isSorted = (query.sort ?? []).length > 0;
     const rows = sorted("Episodes", isSorted ? [...chosen].reverse() : chosen, query, (row, column) => row[column]);
     const isSimple = box == null && outcome.length === 0 && !isSorted;
-    if (isSimple && (film || traces) && all.rows.length < all.total) {
+    if (isSimple && (video || traces) && all.rows.length < all.total) {
       // How many there are among all is recorded, too.
-      const { films, traced } = await this.of<RecordedIds>(run, "ids");
-      const total = film && traces ? Infinity : film ? films : traced;
+      const { videos, traced } = await this.of<RecordedIds>(run, "ids");
+      const total = video && traces ? Infinity : video ? videos : traced;
       return {
         ...all,
         matched: total,
@@ -268,12 +268,12 @@ export class Copy implements Source {
     const all = await this.of<RecordedIds>(run, "ids");
     return { ids: rows.map((row) => all.ids[row] ?? "") };
   };
-  /** One with a film or traces is whole; of another, its row. */
+  /** One with a video or traces is whole; of another, its row. */
   episode: Source["episode"] = async (run, episode) => {
     const { rows } = await this.of<api.EpisodesAnswer>(run, "episodes");
     const place = episode === "last" ? 0 : rows.findIndex((row) => row["episode_id"] === episode);
     const row = rows[place];
-    if (row === undefined || row["film"] === true || row["traces"] === true)
+    if (row === undefined || row["video"] === true || row["traces"] === true)
       return this.json(
         `runs/${part(run)}/episodes/${part(String(row?.["episode_id"] ?? episode))}.json`,
         "This episode",

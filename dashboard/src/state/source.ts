@@ -15,7 +15,7 @@ export interface ScatterEntry {
   n: number;
   of: number;
   thinned: boolean;
-  arrays: Record<"x" | "y" | "row" | "outcome" | "film", import("../data/frames.ts").ArrayPlace>;
+  arrays: Record<"x" | "y" | "row" | "outcome" | "video", import("../data/frames.ts").ArrayPlace>;
 }
 
 export interface TraceEntry {

@@ -34,7 +34,7 @@ from rollbook.book.episode_curves import read_metrics, with_episodes
 from rollbook.book.hosts import WriterHosts, writers_of
 from rollbook.book.kept_files import bad_files
 from rollbook.book.latest import Latest, latest_values, rows_of
-from rollbook.book.media_files import film_of, waiting_pixels
+from rollbook.book.media_files import video_of, waiting_pixels
 from rollbook.book.metrics import all_keys
 from rollbook.book.nearest import nearest_rows, read_near, values_at
 from rollbook.book.odd_fates import odd_fates, odd_rewards
@@ -82,9 +82,9 @@ if TYPE_CHECKING:
 
 
 _INTERNAL = frozenset(
-    ("checkpoint_history", "chosen", "context", "database", "episode_counts", "files", "film_of", "marks",
+    ("checkpoint_history", "chosen", "context", "database", "episode_counts", "files", "marks",
      "own_summary", "place_at", "place_behind", "reached", "row_groups", "rows_so_far", "run_info", "scan",
-     "table_rows", "undumped")
+     "table_rows", "undumped", "video_of")
 )  # fmt: skip
 """Names that other rollbook modules use; completion leaves them out."""
 
@@ -429,7 +429,7 @@ class Book(RunFields):
         search: str | None = None,
         offset: int = 0,
         outcome: Sequence[Literal["terminated", "truncated", "cut"]] = (),
-        film: bool = False,
+        video: bool = False,
         traces: bool = False,
     ) -> pa.Table:
         """The episodes, one row each.
@@ -442,16 +442,16 @@ class Book(RunFields):
           search: words that must all occur in the texts of the row, in any case.
           offset: how many of the rows that fit are passed over.
           outcome: only those that ended so.
-          film: only those that were filmed.
+          video: only those with a video.
           traces: only those whose steps were kept.
         Returns:
-          The columns of the table. Conditions and orders may also name `outcome`, `film` and `traces`.
+          The columns of the table. Conditions and orders may also name `outcome`, `video` and `traces`.
         """
         from rollbook.book.questions import MADE, Episodes
 
         found = self._rows(
             Episodes(where=where, order_by=order_by, limit=limit, attempts=attempts, search=search, offset=offset,
-                     outcome=outcome, film=film, traces=traces)
+                     outcome=outcome, video=video, traces=traces)
         )  # fmt: skip
         return found.table.select([name for name in found.table.column_names if name not in MADE])
 
@@ -728,7 +728,7 @@ class Book(RunFields):
         search: str | None = None,
         offset: int = 0,
     ) -> pa.Table:
-        """The pictures, films and figures of the run.
+        """The pictures, videos and figures of the run.
 
         Args:
           kind: "image", "video" or "figure"; default: all.
@@ -761,9 +761,9 @@ class Book(RunFields):
         """
         return waiting_pixels(self._folder, path)
 
-    def film_of(self, episode: str) -> Path:
-        """The video file of a filmed episode; see `media_files.film_of`. Internal."""
-        return film_of(self, episode)
+    def video_of(self, episode: str) -> Path:
+        """The video file of a filmed episode; see `media_files.video_of`. Internal."""
+        return video_of(self, episode)
 
     def checkpoints(self, attempts: Attempts = "effective") -> pa.Table:
         """The checkpoints: one row when saved, and another with `kept` = false when deleted.

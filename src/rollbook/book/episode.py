@@ -93,13 +93,13 @@ class Episode(OneRow):
     @property
     def video(self) -> Path | None:
         """Its video: the rendered one, else any other; None if there is none."""
-        films = {}
+        videos = {}
         for row in plain_rows(self.media("video")):
             path = media_file(self._book, str(row.get("path")))
             if path is not None:
-                films[str(row.get("key"))] = path
-        rendered = [path for key, path in films.items() if key.rpartition("/")[2] == "video"]
-        return next(iter([*rendered, *films.values()]), None)
+                videos[str(row.get("key"))] = path
+        rendered = [path for key, path in videos.items() if key.rpartition("/")[2] == "video"]
+        return next(iter([*rendered, *videos.values()]), None)
 
     def alerts(self) -> pa.Table:
         """Alerts with its id in their evidence, from the auditor, the reward ledger and other rules."""

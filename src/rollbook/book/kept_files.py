@@ -21,7 +21,7 @@ _OF_CHECKPOINTS = ("checkpoint_id", "path", "kept", "format")
 
 
 def bad_files(book: EpisodeTables) -> Iterator[tuple[str, str]]:
-    """(path, what is wrong) of each kept checkpoint and each picture or film whose file is gone or damaged.
+    """(path, what is wrong) of each kept checkpoint and each picture or video whose file is gone or damaged.
 
     Reads the checkpoints. Media are passed over if the run deleted its oldest ones because there were too many.
     """
@@ -34,7 +34,7 @@ def bad_files(book: EpisodeTables) -> Iterator[tuple[str, str]]:
     for row in media:
         path = row.get("file") or row.get("path")
         if isinstance(path, str) and path and not os.path.exists(os.path.join(folder, path)):
-            yield os.path.join(folder, path), "the picture or film is not there any more"
+            yield os.path.join(folder, path), "the picture or video is not there any more"
     for about in checkpoints.values():
         path = os.path.join(folder, str(about["path"]))
         if not about["path"]:
@@ -50,7 +50,7 @@ def bad_files(book: EpisodeTables) -> Iterator[tuple[str, str]]:
 
 
 def waiting_pictures(book: EpisodeTables) -> int:
-    """How many pictures and films wait as raw pixels."""
+    """How many pictures and videos wait as raw pixels."""
     return sum(str(row.get("file") or "").startswith(f"{SPOOL}/") for row in _media(book))
 
 

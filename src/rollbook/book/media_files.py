@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rollbook.book.table_protocols import EpisodeTables
 
 
-def film_of(book: EpisodeTables, episode: str = "best") -> Path:
+def video_of(book: EpisodeTables, episode: str = "best") -> Path:
     """The video file of a filmed episode.
 
     Args:
@@ -31,27 +31,27 @@ def film_of(book: EpisodeTables, episode: str = "best") -> Path:
     Raises:
       UnknownKey: the run has no such video; the message lists what it has.
     """
-    films = {
+    videos = {
         str(row["episode_id"]): row
         for row in _rows(book.media())
         if row.get("episode_id") and row.get("kind") == "video"
     }
-    if not films:
+    if not videos:
         raise UnknownKey(
             f"{book.project}/{book.name} {book.id} has no episode videos.",
             "Record some with RecordEpisodes(env, scope, video=...) and an environment of render_mode='rgb_array'",
         )
-    if episode in films:
-        return _file(book, films[episode])
-    rows = [row for row in _rows(book.episodes()) if str(row.get("episode_id")) in films]
+    if episode in videos:
+        return _file(book, videos[episode])
+    rows = [row for row in _rows(book.episodes()) if str(row.get("episode_id")) in videos]
     if episode == "last" and rows:
-        return _file(book, films[str(max(rows, key=lambda row: row["time"])["episode_id"])])
+        return _file(book, videos[str(max(rows, key=lambda row: row["time"])["episode_id"])])
     if episode in ("best", "worst") and rows:
         sign = 1.0 if episode == "best" else -1.0
         chosen = max(rows, key=lambda row: _score(row.get("return"), sign))
-        return _file(book, films[str(chosen["episode_id"])])
+        return _file(book, videos[str(chosen["episode_id"])])
     raise UnknownKey(
-        f"no video of episode {episode!r}; filmed: {', '.join(list(films)[:10])}.", "Or ask for best, worst, last"
+        f"no video of episode {episode!r}; filmed: {', '.join(list(videos)[:10])}.", "Or ask for best, worst, last"
     )
 
 

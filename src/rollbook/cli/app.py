@@ -25,7 +25,7 @@ _SECTIONS = {
         "episodes": ("rollbook.cli.tables", "List the episodes of a run."),
         "samples": ("rollbook.cli.tables", "Search and sort the samples of a run."),
         "text": ("rollbook.cli.tables", "List the texts and notes of a run."),
-        "media": ("rollbook.cli.tables", "List the pictures and films of a run."),
+        "media": ("rollbook.cli.tables", "List the pictures and videos of a run."),
         "rows": ("rollbook.cli.tables", "List rows of any table of a run."),
         "rollouts": ("rollbook.cli.rollouts", "Answer a question about the rollouts of a run."),
         "timings": ("rollbook.cli.timings", "Show where the time of a run went, by stage."),

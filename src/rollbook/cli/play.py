@@ -32,17 +32,17 @@ def play(run: str, root: str, episode: str, out: str | None, no_open: bool, as_j
       rollbook play last
       rollbook play cartpole/ppo --episode worst -o worst.mp4
     """
-    book = find_book(run, root, lambda book: book.media("video").num_rows > 0, "film")
-    path = book.film_of(episode)
+    book = find_book(run, root, lambda book: book.media("video").num_rows > 0, "video")
+    path = book.video_of(episode)
     remark(_description(book, path))
     if out:
-        if path.suffix != Path(out).suffix:  # without an MP4 encoder the film is a GIF
-            remark(f"the film is a {path.suffix[1:].upper()}, so the copy is called that; MP4 needs rollbook[video]")
+        if path.suffix != Path(out).suffix:  # without an MP4 encoder the video is a GIF
+            remark(f"the video is a {path.suffix[1:].upper()}, so the copy is called that; MP4 needs rollbook[video]")
             out = str(Path(out).with_suffix(path.suffix))
         shutil.copyfile(path, out)
         remark(f"wrote {out}")
     if as_json:
-        print_json({"film": out or str(path), "episode": episode})
+        print_json({"video": out or str(path), "episode": episode})
     else:
         click.echo(out or str(path))
     if no_open or out or as_json:
@@ -60,15 +60,15 @@ def _has_display() -> bool:
 
 
 def _description(book: Book, path: Path) -> str:
-    """The content of the film, in a line."""
+    """The content of the video, in a line."""
     from rollbook.cli.one_episode import end_of
     from rollbook.cli.output import clean, number
 
     for row in book.media("video").to_pylist():
         if row.get("episode_id") and Path(str(row["path"])).stem == path.stem:
             episode = book.episode(str(row["episode_id"]))
-            film = f"{number(row.get('frames'))} frames at {number(row.get('fps'))} a second"
+            video = f"{number(row.get('frames'))} frames at {number(row.get('fps'))} a second"
             length = f", {number(episode['length'])} steps" if episode.get("length") is not None else ""
             end = f", {end_of(episode)}" if end_of(episode) != "-" else ""
-            return f"episode {clean(episode.id)}: return {number(episode.get('return'))}{length}{end}; {film}"
+            return f"episode {clean(episode.id)}: return {number(episode.get('return'))}{length}{end}; {video}"
     return path.name

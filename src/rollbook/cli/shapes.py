@@ -130,7 +130,7 @@ SHAPES: dict[str, object] = {
     "checkpoints": [{
         "id": "text", "best": "text", "score": "number?", "attempt": "integer", "path": "text", "*": "any",
     }],
-    "play": {"film": "text", "episode": "text"},
+    "play": {"video": "text", "episode": "text"},
     "timings": [{
         "name": "text", "calls": "integer", "seconds": "number", "own": "number", "share": "number",
         "median": "number", "p99": "number", "longest": "number",

@@ -114,7 +114,7 @@ def text(run: str, root: str, as_json: bool, as_csv: bool, **options: Any) -> No
 @asks(Media, defaults={"limit": 20}, short={"key": "-k"})
 @format_options
 def media(run: str, root: str, as_json: bool, as_csv: bool, **options: Any) -> None:
-    """List the pictures, films and figures of a run, and their files.
+    """List the pictures, videos and figures of a run, and their files.
 
     \b
     Examples:
@@ -189,7 +189,7 @@ def _episodes_for_people(book: Book, episodes: pyarrow.Table) -> tuple[list[dict
     rows = []
     for row in _pylist(episodes):
         parts = ["steps"] if row.get("steps_kept") else []
-        parts += ["film"] if row.get("episode_id") in filmed else []
+        parts += ["video"] if row.get("episode_id") in filmed else []
         row |= {"end": end_of(row), "took": duration(row.get("seconds")), "kept": ", ".join(parts)}
         rows.append({**row, "episode": row.get("episode_id")})
     useful = _useful(episodes)

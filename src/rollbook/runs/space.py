@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 KINDS = ("tables", "journal", "checkpoints", "media", "logs", "other")
-"""Sealed tables; what is not sealed yet; checkpoints; pictures and films; text logs and event files; the rest."""
+"""Sealed tables; what is not sealed yet; checkpoints; pictures and videos; text logs and event files; the rest."""
 
 _TOPS = {"ckpt": "checkpoints", "media": "media", "log": "logs"}
 _OF_JOURNAL = ("journal", "aside")

@@ -76,7 +76,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9._~-]{1,150}")
 _OPENED_BY = ("", "episodes", "rollouts", "samples", "timings")
 """The tables by which a page chooses the run it opens on; "": any run."""
 _NOTE = (
-    "A copy answers what it has recorded: charts of {points:,} points a curve, tables, films, comparisons with the "
+    "A copy answers what it has recorded: charts of {points:,} points a curve, tables, videos, comparisons with the "
     "usual score. It has no conditions, no SQL and no causes. For those open the run folders (rollbook ui), or have a "
     "report made (rollbook report)."
 )
@@ -319,14 +319,14 @@ class _Copy:
         self._try(lambda: series.read_series(self._context, row, ask.keys, ask))
 
     def _episodes(self, row: RunRow) -> None:
-        """The episodes with a film or traces."""
+        """The episodes with a video or traces."""
         rows = self._try(lambda: episodes.shown_ids(self._context, row).to_pylist())
         if not rows:
             return
-        chosen = [str(cells["episode_id"]) for cells in rows if cells["film"] or cells["traces"]][-_MOST_EPISODES:]
+        chosen = [str(cells["episode_id"]) for cells in rows if cells["video"] or cells["traces"]][-_MOST_EPISODES:]
         ids = [str(cells["episode_id"] or "") for cells in rows]
-        films, traced = (sum(bool(cells[name]) for cells in rows) for name in ("film", "traces"))
-        self._json(f"runs/{row.key}/ids.json", lambda: {"ids": ids, "films": films, "traced": traced})
+        videos, traced = (sum(bool(cells[name]) for cells in rows) for name in ("video", "traces"))
+        self._json(f"runs/{row.key}/ids.json", lambda: {"ids": ids, "videos": videos, "traced": traced})
         scatter = ScatterAsk(run=row.key, y="return")
         self._frames(f"runs/{row.key}/scatter.bin", lambda: episodes.scatter(self._context, scatter))
         for identity in dict.fromkeys(chosen):
@@ -360,7 +360,7 @@ class _Copy:
                 self._json(f"runs/{run}/rollouts/{name}.json", lambda ask=ask: rollouts.one_rollout(self._context, ask))  # type: ignore[misc]
 
     def _media(self, row: RunRow) -> None:
-        """Pictures and films; only the types that a browser shows."""
+        """Pictures and videos; only the types that a browser shows."""
         answer = self._try(
             lambda: files.media(self._context, MediaAsk(run=row.key, limit=_MOST_ROWS, order_by=_NEWEST))
         )

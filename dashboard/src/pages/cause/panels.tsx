@@ -5,7 +5,7 @@ import type { Cause, Obj } from "../../api/names.ts";
 import { unstamped } from "../../data/log.ts";
 import { bytes, clock, count, percent, plain, seconds, value } from "../../data/numbers.ts";
 import { AlertLine } from "../../parts/AlertLine.tsx";
-import { Film } from "../../parts/Film.tsx";
+import { Video } from "../../parts/Video.tsx";
 import { ending } from "../episodes/ending.ts";
 import { MiniTable } from "../../parts/MiniTable.tsx";
 import { Unusual } from "./Unusual.tsx";
@@ -20,7 +20,7 @@ export const PANELS: { id: string; show: (found: Cause) => boolean; Panel: Compo
   { id: "alerts", show: (found) => found.alerts.length > 0, Panel: Alerts },
   { id: "unusual", show: (found) => found.unusual.some(({ times }) => Number(times) >= 1), Panel: Unusual },
   { id: "episodes", show: () => true, Panel: Episodes },
-  { id: "films", show: (found) => found.films.length > 0, Panel: Films },
+  { id: "videos", show: (found) => found.videos.length > 0, Panel: Videos },
   { id: "samples", show: (found) => found.samples.rows.length > 0, Panel: Samples },
   {
     id: "checkpoint",
@@ -52,7 +52,7 @@ const HIDDEN = [
   "outcome",
   "time",
   "attempt",
-  "film",
+  "video",
   "traces",
   "writer",
   "lane",
@@ -125,15 +125,15 @@ function Episodes({ found, widen }: PanelProps) {
 
 const short = (id: string): string => (id.length > 18 ? `…${id.slice(-14)}` : id);
 
-function Films({ found }: PanelProps) {
+function Videos({ found }: PanelProps) {
   return (
     <section>
       <h3>
-        Film <span class="soft">{found.films.length === 1 ? "" : `${found.films.length} near this point`}</span>
+        Video <span class="soft">{found.videos.length === 1 ? "" : `${found.videos.length} near this point`}</span>
       </h3>
-      <div class="films">
-        {found.films.slice(0, 3).map((media) => (
-          <Film key={media.id} media={media} />
+      <div class="videos">
+        {found.videos.slice(0, 3).map((media) => (
+          <Video key={media.id} media={media} />
         ))}
       </div>
     </section>

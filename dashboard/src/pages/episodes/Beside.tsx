@@ -1,11 +1,11 @@
-/** Films of other episodes beside the open one, at one time cursor: seed against seed, before against after. */
+/** Videos of other episodes beside the open one, at one time cursor: seed against seed, before against after. */
 
 import { computed, useSignal } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
 import type { Media, Obj } from "../../api/names.ts";
 import type { Hub } from "../../charts/hub.ts";
 import { amount, value } from "../../data/numbers.ts";
-import { Film } from "../../parts/Film.tsx";
+import { Video } from "../../parts/Video.tsx";
 import { Icon } from "../../parts/Icon.tsx";
 import { Choice, Menu } from "../../parts/Menu.tsx";
 import { fullName } from "../../parts/RunPicker.tsx";
@@ -22,19 +22,19 @@ const said = list("with");
 /** What stands beside the open episode, in the words of the address. */
 export const beside = computed(() => said.value.slice(0, MOST));
 
-/** Puts the film of an episode beside the open one, or takes it away again. */
+/** Puts the video of an episode beside the open one, or takes it away again. */
 export function toggleBeside(run: string, episode: string): void {
   const [word, now] = [`${run}:${episode}`, said.peek()];
   say({ with: joined(now.includes(word) ? now.filter((one) => one !== word) : [...now, word].slice(-MOST)) }, true);
 }
 
-/** How many steps a film shows, and how many seconds it takes to. */
+/** How many steps a video shows, and how many seconds it takes to. */
 interface Clock {
   steps: number;
   seconds: number;
 }
 
-/** Films that play together. The longest moves the cursor; the others follow it, each at its own pace. */
+/** Videos that play together. The longest moves the cursor; the others follow it, each at its own pace. */
 export function useDeck(hub: Hub, steps: number) {
   const playing = useSignal(false);
   const rate = useSignal(1);
@@ -55,8 +55,8 @@ export function useDeck(hub: Hub, steps: number) {
       playing.value = false;
       hub.point(Math.max(0, Math.min(longest - 1, Math.round((hub.cursor.peek() ?? 0) + by))), null);
     },
-    /** What a film of so many steps is shown with. */
-    film: (key: string, long: number) => {
+    /** What a video of so many steps is shown with. */
+    video: (key: string, long: number) => {
       const { seconds } = clocks.value.get(key) ?? { seconds: 0 };
       const known = cursor !== null && seconds > 0 && long > 0;
       const pace = seconds > 0 && lead.seconds > 0 ? (seconds / long) * (lead.steps / lead.seconds) : 1;
@@ -81,7 +81,7 @@ export function useDeck(hub: Hub, steps: number) {
 
 export type Deck = ReturnType<typeof useDeck>;
 
-/** A film under its name, with where it stands. */
+/** A video under its name, with where it stands. */
 export function Shot(at: { run: string; row: Obj; media: Media; steps: number; deck: Deck; hub: Hub; word?: string }) {
   const { run, row, media, steps, deck, hub, word = "" } = at;
   const detail = useAnswer(run, () => source.run(run)).value;
@@ -102,14 +102,14 @@ export function Shot(at: { run: string; row: Obj; media: Media; steps: number; d
           <button
             class="btn bare icon"
             type="button"
-            aria-label={`Take away the film of ${detail ? fullName(detail) : run}`}
+            aria-label={`Take away the video of ${detail ? fullName(detail) : run}`}
             onClick={() => say({ with: joined(said.peek().filter((one) => one !== word)) }, true)}
           >
             <Icon name="close" />
           </button>
         )}
       </figcaption>
-      <Film media={media} {...deck.film(word, steps)} />
+      <Video media={media} {...deck.video(word, steps)} />
       <p class="soft">
         return <b>{value(Number(row["return"]))}</b> · {over ? ending(row) : amount(steps, "step")}
       </p>
@@ -117,7 +117,7 @@ export function Shot(at: { run: string; row: Obj; media: Media; steps: number; d
   );
 }
 
-/** The film of another episode. */
+/** The video of another episode. */
 export function Other({ word, deck, hub }: { word: string; deck: Deck; hub: Hub }) {
   const cut = word.indexOf(":");
   const [run, episode] = [word.slice(0, cut), word.slice(cut + 1)];
@@ -125,12 +125,12 @@ export function Other({ word, deck, hub }: { word: string; deck: Deck; hub: Hub 
   return (
     <Answered of={answer} what="the episode">
       {({ row, media, steps }) => {
-        const film = media.find(({ kind }) => kind === "video") ?? media[0];
+        const video = media.find(({ kind }) => kind === "video") ?? media[0];
         const long = typeof row["length"] === "number" ? row["length"] : steps;
-        return film ? (
-          <Shot run={run} row={row} media={film} steps={long} deck={deck} hub={hub} word={word} />
+        return video ? (
+          <Shot run={run} row={row} media={video} steps={long} deck={deck} hub={hub} word={word} />
         ) : (
-          <p class="film gone">This episode has no film.</p>
+          <p class="video gone">This episode has no video.</p>
         );
       }}
     </Answered>
@@ -138,13 +138,13 @@ export function Other({ word, deck, hub }: { word: string; deck: Deck; hub: Hub 
 }
 
 const OWN: [string, { column: string; descending: boolean }[]][] = [
-  ["its first film", [{ column: "time", descending: false }]],
-  ["its newest film", [{ column: "time", descending: true }]],
-  ["its best film", [{ column: "return", descending: true }]],
-  ["its worst film", [{ column: "return", descending: false }]],
+  ["its first video", [{ column: "time", descending: false }]],
+  ["its newest video", [{ column: "time", descending: true }]],
+  ["its best video", [{ column: "return", descending: true }]],
+  ["its worst video", [{ column: "return", descending: false }]],
 ];
 
-/** Chooses what stands beside: other films of the run, or the newest ones of other runs. */
+/** Chooses what stands beside: other videos of the run, or the newest ones of other runs. */
 export function BesideMenu({ run }: { run: string }) {
   return (
     <Menu id="beside" label="Beside" kbd="b">
@@ -162,9 +162,9 @@ function Choices({ run, close }: { run: string; close: () => void }) {
   });
   useEffect(() => setNone(""), [run]);
   const put = async (of: string, sort: { column: string; descending: boolean }[], name: string): Promise<void> => {
-    const { rows } = await source.episodes(of, { film: true, limit: 1, sort });
+    const { rows } = await source.episodes(of, { video: true, limit: 1, sort });
     const id = rows[0]?.["episode_id"];
-    if (id === undefined) return setNone(`${name} has no film.`);
+    if (id === undefined) return setNone(`${name} has no video.`);
     toggleBeside(of, String(id));
     close();
     (document.activeElement as HTMLElement | null)?.blur(); // so that Space plays
@@ -179,9 +179,9 @@ function Choices({ run, close }: { run: string; close: () => void }) {
       ))}
       {beside.value.length > 0 && <Choice onChoose={() => (say({ with: "" }, true), close())}>nothing</Choice>}
       <hr />
-      <div class="choices" tabIndex={0} role="group" aria-label="The newest film of another run">
+      <div class="choices" tabIndex={0} role="group" aria-label="The newest video of another run">
         {others.value?.map((row) => (
-          <Choice key={row.run} soft="newest film" onChoose={() => void put(row.run, [], fullName(row))}>
+          <Choice key={row.run} soft="newest video" onChoose={() => void put(row.run, [], fullName(row))}>
             {fullName(row)}
           </Choice>
         ))}

@@ -29,15 +29,15 @@ const ENDS: [name: string, color: number][] = [
   ["truncated", 2],
   ["cut", 4],
 ];
-const FILTERS = ["all", "film", "traces", "terminated", "truncated"];
+const FILTERS = ["all", "video", "traces", "terminated", "truncated"];
 
 function queryOf(axis: string): EpisodesQuery {
   const [x0, x1, y0, y1] = box.value.split("_").map(Number);
   return {
     ...(SCOPES.includes(scope.value) ? { where: `scope = '${scope.value}'` } : {}),
     sort: sortOf(order.value),
-    ...(only.value === "film"
-      ? { film: true }
+    ...(only.value === "video"
+      ? { video: true }
       : only.value === "traces"
         ? { traces: true }
         : only.value === ""
@@ -141,16 +141,16 @@ export function EpisodeList({ run, axis, episode, shown }: EpisodeListProps) {
         head: <span class="sr">has</span>,
         width: "50px",
         cell: (row) =>
-          row["film"] === true ? (
+          row["video"] === true ? (
             <button
               class="tag"
               type="button"
               aria-pressed={beside.value.includes(`${run}:${String(row["episode_id"])}`)}
-              aria-label={`Film of ${tail(String(row["episode_id"]))} beside the open one`}
+              aria-label={`Video of ${tail(String(row["episode_id"]))} beside the open one`}
               title="beside the open one"
               onClick={() => toggleBeside(run, String(row["episode_id"]))}
             >
-              film
+              video
             </button>
           ) : row["traces"] === true ? (
             <span class="tag">steps</span>

@@ -1,4 +1,4 @@
-/** What does the agent do? All episodes of a run as points and rows; one of them with its film and its traces. */
+/** What does the agent do? All episodes of a run as points and rows; one of them with its video and its traces. */
 
 import { computed, useSignal } from "@preact/signals";
 import { Context } from "../../parts/Context.tsx";
@@ -17,9 +17,9 @@ const episode = computed(() => address.value.words.get("episode") ?? "");
 export function Episodes() {
   const { run, detail, none } = useRun("episodes");
   const has = detail.value?.tables["episodes"];
-  // Where nobody chose an episode, the newest one with a film says most.
+  // Where nobody chose an episode, the newest one with a video says most.
   const filmed = useAnswer(run !== null && has ? `${run} filmed` : null, async () => {
-    const { rows } = await source.episodes(run as string, { film: true, limit: 1 });
+    const { rows } = await source.episodes(run as string, { video: true, limit: 1 });
     return String(rows[0]?.["episode_id"] ?? "last");
   });
   const shown = useSignal("");
@@ -58,7 +58,7 @@ export function Episodes() {
           ) : (
             <Empty title="No episodes were recorded" code="env = rollbook.capture.gym.RecordEpisodes(env, run)">
               <p>
-                Wrap the environment once; returns, lengths and traces follow, films where the environment can render:
+                Wrap the environment once; returns, lengths and traces follow, videos where the environment can render:
               </p>
             </Empty>
           )}

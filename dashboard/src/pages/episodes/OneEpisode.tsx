@@ -1,4 +1,4 @@
-/** One episode: its film, what is known of it, and its traces under one cursor. */
+/** One episode: its video, what is known of it, and its traces under one cursor. */
 
 import type { Signal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
@@ -6,7 +6,7 @@ import type { EpisodeDetail, Obj } from "../../api/names.ts";
 import { Hub } from "../../charts/hub.ts";
 import { count, plain, value } from "../../data/numbers.ts";
 import { AlertLine } from "../../parts/AlertLine.tsx";
-import { Film } from "../../parts/Film.tsx";
+import { Video } from "../../parts/Video.tsx";
 import { Icon } from "../../parts/Icon.tsx";
 import { Answered, Empty } from "../../parts/Say.tsx";
 import { say } from "../../state/address.ts";
@@ -25,7 +25,7 @@ const KNOWN = [
   "terminated",
   "truncated",
   "outcome",
-  "film",
+  "video",
   "traces",
   "time",
   "attempt",
@@ -63,20 +63,20 @@ function Shown({ run, found }: { run: string; found: EpisodeDetail }) {
   const hub = useMemo(() => new Hub(), [found]);
   const { row, steps } = found;
   const id = String(row["episode_id"]);
-  const film = found.media.find((media) => media.kind === "video") ?? found.media[0];
+  const video = found.media.find((media) => media.kind === "video") ?? found.media[0];
   const length = typeof row["length"] === "number" ? row["length"] : steps;
   const cursor = hub.cursor.value;
   const deck = useDeck(hub, length);
   const { playing, rate, step } = deck;
-  const several = film !== undefined && beside.value.length > 0;
+  const several = video !== undefined && beside.value.length > 0;
   useHands(() => [
     {
       keys: [" "],
       shown: "Space",
-      what: "play the film, or stop it",
+      what: "play the video, or stop it",
       act: deck.toggle,
     },
-    { keys: ["b"], what: "put a film beside this one", act: () => document.getElementById("beside")?.click() },
+    { keys: ["b"], what: "put a video beside this one", act: () => document.getElementById("beside")?.click() },
     { keys: [","], what: "one step back", act: () => step(-1) },
     { keys: ["."], what: "one step on", act: () => step(1) },
   ]);
@@ -96,7 +96,7 @@ function Shown({ run, found }: { run: string; found: EpisodeDetail }) {
         )}
         <span class="tag">{ending(row)}</span>
         <span class="grow" />
-        {film && <BesideMenu run={run} />}
+        {video && <BesideMenu run={run} />}
         <button
           class="btn"
           type="button"
@@ -116,19 +116,19 @@ function Shown({ run, found }: { run: string; found: EpisodeDetail }) {
           <Icon name="right" />
         </button>
       </div>
-      <div class="scroll" tabIndex={0} role="region" aria-label="Film and traces">
+      <div class="scroll" tabIndex={0} role="region" aria-label="Video and traces">
         {several && (
-          <div class="films shots pad">
-            <Shot run={run} row={row} media={film} steps={length} deck={deck} hub={hub} />
+          <div class="videos shots pad">
+            <Shot run={run} row={row} media={video} steps={length} deck={deck} hub={hub} />
             {beside.value.map((word) => (
               <Other key={word} word={word} deck={deck} hub={hub} />
             ))}
           </div>
         )}
-        <div class={film && !several ? "film-top" : "film-top alone"}>
-          {film && !several && <Film media={film} {...deck.film("", length)} />}
+        <div class={video && !several ? "video-top" : "video-top alone"}>
+          {video && !several && <Video media={video} {...deck.video("", length)} />}
           <div>
-            {film?.kind === "video" && (
+            {video?.kind === "video" && (
               <div class="row">
                 <button class="btn" type="button" onClick={deck.toggle} aria-pressed={playing.value}>
                   <Icon name={playing.value ? "pause" : "play"} />
@@ -172,9 +172,9 @@ function Shown({ run, found }: { run: string; found: EpisodeDetail }) {
           </div>
         </div>
         {found.media.length > 1 && (
-          <div class="films pad">
+          <div class="videos pad">
             {found.media.slice(1, 9).map((media) => (
-              <Film key={media.id} media={media} />
+              <Video key={media.id} media={media} />
             ))}
           </div>
         )}
@@ -190,10 +190,10 @@ function Shown({ run, found }: { run: string; found: EpisodeDetail }) {
         )}
       </div>
       <div class="foot">
-        {film && found.traces.length > 0 && <span>hover a trace to move the film</span>}
+        {video && found.traces.length > 0 && <span>hover a trace to move the video</span>}
         <span class="grow" />
         <span class="hide-s">
-          {film?.kind === "video" && (
+          {video?.kind === "video" && (
             <>
               <kbd>Space</kbd> play <kbd>,</kbd> <kbd>.</kbd> step <kbd>b</kbd> beside{" "}
             </>

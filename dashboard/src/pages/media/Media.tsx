@@ -1,4 +1,4 @@
-/** Pictures, films, texts and histograms at one step of training, side by side over runs. */
+/** Pictures, videos, texts and histograms at one step of training, side by side over runs. */
 
 import type { ComponentChildren } from "preact";
 import type { Media as Picture, RunDetail } from "../../api/names.ts";
@@ -6,7 +6,7 @@ import { shortNames } from "../../data/names.ts";
 import { amount, count, value } from "../../data/numbers.ts";
 import { Context } from "../../parts/Context.tsx";
 import { CopyLink } from "../../parts/CopyLink.tsx";
-import { Film } from "../../parts/Film.tsx";
+import { Video } from "../../parts/Video.tsx";
 import { Icon } from "../../parts/Icon.tsx";
 import { fullName, RunPicker } from "../../parts/RunPicker.tsx";
 import { Answered, Empty } from "../../parts/Say.tsx";
@@ -185,7 +185,7 @@ function Shown({ found }: { found: Logged[] }) {
         </section>
       )}
       {pictures.map((key) => (
-        <Card key={`picture ${key}`} name={key} soft="pictures and films">
+        <Card key={`picture ${key}`} name={key} soft="pictures and videos">
           {cells((one) => (
             <PictureCell item={at(one.pictures.get(key), step)} />
           ))}
@@ -241,7 +241,7 @@ function PictureCell({ item }: { item: Item<Picture> | null }) {
     <p class="soft small">not yet</p>
   ) : (
     <>
-      <Film key={item.one.id} media={item.one} />
+      <Video key={item.one.id} media={item.one} />
       <p class="soft small">step {value(item.x, 6)}</p>
     </>
   );

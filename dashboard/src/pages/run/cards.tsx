@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import type { Cell, RunDetail } from "../../api/names.ts";
 import { amount, count, plain } from "../../data/numbers.ts";
 import { pattern } from "../../data/search.ts";
-import { Film } from "../../parts/Film.tsx";
+import { Video } from "../../parts/Video.tsx";
 import { useAnswer } from "../../state/answer.ts";
 import { source } from "../../state/here.ts";
 
@@ -84,13 +84,13 @@ export function Pictures({ run }: { run: string }) {
   return (
     <section class="card c12">
       <header>
-        <h2>Pictures and films</h2>
+        <h2>Pictures and videos</h2>
         <span class="soft">{count(answer.value?.total ?? 0)}</span>
       </header>
-      <div class="in films">
+      <div class="in videos">
         {media.slice(0, 24).map((one) => (
           <figure key={one.id}>
-            <Film media={one} />
+            <Video media={one} />
             <figcaption class="soft small">{one.key}</figcaption>
           </figure>
         ))}

@@ -71,7 +71,7 @@ class Episodes(Window, frozen=True):
     """The episodes of a run, one row each."""
 
     outcome: Annotated[Sequence[Literal["terminated", "truncated", "cut"]], words("only those that ended so.")] = ()
-    film: Annotated[bool, words("only those that were filmed.")] = False
+    video: Annotated[bool, words("only those with a video.")] = False
     traces: Annotated[bool, words("only those whose steps were kept.")] = False
 
 
@@ -82,7 +82,7 @@ class Text(Window, frozen=True):
 
 
 class Media(Window, frozen=True):
-    """The pictures, films and figures of a run."""
+    """The pictures, videos and figures of a run."""
 
     kind: Annotated[
         Literal["image", "video", "figure"] | None, words('"image", "video" or "figure"; default: all.')

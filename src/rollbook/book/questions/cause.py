@@ -48,7 +48,7 @@ _LEAST_ROWS = 8
 _MOST_CELLS = 4_000_000
 _MOST_UNUSUAL = 12
 _MOST_NEAR = 2_000
-_MOST_FILMS, _MOST_STAGES, _LOG_LINES, _TEXTS = 6, 12, 12, 8
+_MOST_VIDEOS, _MOST_STAGES, _LOG_LINES, _TEXTS = 6, 12, 12, 8
 _OURS = ("rollbook/", "host/", "clock/")
 """Keys that are not about the training. Most have no clock, and placing them on the axis reads the whole run."""
 
@@ -245,7 +245,7 @@ def around(ask: Cause, source: Source) -> Surroundings:
         x=clock, at=place, time=point.time, clocks=point.clocks, attempt=point.attempt, window=window,
         value=point.value(), unusual=unusual, looked_at=looked_at,
         alerts=point.near("alerts", window, None, "rule"), episodes=episodes,
-        media=point.films(window, episodes.table), samples=point.samples(window, ask.rows),
+        media=point.videos(window, episodes.table), samples=point.samples(window, ask.rows),
         text=point.texts(window), before=before, after=after, timings=_timings(point), log_name=log_name, log=log,
         values=values, others=others,
     )  # fmt: skip
@@ -426,8 +426,8 @@ class _Point:
         table = table if shape is None else shape(table)
         return near(table, axis_values(table, self.clock, self.began), self.place, window, rows, id_column, total)
 
-    def films(self, window: float, episodes: pa.Table) -> Near:
-        """Films of these episodes, and pictures near the point; the nearest first."""
+    def videos(self, window: float, episodes: pa.Table) -> Near:
+        """Videos of these episodes, and pictures near the point; the nearest first."""
         table, _ = self.rows_near("media", self.clock, self.place, window)
         places = axis_values(table, self.clock, self.began) if table.num_rows else np.zeros(0)
         ids = {*episodes["episode_id"].to_pylist()} if "episode_id" in episodes.column_names else set()
@@ -437,7 +437,7 @@ class _Point:
             if (own[n] is not None and own[n] in ids) or abs(places[n] - self.place) <= window
         ]  # fmt: skip
         chosen.sort(key=lambda n: abs(places[n] - self.place) if math.isfinite(places[n]) else math.inf)
-        picked = np.array(chosen[:_MOST_FILMS], dtype=np.int64)
+        picked = np.array(chosen[:_MOST_VIDEOS], dtype=np.int64)
         return Near(take_table(table, picked), places[picked], len(chosen))
 
     def samples(self, window: float, rows: int) -> Near:

@@ -21,7 +21,7 @@ from rollbook.schema.tables import TABLES
 from rollbook.values.arrow import take_table
 
 _LATE_ADVANTAGES = "select sample_id, any_value(advantage) as advantage from advantages group by sample_id"
-MADE = ("outcome", "film", "traces")
+MADE = ("outcome", "video", "traces")
 """What `see_episodes` adds to the columns of the episodes."""
 
 
@@ -106,12 +106,12 @@ def _of_episodes(question: Any, source: Source) -> Looks:
     also = []
     if question.outcome:
         also.append(f"outcome in ({', '.join(map(literal, question.outcome))})")
-    also += [name for name, wanted in (("film", question.film), ("traces", question.traces)) if wanted]
+    also += [name for name, wanted in (("video", question.video), ("traces", question.traces)) if wanted]
     return ["episodes", "media"], lambda db: Shown("episodes", "shown", see_episodes(db), also)
 
 
 def see_episodes(db: Queries) -> list[str]:
-    """Create the view `shown` of the episodes: how they ended, whether they were filmed, and whether their steps were
+    """Create the view `shown` of the episodes: how they ended, whether they have a video, and whether their steps were
     kept.
 
     Returns:
@@ -124,13 +124,13 @@ def see_episodes(db: Queries) -> list[str]:
 
     whole = "coalesce(try_cast(complete as boolean), true)" if "complete" in columns else "true"
     ends = f"not {whole} or not ({flag('terminated')} or {flag('truncated')})"
-    films = "false"
+    videos = "false"
     if "episode_id" in columns and {"episode_id", "kind"} <= set(db.columns["media"]):
-        films = "episode_id in (select episode_id from media where kind = 'video' and episode_id is not null)"
+        videos = "episode_id in (select episode_id from media where kind = 'video' and episode_id is not null)"
     why_kept = "coalesce(cast(steps_kept as varchar), '') not in ('', 'false', '0')"  # why they were kept
     made = {
         "outcome": f"case when {ends} then 'cut' when {flag('terminated')} then 'terminated' else 'truncated' end",
-        "film": f"coalesce({films}, false)",
+        "video": f"coalesce({videos}, false)",
         "traces": why_kept if "steps_kept" in columns else "false",
     }
     own = [name for name in columns if name not in made]

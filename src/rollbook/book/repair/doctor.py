@@ -234,7 +234,7 @@ def _pictures_waiting(folder: str) -> Iterator[str]:
         n = waiting_pictures(Book(folder))
     if n and not any(info.closed is None and is_alive(info.about) for info in list_writers(folder)):
         yield (
-            f"{folder}: {n} pictures and films wait in {SPOOL} as raw pixels, and their keeper is gone; "
+            f"{folder}: {n} pictures and videos wait in {SPOOL} as raw pixels, and their keeper is gone; "
             "`rollbook repair` makes files of them"
         )
 
@@ -318,9 +318,9 @@ def _make_pictures(folder: str) -> Iterator[str]:
     after = encode_spooled(folder)
     made, failed = after["encoded"] - before["encoded"], after["failed"] - before["failed"]
     if made:
-        yield f"pictures and films made of their pixels: {made:,}"
+        yield f"pictures and videos made of their pixels: {made:,}"
     if failed:
-        yield f"pictures and films that could not be made: {failed:,}: {after['errors'][-1]}"
+        yield f"pictures and videos that could not be made: {failed:,}: {after['errors'][-1]}"
 
 
 def _refuse_if_live(folder: str, writers: list[WriterInfo], force: bool) -> None:

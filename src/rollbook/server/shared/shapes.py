@@ -141,7 +141,7 @@ class Alert(msgspec.Struct, kw_only=True):
 
 
 class Media(msgspec.Struct, kw_only=True):
-    """A picture or film.
+    """A picture or video.
 
     Attributes:
       kind: image, video or figure.

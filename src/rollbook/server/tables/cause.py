@@ -96,7 +96,7 @@ class CauseAnswer(Answer, kw_only=True):
     looked_at: int
     alerts: list[Alert]
     episodes: NearTable
-    films: list[Media]
+    videos: list[Media]
     samples: NearTable
     checkpoint: Checkpoints
     timings: TimingsAt | None
@@ -152,7 +152,7 @@ def _shown(context: ServerContext, row: RunRow, found: Surroundings) -> CauseAns
         looked_at=found.looked_at,
         alerts=alerts_in(context, row, found.alerts.table, found.x),
         episodes=near_table(found.episodes),
-        films=media_of(context, row, found.media.table, found.x),
+        videos=media_of(context, row, found.media.table, found.x),
         samples=near_table(found.samples, _LONGEST_SAMPLE),
         checkpoint=Checkpoints(before=_row(found.before), after=_row(found.after)),
         timings=None

@@ -1,4 +1,4 @@
-"""Episodes: all of them as points and as a table; one with its traces, films and rewards."""
+"""Episodes: all of them as points and as a table; one with its traces, videos and rewards."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ EpisodesAsk = shape_of_one(Episodes, defaults={"limit": 200})
 
 
 class EpisodesAnswer(Answer, kw_only=True):
-    """A window of the episodes. Rows have at least episode_id, return, length, outcome, film, traces, time, clocks."""
+    """A window of the episodes. Rows have at least episode_id, return, length, outcome, video, traces, time, clocks."""
 
     total: int
     matched: int
@@ -71,7 +71,7 @@ class ScatterEntry(msgspec.Struct, kw_only=True):
     """The header of the scatter.
 
     Attributes:
-      arrays: x, y, row (a number for `ids`), outcome (0 terminated, 1 truncated, 2 cut), film (0, 1).
+      arrays: x, y, row (a number for `ids`), outcome (0 terminated, 1 truncated, 2 cut), video (0, 1).
       of: how many episodes there are; thinned: whether some are left out: the lowest and highest of each stretch stay.
     """
 
@@ -120,7 +120,7 @@ class EpisodeAnswer(Answer, kw_only=True):
 
     Attributes:
       start_clocks: where it began, as far as its row says.
-      replay_line: a command that shows its film.
+      replay_line: a command that shows its video.
     """
 
     id: str
@@ -209,7 +209,7 @@ def scatter(context: ServerContext, ask: ScatterAsk) -> Streamed:
         for name in (x, ask.y):
             if name not in ("time", "relative") and name not in columns:
                 raise UnknownKey(f"the episodes have no column {name!r:.80}.", did_you_mean(name, columns))
-        points = f"{place_of(x, began, columns)} as x, {place_of(ask.y, began, columns)} as y, outcome, film"
+        points = f"{place_of(x, began, columns)} as x, {place_of(ask.y, began, columns)} as y, outcome, video"
         return db.table(f"select {points} from shown{in_time(columns)}")
 
     table = with_tables(context, row, _SEEN, "effective", work)
@@ -220,13 +220,13 @@ def scatter(context: ServerContext, ask: ScatterAsk) -> Streamed:
         chosen = _thinned(xs, ys, chosen, ask.points)
     frame = Frame()
     ends = np.array([OUTCOMES.index(word) for word in table["outcome"].to_pylist()], dtype=np.int64)
-    films = numbers(table["film"]).astype(np.int64)
+    videos = numbers(table["video"]).astype(np.int64)
     arrays = {
         "x": frame.exact(xs[chosen]),
         "y": frame.exact(ys[chosen]),
         "row": frame.counts(chosen),
         "outcome": frame.counts(ends[chosen]),
-        "film": frame.counts(films[chosen]),
+        "video": frame.counts(videos[chosen]),
     }
     entry = ScatterEntry(x=plain(x), y=plain(ask.y), n=len(chosen), of=table.num_rows, thinned=thinned, arrays=arrays)
     frame.entries.append(entry)
@@ -246,12 +246,12 @@ def _thinned(xs: NDArray, ys: NDArray, chosen: NDArray, points: int) -> NDArray:
 
 
 def shown_ids(context: ServerContext, row: RunRow) -> pa.Table:
-    """episode_id, film and traces of all episodes, by time."""
+    """episode_id, video and traces of all episodes, by time."""
 
     def work(db: Locked) -> pa.Table:
         columns = see_episodes(db)
         identity = "episode_id" if "episode_id" in columns else "null as episode_id"
-        return db.table(f"select {identity}, film, traces from shown{in_time(columns)}")
+        return db.table(f"select {identity}, video, traces from shown{in_time(columns)}")
 
     return with_tables(context, row, _SEEN, "effective", work)
 

@@ -1,4 +1,4 @@
-"""The files of a run: lists; pictures and films as they are; all other files only for saving; tables as CSV."""
+"""The files of a run: lists; pictures and videos as they are; all other files only for saving; tables as CSV."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ MediaAsk = shape_of_one(OfMedia, defaults={"limit": 100})
 
 
 class MediaAnswer(Answer, kw_only=True):
-    """A window of the pictures and films."""
+    """A window of the pictures and videos."""
 
     total: int
     keys: list[str]
@@ -251,7 +251,7 @@ def inside(folder: str, path: str) -> str:
 
 
 def media_bytes(context: ServerContext, ask: FileAsk) -> Download:
-    """A picture or film as it is; other files only for saving."""
+    """A picture or video as it is; other files only for saving."""
     path = inside(context.row(ask.run).folder, ask.path)
     kind = _SHOWN.get(os.path.splitext(path)[1].lower())
     if kind is None or not _is_what_it_says(path, kind):
@@ -260,7 +260,7 @@ def media_bytes(context: ServerContext, ask: FileAsk) -> Download:
 
 
 def is_shown(path: str) -> bool:
-    """Whether a file is a picture or film that a browser may show."""
+    """Whether a file is a picture or video that a browser may show."""
     kind = _SHOWN.get(os.path.splitext(path)[1].lower())
     return kind is not None and _is_what_it_says(path, kind)
 
@@ -279,7 +279,7 @@ def file_bytes(context: ServerContext, ask: FileAsk) -> Download:
 
 
 def media(context: ServerContext, ask: OfRun) -> MediaAnswer:
-    """A window of the pictures and films."""
+    """A window of the pictures and videos."""
     question, row = of_one_run(ask, OfMedia), context.row(ask.run)
     check_window(context.limits, question)
     page = chosen_rows(question, KeptRun(context, row), counted=True)
@@ -441,7 +441,7 @@ def _cell(cell: object) -> object:
 ENDPOINTS = [
     Endpoint("GET", "/api/runs/{run}/files", RunAsk, FilesAnswer, files, "The files of a run and its checkpoints"),
     Endpoint("GET", "/api/runs/{run}/patch", RunAsk, PatchAnswer, patch, "The uncommitted changes of its code"),
-    Endpoint("POST", "/api/runs/{run}/media", MediaAsk, MediaAnswer, media, "A window of the pictures and films"),
+    Endpoint("POST", "/api/runs/{run}/media", MediaAsk, MediaAnswer, media, "A window of the pictures and videos"),
     Endpoint("POST", "/api/runs/{run}/text", TextAsk, TextAnswer, text, "A window of the texts"),
     Endpoint("GET", "/api/runs/{run}/config", RunAsk, ConfigAnswer, config, "What each attempt was started with"),
     Endpoint("POST", "/api/runs/{run}/rows", RowsAsk, TablePage, rows, "A window of any table", lane="question"),
@@ -451,7 +451,7 @@ ENDPOINTS = [
         FileAsk,
         "application/octet-stream",
         media_bytes,
-        "A picture or film as it is",
+        "A picture or video as it is",
     ),
     Endpoint(
         "GET",

@@ -80,7 +80,7 @@ class MarksAnswer(Answer, kw_only=True):
 
 
 _MOST_MARKS = 5_000
-_FILM_SUFFIXES = (".mp4", ".gif", ".png", ".webm")
+_VIDEO_SUFFIXES = (".mp4", ".gif", ".png", ".webm")
 
 
 def alerts_of(context: ServerContext, row: RunRow, x: str) -> list[Alert]:
@@ -170,12 +170,12 @@ def media_url(row: RunRow, path: str) -> str:
 
 
 def there(folder: str, path: str) -> str | None:
-    """A path relative to the run, if the file exists and is inside the run; also in another film format."""
+    """A path relative to the run, if the file exists and is inside the run; also in another video format."""
     if not path or "\0" in path:
         return None
     root = os.path.realpath(folder)
     stem = os.path.splitext(path)[0]
-    for name in dict.fromkeys([path, *(stem + suffix for suffix in _FILM_SUFFIXES)]):
+    for name in dict.fromkeys([path, *(stem + suffix for suffix in _VIDEO_SUFFIXES)]):
         with tolerating(OSError, Damaged, ValueError):
             return os.path.relpath(path_inside(root, name), root)
     return None

@@ -1,7 +1,7 @@
-"""A film of what the agent does, beside its curve.
+"""A video of what the agent does, beside its curve.
 
 An agent learns by the cross-entropy method to bring a dot to a target. Its first, best and some other episodes are
-filmed, with the trace of its distance. A click on an episode plays the film; the cursor runs along the trace.
+filmed, with the trace of its distance. A click on an episode plays the video; the cursor runs along the trace.
 """
 
 import os
