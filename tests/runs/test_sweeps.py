@@ -185,6 +185,11 @@ def test_shares_and_seeds_may_be_added(case: int) -> None:
     assert sum(known) + (0 if math.isnan(found.seeds) else found.seeds) <= 1 + 1e-9
     for one in found.settings:
         assert math.isfinite(one.share) or one.why
+    # A share above that of the first is said beside it, and then the first is not called the one that matters most.
+    percent = [round(100 * share) for share in known]
+    is_more = bool(percent) and max(percent) > percent[0] and not any(one.alike for one in found.settings)
+    assert (f"adds {max(percent, default=0)} % to that" in found.sentence) == is_more
+    assert "matters most" not in found.sentence or max(percent) == percent[0]
 
 
 def test_one_setting_is_rated_by_its_seeds_where_each_configuration_has_a_value_of_its_own() -> None:

@@ -289,15 +289,20 @@ def _sentence(scored: Sequence[Tried], importances: Sequence[Importance], chance
                 f"{100 * first.share:.0f} %{span} of the spread of {metric} goes with {' or '.join(either)}: these "
                 "runs cannot tell which, as their values go together."
             )
-        elif first.share > chance:
-            lines.append(
-                f"{names} matters most: {100 * first.share:.0f} %{span} of the spread of {metric} goes with it."
-            )
         else:
-            lines.append(
-                f"No setting stands out: {names} comes first with {100 * first.share:.0f} %{span} of the spread, "
-                f"and chance alone reaches {100 * chance:.0f} %."
-            )
+            # Of settings that go together a later one may add more than the first explains alone.
+            more = max(importances, key=lambda each: each.share if math.isfinite(each.share) else 0.0)
+            is_more = round(100 * more.share) > round(100 * first.share)
+            beyond = f"; {_short(more.name)} adds {100 * more.share:.0f} % to that" if is_more else ""
+            share = f"{100 * first.share:.0f} %{span} of the spread of {metric}"
+            if first.share > chance:
+                by_itself = "explains the most by itself" if beyond else "matters most"
+                lines.append(f"{names} {by_itself}: {share} goes with it{beyond}.")
+            else:
+                lines.append(
+                    f"No setting stands out: by itself {names} explains the most, {share}{beyond}, and chance alone "
+                    f"reaches {100 * chance:.0f} %."
+                )
     n = len(best.scores_R)
     lines.append(f"The best so far is {_settings_of(best, scored)}: mean {best.mean:,.4g} of {amount(n, 'seed')}.")
     if n < 2:
