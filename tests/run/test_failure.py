@@ -186,6 +186,21 @@ def test_the_last_lines_of_an_error_output_that_goes_into_a_file_are_kept(root: 
     assert "Traceback" in (tmp_path / "err").read_text()
 
 
+def test_what_was_printed_is_no_error_output_where_both_go_into_one_file(root: Path, tmp_path: Path) -> None:
+    """As with `python train.py > log 2>&1`, and under a batch system."""
+    body = (
+        "for i in range(30): print('loss', i, flush=True)\n"
+        "os.write(2, b'NCCL WARN ring broke\\n')\nprint('loss 30', flush=True)\ndeep(0)"
+    )
+    with open(tmp_path / "both", "w") as file:
+        subprocess.run(
+            [sys.executable, "-c", HEAD + body, "inline"], stdout=file, stderr=file, timeout=600, check=False
+        )
+    failure = rollbook.open(root).one().failure
+    assert failure is not None
+    assert failure["stderr"] == "NCCL WARN ring broke"
+
+
 def test_error_output_is_that_of_the_attempt_that_failed(root: Path, tmp_path: Path) -> None:
     """A batch system appends the error output of a restarted job to the same file."""
     with open(tmp_path / "err", "ab") as file:

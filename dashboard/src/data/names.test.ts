@@ -42,6 +42,15 @@ describe("names beside each other", () => {
     expect(shortNames(sweep, 12)).toEqual(["0.01 1", "0.01 0", "0.003 1"]);
     expect(shortNames(["ppo2 tuned long", "a2c tuned longer"], 6).every((name) => /ppo2|a2c/.test(name))).toBe(true);
   });
+  it("say a run and a key of it each by itself, and leave out the side that all share", () => {
+    const both = ["ppo, seed 0", "ppo, seed 1"].flatMap((run) =>
+      ["return", "length"].map((key) => `${run} · train/${key}`),
+    );
+    expect(shortNames(both)).toEqual(["seed 0 · return", "seed 0 · length", "seed 1 · return", "seed 1 · length"]);
+    expect(shortNames(both.slice(0, 2))).toEqual(["return", "length"]);
+    expect(shortNames(["ppo · loss", "dqn · loss"])).toEqual(["ppo", "dqn"]);
+    expect(new Set(shortNames(both, 6)).size).toBe(4);
+  });
   it("stay equal where they are equal", () => {
     expect(shortNames(["ppo", "ppo"])).toEqual(["ppo", "ppo"]);
     expect(shortNames([])).toEqual([]);

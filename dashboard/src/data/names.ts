@@ -112,10 +112,25 @@ export function shortNames(names: readonly string[], most = 16, whole = false): 
   const asked = `${most} ${whole} ${names.length} ${names.join("\n")}`;
   const known = made.get(asked);
   if (known) return known;
-  const short = shortened(names, most, whole);
+  const short = inParts(names, most, whole) ?? shortened(names, most, whole);
   if (made.size >= KEPT) made.clear();
   made.set(asked, short);
   return short;
+}
+
+/** What stands between a run and one of several keys of it in a name: each side is shortened by itself. */
+export const BETWEEN = " · ";
+
+/** Names of runs and keys, `ppo, seed 0 · train/return`: a side that all of them share is left out. */
+function inParts(names: readonly string[], most: number, whole: boolean): readonly string[] | null {
+  const parts = names.map((name) => name.split(BETWEEN));
+  if (names.length < 2 || !parts.every(({ length }) => length === 2)) return null;
+  const [runs, keys] = [0, 1].map((side) => parts.map((part) => part[side] as string)) as [string[], string[]];
+  if (new Set(runs).size === 1) return shortNames(keys, most, whole);
+  if (new Set(keys).size === 1) return shortNames(runs, most, whole);
+  const right = shortNames(keys, most >> 1);
+  const left = shortNames(runs, most - BETWEEN.length - Math.max(...right.map(({ length }) => length)));
+  return left.map((run, i) => run + BETWEEN + right[i]);
 }
 
 /** Charts of one page ask for the same names, and a live table again and again. */

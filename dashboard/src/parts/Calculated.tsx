@@ -4,6 +4,7 @@ import { computed } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 import type { Line } from "../charts/model.ts";
 import { calculated, keysOf, read } from "../data/calc.ts";
+import { BETWEEN } from "../data/names.ts";
 import type { Desk } from "../state/desk.ts";
 import type { KeyState } from "../state/feed.ts";
 import { OnDesk, type Drawn, type KeyChartProps } from "./OnDesk.tsx";
@@ -50,7 +51,7 @@ function drawnOf({ feed }: Desk, name: string): Drawn | string {
         if (line === null) return [];
         if (nodes.length === 1) return [line];
         const dash = DASHES[i % DASHES.length] ?? line.dash;
-        return [{ ...line, id: i === 0 ? id : `${id}~${i}`, name: `${line.name} ${texts[i]}`, dash }];
+        return [{ ...line, id: i === 0 ? id : `${id}~${i}`, name: line.name + BETWEEN + texts[i], dash }];
       });
     });
     const spans = each.flatMap(({ span }) => span ?? []);

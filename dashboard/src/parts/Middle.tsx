@@ -15,8 +15,8 @@ export function halves(text: string, tail = TAIL) {
 }
 
 /** Who hears the page hears the name as one; `name`: the whole of it. */
-export const Middle = ({ text, name = text, tail = TAIL }: { text: string; name?: string; tail?: number }) => (
-  <span class="middle" role="img" aria-label={name}>
-    {halves(text, tail)}
+export const Middle = (of: { text: string; name?: string; tail?: number; title?: string }) => (
+  <span class="middle" role="img" aria-label={of.name ?? of.text} title={of.title}>
+    {halves(of.text, of.tail)}
   </span>
 );

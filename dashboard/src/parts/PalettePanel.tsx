@@ -8,6 +8,7 @@ import { addressOf, go, say } from "../state/address.ts";
 import { useAnswer } from "../state/answer.ts";
 import { hands } from "../state/hands.ts";
 import { source } from "../state/here.ts";
+import { namesApart, tellingApart } from "./RunPicker.tsx";
 
 interface Entry extends Thing {
   act: () => void;
@@ -24,16 +25,19 @@ export function PalettePanel({ pages, onRuns, close }: Places & { close: () => v
   const input = useRef<HTMLInputElement>(null);
   useLayoutEffect(() => input.current?.focus(), []); // at once: what is typed next belongs to it
   const columns = useAnswer("palette", () => source.columns());
-  const ask = { columns: [], sections: false, group_by: null };
-  const newest = useAnswer("palette runs", () => source.runs({ ...ask, limit: NEWEST }));
-  const hits = useAnswer(text === "" ? null : `palette ${text}`, (stop) =>
+  const ready = columns.value !== null || columns.error !== null;
+  const ask = { columns: tellingApart(columns.value), sections: false, group_by: null };
+  const newest = useAnswer(ready ? "palette runs" : null, () => source.runs({ ...ask, limit: NEWEST }));
+  const hits = useAnswer(ready && text !== "" ? `palette ${text}` : null, (stop) =>
     source.runs({ ...ask, limit: EACH, search: text }, stop),
   );
   const sure = text === "" || hits.old ? [] : (hits.value?.rows ?? []);
   const others = (newest.value?.rows ?? []).filter((row) => !sure.some(({ id }) => id === row.id));
+  const runs = [...sure, ...others].flatMap((row) => (row.kind === "run" ? [row] : []));
+  const names = namesApart(runs);
   const metrics = columns.value?.metrics ?? [];
-  const told = text === "" ? pinnedFirst(metrics, EACH) : [];
-  const keys = text === "" ? metrics.filter(({ key }) => told.includes(key)) : metrics;
+  const first = pinnedFirst(metrics, EACH);
+  const keys = text === "" ? metrics.filter(({ key }) => first.includes(key)) : metrics;
   const entries: Entry[] = [
     ...keys.map(({ key, runs: n }) => ({
       kind: "Keys",
@@ -41,20 +45,14 @@ export function PalettePanel({ pages, onRuns, close }: Places & { close: () => v
       soft: `${amount(n, "run")} · chart`,
       act: () => (onRuns ? say({ see: key, full: "" }, true) : go(addressOf("runs", { see: key, full: "" }))),
     })),
-    ...[...sure, ...others].flatMap((row) =>
-      row.kind === "run"
-        ? [
-            {
-              kind: "Runs",
-              name: row.seed === null ? row.name : `${row.name}, seed ${row.seed}`,
-              also: row.run,
-              sure: sure.includes(row),
-              soft: `${row.project} · ${row.status}`,
-              act: () => go(`#/run/${encodeURIComponent(row.run)}`),
-            },
-          ]
-        : [],
-    ),
+    ...runs.map((row, i) => ({
+      kind: "Runs",
+      name: names[i] as string,
+      also: row.run,
+      sure: sure.includes(row),
+      soft: `${row.project} · ${row.status}`,
+      act: () => go(`#/run/${encodeURIComponent(row.run)}`),
+    })),
     ...pages.map(({ name, question, address }) => ({ kind: "Pages", name, soft: question, act: () => go(address) })),
     ...hands.value
       .filter((hand) => hand.when?.() !== false && !["find anything", "this sheet"].includes(hand.what))

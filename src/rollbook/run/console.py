@@ -45,6 +45,7 @@ _ROWS = 16
 """Lines that may still be drawn again: so far up nested progress bars go."""
 _WAITING = 10_000
 _LAST_ERRORS = 20
+LAST_OUTPUTS = 200
 _LEFT_OUT = re.compile(rb"\xe2\x80\xa6 ([\d,]+) bytes left out \xe2\x80\xa6\n")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _TOKEN = re.compile(
@@ -89,6 +90,11 @@ def last_errors() -> str:
     return "\n".join(_kept[0].errors) if _kept and _owner == os.getpid() else ""
 
 
+def last_outputs() -> frozenset[str]:
+    """The last `LAST_OUTPUTS` lines of stdout of this process, while a run keeps them."""
+    return frozenset(_kept[0].outputs) if _kept and _owner == os.getpid() else frozenset()
+
+
 def _wrap(stream: Any, mark: str) -> None:
     before = getattr(stream, "write", None)
     if before is None:
@@ -131,13 +137,14 @@ class Console:
       attempt: a later one continues the file.
     Attributes:
       trouble: why the last text could not be kept; "" for none.
-      errors: the last lines of stderr.
+      errors, outputs: the last lines of stderr, and of stdout.
       is_due: whether `settle` has something to do.
     """
 
     def __init__(self, run_folder: str, attempt: int) -> None:
         self.trouble = ""
         self.errors: deque[str] = deque(maxlen=_LAST_ERRORS)
+        self.outputs: deque[str] = deque(maxlen=LAST_OUTPUTS)
         self._path, self._attempt = os.path.join(run_folder, CONSOLE), attempt
         self._waiting: deque[tuple[str, str]] = deque(maxlen=_WAITING)
         self._turn, self._is_over = allocate_lock(), False
@@ -212,6 +219,8 @@ class Console:
             return
         if mark == _ERR:
             self.errors.extend(_shown(text) for text in lines[-_LAST_ERRORS:] if text.strip())
+        else:
+            self.outputs.extend(text.rstrip() for text in lines[-LAST_OUTPUTS:])
         if self._is_open():
             data = self._bytes(mark, lines) + b"\n"
             self._over(data)

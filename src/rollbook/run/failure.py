@@ -4,8 +4,8 @@
 
 Stored with the attempt in run.json; `book.failure` reads it. Texts are bounded, and credentials in them are hidden.
 `stderr` has the last lines that this process wrote to its error output. If that goes to a file of its own (a batch
-system, nohup), they are the file's, with what C libraries wrote; what an earlier attempt left there is left out. If
-other processes write to the file as well, or it is a terminal or a pipe, which nobody can read without harm, they are
+system, nohup), they are the file's, with what C libraries wrote; what an earlier attempt left there is left out, and
+so is what Python printed to stdout, where both go into one file. If other processes write to the file as well, or it is a terminal or a pipe, which nobody can read without harm, they are
 the lines that passed through Python (`run/console.py`).
 """
 
@@ -15,7 +15,7 @@ import os
 import stat
 import sys
 
-from rollbook.run.console import last_errors
+from rollbook.run.console import LAST_OUTPUTS, last_errors, last_outputs
 from rollbook.system.guard import tolerating
 
 TYPE_CHECKING = False
@@ -33,6 +33,7 @@ _LONGEST_MESSAGE = 2_000
 _LONGEST_TRACE = 16_000
 _STDERR_BYTES = 4_000
 _STDERR_LINES = 20
+_MIXED_BYTES = 16_000  # of a file that has stdout, too
 _MOST_THREADS = 100
 _threads_reported = 0
 
@@ -101,10 +102,10 @@ def _bounded(text: str, most: int) -> str:
     return "\n".join(without_secrets(line) for line in text.splitlines())
 
 
-def _size_of_stderr() -> tuple[tuple[int, int], int]:
+def _size_of_stderr(descriptor: int = 2) -> tuple[tuple[int, int], int]:
     """Which file the error output goes to, and how long that is; 0 bytes of no file."""
     with tolerating(OSError, ValueError):
-        status = os.fstat(2)
+        status = os.fstat(descriptor)
         if stat.S_ISREG(status.st_mode):
             return (status.st_dev, status.st_ino), status.st_size
     return (0, 0), 0
@@ -163,17 +164,20 @@ def _end_of_stderr(trace: str) -> str:
     with tolerating(OSError):
         look_for_others()
     file_now, size = _size_of_stderr()
+    is_mixed = _size_of_stderr(1)[0] == file_now
     began = _began_at[1] if file_now == _began_at[0] and _began_at[1] <= size else 0
     if _is_shared or file_now == (0, 0):
         text = f"{last_errors()}\n"
     elif size == began:
         return ""
     else:
-        most = _STDERR_BYTES + len(trace.encode("utf-8", "replace"))
+        most = (_MIXED_BYTES if is_mixed else _STDERR_BYTES) + len(trace.encode("utf-8", "replace"))
         with open("/proc/self/fd/2", "rb") as file:
             file.seek(max(began, size - most))
             text = file.read(most).decode("utf-8", "replace")
     before, printed, after = text.rpartition(trace)
     if printed:
         text = before + after
+    if is_mixed and (printed_lines := last_outputs()):
+        text = "\n".join(line for line in text.splitlines()[-LAST_OUTPUTS:] if line.rstrip() not in printed_lines)
     return _bounded("\n".join(text.splitlines()[-_STDERR_LINES:]), _STDERR_BYTES)

@@ -48,7 +48,10 @@ export function Intervals({ found }: { found: CompareAnswer }) {
           {found.statistic === "iqm" ? "IQM" : found.statistic}
           {any && " and its interval"}
         </h2>
-        <span class="soft">the best first; each small tick one seed{!any && "; no interval of so few"}</span>
+        <span class="soft">
+          the best first; each small tick one seed, its {found.score}
+          {!any && "; no interval of so few"}
+        </span>
       </header>
       <div class="in rowsplot">
         {found.groups.map((group) => {

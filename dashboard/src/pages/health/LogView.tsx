@@ -25,6 +25,11 @@ function best<Log extends { name: string; bytes: number }>(logs: readonly Log[])
   )[0];
 }
 
+const ALARMING = /\b(warn|error|traceback|exception)/i;
+
+/** Whether the program wrote a line to stderr: it is marked so behind its time. */
+const isError = (line: LogLine): boolean => line.text.startsWith("! ", 20);
+
 export function LogView({ run }: { run: string }) {
   const logs = useAnswer(`${run} logs`, () => source.logs(run));
   const name = chosen.value !== "" ? chosen.value : (best(logs.value?.logs ?? [])?.name ?? "");
@@ -99,6 +104,11 @@ export function LogView({ run }: { run: string }) {
         ) : (
           <span class="soft">{shown ? `${shown.label}, ${bytes(shown.bytes)}` : "no text was logged"}</span>
         )}
+        {lines.value.some(isError) && (
+          <span class="log">
+            <span class="err">stderr</span>
+          </span>
+        )}
         <span class="grow" />
         {known.length > 0 && (
           <Field
@@ -145,16 +155,7 @@ export function LogView({ run }: { run: string }) {
           </button>
         )}
         {lines.value.map((line) => (
-          <div
-            key={line.offset}
-            class={
-              /\b(warn|error|traceback|exception)/i.test(line.text)
-                ? "warn"
-                : line.text.startsWith("! ", 20)
-                  ? "err"
-                  : ""
-            }
-          >
+          <div key={line.offset} class={`${isError(line) ? "err" : ""}${ALARMING.test(line.text) ? " warn" : ""}`}>
             {typeof line.time === "number" && <time>{clock(line.time)}</time>}
             {unstamped(line)}
           </div>

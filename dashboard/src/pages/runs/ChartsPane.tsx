@@ -19,6 +19,7 @@ import { entities, table } from "./table.ts";
 import * as view from "./view.ts";
 
 const AddPanel = lazy(() => import("./later.ts").then((m) => m.AddPanel));
+const NoMetric = lazy(() => import("./later.ts").then((m) => m.NoMetric));
 const FIRST = 24;
 const CHART = 244; // px, the least that a chart is wide
 const SIDES = 24;
@@ -140,7 +141,7 @@ function Body() {
   const sections = shownSections.value;
   if (sections.length === 0 && (searching || heroes.value.length === 0)) {
     return keys.value.keys.length === 0 ? (
-      <Empty title="No metric was logged yet" code='run.log({"train/return": r}, env_step=step)' />
+      <NoMetric />
     ) : (
       <Empty title={`No key of ${count(keys.value.keys.length)} fits`}>
         <button class="btn" type="button" onClick={() => say({ k: "" })}>

@@ -14,7 +14,8 @@ import { chosen, column, reorder, sayColumns } from "./columns.tsx";
 import { Label } from "./Label.tsx";
 import { ColorBy, GroupBy } from "./Settings.tsx";
 import { Bulk } from "./Bulk.tsx";
-import { NoRuns, Unreadable } from "./NoRuns.tsx";
+import { Foot } from "./Foot.tsx";
+import { NoRuns } from "./NoRuns.tsx";
 import { RowMenu } from "./RowMenu.tsx";
 import { Name, open, rowClass, sectionRow, useNameRoom } from "./rows.tsx";
 import {
@@ -25,7 +26,6 @@ import {
   entities,
   invertDrawn,
   MOST_COMPARED,
-  orderWaits,
   pinnedRows,
   pointerInside,
   rowAt,
@@ -171,7 +171,6 @@ export function RunsPane({ away = false }: { away?: boolean }) {
       when: () => view.filter.value !== "" || view.search.value !== "",
     },
   ]);
-  const { matched = 0, runs: all = 0 } = table.answer.value ?? {};
   const chosenCount = useComputed(() => entities.value.length);
   const offered =
     chosenCount.value > MOST_COMPARED ? `${MOST_COMPARED} of ${count(chosenCount.value)}` : count(chosenCount.value);
@@ -261,25 +260,7 @@ export function RunsPane({ away = false }: { away?: boolean }) {
           id={gridId}
         />
       )}
-      <div class="foot">
-        {table.answer.value !== null && (
-          <span>
-            <b>{count(matched)}</b> {matched === all ? "" : `of ${count(all)} `}
-            {all === 1 ? "run" : "runs"}
-          </span>
-        )}
-        {(table.answer.value?.unreadable_total ?? 0) > 0 && <Unreadable />}
-        {orderWaits.value && <span>new order waits until the pointer leaves</span>}
-        {(table.answer.value?.archived ?? 0) > 0 && (
-          <button class="link" type="button" onClick={() => say({ archived: view.archived.value === "1" ? "" : "1" })}>
-            {view.archived.value === "1" ? "hide" : "show"} {count(table.answer.value?.archived ?? 0)} archived
-          </button>
-        )}
-        <span class="grow" />
-        <span class="hide-s">
-          <kbd>j</kbd> <kbd>k</kbd> move <kbd>Space</kbd> show <kbd>Enter</kbd> open
-        </span>
-      </div>
+      <Foot />
     </section>
   );
 }

@@ -5,6 +5,7 @@ import type { Cell, ColumnsAnswer, GroupCell, GroupRow, Row, RunRow } from "../.
 import { ago, amount, clock, count, plain, seconds, short, value, writeOf } from "../../data/numbers.ts";
 import { telling } from "../../data/keys.ts";
 import type { Column } from "../../parts/Grid.tsx";
+import { Middle } from "../../parts/Middle.tsx";
 import { Status } from "../../parts/Status.tsx";
 import { tight } from "../../parts/useWidth.ts";
 import { behind } from "../../state/first.ts";
@@ -131,13 +132,13 @@ export function column(id: string): Column<Row> {
   const name = metric
     ? `${metric[1] === "last" ? "" : `${metric[1]} `}${metric[2]?.split("/").at(-1) ?? ""}`
     : id === "spark"
-      ? heroKey.value
+      ? heroKey.value.slice(heroKey.value.lastIndexOf("/") + 1)
       : id === "progress"
         ? "done"
         : id.replace(/^config\./, "");
   return {
     id,
-    head: <span title={id}>{name}</span>,
+    head: <Middle text={name} title={id === "spark" ? heroKey.value : id} />,
     width: WIDTHS[id] ?? `${Math.max(metric ? 80 : 58, Math.min(80, 16 + 5.6 * name.length))}px`,
     number:
       metric !== null ||

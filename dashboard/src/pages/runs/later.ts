@@ -4,5 +4,6 @@ export { AddPanel } from "./AddPanel.tsx";
 export { BoardPanel } from "./BoardPanel.tsx";
 export { BulkPanel } from "./BulkPanel.tsx";
 export { ColumnPanel } from "./ColumnPanel.tsx";
+export { NoMetric } from "./NoMetric.tsx";
 export { ColorPanel, GroupPanel } from "./SettingPanels.tsx";
 export { RowPanel } from "./RowPanel.tsx";

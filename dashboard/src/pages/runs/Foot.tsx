@@ -1,0 +1,35 @@
+/** Below the table of runs: how many there are, what their numbers are, which keys move. */
+
+import { count } from "../../data/numbers.ts";
+import { say } from "../../state/address.ts";
+import { Unreadable } from "./NoRuns.tsx";
+import { entities, orderWaits, table } from "./table.ts";
+import * as view from "./view.ts";
+
+export function Foot() {
+  const { matched = 0, runs: all = 0, archived = 0, unreadable_total: unreadable = 0 } = table.answer.value ?? {};
+  return (
+    <div class="foot">
+      {table.answer.value !== null && (
+        <span>
+          <b>{count(matched)}</b> {matched === all ? "" : `of ${count(all)} `}
+          {all === 1 ? "run" : "runs"}
+        </span>
+      )}
+      {unreadable > 0 && <Unreadable />}
+      {orderWaits.value && <span>new order waits until the pointer leaves</span>}
+      {archived > 0 && (
+        <button class="link" type="button" onClick={() => say({ archived: view.archived.value === "1" ? "" : "1" })}>
+          {view.archived.value === "1" ? "hide" : "show"} {count(archived)} archived
+        </button>
+      )}
+      {entities.value.some(({ runs }) => runs.length > 1) && (
+        <span class="hide-s">groups: IQM of their runs' last values, ± half its 95 % interval</span>
+      )}
+      <span class="grow" />
+      <span class="hide-s hide-m">
+        <kbd>j</kbd> <kbd>k</kbd> move <kbd>Space</kbd> show <kbd>Enter</kbd> open
+      </span>
+    </div>
+  );
+}
