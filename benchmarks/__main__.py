@@ -56,7 +56,7 @@ LONGEST = 7
 """Minutes that one row may take."""
 
 PROGRAMS = (
-    "scale", "actor_log", "sealing", "long_series", "places", "many_runs", "keepers", "page", "live_page",
+    "scale", "actor_log", "sealing", "long_series", "places", "many_runs", "keepers", "page", "live_page", "frames",
     "adapters_loggers", "adapters_sb3", "importing", "episodes", "samples", "rollouts",
     "statistics.coverage", "statistics.curves", "statistics.grid", "statistics.speed",
 )  # fmt: skip

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -70,3 +72,95 @@ def test_a_chart_of_ones_own_is_made_scaled_found_and_kept_with_a_finger(
     tab.wait_for_function("() => location.hash.includes('board=gap')")
     assert tab.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
     assert phone.errors == []
+
+
+def test_removed_runs_come_back_with_a_finger(phone: Any, serve: Any, tmp_path: Path) -> None:
+    folder = recorded(tmp_path / "runs")
+    tab = phone.open(serve(folder), "#/runs?g=none").settled().tab
+    tab.get_by_role("button", name="Draw all").tap()
+    tab.wait_for_function("() => document.querySelectorAll('.square[aria-pressed=true]').length === 6")
+    tab.locator("#edit-drawn").tap()
+    tab.get_by_role("button", name="Remove 6 runs").tap()
+    tab.get_by_role("button", name="Move 6 runs").tap()
+    tab.get_by_text("6 runs went to the bin").wait_for()
+    assert tab.evaluate(INSIDE)
+    tab.get_by_role("button", name="Bring them back").tap()
+    tab.get_by_role("button", name="Bring them back").wait_for(state="detached")
+    assert len(rollbook.open(folder)) == 6
+    assert phone.errors == []
+
+
+def test_one_chart_gets_a_range_and_a_smoothing_with_a_finger(phone: Any, serve: Any, tmp_path: Path) -> None:
+    tab = phone.open(serve(recorded(tmp_path / "runs")), "#/runs?g=none&pin=train/return").drawn(1).settled().tab
+    chart = tab.locator("[data-key='train/return']")
+    chart.scroll_into_view_if_needed()
+    chart.locator(".tools button").last.tap()
+    low, high, weight = (tab.get_by_label(f"train/return, {what}") for what in ("y from", "y to", "smoothing from"))
+    low.wait_for()
+    assert tab.evaluate(INSIDE)
+    sizes = [one.bounding_box() for one in (low, high, weight)]
+    assert all(size["height"] >= 24 and size["width"] >= 40 for size in sizes), sizes
+    low.fill("90")
+    low.press("Enter")
+    high.fill("130")
+    high.press("Enter")
+    tab.get_by_label("train/return, kind of smoothing").select_option("gauss")
+    tab.wait_for_function("() => location.hash.includes('gauss')")
+    tab.wait_for_function(
+        "() => document.querySelector(\"[data-key='train/return'] .plotarea\").dataset.drawn.includes(' 90 130 ')"
+    )
+    assert tab.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
+    assert phone.errors == []
+
+
+def test_keys_act_while_rows_arrive(page: Any, serve: Any, tmp_path: Path) -> None:
+    """A hand on the keyboard, and four live runs: nothing that is typed is lost, and no row changes its place."""
+    folder = tmp_path / "runs"
+    with contextlib.ExitStack() as ends:
+        runs = [
+            ends.enter_context(rollbook.init("p", f"ppo-{n}", seed=n, dir=folder, sinks=[], keeper="inline", rules=()))
+            for n in range(4)
+        ]
+        steps = itertools.count()
+
+        def rows(many: int = 40) -> None:
+            for step in itertools.islice(steps, many):
+                for n, run in enumerate(runs):
+                    run.log({"train/return": float(step * (n + 1)), "loss": 1.0 / (step + 1)}, env_step=step)
+
+        rows()
+        tab = page.open(serve(folder), "#/runs?g=none").drawn(2).settled().tab
+        last = "() => [...document.querySelectorAll(\"[data-key='train/return'] .read b\")].map(one => one.textContent)"
+
+        def come() -> None:
+            """More rows are there, and drawn."""
+            before = tab.evaluate(last)
+            rows()
+            tab.wait_for_function(f"before => JSON.stringify(({last})()) !== JSON.stringify(before)", arg=before)
+
+        for moves in range(3):
+            tab.keyboard.press("j")
+            come()
+            assert tab.evaluate("() => [...document.querySelectorAll('.grid-body .grid-row')]"
+                                ".findIndex(row => row.classList.contains('active'))") == moves  # fmt: skip
+        tab.keyboard.press("/")
+        for letter in "loss":
+            tab.keyboard.press(letter)
+            rows(5)
+        field = tab.get_by_role("combobox")
+        assert field.input_value() == "loss"
+        tab.keyboard.press("Enter")
+        tab.locator(".found-chart [data-key='loss'] .plotarea[data-drawn]").wait_for()
+        tab.locator(".found-chart .plotarea").focus()
+        for _ in range(5):
+            tab.keyboard.press("ArrowRight")
+            rows(5)
+        come()
+        assert tab.evaluate("() => document.activeElement.classList.contains('plotarea')")
+        tab.keyboard.press("Enter")
+        tab.wait_for_function("() => location.hash.includes('cause=')")
+        rows()
+        tab.locator("#cause section.causehead p").first.wait_for()
+        tab.keyboard.press("Escape")
+        tab.wait_for_function("() => !location.hash.includes('cause=')")
+    assert page.errors == []

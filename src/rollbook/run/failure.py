@@ -5,8 +5,9 @@
 Stored with the attempt in run.json; `book.failure` reads it. Texts are bounded, and credentials in them are hidden.
 `stderr` has the last lines that this process wrote to its error output. If that goes to a file of its own (a batch
 system, nohup), they are the file's, with what C libraries wrote; what an earlier attempt left there is left out, and
-so is what Python printed to stdout, where both go into one file. If other processes write to the file as well, or it is a terminal or a pipe, which nobody can read without harm, they are
-the lines that passed through Python (`run/console.py`).
+so is what Python printed to stdout, where both go into one file. If other processes write to the file as well, or it
+is a terminal or a pipe, which nobody can read without harm, they are the lines that passed through Python
+(`run/console.py`).
 """
 
 from __future__ import annotations
