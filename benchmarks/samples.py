@@ -22,7 +22,7 @@ import rollbook
 from benchmarks import harness
 from benchmarks.lines import Context, Line
 
-BATCH, ITEMS, TURNS = 512, 5_000_000, 2
+BATCH, ITEMS = 512, 5_000_000
 
 
 def resident() -> float:
@@ -77,12 +77,12 @@ def measure(items: int, share: float, exact: int | str, tell: bool) -> dict[str,
 def rows(context: Context) -> Iterator[Line]:
     """Lines for the table of numbers, measured in a process of its own."""
     words = ["-m", "benchmarks.samples", "--json", f"--items={context.size(ITEMS)}"]
-    turns = [json.loads(harness.python(context.root, *words))["tenths"] for _ in range(min(TURNS, context.repeat))]
+    tenths = json.loads(harness.python(context.root, *words))["tenths"]
     # Beyond the first million a filter stands behind the set: the second million pays for both, as all later ones do.
-    growth = [tenths[-1]["memory_mib"] - tenths[3]["memory_mib"] for tenths in turns]
+    growth = tenths[-1]["memory_mib"] - tenths[3]["memory_mib"]
     yield Line("S1", "5 million samples, memory over the last three", growth, "MiB", goal=10)
-    first, settled, last = ([tenths[n]["median_us_per_item"] for tenths in turns] for n in (0, 3, -1))
-    what, note = "cost of an item, the last half million", f"{harness.median(first):.1f} us in the first half million"
+    first, settled, last = (tenths[n]["median_us_per_item"] for n in (0, 3, -1))
+    what, note = "cost of an item, the last half million", f"{first:.1f} us in the first half million"
     yield Line("S1", what, last, "us", "its own second million", settled, 1.5, note=note)
 
 
