@@ -61,7 +61,7 @@ types: $(VENV)/.has-dev  ## types, with mypy --strict
 	$(BIN)/mypy
 
 layers: $(VENV)/.has-dev  ## which room may import which, with import-linter
-	$(BIN)/lint-imports --no-logo --config pyproject.toml --cache-dir $(VENV)/.cache/imports
+	$(BIN)/lint-imports --no-logo --cache-dir $(VENV)/.cache/imports
 
 pytest: $(VENV)/.has-dev  ## the tests alone
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not frameworks and not page and not long" $(ARGS)
