@@ -96,7 +96,10 @@ class Doors(NamedTuple):
         line = [name, "--dir", str(self.root / folder), "--json"]
         for option, value in ask.items():
             for each in value if isinstance(value, list) else [value]:
-                line += [f"--{option.replace('_', '-')}", *([] if each is True else [str(each)])]
+                line += [
+                    f"--{option.replace('_', '-')}",
+                    *([] if each is True else [str("none" if each is None else each)]),
+                ]
         done = CliRunner().invoke(app, line)
         if done.exit_code:
             return {"error": done.stderr}
@@ -245,6 +248,9 @@ ASKED: dict[str, list[dict[str, Any]]] = {
         {"key": KEY, "by": "config.nothing"},
         {"key": KEY, "by": "config.algo", "level": 0.2},
         {"key": KEY, "whole_curve": True, "statistic": "median", "where": "project = 'lengths'"},
+        {"key": KEY, "where": "project = 'study'", "points": 5},
+        {"key": KEY, "where": "name = 'healthy'", "points": 5},
+        {"key": KEY, "by": None, "where": "project = 'study'", "points": 5},
     ],
     "seeds": [
         {"metric": KEY, "by": "config.algo", "where": "project = 'lengths'"},

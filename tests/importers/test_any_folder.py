@@ -145,11 +145,11 @@ def test_numbers_alone_are_no_seeds_and_groups_that_nothing_tells_apart_are_said
     assert {row["group"] for row in rows.values()} == {"one", "two"}
     said = command("compare", root, "--by", "group", "-m", "train/return").output
     assert "neither files nor paths say the algorithm or the configuration" in " ".join(said.split())
-    whole = rollbook.open(root).curves("train/return")
+    whole = rollbook.open(root).curves("train/return", by=None)
     assert any("folders say different things (one, two)" in sentence for sentence in whole.sentences())
     for place in ("one", "two"):
         assert command("label", root / place, f"algo={'ppo' if place == 'one' else 'sac'}").exit_code == 0
-    mixed = rollbook.open(root).curves("train/return").sentences()
+    mixed = rollbook.open(root).curves("train/return", by=None).sentences()
     assert any("takes 2 algorithms together (ppo, sac)" in sentence for sentence in mixed)
 
 

@@ -266,7 +266,7 @@ def test_a_band_over_tasks_takes_whole_seeds_on_one_scale(tmp_path: Path) -> Non
     runs = several_tasks(tmp_path, 3)
     curves = runs.curves("test/return", task="config.env", normalise=TASKS, points=10)
     (group,) = curves.groups
-    assert group.legend() == "all runs: IQM of 3 seeds x 5 tasks, nominally 95 % at each point"
+    assert group.legend() == "ppo: IQM of 3 seeds x 5 tasks, nominally 95 % at each point"
     assert group.units == ("seed 0", "seed 1", "seed 2")
     assert set(group.n_P) == {3}
     assert 0.7 < group.band.centre_P[-1] < 1.2
@@ -274,9 +274,33 @@ def test_a_band_over_tasks_takes_whole_seeds_on_one_scale(tmp_path: Path) -> Non
     picture = runs.plot("test/return", task="config.env", normalise=TASKS).bytes("svg").decode()
     assert "3 seeds x 5 tasks" in picture
     unscaled = runs.curves("test/return", task="config.env", points=10)
-    assert "not on one scale" in unscaled.sentences()[0]
+    assert "not on one scale" in " ".join(unscaled.sentences()[:2])
     with pytest.raises(BadInput, match="these are several"):
         curves.reached()
+
+
+def test_runs_are_grouped_by_what_differs_where_nobody_says_it_and_the_answer_says_so(
+    runs: rollbook.RunSet, tmp_path: Path
+) -> None:
+    curves = runs.curves("test/return", points=5)
+    by_lr = {"ppo lr 0.1", "ppo lr 0.2", "dqn-long lr 0.1", "dqn-long lr 0.2"}
+    assert {group.label for group in curves.groups} == by_lr
+    assert curves.sentences()[0] == "4 groups, by what differs: name, config.lr."
+    assert curves.plot().text(100, 20).count("ppo") == runs.plot("test/return", points=5).text(100, 20).count("ppo")
+    pooled = runs.curves("test/return", by=None, points=5)
+    assert [group.label for group in pooled.groups] == ["all runs"]
+    assert not any("by what differs" in sentence for sentence in pooled.sentences())
+    alone = runs.where("config.algo = 'ppo' and config.lr < 0.15").curves("test/return", points=5)
+    assert [group.label for group in alone.groups] == ["ppo"]
+    assert alone.sentences()[0] == "One group: the configuration is the same in all runs, but for seeds."
+    assert alone.by == ""
+    tasks = several_tasks(tmp_path, 2)
+    assert len(tasks.curves("test/return", points=5).groups) == len(TASKS)
+    of_tasks = tasks.curves("test/return", task="config.env", normalise=TASKS, points=5)
+    assert [group.label for group in of_tasks.groups] == ["ppo"], "what a task decides makes no groups"
+    compared = tasks.compare("test/return", by="auto", task="config.env", normalise=TASKS)
+    assert [group.label for group in compared.groups] == ["ppo"]
+    assert "All runs have the same configuration" in " ".join(compared.sentences())
 
 
 def test_a_band_for_the_whole_curve_comes_on_request_and_is_wider(runs: rollbook.RunSet) -> None:

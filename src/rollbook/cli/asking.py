@@ -48,6 +48,8 @@ def _option(option: Option, letter: str | None, of: str) -> Callable[[F], F]:
     default = None if option.default is msgspec.NODEFAULT else option.default
     named = letter.split() if letter else []
     words = option.words.rstrip(".").replace("`", "")
+    if _takes_none(option):
+        words = words.replace("None:", "none:")
     if default is not None and option.type is not bool:
         words += f"; default: {default}"
     words = f"{of}: {words}." if of else f"{words[:1].upper()}{words[1:]}."
@@ -80,11 +82,22 @@ def _of_list(given: tuple[Any, ...], default: Any) -> Any:
     return list(given)
 
 
+def kind_of(question: type[Question], name: str) -> click.ParamType:  # type: ignore[type-arg]
+    """The type of one field of a question, for a command that has an option of its own for it."""
+    return _Kind(next(option for option in options(question) if option.name == name))
+
+
+def _takes_none(option: Option) -> bool:
+    """Whether the word "none" is needed to say None: it is no default."""
+    return option.default is not None and type(None) in alternatives(option.type)
+
+
 class _Kind(click.ParamType):  # type: ignore[type-arg]
     """A value of one of the types that text can say, the narrowest first."""
 
     def __init__(self, option: Option) -> None:
         kinds = [kind for kind in of_text(option.type) if kind is not type(None)]
+        self._takes_none = _takes_none(option)
         self._words = [word for kind in kinds if typing.get_origin(kind) is Literal for word in typing.get_args(kind)]
         self._is_int, self._is_float, self._is_text = int in kinds, float in kinds, str in kinds
         self.name = "text" if self._is_text else "integer" if self._is_int else "float" if self._is_float else "text"
@@ -99,6 +112,8 @@ class _Kind(click.ParamType):  # type: ignore[type-arg]
         """The value, or click's error."""
         if not isinstance(value, str) or value in self._words:
             return value
+        if self._takes_none and value == "none":
+            return None
         for is_so, kind in ((self._is_int, int), (self._is_float, float)):
             if is_so:
                 try:

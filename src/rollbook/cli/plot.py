@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from rollbook.cli.asking import asks
+from rollbook.cli.asking import asks, kind_of
 from rollbook.cli.find import find_runs, runs_options
 from rollbook.cli.fitted_table import has_colours, terminal_width
 from rollbook.cli.output import clean, json_option, print_choices, print_json, remark
@@ -25,8 +25,10 @@ _LINES_OF_TEXT = 22
 @click.option("--key", "-k", "keys", multiple=True, help="The metric, such as test/return; may be repeated.")
 @click.option(
     "--by",
-    default=None,
-    help="The field whose values make the groups, such as config.algo. Without it: name or project, where they differ.",
+    type=kind_of(Curves, "by"),
+    default="auto",
+    show_default=True,
+    help="The field whose values make the groups, such as config.algo; auto: what differs; none: one group.",
 )
 @click.option("-x", "--x", "axis", default=None, help="The axis: a clock such as env_step, a key, or time.")
 @click.option("--chart", default="curves", show_default=True, help="Which chart; --charts lists them.")
@@ -113,13 +115,11 @@ def _picture(
     options: dict[str, object],
 ) -> Any:  # fmt: skip
     from rollbook.runs.charts import kinds
-    from rollbook.runs.groups import by_default
 
     chosen = find_runs(runs, root, where, having=lambda book: _has(book, keys), what=", ".join(keys) or "rows")
     _, about = kinds().get(chart, ("", "both"))
     of_several = {"seeds", "panels", *(option.name for option in question_options(Curves))} & options.keys()
-    by = by or by_default(chosen.rows())
-    single = len(chosen) == 1 and by is None and not of_several
+    single = len(chosen) == 1 and by in ("auto", None) and not of_several
     if about == "run" or (single and about == "both"):
         if len(chosen) > 1:
             remark(f"{len(chosen)} runs fit; this chart is of one run, and the newest is taken")

@@ -50,6 +50,12 @@ def title_of(key: str, by: str) -> str:
     return f"{key} by {'what differs' if by == 'auto' else by}" if by else key
 
 
+def _grouped_by_what_differs(fact: Fact) -> Words:
+    if fact.values["groups"] == 1:
+        return "One group: the configuration is the same in all runs, but for seeds.", ""
+    return f"{fact.values['groups']} groups, by what differs: {few(fact.values['fields'])}.", ""
+
+
 def _crashed(fact: Fact) -> Words:
     floor = fact.values.get("floor")
     if floor is None:
@@ -141,6 +147,7 @@ def _groups_without_score(fact: Fact) -> Words:
 
 def _one_group(fact: Fact) -> Words:
     by = fact.values["by"]
+    by = "configuration" if by == "auto" else by
     why = f"All runs have the same {by}" if fact.values["alone"] else f"Only {fact.group} has scores"
     return f"{why}: there is one group, and nothing to compare it with.", ""
 
@@ -271,6 +278,7 @@ def _runs(fact: Fact) -> str:
 
 
 KINDS: dict[str, Callable[[Fact], Words]] = {
+    "grouped by what differs": _grouped_by_what_differs,
     "crashed": _crashed,
     "crashed alone": _crashed_alone,
     "running": _running,

@@ -40,6 +40,11 @@ class _Asked(NamedTuple):
     x: str | None
     options: dict[str, Any]
 
+    @property
+    def task(self) -> str | None:
+        """The field with a run's task; None: there are no tasks."""
+        return self.options.get("task")
+
 
 def kinds() -> dict[str, tuple[str, str]]:
     """Every chart: name -> (what it shows, whether of one "run", of several "runs" or of "both")."""
@@ -101,8 +106,10 @@ def _panels_by(asked: _Asked, field: str, shown: Mapping[str, Any]) -> list[Pane
     """One panel per value of a field. A group has the same colour in all panels, and no line where it has no run."""
     check_field(field, asked.rows, f"plot(panels={field!r})")
     rows = begun_first(asked.rows)
-    labels = list(dict.fromkeys(labels_of(rows, asked.by)))
-    looks = looks_of(rows, asked.root, asked.by, drawn=True)  # of all panels: no two groups get the same colour
+    labels = list(dict.fromkeys(labels_of(rows, asked.by, asked.task)))
+    looks = looks_of(
+        rows, asked.root, asked.by, asked.task, drawn=True
+    )  # of all panels: no two groups get the same colour
     made: list[Panel] = []
     whose: list[str] = []
     for value in sorted({str(value_at(row, field)) for row in rows}):
@@ -173,19 +180,19 @@ def _cell(value: object) -> object:
 
 
 def _numbers(asked: _Asked) -> Curves:
-    looks_of(asked.rows, asked.root, asked.by, drawn=True)
+    looks_of(asked.rows, asked.root, asked.by, asked.task, drawn=True)
     options: dict[str, Any] = asked.options
     numbers = drawn(CurvesOf(key=asked.keys[0], by=asked.by, x=asked.x, **options), Files(asked.rows, asked.root))
-    return replace(numbers, looks=looks_of(asked.rows, asked.root, asked.by))
+    return replace(numbers, looks=looks_of(asked.rows, asked.root, asked.by, asked.task))
 
 
 def _comparison(asked: _Asked, chart: str) -> Comparison:
     if asked.by is None:
-        raise BadInput(f"plot(chart={chart!r}): say what makes the groups, such as by='config.algo'")
-    looks_of(asked.rows, asked.root, asked.by, drawn=True)
+        raise BadInput(f"plot(chart={chart!r}, by=None): one group is not compared.", "Say by='auto', or a field")
+    looks_of(asked.rows, asked.root, asked.by, asked.task, drawn=True)
     options: dict[str, Any] = asked.options
     answer = compared(Compare(metric=asked.keys[0], by=asked.by, x=asked.x, **options), Files(asked.rows, asked.root))
-    return replace(answer, looks=looks_of(asked.rows, asked.root, asked.by))
+    return replace(answer, looks=looks_of(asked.rows, asked.root, asked.by, asked.task))
 
 
 def _take(options: dict[str, object], *names: str) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from rollbook.compare.seeds import COUNTS
 from rollbook.errors import BadInput
 from rollbook.runs import looks
 from rollbook.runs.fields import check_field
-from rollbook.runs.grouping_facts import alike, mixed
+from rollbook.runs.grouping_facts import alike, by_what_differs, mixed
 from rollbook.runs.groups import grouped, name_of, seed_of, task_of, units_of
 from rollbook.runs.measures import Score, level_of, score_named
 from rollbook.runs.questions import At, Compare, Seeds
@@ -42,7 +42,7 @@ def compared(ask: Compare, source: Source, *, opened: bool = True) -> compare.Co
     if not isinstance(ask.by, str) and len(ask.by) > _MOST_GROUPS:
         raise BadInput(f"{asked}: {len(ask.by)} groups; at most {_MOST_GROUPS} are compared at once")
     # Which runs are in which group, and the score of each at the place where all are compared.
-    rows, labels = grouped(source.rows, ask.by, asked)
+    rows, labels = grouped(source.rows, ask.by, asked, ask.task)
     if ask.task is not None:
         check_field(ask.task, rows, f"compare({ask.metric!r}, task={ask.task!r})")
     metric, of_parts = on_one_scale(source, rows, ask.metric)
@@ -77,7 +77,8 @@ def compared(ask: Compare, source: Source, *, opened: bool = True) -> compare.Co
         study=before.study, planned=ask.plan is not None, seeds=ask.seeds, delta=ask.delta, floor=ask.floor,
         direction=direction, against=ask.against, paired=ask.paired, seed=ask.seed, place=place,
         facts=[
-            *of_parts, *mixed(rows, labels, by, ask.task), *alike(rows, labels, by, ask.task),
+            *of_parts, *(by_what_differs(rows, labels, by, ask.task) if len(set(labels)) > 1 else ()),
+            *mixed(rows, labels, by, ask.task), *alike(rows, labels, by, ask.task),
             *_never_reached(entries, metric, level),
         ],
     )  # fmt: skip

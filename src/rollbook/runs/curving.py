@@ -10,7 +10,7 @@ import numpy as np
 from rollbook import compare
 from rollbook.compare.facts import Fact
 from rollbook.errors import BadInput
-from rollbook.runs.grouping_facts import alike
+from rollbook.runs.grouping_facts import alike, by_what_differs
 from rollbook.runs.groups import check_groups, end_of, grouped, name_of, seed_of, task_of, units_of
 from rollbook.runs.questions import Curves
 from rollbook.runs.results import unknown_key
@@ -37,7 +37,7 @@ def refined(ask: Curves, source: Source, stages: Sequence[int]) -> Iterator[comp
         raise BadInput(f"{asked}: the set is empty.", "Look what there is with rollbook.open(…).table()")
     if not 0.5 <= ask.level < 1:
         raise BadInput(f"level={ask.level}: from 0.5 to below 1")
-    rows, labels = grouped(source.rows, ask.by, asked)
+    rows, labels = grouped(source.rows, ask.by, asked, ask.task)
     if ask.task is not None:
         check_groups(rows, ask.task, f"curves(task={ask.task!r})")
     lines = source.lines(ask.key, ask.x)
@@ -55,6 +55,7 @@ def refined(ask: Curves, source: Source, stages: Sequence[int]) -> Iterator[comp
             unit, end_of(row, axis),
         )  # fmt: skip
     facts = [
+        *by_what_differs(rows, labels, ask.by, ask.task),
         *alike(rows, labels, ask.by if isinstance(ask.by, str) else None, ask.task),
         *(
             Fact("reduced", label, tuple(name for name, _ in found), {"stretches": max(n for _, n in found)})
@@ -63,6 +64,8 @@ def refined(ask: Curves, source: Source, stages: Sequence[int]) -> Iterator[comp
     ]
     options = {name: value for name, value in msgspec.structs.asdict(ask).items() if name not in _OWN}
     by = ask.by if isinstance(ask.by, str) else "" if ask.by is None else "group"
+    if by == "auto" and len(groups) == 1:
+        by = ""
     return compare.refined_curves(groups, key=ask.key, axis=axis, by=by, stages=stages, facts=facts, **options)
 
 

@@ -61,8 +61,12 @@ class RunGroup(Generic[T]):
     members: list[T]
 
 
-def auto_columns(rows: Sequence[Row]) -> list[str]:
-    """The configuration that differs between some runs, without seeds and names."""
+def auto_columns(rows: Sequence[Row], task: str | None = None) -> list[str]:
+    """The configuration that differs between some runs, without seeds and names.
+
+    Args:
+      task: the field with a run's task; what a task decides, itself first of all, is left out.
+    """
     columns = []
     for path, values in config_paths(rows).items():
         if not names_one_run(path) and (len(values) > 1 or sum(count for _, count in values.values()) < len(rows)):
@@ -71,7 +75,16 @@ def auto_columns(rows: Sequence[Row]) -> list[str]:
         said = any(field in (row.get("from_path") or ()) for row in rows)
         if said and len({row.get(field) for row in rows}) > 1:
             columns.append(field)
-    return columns
+    return columns if task is None else [column for column in columns if not _decided_by(task, column, rows)]
+
+
+def _decided_by(task: str, column: str, rows: Sequence[Row]) -> bool:
+    """Whether all runs of a task have one value of a column."""
+    values: dict[bytes, set[bytes]] = {}
+    for row in rows:
+        own = msgspec.json.encode(plain(group_value(row, column), 200))
+        values.setdefault(msgspec.json.encode(plain(group_value(row, task), 200)), set()).add(own)
+    return len(values) > 1 and all(len(found) == 1 for found in values.values())
 
 
 def groups_of(
@@ -79,6 +92,7 @@ def groups_of(
     columns: Sequence[str],
     about: Callable[[T], Row] = lambda row: row,  # type: ignore[assignment,return-value]
     value: Callable[[str, T], object] | None = None,
+    task: str | None = None,
 ) -> list[RunGroup[T]]:
     """Runs with equal values of some columns; in the order of their first member.
 
@@ -86,6 +100,7 @@ def groups_of(
       columns: ["auto"]: what differs in the configuration of runs of one project and group; where a run was given no
         group, its name stands for it.
       about: the fields of a run; value: of a column of a run.
+      task: see `auto_columns`.
     """
     value = value or (lambda column, row: group_value(about(row), column))
     if not columns:
@@ -98,7 +113,7 @@ def groups_of(
         by_name.setdefault(both, []).append(row)
     groups: dict[str, RunGroup[T]] = {}
     for (project, name), members in by_name.items():
-        chosen = auto_columns([about(row) for row in members]) if automatic else list(columns)
+        chosen = auto_columns([about(row) for row in members], task) if automatic else list(columns)
         mine: dict[bytes, RunGroup[T]] = {}
         for row in members:
             values = {column: plain(value(column, row), 200) for column in chosen}
@@ -115,6 +130,27 @@ def groups_of(
             group.name = " ".join(filter(None, words)) or project
             groups[group.id] = group
     return list(groups.values())
+
+
+def what_differs(rows: Sequence[Row], task: str | None = None) -> list[str]:
+    """The fields that tell the automatic groups of some runs apart: "project", "group" or "name", then settings.
+
+    Args:
+      task: see `auto_columns`.
+    """
+    groups: dict[tuple[object, object], list[RunGroup[Row]]] = {}
+    for group in groups_of(rows, ["auto"], task=task):
+        one = group.members[0]
+        groups.setdefault((group.section, one.get("group") or one.get("name")), []).append(group)
+    fields = ["project"] if len({section for section, _ in groups}) > 1 else []
+    if len({own for _, own in groups}) > 1:
+        fields.append("group" if all(row.get("group") for row in rows) else "name")
+    settings = [
+        column
+        for alike in groups.values()
+        for column in telling_columns([group.values for group in alike], [*alike[0].values])
+    ]
+    return [*fields, *dict.fromkeys(settings)]
 
 
 def _usual(configurations: Sequence[Mapping[str, object]], columns: Sequence[str]) -> dict[str, bytes]:

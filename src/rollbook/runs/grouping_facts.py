@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from rollbook.compare.facts import Fact
 from rollbook.runs.fields import value_at
+from rollbook.runs.grouping import what_differs
 from rollbook.runs.source import Row
 
 _ENVIRONMENTS = (
@@ -14,6 +15,13 @@ _ENVIRONMENTS = (
 """`env` is what one of the others says, or the path of a run that another tool wrote."""
 
 _ALGORITHMS = ("algo", "config.algo", "config.algorithm")
+
+
+def by_what_differs(rows: Sequence[Row], labels: Sequence[str], by: object, task: str | None) -> list[Fact]:
+    """A fact that says how several runs came into groups, if nobody named a field: `by` is "auto"."""
+    if by != "auto" or len(rows) < 2:
+        return []
+    return [Fact("grouped by what differs", values={"groups": len(set(labels)), "fields": what_differs(rows, task)})]
 
 
 def mixed(rows: Sequence[Row], labels: Sequence[str], by: str, task: str | None) -> list[Fact]:

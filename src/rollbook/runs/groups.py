@@ -20,12 +20,15 @@ from rollbook.system import files
 Row = Mapping[str, Any]
 
 
-def grouped(rows: Sequence[Row], by: str | Groups | None, asked: str) -> tuple[list[Row], list[str]]:
+def grouped(
+    rows: Sequence[Row], by: str | Groups | None, asked: str, task: str | None = None
+) -> tuple[list[Row], list[str]]:
     """Some runs in the order in which they started, group by group if the groups were named; and the label of each.
 
     Args:
       by: a field, "auto", None for one group, or {label: ids, names or paths of runs}.
       asked: begins the message of an error.
+      task: the field with a run's task; it makes no groups of its own.
     Raises:
       BadInput: a field, or a run, that is not there; no group.
     """
@@ -33,7 +36,7 @@ def grouped(rows: Sequence[Row], by: str | Groups | None, asked: str) -> tuple[l
         rows = begun_first(rows)
         if by is not None:
             check_groups(rows, by, f"{asked[:-1]}, by={by!r})")
-        return rows, labels_of(rows, by)
+        return rows, labels_of(rows, by, task)
     if not by:
         raise BadInput(f"{asked}: by={{}} names no group.", "Name at least one, {label: runs}, or a field")
     of_name: dict[str, list[Row]] = {}
@@ -125,7 +128,9 @@ def begun_first(rows: Sequence[Row]) -> list[Row]:
     return sorted(rows, key=lambda row: row["created"] if isinstance(row.get("created"), (int, float)) else 0.0)
 
 
-def looks_of(rows: Sequence[Row], root: str, by: str | None, *, drawn: bool = False) -> dict[str, int]:
+def looks_of(
+    rows: Sequence[Row], root: str, by: str | None, task: str | None = None, *, drawn: bool = False
+) -> dict[str, int]:
     """Label -> which colour and dashes of the style. Of groups with the same colour the later ones get other dashes.
 
     Args:
@@ -133,7 +138,7 @@ def looks_of(rows: Sequence[Row], root: str, by: str | None, *, drawn: bool = Fa
     """
     groups: dict[str, list[Row]] = {}
     rows = begun_first(rows)
-    for row, label in zip(rows, labels_of(rows, by), strict=True):
+    for row, label in zip(rows, labels_of(rows, by, task), strict=True):
         groups.setdefault(label, []).append(row)
     looks: dict[str, int] = {}
     colours = colours_of_groups(list(groups.values()), not is_address(root), drawn)
@@ -143,11 +148,12 @@ def looks_of(rows: Sequence[Row], root: str, by: str | None, *, drawn: bool = Fa
     return looks
 
 
-def labels_of(rows: Sequence[Row], by: str | None) -> list[str]:
-    """The name of the group of each run: the value of the field `by`, as text; "auto": what differs from the others."""
+def labels_of(rows: Sequence[Row], by: str | None, task: str | None = None) -> list[str]:
+    """The name of the group of each run: the value of the field `by`, as text; "auto": what differs from the others,
+    other than the task."""
     if by != "auto":
         return [label_of(row, by) for row in rows]
-    groups = groups_of(list(rows), ["auto"])
+    groups = groups_of(list(rows), ["auto"], task=task)
     often = Counter(group.name for group in groups)
     label_by_path = {
         str(row["path"]): group.name if often[group.name] == 1 else f"{group.section}/{group.name}"
@@ -155,11 +161,6 @@ def labels_of(rows: Sequence[Row], by: str | None) -> list[str]:
         for row in group.members
     }
     return [label_by_path[str(row["path"])] for row in rows]
-
-
-def by_default(rows: Sequence[Row]) -> str | None:
-    """What forms the groups where nobody says it: "auto", as on the page, if that makes several; None: one group."""
-    return "auto" if len(groups_of(list(rows), ["auto"])) > 1 else None
 
 
 def check_groups(rows: Sequence[Row], field: str, asked: str) -> None:

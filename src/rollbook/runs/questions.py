@@ -158,7 +158,7 @@ class Curves(Question, frozen=True):
             'the field that forms the groups, such as "config.algo"; "auto": what differs in the configuration; the '
             "groups themselves, {label: ids, names or paths of runs}; or None: one group."
         ),
-    ] = None
+    ] = "auto"
     x: Annotated[
         str | None,
         words(

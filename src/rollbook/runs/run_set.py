@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, overload
+from typing import Any, Literal, TypeVar, overload
 
 from rollbook.errors import AmbiguousRun, BadInput, RunNotFound, did_you_mean, suggesting
 from rollbook.runs.fields import check_field, group_key, group_label
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from rollbook.runs.reading import SeriesOfRuns
     from rollbook.runs.removing import Bin, Removal
     from rollbook.runs.sweeping import Swept
+
+Coloured = TypeVar("Coloured", "Curves", "Comparison")
 
 
 class RunSet(Sequence["Book"]):
@@ -467,7 +469,7 @@ class RunSet(Sequence["Book"]):
         self,
         key: str,
         *,
-        by: str | Mapping[str, Sequence[str]] | None = None,
+        by: str | Mapping[str, Sequence[str]] | None = "auto",
         x: str | None = None,
         start: float | None = None,
         stop: float | None = None,
@@ -540,7 +542,7 @@ class RunSet(Sequence["Book"]):
             interpolation=interpolation, window=window, reduce=reduce, max_gap=max_gap, crashed_as=crashed_as,
             floor=floor, nan=nan, backwards=backwards, ties=ties, draws=draws, seed=seed,
         )  # fmt: skip
-        return self._in_colours(drawn(ask, Files(self._rows, self.root)), by)
+        return self._in_colours(drawn(ask, Files(self._rows, self.root)), ask)
 
     def refined_curves(self, key: str, *, stages: Sequence[int] = (200, 1999), **options: Any) -> Iterator[Curves]:
         """`curves` from few resamples at once, then from more. All but the last are `preliminary`; pictures show this.
@@ -556,12 +558,14 @@ class RunSet(Sequence["Book"]):
 
         ask = Question(key=key, **options)
         answers = refined(ask, Files(self._rows, self.root), stages)
-        return (self._in_colours(each, ask.by) for each in answers)
+        return (self._in_colours(each, ask) for each in answers)
 
-    def _in_colours(self, curves: Curves, by: object) -> Curves:
+    def _in_colours(self, answer: Coloured, ask: Any) -> Coloured:
+        """An answer about groups with the looks of its groups."""
         from rollbook.runs.groups import looks_of
 
-        return replace(curves, looks=looks_of(self._rows, self.root, by if isinstance(by, str) else None))
+        by = ask.by if isinstance(ask.by, str) else None
+        return replace(answer, looks=looks_of(self._rows, self.root, by, ask.task))
 
     @suggesting
     def compare(
@@ -614,7 +618,6 @@ class RunSet(Sequence["Book"]):
           See `rollbook.compare.Comparison`.
         """
         from rollbook.runs.comparing import compared
-        from rollbook.runs.groups import looks_of
         from rollbook.runs.questions import Compare
         from rollbook.runs.source import Files
 
@@ -623,8 +626,7 @@ class RunSet(Sequence["Book"]):
             against=against, paired=paired, plan=plan, seeds=seeds, delta=delta, floor=floor, direction=direction,
             seed=seed,
         )  # fmt: skip
-        answer = compared(ask, Files(self._rows, self.root))
-        return replace(answer, looks=looks_of(self._rows, self.root, by if isinstance(by, str) else None))
+        return self._in_colours(compared(ask, Files(self._rows, self.root)), ask)
 
     @suggesting
     def sweep(
@@ -739,7 +741,7 @@ class RunSet(Sequence["Book"]):
         self,
         key: str | Sequence[str] = "",
         *,
-        by: str | None = None,
+        by: str | None = "auto",
         x: str | None = None,
         chart: str = "curves",
         theme: str = "light",
@@ -750,7 +752,8 @@ class RunSet(Sequence["Book"]):
         Args:
           key: the metric. chart="small_multiples" accepts several, or one with panels="config.env": one panel for each
             value of that field.
-          by: the field that forms the groups, such as "config.algo"; None: one group.
+          by: the field that forms the groups, such as "config.algo"; "auto": what differs in the configuration; None:
+            one group, for charts that compare nothing.
           x: see `curves`.
           chart: "curves", "small_multiples", "efficiency", "intervals", "aggregates", "profiles", "improvement",
             "parallel".

@@ -9,7 +9,6 @@ from typing import Any
 
 from rollbook.book import Book
 from rollbook.errors import BadInput, RollbookError
-from rollbook.runs.groups import by_default
 from rollbook.runs.report.page import Page
 from rollbook.runs.run_set import RunSet
 from rollbook.system.texts import amount
@@ -42,8 +41,7 @@ def write(
       what: a book, or a run set.
       path: of the page.
       metric: one key or several; None takes the canonical scores that the runs have.
-      by: the field whose values are compared; None compares nothing, and draws a curve for each name, else for each
-        project.
+      by: the field whose values are compared; None compares nothing, and draws the curves of what differs.
       x: the axis of curves.
       comparison: further arguments of `RunSet.compare`: score, plan, delta, floor, task, normalise.
     Raises:
@@ -128,7 +126,7 @@ def _metric(page: Page, runs: RunSet, key: str, by: str | None, x: str | None, c
     page.text(key, "h2")
     options: dict[str, Any] = {name: comparison[name] for name in ("task", "normalise") if name in comparison}
     if by is None:
-        curves = runs.curves(key, by=by_default(runs.rows()), x=x, **options)
+        curves = runs.curves(key, x=x, **options)
         page.picture(curves.plot())
     else:
         answer = runs.compare(key, by, x=x, **comparison)
