@@ -189,10 +189,16 @@ def _without_failures(scores_RT: Floats, floor: ArrayLike | None) -> tuple[Float
 
 def _p_of_means(means: Floats, n_a: int, p_ranks: float) -> float:
     """More draws only where they can matter: p is at least that of the ranks."""
-    small, large = sorted((means[:n_a], means[n_a:]), key=len)
-    draws = MORE_DRAWS if p_ranks < _CLEAR else DRAWS
-    exact = math.comb(len(means), len(small)) <= EXACT_SPLITS
-    splits = None if exact else _splits(len(means), len(small), draws)
+    return _p_of_scores(means.tobytes(), n_a, MORE_DRAWS if p_ranks < _CLEAR else DRAWS)
+
+
+@lru_cache(maxsize=256)
+def _p_of_scores(means: bytes, n_a: int, draws: int) -> float:
+    """Of numbers of eight bytes each. A comparison that is asked for again, as a page does, tests what is new alone."""
+    every: Floats = np.frombuffer(means)
+    small, large = sorted((every[:n_a], every[n_a:]), key=len)
+    exact = math.comb(len(every), len(small)) <= EXACT_SPLITS
+    splits = None if exact else _splits(len(every), len(small), draws)
     return permutation(small, large, rng=np.random.default_rng(0), splits=splits).p
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -24,6 +25,8 @@ from rollbook.system.brief import brief
 
 EXACT_SPLITS = 20_000
 """Up to this number of splits of the scores into two arms, all of them are tried."""
+_AT_ONCE = 1 << 16
+"""Members of splits that are looked at together."""
 
 
 @brief
@@ -196,8 +199,9 @@ def permutation(
     else:
         members = random_splits(len(pooled), len(a), draws, rng) if splits is None else splits
         draws = len(members)
-    drawn = _studentised(unit, members, centre)[0]
-    as_extreme = int((drawn >= seen_S[0] * (1 - 1e-9)).sum())
+    as_extreme = sum(
+        int((_studentised(unit, some, centre)[0] >= seen_S[0] * (1 - 1e-9)).sum()) for some in _in_parts(members)
+    )
     p = as_extreme / every if exact else (1 + as_extreme) / (1 + draws)
     signed = math.copysign(float(seen_S[0]), float(seen_gap[0]))
     return TwoSampleTest(
@@ -224,8 +228,16 @@ def _all_splits(size: int, chosen: int) -> Bools:
 def random_splits(size: int, chosen: int, draws: int, rng: np.random.Generator) -> Bools:
     """[draws, size]: random choices of a number of members."""
     members = np.zeros((draws, size), dtype=np.bool_)
-    np.put_along_axis(members, np.argpartition(rng.random((draws, size)), chosen - 1, axis=1)[:, :chosen], True, axis=1)
+    for some in _in_parts(members):
+        first = np.argpartition(rng.random(some.shape), chosen - 1, axis=1)[:, :chosen]
+        np.put_along_axis(some, first, True, axis=1)
     return members
+
+
+def _in_parts(members_SN: Bools) -> Iterator[Bools]:
+    """The splits, some at a time: their sums then stay within the processor's cache, and take no memory to speak of."""
+    some = max(1, _AT_ONCE // members_SN.shape[1])
+    return (members_SN[start : start + some] for start in range(0, len(members_SN), some))
 
 
 def _studentised(ordered: Floats, members_SN: Bools, centre: str) -> tuple[Floats, Floats, Floats]:
