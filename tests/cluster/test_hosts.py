@@ -13,8 +13,8 @@ import pytest
 import rollbook
 from other_machine import BOOT_ID, MACHINE_ID, system_file
 from rollbook.journal.writers import list_writers
-from rollbook.keeper.own_files import place_name
-from rollbook.system.liveness import HOST_VARIABLE, identity, is_alive, same_place
+from rollbook.keeper.own_files import host_and_namespace
+from rollbook.system.liveness import HOST_VARIABLE, identity, is_alive, shares_pids
 
 Start = Callable[..., rollbook.Run]
 OnHost = Callable[..., subprocess.CompletedProcess[str]]
@@ -29,23 +29,23 @@ run.finish()
 
 
 def test_a_host_that_is_declared_is_a_host_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    me, place = identity(), place_name()
+    me, place = identity(), host_and_namespace()
     monkeypatch.setenv(HOST_VARIABLE, "node-1")
     there = identity()
     assert there["host"] == "node-1"
-    assert (is_alive(there), is_alive(me), same_place(me)) == (True, None, False)
-    assert place_name() != place
+    assert (is_alive(there), is_alive(me), shares_pids(me)) == (True, None, False)
+    assert host_and_namespace() != place
     monkeypatch.setenv(HOST_VARIABLE, "node-2")
     assert is_alive(there) is None  # the same boot, the same pids, and yet another host
 
 
 def test_two_hosts_of_one_name_never_call_each_others_writers_dead(monkeypatch: pytest.MonkeyPatch) -> None:
-    theirs, place = identity(), place_name()
+    theirs, place = identity(), host_and_namespace()
     system_file(monkeypatch, BOOT_ID, "the boot of a second host")
     assert is_alive(theirs) is False  # one machine that was booted anew
     system_file(monkeypatch, MACHINE_ID, "another")
     assert is_alive(theirs) is None
-    assert place_name() != place  # and their keepers do not share a lock
+    assert host_and_namespace() != place  # and their keepers do not share a lock
 
 
 def test_a_writer_keeps_how_far_its_clock_is_from_that_of_the_files(start: Start) -> None:

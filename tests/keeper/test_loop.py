@@ -16,7 +16,7 @@ import pytest
 
 from rollbook.keeper.ending import mark_crashed
 from rollbook.keeper.main import Keeper
-from rollbook.keeper.own_files import Lock, place_name
+from rollbook.keeper.own_files import Lock, host_and_namespace
 from rollbook.keeper.writers import Writers
 from rollbook.protocols import Row, RunInfo
 from rollbook.schema.manifest import ManifestLock
@@ -221,7 +221,7 @@ def test_only_one_keeper_works_at_a_time(make_run: Any, make_keeper: Any) -> Non
 
 def test_a_lock_whose_holder_is_dead_is_taken_over(make_run: Any, make_keeper: Any, tmp_path: Any) -> None:
     run = make_run()
-    path = run.folder / "data" / "keeper" / f"lock-{place_name()}"
+    path = run.folder / "data" / "keeper" / f"lock-{host_and_namespace()}"
     script = (
         "import fcntl, sys; f = open(sys.argv[1], 'r+'); fcntl.flock(f, fcntl.LOCK_EX); print('held', flush=True); "
         "sys.stdin.read()"
@@ -243,7 +243,7 @@ def test_a_keeper_whose_lock_was_removed_stops(make_run: Any, make_keeper: Any) 
     run = make_run()
     keeper = make_keeper(run)
     keeper.step()
-    (run.folder / "data" / "keeper" / f"lock-{place_name()}").unlink()
+    (run.folder / "data" / "keeper" / f"lock-{host_and_namespace()}").unlink()
     assert keeper.step() is None
     assert keeper.phase == "taken"
 
@@ -258,7 +258,7 @@ def test_a_file_system_without_locks_goes_by_the_name_in_the_file(
 
     monkeypatch.setattr(fcntl, "flock", refuse)
     run = make_run()
-    path = run.folder / "data" / "keeper" / f"lock-{place_name()}"
+    path = run.folder / "data" / "keeper" / f"lock-{host_and_namespace()}"
     sleeper = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE)
     try:
         from rollbook.system.liveness import start_time

@@ -138,7 +138,7 @@ def play(root: Path, actions: list[tuple[Any, ...]], core: bool) -> None:
             if core:
                 past = own_past.OwnPast(run.folder)
                 try:
-                    places = past.place_at("env_step", step), run.book.place_at("env_step", step)
+                    places = past.cut_at("env_step", step), run.book.cut_at("env_step", step)
                     assert places[0][0] == places[1][0]
                     assert places[0][1].writers == places[1][1].writers
                     assert places[0][2] == places[1][2]

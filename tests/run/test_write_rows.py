@@ -340,7 +340,7 @@ def test_blocks_of_scalars_are_written_like_their_rows_however_they_are_cut(
         assert grown.write_rows(blocks([0, 40, 150, 222, 300]), source="x") == 150
         with pytest.raises(BadInput, match="has 40 now"):
             grown.write_rows(blocks([0, 40]), source="x")
-        grown._parts.foreign_rows._places.clear()  # as in another process, which asks the disk how far it came
+        grown._parts.foreign_rows._positions.clear()  # as in another process, which asks the disk how far it came
         assert grown.write_rows(blocks([0, 150, 300]), source="x") == 0
     for key in keys:
         assert sorted(cells_of(grown.book, key)) == sorted(cells_of(run.book, key))

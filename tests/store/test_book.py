@@ -102,13 +102,13 @@ def seal_left_only(run: Path) -> None:
     """Seal as the keeper of a living writer does."""
     from rollbook.storage.sealing import writers as module
 
-    alive, same = module.is_alive, module.same_place
+    alive, same = module.is_alive, module.shares_pids
     module.is_alive = lambda _: True  # type: ignore[assignment]
-    module.same_place = lambda _: True  # type: ignore[assignment]
+    module.shares_pids = lambda _: True  # type: ignore[assignment]
     try:
         seal(run)
     finally:
-        module.is_alive, module.same_place = alive, same
+        module.is_alive, module.shares_pids = alive, same
 
 
 STATES = [live, crashed, half_sealed, sealed, merged]

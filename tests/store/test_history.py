@@ -199,18 +199,18 @@ def test_times_are_never_joined_across_attempts(tmp_path: Path, after: Callable[
 def test_rewind_finds_the_place_that_a_clock_means(tmp_path: Path, after: Callable[[Path], None]) -> None:
     run = three_attempts(tmp_path)
     after(run)
-    number, cut, clocks = Book(run).place_at("env_step", 3)
+    number, cut, clocks = Book(run).cut_at("env_step", 3)
     assert (number, clocks) == (1, {"env_step": 3})
     assert cut.writers == {"w1": {0: 4}}
-    number, cut, clocks = Book(run).place_at("env_step", 7)
+    number, cut, clocks = Book(run).cut_at("env_step", 7)
     assert (number, cut.writers, clocks) == (2, {"w2": {0: 2}}, {"env_step": 7})
     attempts = [attempt(1), attempt(2, 1, {"time": 0, "writers": {"w1": {"0": 6}}}), attempt(4, number, cut.as_json())]
     write_run(run, attempts=attempts)
     assert values(run) == [0, 1, 2, 3, 4, 5, 100, 101]
     with pytest.raises(UnknownKey, match="begin at 0"):
-        Book(run).place_at("env_step", -5)
+        Book(run).cut_at("env_step", -5)
     with pytest.raises(UnknownKey, match="no row has a reading"):
-        Book(run).place_at("epoch", 5)
+        Book(run).cut_at("epoch", 5)
 
 
 @pytest.mark.parametrize(
@@ -313,9 +313,9 @@ def test_each_writer_is_cut_at_the_place_by_what_it_knows(
     book = Book(run)
     assert len(values(run)) == 30, "a plain resume hides nothing"
     if to == "checkpoint":
-        number, cut = book.place_behind(book.checkpoint_history().rows[0])
+        number, cut = book.cut_behind(book.checkpoint_history().rows[0])
     else:
-        number, cut, clocks = book.place_at("env_step", 2)
+        number, cut, clocks = book.cut_at("env_step", 2)
         assert clocks == {"env_step": 2, "gradient_step": 2}
     assert number == 1
     assert cut.time is None
@@ -339,7 +339,7 @@ def test_going_back_twice_keeps_what_the_first_cut_hid(
     after(run)
     before = set(values(run))
     assert {v for v in before if v < 100} == {0, 1, 2, 3}
-    _, cut, _ = Book(run).place_at("env_step", 1)
+    _, cut, _ = Book(run).cut_at("env_step", 1)
     write_run(run, attempts=[attempt(1), attempt(2, 1, cut.as_json(), writer="w2")])
     again = set(values(run))
     assert {v for v in again if v < 300} == {0, 1, 100, 101, 200, 201}

@@ -166,8 +166,8 @@ def find_run(
     says: dict[str, object] = {"seed": seed, "algorithm": algorithm, "environment": environment}
     kind = kind or f"{type(user).__module__}.{type(user).__qualname__}"
 
-    def training(arguments: Mapping[str, Any] | None = None, place: str = "") -> Training:
-        return Training(kind, host, user, subject, says, arguments, has_end, place)
+    def training(arguments: Mapping[str, Any] | None = None, scope: str = "") -> Training:
+        return Training(kind, host, user, subject, says, arguments, has_end, scope)
 
     if run is not None:
         _note_training(run, user, training)
@@ -232,7 +232,7 @@ def lies_beside(run: Any, host: object, name: str = "") -> None:
             run.run.internals.lies_beside(os.fspath(folder))
 
 
-def place_of(run: Any) -> tuple[Any, str]:
+def run_and_scope(run: Any) -> tuple[Any, str]:
     """(The run, the name of its scope that is written to, "" for the run itself)."""
     whole = getattr(run, "run", run)
     return whole, "" if run is whole else str(run.name)
@@ -241,7 +241,7 @@ def place_of(run: Any) -> tuple[Any, str]:
 def _note_training(run: Any, user: object, training: Callable[..., Training]) -> None:
     whole = run.run
     if user is not None and hasattr(whole, "_parts"):
-        whole._parts.trainings.append(training(place=place_of(run)[1]))
+        whole._parts.trainings.append(training(scope=run_and_scope(run)[1]))
 
 
 def _to_join(kind: str, subject: object, says: Mapping[str, object], shares: bool) -> tuple[Any, str]:
@@ -312,7 +312,7 @@ def is_recorded_already(run: Any, user: object, subject: object) -> bool:
     return any(
         other is not mine and other.kind == mine.kind and other.is_live and other.is_about(subject)
         for other in trainings_of(whole)
-        if other.place == mine.place
+        if other.scope == mine.scope
     )
 
 

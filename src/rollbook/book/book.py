@@ -82,9 +82,8 @@ if TYPE_CHECKING:
 
 
 _INTERNAL = frozenset(
-    ("checkpoint_history", "chosen", "context", "database", "episode_counts", "files", "marks",
-     "own_summary", "place_at", "place_behind", "reached", "row_groups", "rows_so_far", "run_info", "scan",
-     "table_rows", "undumped", "video_of")
+    ("checkpoint_history", "chosen", "context", "cut_at", "cut_behind", "database", "episode_counts", "files", "marks",
+     "own_summary", "reached", "row_groups", "rows_so_far", "run_info", "scan", "table_rows", "undumped", "video_of")
 )  # fmt: skip
 """Names that other rollbook modules use; completion leaves them out."""
 
@@ -1112,7 +1111,7 @@ class Book(RunFields):
 
         return read_windows(self)
 
-    def place_at(self, clock: str, value: int) -> tuple[int, Cut, dict[str, int]]:
+    def cut_at(self, clock: str, value: int) -> tuple[int, Cut, dict[str, int]]:
         """The position in the effective history where a clock passed `value`: before the first row with a higher one.
 
         Returns:
@@ -1121,19 +1120,19 @@ class Book(RunFields):
         Raises:
           UnknownKey: no row before that has a reading of the clock.
         """
-        from rollbook.book.rewind import place_at
+        from rollbook.book.rewind import cut_at
 
-        return place_at(self, clock, value)
+        return cut_at(self, clock, value)
 
-    def place_behind(self, checkpoint: Mapping[str, Any]) -> tuple[int, Cut]:
+    def cut_behind(self, checkpoint: Mapping[str, Any]) -> tuple[int, Cut]:
         """The position after a row of `checkpoint_history`, or where the clocks that it reaches `through` advance.
 
         Returns:
           (attempt, cut): the attempt that saved it, and the cut in it for each writer (see `schema.cuts`).
         """
-        from rollbook.book.rewind import place_behind
+        from rollbook.book.rewind import cut_behind
 
-        return place_behind(self, checkpoint)
+        return cut_behind(self, checkpoint)
 
     def reached(self) -> dict[str, int]:
         """The highest reading of each clock in the effective history, in all tables."""

@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 
-def place_at(book: StoredRun, clock: str, value: int) -> tuple[int, Cut, dict[str, int]]:
-    """See `Book.place_at`."""
-    return _with_rows(book, lambda rows: cuts.place_at(rows, clock, value, rows.clocks))
+def cut_at(book: StoredRun, clock: str, value: int) -> tuple[int, Cut, dict[str, int]]:
+    """See `Book.cut_at`."""
+    return _with_rows(book, lambda rows: cuts.cut_at(rows, clock, value, rows.clocks))
 
 
-def place_behind(book: StoredRun, checkpoint: Mapping[str, Any]) -> tuple[int, Cut]:
-    """See `Book.place_behind`."""
-    return _with_rows(book, lambda rows: cuts.place_behind(rows, checkpoint))
+def cut_behind(book: StoredRun, checkpoint: Mapping[str, Any]) -> tuple[int, Cut]:
+    """See `Book.cut_behind`."""
+    return _with_rows(book, lambda rows: cuts.cut_behind(rows, checkpoint))
 
 
 def reached(book: StoredRun) -> dict[str, int]:

@@ -305,11 +305,11 @@ class _Folder:
                 _remove(known)  # the file was rewritten
                 done = import_one(one, root, project, as_name(run.name))
         except (RollbookError, OSError, ValueError) as err:
-            self._problems.append(f"{run.home or one.place}: {err}")
+            self._problems.append(f"{run.home or one.found_in}: {err}")
             return {"files": [], "folder": ""}
         if is_there:
             self._call_anew(one, str(done.folder))
-        problem = _problem_of(run, one.place, done.left_out)
+        problem = _problem_of(run, one.found_in, done.left_out)
         self._problems += [problem] if problem else []
         entry = {"files": stamps, "called": called, "folder": str(done.folder), "twin": twin, "problem": problem}
         return entry if twin and root.endswith("twins") else self._apart(entry)
@@ -333,11 +333,13 @@ class _Folder:
 
     def _laid(self, root: str, project: str) -> dict[str, str]:
         """Run id -> folder of what an earlier call left in a project; listed once, for there may be thousands."""
-        place = os.path.join(root, project)
-        if place not in self._listed:
+        folder = os.path.join(root, project)
+        if folder not in self._listed:
             with contextlib.suppress(FileNotFoundError):
-                self._listed[place] = {name.rpartition("-")[2]: os.path.join(place, name) for name in os.listdir(place)}
-        return self._listed.setdefault(place, {})
+                self._listed[folder] = {
+                    name.rpartition("-")[2]: os.path.join(folder, name) for name in os.listdir(folder)
+                }
+        return self._listed.setdefault(folder, {})
 
     def _apart(self, entry: dict[str, Any]) -> dict[str, Any]:
         """The entry, with the run among the twins if rollbook recorded that training, too, else among the runs."""
@@ -346,8 +348,8 @@ class _Folder:
         entry["compared"] = self._own_digest
         folder = entry["folder"]
         twin = twin_of(folder, self._own) if folder else None
-        place, name = os.path.split(folder)
-        to = os.path.join(self._home, "twins" if twin else "runs", os.path.basename(place), name)
+        project, name = os.path.split(folder)
+        to = os.path.join(self._home, "twins" if twin else "runs", os.path.basename(project), name)
         if not folder or to == folder:
             return entry
         shutil.rmtree(to, ignore_errors=True)
@@ -371,8 +373,8 @@ def _problem_of(run: ForeignRun, path: Path, left_out: dict[str, int]) -> str:
     lost = [f"{what} ({n:,})" for what, n in left_out.items() if what in run.lost]
     if not lost:
         return ""
-    place = run.files[0] if len(run.files) == 1 else path
+    file = run.files[0] if len(run.files) == 1 else path
     return (
-        f"{place}: {', '.join(lost)}. The rest is shown. If the file is sound where it was written, copy it from there "
+        f"{file}: {', '.join(lost)}. The rest is shown. If the file is sound where it was written, copy it from there "
         "again; if a newer version of the tool wrote it, use a newer rollbook"
     )

@@ -44,7 +44,7 @@ def open(
     folder, unread = laid_out(
         path, problems, {str(row["path"]) for row in own.rows()}, newest=newest, asked=asked, homes=homes
     )
-    problems += of_others({place: text for place, text in own.not_ours.items() if place not in homes})
+    problems += of_others({home: text for home, text in own.not_ours.items() if home not in homes})
     if folder is None or not os.path.isdir(folder):
         return _matching(own, where)
     others = open_own(folder)

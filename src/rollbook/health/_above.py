@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from rollbook.errors import BadInput
-from rollbook.health._keyed import KeyedRule, place
+from rollbook.health._keyed import KeyedRule, at_clock
 from rollbook.health._memory import Last, Recent
 from rollbook.schema.records import Alert, RunInfo
 
@@ -98,9 +98,9 @@ class StaysAbove(KeyedRule[_Level]):
         return where["time"], Alert(
             self.name,
             self.level,
-            f"{key} was {values[-1]:.3g}{place(where['clocks'])}: {self.gross_words}"
+            f"{key} was {values[-1]:.3g}{at_clock(where['clocks'])}: {self.gross_words}"
             if is_gross
-            else f"{key} {often}{place(where['clocks'])}: {self.words}",
+            else f"{key} {often}{at_clock(where['clocks'])}: {self.words}",
             last.evidence(limit=limit, **self.evidence_in()),
             self.source,
             key,

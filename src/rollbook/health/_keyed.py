@@ -137,7 +137,7 @@ def meaning(key: str) -> str:
     return aliases.canonical(key) or key
 
 
-def place(clocks: Mapping[str, int]) -> str:
+def at_clock(clocks: Mapping[str, int]) -> str:
     """The position in training, in words: " at env_step 2,048"; "" where no clock is known."""
     for clock, reading in clocks.items():
         return f" at {clock} {reading:,}"

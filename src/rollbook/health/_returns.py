@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Any, Generic, TypeVar
 
 from rollbook.health._config import configured_total
-from rollbook.health._keyed import Spellings, in_order, meaning, place
+from rollbook.health._keyed import Spellings, at_clock, in_order, meaning
 from rollbook.health._memory import Memory, wholly_remembered
 from rollbook.schema.records import Alert, RunInfo
 
@@ -167,7 +167,7 @@ class ReturnRule(Generic[ReturnMemory]):
         numbers = {"start": self.memory.start, "now": self.memory.now, "best": self.memory.best}
         kept = {name: value for name, value in numbers.items() if value != _NONE}
         return where["time"], Alert(
-            self.name, level or self.level, ", ".join(filter(None, (place(where["clocks"]).strip(), words))),
+            self.name, level or self.level, ", ".join(filter(None, (at_clock(where["clocks"]).strip(), words))),
             {**kept, "block": self.size, **evidence, **where}, self.source, self.memory.series, where["clocks"],
         )  # fmt: skip
 

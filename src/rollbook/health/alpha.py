@@ -6,7 +6,7 @@ import msgspec
 
 from rollbook.errors import BadInput
 from rollbook.health._config import plain
-from rollbook.health._keyed import KeyedRule, in_order, meaning, place
+from rollbook.health._keyed import KeyedRule, at_clock, in_order, meaning
 from rollbook.health._memory import Last, Memory, Recent
 from rollbook.schema.records import Alert
 
@@ -126,9 +126,9 @@ class Alpha(KeyedRule[_Weight]):
         return where["time"], Alert(
             self.name,
             "warn",
-            f"{column.key} has risen from {since:.3g} to {value:.3g} in {rows} rows{place(where['clocks'])}, while the "
-            f"policy's entropy ({nats:.2g} nats) is above its target ({target:g}): it has to fall there; usually the "
-            "sign of its loss or of the target entropy is wrong",
+            f"{column.key} has risen from {since:.3g} to {value:.3g} in {rows} rows{at_clock(where['clocks'])}, while "
+            f"the policy's entropy ({nats:.2g} nats) is above its target ({target:g}): it has to fall there; usually "
+            "the sign of its loss or of the target entropy is wrong",
             {"from_value": since, "value": value, "entropy": nats, "target_entropy": target, "rows": rows, **where},
             self.source,
             column.key,
@@ -155,7 +155,7 @@ class Alpha(KeyedRule[_Weight]):
         return where["time"], Alert(
             self.name,
             "warn",
-            f"{key} is {values[-1]:.3g}{place(where['clocks'])}: {words}; usually the sign or size of the target "
+            f"{key} is {values[-1]:.3g}{at_clock(where['clocks'])}: {words}; usually the sign or size of the target "
             "entropy, or the scale of the rewards",
             last.evidence(most=self._most, least=self._least, rows=self._rows),
             self.source,

@@ -7,7 +7,7 @@ from itertools import groupby
 from operator import eq
 
 from rollbook.errors import BadInput
-from rollbook.health._keyed import KeyedRule, place
+from rollbook.health._keyed import KeyedRule, at_clock
 from rollbook.health._memory import Memory
 from rollbook.schema.records import Alert
 
@@ -106,7 +106,7 @@ class Constant(KeyedRule[Stretch]):
         return True
 
     def _alert(self, key: str, value: float, since: dict[str, int], where: Where) -> tuple[float, Alert]:
-        words = place(since).replace(" at ", " since ")
+        words = at_clock(since).replace(" at ", " since ")
         return where["time"], Alert(
             self.name,
             "warn",

@@ -7,7 +7,7 @@ from array import array
 from operator import neg
 
 from rollbook.errors import BadInput
-from rollbook.health._keyed import KeyedRule, in_order, meaning, median, place
+from rollbook.health._keyed import KeyedRule, at_clock, in_order, meaning, median
 from rollbook.health._memory import Last, Recent
 from rollbook.health._returns import RETURNS, above, progress
 from rollbook.schema.records import Alert, RunInfo
@@ -175,8 +175,8 @@ class Entropy(KeyedRule[_Entropies]):
                 self.name,
                 "fail",
                 f"the policy's entropy ({column.key}) is {entropy / start:.1%} of what it was at the start"
-                f"{place(where['clocks'])}, and {words}: it stopped exploring before it learned; usually the sign or "
-                "size of the entropy coefficient, or a learning rate that is too high",
+                f"{at_clock(where['clocks'])}, and {words}: it stopped exploring before it learned; usually the sign "
+                "or size of the entropy coefficient, or a learning rate that is too high",
                 last.evidence(
                     start=start,
                     share=entropy / start,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rollbook.errors import BadInput
-from rollbook.health._keyed import KeyedRule, place
+from rollbook.health._keyed import KeyedRule, at_clock
 from rollbook.health._memory import Last, Recent
 from rollbook.health._returns import BestReturns, WhichReturns
 from rollbook.schema.records import Alert, RunInfo
@@ -127,7 +127,7 @@ class ExplainedVariance(KeyedRule[_Lows]):
             self.name,
             "fail" if limit <= -0.5 else "note",
             f"{key} has been {f'below {limit:g}' if limit else 'at or below 0'} in {rows} updates in a row, now "
-            f"{values[-1]:.3g}{place(where['clocks'])}: the value function predicts worse than a constant; "
+            f"{values[-1]:.3g}{at_clock(where['clocks'])}: the value function predicts worse than a constant; "
             "look at the scale of the returns, at its learning rate, and whether it sees the state",
             last.evidence(limit=limit),
             self.source,
@@ -140,8 +140,9 @@ class ExplainedVariance(KeyedRule[_Lows]):
         return where["time"], Alert(
             self.name,
             "fail",
-            f"{key} has been 0 but for rounding in {self._blind} updates in a row{place(where['clocks'])}: the value "
-            "function gives every state one value; usually observations are constant, or do not reach the network",
+            f"{key} has been 0 but for rounding in {self._blind} updates in a row{at_clock(where['clocks'])}: the "
+            "value function gives every state one value; usually observations are constant, or do not reach the "
+            "network",
             last.evidence(limit=_SAME, rows=self._blind),
             self.source,
             key,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rollbook.errors import BadInput
 from rollbook.health._config import number_in
-from rollbook.health._keyed import KeyedRule, place
+from rollbook.health._keyed import KeyedRule, at_clock
 from rollbook.health._memory import Memory
 from rollbook.health._returns import progress
 from rollbook.schema.records import Alert
@@ -96,8 +96,8 @@ class Exploration(KeyedRule[Stretch]):
         return where["time"], Alert(
             self.name,
             "warn",
-            f"{column.key} has been {stretch.value:.3g}{place(stretch.first).replace(' at ', ' since ')}"
-            f"{place(where['clocks'])}: nearly all actions are chosen at random; usually the schedule is never "
+            f"{column.key} has been {stretch.value:.3g}{at_clock(stretch.first).replace(' at ', ' since ')}"
+            f"{at_clock(where['clocks'])}: nearly all actions are chosen at random; usually the schedule is never "
             "stepped, counts other steps than the loop, or is longer than the run",
             {"value": stretch.value, "limit": self._limit, "rows": stretch.rows, "since": stretch.first, **where},
             self.source,

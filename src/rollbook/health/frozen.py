@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rollbook.errors import BadInput
 from rollbook.health._config import number_in, setting_in
-from rollbook.health._keyed import KeyedRule, in_order, meaning, place
+from rollbook.health._keyed import KeyedRule, at_clock, in_order, meaning
 from rollbook.health._memory import Last, Recent
 from rollbook.health._returns import rise
 from rollbook.schema.records import Alert, RunInfo
@@ -158,7 +158,7 @@ class Frozen(KeyedRule[_Zeros]):
         return where["time"], Alert(
             self.name,
             "fail",
-            f"{key} has been 0 in {rows} updates in a row{place(where['clocks'])}: updates do not change the "
+            f"{key} has been 0 in {rows} updates in a row{at_clock(where['clocks'])}: updates do not change the "
             "parameters; usually the optimizer holds others, gradients are cut off, the learning rate is far too "
             "small, or the step is never called",
             last.evidence(rows=rows),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from rollbook.errors import BadInput
-from rollbook.health._keyed import KeyedRule, meaning, median, place
+from rollbook.health._keyed import KeyedRule, at_clock, meaning, median
 from rollbook.health._memory import Last, Recent
 from rollbook.schema.records import Alert
 
@@ -99,7 +99,7 @@ class Jump(KeyedRule[_Past]):
         return where["time"], Alert(
             self.name,
             "warn",
-            f"{key} is {values[-1]:.3g}{place(where['clocks'])}, {values[-1] / past:,.0f} times the most it used to "
+            f"{key} is {values[-1]:.3g}{at_clock(where['clocks'])}, {values[-1] / past:,.0f} times the most it used to "
             "be: something has changed its scale; usually rewards, observations or the learning rate",
             last.evidence(past=past, limit=limit, rows=self._rows),
             self.source,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rollbook.errors import BadInput
-from rollbook.health._keyed import KeyedRule, place
+from rollbook.health._keyed import KeyedRule, at_clock
 from rollbook.health._memory import Last, Recent
 from rollbook.schema.records import Alert
 
@@ -61,7 +61,7 @@ class KlBelowZero(KeyedRule[_Negatives]):
         return where["time"], Alert(
             self.name,
             "warn",
-            f"{key} is {last.values()[-1]:.3g}{place(where['clocks'])}, and was below 0 in {self._rows} rows: no "
+            f"{key} is {last.values()[-1]:.3g}{at_clock(where['clocks'])}, and was below 0 in {self._rows} rows: no "
             "divergence is, nor its usual estimate (r - 1) - log r; look at the formula and at which probabilities are "
             "the old ones. Early stopping by it does not work",
             last.evidence(limit=-self._limit, rows=self._rows),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rollbook.errors import BadInput
-from rollbook.health._keyed import KeyedRule, place
+from rollbook.health._keyed import KeyedRule, at_clock
 from rollbook.health._memory import Last, Recent
 from rollbook.schema.records import Alert
 
@@ -75,7 +75,7 @@ class LearningRate(KeyedRule[_Rate]):
         return where["time"], Alert(
             self.name,
             "warn" if was_above else "fail",
-            f"{key} has been 0 in {rows} updates in a row{place(where['clocks'])}: "
+            f"{key} has been 0 in {rows} updates in a row{at_clock(where['clocks'])}: "
             + ("nothing is learned any more" if was_above else "nothing was ever learned")
             + "; usually a schedule that is shorter than the run, or a warm-up that is not stepped",
             last.evidence(rows=rows, was_above=was_above),

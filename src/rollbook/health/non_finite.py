@@ -6,7 +6,7 @@ import json
 import math
 
 from rollbook.errors import BadInput
-from rollbook.health._keyed import Spellings, meaning, place
+from rollbook.health._keyed import Spellings, at_clock, meaning
 from rollbook.schema import aliases
 from rollbook.schema.records import Alert, RunInfo
 
@@ -113,7 +113,7 @@ class NonFinite:
         self._trouble = {"key": key, "level": level, "time": where["time"]}
         others = [one[0] for one in found[1:]]
         keys = f"{key} and {len(others)} more ({', '.join(others[:_NAMED])}{', …' * (len(others) > _NAMED)})"
-        keys, at = keys if others else key, place(where["clocks"])
+        keys, at = keys if others else key, at_clock(where["clocks"])
         often = f" in {count} rows one after the other" if count > 1 else ""
         words = f"{keys} became {value}{often}{at}; {'they' if others else 'it'} had been a number before"
         if others:

@@ -6,7 +6,7 @@ from bisect import bisect_right
 
 from rollbook.errors import BadInput
 from rollbook.health._config import number_in
-from rollbook.health._keyed import KeyedRule, in_order, meaning, place
+from rollbook.health._keyed import KeyedRule, at_clock, in_order, meaning
 from rollbook.health._memory import Last, Memory, Recent, remembered
 from rollbook.schema.records import Alert, RunInfo
 
@@ -219,7 +219,7 @@ class QBound(KeyedRule[_Values]):
                 Alert(
                     self.name,
                     "warn",
-                    f"{column.key} has gone from {top:.3g} to {mean:.3g}{place(where['clocks'])}, while returns are "
+                    f"{column.key} has gone from {top:.3g} to {mean:.3g}{at_clock(where['clocks'])}, while returns are "
                     f"{gain:.4g} after {before:.4g}: values no longer add up the rewards; usually a sign, gamma or the "
                     "target network in the target has changed",
                     {"largest": top, "value": mean, "return_then": before, "return_now": gain, "left": _LEFT, **where},
@@ -328,7 +328,7 @@ class QBound(KeyedRule[_Values]):
         return where["time"], Alert(
             self.name,
             "warn",
-            f"{key} is {values[-1]:.3g}{place(where['clocks'])}, where returns so far allow about {low:.3g} to "
+            f"{key} is {values[-1]:.3g}{at_clock(where['clocks'])}, where returns so far allow about {low:.3g} to "
             f"{high:.3g}: values run away or have the wrong sign; usually gamma, a target network that follows too "
             "closely, a learning rate that is too high, or a sign in the target",
             last.evidence(low=low, high=high, times=self._times),

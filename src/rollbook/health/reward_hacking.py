@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from rollbook.errors import BadInput
-from rollbook.health._keyed import KeyedRule, in_order, meaning, median, place
+from rollbook.health._keyed import KeyedRule, at_clock, in_order, meaning, median
 from rollbook.health._memory import Memory
 from rollbook.schema.aliases import estimator
 from rollbook.schema.records import Alert, RunInfo
@@ -163,8 +163,8 @@ class RewardHacking(KeyedRule[Signal]):
         return Alert(
             self.name,
             "warn",
-            f"{', '.join(parts)} in {self._rows} updates in a row{place(where['clocks'])}: {words}; read some of them; "
-            "usually the reward can be had without the task, the penalty of the divergence is too small, or the "
+            f"{', '.join(parts)} in {self._rows} updates in a row{at_clock(where['clocks'])}: {words}; read some of "
+            "them; usually the reward can be had without the task, the penalty of the divergence is too small, or the "
             "learning rate too high",
             {
                 "values": {key: signal.value for key, signal in off.items()},

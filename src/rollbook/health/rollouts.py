@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from rollbook.errors import BadInput
-from rollbook.health._keyed import place
+from rollbook.health._keyed import at_clock
 from rollbook.health._memory import Memory, remembered
 from rollbook.schema.records import Alert
 from rollbook.schema.solved import solved_above
@@ -283,7 +283,7 @@ class Rollouts:
             self.name,
             "warn",
             f"{finding} was above {self._limits[finding]:g} in {self._updates} updates in a row"
-            f"{place(where['clocks'])}: {amount} {words}",
+            f"{at_clock(where['clocks'])}: {amount} {words}",
             evidence,
             _SOURCES.get(finding, self.source),
             finding,

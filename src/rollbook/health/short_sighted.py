@@ -6,7 +6,7 @@ from bisect import bisect_right
 
 from rollbook.errors import BadInput
 from rollbook.health._config import number_in
-from rollbook.health._keyed import KeyedRule, meaning, place
+from rollbook.health._keyed import KeyedRule, at_clock, meaning
 from rollbook.health._memory import Memory, remembered
 from rollbook.health._returns import progress
 from rollbook.schema.records import Alert
@@ -158,7 +158,7 @@ class ShortSighted(KeyedRule[_Near]):
         yield Alert(
             self.name,
             "warn",
-            f"{key} is {value:.3g}{place(where['clocks'])} and for {memory.rows} rows has not been beyond {_MOST:g} "
+            f"{key} is {value:.3g}{at_clock(where['clocks'])} and for {memory.rows} rows has not been beyond {_MOST:g} "
             f"times the reward of one step ({reward:.3g}), while episodes have {length:.3g} steps: values do not look "
             "ahead; usually gamma is 0 in the target, the target network is never updated, or the learning rate is too "
             "small",

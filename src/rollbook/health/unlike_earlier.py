@@ -6,7 +6,7 @@ import math
 
 from rollbook.errors import BadInput
 from rollbook.health._earlier import EarlierRun, EarlierValues, find, kin, listed, named
-from rollbook.health._keyed import KeyedRule, are_known, meaning, place
+from rollbook.health._keyed import KeyedRule, are_known, at_clock, meaning
 from rollbook.health._memory import Memory, wholly_remembered
 from rollbook.health._returns import BLOCK, WhichReturns
 from rollbook.schema.records import Alert, RunInfo
@@ -264,7 +264,7 @@ class UnlikeEarlier(KeyedRule[_Range]):
         return Alert(
             self.name,
             level,
-            f"{key} is {value:.3g}{place(where['clocks'])}; in {named(self._known())} it was {low:.3g} to "
+            f"{key} is {value:.3g}{at_clock(where['clocks'])}; in {named(self._known())} it was {low:.3g} to "
             f"{high:.3g} there: usually {cause}; look at what `rollbook diff` says{listed(self._known())}",
             {"value": value, "low": low, "high": high, "earlier": [run.id for run in self._known()], **where},
             self.source,

@@ -31,14 +31,14 @@ class BlockPiece(Piece):
         self.n = len(data) // (8 * self._width)
         first = len(header.clocks) + 1
         names = map(timing_key, header.keys) if header.table == "timings" else header.keys
-        self.keys = self._places = {name: first + i for i, name in enumerate(names)}
+        self.keys = self._columns_of = {name: first + i for i, name in enumerate(names)}
         self._words: array[int] | None = None
         self._clocks: dict[str, array[int]] = {}
 
     def part(self, key: str) -> Part:
         """See `Piece`."""
-        at = self._places[key]
-        cells, kind = self._column(at), self._header.types[at - len(self._header.clocks) - 1]
+        column = self._columns_of[key]
+        cells, kind = self._column(column), self._header.types[column - len(self._header.clocks) - 1]
         values = array("d")
         if kind == "d":
             values.frombytes(cells.tobytes())
@@ -88,9 +88,9 @@ class BlockPiece(Piece):
         if b"\x7f" not in last_bytes and b"\xff" not in last_bytes:
             return ()
         odd = []
-        for (key, at), kind in zip(self._places.items(), self._header.types, strict=True):
+        for (key, column), kind in zip(self._columns_of.items(), self._header.types, strict=True):
             if kind == "d":
-                own = last_bytes[at :: self._width]
+                own = last_bytes[column :: self._width]
                 if (b"\x7f" in own or b"\xff" in own) and not all(map(isfinite, self.part(key)[1])):
                     odd.append(key)
         return odd

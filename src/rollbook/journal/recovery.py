@@ -74,8 +74,8 @@ def unused(things: list[T], thorough: bool = False) -> T | None:
       thorough: ignore finished frames that a traceback keeps (for example an error in a notebook). This uses the
         garbage collector, which takes milliseconds in a large process.
     """
-    for place in range(len(things)):
-        thing = things[place]
+    for index in range(len(things)):
+        thing = things[index]
         if sys.getrefcount(thing) == _UNUSED:
             return thing
     if not thorough:
@@ -83,8 +83,8 @@ def unused(things: list[T], thorough: bool = False) -> T | None:
     import gc
 
     running = _running_frames()
-    for place in range(len(things)):
-        thing = things[place]
+    for index in range(len(things)):
+        thing = things[index]
         holders = sys.getrefcount(thing) - _UNUSED
         if holders == sum(_has_ended(holder, running) for holder in gc.get_referrers(thing)):
             return thing
@@ -110,8 +110,8 @@ def _running_frames() -> set[int]:
 def _references() -> int:
     """The reference count that `unused` sees for an unused thing."""
     things: list[object] = [bytearray()]
-    for place in range(len(things)):
-        thing = things[place]
+    for index in range(len(things)):
+        thing = things[index]
         return sys.getrefcount(thing)
     return 0
 

@@ -371,28 +371,28 @@ class Segment(JournalFile):
         return Segment.longest_increase(good, values, before)
 
     @staticmethod
-    def longest_increase(places: Sequence[int], values: list[int], before: int) -> list[int]:
+    def longest_increase(indices: Sequence[int], values: list[int], before: int) -> list[int]:
         """The longest part of `places` in which `values` increase and stay below before + 2**40."""
         from bisect import bisect_left
 
         tails: list[int] = []
-        tail_places: list[int] = []
+        ends: list[int] = []
         previous: list[int] = [-1] * len(values)
         for i, value in enumerate(values):
             if value - before >= _LARGEST_JUMP:
                 continue
             at = bisect_left(tails, value)
-            previous[i] = tail_places[at - 1] if at else -1
+            previous[i] = ends[at - 1] if at else -1
             if at == len(tails):
                 tails.append(value)
-                tail_places.append(i)
+                ends.append(i)
             else:
                 tails[at] = value
-                tail_places[at] = i
+                ends[at] = i
         chain: list[int] = []
-        i = tail_places[-1] if tail_places else -1
+        i = ends[-1] if ends else -1
         while i >= 0:
-            chain.append(places[i])
+            chain.append(indices[i])
             i = previous[i]
         return chain[::-1]
 

@@ -79,8 +79,8 @@ class UnusualCalls:
                 return None
         row = list(self._channel.current)
         for name, value in declared.items():
-            place = names.index(name)
-            row[place] = self._channel.current[place] = value
+            index = names.index(name)
+            row[index] = self._channel.current[index] = value
         return row
 
     def _take_declared(self, declared: Mapping[str, object], row: list[int]) -> dict[str, object]:

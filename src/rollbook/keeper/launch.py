@@ -17,7 +17,7 @@ from rollbook.schema.finished import former_writers
 from rollbook.schema.run_files import RunFile, journal_folder
 from rollbook.system.files import exists, is_file, make_folders, names_in, read_json
 from rollbook.system.guard import ours, tolerating
-from rollbook.system.liveness import is_alive, same_place
+from rollbook.system.liveness import is_alive, shares_pids
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -105,8 +105,8 @@ def _program() -> list[str]:
     program = os.path.join(package, "keeper", "__main__.py")
     if is_file(program):
         return [program]  # so that `ps` shows a telling name
-    place = os.path.dirname(package)
-    return ["-c", f"import sys; sys.path.append({place!r}); from rollbook.keeper.process import main; main()"]
+    parent = os.path.dirname(package)
+    return ["-c", f"import sys; sys.path.append({parent!r}); from rollbook.keeper.process import main; main()"]
 
 
 def _start(command: list[str], environment: dict[str, str], log: str) -> None:
@@ -225,7 +225,7 @@ def closed_writers(run_folder: str) -> set[str]:
         name
         for name in names_in(journal)
         if exists(os.path.join(journal, name, RunFile.CLOSED))
-        and same_place(read_json(os.path.join(journal, name, RunFile.WRITER)))
+        and shares_pids(read_json(os.path.join(journal, name, RunFile.WRITER)))
     }
 
 

@@ -29,7 +29,7 @@ from rollbook.schema.tables import FORWARDED
 from rollbook.system.bill import Bill
 from rollbook.system.files import is_folder, make_folders, pasted, read_json
 from rollbook.system.guard import handled_by
-from rollbook.system.liveness import host_name, same_place
+from rollbook.system.liveness import host_name, shares_pids
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -449,7 +449,7 @@ class OneRun:
             return main.here
         # When all is sealed, the writer.json files of closed writers move into one file.
         about = former_writers(self.folder).get(self._orders.main_writer)
-        return same_place(about) if about is not None else main is not None and main.here
+        return shares_pids(about) if about is not None else main is not None and main.here
 
     def _feed(self, finished: frozenset[str]) -> bool:
         """Deliver rows; for `finished` writers all of them, without thinning. True when nothing is left."""

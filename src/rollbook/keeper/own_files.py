@@ -25,7 +25,7 @@ def keeper_folder(run_folder: str) -> str:
     return os.path.join(os.path.abspath(run_folder), RunFile.KEEPER)
 
 
-def place_name() -> str:
+def host_and_namespace() -> str:
     """A name for what one keeper looks after: this host and pid namespace (a keeper sees no processes of others).
 
     Machine ids tell two hosts of one name apart.
@@ -36,7 +36,7 @@ def place_name() -> str:
 
 def state_path(run_folder: str) -> str:
     """state.json of this host's keeper: who it is and how far it got."""
-    return os.path.join(keeper_folder(run_folder), f"state-{place_name()}.json")
+    return os.path.join(keeper_folder(run_folder), f"state-{host_and_namespace()}.json")
 
 
 def troubles_path(run_folder: str) -> str:
@@ -61,7 +61,7 @@ class Lock:
     """
 
     def __init__(self, run_folder: str) -> None:
-        self.path = os.path.join(keeper_folder(run_folder), f"lock-{place_name()}")
+        self.path = os.path.join(keeper_folder(run_folder), f"lock-{host_and_namespace()}")
         self._fd = -1
 
     def acquire(self) -> bool:

@@ -28,10 +28,10 @@ def deliver(run_folder: str, sink: Sink, rows: Sequence[Row]) -> None:
         sink.write(rows)
         return
     begin = 0
-    for place, row in enumerate(rows):
+    for index, row in enumerate(rows):
         if row.mark == "rewind":
-            sink.write(rows[begin : place + 1])
-            begin = place + 1
+            sink.write(rows[begin : index + 1])
+            begin = index + 1
             go_back(run_folder, sink, row)
     if begin < len(rows):
         sink.write(rows[begin:])
@@ -99,7 +99,7 @@ def effective_rows(run_folder: str, about: manifest.RunJson) -> manifest.Effecti
     """Which rows of a run count, by its attempts in `about`."""
     saved: dict[str, tuple[int, str, int, int, int]] = {}
 
-    def places() -> dict[str, tuple[int, str, int, int, int]]:
+    def saved_rows() -> dict[str, tuple[int, str, int, int, int]]:
         if not saved:
             from rollbook.journal import JournalReader
             from rollbook.keeper.sealed import LazySealed
@@ -107,11 +107,11 @@ def effective_rows(run_folder: str, about: manifest.RunJson) -> manifest.Effecti
             sealed = LazySealed(run_folder)
             with JournalReader(run_folder, sealed=sealed, tables=frozenset(["checkpoints"])) as reader:
                 for row in (row for rows, _ in reader.batches({}) for row in rows):
-                    place = (row.attempt, row.writer, row.lane, row.seq, round(row.time * 1e9))
-                    saved.setdefault(str(row.values.get("checkpoint_id")), place)
+                    row_id = (row.attempt, row.writer, row.lane, row.seq, round(row.time * 1e9))
+                    saved.setdefault(str(row.values.get("checkpoint_id")), row_id)
         return saved
 
-    return manifest.EffectiveRows(about, places)
+    return manifest.EffectiveRows(about, saved_rows)
 
 
 def _filters_of(sink: object) -> list[Filter]:

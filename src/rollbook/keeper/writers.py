@@ -8,7 +8,7 @@ import time
 from rollbook.schema.run_files import RunFile, journal_folder
 from rollbook.system.files import exists, read_json
 from rollbook.system.guard import tolerating
-from rollbook.system.liveness import Watch, same_place
+from rollbook.system.liveness import Watch, shares_pids
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class KnownWriter:
     def __init__(self, id: str, folder: str, about: dict[str, object], now: float) -> None:
         self.id, self.folder, self.about = id, folder, about
         self._closed_file = os.path.join(folder, RunFile.CLOSED)
-        self.here = same_place(about)
+        self.here = shares_pids(about)
         self.main = about.get("main") is True
         attempt = about.get("attempt")
         self.attempt = attempt if type(attempt) is int else 1

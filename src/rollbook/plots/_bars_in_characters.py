@@ -51,18 +51,18 @@ def _panel(panel: Bars, margin: int, width: int, colour: bool) -> list[str]:
 
     title = short(panel.title if panel.title == panel.axis or not panel.axis else f"{panel.title}: {panel.axis}", width)
     rows = [title]
-    for place, label in enumerate(panel.labels):
+    for index, label in enumerate(panel.labels):
         cells = [" "] * room
         if panel.zero is not None:
             cells[at(panel.zero)] = zero
-        ends = panel.low[place], panel.high[place]
+        ends = panel.low[index], panel.high[index]
         if np.isfinite(ends).all():
             cells[at(ends[0]) : at(ends[1]) + 1] = line * (at(ends[1]) - at(ends[0]) + 1)
-        for score in np.asarray(panel.points[place], dtype=np.float64) if panel.points else ():
+        for score in np.asarray(panel.points[index], dtype=np.float64) if panel.points else ():
             if np.isfinite(score):
                 cells[at(score)] = dot
-        if np.isfinite(panel.values[place]):
-            cells[at(panel.values[place])] = mark
+        if np.isfinite(panel.values[index]):
+            cells[at(panel.values[index])] = mark
         rows.append(f"{short(label, margin).rjust(margin)}  {''.join(cells)}".rstrip())
     largest = max(abs(low), abs(high))
     left, right = measure(low, largest), measure(high, largest)

@@ -43,16 +43,16 @@ def panel_in_characters(panel: Panel, width: int, height: int, colour: bool = Fa
     ticks = {row: measure(float(f"{top - (top - bottom) * row / (height - 1):.4g}")) for row in _ticks(height)}
     margin = max(map(len, ticks.values())) + 1
     field = _Field(width - margin - 1, height, (left, right if right > left else left + 1.0), (bottom, top), colour)
-    field.looks = [place if line.look is None else line.look for place, line in enumerate(lines)]
-    for place, line in enumerate(lines):
-        field.fill(line, line.least, line.most, place, _EXTREMES)
-    for place, line in enumerate(lines):
-        field.fill(line, line.low, line.high, place, _BAND)
-    for place, line in enumerate(lines):
+    field.looks = [index if line.look is None else line.look for index, line in enumerate(lines)]
+    for index, line in enumerate(lines):
+        field.fill(line, line.least, line.most, index, _EXTREMES)
+    for index, line in enumerate(lines):
+        field.fill(line, line.low, line.high, index, _BAND)
+    for index, line in enumerate(lines):
         for seed in line.seeds:
-            field.stroke(seed.x, seed.y, place)
+            field.stroke(seed.x, seed.y, index)
         if not line.seeds or np.isfinite(line.y).any():
-            field.stroke(*_stairs(line.x, line.y, line.steps), place)
+            field.stroke(*_stairs(line.x, line.y, line.steps), index)
         if line.raw is not None:
             field.edge(line.raw.x, line.raw.y)
     bar, corner, floor = ("│", "└", "─") if colour else ("|", "+", "-")
@@ -60,7 +60,7 @@ def panel_in_characters(panel: Panel, width: int, height: int, colour: bool = Fa
     ends = measure(float(left)), f"{measure(float(right))} {panel.axis}"
     ruler = " " * margin + corner + floor * field.columns
     below = " " * (margin + 1) + ends[0] + ends[1].rjust(max(1, field.columns - len(ends[0])))
-    words = [(field.sign(place), line.label) for place, line in enumerate(lines)]
+    words = [(field.sign(index), line.label) for index, line in enumerate(lines)]
     words += [(field.signs[kind], what) for kind, what in _what_signs_mean(lines, colour)]
     wrapped = [
         part if n else f"{sign}{part[1:]}"
@@ -97,11 +97,11 @@ class _Field:
         self._shade = np.full((2, rows, columns), -1)  # for each character: the group of the band, and of the extremes
         self._bad = np.zeros((rows, columns), dtype=np.bool_)
 
-    def sign(self, place: int) -> str:
+    def sign(self, index: int) -> str:
         """The sign of a group in the legend."""
-        return self._painted("━", place) if self._colour else GLYPHS[place % len(GLYPHS)]
+        return self._painted("━", index) if self._colour else GLYPHS[index % len(GLYPHS)]
 
-    def stroke(self, x: Floats, y: Floats, place: int) -> None:
+    def stroke(self, x: Floats, y: Floats, index: int) -> None:
         """Fill each column of dots from its lowest to its highest point; join neighbours, but not across gaps."""
         tall, wide = self._line.shape
         previous: tuple[int, int] | None = None
@@ -114,12 +114,12 @@ class _Field:
             for step in range(first, at):
                 begin, end = (round(before + (here - before) * (s - first) / (at - first)) for s in (step, step + 1))
                 low, high = sorted((begin, end))
-                self._line[low : max(low + 1, high), step] = place
+                self._line[low : max(low + 1, high), step] = index
             low, high = sorted((before, here)) if at == first else (here, here)
-            self._line[low : high + 1, at] = place
+            self._line[low : high + 1, at] = index
             previous = (at, here)
 
-    def fill(self, line: Line, lows: Floats | None, highs: Floats | None, place: int, kind: int) -> None:
+    def fill(self, line: Line, lows: Floats | None, highs: Floats | None, index: int, kind: int) -> None:
         """Shade the area between two edges, from each point to the next."""
         if lows is None or highs is None:
             return
@@ -135,7 +135,7 @@ class _Field:
                 share = (column - begin) / max(1, end - begin)
                 first = round(tops[n] + (tops[last] - tops[n]) * share)
                 final = round(bottoms[n] + (bottoms[last] - bottoms[n]) * share)
-                self._shade[kind, first : final + 1, column] = place
+                self._shade[kind, first : final + 1, column] = index
 
     def edge(self, x: Floats, y: Floats) -> None:
         """Mark values that are not finite at the edge: plus infinity above, all others below."""
@@ -153,31 +153,31 @@ class _Field:
             return self.signs[_BAD]
         dots = self._line[row * self._tall : (row + 1) * self._tall, column * self._wide : (column + 1) * self._wide]
         if dots.max() >= 0:
-            place = int(dots.max())
+            index = int(dots.max())
             if not self._colour:
-                return self.sign(place)
-            return self._painted(chr(0x2800 + int(_DOTS[dots >= 0].sum())), place)
+                return self.sign(index)
+            return self._painted(chr(0x2800 + int(_DOTS[dots >= 0].sum())), index)
         for kind in (_BAND, _EXTREMES):
-            place = int(self._shade[kind, row, column])
-            if place >= 0:
-                return self._painted(self.signs[kind], place, dim=True)
+            index = int(self._shade[kind, row, column])
+            if index >= 0:
+                return self._painted(self.signs[kind], index, dim=True)
         return " "
 
-    def _painted(self, sign: str, place: int, dim: bool = False) -> str:
+    def _painted(self, sign: str, index: int, dim: bool = False) -> str:
         if not self._colour:
             return sign
-        return f"\x1b[{'2;' if dim else ''}38;5;{_COLOURS[self.looks[place] % len(_COLOURS)]}m{sign}\x1b[0m"
+        return f"\x1b[{'2;' if dim else ''}38;5;{_COLOURS[self.looks[index] % len(_COLOURS)]}m{sign}\x1b[0m"
 
     def _across(self, x: Floats, columns: int) -> Floats:
         left, right = self._xs
-        return _placed((np.asarray(x, np.float64) - left) / (right - left), columns)
+        return _scaled((np.asarray(x, np.float64) - left) / (right - left), columns)
 
     def _down(self, y: Floats, rows: int) -> Floats:
         bottom, top = self._ys
-        return _placed((top - np.asarray(y, np.float64)) / (top - bottom), rows)
+        return _scaled((top - np.asarray(y, np.float64)) / (top - bottom), rows)
 
 
-def _placed(share: Floats, of: int) -> Floats:
+def _scaled(share: Floats, of: int) -> Floats:
     """Convert shares of a side, 0 to 1, to positions on it."""
     return np.asarray(np.clip(np.round(share * (of - 1)), 0, of - 1), dtype=np.float64)
 
@@ -210,7 +210,7 @@ def _finite(values: Floats | None) -> Floats:
 
 def _ticks(height: int) -> list[int]:
     n = max(2, min(5, height // 4 + 1))
-    return sorted({round(place * (height - 1) / (n - 1)) for place in range(n)})
+    return sorted({round(index * (height - 1) / (n - 1)) for index in range(n)})
 
 
 def lines_of(text: str, width: int) -> list[str]:

@@ -105,9 +105,9 @@ class Paint:
             if kind == "alert":
                 for x in xs[:_MOST_MARKS]:
                     self.axes.axvline(x, color=colour, linewidth=0.7, alpha=0.5, zorder=1)
-            place = 1.0 if kind == "alert" else 0.02
+            height = 1.0 if kind == "alert" else 0.02
             size = {"|": 7, "*": 9}.get(marker, 6)
-            (handle,) = self.axes.plot(xs, np.full(len(xs), place), marker, color=colour, markersize=size,
+            (handle,) = self.axes.plot(xs, np.full(len(xs), height), marker, color=colour, markersize=size,
                                        transform=across, clip_on=False, zorder=5)  # fmt: skip
             names = {mark.label for mark in marks if mark.kind == kind and mark.label}
             what = f"{word}: {short(next(iter(names)), 40)}" if len(names) == 1 else f"{word}s" if len(xs) > 1 else word
@@ -130,13 +130,13 @@ class Paint:
         self._at_edge([x[y == np.inf] for x, y in self._not_finite], 1.0, "^", self.style.bad, "+infinite")
         self._at_edge([x[y == -np.inf] for x, y in self._not_finite], 0.0, "v", self.style.bad, "-infinite")
 
-    def _at_edge(self, parts: list[NDArray], place: float, marker: str, colour: str, words: str) -> None:
+    def _at_edge(self, parts: list[NDArray], height: float, marker: str, colour: str, words: str) -> None:
         everywhere = np.unique(np.concatenate(parts)) if parts else np.zeros(0)
         if not len(everywhere):
             return
         n = len(everywhere)
         shown = everywhere if n <= _MOST_MARKS else everywhere[np.linspace(0, n - 1, _MOST_MARKS).astype(int)]
-        (handle,) = self.axes.plot(shown, np.full(len(shown), place), marker, color=colour, markersize=5, zorder=6,
+        (handle,) = self.axes.plot(shown, np.full(len(shown), height), marker, color=colour, markersize=5, zorder=6,
                                    transform=self.axes.get_xaxis_transform(), clip_on=False)  # fmt: skip
         self.entries.append((handle, f"{words} ({n:,})"))
 
@@ -151,13 +151,15 @@ class Paint:
 
     def labels(self, title: str, axis: str, up: str = "") -> None:
         """The labels of the axes, and readable numbers along x."""
-        figure, place = self.axes.get_figure(root=True), self.axes.get_subplotspec()
-        inches = (figure.get_figwidth() if figure else 7.0) / (place.get_gridspec().ncols if place else 1) - 0.6
+        figure, cell = self.axes.get_figure(root=True), self.axes.get_subplotspec()
+        inches = (figure.get_figwidth() if figure else 7.0) / (cell.get_gridspec().ncols if cell else 1) - 0.6
         self.axes.set_title(_broken(short(title, 90), int(inches * 12)))
         self.axes.set_xlabel(_broken(short(axis, 100), int(inches * 14)))
         if up:
             self.axes.set_ylabel(short(up, 60))
-        self.axes.xaxis.set_major_formatter(lambda value, _place: measure(value, max(map(abs, self.axes.get_xlim()))))
+        self.axes.xaxis.set_major_formatter(
+            lambda value, _position: measure(value, max(map(abs, self.axes.get_xlim())))
+        )
         self.axes.locator_params(axis="x", nbins=7)
 
     def empty(self, words: str = "nothing to draw") -> None:

@@ -42,16 +42,16 @@ class Style:
     series: tuple[str, ...]
     notes: bool = True
 
-    def colour(self, place: int) -> str:
+    def colour(self, index: int) -> str:
         """The colour of the group with this index, from 0."""
-        return self.series[place % len(self.series)]
+        return self.series[index % len(self.series)]
 
-    def dashes(self, place: int) -> Dashes:
+    def dashes(self, index: int) -> Dashes:
         """The dashes of the group with this index: solid for the first twelve, then five other kinds."""
         kinds: tuple[Dashes, ...] = (
             "-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)), (0, (9, 3)), (0, (3, 1, 1, 1, 1, 1)),
         )  # fmt: skip
-        return kinds[place // len(self.series) % len(kinds)]
+        return kinds[index // len(self.series) % len(kinds)]
 
     def settings(self) -> dict[str, object]:
         """The settings for `matplotlib.rc_context`."""

@@ -31,9 +31,9 @@ def draw(figure: Figure, data: Sequence[Bars], style: Style) -> None:
     figure.set_figheight(tall * (0.75 + 0.24 * n))
     grid = figure.subplots(tall, wide, squeeze=False, sharey=True)
     longest = max(10, int(figure.get_figwidth() * 4))
-    for place, (axes, panel) in enumerate(zip(grid.flat, panels, strict=False)):
+    for index, (axes, panel) in enumerate(zip(grid.flat, panels, strict=False)):
         _panel(axes, panel, style)
-        if place % wide == 0:
+        if index % wide == 0:
             axes.set_yticklabels([short(label, longest) for label in panel.labels])
         else:
             axes.tick_params(labelleft=False)
@@ -47,9 +47,9 @@ def _panel(axes: Axes, panel: Bars, style: Style) -> None:
     axes.grid(False, axis="y")
     axes.use_sticky_edges = False  # else a bar would begin at the frame
     axes.margins(x=0.06)
-    for place, row in enumerate(rows):
-        colour = style.colour(panel.looks[place] if panel.looks else place)
-        low, high, value = panel.low[place], panel.high[place], panel.values[place]
+    for index, row in enumerate(rows):
+        colour = style.colour(panel.looks[index] if panel.looks else index)
+        low, high, value = panel.low[index], panel.high[index], panel.values[index]
         if np.isfinite(low) and np.isfinite(high):
             axes.barh(row, high - low, left=low, height=0.62, color=colour, alpha=0.55, linewidth=0)
         if np.isfinite(value):
@@ -59,6 +59,6 @@ def _panel(axes: Axes, panel: Bars, style: Style) -> None:
     axes.set_title(short(panel.title, 40), fontsize=9)
     axes.set_xlabel(short(panel.axis, 40), fontsize=8)
     axes.locator_params(axis="x", nbins=4)
-    axes.xaxis.set_major_formatter(lambda value, _place: measure(value, max(map(abs, axes.get_xlim()))))
+    axes.xaxis.set_major_formatter(lambda value, _position: measure(value, max(map(abs, axes.get_xlim()))))
     axes.tick_params(axis="x", labelsize=7.5)
     axes.tick_params(axis="y", length=0)

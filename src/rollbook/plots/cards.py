@@ -57,9 +57,9 @@ def grid(
     body = "".join(
         "<tr>"
         + "".join(f'<td style="{style}">{_cell(row.get(name))}</td>' for name in names)
-        + "".join(f'<td style="{style}">{drawn[place] if place < len(drawn) else ""}</td>' for drawn in extra.values())
+        + "".join(f'<td style="{style}">{drawn[index] if index < len(drawn) else ""}</td>' for drawn in extra.values())
         + "</tr>"
-        for place, row in enumerate(rows[:most])
+        for index, row in enumerate(rows[:most])
     )
     more = f'<div style="opacity:.7">and {len(rows) - most:,} more</div>' if len(rows) > most else ""
     return f'<table style="border-collapse:collapse"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}'
@@ -92,7 +92,7 @@ def spark(
         return '<span style="opacity:.6">no finite value</span>'
     low, high, left, right = (float(v) for v in (everything.min(), everything.max(), along.min(), along.max()))
 
-    def place(x: NDArray, y: NDArray) -> list[tuple[float, float]]:
+    def in_pixels(x: NDArray, y: NDArray) -> list[tuple[float, float]]:
         across = (x - left) / (right - left) if right > left else np.full(len(x), 0.5)
         up = (y - low) / (high - low) if high > low else np.full(len(y), 0.5)
         return list(zip((2 + across * (width - 4)).tolist(), (height - 3 - up * (height - 6)).tolist(), strict=True))
@@ -104,15 +104,15 @@ def spark(
         if band is not None:
             bx, lows, highs = (np.asarray(part, np.float64) for part in band)
             known = np.isfinite(lows) & np.isfinite(highs)
-            outline = [*place(bx[known], highs[known]), *reversed(place(bx[known], lows[known]))]
+            outline = [*in_pixels(bx[known], highs[known]), *reversed(in_pixels(bx[known], lows[known]))]
             if outline:
                 parts.append(f'<path d="{_path(outline)}Z" fill="{colour}" opacity=".22"/>')
         bad = x[~np.isfinite(y) & np.isfinite(x)][:50]
         tx, ty = thinned(x, y, width)
-        parts += _strokes(place(tx, ty), colour)
+        parts += _strokes(in_pixels(tx, ty), colour)
         parts += [
             f'<circle cx="{px:.1f}" cy="{height - 1.5:g}" r="1.5" fill="#d33"/>'
-            for px, _ in place(bad, np.zeros(len(bad)))
+            for px, _ in in_pixels(bad, np.zeros(len(bad)))
         ]
     return f'<svg viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img">{"".join(parts)}</svg>'
 

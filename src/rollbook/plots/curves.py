@@ -40,8 +40,8 @@ def paint_panel(
         handle = paint.line(ghost.x, ghost.y, style.ink_3, width=1.1, dashes=(0, (2.5, 1.2)), zorder=1.5)
         paint.entries.append((handle, ghost.label or "abandoned by a restart"))
     many, several = len(data.lines) > 12, len(data.lines) > 3
-    for place, line in enumerate(data.lines, first_colour):
-        look = place if line.look is None else line.look
+    for index, line in enumerate(data.lines, first_colour):
+        look = index if line.look is None else line.look
         colour, dashes = style.colour(look), style.dashes(look)
         if line.least is not None and line.most is not None:
             paint.between(line.x, line.least, line.most, colour, 0.05 if many else 0.10, steps=line.steps)

@@ -29,11 +29,11 @@ def draw(figure: Figure, data: Dots, style: Style, *, limits: tuple[float | None
         return
     n = max(1, int((np.isfinite(x) & np.isfinite(y)).sum()))
     size, alpha = (4.5, 0.75) if n < 500 else (3.0, 0.5) if n < 5_000 else (1.8, 0.35)
-    for place, kind in enumerate(data.kinds):
-        mine = (np.asarray(data.kind) == place) & np.isfinite(x)
+    for index, kind in enumerate(data.kinds):
+        mine = (np.asarray(data.kind) == index) & np.isfinite(x)
         if not mine.any():
             continue
-        colour, marker = style.colour(place), _MARKERS[place % len(_MARKERS)]
+        colour, marker = style.colour(index), _MARKERS[index % len(_MARKERS)]
         good = mine & np.isfinite(y)
         (handle,) = paint.axes.plot(x[good], y[good], marker, color=colour, markersize=size, alpha=alpha,
                                     markeredgewidth=0, rasterized=n > 20_000)  # fmt: skip

@@ -65,8 +65,8 @@ def _onto(edges: Floats, counts: Floats, low: float, high: float) -> Floats:
     weights = np.where(known, counts, 0.0)
     total = weights.sum()
     sums = np.concatenate([[0.0], np.cumsum(weights)])
-    places = np.interp(np.linspace(low, high, _BINS + 1), edges, sums, left=0.0, right=float(sums[-1]))
-    return np.diff(places) / total if total > 0 else np.zeros(_BINS)
+    below = np.interp(np.linspace(low, high, _BINS + 1), edges, sums, left=0.0, right=float(sums[-1]))
+    return np.diff(below) / total if total > 0 else np.zeros(_BINS)
 
 
 def _borders(x: Floats) -> Floats:

@@ -35,10 +35,10 @@ def draw(figure: Figure, data: Bars, style: Style, *, limits: tuple[float | None
     axes.margins(x=0.04)
     rows = np.arange(n)[::-1]
     longest = min(36, max(map(len, data.labels)))
-    for place, row in enumerate(rows):
-        colour = style.accent if data.neutral else style.colour(data.looks[place] if data.looks else place)
-        _estimate(axes, data, place, row, colour)
-        words = short(data.words[place], int((figure.get_figwidth() - 0.3 - 0.08 * longest) * 20))
+    for index, row in enumerate(rows):
+        colour = style.accent if data.neutral else style.colour(data.looks[index] if data.looks else index)
+        _estimate(axes, data, index, row, colour)
+        words = short(data.words[index], int((figure.get_figwidth() - 0.3 - 0.08 * longest) * 20))
         axes.text(
             0.008, row + 0.32, words, fontsize=7, color=style.ink_3, transform=axes.get_yaxis_transform(), va="bottom"
         )
@@ -53,17 +53,17 @@ def draw(figure: Figure, data: Bars, style: Style, *, limits: tuple[float | None
     if limits or data.span:
         axes.set_xlim(*(limits or data.span or (None, None)))
     _mark_outside(axes, data, rows, style)
-    axes.xaxis.set_major_formatter(lambda value, _place: measure(value, max(map(abs, axes.get_xlim()))))
+    axes.xaxis.set_major_formatter(lambda value, _position: measure(value, max(map(abs, axes.get_xlim()))))
     below(figure, [], data.remarks, style)
 
 
-def _estimate(axes: Axes, data: Bars, place: int, row: int, colour: str) -> None:
+def _estimate(axes: Axes, data: Bars, index: int, row: int, colour: str) -> None:
     """One row: the scores as dots, the interval as a bar (an arrow if one end is infinite), the estimate as a line."""
-    scores = np.asarray(data.points[place], dtype=np.float64)
+    scores = np.asarray(data.points[index], dtype=np.float64)
     finite = scores[np.isfinite(scores)]
     if len(finite):
         axes.plot(finite, np.full(len(finite), row), "o", color=colour, alpha=0.5, markersize=5, markeredgewidth=0)
-    low, high, value = data.low[place], data.high[place], data.values[place]
+    low, high, value = data.low[index], data.high[index], data.values[index]
     if np.isfinite(low) and np.isfinite(high):
         axes.plot([low, high], [row, row], color=colour, linewidth=7, alpha=0.3, solid_capstyle="butt")
     elif np.isfinite(low) or np.isfinite(high):
@@ -75,8 +75,8 @@ def _estimate(axes: Axes, data: Bars, place: int, row: int, colour: str) -> None
 
 def _mark_outside(axes: Axes, data: Bars, rows: NDArray, style: Style) -> None:
     left, right = axes.get_xlim()
-    for place, row in enumerate(rows):
-        scores = np.asarray(data.points[place], dtype=np.float64)
+    for index, row in enumerate(rows):
+        scores = np.asarray(data.points[index], dtype=np.float64)
         for marker, x, n in (("<", 0.0, int((scores < left).sum())), (">", 1.0, int((scores > right).sum()))):
             if n:
                 axes.plot([x], [row], marker, color=style.warn, transform=axes.get_yaxis_transform(), clip_on=False)

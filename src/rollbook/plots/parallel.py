@@ -37,12 +37,12 @@ def draw(figure: Figure, data: Threads, style: Style) -> None:
     names, columns = list(data.columns[:_MOST_COLUMNS]), list(data.values[:_MOST_COLUMNS])
     figure.set_size_inches(max(7.0, 1.15 * (len(names) + 1)), 4.2)
     # Each column on its own scale from 0 to 1; the colour of a run is its result.
-    places, ticks = zip(*(_placed(column) for column in [*columns, tuple(result)]), strict=True)
+    heights, ticks = zip(*(_heights(column) for column in [*columns, tuple(result)]), strict=True)
     finite = result[np.isfinite(result)]
     low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0)
     scale = Normalize(low, high if high > low else low + 1)
     colours = LinearSegmentedColormap.from_list("rollbook", [style.series[1], style.ghost, style.series[0]])
-    field = np.stack(places, axis=1)
+    field = np.stack(heights, axis=1)
     alpha = 0.85 if n <= 60 else max(0.12, 30 / n)
     # The best runs are drawn last, on top.
     for row in np.argsort(np.where(np.isfinite(result), result, -math.inf), kind="stable"):
@@ -59,10 +59,10 @@ def draw(figure: Figure, data: Threads, style: Style) -> None:
     axes.grid(False)
     axes.spines["left"].set_visible(False)
     # An axis for each column, with its values beside it.
-    for place, column in enumerate(ticks):
-        axes.axvline(place, color=style.line, linewidth=0.8, zorder=0)
+    for number, column in enumerate(ticks):
+        axes.axvline(number, color=style.line, linewidth=0.8, zorder=0)
         for at, word in column:
-            axes.text(place + 0.05, at, word, fontsize=7, color=style.ink_3, va="center",
+            axes.text(number + 0.05, at, word, fontsize=7, color=style.ink_3, va="center",
                       bbox={"facecolor": style.ground, "alpha": 0.9, "pad": 0.6, "linewidth": 0})  # fmt: skip
     axes.set_xticks(range(len(names) + 1))
     words = [short(name.removeprefix("config."), 40) for name in [*names, data.result_name]]
@@ -84,19 +84,19 @@ def _by_factors(steps: Sequence[float]) -> bool:
     if not steps or steps[0] <= 0 or steps[-1] < 8 * steps[0]:
         return False
 
-    def unevenness(places: Sequence[float]) -> float:
-        return sum((b - a) ** 2 for a, b in itertools.pairwise(places)) / (places[-1] - places[0]) ** 2
+    def unevenness(points: Sequence[float]) -> float:
+        return sum((b - a) ** 2 for a, b in itertools.pairwise(points)) / (points[-1] - points[0]) ** 2
 
     return len(steps) < 3 or unevenness([math.log(v) for v in steps]) < unevenness(steps)
 
 
-def _placed(column: Sequence[object]) -> tuple[object, list[tuple[float, str]]]:
+def _heights(column: Sequence[object]) -> tuple[object, list[tuple[float, str]]]:
     """The position of each run on a column, from 0 to 1 (below: no value), and the tick labels."""
     numbers = [v for v in column if isinstance(v, (int, float)) and not isinstance(v, bool) and math.isfinite(v)]
     textual = any(not isinstance(v, (int, float)) or isinstance(v, bool) for v in column if v is not None)
     if textual or not numbers:
         words = sorted({short(v, 18) for v in column if v is not None})
-        at = {word: place / max(1, len(words) - 1) for place, word in enumerate(words)}
+        at = {word: n / max(1, len(words) - 1) for n, word in enumerate(words)}
         every = max(1, -(-len(words) // _MOST_WORDS))
         shown = [(at[word], word) for word in words[::every]]
         return np.array([at[short(v, 18)] if v is not None else -0.05 for v in column]), shown
@@ -105,7 +105,7 @@ def _placed(column: Sequence[object]) -> tuple[object, list[tuple[float, str]]]:
     ends = (math.log(low), math.log(high)) if logarithmic else (low, high)
     wide = ends[1] - ends[0] or 1.0
 
-    def place(value: Any) -> float:
+    def height_of(value: Any) -> float:
         if value is None or not math.isfinite(value):
             return -0.05
         return ((math.log(value) if logarithmic else value) - ends[0]) / wide if high > low else 0.5
@@ -114,4 +114,4 @@ def _placed(column: Sequence[object]) -> tuple[object, list[tuple[float, str]]]:
     if len(steps) > 5:
         middle = math.exp((ends[0] + ends[1]) / 2) if logarithmic else (low + high) / 2
         steps = [low, middle, high]
-    return np.array([place(v) for v in column]), [(place(v), measure(float(f"{v:.3g}"))) for v in steps]
+    return np.array([height_of(v) for v in column]), [(height_of(v), measure(float(f"{v:.3g}"))) for v in steps]

@@ -39,9 +39,9 @@ def draw(figure: Figure, data: Stack, style: Style, *, share: bool = False) -> N
         values = np.divide(values, whole, out=np.zeros_like(values), where=whole > 0)
     x = np.asarray(data.x, dtype=np.float64)
     up, down = np.zeros(len(x)), np.zeros(len(x))
-    for place, name in enumerate(names):
-        colour = style.ghost if name.startswith("… ") else style.colour(place)
-        part = values[place]
+    for index, name in enumerate(names):
+        colour = style.ghost if name.startswith("… ") else style.colour(index)
+        part = values[index]
         above, under = np.where(part > 0, part, 0.0), np.where(part < 0, part, 0.0)
         steps: dict[str, Any] = {"color": colour, "alpha": 0.85, "linewidth": 0.4, "edgecolor": style.ground}
         handle = axes.fill_between(x, up, up + above, **steps)

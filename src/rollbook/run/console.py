@@ -255,8 +255,8 @@ class Console:
         if shown > len(data):
             os.ftruncate(self._file, self._end + len(data))
 
-    def _write_at(self, place: int, data: bytes) -> None:
-        os.lseek(self._file, place, os.SEEK_SET)
+    def _write_at(self, position: int, data: bytes) -> None:
+        os.lseek(self._file, position, os.SEEK_SET)
         written = os.write(self._file, data)
         while written < len(data):
             written += os.write(self._file, data[written:])
@@ -344,12 +344,12 @@ class _DrawnLines:
         """Follow the cursor through a text."""
         if not self.rows:
             self.rows, self._row, self._column, self._rest = [self._rest], 0, len(self._rest), ""
-        place = 0
+        typed = 0
         for token in _TOKEN.finditer(text):
-            self._type(text[place : token.start()])
-            place = token.end()
+            self._type(text[typed : token.start()])
+            typed = token.end()
             self._control(token)
-        self._type(text[place:])
+        self._type(text[typed:])
         over = max(0, min(len(self.rows) - _ROWS, self._row))
         lines = self.rows[:over]
         del self.rows[:over]

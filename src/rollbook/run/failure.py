@@ -44,8 +44,8 @@ def describe(error: BaseException | None) -> dict[str, Any] | None:
     if error is None or isinstance(error, GeneratorExit) or (isinstance(error, SystemExit) and error.code in (None, 0)):
         return None
     kind = type(error)
-    place = "" if kind.__module__ in ("builtins", "__main__") else f"{kind.__module__}."
-    failure: dict[str, Any] = {"type": f"{place}{kind.__qualname__}", "message": "", "traceback": ""}
+    module = "" if kind.__module__ in ("builtins", "__main__") else f"{kind.__module__}."
+    failure: dict[str, Any] = {"type": f"{module}{kind.__qualname__}", "message": "", "traceback": ""}
     with tolerating(Exception):  # str() of an exception may run any code
         failure["message"] = _bounded(_message(error), _LONGEST_MESSAGE)
     with tolerating(Exception):

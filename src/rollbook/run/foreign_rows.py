@@ -55,14 +55,14 @@ class ForeignRows:
         self._run = run
         self._lock = threading.Lock()
         self._writer: Writer | None = None
-        self._places: dict[str, int] = {}
+        self._positions: dict[str, int] = {}
         run.on_finish(lambda status: self.close())
 
     def write(self, rows: object, table: str, source: str) -> int:
         """See `Run.write_rows`."""
         with self._lock:
             remaining = _Supply(rows)
-            position, half_written = self._place_of(source) if source else (0, None)
+            position, half_written = self._position_of(source) if source else (0, None)
             try:
                 written = 0
                 if half_written is not None:
@@ -81,9 +81,9 @@ class ForeignRows:
                     written += usable
                     position += taken
                     if source:
-                        self._places[source] = position
+                        self._positions[source] = position
             except BaseException:
-                self._places.pop(source, None)  # read the progress from disk again
+                self._positions.pop(source, None)  # read the progress from disk again
                 raise
             return written
 
@@ -95,9 +95,9 @@ class ForeignRows:
 
     # -- how far a source was read
 
-    def _place_of(self, source: str) -> tuple[int, dict[str, Any] | None]:
+    def _position_of(self, source: str) -> tuple[int, dict[str, Any] | None]:
         """(number of complete rows of the source, None), or (0, the last batch, which may be incomplete)."""
-        known = self._places.get(source)
+        known = self._positions.get(source)
         if known is not None:
             return known, None
         marks = [
@@ -163,8 +163,8 @@ class ForeignRows:
         for row in batch:
             plain = _shape_of(row)
             if plain is not None and plain in single:
-                known, place = single[plain]
-                if known.add_number(row, place):
+                known, clock = single[plain]
+                if known.add_number(row, clock):
                     usable += 1
                     continue
             try:
@@ -300,8 +300,8 @@ class _RowsOfKeySet:
         for name, cell in cells.items():
             self.columns.setdefault(name, []).append(cell)
 
-    def add_number(self, row: Any, place: int) -> bool:
-        """Add one row of one float and the clock at `place`; False, without a change, if the row is not that simple."""
+    def add_number(self, row: Any, clock: int) -> bool:
+        """Add one row of one float and one clock, by number; False, without a change, if the row is not that simple."""
         ((name, number),) = row.values.items()
         (reading,) = row.clocks.values()
         moment = row.time
@@ -310,7 +310,7 @@ class _RowsOfKeySet:
         if type(moment) is not float or not (_EARLIEST <= moment < _LATEST and 0 <= reading < 2**63):
             return False
         clocks = [UNKNOWN] * len(self.clocks[0])
-        clocks[place] = reading
+        clocks[clock] = reading
         self.times.append(round(moment * _NS))
         self.clocks.append(clocks)
         self.columns[name].append(number)
@@ -330,11 +330,11 @@ class _RowsOfKeySet:
             "columns": {name: _packed(cells) for name, cells in self.columns.items()},
             "time_column": _packed([moment - writer.time_offset for moment in self.times]),
         }
-        for place, name in enumerate(writer.clocks):
-            readings = [row[place] for row in self.clocks]
+        for index, name in enumerate(writer.clocks):
+            readings = [row[index] for row in self.clocks]
             if any(reading != readings[0] for reading in readings):
                 payload.setdefault("clock_columns", {})[name] = _packed(readings)
-                payload["clocks"][place] = UNKNOWN  # else it would also apply to rows that do not know it
+                payload["clocks"][index] = UNKNOWN  # else it would also apply to rows that do not know it
         return payload
 
     def checked(self, crc: int) -> int:
@@ -393,11 +393,11 @@ def _columns_of(blocks: list[Any], clocks: tuple[str, ...]) -> list[_RowsOfKey]:
     )
     order = np.argsort(ids, kind="stable")
     edges = np.concatenate([[0], np.flatnonzero(np.diff(ids[order])) + 1, [len(order)]]).tolist()
-    stretches = sorted((order[start:stop] for start, stop in pairwise(edges)), key=lambda places: int(places[0]))
+    stretches = sorted((order[start:stop] for start, stop in pairwise(edges)), key=lambda rows: int(rows[0]))
     words = list(numbers)
     return [
-        _RowsOfKey(*words[int(ids[places[0]])], len(clocks), times[places], readings[places], values[places])
-        for places in stretches
+        _RowsOfKey(*words[int(ids[rows[0]])], len(clocks), times[rows], readings[rows], values[rows])
+        for rows in stretches
     ]
 
 

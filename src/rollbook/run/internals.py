@@ -132,10 +132,10 @@ class Internals:
     def lies_beside(self, folder: str) -> None:
         """The program's own files of this training, such as event files, lie in that folder: readers show it once."""
         own = os.path.abspath(self._run.folder)
-        place = os.path.relpath(os.path.abspath(folder), own)
+        path = os.path.relpath(os.path.abspath(folder), own)
         known = self.about.native or []
-        if place.startswith(os.pardir) and place not in known:
-            self.about.native = [*known, place]
+        if path.startswith(os.pardir) and path not in known:
+            self.about.native = [*known, path]
             self.write_about()
 
     def formatted_config(self, text: str) -> None:

@@ -112,7 +112,7 @@ def _of_parent(wanted: Wanted) -> tuple[str | None, str]:
 
 def _in_job(wanted: Wanted, shared: str, why: str) -> Elder:
     rank = own_rank() or 0
-    place = os.path.join(wanted.root, wanted.project)
+    project = os.path.join(wanted.root, wanted.project)
     wait = TUNING.rank_seconds if is_on_one_host() else TUNING.distant_rank_seconds
     deadline = time.monotonic() + (wait if rank else 0.0)
     others = _others(wanted, shared)
@@ -122,7 +122,7 @@ def _in_job(wanted: Wanted, shared: str, why: str) -> Elder:
             return _joining(target)
         new_id = None
         if target is None and wanted.run_id is None:
-            folder, new_id, differs = _chain(wanted, place, shared, rank)
+            folder, new_id, differs = _chain(wanted, project, shared, rank)
             if folder is not None:
                 return _joining(folder)
             why = differs or why
@@ -143,13 +143,13 @@ def _target(wanted: Wanted) -> str | None:
     if wanted.run_id is None and wanted.resume == "never":
         return None
     seed = wanted.given["seed"]
-    place = os.path.join(wanted.root, wanted.project)
+    project = os.path.join(wanted.root, wanted.project)
     with tolerating(RollbookError):
-        return find_to_resume(place, wanted.name, wanted.run_id, seed if isinstance(seed, int) else None)
+        return find_to_resume(project, wanted.name, wanted.run_id, seed if isinstance(seed, int) else None)
     return None
 
 
-def _chain(wanted: Wanted, place: str, shared: str, rank: int) -> tuple[str | None, str, str]:
+def _chain(wanted: Wanted, project: str, shared: str, rank: int) -> tuple[str | None, str, str]:
     """(The run of this job that says the same; else the id for a new one; why those that are there do not fit).
 
     Rank 0 creates a run under an id that all hosts compute; another rank, which does not see it, under one of its host:
@@ -160,7 +160,7 @@ def _chain(wanted: Wanted, place: str, shared: str, rank: int) -> tuple[str | No
         missing = 0
         for number in range(10_000):
             identity = manifest.id_from(shared, wanted.project, wanted.name, salt, str(number))
-            folder = os.path.join(place, f"{wanted.name}-{identity}")
+            folder = os.path.join(project, f"{wanted.name}-{identity}")
             if not is_folder(folder):
                 missing += 1
                 is_better = not free or (rank and missing == 1)
@@ -221,9 +221,9 @@ def _others(wanted: Wanted, shared: str) -> Iterator[bool]:
         yield found
 
 
-def _recent(place: str, since: float) -> list[str]:
+def _recent(folder: str, since: float) -> list[str]:
     """The folders in a folder that changed lately."""
-    with tolerating(OSError), os.scandir(place) as entries:
+    with tolerating(OSError), os.scandir(folder) as entries:
         return [entry.path for entry in entries if entry.is_dir() and entry.stat().st_mtime > since]
     return []
 
@@ -233,17 +233,17 @@ def contradiction(about: RunJson, given: Mapping[str, object]) -> str:
     there, here = about.seed, given["seed"]
     if there is not None and here is not None and there != here:
         return f"its seed is {there}, here it is {here}"
-    place = _difference(about.config, given["config"] or {}, "config")
-    return f"its {place} is another one" if place else ""
+    path = _difference(about.config, given["config"] or {}, "config")
+    return f"its {path} is another one" if path else ""
 
 
-def _difference(there: Any, here: Any, place: str) -> str:
+def _difference(there: Any, here: Any, path: str) -> str:
     for key, value in here.items() if isinstance(here, dict) and isinstance(there, dict) else ():
         if key not in there or str(key).casefold() in _OF_A_RANK:
             continue
         if isinstance(value, dict) and isinstance(there[key], dict):
-            if inner := _difference(there[key], value, f"{place}.{key}"):
+            if inner := _difference(there[key], value, f"{path}.{key}"):
                 return inner
         elif there[key] != value and not (value != value and there[key] != there[key]):
-            return f"{place}.{key}"
+            return f"{path}.{key}"
     return ""

@@ -46,7 +46,7 @@ def extract_of(about: RunJson, attempt: int) -> dict[str, Any]:
 def home_is_here(extract: Mapping[str, object]) -> bool:
     """Whether the run was pickled on this host. Then a missing folder is gone, not on another host."""
     home = extract.get("home")
-    return isinstance(home, dict) and liveness.same_place(home)
+    return isinstance(home, dict) and liveness.shares_pids(home)
 
 
 def folder_here(folder: str, nonce: str, extract: Mapping[str, object]) -> tuple[str, bool]:
@@ -63,14 +63,14 @@ def folder_here(folder: str, nonce: str, extract: Mapping[str, object]) -> tuple
         host's root folder nor in its folder for temporary files.
     """
     raised: OSError | None = None
-    for candidate in (folder, *_places(extract)):
+    for candidate in (folder, *_candidates(extract)):
         about = _read(candidate)
         if about is not None and about.nonce == nonce:
             is_part = bool(about.part)
             if is_part:
                 _add_attempt(candidate, extract)
             return candidate, is_part
-    for candidate in _places(extract):
+    for candidate in _candidates(extract):
         try:
             if _make(candidate, folder, nonce, extract):
                 made = _read(candidate)
@@ -80,7 +80,7 @@ def folder_here(folder: str, nonce: str, extract: Mapping[str, object]) -> tuple
     raise raised or OSError(f"no folder for a part of run {extract.get('id')} on this host: others are in its place")
 
 
-def _places(extract: Mapping[str, object]) -> Iterator[str]:
+def _candidates(extract: Mapping[str, object]) -> Iterator[str]:
     """Possible folders of a part: below this host's root folder, else among temporary files."""
     name = f"{extract['name']}-{extract['id']}"
     yield os.path.join(os.path.abspath(os.environ.get("ROLLBOOK_DIR") or "runs"), str(extract["project"]), name)

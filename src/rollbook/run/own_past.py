@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rollbook.schema.manifest import Cut
     from rollbook.values import Histogram
 
-    Place: TypeAlias = tuple[int, str, int, int]  # unix ns, writer, lane, seq
+    RowId: TypeAlias = tuple[int, str, int, int]  # unix ns, writer, lane, seq
     Row: TypeAlias = Any  # protocols.Row
     Scope: TypeAlias = tuple[str, str]  # scope, checkpoint
     Window: TypeAlias = list[float | Histogram]
@@ -61,13 +61,13 @@ class OwnPast:
         ]
         return CheckpointHistory(rows, Path(self._folder))
 
-    def place_behind(self, checkpoint: Mapping[str, Any]) -> tuple[int, Cut]:
-        """See `Book.place_behind`."""
-        return cuts.place_behind(self._for_cuts(), checkpoint)
+    def cut_behind(self, checkpoint: Mapping[str, Any]) -> tuple[int, Cut]:
+        """See `Book.cut_behind`."""
+        return cuts.cut_behind(self._for_cuts(), checkpoint)
 
-    def place_at(self, clock: str, value: int) -> tuple[int, Cut, dict[str, int]]:
-        """See `Book.place_at`."""
-        return cuts.place_at(self._for_cuts(), clock, value, self._about.clocks)
+    def cut_at(self, clock: str, value: int) -> tuple[int, Cut, dict[str, int]]:
+        """See `Book.cut_at`."""
+        return cuts.cut_at(self._for_cuts(), clock, value, self._about.clocks)
 
     def reached(self) -> dict[str, int]:
         """See `Book.reached`."""
@@ -81,44 +81,44 @@ class OwnPast:
     def undumped(self) -> dict[tuple[str, str], dict[str, Window]]:
         """See `Book.undumped`."""
         since, arrays = self._since_dumps()
-        cells: dict[Scope, dict[str, list[tuple[Place, float | Histogram]]]]
+        cells: dict[Scope, dict[str, list[tuple[RowId, float | Histogram]]]]
         cells = {at: {key: [] for key in keys} for at, keys in since.items()}
         for row in self._rows("metrics") if since else ():
-            place, scope = (_ns(row), row.writer, row.lane, row.seq), (row.scope, row.at)
+            row_id, scope = (_ns(row), row.writer, row.lane, row.seq), (row.scope, row.at)
             for key, value in row.values.items() if row.writer in self._own_writers else ():
                 mark = since.get(scope, {}).get(key)
-                if isinstance(value, (int, float)) and mark is not None and _is_behind(place, mark):
-                    cells[scope][key].append((place, float(value)))
-        for place, scope, columns in arrays:
+                if isinstance(value, (int, float)) and mark is not None and _is_behind(row_id, mark):
+                    cells[scope][key].append((row_id, float(value)))
+        for row_id, scope, columns in arrays:
             key = str(columns.get("key"))
             mark = since.get(scope, {}).get(key)
-            if mark is not None and _is_behind(place, mark):
-                cells[scope][key] += [(place, value) for value in _values_of(columns)]
+            if mark is not None and _is_behind(row_id, mark):
+                cells[scope][key] += [(row_id, value) for value in _values_of(columns)]
         return {
             scope: {key: [value for _, value in sorted(found, key=lambda cell: cell[0])] for key, found in keys.items()}
             for scope, keys in cells.items()
         }
 
-    def _since_dumps(self) -> tuple[dict[Scope, dict[str, Place]], list[tuple[Place, Scope, Mapping[str, Any]]]]:
-        """The keys that go through `store`, each with the place of its last dump; and all histograms."""
-        since: dict[Scope, dict[str, Place]] = {}
-        dumped: dict[Scope, dict[str, Place]] = {}
-        arrays: list[tuple[Place, Scope, Mapping[str, Any]]] = []
+    def _since_dumps(self) -> tuple[dict[Scope, dict[str, RowId]], list[tuple[RowId, Scope, Mapping[str, Any]]]]:
+        """The keys that go through `store`, each with the row of its last dump; and all histograms."""
+        since: dict[Scope, dict[str, RowId]] = {}
+        dumped: dict[Scope, dict[str, RowId]] = {}
+        arrays: list[tuple[RowId, Scope, Mapping[str, Any]]] = []
         for info, lane, seq, time_ns, frame in self._frames():
             scope = (str(frame.get("scope") or ""), str(frame.get("at") or ""))
             if info.id not in self._own_writers:
                 continue
             if not self._effective.has(_attempt_of(frame, info), info.id, lane, seq, time_ns, scope[1]):
                 continue
-            place, keys, columns = (time_ns, info.id, lane, seq), frame.get("keys") or (), frame.get("columns")
+            row_id, keys, columns = (time_ns, info.id, lane, seq), frame.get("keys") or (), frame.get("columns")
             if frame.get("mark") == "store":
                 since.setdefault(scope, {}).update(dict.fromkeys(map(str, keys), _NEVER))
             elif frame.get("mark") == "dump":
-                dumped.setdefault(scope, {}).update(dict.fromkeys(map(str, keys), place))
+                dumped.setdefault(scope, {}).update(dict.fromkeys(map(str, keys), row_id))
             elif frame.get("table") == "histograms" and isinstance(columns, dict):
-                arrays.append((place, scope, columns))
-        for scope, places in since.items():
-            places.update({key: place for key, place in dumped.get(scope, {}).items() if key in places})
+                arrays.append((row_id, scope, columns))
+        for scope, last in since.items():
+            last.update({key: row_id for key, row_id in dumped.get(scope, {}).items() if key in last})
         return since, arrays
 
     def marks(self) -> list[dict[str, Any]]:
@@ -164,8 +164,8 @@ class OwnPast:
         with JournalReader(self._folder, tables=frozenset(names)) as reader:
             for rows, _cursor in reader.batches({}):
                 for row in rows:
-                    place = (row.attempt, row.writer, row.lane, row.seq, _ns(row), row.at)
-                    if not row.mark and self._effective.has(*place):
+                    row_id = (row.attempt, row.writer, row.lane, row.seq, _ns(row), row.at)
+                    if not row.mark and self._effective.has(*row_id):
                         yield row
 
     def _frames(self) -> Iterator[tuple[WriterInfo, int, int, int, dict[str, Any]]]:
@@ -250,9 +250,9 @@ def _attempt_of(frame: Mapping[str, object], info: WriterInfo) -> int:
     return attempt if type(attempt) is int else info.attempt
 
 
-def _is_behind(place: Place, mark: Place) -> bool:
+def _is_behind(row_id: RowId, mark: RowId) -> bool:
     """By sequence number if both are in one lane, else by time."""
-    return place[3] > mark[3] if place[1:3] == mark[1:3] else place[0] > mark[0]
+    return row_id[3] > mark[3] if row_id[1:3] == mark[1:3] else row_id[0] > mark[0]
 
 
 def _values_of(columns: Mapping[str, Any]) -> Window:

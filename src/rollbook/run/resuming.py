@@ -34,33 +34,33 @@ if TYPE_CHECKING:
     from rollbook.schema.manifest import Cut, RunJson
 
 
-def find_to_resume(place: str, name: str, run_id: str | None, seed: int | None = None) -> str | None:
+def find_to_resume(project: str, name: str, run_id: str | None, seed: int | None = None) -> str | None:
     """The folder of the run with this id, or of the newest run with this name.
 
     Seeds of one study often share a name: where a seed is given, a run of another seed is not meant, and one whose seed
     is not known only if there is none of this seed.
     """
     if run_id:  # nearly always there: a list of thousands of runs is not gone through for one
-        usual = os.path.join(place, f"{name}-{run_id}")
+        usual = os.path.join(project, f"{name}-{run_id}")
         with tolerating(NotARun):
             if manifest.read(usual, to_continue=True).id == run_id:
                 return usual
     fitting: list[tuple[bool, float, str]] = []
-    for folder, about in _candidates(place, name, run_id):
+    for folder, about in _candidates(project, name, run_id):
         own = about.seed
         if about.id == run_id if run_id else seed is None or own in (None, seed):
             fitting.append((seed is not None and own == seed, float(about.created or 0.0), folder))
     return max(fitting, key=lambda found: found[:2])[2] if fitting else None
 
 
-def _candidates(place: str, name: str, run_id: str | None) -> Iterator[tuple[str, RunJson]]:
+def _candidates(project: str, name: str, run_id: str | None) -> Iterator[tuple[str, RunJson]]:
     """The runs whose folders are named like the one to continue."""
     entries: list[str] = []
     with tolerating(OSError):
-        entries = os.listdir(place)
+        entries = os.listdir(project)
     for entry in entries:
         if entry.endswith(f"-{run_id}") if run_id else entry.rpartition("-")[0] == name:
-            folder = os.path.join(place, entry)
+            folder = os.path.join(project, entry)
             try:
                 yield folder, manifest.read(folder, to_continue=True)
             except ours(NotARun) as raised:
@@ -203,9 +203,9 @@ def last_time(folder: str, about: RunJson) -> int:
 def _sealed_times(folder: str, writer: str) -> Iterator[int]:
     """The time of the last row in each sealed part with rows of a writer, in unix ns."""
     for table in names_in(os.path.join(folder, "data")):
-        for place in part_folders(folder, table) if table not in HIDDEN_TABLES else ():
-            for name in names_in(place):
-                about = read_metadata(os.path.join(place, name)) if PartName.parse(name) is not None else None
+        for parts in part_folders(folder, table) if table not in HIDDEN_TABLES else ():
+            for name in names_in(parts):
+                about = read_metadata(os.path.join(parts, name)) if PartName.parse(name) is not None else None
                 if about is not None and (about.get("writer") == writer or writer in (about.get("writers") or ())):
                     yield int(_number(about.get("last_time")))
 

@@ -344,7 +344,7 @@ class Run(Scope):
                     f"the one before it, {before['checkpoint_id']}",
                 )
                 row = before
-        self._rewind_to(*past.place_behind(row), restored.id)
+        self._rewind_to(*past.cut_behind(row), restored.id)
         self._set_clocks(restored.clocks)
         if random_states:
             for problem in restored.set_random_states(generators):
@@ -409,7 +409,7 @@ class Run(Scope):
         reading = as_clock(value)
         if reading is None:
             raise BadInput(f"rewind({name}={value!r:.80}): a clock counts; pass the integer it stood at")
-        attempt, cut, clocks = self._past.place_at(name, reading)
+        attempt, cut, clocks = self._past.cut_at(name, reading)
         self._rewind_to(attempt, cut, None)
         self._set_clocks(clocks)
 

@@ -241,10 +241,10 @@ def _report_what_is_hidden(config: Mapping[str, object]) -> None:
     """Report hidden secrets once per run. This is not a failure, also with strict=True."""
     from rollbook.run.origin.config import hidden_paths
 
-    places = hidden_paths(config)
-    if places:
+    hidden = hidden_paths(config)
+    if hidden:
         warn_caller(
-            f"config: {', '.join(places[:20])} kept as ***, for it looks like a secret; the "
+            f"config: {', '.join(hidden[:20])} kept as ***, for it looks like a secret; the "
             "training has it as it was given. ROLLBOOK_SECRETS=keep keeps it"
         )
 

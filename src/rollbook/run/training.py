@@ -43,7 +43,7 @@ class Training:
       says: seed, algorithm and environment, if known.
       arguments: those of `rollbook.init`, if the run was opened for it.
       has_end: whether the host tells when training ends; a training that vanishes before is "crashed".
-      place: the scope of the run that gets it, "" for the run itself.
+      scope: the scope of the run that gets it, "" for the run itself.
     Attributes:
       is_over: whether it has ended.
       has_gone_on: whether its run was finished and continued by this process.
@@ -58,8 +58,8 @@ class Training:
         "host",
         "is_over",
         "kind",
-        "place",
         "says",
+        "scope",
         "thread",
     )
 
@@ -72,12 +72,12 @@ class Training:
         says: Mapping[str, object],
         arguments: Mapping[str, Any] | None,
         has_end: bool,
-        place: str = "",
+        scope: str = "",
     ) -> None:
         self.kind, self.host, self.arguments, self.has_end = kind, host, arguments, has_end
         self.says = {what: value for what, value in says.items() if value not in (None, "")}
         self._user, self._subject = weak(user), weak(user if subject is None else subject)
-        self.place, self.thread = place, get_ident()
+        self.scope, self.thread = scope, get_ident()
         self.is_over = self.has_gone_on = False
 
     @property

@@ -210,9 +210,9 @@ class Column:
         keyed = []
         for number, (piece, _values, rows) in enumerate(parts):
             times = piece.times()
-            keyed += [(times[row], number, place) for place, row in enumerate(rows)]
-        self._order = [(number, place) for _time, number, place in sorted(keyed)]
-        self.values = array("d", [parts[number][1][place] for number, place in self._order])
+            keyed += [(times[row], number, index) for index, row in enumerate(rows)]
+        self._order = [(number, index) for _time, number, index in sorted(keyed)]
+        self.values = array("d", [parts[number][1][index] for number, index in self._order])
 
     def __len__(self) -> int:
         return len(self.values)
@@ -221,7 +221,7 @@ class Column:
         """The clocks, time (unix seconds) and identity of a value's row, as plain JSON data.
 
         Args:
-          index: place in `values`; negative ones count from the end.
+          index: in `values`; negative ones count from the end.
         """
         piece, row = self._row(index)
         return piece.where(row)
@@ -245,7 +245,7 @@ class Column:
 
     def _of_rows(self, cells: Sequence[Sequence[int]]) -> list[int]:
         if self._order is not None:
-            return [cells[number][self._parts[number][2][place]] for number, place in self._order]
+            return [cells[number][self._parts[number][2][index]] for number, index in self._order]
         return [some[row] for some, (_, _, rows) in zip(cells, self._parts, strict=True) for row in rows]
 
     def _row(self, index: int) -> tuple[Piece, int]:
@@ -328,10 +328,10 @@ class Columns:
           table: its name; not "metrics".
         """
         own = [piece for piece in self._pieces if piece.table == table and isinstance(piece, RowsPiece)]
-        places = [(piece.time(row), number, row) for number, piece in enumerate(own) for row in range(piece.n)]
+        order = [(piece.time(row), number, row) for number, piece in enumerate(own) for row in range(piece.n)]
         if len(own) > 1:
-            places.sort()
-        for _time, number, row in places:
+            order.sort()
+        for _time, number, row in order:
             yield own[number].values(row), own[number].where(row)
 
     def of_episodes(self, key: str) -> Column | None:

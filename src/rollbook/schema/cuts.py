@@ -75,7 +75,7 @@ _COMMON = ("gradient_step", "policy_version", "epoch", "env_step")
 _ALL = 2**62
 
 
-def place_behind(rows: RunRows, checkpoint: Mapping[str, Any]) -> tuple[int, Cut]:
+def cut_behind(rows: RunRows, checkpoint: Mapping[str, Any]) -> tuple[int, Cut]:
     """The cut behind a checkpoint, a row of a `CheckpointHistory`: (its attempt, the cut)."""
     saved = CheckpointSave(checkpoint)
     saver, own, moment = saved.writer, saved.lanes, saved.moment
@@ -116,7 +116,7 @@ def reached(rows: RunRows, clocks: Sequence[str]) -> dict[str, int]:
     return highest
 
 
-def place_at(rows: RunRows, clock: str, value: int, clocks: Sequence[str]) -> tuple[int, Cut, dict[str, int]]:
+def cut_at(rows: RunRows, clock: str, value: int, clocks: Sequence[str]) -> tuple[int, Cut, dict[str, int]]:
     """The cut where a clock passed a reading: (attempt, cut, the readings of the last row before it).
 
     Args:
@@ -195,11 +195,11 @@ class _Bounds:
                 continue
             for clock, reading in readings.items():
                 if lane.extremes(clock) is not None:
-                    places = found.setdefault(lane.writer, {}).setdefault(clock, {})
-                    _keep_first(places, lane, lane.first_beyond({clock: reading}))
+                    moves = found.setdefault(lane.writer, {}).setdefault(clock, {})
+                    _keep_first(moves, lane, lane.first_beyond({clock: reading}))
         for writer, by_clock in found.items():
-            places = next(by_clock[clock] for clock in readings if clock in by_clock)
-            for (_, lane_number), (seq, time_ns) in places.items():
+            moves = next(by_clock[clock] for clock in readings if clock in by_clock)
+            for (_, lane_number), (seq, time_ns) in moves.items():
                 self.at(writer, lane_number, seq)
                 self.since(writer, time_ns)
 
@@ -239,7 +239,7 @@ class _Bounds:
         return made
 
 
-def _keep_first(found: dict[tuple[str, int], tuple[int, int]], lane: LaneRows, place: tuple[int, int] | None) -> None:
+def _keep_first(found: dict[tuple[str, int], tuple[int, int]], lane: LaneRows, first: tuple[int, int] | None) -> None:
     key = lane.writer, lane.lane
-    if place is not None and (key not in found or place < found[key]):
-        found[key] = place
+    if first is not None and (key not in found or first < found[key]):
+        found[key] = first

@@ -666,21 +666,21 @@ def write_summary(folder: str | os.PathLike[str], writer: str, words: Mapping[st
     Raises:
       OSError: it cannot be written.
     """
-    place = os.path.join(folder, RunFile.KEEPER, RunFile.SUMMARY)
-    make_folders(place, inside=folder)
-    files.write_json(os.path.join(place, f"{writer}.json"), words)
+    summary_folder = os.path.join(folder, RunFile.KEEPER, RunFile.SUMMARY)
+    make_folders(summary_folder, inside=folder)
+    files.write_json(os.path.join(summary_folder, f"{writer}.json"), words)
 
 
 def summary_of_others(folder: str | os.PathLike[str], since_ns: int) -> dict[str, list[Any]]:
     """The newest summary entries of further writers, per key, set after a given time."""
-    place = os.path.join(folder, RunFile.KEEPER, RunFile.SUMMARY)
+    summary_folder = os.path.join(folder, RunFile.KEEPER, RunFile.SUMMARY)
     newest: dict[str, list[Any]] = {}
     with tolerating(OSError) as missed:
-        names = sorted(os.listdir(place))
+        names = sorted(os.listdir(summary_folder))
     if missed:
         return newest
     for name in names:
-        for key, word in files.read_json(os.path.join(place, name)).items() if name.endswith(".json") else ():
+        for key, word in files.read_json(os.path.join(summary_folder, name)).items() if name.endswith(".json") else ():
             if not isinstance(word, list) or len(word) not in (1, 2) or type(word[0]) is not int:
                 continue  # not from this run
             if word[0] > max(since_ns, newest.get(key, [0])[0]):
@@ -786,15 +786,15 @@ def _patched(before: Mapping[str, object], changed: Mapping[str, Any]) -> dict[s
     for step in [*(changed.get("gone") or ()), *(changed.get("set") or ())]:
         has_value = len(step) == 2 and isinstance(step[0], list)
         path = step[0] if has_value else step
-        place: object = after
+        inner: object = after
         for key in path[:-1]:
-            place = place.setdefault(key, {}) if isinstance(place, dict) else None
-        if not isinstance(place, dict) or not path:
+            inner = inner.setdefault(key, {}) if isinstance(inner, dict) else None
+        if not isinstance(inner, dict) or not path:
             continue
         if has_value:
-            place[path[-1]] = step[1]
+            inner[path[-1]] = step[1]
         else:
-            place.pop(path[-1], None)
+            inner.pop(path[-1], None)
     return after
 
 

@@ -80,9 +80,9 @@ class SqlNames:
         meant = [n for n, (kind, _) in enumerate(tokens) if kind != "skip"]
         aliases = self._aliases(tokens, meant)
         inside_cast: list[bool] = []
-        for place, n in enumerate(meant):
+        for index, n in enumerate(meant):
             kind, token = tokens[n]
-            before = tokens[meant[place - 1]][1].lower() if place else ""
+            before = tokens[meant[index - 1]][1].lower() if index else ""
             if token == "(":
                 inside_cast.append(before in ("cast", "try_cast"))
             elif token == ")" and inside_cast:
@@ -90,7 +90,7 @@ class SqlNames:
             if kind not in ("quoted", "word"):
                 continue
             is_type = before == "::" or (before == "as" and any(inside_cast[-1:]))
-            is_call = place + 1 < len(meant) and tokens[meant[place + 1]][1] == "("
+            is_call = index + 1 < len(meant) and tokens[meant[index + 1]][1] == "("
             if kind == "word" and (token.lower() in _RESERVED or is_type or is_call):
                 continue
             name = token[1:-1].replace('""', '"') if kind == "quoted" else token
@@ -104,9 +104,9 @@ class SqlNames:
     def _aliases(tokens: list[tuple[str, str]], meant: list[int]) -> set[str]:
         """Names that the query itself gives: those after `as`, and those of `with name as`."""
         found = set()
-        for place, n in enumerate(meant):
+        for index, n in enumerate(meant):
             if tokens[n][1].lower() == "as":
-                for neighbour in (place - 1, place + 1):
+                for neighbour in (index - 1, index + 1):
                     if 0 <= neighbour < len(meant):
                         found.add(tokens[meant[neighbour]][1].strip('"'))
         return found

@@ -49,5 +49,5 @@ __all__ = [
     "without_live",
 ]
 
-_HOMES = [place.split(":") for place in _SINKS.values()]
+_HOMES = [path.split(":") for path in _SINKS.values()]
 __getattr__, __dir__ = attach(__name__, {f"{__name__}.{module}": (name,) for module, name in _HOMES})

@@ -73,8 +73,8 @@ class Mlflow:
         self._is_file_store = urlsplit(str(uri)).scheme in ("", "file")
         name = self._experiment or run.project
         experiment = client.get_experiment_by_name(name)
-        place = experiment.experiment_id if experiment is not None else client.create_experiment(name)
-        matching = client.search_runs([place], f"tags.`{ID_TAG}` = '{run.id}'", max_results=1)
+        experiment_id = experiment.experiment_id if experiment is not None else client.create_experiment(name)
+        matching = client.search_runs([experiment_id], f"tags.`{ID_TAG}` = '{run.id}'", max_results=1)
         if matching:
             self._id = matching[0].info.run_id
             client.update_run(self._id, status="RUNNING")
@@ -86,7 +86,7 @@ class Mlflow:
                 tags["rollbook.group"] = run.group
             if run.notes:
                 tags["mlflow.note.content"] = run.notes
-            self._id = client.create_run(place, run_name=run.name or None, tags=tags).info.run_id
+            self._id = client.create_run(experiment_id, run_name=run.name or None, tags=tags).info.run_id
             known = set()
         config = {**flat_config(run.config), **({} if run.seed is None else {"seed": run.seed})}
         params = [

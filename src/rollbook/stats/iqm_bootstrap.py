@@ -244,8 +244,8 @@ class _Sorted:
         inner = (rank >= self.low[1]) & (rank < self.high[0])
         self.bits = self.size.bit_length()
         exact = np.float32 if (self.size << self.bits) + self.size < 1 << 24 else np.float64
-        places = np.where(inner, 1 << self.bits, 0) + (rank < self.low[0])
-        self.places_PV = np.ascontiguousarray(places.T.astype(exact))  # both counts from one product
+        masks = np.where(inner, 1 << self.bits, 0) + (rank < self.low[0])
+        self.masks_PV = np.ascontiguousarray(masks.T.astype(exact))  # both counts from one product
         for layer in self.layers:
             between = np.where(inner, np.take_along_axis(layer.units, rank, axis=0), 0.0)
             layer.between_PV = np.ascontiguousarray(between.T)
@@ -256,7 +256,7 @@ class _Sorted:
         width = max(1, -(-self.points // threads))
         products: dict[str, Floats] = {}
         if self.windows:
-            products = {"places": counts_VB.astype(self.places_PV.dtype), "between": counts_VB.astype(np.float64)}
+            products = {"draws_VB": counts_VB.astype(self.masks_PV.dtype), "between": counts_VB.astype(np.float64)}
 
         def some(points: slice) -> None:
             total = np.zeros((counts_VB.shape[1], points.stop - points.start))
@@ -288,13 +288,13 @@ class _Sorted:
         # Every count is too large by `low`; over all steps this adds up to the range.
         return np.asarray(units[-1] * float(high) - units[0] * float(low) - np.diff(units) @ inside)
 
-    def _by_windows(self, layer: _Layer, points: slice, counts_VB: Counts, places: object, between: Floats) -> Floats:
+    def _by_windows(self, layer: _Layer, points: slice, counts_VB: Counts, draws_VB: object, between: Floats) -> Floats:
         """The same from the two windows and the values between them."""
         size, cut, (a0, a1), (b0, b1) = self.size, self.cut, self.low, self.high
         most = np.int16(size)
         zero = np.int16(0)
         totals = layer.between_PV[points] @ between
-        both = (self.places_PV[points] @ places).astype(np.int32)
+        both = (self.masks_PV[points] @ draws_VB).astype(np.int32)
         below_PB = ((both & ((1 << self.bits) - 1)) - cut).astype(np.int16)
         between_PB = ((both >> self.bits) - (size - 2 * cut)).astype(np.int16)
         for i, point in enumerate(range(points.start, points.stop)):

@@ -79,8 +79,8 @@ def settle(run: str, file: str, lost: str) -> None:
     """
     known = _entries(run).get(file)
     if known is None:  # it was set aside before there was a record
-        place, _, name = file.partition(".")
-        known = {"file": file, "path": f"data/{place}/{name}".rstrip("~"), "problem": "damaged"}
+        folder, _, name = file.partition(".")
+        known = {"file": file, "path": f"data/{folder}/{name}".rstrip("~"), "problem": "damaged"}
     _append(run, {**known, "lost": " ".join(lost.split()) or known.get("lost") or ""})
 
 

@@ -458,17 +458,17 @@ def _share_memory(journal: LiveJournal) -> None:
     if not journal.kept_bytes:  # so that thousands of runs that have ended cost nothing here
         return
     _kept[number] = (ref(journal), journal.kept_bytes)  # without a callback: what is raised in one, Python swallows
-    known = [(place, other(), size) for place, (other, size) in [*_kept.items()]]
+    known = [(other_id, other(), size) for other_id, (other, size) in [*_kept.items()]]
     over = -TUNING.kept_live_bytes
-    for place, that, size in known:
+    for other_id, that, size in known:
         if that is None:
-            _kept.pop(place, None)
+            _kept.pop(other_id, None)
         else:
             over += size
-    for place, that, size in known:
+    for other_id, that, size in known:
         if over <= 0:
             return
-        if that is not None and _kept.pop(place, None) is not None:
+        if that is not None and _kept.pop(other_id, None) is not None:
             that.forget()
             over -= size
 

@@ -267,24 +267,24 @@ def _head_from_part(run: str, writer: str, parsed: tuple[str, int, int, int]) ->
 
 def _from_part(run: str, path: str, file: str) -> _Saved | None:
     """The columns of a Parquet file that can be read, row group by row group."""
-    place, _, rest = file.rstrip("~").partition(".")
+    folder, _, rest = file.rstrip("~").partition(".")
     name = PartName.parse(rest) or PartName("", -1, "merged", 0)  # rows may be in a file that should have none
-    part = DamagedPart(run, path, place, name)
+    part = DamagedPart(run, path, folder, name)
     if not any(_writes_here(run, writer) for writer, *_ in covers_of(part.meta)):
         settle(run, file, "")  # a file of another run
         return _Saved(0, "")
     known = _known_rows(run, part.meta["table"])
-    places = [_new_rows(table, part.meta, known if is_sure else {}) for table, is_sure in part.groups()]
-    n = sum(len(own) for own in places)
+    rows_of_groups = [_new_rows(table, part.meta, known if is_sure else {}) for table, is_sure in part.groups()]
+    n = sum(len(own) for own in rows_of_groups)
     lost = part.lost if n else "" if part.rows else "whatever it should have held: it has no rows"
     settle(run, file, lost)
     if n:
-        _write(run, part, places, is_whole=n == part.rows)
+        _write(run, part, rows_of_groups, is_whole=n == part.rows)
     return _Saved(n, lost)
 
 
 def _new_rows(table: pa.Table, meta: Meta, known: _Rows) -> NDArray:
-    """The places of the rows that the run does not have."""
+    """The indices of the rows that the run does not have."""
     seqs = to_numpy(table["seq"])[0]
     mask = np.ones(len(seqs), dtype=bool)
     for whose, own in rows_by_lane(table, meta):
@@ -292,9 +292,9 @@ def _new_rows(table: pa.Table, meta: Meta, known: _Rows) -> NDArray:
     return np.flatnonzero(mask)
 
 
-def _write(run: str, part: DamagedPart, places: list[NDArray], *, is_whole: bool) -> None:
+def _write(run: str, part: DamagedPart, rows_of_groups: list[NDArray], *, is_whole: bool) -> None:
     """Write rows of a damaged part: in its place, if these are all of its rows."""
-    meta = {**part.meta, "rows": sum(map(len, places))}
+    meta = {**part.meta, "rows": sum(map(len, rows_of_groups))}
     name = part.name  # a file that was found under another's name gets its own
     if "covers" not in meta:
         kind = meta["group"].partition("+")[0] if meta["group"][0] == "S" else meta["group"][0]
@@ -311,11 +311,11 @@ def _write(run: str, part: DamagedPart, places: list[NDArray], *, is_whole: bool
         first = int(meta.get("first_seq") or 0)
         meta = _apart(meta, first)
         path = _free_path(run, meta, first)
-    rows = (take_table(table, own) for (table, _), own in zip(part.groups(), places, strict=True))
+    rows = (take_table(table, own) for (table, _), own in zip(part.groups(), rows_of_groups, strict=True))
     sample = next((table for table in rows if table.num_rows), empty_table(part.schema))
     writer = PartWriter(path, part.schema, sample, meta, levels)
     try:
-        for (table, _), own in zip(part.groups(), places, strict=True):
+        for (table, _), own in zip(part.groups(), rows_of_groups, strict=True):
             writer.write(take_table(table, own))
         writer.finish(meta)
     except BaseException:

@@ -67,7 +67,7 @@ class DamagedPart:
       Damaged: nothing of it can be read.
     """
 
-    def __init__(self, run: str, path: str, place: str, name: PartName) -> None:
+    def __init__(self, run: str, path: str, folder: str, name: PartName) -> None:
         self._run, self.name = run, name
         self._file = _opened(path)
         self._footer = self._file.metadata
@@ -75,7 +75,9 @@ class DamagedPart:
         names = _column_names(self._file, self._known_names(described or {}))
         whole = pa.schema([field.with_name(name) for field, name in zip(self._file.schema_arrow, names, strict=True)])
         self._in_file = dict(zip(names, self._file.schema_arrow.names, strict=True))
-        self.meta: Meta = described or self._meta_from_columns("metrics" if place in ("wide", "long") else place, whole)
+        self.meta: Meta = described or self._meta_from_columns(
+            "metrics" if folder in ("wide", "long") else folder, whole
+        )
         self._constants = {column: self.meta[column] for column in CONSTANTS if self.meta.get(column) is not None}
         self.schema = pa.schema([field for field in whole if field.name not in self._constants])
         self._missing: dict[str, int] = {} if described else {"the description of its content": 0}
@@ -176,7 +178,7 @@ class DamagedPart:
             if is_sure:
                 del self._missing[name]
         elif name == "index":
-            made = _places(to_numpy(columns["seq"])[0])
+            made = _repeats(to_numpy(columns["seq"])[0])
         elif name == "lane":
             lanes = {lane for _, lane, *_ in covers_of(self.meta)}
             made = np.full(n, min(lanes, default=0))
@@ -199,8 +201,8 @@ class DamagedPart:
         """The sequence numbers of the rows of a row group, and whether they can only be these."""
         low, high = before + 1, before + n
         about = self._footer.row_group(group)
-        for place in range(about.num_columns):
-            column = about.column(place)
+        for number in range(about.num_columns):
+            column = about.column(number)
             is_seq = column.path_in_schema in ("seq", self._in_file.get("seq"))
             if is_seq and column.is_stats_set and column.statistics.has_min_max:
                 low, high = int(column.statistics.min), int(column.statistics.max)
@@ -320,7 +322,7 @@ def _ways_apart(columns: dict[str, pa.ChunkedArray]) -> NDArray:
     """For rows whose writers are lost: a number for each of the times that the rows with a sequence number have."""
     seqs = to_numpy(columns["seq"])[0]
     if not _there(columns["time"]).all():
-        return _places(seqs)
+        return _repeats(seqs)
     times = to_numpy(columns["time"])[0].astype(np.int64)
     order = np.lexsort((times, seqs))
     begins = np.r_[True, np.diff(seqs[order]) != 0]
@@ -331,15 +333,15 @@ def _ways_apart(columns: dict[str, pa.ChunkedArray]) -> NDArray:
     return ways
 
 
-def _places(seqs: NDArray) -> NDArray:
+def _repeats(seqs: NDArray) -> NDArray:
     """For each row how many rows before it have its sequence number."""
     order = np.argsort(seqs, kind="stable")
     ordered = seqs[order]
     starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
     lengths = np.diff(np.r_[starts, len(seqs)])
-    places: NDArray = np.empty(len(seqs), dtype=np.int64)
-    places[order] = np.arange(len(seqs)) - np.repeat(starts, lengths)
-    return places
+    repeats: NDArray = np.empty(len(seqs), dtype=np.int64)
+    repeats[order] = np.arange(len(seqs)) - np.repeat(starts, lengths)
+    return repeats
 
 
 def _column_names(file: pq.ParquetFile, known: Set[str]) -> list[str]:

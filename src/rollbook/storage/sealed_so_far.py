@@ -88,7 +88,7 @@ def missing_parts(run: str, open_parts: OpenParts | None = None) -> Iterator[Pro
             continue  # it is being merged
         if open_parts.problems:
             return  # the contents of an unreadable file are unknown
-        gone = [name for place in part_folders(run, table) for name in aside.get(os.path.basename(place), ())]
+        gone = [name for folder in part_folders(run, table) for name in aside.get(os.path.basename(folder), ())]
         if any(name.kind == "merged" for name in gone):
             continue  # any range may have been in it
         ranges: _Ranges = {}
@@ -116,11 +116,11 @@ def _parts_aside(data: str) -> dict[str, list[PartName]]:
     """{folder of a table: the parts of it that were set aside, and are not here again}"""
     aside: dict[str, list[PartName]] = {}
     for name in files_set_aside(os.path.dirname(data)):
-        place, _, rest = name.rstrip("~").partition(".")
+        home, _, rest = name.rstrip("~").partition(".")
         part_name = PartName.parse(rest)
-        folder = os.path.join(data, "metrics", place) if place in (WIDE, LONG) else os.path.join(data, place)
+        folder = os.path.join(data, "metrics", home) if home in (WIDE, LONG) else os.path.join(data, home)
         if part_name is not None and not os.path.lexists(os.path.join(folder, rest)):
-            aside.setdefault(place, []).append(part_name)
+            aside.setdefault(home, []).append(part_name)
     return aside
 
 

@@ -56,7 +56,7 @@ def is_alive(identity: Mapping[str, object]) -> bool | None:
     Returns:
       True, False, or None if unknown: another host, another pid namespace, or a system that hides it.
     """
-    if not same_place(identity):
+    if not shares_pids(identity):
         if _text(identity, "host") == host_name() not in _NO_NAMES and _rebooted(identity):
             return False
         return None
@@ -70,7 +70,7 @@ def is_alive(identity: Mapping[str, object]) -> bool | None:
     return start_time == asked if asked and start_time else None
 
 
-def same_place(identity: Mapping[str, object]) -> bool:
+def shares_pids(identity: Mapping[str, object]) -> bool:
     """Whether that process shares this one's boot and pid namespace: only then may this host change its journal."""
     boot, here = _text(identity, "boot_id"), boot_id()
     if boot and here:
@@ -101,7 +101,7 @@ class Watch:
         self._windows: Any = None
         self.how = "poll"
         pid = _pid(identity)
-        if pid is None or not same_place(identity):
+        if pid is None or not shares_pids(identity):
             self._dead = is_alive(identity) is False
             self.how = "dead" if self._dead else "unknown"
             return

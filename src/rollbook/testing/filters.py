@@ -56,8 +56,8 @@ def is_a_sink_itself(make_filter: MakeFilter, folder: Path) -> None:
     made.close()
     if not to.closed or to.rows:
         raise AssertionError(f"close() without rows: closed={to.closed}, rows={to.rows!r}")
-    placed = make_filter(_Placed())
-    if placed.position() != {"file": 3}:  # type: ignore[attr-defined]
+    positioned = make_filter(_Positioned())
+    if positioned.position() != {"file": 3}:  # type: ignore[attr-defined]
         raise AssertionError("what is behind it has a position(), which it does not pass on")
 
 
@@ -171,7 +171,7 @@ class _Kept:
         self.closed = True
 
 
-class _Placed(_Kept):
+class _Positioned(_Kept):
     """The same, with a position."""
 
     def position(self) -> dict[str, int]:

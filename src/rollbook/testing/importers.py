@@ -83,14 +83,14 @@ def reads_what_can_be_read_of_a_damaged_source(make_importer: MakeImporter, samp
 
 def changes_no_byte_of_its_source(make_importer: MakeImporter, sample: Path, folder: Path) -> None:
     """Files, their times and names stay unchanged; no other file appears, such as a database's journal."""
-    place = sample if sample.is_dir() else sample.parent
-    before = _contents(place)
+    watched = sample if sample.is_dir() else sample.parent
+    before = _contents(watched)
     importer = make_importer()
     importer.finds(sample)
     for run in importer.runs(sample):
         for _row in run.look_beside().rows():
             pass
-    after = _contents(place)
+    after = _contents(watched)
     if after != before:
         changed = sorted({name for name, _what in before.items() ^ after.items()})
         raise AssertionError(f"reading changed its source: {', '.join(changed)}")
@@ -108,11 +108,11 @@ IMPORTER_CHECKS: dict[str, Callable[[MakeImporter, Path, Path], None]] = {
 """Name -> check(make_importer, sample, empty folder)."""
 
 
-def _contents(place: Path) -> dict[str, tuple[bytes, int]]:
+def _contents(folder: Path) -> dict[str, tuple[bytes, int]]:
     """Each file below a folder with its content; each folder with the time of its last change."""
     return {
-        str(path.relative_to(place)): (path.read_bytes() if path.is_file() else b"", path.stat().st_mtime_ns)
-        for path in [place, *place.rglob("*")]
+        str(path.relative_to(folder)): (path.read_bytes() if path.is_file() else b"", path.stat().st_mtime_ns)
+        for path in [folder, *folder.rglob("*")]
     }
 
 
@@ -141,8 +141,8 @@ def _damaged(sample: Path, folder: Path) -> list[tuple[Path, str]]:
                 shutil.copyfile(sample, copy)
             largest = max((p for p in [copy, *copy.rglob("*")] if p.is_file()), key=lambda path: path.stat().st_size)
             data = largest.read_bytes()
-            place = int(share * len(data))
-            changed = data[:place] + bytes(byte ^ 0xA5 for byte in data[place : place + 12]) + data[place + 12 :]
-            largest.write_bytes(data[:place] if damaged == "cut" else changed)
+            at = int(share * len(data))
+            changed = data[:at] + bytes(byte ^ 0xA5 for byte in data[at : at + 12]) + data[at + 12 :]
+            largest.write_bytes(data[:at] if damaged == "cut" else changed)
             copies.append((copy, damaged))
     return copies

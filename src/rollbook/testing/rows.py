@@ -56,21 +56,21 @@ EXTREMES: tuple[Value, ...] = (
 )
 
 
-def folder_of_check(place: Path, check: str) -> Path:
+def folder_of_check(parent: Path, check: str) -> Path:
     """A new folder for one check.
 
     Raises:
-      ValueError: `place` is a file, or holds a check that ran earlier.
+      ValueError: `parent` is a file, or holds a check that ran earlier.
     """
-    folder = Path(place) / check
+    folder = Path(parent) / check
     try:
         folder.mkdir(parents=True)
     except FileExistsError:
         raise ValueError(
-            f"{place} holds {check} of an earlier check: pass an empty folder, such as pytest's tmp_path"
+            f"{parent} holds {check} of an earlier check: pass an empty folder, such as pytest's tmp_path"
         ) from None
     except NotADirectoryError:
-        raise ValueError(f"{place} is a file: pass an empty folder, such as pytest's tmp_path") from None
+        raise ValueError(f"{parent} is a file: pass an empty folder, such as pytest's tmp_path") from None
     return folder
 
 

@@ -106,9 +106,9 @@ def costs_grow_with_the_rows(make_sink: MakeSink, folder: Path) -> None:
         costs = []
         for n in (1_000, 4_000):
             rows = training_rows(n, late_keys=late_keys * n // 1000)
-            place = folder / f"{late_keys}-{n}"
+            run_folder = folder / f"{late_keys}-{n}"
             batches = [rows[i : i + 100] for i in range(0, n, 100)]
-            costs.append(count_operations(lambda p=place, b=batches: fill(make_sink(), p, b)))  # type: ignore[misc]
+            costs.append(count_operations(lambda p=run_folder, b=batches: fill(make_sink(), p, b)))  # type: ignore[misc]
         for small, large, what, spare in zip(*costs, ("calls", "bytes read and written"), (0, 65_536), strict=True):
             if large > 6 * small + spare:
                 raise AssertionError(
@@ -128,30 +128,30 @@ def restarts_without_loss_or_repetition(make_sink: MakeSink, folder: Path) -> No
     fill(make_sink(), folder / "whole", [rows])
     expected = _files(folder / "whole" / "run")
     for survived, died in ((0, 30), (1, 2), (90, 91), (100, 240), (240, 240)):
-        place = folder / f"{survived}-{died}" / "run"
+        run_folder = folder / f"{survived}-{died}" / "run"
         first = make_sink()
-        first.open(made_run(place))
+        first.open(made_run(run_folder))
         for i in range(0, survived, 7):
             first.write(rows[i : min(i + 7, survived)])
         position, state = saved(first)
         for path, length in position.items():
-            if (place / path).stat().st_size != length:
+            if (run_folder / path).stat().st_size != length:
                 raise AssertionError(
-                    f"position() says {length} bytes for {path}, which has {(place / path).stat().st_size}"
+                    f"position() says {length} bytes for {path}, which has {(run_folder / path).stat().st_size}"
                 )
         first.write(rows[survived:died])
         for path in position:  # the torn end that a kill during a write leaves
-            with (place / path).open("ab") as file:
+            with (run_folder / path).open("ab") as file:
                 file.write(b"\x10half a row")
         second = make_sink()
-        second.open(made_run(place, attempt=1))
+        second.open(made_run(run_folder, attempt=1))
         second.truncate(position)  # type: ignore[attr-defined]
         if state is not None:
             second.set_state(state)  # type: ignore[attr-defined]
         for i in range(survived, len(rows), 50):
             second.write(rows[i : i + 50])
         second.close()
-        files = _files(place)
+        files = _files(run_folder)
         if files != expected:
             strange = sorted(name for name in {*files, *expected} if files.get(name) != expected.get(name))
             raise AssertionError(
@@ -161,19 +161,19 @@ def restarts_without_loss_or_repetition(make_sink: MakeSink, folder: Path) -> No
 
 def goes_on_without_a_position(make_sink: MakeSink, folder: Path) -> None:
     """A later attempt appends to an earlier one's output, even if that ends within a row."""
-    place = folder / "run"
+    run_folder = folder / "run"
     for attempt in (1, 2):
         sink = make_sink()
-        sink.open(made_run(place, attempt=attempt))
+        sink.open(made_run(run_folder, attempt=attempt))
         sink.write([row(attempt, {"train/x": 1.0}, "train")])
-        before = _files(place)
+        before = _files(run_folder)
         sink.close()
         for path in before:
             if attempt == 1 and hasattr(sink, "position"):
-                with (place / path).open("ab") as file:
+                with (run_folder / path).open("ab") as file:
                     file.write(b"\x10half a row")
     if hasattr(sink, "position"):
-        for path, data in _files(place).items():
+        for path, data in _files(run_folder).items():
             if b"half a row" in data:
                 raise AssertionError(f"{path} kept half a row of the earlier attempt in its middle")
 

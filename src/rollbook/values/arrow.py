@@ -146,8 +146,8 @@ def _moments(column: pa.ChunkedArray) -> list[datetime | None]:
 
 def order_of(texts: NDArray) -> NDArray:
     """A number for each text of an object array: equal texts get equal numbers, in their order."""
-    places = {text: place for place, text in enumerate(sorted(set(texts.tolist())))}
-    return np.fromiter(map(places.__getitem__, texts), dtype=np.int64, count=len(texts))
+    numbers = {text: number for number, text in enumerate(sorted(set(texts.tolist())))}
+    return np.fromiter(map(numbers.__getitem__, texts), dtype=np.int64, count=len(texts))
 
 
 def take(column: pa.Array | pa.ChunkedArray, indices: NDArray) -> pa.Array | pa.ChunkedArray:
@@ -172,8 +172,8 @@ def take_table(table: pa.Table, indices: NDArray) -> pa.Table:
     n = len(indices)
     if n and int(indices[-1]) - int(indices[0]) == n - 1 and (n < 3 or bool(np.all(np.diff(indices) == 1))):
         return table.slice(int(indices[0]), n)
-    places = np.asarray(indices, dtype=np.int64)
-    return pa.Table.from_arrays([take(column, places) for column in table.columns], schema=table.schema)
+    indices = np.asarray(indices, dtype=np.int64)
+    return pa.Table.from_arrays([take(column, indices) for column in table.columns], schema=table.schema)
 
 
 def rows_equal(column: pa.ChunkedArray, text: str) -> NDArray:
@@ -254,9 +254,9 @@ def in_microseconds(table: pa.Table) -> pa.Table:
     """The table with its `time` in microseconds, for readers: Python has no datetime with nanoseconds, so
     `.to_pylist()` of such a column needs pandas. Files keep the nanoseconds.
     """
-    place = table.column_names.index("time")
-    values, valid = to_numpy(table.column(place))
-    return table.set_column(place, "time", from_numpy(values // 1000, valid, pa.timestamp("us", tz="UTC")))
+    index = table.column_names.index("time")
+    values, valid = to_numpy(table.column(index))
+    return table.set_column(index, "time", from_numpy(values // 1000, valid, pa.timestamp("us", tz="UTC")))
 
 
 def arrays(table: pa.Table) -> dict[str, NDArray]:
@@ -357,8 +357,8 @@ def _lists(offsets: NDArray, flat: pa.Array, valid: NDArray | None = None) -> pa
     kind = pa.large_list(flat.type) if large else pa.list_(flat.type)
     nulls = 0 if valid is None else n - int(valid.sum())
     bitmap = pa.py_buffer(np.packbits(valid, bitorder="little")) if valid is not None and nulls else None
-    places = pa.py_buffer(offsets if large else offsets.astype(np.int32))
-    return pa.Array.from_buffers(kind, n, [bitmap, places], nulls, children=[flat])
+    ends = pa.py_buffer(offsets if large else offsets.astype(np.int32))
+    return pa.Array.from_buffers(kind, n, [bitmap, ends], nulls, children=[flat])
 
 
 def _list_column(values: Sequence[Any]) -> pa.Array | None:
@@ -439,8 +439,8 @@ def _objects(column: pa.Array) -> NDArray:
         words = np.empty(len(column.dictionary) + 1, dtype=object)
         words[: len(column.dictionary)] = column.dictionary.to_pylist()
         codes, valid = to_numpy(column.indices)
-        places = np.asarray(codes, dtype=np.int64)
-        texts: NDArray = words[places if valid is None else np.where(valid, places, len(words) - 1)]
+        codes = np.asarray(codes, dtype=np.int64)
+        texts: NDArray = words[codes if valid is None else np.where(valid, codes, len(words) - 1)]
         return texts
     result = np.empty(len(column), dtype=object)
     result[:] = column.to_pylist() if len(column) else []

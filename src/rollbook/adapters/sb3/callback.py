@@ -18,8 +18,8 @@ from rollbook.adapters._run import (
     lies_beside,
     needed,
     options_of,
-    place_of,
     reached,
+    run_and_scope,
 )
 from rollbook.adapters.sb3 import _host
 from rollbook.adapters.sb3._environments import already_recorded, environment_of, remember_makers
@@ -184,12 +184,12 @@ class RollbookCallback(_Base):
 
     def _other_records(self) -> bool:
         """Whether another callback of this `learn` writes to the same run under the same names."""
-        here = place_of(self.run)
+        here = run_and_scope(self.run)
         for output in self.logger.output_formats:
             other = getattr(getattr(output, "clocks", None), "__self__", None)
             if not isinstance(other, RollbookCallback) or other is self or not isinstance(output, RollbookOutputFormat):
                 continue
-            if place_of(other.run) == here and other._began == self._learn:
+            if run_and_scope(other.run) == here and other._began == self._learn:
                 return True
         return False
 
@@ -266,8 +266,8 @@ class RollbookCallback(_Base):
     def _join_logger(self) -> None:
         lies_beside(self.run, self.logger, "dir")
         outputs = self.logger.output_formats
-        here = place_of(self.run)
-        mine = [o for o in outputs if isinstance(o, RollbookOutputFormat) and o.run and place_of(o.run) == here]
+        here = run_and_scope(self.run)
+        mine = [o for o in outputs if isinstance(o, RollbookOutputFormat) and o.run and run_and_scope(o.run) == here]
         stale = [o for o in outputs if isinstance(o, RollbookOutputFormat) and o.is_callbacks and self._is_stale(o)]
         outputs[:] = [o for o in outputs if o not in stale]
         mine = [o for o in mine if o not in stale]

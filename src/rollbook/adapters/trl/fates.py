@@ -60,7 +60,7 @@ class Fates:
             return
         chunk, rows = _chunk(_trainer(self._link))
         if chunk not in batch.indices:
-            batch.indices[chunk] = _place(batch, rows, self._link, self._bill)
+            batch.indices[chunk] = _indices_in(batch, rows, self._link, self._bill)
         indices, facts = batch.indices[chunk]
         self._uses.append((batch, indices, {**facts, "epoch": [batch.uses[index] for index in indices]}))
         for index in indices:
@@ -158,7 +158,7 @@ def _chunk(trainer: Any) -> tuple[int, Any]:
     return chunk, buffered[chunk]
 
 
-def _place(batch: Batch, rows: Any, link: Link, bill: Bill) -> tuple[list[int], dict[str, list[Any]]]:
+def _indices_in(batch: Batch, rows: Any, link: Link, bill: Bill) -> tuple[list[int], dict[str, list[Any]]]:
     """(the completions of the batch in a chunk, the known data of each)."""
     n = len(batch)
     taken = {index for indices, _ in batch.indices.values() for index in indices}

@@ -55,7 +55,7 @@ def write(file: BinaryIO, state: object) -> None:
         tree = tree_of(state, blobs)
         pack(tree)
     file.write(bytes(HEAD_SIZE))
-    places: list[list[int]] = []
+    spans: list[list[int]] = []
     position = HEAD_SIZE
     for blob in blobs:
         padding = -position % _ALIGN
@@ -67,9 +67,9 @@ def write(file: BinaryIO, state: object) -> None:
             piece = view[start : start + CHUNK]
             crc = zlib.crc32(piece, crc)
             file.write(piece)
-        places.append([position, len(view), crc])
+        spans.append([position, len(view), crc])
         position += len(view)
-    meta = pack({"tree": tree, "blobs": places})
+    meta = pack({"tree": tree, "blobs": spans})
     file.write(meta)
     head = HEAD.pack(MAGIC, VERSION, zlib.crc32(meta), position, len(meta))
     file.seek(0)
@@ -106,14 +106,14 @@ def read(path: str | os.PathLike[str]) -> Any:
 class _Blobs:
     """The raw parts of an open container."""
 
-    def __init__(self, file: BinaryIO, where: str, end: int, places: list[list[int]]) -> None:
-        self._file, self._where, self._places = file, where, places
-        for at, size, _ in places:
+    def __init__(self, file: BinaryIO, where: str, end: int, spans: list[list[int]]) -> None:
+        self._file, self._where, self._spans = file, where, spans
+        for at, size, _ in spans:
             if at < HEAD_SIZE or size < 0 or at + size > end:
                 raise Damaged(f"{where}: a part lies outside the file")
 
     def into(self, number: int, target: memoryview) -> None:
-        at, size, crc = self._places[number]
+        at, size, crc = self._spans[number]
         if size != len(target):
             raise Damaged(f"{self._where}: part {number} has {size} bytes where its shape needs {len(target)}")
         self._file.seek(at)
@@ -127,7 +127,7 @@ class _Blobs:
             raise Damaged(f"{self._where}: part {number} is damaged (checksum differs)")
 
     def size(self, number: int) -> int:
-        return int(self._places[number][1])
+        return int(self._spans[number][1])
 
 
 def tree_of(state: Any, blobs: list[object], path: str = "state", above: tuple[int, ...] = ()) -> object:

@@ -159,11 +159,11 @@ def _plain_mapping(value: Mapping[Any, object], path: str, above: tuple[int, ...
     pairs: list[tuple[object, object]] = []
     inside: dict[int, object] = {}
     changed = type(value) not in (dict, OrderedDict)
-    for place, (key, inner) in enumerate(value.items()):
+    for index, (key, inner) in enumerate(value.items()):
         plain_key = _plain_key(key, path)
         plain, back = _plain(inner, f"{path}[{key!r}]", above)
         if back is not None:
-            inside[place] = back
+            inside[index] = back
         changed = changed or plain is not inner or type(plain_key) is not type(key)
         pairs.append((plain_key, plain))
     if not changed:
@@ -209,9 +209,9 @@ def _typed(value: Any, back: Any) -> Any:
     kind, arguments, inside = back
     if inside:
         if isinstance(value, Mapping):
-            for place, key in enumerate(list(value)):
-                if place in inside:
-                    value[key] = _typed(value[key], inside[place])  # type: ignore[index]
+            for index, key in enumerate(list(value)):
+                if index in inside:
+                    value[key] = _typed(value[key], inside[index])  # type: ignore[index]
         else:
             items = [_typed(inner, inside[i]) if i in inside else inner for i, inner in enumerate(value)]
             value = tuple(items) if isinstance(value, tuple) else items

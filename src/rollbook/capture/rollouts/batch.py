@@ -43,7 +43,7 @@ class Turns:
         self.texts: Columns = {}
         self.tokens: Cells | None = None
 
-    def write(self, owners: list[str], places: list[int], versions: Cells, given: Columns, before: int = 0) -> None:
+    def write(self, owners: list[str], numbers: list[int], versions: Cells, given: Columns, before: int = 0) -> None:
         """Write n turns, in order.
 
         Args:
@@ -88,9 +88,9 @@ class Turns:
         columns["policy_version"] = self._versions(owners, versions, columns.get("policy_version"))
         lists: Columns = {name: columns.pop(name) for name in ("tokens", *LISTS) if name in columns}
         if lists:
-            self._write_tokens(owners, places, columns["trained"], lists, before)
+            self._write_tokens(owners, numbers, columns["trained"], lists, before)
             columns["tokens"] = self.tokens or []
-        columns |= {"rollout_id": owners, "turn": places}
+        columns |= {"rollout_id": owners, "turn": numbers}
         cells, clocks = rows.columns("turns", columns)
         rows.write("turns", cells | self.texts, clocks, n)
 
@@ -112,7 +112,7 @@ class Turns:
         return found
 
     def _write_tokens(
-        self, owners: list[str], places: list[int], trained: Cells, lists: dict[str, Cells], before: int
+        self, owners: list[str], numbers: list[int], trained: Cells, lists: dict[str, Cells], before: int
     ) -> None:
         """Count the tokens of each turn, and write the tokens that were given as lists."""
         n = len(owners)
@@ -140,7 +140,7 @@ class Turns:
                     found[row] = k
                     sampled[row] = k * bool(trained[row]) if mask is None else sum(bool(cell) for cell in mask)
                     first += k
-            self._put_tokens(owners, places, kept)
+            self._put_tokens(owners, numbers, kept)
             for row, first, cells in kept:
                 if "sampler_logprobs" in cells and trained[row]:
                     self._rows.remember_sampled(owners[row], first, cells["sampler_logprobs"], cells.get("mask"))
@@ -173,12 +173,12 @@ class Turns:
                 kept[column], n = cells, len(cells)
         return n, kept
 
-    def _put_tokens(self, owners: list[str], places: list[int], kept: list[tuple[int, int, dict[str, Any]]]) -> None:
+    def _put_tokens(self, owners: list[str], numbers: list[int], kept: list[tuple[int, int, dict[str, Any]]]) -> None:
         if not kept:
             return
         columns: Columns = {
             "rollout_id": [owners[row] for row, _first, _cells in kept],
-            "turn": [places[row] for row, _first, _cells in kept],
+            "turn": [numbers[row] for row, _first, _cells in kept],
             "first": [first for _row, first, _cells in kept],
         }
         for name in ("ids", *LISTS.values()):

@@ -207,9 +207,9 @@ class RolloutLog:
                     columns.setdefault(name, [None] * len(messages))[rows[-1]] = cells[index]
         owners = list(itertools.chain.from_iterable(map(itertools.repeat, ids, map(len, talks))))
         versions = list(itertools.chain.from_iterable(map(itertools.repeat, firsts, map(len, talks))))
-        places = list(itertools.chain.from_iterable(map(range, map(len, talks))))
+        numbers = list(itertools.chain.from_iterable(map(range, map(len, talks))))
         turns = Turns(self._rows)
-        turns.write(owners, places, versions, columns)
+        turns.write(owners, numbers, versions, columns)
         if turns.readings is not None:
             for index, span in enumerate(spans):
                 own = [reading for reading in turns.readings[slice(*span)] if reading is not None]

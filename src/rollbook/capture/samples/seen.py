@@ -130,9 +130,9 @@ class Seen:
                 if at == slots:
                     at = 0
         bits = self._filter
-        return bits is not None and all(bits[byte] & bit for byte, bit in self._places(key))
+        return bits is not None and all(bits[byte] & bit for byte, bit in self._bit_positions(key))
 
-    def _places(self, key: int) -> Iterator[tuple[int, int]]:
+    def _bit_positions(self, key: int) -> Iterator[tuple[int, int]]:
         """The (byte, bit) positions of a fingerprint in the filter."""
         # Two independent halves of a scrambled fingerprint give the four places (Kirsch and Mitzenmacher).
         mixed = (key * 0x9E3779B97F4A7C15 + 0x7F4A7C15) & _MASK
@@ -140,8 +140,8 @@ class Seen:
         step = (mixed * 0xD6E8FEB86659FD93 & _MASK) >> 32 | 1
         mask = self._bits - 1
         for _ in range(_HASHES):
-            place = mixed & mask
-            yield place >> 3, 1 << (place & 7)
+            bit = mixed & mask
+            yield bit >> 3, 1 << (bit & 7)
             mixed += step
 
     def _grow(self) -> None:
@@ -170,7 +170,7 @@ class Seen:
         if bits is None:
             bits = self._filter = bytearray(self.filter_bytes)
         known = True
-        for byte, bit in self._places(key):
+        for byte, bit in self._bit_positions(key):
             there = bits[byte]
             if not there & bit:
                 bits[byte] = there | bit

@@ -65,9 +65,9 @@ class SeenFile:
         words = array("Q", fingerprints)
         if sys.byteorder == "big":
             words.byteswap()
-        place = json.dumps(positions).encode()
+        encoded = json.dumps(positions).encode()
         body = struct.pack("<IIIq", len(fingerprints), batch, attempt, time_ns) + words.tobytes()
-        body += _LENGTH.pack(len(place)) + place
+        body += _LENGTH.pack(len(encoded)) + encoded
         os.write(self._handle, _MAGIC + struct.pack("<I", zlib.crc32(body)) + body)
 
     def blocks(self) -> Iterator[tuple[int, Any]]:
@@ -105,13 +105,13 @@ def _read(file: Any) -> Iterator[tuple[int, int, dict[str, Any], int, object]]:
         magic, crc, n, batch, attempt, time_ns = _HEAD.unpack(head)
         if magic not in (_MAGIC, _MAGIC_OF_OLD) or n > _LARGEST_BLOCK:
             return
-        body, place = file.read(8 * n), b""
+        body, encoded = file.read(8 * n), b""
         if magic == _MAGIC:
             length = file.read(_LENGTH.size)
             if len(length) < _LENGTH.size or _LENGTH.unpack(length)[0] > _LARGEST_BLOCK:
                 return
-            place = file.read(_LENGTH.unpack(length)[0])
-            rest = length + place
+            encoded = file.read(_LENGTH.unpack(length)[0])
+            rest = length + encoded
         else:
             rest = b""
         if len(body) != 8 * n or zlib.crc32(body + rest, zlib.crc32(head[8:])) != crc:
@@ -120,4 +120,4 @@ def _read(file: Any) -> Iterator[tuple[int, int, dict[str, Any], int, object]]:
         words.frombytes(body)
         if sys.byteorder == "big":
             words.byteswap()
-        yield attempt, time_ns, json.loads(place or b"{}"), batch, words
+        yield attempt, time_ns, json.loads(encoded or b"{}"), batch, words

@@ -119,7 +119,7 @@ class RowGroup:
         self._steps_before, self._breaks_before = _counted(steps), _counted(breaks)
         self.observed = [(name, column) for name, column in self.columns.items() if name.partition("/")[0] == "obs"]
 
-    def places(self, start: int, stop: int) -> StepRows | None:
+    def step_rows(self, start: int, stop: int) -> StepRows | None:
         """The steps among rows [start, stop) of one episode; None if there are none."""
         before = self._steps_before
         count = before[stop] - before[start]
@@ -190,9 +190,9 @@ def _validity(part: Column | None, n: int) -> NDArray:
     return np.ones(n, dtype=bool) if part.valid is None else part.valid
 
 
-def cut(column: Column, places: StepRows) -> Cells | None:
+def cut(column: Column, steps: StepRows) -> Cells | None:
     """The cells of an episode's steps; None if all are missing, a list with None if some are."""
-    start, stop, rows = places.start, places.stop, places.rows
+    start, stop, rows = steps.start, steps.stop, steps.rows
     cells = column.cells
     if rows is None:
         count = column.count(start, stop)
@@ -247,7 +247,7 @@ def _decoded(column: pa.ChunkedArray, shapes: pa.ChunkedArray | None, is_json: b
 
 
 def _counted(flags: NDArray) -> memoryview[int]:
-    """[n + 1]: how many of the flags before each place are set.
+    """[n + 1]: how many of the flags before each index are set.
 
     An item of a memoryview is a plain number, read in a fourth of the time of an array's item.
     """
@@ -267,6 +267,6 @@ def words_of(column: pa.ChunkedArray) -> tuple[NDArray, list[str]]:
         codes, valid = to_numpy(chunk.indices)
         none = words.setdefault("", len(words)) if valid is not None else 0
         mapped = np.array([*local, none], dtype=np.int64)
-        places = np.asarray(codes, dtype=np.int64)
-        numbers.append(mapped[places if valid is None else np.where(valid, places, len(local))])
+        codes = np.asarray(codes, dtype=np.int64)
+        numbers.append(mapped[codes if valid is None else np.where(valid, codes, len(local))])
     return (np.concatenate(numbers) if numbers else np.zeros(0, np.int64)), list(words)

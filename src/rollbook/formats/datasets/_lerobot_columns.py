@@ -113,9 +113,9 @@ def counted(numbers: Sequence[int], lengths: Sequence[int], first: int, fps: flo
     """The columns that count frames, for consecutive episodes.
 
     Args:
-      numbers: [episodes] their places in the data set.
+      numbers: [episodes] their numbers in the data set.
       lengths: [episodes] in frames.
-      first: the place of the first frame in the data set.
+      first: the number of the first frame in the data set.
     """
     sizes = np.asarray(lengths, dtype=np.int64)
     total = int(sizes.sum())

@@ -67,11 +67,11 @@ def _quantiles(ordered: Floats, edges: npt.NDArray[np.int64]) -> Stats:
     starts, sizes = edges[:-1], np.diff(edges)
     quantiles: Stats = {}
     for name, share in QUANTILES.items():
-        place = share * (sizes - 1)
-        below = np.floor(place).astype(np.int64)
+        rank = share * (sizes - 1)
+        below = np.floor(rank).astype(np.int64)
         above = np.minimum(below + 1, sizes - 1)
         low, high = ordered[starts + below], ordered[starts + above]
-        quantiles[name] = np.where(low == high, low, low + (high - low) * (place - below)[:, None])
+        quantiles[name] = np.where(low == high, low, low + (high - low) * (rank - below)[:, None])
     return quantiles
 
 
@@ -99,10 +99,10 @@ def _of_shades(counts: npt.NDArray[np.intp]) -> dict[str, float]:
     }
     upto = np.cumsum(counts)
     for name, share in QUANTILES.items():
-        place = share * (total - 1)
-        below = int(place)
+        rank = share * (total - 1)
+        below = int(rank)
         low, high = np.searchsorted(upto, [below, min(below + 1, total - 1)], side="right").tolist()
-        stats[name] = low + (high - low) * (place - below)
+        stats[name] = low + (high - low) * (rank - below)
     return stats
 
 

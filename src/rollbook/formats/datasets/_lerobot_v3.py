@@ -117,7 +117,7 @@ class V3Writer:
         numbers = range(self._episodes, self._episodes + len(ids))
         columns += counted(numbers, lengths, self._frames, self._fps)
         table = pa.table({column.name: column.to_arrow() for column in columns})
-        chunk, file = self._data.place(table.nbytes)
+        chunk, file = self._data.file_for(table.nbytes)
         self._data.write(table)
         stats = {column.name: episode_stats(column, lengths) for column in columns}
         for name, column_stats in stats.items():
@@ -143,7 +143,7 @@ class V3Writer:
                 columns[f"stats/{name}/{key}"] = lists(array.astype(np.int64) if key == "count" else array)
         columns["episode_id"] = strings(ids)
         table = pa.table(columns)
-        for name, index in zip(("chunk_index", "file_index"), self._listed.place(table.nbytes), strict=True):
+        for name, index in zip(("chunk_index", "file_index"), self._listed.file_for(table.nbytes), strict=True):
             table = table.append_column(f"meta/episodes/{name}", _same(index, n))
         self._listed.write(table)
 
@@ -190,7 +190,7 @@ class _Files:
     ) -> None:
         self._close()
 
-    def place(self, nbytes: int) -> tuple[int, int]:
+    def file_for(self, nbytes: int) -> tuple[int, int]:
         """The number of the chunk, and of the file in it, for the next table, which has `nbytes` bytes."""
         if self._file is not None and self._file.tell() + nbytes > self._file_bytes:
             self._close()
@@ -198,7 +198,7 @@ class _Files:
         return divmod(self._number, self._chunk_files)
 
     def write(self, table: pa.Table) -> None:
-        """Write a row group to the location from `place`."""
+        """Write a row group to the file from `file_for`."""
         if self._writer is None:
             chunk, file = divmod(self._number, self._chunk_files)
             path = self._root / _PATH.format(chunk_index=chunk, file_index=file)
@@ -237,7 +237,7 @@ def read_v3(
     wanted = set(listed if episodes is None else episodes)
     files: dict[tuple[int, int], list[int]] = {}
     for number in sorted(wanted):
-        files.setdefault(listed[number].place, []).append(number)
+        files.setdefault(listed[number].file, []).append(number)
     for (chunk, file), inside in files.items():
         path = root / "data" / _PATH.format(chunk_index=chunk, file_index=file)
         left = set(inside)
@@ -255,10 +255,10 @@ def read_v3(
 
 
 class _Entry:
-    __slots__ = ("length", "name", "place")
+    __slots__ = ("file", "length", "name")
 
     def __init__(self, row: Mapping[str, Any]) -> None:
-        self.place = (int(row["data/chunk_index"]), int(row["data/file_index"]))
+        self.file = (int(row["data/chunk_index"]), int(row["data/file_index"]))
         self.length = int(row["length"])
         self.name = str(row.get("episode_id") or "")
 
@@ -286,12 +286,12 @@ def _episodes_in(path: Path, wanted: set[int]) -> Iterator[tuple[int, pa.Table]]
     try:
         with pq.ParquetFile(path) as file:
             schema = file.metadata.schema
-            places = [i for i in range(len(schema)) if schema.column(i).path == "episode_index"]
-            if not places:
+            columns = [i for i in range(len(schema)) if schema.column(i).path == "episode_index"]
+            if not columns:
                 raise Damaged(f"{path} has no column episode_index")
             number, parts = -1, list[pa.Table]()
             for group in range(file.num_row_groups):
-                bounds = file.metadata.row_group(group).column(places[0]).statistics
+                bounds = file.metadata.row_group(group).column(columns[0]).statistics
                 known = bounds is not None and bounds.has_min_max
                 if known and not any(bounds.min <= episode <= bounds.max for episode in (*wanted, number)):
                     continue

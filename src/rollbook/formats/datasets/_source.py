@@ -188,8 +188,8 @@ class StepSource:
         return len(self.keys)
 
     def __iter__(self) -> Iterator[Trajectory]:
-        for key, group, places in self.located():
-            yield self.cut(key, group, places)
+        for key, group, steps in self.located():
+            yield self.cut(key, group, steps)
 
     def located(self) -> Iterator[tuple[Key, RowGroup, StepRows]]:
         """The key and location of each trajectory in order, for work that is done once per group."""
@@ -254,7 +254,7 @@ class StepSource:
         if callable(episodes):
             is_chosen = {key: self._is_chosen(key[0], episodes) for key in keys}
             return [key for key in keys if is_chosen[key]]
-        order = {str(name): place for place, name in enumerate(episodes)}
+        order = {str(name): index for index, name in enumerate(episodes)}
         return sorted((key for key in keys if key[0] in order), key=lambda key: order[key[0]])
 
     def _is_chosen(self, episode_id: str, says: Callable[[dict[str, Any]], bool]) -> bool:
@@ -278,7 +278,7 @@ class StepSource:
         self._row_groups.scan(_INDEXED, start)
         self._spans = {key: spans for key, spans in self._spans.items() if key in self._acting}
 
-    def _add_spans(self, place: tuple[int, int], table: pa.Table, mask: NDArray | None, scope: str) -> None:
+    def _add_spans(self, row_group: tuple[int, int], table: pa.Table, mask: NDArray | None, scope: str) -> None:
         """Store the rows of each episode and agent in a row group as a contiguous range.
 
         If episodes are interleaved (several environments at once), the group is read in an order that puts the rows of
@@ -305,7 +305,7 @@ class StepSource:
             keys, acts, order = keys[together], acts[together], together if order is None else order[together]
             edges = _edges(keys)
         if order is not None:
-            self._orders[place] = order
+            self._orders[row_group] = order
         if not len(keys):
             return
         acting = np.logical_or.reduceat(acts, edges[:-1]).tolist()
@@ -314,7 +314,7 @@ class StepSource:
         for nth, (start, stop) in enumerate(pairwise(edges.tolist())):
             episode, agent = divmod(firsts[nth], len(agent_words)) if agents is not None else (firsts[nth], 0)
             key = (id_words[episode], agent_words[agent])
-            self._spans.setdefault(key, []).append((*place, start, stop))
+            self._spans.setdefault(key, []).append((*row_group, start, stop))
             if acting[nth]:
                 self._acting.add(key)
             if key[0] not in self._rows:
@@ -349,32 +349,32 @@ class StepSource:
             groups = [self._group(piece, number) for piece, number, _, _ in spans]
             group = joined([part.stretch(span[2], span[3]) for part, span in zip(groups, spans, strict=True)])
             start, stop = 0, len(group)
-        places = group.places(start, stop)
-        return None if places is None else (group, places)
+        steps = group.step_rows(start, stop)
+        return None if steps is None else (group, steps)
 
-    def cut(self, key: Key, group: RowGroup, places: StepRows) -> Trajectory:
+    def cut(self, key: Key, group: RowGroup, steps: StepRows) -> Trajectory:
         """Copy the trajectory at that location.
 
         Args:
           key: episode and agent.
-          group, places: a row group and the place in it, from `located`.
+          group, steps: a row group and the steps in it, from `located`.
         """
         columns: dict[str, Cells] = {}
         last: dict[str, object] = {}
-        start, stop, end, in_order = places.start, places.stop, places.end, places.rows is None
+        start, stop, end, in_order = steps.start, steps.stop, steps.end, steps.rows is None
         for name, column in group.columns.items():
             if in_order and isinstance(column.cells, np.ndarray) and column.count(start, stop) == stop - start:
                 columns[name] = column.cells[start:stop].copy()
                 continue
-            cells = cut(column, places)
+            cells = cut(column, steps)
             if cells is not None:
                 columns[name] = cells
         if end is not None:
             last = {name: column.one(end) for name, column in group.observed if column.is_there(end)}
-        t = _at(group.t, places)
+        t = _at(group.t, steps)
         is_whole = bool(t[0] == 0) if in_order else None  # then the numbers have no gap
         row = partial(self._rows.get, key[0])
-        return Trajectory(key[0], key[1], t, columns, last, _at(group.times, places), row, is_whole)
+        return Trajectory(key[0], key[1], t, columns, last, _at(group.times, steps), row, is_whole)
 
 
 Key = tuple[str, str]
@@ -384,8 +384,8 @@ _Span = tuple[int, int, int, int]
 """The location of consecutive rows of one episode and agent: piece, row group, first row and end."""
 
 
-def _at(values: NDArray, places: StepRows) -> NDArray:
-    return values[places.start : places.stop].copy() if places.rows is None else values[places.rows]
+def _at(values: NDArray, steps: StepRows) -> NDArray:
+    return values[steps.start : steps.stop].copy() if steps.rows is None else values[steps.rows]
 
 
 class _EpisodeRows:
@@ -397,19 +397,19 @@ class _EpisodeRows:
         self._values = list(zip(*(columns[name] for name in self._always), strict=True))
         self._sometimes = [(name, values) for name, values in columns.items() if table[name].null_count]
         ids = columns.get("episode_id", [None] * table.num_rows)
-        self._places = {str(episode_id): place for place, episode_id in enumerate(ids)}
+        self._index_of = {str(episode_id): index for index, episode_id in enumerate(ids)}
 
     def __contains__(self, episode_id: str) -> bool:
-        return episode_id in self._places
+        return episode_id in self._index_of
 
     def get(self, episode_id: str) -> dict[str, Any]:
         """The row of an episode; {} if it has none."""
-        place = self._places.get(episode_id)
-        if place is None:
+        index = self._index_of.get(episode_id)
+        if index is None:
             return {}
-        row = dict(zip(self._always, self._values[place], strict=True))
+        row = dict(zip(self._always, self._values[index], strict=True))
         for name, values in self._sometimes:
-            if (value := values[place]) is not None:
+            if (value := values[index]) is not None:
                 row[name] = value
         return row
 

@@ -71,15 +71,15 @@ def to_jsonl(
                     spaces[f"{what}/{agent}" if agent else what] = json.loads(text)
         _line(file, {"rollbook": "steps", "version": VERSION, "env_id": source.env_id(), "spaces": spaces})
         ahead = _Ahead()
-        for key, group, places in source.located():
+        for key, group, steps in source.located():
             exported.episodes += 1
-            lines = ahead.episode(key, group, places, source.row)
+            lines = ahead.episode(key, group, steps, source.row)
             if lines is not None:
                 file.write(lines)
-                exported.steps += places.stop - places.start
-                exported.with_gaps += group.t[places.start] != 0
+                exported.steps += steps.stop - steps.start
+                exported.with_gaps += group.t[steps.start] != 0
             else:
-                trajectory = source.cut(key, group, places)
+                trajectory = source.cut(key, group, steps)
                 _write(file, trajectory)
                 exported.steps += len(trajectory)
                 exported.with_gaps += not trajectory.is_whole
@@ -100,11 +100,11 @@ class _Ahead:
         self._lines: dict[tuple[str, ...], list[str]] = {}
 
     def episode(
-        self, key: Key, group: RowGroup, places: StepRows, row_of: Callable[[str], dict[str, Any]]
+        self, key: Key, group: RowGroup, steps: StepRows, row_of: Callable[[str], dict[str, Any]]
     ) -> str | None:
         """All lines of an episode; None if they must be made from its own cells."""
-        start, stop, end = places.start, places.stop, places.end
-        if places.rows is not None:
+        start, stop, end = steps.start, steps.stop, steps.end
+        if steps.rows is not None:
             return None
         names: list[str] = []
         for name, column in group.columns.items():

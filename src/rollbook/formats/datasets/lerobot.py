@@ -134,8 +134,8 @@ def _differing(columns: Sequence[Column], others: Sequence[Column]) -> str:
 
 def _in_order(columns: Sequence[Column], others: Sequence[Column]) -> list[Column]:
     """The columns in the order of the others; additional columns at the end."""
-    places = {column.name: place for place, column in enumerate(others)}
-    return sorted(columns, key=lambda column: places.get(column.name, len(places)))
+    index_of = {column.name: index for index, column in enumerate(others)}
+    return sorted(columns, key=lambda column: index_of.get(column.name, len(index_of)))
 
 
 def from_lerobot(

@@ -73,7 +73,7 @@ def to_minari(
         _check_id(_id_of(dataset_id, name) if name and agent is None else dataset_id)
     for name in source.agents:
         own_id = _id_of(dataset_id, name) if name and agent is None else dataset_id
-        if _place(own_id).exists():
+        if _folder_of(own_id).exists():
             raise BadInput(
                 f"to_minari(…, {own_id!r}): there is a data set of that id.",
                 f"Choose another version, or delete it with minari.delete_dataset({own_id!r}).",
@@ -100,7 +100,7 @@ def _check_id(dataset_id: str) -> None:
         ) from None
 
 
-def _place(dataset_id: str) -> Path:
+def _folder_of(dataset_id: str) -> Path:
     """The folder of a data set, which exists if the id is in use."""
     from minari.storage.datasets_root_dir import get_dataset_path
 
@@ -128,7 +128,7 @@ def _create(
                 **options,
             )
     except BaseException:
-        shutil.rmtree(_place(dataset_id), ignore_errors=True)  # a partial data set; it did not exist before
+        shutil.rmtree(_folder_of(dataset_id), ignore_errors=True)  # a partial data set; it did not exist before
         raise
 
 

@@ -76,9 +76,9 @@ def to_rllib(
     made = root.exists()
     try:
         for name in source.agents:
-            place = root / _safe(name) if len(source.agents) > 1 else root
+            target = root / _safe(name) if len(source.agents) > 1 else root
             space = observation_space if observation_space is not None else source.space("observation", name)
-            writer = _Files(place, rows_per_file)
+            writer = _Files(target, rows_per_file)
             for trajectory in whole_trajectories(source, exported, name):
                 writer.add(_rows(trajectory, module_id, action_logp, space if flatten else None))
             exported.paths += writer.finish()
@@ -159,9 +159,9 @@ class _Rows:
 def _table(episodes: Sequence[_Rows]) -> pa.Table:
     """The rows of episodes of equal kinds."""
     columns: dict[str, pa.Array] = {}
-    places = from_numpy(np.repeat(np.arange(len(episodes)), [rows.n for rows in episodes]))
-    for place, name in enumerate(("eps_id", "agent_id", "module_id")):
-        columns[name] = strings([rows.texts[place] for rows in episodes]).take(places)
+    episode_of_row = from_numpy(np.repeat(np.arange(len(episodes)), [rows.n for rows in episodes]))
+    for number, name in enumerate(("eps_id", "agent_id", "module_id")):
+        columns[name] = strings([rows.texts[number] for rows in episodes]).take(episode_of_row)
     for name in episodes[0].columns:
         parts = [rows.columns[name] for rows in episodes]
         cells = parts[0] if len(parts) == 1 else np.concatenate(parts)

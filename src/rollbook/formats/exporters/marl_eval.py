@@ -62,11 +62,11 @@ class MarlEval:
             if not steps:
                 counts["runs without the metric"] = counts.get("runs without the metric", 0) + 1
                 continue
-            place = tree
+            branch = tree
             for field in self._fields:
-                place = place.setdefault(str(labels[field][n]).replace(",", ";"), {})
-            name = _free(f"seed_{row['seed']}" if isinstance(row.get("seed"), int) else f"seed_{len(place)}", place)
-            place[name] = {**steps, "absolute_metrics": {self._name: [self._absolute(book, score)]}}
+                branch = branch.setdefault(str(labels[field][n]).replace(",", ";"), {})
+            name = _free(f"seed_{row['seed']}" if isinstance(row.get("seed"), int) else f"seed_{len(branch)}", branch)
+            branch[name] = {**steps, "absolute_metrics": {self._name: [self._absolute(book, score)]}}
             counts["runs"] += 1
             counts["evaluations"] += len(steps)
             lengths.add(len(steps))

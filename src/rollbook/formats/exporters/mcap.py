@@ -130,14 +130,14 @@ def _steps(topics: _Topics, prefix: str, episode: str, signals: Signals) -> None
     cells = [column.tolist() if isinstance(column, np.ndarray) else column for column in signals.values.values()]
     paths = [name.split("/") for name in names]
     leaves = [_leaf(path, paths) for path in paths]
-    for place, (t, nanos) in enumerate(zip(signals.t.tolist(), signals.times.tolist(), strict=True)):
+    for row, (t, nanos) in enumerate(zip(signals.t.tolist(), signals.times.tolist(), strict=True)):
         message: dict[str, Any] = {"episode": episode, "t": t}
         for path, column in zip(leaves, cells, strict=True):
-            if place < len(column) and column[place] is not None:
+            if row < len(column) and column[row] is not None:
                 level = message
                 for part in path[:-1]:
                     level = level.setdefault(part, {})
-                level[path[-1]] = plain_cell(column[place])
+                level[path[-1]] = plain_cell(column[row])
         topics.add(f"{prefix}/step", message, nanos)
 
 

@@ -75,16 +75,16 @@ def _columns(rr: Any, recording: Any, above: list[str], signals: Signals, counts
     """Send the columns of one episode. Returns the number of cells that cannot be stored there."""
     left_out = 0
 
-    def send(name: str, places: Any, columns: Any) -> None:
+    def send(name: str, rows: Any, columns: Any) -> None:
         indexes = [
-            rr.TimeColumn("step", sequence=signals.t[places]),
-            rr.TimeColumn("time", timestamp=signals.times[places].astype("datetime64[ns]")),
+            rr.TimeColumn("step", sequence=signals.t[rows]),
+            rr.TimeColumn("time", timestamp=signals.times[rows].astype("datetime64[ns]")),
         ]
         recording.send_columns(rr.new_entity_path([*above, *name.split("/")]), indexes, columns, strict=True)
 
     for name, cells in signals.values.items():
-        there = [place for place, cell in enumerate(cells) if cell is not None]
-        kept = cells if len(there) == len(cells) else [cells[place] for place in there]
+        there = [row for row, cell in enumerate(cells) if cell is not None]
+        kept = cells if len(there) == len(cells) else [cells[row] for row in there]
         if there and all(isinstance(cell, str) for cell in kept):
             send(name, there, rr.TextLog.columns(text=list(kept)))
             continue

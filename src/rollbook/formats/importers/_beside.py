@@ -65,9 +65,9 @@ _SEEDED = re.compile(r"(?:(?P<group>.*?)[-_.,+]+)?s(?:eed)?[-_=]?(?P<seed>\d{1,1
 
 def files_below(folder: Path, pattern: str) -> Iterator[Path]:
     """The files of such names in a folder and all below it; several times as fast as `Path.rglob`."""
-    for place, _folders, names in os.walk(folder):
+    for inside, _folders, names in os.walk(folder):
         for name in fnmatch.filter(names, pattern):
-            if os.path.isfile(file := os.path.join(place, name)):
+            if os.path.isfile(file := os.path.join(inside, name)):
                 yield Path(file)
 
 
@@ -143,51 +143,51 @@ def config_at(folder: Path) -> tuple[dict[str, Any], str]:
 
     Of a file that is above folders of several runs, the seed is not taken.
     """
-    place = os.path.abspath(folder)
+    start = os.path.abspath(folder)
     try:
-        with os.scandir(place) as entries:
+        with os.scandir(start) as entries:
             here = {entry.name: entry.is_dir() for entry in entries}
     except OSError:
         return {}, ""
     for name in CONFIG_NAMES:
-        if name in here and (config := _mapping(f"{place}/{name}")):
-            return config, f"{place}/{name}"
-    if config := _zoo(place, [name for name, is_folder in here.items() if is_folder]) or _isaac(place):
-        return config, place
-    for above in _from(place):
-        if (above != place or ".hydra" in here) and (config := _mapping(f"{above}/{_HYDRA}")):
+        if name in here and (config := _mapping(f"{start}/{name}")):
+            return config, f"{start}/{name}"
+    if config := _zoo(start, [name for name, is_folder in here.items() if is_folder]) or _isaac(start):
+        return config, start
+    for above in _from(start):
+        if (above != start or ".hydra" in here) and (config := _mapping(f"{above}/{_HYDRA}")):
             return config, f"{above}/{_HYDRA}"
-        if above != place and (config := _isaac(above)):
+        if above != start and (config := _isaac(above)):
             return config, above
         for name in _LIGHTZERO:
-            if (above != place or name in here) and (config := _assigned(f"{above}/{name}")):
+            if (above != start or name in here) and (config := _assigned(f"{above}/{name}")):
                 return config, f"{above}/{name}"
-    return _above(place, here)
+    return _above(start, here)
 
 
-def _above(place: str, here: Mapping[str, bool]) -> tuple[dict[str, Any], str]:
+def _above(folder: str, here: Mapping[str, bool]) -> tuple[dict[str, Any], str]:
     """The configuration in a folder above; see `config_at`."""
     is_own, names = True, frozenset(here)
     for _ in range(_ABOVE):
         if names & _OWN_PLACES:
             break
-        name = os.path.basename(place).lower()
-        place = os.path.dirname(place)
+        name = os.path.basename(folder).lower()
+        folder = os.path.dirname(folder)
         try:
-            names = _of_interest(place, os.stat(place).st_mtime_ns)
+            names = _of_interest(folder, os.stat(folder).st_mtime_ns)
         except OSError:
             break
-        if names & _OWN_PLACES or place in (os.path.expanduser("~"), os.path.dirname(place)):
+        if names & _OWN_PLACES or folder in (os.path.expanduser("~"), os.path.dirname(folder)):
             break
-        of_stage = name in NEUTRAL or (name.isdecimal() and os.path.basename(place).lower() in NEUTRAL)
+        of_stage = name in NEUTRAL or (name.isdecimal() and os.path.basename(folder).lower() in NEUTRAL)
         is_own = is_own and (of_stage or "configuration.yaml" in names)
         for called in CONFIG_NAMES:
-            if called in names and (config := _mapping(f"{place}/{called}")):
+            if called in names and (config := _mapping(f"{folder}/{called}")):
                 if not is_own:
                     config = {key: value for key, value in config.items() if key not in _SEEDS}
-                return config, f"{place}/{called}"
-        if "args.yml" in names and (config := _zoo(place, [])):
-            return (config if is_own else {k: v for k, v in config.items() if k not in _SEEDS}), f"{place}/args.yml"
+                return config, f"{folder}/{called}"
+        if "args.yml" in names and (config := _zoo(folder, [])):
+            return (config if is_own else {k: v for k, v in config.items() if k not in _SEEDS}), f"{folder}/args.yml"
     return {}, ""
 
 
@@ -202,11 +202,11 @@ def hydra_of(folder: Path) -> dict[str, Any]:
     return next(filter(None, (_mapping(f"{above}/{_HYDRA}") for above in _from(os.path.abspath(folder)))), {})
 
 
-def _from(place: str) -> Iterator[str]:
+def _from(folder: str) -> Iterator[str]:
     """A folder and the folders above it in which metadata is searched."""
     for _ in range(_HIGHEST):
-        yield place
-        place = os.path.dirname(place)
+        yield folder
+        folder = os.path.dirname(folder)
 
 
 def seed_of(config: Mapping[str, Any]) -> int | None:
@@ -241,9 +241,9 @@ def of_table(text: str) -> dict[str, Any] | None:
 
 def _zoo(folder: str, inner: list[str]) -> dict[str, Any]:
     """RL Zoo: `<env>/args.yml` (the arguments) and `<env>/config.yml` (the hyper-parameters)."""
-    for place in [folder, *(f"{folder}/{name}" for name in sorted(inner))]:
-        arguments = _mapping(f"{place}/args.yml")
-        more = _mapping(f"{place}/config.yml") if arguments or place != folder else {}
+    for inside in [folder, *(f"{folder}/{name}" for name in sorted(inner))]:
+        arguments = _mapping(f"{inside}/args.yml")
+        more = _mapping(f"{inside}/config.yml") if arguments or inside != folder else {}
         if arguments or more:
             return {**arguments, **({"hyperparams": more} if more else {})}
     return {}

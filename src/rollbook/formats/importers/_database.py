@@ -38,10 +38,10 @@ def opened(file: Path) -> sqlite3.Connection:
     with contextlib.suppress(OSError), open(file, "rb") as stream:
         stream.seek(_MODE_AT)
         if stream.read(1) == _IN_WAL_MODE and not there:
-            return _in_place(file, "immutable=1")  # otherwise SQLite would create the files of the log
+            return _read_only(file, "immutable=1")  # otherwise SQLite would create the files of the log
     if "-wal" not in there or os.path.exists(f"{file}-shm"):
         with contextlib.suppress(sqlite3.OperationalError):
-            return _in_place(file, "readonly_shm=1")
+            return _read_only(file, "readonly_shm=1")
     return _copied(file)
 
 
@@ -95,7 +95,7 @@ class _Copy(sqlite3.Connection):
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def _in_place(file: Path, how: str) -> sqlite3.Connection:
+def _read_only(file: Path, how: str) -> sqlite3.Connection:
     address = f"file:{quote(os.path.abspath(file))}?mode=ro&{how}"
     return _usable(sqlite3.connect(address, uri=True, timeout=_WAIT_S))
 

@@ -180,7 +180,7 @@ def tensor_of(data: bytes) -> Any:
         if number == 1:
             kind = signed(value)
         elif number == 2 and isinstance(value, bytes):
-            dims = [inner for place, inner in fields(value) if place == 2 and isinstance(inner, bytes)]
+            dims = [inner for field, inner in fields(value) if field == 2 and isinstance(inner, bytes)]
             shape = [signed(first(dim, 1)) for dim in dims]
         elif number == 4 and isinstance(value, bytes):
             content = value

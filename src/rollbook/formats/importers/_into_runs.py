@@ -185,7 +185,7 @@ def import_one(
                 left_out[cause] = run.bill()["drops"][cause]
         run.finish(status)
     imported: dict[str, object] = {
-        "format": chosen, "from": _place_of(one), "files": stamp, "left_out": left_out, "sources": foreign.sources,
+        "format": chosen, "from": _origin_of(one), "files": stamp, "left_out": left_out, "sources": foreign.sources,
         "place": os.path.abspath(one.labelled),
     }  # fmt: skip
     _write_origin(run.folder, span, imported, foreign, {**told, "made_by": foreign.made_by or what(chosen)})
@@ -194,7 +194,7 @@ def import_one(
 
 def identity_of(one: Found, options: Mapping[str, object] | None = None) -> str:
     """The id of the run that `import_one` makes of it."""
-    identifying = f"{os.path.realpath(one.place)}\0{one.identity}\0{sorted((options or {}).items())!r}"
+    identifying = f"{os.path.realpath(one.found_in)}\0{one.identity}\0{sorted((options or {}).items())!r}"
     if one.run.home is not None:
         identifying = f"{one.identity}\0{sorted((options or {}).items())!r}"
     return hashlib.sha256(identifying.encode("utf-8", "backslashreplace")).hexdigest()[:8]
@@ -235,9 +235,9 @@ def look_beside(one: Found) -> dict[str, Any]:
     foreign = one.run
     foreign.look_beside()
     if foreign.files:
-        place = foreign.files[0].parent
-        if hydra := hydra_of(place):
-            foreign.sources.setdefault("config", f"{place}, .hydra/config.yaml")
+        folder = foreign.files[0].parent
+        if hydra := hydra_of(folder):
+            foreign.sources.setdefault("config", f"{folder}, .hydra/config.yaml")
         foreign.config = {**hydra, **foreign.config}
     complete(foreign)
     return _with_path(one)
@@ -287,9 +287,9 @@ def _with_path(one: Found) -> dict[str, Any]:
     return fields
 
 
-def _place_of(one: Found) -> str:
+def _origin_of(one: Found) -> str:
     files = one.run.files
-    return str(files[0] if len(files) == 1 else one.run.home or one.place)
+    return str(files[0] if len(files) == 1 else one.run.home or one.found_in)
 
 
 class _Passing:

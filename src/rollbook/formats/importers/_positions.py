@@ -52,23 +52,23 @@ def read_paths(paths: Sequence[Sequence[str]], above: Sequence[str] = ()) -> lis
     """
     every = [parts_of(names) for names in paths]
     sets: dict[object, _Siblings] = {}
-    places = []
+    siblings_of = []
     for names, parts in zip(paths, every, strict=True):
         mine = []
         for depth, part in enumerate(parts):
             kind = _kind(parts[depth - 1]) if depth else "first"
             mine.append(sets.setdefault((depth, kind or (*names[:depth],)), _Siblings()))
             mine[-1].add(part)
-        places.append(mine)
+        siblings_of.append(mine)
     told = []
-    for parts, mine in zip(every, places, strict=True):
+    for parts, mine in zip(every, siblings_of, strict=True):
         for depth, siblings in enumerate(mine):
             has_env = any(part.env for n, part in enumerate(parts) if n != depth)
             has_algo = any(part.algo for n, part in enumerate(parts) if n != depth)
-            parts[depth] = siblings.placed(parts[depth], has_env, has_algo)
+            parts[depth] = siblings.beside_siblings(parts[depth], has_env, has_algo)
         told.append(combined(parts, above))
     variants: dict[str, set[str]] = {}
-    for one, mine in zip(told, places, strict=True):
+    for one, mine in zip(told, siblings_of, strict=True):
         variants.setdefault(one.algo.lower(), set()).add(one.variant.lower())
         if one.algo and any(siblings.is_mixed for siblings in mine):
             variants[one.algo.lower()].add("")
@@ -123,7 +123,7 @@ class _Siblings:
             )
         return self._facts
 
-    def placed(self, part: Part, has_env: bool, has_algo: bool) -> Part:
+    def beside_siblings(self, part: Part, has_env: bool, has_algo: bool) -> Part:
         """A folder of the path, with what its siblings say about it.
 
         Args:

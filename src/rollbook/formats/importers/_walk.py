@@ -60,18 +60,18 @@ class Found:
     Attributes:
       run: the run, with its name.
       format_name: the format that reads it; further ones may add to it.
-      place: the folder or file that was given to the importer.
+      found_in: the folder or file that was given to the importer.
       identity: recognises it the next time, whatever its name has become.
       parts: the folders of its path below the folder that was opened.
       changed: when the newest of its files changed.
       told: what its path says; None if the run is not one of a path.
     """
 
-    __slots__ = ("changed", "format_name", "identity", "parts", "place", "run", "told")
+    __slots__ = ("changed", "format_name", "found_in", "identity", "parts", "run", "told")
 
-    def __init__(self, run: ForeignRun, format_name: str, place: Path) -> None:
-        self.run, self.format_name, self.place = run, format_name, place
-        home = os.path.abspath(place if run.home is None else run.home)
+    def __init__(self, run: ForeignRun, format_name: str, found_in: Path) -> None:
+        self.run, self.format_name, self.found_in = run, format_name, found_in
+        home = os.path.abspath(found_in if run.home is None else run.home)
         own = run.name if run.home is None else run.part if run.key is None else run.key
         self.identity = f"{format_name}\0{home}\0{own}"
         self.parts: tuple[str, ...] = ()
@@ -82,7 +82,7 @@ class Found:
     def labelled(self) -> Path:
         """The file or folder that labels speak of: the file of a run that is one of several in a folder."""
         run = self.run
-        return run.files[0] if run.files and (run.part or run.home is None) else run.home or self.place
+        return run.files[0] if run.files and (run.part or run.home is None) else run.home or self.found_in
 
     def stamp(self) -> None:
         """Note when the newest of its files changed."""
@@ -141,11 +141,11 @@ class Walk:
             earlier = set()
             untaken -= taken
             gathers = getattr(importer, "gathers", False)
-            for place in [self._base] if gathers else [Path(folder) for folder in folders]:
+            for folder in [self._base] if gathers else [Path(folder) for folder in folders]:
                 try:
-                    runs = list(importer.runs(place))
+                    runs = list(importer.runs(folder))
                 except (RollbookError, OSError, ValueError) as err:
-                    self.problems.append(f"{place}: {err}")
+                    self.problems.append(f"{folder}: {err}")
                     continue
                 refused.update(getattr(importer, "refused", {}))
                 for run in runs:
@@ -156,13 +156,13 @@ class Walk:
                     if (run.files and not files) or any(map(self._is_of_rollbook, {str(f.parent) for f in files})):
                         continue
                     if len(files) < len(run.files) and run.parts:
-                        run.parts = {name: rows for name, rows in run.parts.items() if place / name not in claimed}
+                        run.parts = {name: rows for name, rows in run.parts.items() if folder / name not in claimed}
                         run.files = files
                     if not any(file.suffix in _OF_MANY for file in files):
                         earlier.update(files)
-                    if run.home is None and not gathers and run.name == place.name and place.is_dir():
-                        run.home = place
-                    yield Found(run, format_name, place)
+                    if run.home is None and not gathers and run.name == folder.name and folder.is_dir():
+                        run.home = folder
+                    yield Found(run, format_name, folder)
         if untaken:
             raise UnknownOption(
                 f"{', '.join(sorted(untaken))}=: no format of the files below {self._base} takes this option. They are "

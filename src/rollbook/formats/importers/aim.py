@@ -90,25 +90,25 @@ class Aim:
             run = ForeignRun(str(name or code).removeprefix("Run: "), notes=str(notes or ""))
             run.group = str(experiment) if experiment not in (None, "", "default") else None
             run.tags, run.project, run.clocks = tuple(sorted(tags.get(run_id, []))), home.parent.name, (self._clock,)
-            places = [home / part / "chunks" / str(code) for part in ("meta", "seqs")]
-            files = [_files(place) for place in places]
+            databases = [home / part / "chunks" / str(code) for part in ("meta", "seqs")]
+            files = [_files(database) for database in databases]
             try:
-                meta = _attributes(places[0], tuple((path.name, path.stat().st_mtime_ns) for path in files[0]))
+                meta = _attributes(databases[0], tuple((path.name, path.stat().st_mtime_ns) for path in files[0]))
             except (_Unreadable, OSError):
                 run.rows = functools.partial(_lost, run)
             else:
                 run.config = _config(meta.get("attrs"))
                 run.seed = seed_of(run.config)
                 run.status = "finished" if meta.get("end_time") else "crashed"
-                run.rows = functools.partial(self._rows, run, places[1], meta.get("contexts", {}))
+                run.rows = functools.partial(self._rows, run, databases[1], meta.get("contexts", {}))
             run.files = [*with_log(file), *files[0], *files[1]]
             yield run, str(code)
 
-    def _rows(self, run: ForeignRun, place: Path, contexts: dict[Any, Any]) -> Iterator[Row]:
+    def _rows(self, run: ForeignRun, database: Path, contexts: dict[Any, Any]) -> Iterator[Row]:
         run.left_out.clear()
         series: dict[tuple[Any, ...], dict[Any, dict[Any, Any]]] = {}
         try:
-            for path, value in _items(place):
+            for path, value in _items(database):
                 # seqs, v2 (not for objects), chunks, the run, context, name, column, the step or its hash
                 if path[0] != "seqs":
                     continue  # the bytes of objects
@@ -197,10 +197,10 @@ def _is_counted(inner: dict[Any, Any]) -> bool:
 
 
 @functools.lru_cache(maxsize=10_000)
-def _attributes(place: Path, _stamps: object) -> dict[Any, Any]:
+def _attributes(database: Path, _stamps: object) -> dict[Any, Any]:
     """What a run's first RocksDB says of it, as nested dictionaries; None -> an inner value's kind."""
     tree: dict[Any, Any] = {}
-    for path, value in _items(place):
+    for path, value in _items(database):
         if len(path) < 4 or path[:2] != ("meta", "chunks"):
             continue  # the same once more, for searches over all runs
         at = tree
@@ -216,7 +216,7 @@ def _attributes(place: Path, _stamps: object) -> dict[Any, Any]:
     return tree
 
 
-def _items(place: Path) -> Iterator[tuple[_Path, Any]]:
+def _items(database: Path) -> Iterator[tuple[_Path, Any]]:
     """All (path, value) of a RocksDB, decoded.
 
     Opening writes a log file and takes a lock; so the files are opened by links from a temporary folder, and no file of
@@ -229,9 +229,9 @@ def _items(place: Path) -> Iterator[tuple[_Path, Any]]:
     for _attempt in range(_TRIES):
         with tolerating(Exception), tempfile.TemporaryDirectory(prefix="rollbook-") as folder:
             # aimrocks has a class of its own for each of RocksDB's errors
-            for name in os.listdir(place):
+            for name in os.listdir(database):
                 if name.endswith(_OF_DATABASE) or name.startswith(("CURRENT", "MANIFEST", "IDENTITY")):
-                    _link(os.path.abspath(place / name), os.path.join(folder, name))
+                    _link(os.path.abspath(database / name), os.path.join(folder, name))
             found = _all_of(folder)
             break
     if found is None:
@@ -293,10 +293,10 @@ def _home(path: Path) -> Path | None:
     return None
 
 
-def _files(place: Path) -> list[Path]:
+def _files(database: Path) -> list[Path]:
     """The files of a RocksDB that hold data."""
     try:
-        return sorted(place / name for name in os.listdir(place) if name.endswith(_OF_DATABASE))
+        return sorted(database / name for name in os.listdir(database) if name.endswith(_OF_DATABASE))
     except OSError:
         return []
 

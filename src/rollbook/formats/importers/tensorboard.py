@@ -91,7 +91,7 @@ class TensorBoard:
                 parts.setdefault(whole[0], {}).update(dict.fromkeys(folders[folder], whole[1]))
         parted = {file for files in parts.values() for file in files}
         base = path if path.is_dir() else path.parent
-        for folder, files in sorted({**{place: list[Path]() for place in parts}, **folders}.items()):
+        for folder, files in sorted({**{parent: list[Path]() for parent in parts}, **folders}.items()):
             if files and files[0] in parted:
                 continue
             parts_below = folder.relative_to(base).parts
@@ -237,11 +237,11 @@ class _Plain:
         self._keys, self._moments, self._steps, self._numbers = [], [], [], []
         odd = np.flatnonzero(~((times >= 0) & (times < _LATEST) & (steps >= 0)))
         start = 0
-        for place in odd.tolist():
-            if place > start:
-                yield block.part(start, place)
-            yield from (row for row in block.part(place, place + 1).rows() if row.time == row.time)
-            start = place + 1
+        for index in odd.tolist():
+            if index > start:
+                yield block.part(start, index)
+            yield from (row for row in block.part(index, index + 1).rows() if row.time == row.time)
+            start = index + 1
         if start < len(block):
             yield block.part(start, len(block))
 
@@ -408,7 +408,7 @@ def _whole_of(folder: Path, folders: Mapping[Path, list[Path]]) -> tuple[Path, s
     tensorboardX writes `<run>/<tag>/<part>`, with one tag, which may have several parts itself.
     """
     above = folder.parents[1 : 1 + _MOST_PARTS]
-    if folder.name != folder.parent.name and not any(place in folders for place in above):
+    if folder.name != folder.parent.name and not any(parent in folders for parent in above):
         return None
     tags = set().union(*(_Head(file).tags for file in folders[folder]))
     if len(tags) != 1:

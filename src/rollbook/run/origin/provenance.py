@@ -103,9 +103,9 @@ def command_line(command: Sequence[str]) -> list[str]:
 def packages() -> dict[str, str]:
     """Installed distribution -> version, from the names of the metadata folders (reading 300 of them takes 0.2 s)."""
     versions: dict[str, str] = {}
-    for place in dict.fromkeys(sys.path):
+    for folder in dict.fromkeys(sys.path):
         try:
-            entries = list(os.scandir(place or "."))
+            entries = list(os.scandir(folder or "."))
         except OSError:
             continue
         for entry in entries:

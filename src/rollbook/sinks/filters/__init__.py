@@ -124,24 +124,24 @@ def plain_specs(asked: object) -> object:
     """
     if isinstance(asked, (str, bytes)) or not hasattr(asked, "__iter__"):
         return asked
-    from rollbook.sinks.filters.apply import place_of
+    from rollbook.sinks.filters.apply import name_of
 
     plain = []
     for spec in asked:
         if callable(spec) and not isinstance(spec, type):
-            place = place_of(spec)
-            if place is None:
+            name = name_of(spec)
+            if name is None:
                 raise BadInput(
                     f"filters=[… {spec!r:.200} …]: the keeper makes sinks in another process, which cannot find this "
                     "function. Put it into a module of its own, or make the sink yourself and pass the object: "
                     "rollbook.sinks.filters.Apply(rollbook.sinks.Csv(), function)"
                 )
-            spec = place
+            spec = name
         plain.append(spec)
     return plain
 
 
-_HOMES = [place.split(":") for place in (*_FILTERS.values(), "_base:Filter")]
+_HOMES = [path.split(":") for path in (*_FILTERS.values(), "_base:Filter")]
 __getattr__, __dir__ = attach(
     __name__, {f"{__name__}.{module}": [name for home, name in _HOMES if home == module] for module, _ in _HOMES}
 )

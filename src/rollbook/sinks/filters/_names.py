@@ -8,7 +8,7 @@ from typing import Any
 from rollbook.errors import BadInput
 
 
-def object_at(place: str, asked_by: str) -> Any:
+def object_at(path: str, asked_by: str) -> Any:
     """The object named "package.module:name".
 
     Args:
@@ -16,7 +16,7 @@ def object_at(place: str, asked_by: str) -> Any:
     Raises:
       BadInput: there is no such module or name.
     """
-    module, _, name = place.partition(":")
+    module, _, name = path.partition(":")
     try:
         if not name:
             raise ImportError("there is no ':' in it")
@@ -25,7 +25,7 @@ def object_at(place: str, asked_by: str) -> Any:
             named = getattr(named, part)
     except (ImportError, AttributeError) as err:
         raise BadInput(
-            f"filter {asked_by!r} was given {place!r}, and could not find it ({err}). "
+            f"filter {asked_by!r} was given {path!r}, and could not find it ({err}). "
             "Write 'package.module:function' with a module that can be imported."
         ) from None
     return named

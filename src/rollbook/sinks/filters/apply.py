@@ -55,7 +55,7 @@ class Apply(Filter):
         return (answer,)
 
 
-def place_of(function: object) -> str | None:
+def name_of(function: object) -> str | None:
     """The name by which another process finds a function, "package.module:name"; None if only this process has it."""
     module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
     if not isinstance(module, str) or not isinstance(name, str) or module == "__main__":

@@ -137,17 +137,17 @@ class Every(Filter):
 
     def _save(self) -> dict[str, object]:
         rows = list({id(row): row for row in self._held.values()}.values())
-        place = {id(row): number for number, row in enumerate(rows)}
+        index_of = {id(row): number for number, row in enumerate(rows)}
         return {
             "begun": [[_as_json(group), at] for group, at in self._begun.items()],
             "rows": [row_to_json(row) for row in rows],
-            "held": [[_as_json(group), place[id(row)]] for group, row in self._held.items()],
+            "held": [[_as_json(group), index_of[id(row)]] for group, row in self._held.items()],
         }
 
     def _load(self, saved: Mapping[str, Any]) -> None:
         rows = [row_from_json(row) for row in saved.get("rows", ())]
         self._begun = {_from_json(group): at for group, at in saved.get("begun", ())}
-        self._held = {_from_json(group): rows[place] for group, place in saved.get("held", ())}
+        self._held = {_from_json(group): rows[index] for group, index in saved.get("held", ())}
 
 
 def _checked_steps(steps: tuple[str, int]) -> tuple[str, int]:

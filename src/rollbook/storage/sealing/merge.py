@@ -143,7 +143,7 @@ def _unlink_lone_pyramids(run: str) -> None:
         return
     for name in names:
         table, _, part = name.removesuffix(".pyr").partition(".")
-        if not any(os.path.exists(os.path.join(place, f"{part}.parquet")) for place in part_folders(run, table)):
+        if not any(os.path.exists(os.path.join(of_table, f"{part}.parquet")) for of_table in part_folders(run, table)):
             os.unlink(os.path.join(folder, name))
 
 
@@ -381,8 +381,8 @@ def filled(table: pa.Table, meta: Meta, fills: Fills | None) -> pa.Table:
                 use = mask if there is None else mask & there
                 joined = np.where(use, more, values).astype(values.dtype)
                 known = np.ones(len(values), dtype=bool) if valid is None else valid | use
-                place = table.column_names.index(name)
-                table = table.set_column(place, table.schema.field(name), from_numpy(joined, known))
+                column = table.column_names.index(name)
+                table = table.set_column(column, table.schema.field(name), from_numpy(joined, known))
     return table
 
 

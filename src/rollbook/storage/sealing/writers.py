@@ -9,7 +9,7 @@ from rollbook.storage.sealing.frames import FrameSealing
 from rollbook.storage.sealing.one_pass import SealedRanges, SealPass, SealReport
 from rollbook.storage.sealing.segments import SegmentSealing
 from rollbook.system.files import names_in
-from rollbook.system.liveness import is_alive, same_place
+from rollbook.system.liveness import is_alive, shares_pids
 
 
 def seal_writers(
@@ -43,6 +43,6 @@ def seal_writers(
 def may_seal(info: WriterInfo, take_over: bool) -> bool | None:
     """Whether a writer is gone, so that all of its files can be sealed; None if it must not be sealed from here."""
     is_dead = is_alive(info.about) is False
-    if not (take_over or is_dead or same_place(info.about)):
+    if not (take_over or is_dead or shares_pids(info.about)):
         return None
     return take_over or is_dead or info.closed is not None
