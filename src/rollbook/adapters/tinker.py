@@ -176,6 +176,7 @@ def _group(
         seen: list[int] = []
         prompt = None
         for step in trajectory.transitions:
+            # Each observation is the whole conversation so far: only what is new in it is a turn.
             observed = _ids(step.ob)
             fresh = observed[len(seen) :] if observed[: len(seen)] == seen else observed
             if prompt is None:

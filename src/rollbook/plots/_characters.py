@@ -37,6 +37,7 @@ def panel_in_characters(panel: Panel, width: int, height: int, colour: bool = Fa
     xs = np.concatenate([_finite(line.x) for line in lines])
     if not len(values) or not len(xs):
         return "\n".join([*head, "no finite value"])
+    # A constant curve gets an axis around its value.
     low, high, left, right = values.min(), values.max(), xs.min(), xs.max()
     tall = high - low if high > low else max(1.0, abs(float(high)))
     top, bottom = (high, low) if high > low else (high + tall / 2, low - tall / 2)
@@ -44,6 +45,7 @@ def panel_in_characters(panel: Panel, width: int, height: int, colour: bool = Fa
     margin = max(map(len, ticks.values())) + 1
     field = _Field(width - margin - 1, height, (left, right if right > left else left + 1.0), (bottom, top), colour)
     field.looks = [index if line.look is None else line.look for index, line in enumerate(lines)]
+    # What is drawn later covers what is below it: extremes, bands, then lines.
     for index, line in enumerate(lines):
         field.fill(line, line.least, line.most, index, _EXTREMES)
     for index, line in enumerate(lines):

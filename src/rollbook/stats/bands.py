@@ -184,6 +184,8 @@ def whole_curve_band(curves_RP: ArrayLike, level: float = 0.95) -> Band:
             "whole curve",
             reasons=("it needs at least 5 seeds",),
         )
+    # The residuals of all seeds at a point, scaled to length 1, are a point on a sphere. The way it travels along the
+    # curve says how rough the curves are.
     residual = values - centre
     length = np.linalg.norm(residual, axis=0)
     unit = np.divide(
@@ -192,6 +194,8 @@ def whole_curve_band(curves_RP: ArrayLike, level: float = 0.95) -> Band:
     travelled = float(np.linalg.norm(np.diff(unit, axis=1), axis=0).sum())
     freedom = n - 1
     low, high = float(stdtrit(freedom, 1 - tail / 2)), float(stdtrit(freedom, 1 - tail / (2 * points)))
+    # Bisect for the height u that a curve so rough leaves anywhere, above u or below -u, with probability `tail`: the
+    # chance that it begins there, plus the expected number of times that it crosses.
     for _ in range(60):
         u = (low + high) / 2
         crossings = travelled / (2 * math.pi) * (1 + u * u / freedom) ** ((1 - freedom) / 2)

@@ -121,6 +121,7 @@ def init(
         raise UsageError(f"wandb.init(mode={mode!r}): there are online, offline, shared and disabled")
     if os.path.exists(_DEFAULTS):
         config = {**plain(_DEFAULTS), **plain(config)}
+    # An agent of a sweep has chosen settings for the next run: they override the program's.
     searched = trial()
     if searched is not None:
         config = {**plain(config), **searched.settings}
@@ -129,6 +130,7 @@ def init(
     previous = _previous(reinit, id, plain(config))
     if previous is not None:
         return previous
+    # For each field the argument comes first, then `settings`, then the environment, as in wandb.
     project = project or asked.project or os.environ.get("WANDB_PROJECT") or "uncategorized"
     asked.update(
         entity=entity or asked.entity or os.environ.get("WANDB_ENTITY") or "",

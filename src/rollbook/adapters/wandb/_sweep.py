@@ -133,6 +133,7 @@ def _drawn(name: str, parameter: Any, source: random.Random) -> Any:
         parameter.get("mu", 0.0),
         parameter.get("sigma", 1.0),
     )
+    # Without a distribution, as in wandb: an integer between integers, else uniform.
     whole = isinstance(low, int) and isinstance(high, int)
     form = parameter.get("distribution", "int_uniform" if whole else "uniform")
     if form in ("normal", "q_normal"):

@@ -48,7 +48,7 @@ class Turns:
 
         Args:
           owners: the rollout id of each.
-          places: the number of each in its rollout.
+          numbers: the number of each in its rollout.
           versions: the policy version with which its rollout began.
           given: columns, named as in `OpenRollout.turn`.
           before: number of tokens of the first turn's rollout before that turn.
@@ -58,6 +58,7 @@ class Turns:
         roles = self.roles = columns.setdefault("role", [None] * n)
         is_model = [role == "assistant" for role in roles]
         trained = columns.get("trained")
+        # Unless a caller says otherwise, what the model wrote is trained on, and nothing else.
         columns["trained"] = (
             is_model
             if trained is None
@@ -86,6 +87,7 @@ class Turns:
             for name, role in (("seconds/model", "assistant"), ("seconds/tools", "tool")):
                 self._total(name, [cell if own == role else None for cell, own in zip(seconds, roles, strict=True)])
         columns["policy_version"] = self._versions(owners, versions, columns.get("policy_version"))
+        # Lists of a turn's tokens belong to the table `tokens`; the turn keeps their number.
         lists: Columns = {name: columns.pop(name) for name in ("tokens", *LISTS) if name in columns}
         if lists:
             self._write_tokens(owners, numbers, columns["trained"], lists, before)

@@ -193,6 +193,7 @@ class RolloutLog:
         backs: list[tuple[int, int] | None] = [None] * n
         if not bounds[-1]:
             return {}, {}, backs
+        # The turns of all rollouts are one batch: a column of `messages` for each field that any of them has.
         messages = list(itertools.chain.from_iterable(talks))
         columns: Columns = {
             _SPELLED.get(name, str(name)): [message.get(name) for message in messages]
@@ -210,6 +211,7 @@ class RolloutLog:
         numbers = list(itertools.chain.from_iterable(map(range, map(len, talks))))
         turns = Turns(self._rows)
         turns.write(owners, numbers, versions, columns)
+        # Back from turns to rollouts: versions, then sums of numbers, then the last text.
         if turns.readings is not None:
             for index, span in enumerate(spans):
                 own = [reading for reading in turns.readings[slice(*span)] if reading is not None]

@@ -251,6 +251,7 @@ def _with_path(one: Found) -> dict[str, Any]:
     fields: dict[str, Any] = {name: text for name, text in said_by_files if text and not known[name]}
     if foreign.home is not None:
         home = Path(os.path.abspath(foreign.home))
+        # A seed or group that was itself read from the run's name is worth no more than one from its path.
         told = one.told or read_path([*(one.parts or (home.name,)), *filter(None, [foreign.part])])
         for name, value in told.settings.items():
             if name not in foreign.config:
@@ -269,6 +270,7 @@ def _with_path(one: Found) -> dict[str, Any]:
                 fields[name] = text
                 said.append(name)
         fields["folder"] = {f"level{n + 1}": part for n, part in enumerate(one.parts)}
+        # A variant that is part of the algorithm's name would otherwise stand in the name of the run twice.
         by_files = str(fields.get("algo") or known["algo"] or told.algo).lower()
         other = [told.variant if by_files not in (told.algo.lower(), told.variant.lower()) else "", told.other]
         more = {"date": told.date, "other": "/".join(filter(None, other)), "repeated": told.repeated}

@@ -197,18 +197,21 @@ class Csv:
         """The runs of a table: what their names end in, which rows and columns they have, and what is known of them."""
         x = self._x_of(file, header)
         others = [name for name in header.columns if name != x]
+        # Exported by W&B's page: a column for each run, named "<run> - <key>".
         exported = {name: match for name in others if (match := _EXPORTED.fullmatch(name)) is not None}
         if exported and len(exported) == len(others):
             of_run: dict[str, dict[str, str]] = {}
             for name, match in exported.items():
                 of_run.setdefault(match["run"], {})[name] = match["key"]
             return [(f"-{run}", _Wanted(columns={x: x, **names}), {}) for run, names in of_run.items()]
+        # A column for each seed.
         seeds = {name: int(match["n"]) for name in others if (match := _OF_A_SEED.fullmatch(name)) is not None}
         if len(seeds) > 1 and len(seeds) == len(others):
             return [
                 (f"-{name}", _Wanted(columns={x: x, name: file.stem}), {"seed": n} if "eed" in name else {})
                 for name, n in seeds.items()
             ]
+        # Rows of several runs below each other, told apart by columns such as seed or env.
         stat = os.stat(file)
         dividing = [name for name in _dividing(file, header, stat.st_mtime_ns, stat.st_size) if name != x]
         if not dividing or os.path.getsize(file) > _LONGEST_TO_SPLIT:
@@ -228,6 +231,7 @@ class Csv:
                     fields["seed"] = int(value)
                 elif field in ("env", "algo") and text:
                     fields[field] = text
+            # A run's name says only what differs between the runs of this table.
             varying = [
                 f"{name}{text}" if field == "seed" else text
                 for n, (name, text) in enumerate(zip(dividing, each, strict=True))

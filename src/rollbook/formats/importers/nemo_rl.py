@@ -45,6 +45,7 @@ class NemoRL:
 
 def _rollouts(step: int, file: Path, run: ForeignRun) -> Iterator[dict[str, Any]]:
     for number, (line, moment) in enumerate(records_of(file, run)):
+        # Some cells are lists of one.
         sample = {name: cell[0] if isinstance(cell, list) and len(cell) == 1 else cell for name, cell in line.items()}
         if "content" not in sample:
             run.lose("lines without a content")
@@ -60,6 +61,7 @@ def _rollouts(step: int, file: Path, run: ForeignRun) -> Iterator[dict[str, Any]
         mask = lists["mask"]
         sampled = None if mask is None else int(sum(1 for cell in mask if cell))
         text = sample["content"] if isinstance(sample["content"], str) else str(sample["content"])
+        # GRPO gives all tokens of a sample one advantage; if they differ, no single number is theirs.
         advantages = {cell for cell, kept in zip(lists["advantages"] or (), mask or (), strict=False) if kept}
         used = sample.get("sample_loss_mask") not in (0, 0.0)
         yield {
