@@ -130,10 +130,28 @@ def counted(numbers: Sequence[int], lengths: Sequence[int], first: int, fps: flo
     return [Column(name, "", array) for name, array in cells.items()]
 
 
-def frame_features(features: Mapping[str, object]) -> dict[str, object]:
-    """The features of the recorded columns, followed by those of the counting columns."""
+def common_info(
+    version: str, robot_type: str | None, episodes: int, frames: int, fps: float, features: Mapping[str, object]
+) -> dict[str, object]:
+    """The entries of meta/info.json that the layouts of both versions have; no videos, one task.
+
+    Args:
+      version: of the layout.
+      episodes, frames: their numbers in the whole data set.
+      features: of the recorded columns; those of the counting columns are added.
+    """
     more = {name: {"dtype": dtype, "shape": [1], "names": None} for name, dtype in COUNTED.items()}
-    return {**features, **more}
+    return {
+        "codebase_version": version,
+        "robot_type": robot_type,
+        "total_episodes": episodes,
+        "total_frames": frames,
+        "total_tasks": 1,
+        "fps": int(fps) if float(fps).is_integer() else fps,
+        "splits": {"train": f"0:{episodes}"},
+        "video_path": None,
+        "features": {**features, **more},
+    }
 
 
 def _numbers(cells: object, own: str, trajectory: Trajectory) -> NDArray:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rollbook.errors import Damaged
-from rollbook.formats.datasets._lerobot_columns import Column, Origin, counted, frame_features, trajectory_of
+from rollbook.formats.datasets._lerobot_columns import Column, Origin, common_info, counted, trajectory_of
 from rollbook.formats.datasets._lerobot_stats import episode_stats
 from rollbook.formats.datasets._source import Trajectory
 
@@ -72,19 +72,11 @@ class V21Writer:
         tasks = json.dumps({"task_index": 0, "task": self._task}) + "\n"
         (self._root / "meta" / "tasks.jsonl").write_text(tasks, encoding="utf-8")
         info = {
-            "codebase_version": VERSION,
-            "robot_type": self._robot_type,
-            "total_episodes": self._episodes,
-            "total_frames": self._frames,
-            "total_tasks": 1,
+            **common_info(VERSION, self._robot_type, self._episodes, self._frames, self._fps, self._features),
             "total_videos": 0,
             "total_chunks": -(-self._episodes // _CHUNK),
             "chunks_size": _CHUNK,
-            "fps": int(self._fps) if float(self._fps).is_integer() else self._fps,
-            "splits": {"train": f"0:{self._episodes}"},
             "data_path": "data/chunk-{episode_chunk:03d}/episode_{episode_index:06d}.parquet",
-            "video_path": None,
-            "features": frame_features(self._features),
         }
         (self._root / "meta" / "info.json").write_text(json.dumps(info, indent=4) + "\n", encoding="utf-8")
 

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rollbook.errors import BadInput, Damaged
-from rollbook.formats.datasets._lerobot_columns import Column, Origin, counted, frame_features, lists, trajectory_of
+from rollbook.formats.datasets._lerobot_columns import Column, Origin, common_info, counted, lists, trajectory_of
 from rollbook.formats.datasets._lerobot_stats import Stats, episode_stats, pooled
 from rollbook.formats.datasets._source import Trajectory
 from rollbook.values.array_types import NDArray
@@ -90,19 +90,11 @@ class V3Writer:
         _write_json(self._root / "meta" / "stats.json", stats)
         _write_tasks(self._root / "meta" / "tasks.parquet", [self._task])
         info = {
-            "codebase_version": VERSION,
-            "robot_type": self._robot_type,
-            "total_episodes": self._episodes,
-            "total_frames": self._frames,
-            "total_tasks": 1,
+            **common_info(VERSION, self._robot_type, self._episodes, self._frames, self._fps, self._features),
             "chunks_size": self._chunk_files,
             "data_files_size_in_mb": self._file_mb,
             "video_files_size_in_mb": 200,
-            "fps": int(self._fps) if float(self._fps).is_integer() else self._fps,
-            "splits": {"train": f"0:{self._episodes}"},
             "data_path": f"data/{_PATH}",
-            "video_path": None,
-            "features": frame_features(self._features),
         }
         _write_json(self._root / "meta" / "info.json", info)
 
