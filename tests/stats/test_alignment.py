@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from rollbook.errors import BadInput
 from rollbook.sinks.filters.smooth import Smooth
-from rollbook.stats import align, common_grid, ema, overlap, placed, rolling_mean, rolling_median, warm_up_average
+from rollbook.stats import align, common_grid, ema, ordered_rows, overlap, rolling_mean, rolling_median, warm_up_average
 
 NAN = np.nan
 
@@ -71,34 +71,34 @@ def test_a_run_without_the_key_is_named() -> None:
 
 
 def test_a_restart_replaces_what_it_repeats() -> None:
-    series = placed([0, 10, 20, 30, 15, 25, 35], [0, 1, 2, 3, 10, 11, 12])
+    series = ordered_rows([0, 10, 20, 30, 15, 25, 35], [0, 1, 2, 3, 10, 11, 12])
     assert series.x.tolist() == [0, 10, 15, 25, 35]
     assert series.y.tolist() == [0, 1, 10, 11, 12]
     assert series.superseded == 2
 
 
 def test_a_restart_at_a_logged_x_replaces_that_row_too() -> None:
-    series = placed([0, 10, 20, 10, 20], [0, 1, 2, 11, 12])
+    series = ordered_rows([0, 10, 20, 10, 20], [0, 1, 2, 11, 12])
     assert series.x.tolist() == [0, 10, 20]
     assert series.y.tolist() == [0, 11, 12]
 
 
 def test_restarts_of_restarts_leave_one_line() -> None:
-    series = placed([0, 1, 2, 3, 2, 3, 4, 1, 2], [0, 1, 2, 3, 12, 13, 14, 21, 22])
+    series = ordered_rows([0, 1, 2, 3, 2, 3, 4, 1, 2], [0, 1, 2, 3, 12, 13, 14, 21, 22])
     assert series.x.tolist() == [0, 1, 2]
     assert series.y.tolist() == [0, 21, 22]
 
 
 def test_going_back_can_be_sorting_or_an_error_instead() -> None:
-    assert placed([0, 2, 1], [0, 2, 1], backwards="sort").y.tolist() == [0, 1, 2]
+    assert ordered_rows([0, 2, 1], [0, 2, 1], backwards="sort").y.tolist() == [0, 1, 2]
     with pytest.raises(BadInput, match="goes back from 2 to 1"):
-        placed([0, 2, 1], [0, 2, 1], backwards="refuse", name="seed-3")
+        ordered_rows([0, 2, 1], [0, 2, 1], backwards="refuse", name="seed-3")
 
 
 def test_rows_at_one_x_become_the_last_or_their_mean() -> None:
-    assert placed([0, 1, 1, 1], [0, 1, 2, 6]).y.tolist() == [0, 6]
-    assert placed([0, 1, 1, 1], [0, 1, 2, 6], ties="mean").y.tolist() == [0, 3]
-    assert placed([0, 1, 1, 1], [0, 1, 2, 6], ties="mean").merged == 2
+    assert ordered_rows([0, 1, 1, 1], [0, 1, 2, 6]).y.tolist() == [0, 6]
+    assert ordered_rows([0, 1, 1, 1], [0, 1, 2, 6], ties="mean").y.tolist() == [0, 3]
+    assert ordered_rows([0, 1, 1, 1], [0, 1, 2, 6], ties="mean").merged == 2
 
 
 def test_nan_is_refused_with_run_and_place_unless_something_is_chosen() -> None:
@@ -113,7 +113,7 @@ def test_nan_is_refused_with_run_and_place_unless_something_is_chosen() -> None:
 
 
 def test_rows_without_a_place_are_counted() -> None:
-    assert placed([0, NAN, 2], [1, 2, 3]).unplaced == 1
+    assert ordered_rows([0, NAN, 2], [1, 2, 3]).unplaced == 1
 
 
 def test_a_gap_stays_a_gap() -> None:

@@ -41,7 +41,7 @@ from rollbook.stats.aggregates import (
     sample_efficiency,
     steps_to_reach,
 )
-from rollbook.stats.alignment import Aligned, Series, align, common_grid, overlap, placed
+from rollbook.stats.alignment import Aligned, OrderedRows, align, common_grid, ordered_rows, overlap
 from rollbook.stats.bands import Band, band, centre_line, whole_curve_band
 from rollbook.stats.bootstrap import bca, bootstrap_t, expanded_percentile, percentile
 from rollbook.stats.boundaries import boundaries, classical_constant, nominal_levels, open_ended, spent
@@ -101,10 +101,10 @@ __all__ = [
     "Interval",
     "IqmReplicates",
     "Look",
+    "OrderedRows",
     "Plan",
     "Reference",
     "RefinedIqm",
-    "Series",
     "Study",
     "Tested",
     "TwoSampleTest",
@@ -151,11 +151,11 @@ __all__ = [
     "optimality_gap",
     "order_statistics",
     "order_statistics_coverage",
+    "ordered_rows",
     "overlap",
     "percentile",
     "performance_profile",
     "permutation",
-    "placed",
     "pointwise",
     "power",
     "power_table",

@@ -34,7 +34,7 @@ _REDUCERS: dict[str, Callable[[Floats], float]] = {
 
 @brief
 @dataclass(frozen=True)
-class Series:
+class OrderedRows:
     """One run's rows in order of x, as they were logged.
 
     Attributes:
@@ -80,7 +80,7 @@ class Aligned:
     interpolation: str
     crashed_as: str
     floor_RP: Bools
-    raw: tuple[Series, ...] = field(repr=False)
+    raw: tuple[OrderedRows, ...] = field(repr=False)
     left_out: Mapping[str, str]
 
     @property
@@ -92,10 +92,10 @@ class Aligned:
     def waiting_P(self) -> Bools:
         """[points], whether a run has no value yet although it had begun: its first rows are far apart."""
         waiting = np.zeros(len(self.x_P), dtype=np.bool_)
-        for series in self.raw:
-            if len(series.x) > 1:
-                first = series.x[0]
-                begun = first - np.diff(series.x[: _GAPS + 1]).max()
+        for rows in self.raw:
+            if len(rows.x) > 1:
+                first = rows.x[0]
+                begun = first - np.diff(rows.x[: _GAPS + 1]).max()
                 waiting |= (self.x_P > begun) & (self.x_P < first)
         return waiting
 
@@ -107,7 +107,7 @@ class Aligned:
     @property
     def crashed(self) -> int:
         """The number of runs on the grid that ended without finishing."""
-        return sum(series.crashed for series in self.raw)
+        return sum(rows.crashed for rows in self.raw)
 
     def sentences(self) -> list[str]:
         """Remarks for readers of the curves: where n changes, how crashed runs count, which runs are left out."""
@@ -182,16 +182,18 @@ def align(
 
     # Clean the rows of each run. A run without any stays only if it has a floor to count as.
     left_out: dict[str, str] = {}
-    usable: dict[str, Series] = {}
+    usable: dict[str, OrderedRows] = {}
     for name, (x, y) in runs.items():
-        series = placed(x, y, name=name, crashed=name in crashed, nan=nan, floor=floor, backwards=backwards, ties=ties)
-        if series.crashed and crashed_as == "drop":
+        rows = ordered_rows(
+            x, y, name=name, crashed=name in crashed, nan=nan, floor=floor, backwards=backwards, ties=ties
+        )
+        if rows.crashed and crashed_as == "drop":
             left_out[name] = "crashed, and crashed runs were left out on request"
-        elif not len(series.x) and not (series.crashed and crashed_as == "floor"):
+        elif not len(rows.x) and not (rows.crashed and crashed_as == "floor"):
             left_out[name] = "has no row with this key"
         else:
-            usable[name] = series
-    begun = [series for series in usable.values() if len(series.x)]
+            usable[name] = rows
+    begun = [rows for rows in usable.values() if len(rows.x)]
     if not begun:
         raise BadInput(f"None of {amount(len(runs), 'run')} has a value of this key with a finite x")
     if grid is not None:
@@ -199,7 +201,7 @@ def align(
         if (np.diff(x_P) <= 0).any():
             raise BadInput("grid has to increase from point to point.")
     elif interpolation == "none":
-        x_P = np.unique(np.concatenate([series.x for series in begun]))
+        x_P = np.unique(np.concatenate([rows.x for rows in begun]))
     else:
         # A crashed run with a value after its end does not end the grid.
         ending = [s for s in begun if not (s.crashed and crashed_as in ("floor", "hold"))]
@@ -208,17 +210,17 @@ def align(
     values_RP = np.full((len(usable), len(x_P)), np.nan)
     present_RP = np.zeros(values_RP.shape, dtype=np.bool_)
     floor_RP = np.zeros(values_RP.shape, dtype=np.bool_)
-    names, end_of_all = tuple(usable), max(float(series.x[-1]) for series in begun)
+    names, end_of_all = tuple(usable), max(float(rows.x[-1]) for rows in begun)
     # Evaluate each run at the points of the grid, then say what a crashed one is worth after its end.
-    for row, series in enumerate(usable.values()):
-        until = min(_end_of(series, ends or {}, names[row]), end_of_all)
-        _fill(series, x_P, until, values_RP[row], present_RP[row], interpolation, window, reduce, max_gap)
-        if series.crashed and crashed_as in ("floor", "hold"):
-            after = x_P > (series.x[-1] if len(series.x) else -np.inf)
+    for row, rows in enumerate(usable.values()):
+        until = min(_end_of(rows, ends or {}, names[row]), end_of_all)
+        _fill(rows, x_P, until, values_RP[row], present_RP[row], interpolation, window, reduce, max_gap)
+        if rows.crashed and crashed_as in ("floor", "hold"):
+            after = x_P > (rows.x[-1] if len(rows.x) else -np.inf)
             if crashed_as == "floor":
                 values_RP[row, after], floor_RP[row, after] = floor, True
             else:
-                values_RP[row, after] = series.y[-1]
+                values_RP[row, after] = rows.y[-1]
             present_RP[row, after] = True
     return Aligned(
         x_P,
@@ -233,7 +235,7 @@ def align(
     )
 
 
-def placed(
+def ordered_rows(
     x: ArrayLike,
     y: ArrayLike,
     *,
@@ -243,7 +245,7 @@ def placed(
     floor: float | None = None,
     backwards: str = "restart",
     ties: str = "last",
-) -> Series:
+) -> OrderedRows:
     """One run's rows in order of x, and the counts of left-out rows; the arguments are those of `align`."""
     choice(backwards, ("restart", "sort", "refuse"), "backwards")
     choice(ties, ("last", "mean"), "ties")
@@ -265,7 +267,7 @@ def placed(
         else:
             last = np.append(rises, True)
             xs, ys = xs[last], ys[last]
-    return Series(xs, ys, crashed, superseded, unplaced, before - len(xs), dropped)
+    return OrderedRows(xs, ys, crashed, superseded, unplaced, before - len(xs), dropped)
 
 
 def _in_order(xs: Floats, ys: Floats, name: str, backwards: str) -> tuple[Floats, Floats, int]:
@@ -375,7 +377,7 @@ def overlap(a: Aligned, b: Aligned) -> tuple[float, float] | None:
 
 
 def _fill(
-    series: Series,
+    rows: OrderedRows,
     x_P: Floats,
     until: float,
     values_P: Floats,
@@ -386,9 +388,9 @@ def _fill(
     max_gap: float | None,
 ) -> None:
     """Write one run's values on the grid into the two rows, none beyond `until`."""
-    if not len(series.x):
+    if not len(rows.x):
         return
-    x, y = series.x, series.y
+    x, y = rows.x, rows.y
     at = np.searchsorted(x, x_P, side="right") - 1  # the last row at or before each point
     if window is not None:
         begin = np.searchsorted(x, x_P - window, side="right")
@@ -423,17 +425,17 @@ _GAPS = 10
 """How many distances between rows say how far rows of a run are apart: near its end, near its beginning."""
 
 
-def _end_of(series: Series, ends: Mapping[str, float | None], name: str) -> float:
+def _end_of(rows: OrderedRows, ends: Mapping[str, float | None], name: str) -> float:
     """How far a run has a value: to its last row, or to its own end."""
-    if not len(series.x):
+    if not len(rows.x):
         return -math.inf
-    last = float(series.x[-1])
-    if series.crashed or name not in ends:
+    last = float(rows.x[-1])
+    if rows.crashed or name not in ends:
         return last
     end = ends[name]
     if end is not None:
         return max(last, end)
-    return last + float(np.diff(series.x[-_GAPS - 1 :]).max()) if len(series.x) > 1 else math.inf
+    return last + float(np.diff(rows.x[-_GAPS - 1 :]).max()) if len(rows.x) > 1 else math.inf
 
 
 def _windows(y: Floats, begin: Ints, end: Ints, reduce: str) -> Floats:
@@ -466,10 +468,10 @@ def _sentences(aligned: Aligned) -> list[str]:
         sentences.append(f"{aligned.crashed} of {aligned.started} runs did not finish; {how}.")
     for name, why in aligned.left_out.items():
         sentences.append(f"Run {name} {why}.")
-    superseded = sum(series.superseded for series in aligned.raw)
+    superseded = sum(rows.superseded for rows in aligned.raw)
     if superseded:
         sentences.append(f"Left out: {amount(superseded, 'row')} that a restart replaced.")
-    dropped = sum(series.dropped for series in aligned.raw)
+    dropped = sum(rows.dropped for rows in aligned.raw)
     if dropped:
         sentences.append(f"Dropped on request: {amount(dropped, 'row')} not finite.")
     return sentences
