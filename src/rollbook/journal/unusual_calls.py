@@ -70,18 +70,16 @@ class UnusualCalls:
             writer.long_ways = max(writer.long_ways, ways + 1)
             writer.long_way_ns = spent + time.perf_counter_ns() - start
 
-    def set_declared(self, declared: Mapping[str, Any]) -> list[int] | None:
-        """Set declared clocks if all are known and plain integers, and return all clocks of the row; otherwise return
-        None and count nothing."""
+    def set_declared(self, declared: Mapping[str, Any], row: list[int]) -> bool:
+        """Set declared clocks, also in `row`, if all are known and plain integers; else change and count nothing."""
         names = self._writer.clocks
         for name, value in declared.items():
             if type(value) is not int or name not in names:
-                return None
-        row = list(self._channel.current)
+                return False
         for name, value in declared.items():
             index = names.index(name)
             row[index] = self._channel.current[index] = value
-        return row
+        return True
 
     def _take_declared(self, declared: Mapping[str, object], row: list[int]) -> dict[str, object]:
         """Set the clocks declared in init, also in `row`; returns invalid readings as values `clock/<name>`."""

@@ -269,7 +269,7 @@ class Writer:
 
     def make_log(self, channel: Channel) -> Callable[..., None]:
         """The function that logs to `channel`; see `log_function.make_log`."""
-        return make_log(self.free, self.clocks, channel, self.unusual(channel))
+        return make_log(self.free, channel, self.unusual(channel))
 
     def unusual(self, channel: Channel) -> UnusualCalls:
         """The slow path of `channel`."""
@@ -543,7 +543,7 @@ def _row_cost_ns(keys: tuple[str, ...], types: str, clocks: tuple[str, ...]) -> 
     channel = Channel(0, "metrics", "", "", "", [UNKNOWN] * len(clocks))
     lane.scopes[0] = {tuple(row): stream}
     the_long_way: Any = _refuse
-    log = make_log([lane], clocks, channel, the_long_way)
+    log = make_log([lane], channel, the_long_way)
     clock = time.perf_counter_ns
     bare, calls = [], []
     for i in range(n):
