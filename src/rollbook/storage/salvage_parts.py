@@ -56,7 +56,7 @@ class DamagedPart:
     Args:
       run: the run's folder.
       path: the file.
-      place: the folder that it was in: a table's name, or the form of metrics.
+      folder: the name of the folder that it was in: a table's name, or the form of metrics.
       name: its parsed name.
     Attributes:
       meta: its description; made from its columns if it cannot be read.
