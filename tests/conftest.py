@@ -53,8 +53,14 @@ def settings_of_the_process() -> dict[str, object]:
 SETTINGS = settings_of_the_process()
 
 
-def pytest_collection_finish() -> None:
+def pytest_collection() -> None:
     """Thousands of tests are there to stay: the collector need not go through them again and again."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """It begins again with what tests make."""
+    gc.enable()
     assert settings_of_the_process() == SETTINGS, "importing the tests has changed this process for all of them"
     gc.collect()
     gc.freeze()

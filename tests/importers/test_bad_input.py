@@ -25,7 +25,7 @@ from rollbook.formats.importers._walk import Found
 from rollbook.values import Histogram
 
 NAMES = importers.names()
-OPENED = [name for name in NAMES if name in patterns()]
+OPENED = sorted({*NAMES} & {*patterns()})
 CHECKED = ("wandb", "swanlab", "tensorboard", "neptune", "aim")
 """Formats with checksums, or whose every part is needed: what changed there is noticed."""
 

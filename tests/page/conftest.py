@@ -20,9 +20,9 @@ NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    here = Path(__file__).parent
+    here = os.path.join(os.path.dirname(__file__), "")
     for item in items:
-        if here in item.path.parents:
+        if os.fspath(item.path).startswith(here):
             item.add_marker(pytest.mark.page)
             item.add_marker(pytest.mark.timeout(300))
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -43,80 +45,95 @@ def of(a: Any, b: Any, *others: Any, looked: tuple[int, ...] = (), **plan: Any) 
     return Study(Plan(**plan), before).look(arms).verdict("a", "b")
 
 
+def ask(*arms: Any, **plan: Any) -> Callable[[], Verdict]:
+    """The same when a test asks for it: each worker imports this file."""
+    return functools.partial(of, *arms, **plan)
+
+
 def far(times: int) -> list[float]:
     return [times * 10_000.0 + n for n in range(5)]
 
 
 # case, verdict, outcome, winner, pairs of seeds won, p (by hand or by counting splits), holds with one more failure
-CASES: list[tuple[str, Verdict, str, str | None, float, float, bool | None]] = [
-    ("five, apart: 2 of 252 splits", of(PPO, DQN), "better", "a", 25, 2 / 252, False),
-    ("four, apart: 2 of 70", of(PPO[:4], DQN[:4]), "better", "a", 16, 2 / 70, False),
-    ("three, apart", of(PPO[:3], DQN[:3]), "too few seeds", None, 9, 2 / 20, None),
-    ("one each", of([500.0], [230.0]), "too few seeds", None, 1, 1.0, None),
-    ("two each", of([500.0, 487], [230.0, 165]), "too few seeds", None, 4, 2 / 6, None),
-    ("five, one inversion", of([*PPO[:4], 280], DQN), "better", "a", 24, 4 / 252, False),
-    ("five, two inversions", of([500, 487, 402, 298, 280], [291, 285, 165, 120, 110]),
+CASES: list[tuple[str, Callable[[], Verdict], str, str | None, float, float, bool | None]] = [
+    ("five, apart: 2 of 252 splits", ask(PPO, DQN), "better", "a", 25, 2 / 252, False),
+    ("four, apart: 2 of 70", ask(PPO[:4], DQN[:4]), "better", "a", 16, 2 / 70, False),
+    ("three, apart", ask(PPO[:3], DQN[:3]), "too few seeds", None, 9, 2 / 20, None),
+    ("one each", ask([500.0], [230.0]), "too few seeds", None, 1, 1.0, None),
+    ("two each", ask([500.0, 487], [230.0, 165]), "too few seeds", None, 4, 2 / 6, None),
+    ("five, one inversion", ask([*PPO[:4], 280], DQN), "better", "a", 24, 4 / 252, False),
+    ("five, two inversions", ask([500, 487, 402, 298, 280], [291, 285, 165, 120, 110]),
      "not decided", None, 23, 8 / 252, None),
-    ("five, a leader's seed failed", of([*PPO[:4], 9], DQN), "not decided", None, 20, 38 / 252, None),
-    ("six, apart: 2 of 924", of([*PPO, 380], [*DQN, 100]), "better", "a", 36, 2 / 924, True),
-    ("ten, apart but four pairs", of(range(9, 19), [1, 2, 3, 4, 5, 6, 7, 8, 9.5, 11.5]),
+    ("five, a leader's seed failed", ask([*PPO[:4], 9], DQN), "not decided", None, 20, 38 / 252, None),
+    ("six, apart: 2 of 924", ask([*PPO, 380], [*DQN, 100]), "better", "a", 36, 2 / 924, True),
+    ("ten, apart but four pairs", ask(range(9, 19), [1, 2, 3, 4, 5, 6, 7, 8, 9.5, 11.5]),
      "better", "a", 96, 0.00013, True),
-    ("ten, overlapping", of(range(9, 19), [5, 6, 7, 8, 10.5, 11.5, 12.5, 9.5, 16.5, 4]),
+    ("ten, overlapping", ask(range(9, 19), [5, 6, 7, 8, 10.5, 11.5, 12.5, 9.5, 16.5, 4]),
      "better", "a", 82, 0.0147, False),
-    ("ceiling, both", of([500] * 5, [500] * 5), "all equal", None, 12.5, 1.0, None),
-    ("ceiling, one of them nearly", of([500] * 5, [500, 500, 500, 430, 480]),
+    ("ceiling, both", ask([500] * 5, [500] * 5), "all equal", None, 12.5, 1.0, None),
+    ("ceiling, one of them nearly", ask([500] * 5, [500, 500, 500, 430, 480]),
      "not decided", None, 17.5, 112 / 252, None),
-    ("ceiling, one of them", of([500] * 5, [499, 470, 499.5, 430, 480]), "better", "a", 25, 2 / 252, False),
-    ("two constants", of([200] * 5, [190] * 5), "better", "a", 25, 2 / 252, False),
-    ("two of the loser crashed", of(PPO, [391, 230, 165, BAD, BAD]), "better", "a", 24, 4 / 252, False),
-    ("one of the leader crashed", of([*PPO[:4], BAD], DQN), "not decided", None, 20, 38 / 252, None),
-    ("the second look", of(range(20, 30), range(5, 15), looked=(5,)), "better", "a", 100, 2 / 184_756, True),
-    ("three groups of five: 0.01 decides", of(PPO, DQN, far(1)), "better", "a", 25, 2 / 252, False),
-    ("four groups of five: six pairs", of(PPO, DQN, far(1), far(2)), "cannot decide", None, 25, 2 / 252, None),
+    ("ceiling, one of them", ask([500] * 5, [499, 470, 499.5, 430, 480]), "better", "a", 25, 2 / 252, False),
+    ("two constants", ask([200] * 5, [190] * 5), "better", "a", 25, 2 / 252, False),
+    ("two of the loser crashed", ask(PPO, [391, 230, 165, BAD, BAD]), "better", "a", 24, 4 / 252, False),
+    ("one of the leader crashed", ask([*PPO[:4], BAD], DQN), "not decided", None, 20, 38 / 252, None),
+    ("the second look", ask(range(20, 30), range(5, 15), looked=(5,)), "better", "a", 100, 2 / 184_756, True),
+    ("three groups of five: 0.01 decides", ask(PPO, DQN, far(1)), "better", "a", 25, 2 / 252, False),
+    ("four groups of five: six pairs", ask(PPO, DQN, far(1), far(2)), "cannot decide", None, 25, 2 / 252, None),
     (
         "a loss, eight and six",
-        of([0.1, 0.12, 0.11, 0.13, 0.1, 0.09, 0.12, 0.14], [0.2, 0.22, 0.19, 0.3, 0.25, 0.135], lower_is_better=True),
+        ask([0.1, 0.12, 0.11, 0.13, 0.1, 0.09, 0.12, 0.14], [0.2, 0.22, 0.19, 0.3, 0.25, 0.135], lower_is_better=True),
         "better", "a", 47, 0.000999, True,
     ),
-    ("ranks and means disagree", of(range(10, 20), [5, 6, 7, 8, 9, 9.5, 9.6, 9.7, 9.8, 900]),
+    ("ranks and means disagree", ask(range(10, 20), [5, 6, 7, 8, 9, 9.5, 9.6, 9.7, 9.8, 900]),
      "not decided", None, 90, 1.0, None),
-    ("a baseline of twenty and four", of([30, 31, 32, 33], range(1, 21)), "better", "a", 80, 2 / 10_626, True),
+    ("a baseline of twenty and four", ask([30, 31, 32, 33], range(1, 21)), "better", "a", 80, 2 / 10_626, True),
     # twenty more
-    ("B wins", of(DQN, PPO), "better", "b", 25, 2 / 252, False),
-    ("no seed of one", of(PPO, []), "no scores", None, 0, math.nan, None),
-    ("neither ahead", of([1, 2, 3, 4], [1, 2, 3, 4]), "not decided", None, 8, 1.0, None),
-    ("all of both crashed", of([BAD] * 5, [BAD] * 5), "all equal", None, 12.5, 1.0, None),
-    ("all of one crashed: no mean to compare but the worst", of([5, 6, 7, 8], [BAD] * 4),
+    ("B wins", ask(DQN, PPO), "better", "b", 25, 2 / 252, False),
+    ("no seed of one", ask(PPO, []), "no scores", None, 0, math.nan, None),
+    ("neither ahead", ask([1, 2, 3, 4], [1, 2, 3, 4]), "not decided", None, 8, 1.0, None),
+    ("all of both crashed", ask([BAD] * 5, [BAD] * 5), "all equal", None, 12.5, 1.0, None),
+    ("all of one crashed: no mean to compare but the worst", ask([5, 6, 7, 8], [BAD] * 4),
      "better", "a", 16, 2 / 70, True),
-    ("crashed below the worst finished", of([9, 8, 7, 6, 5], [4, BAD, 4, BAD, 4]), "better", "a", 25, 2 / 252, True),
-    ("a floor far below makes the means unsure", of([9, 8, 7, 6, 5, BAD], [4, 3, 2, 1, 0, -1], floor=-1000),
+    ("crashed below the worst finished", ask([9, 8, 7, 6, 5], [4, BAD, 4, BAD, 4]), "better", "a", 25, 2 / 252, True),
+    ("a floor far below makes the means unsure", ask([9, 8, 7, 6, 5, BAD], [4, 3, 2, 1, 0, -1], floor=-1000),
      "not decided", None, 30, 1.0, None),
-    ("scores of 0 and 1", of([1] * 8, [0] * 8), "better", "a", 64, 2 / 12_870, True),
-    ("0 and 1, three of eight against none", of([1, 1, 1, 0, 0, 0, 0, 0], [0] * 8), "not decided", None, 44, 0.2, None),
-    ("huge numbers", of([1e300, 1.1e300, 1.2e300, 1.3e300], [1e290, 2e290, 3e290, 4e290]),
+    ("scores of 0 and 1", ask([1] * 8, [0] * 8), "better", "a", 64, 2 / 12_870, True),
+    ("0 and 1, three of eight against none", ask([1, 1, 1, 0, 0, 0, 0, 0], [0] * 8),
+     "not decided", None, 44, 0.2, None),
+    ("huge numbers", ask([1e300, 1.1e300, 1.2e300, 1.3e300], [1e290, 2e290, 3e290, 4e290]),
      "better", "a", 16, 2 / 70, False),
-    ("tiny differences", of([1 + 1e-12 * n for n in range(5, 10)], [1 + 1e-12 * n for n in range(5)]),
+    ("tiny differences", ask([1 + 1e-12 * n for n in range(5, 10)], [1 + 1e-12 * n for n in range(5)]),
      "better", "a", 25, 2 / 252, False),
-    ("five and four, apart: 2 of 126", of(PPO, DQN[:4]), "better", "a", 20, 2 / 126, False),
-    ("five and three", of(PPO, DQN[:3]), "too few seeds", None, 15, 2 / 56, None),
-    ("the look after an undecided one at 5 is stricter", of([9, 8, 7, 6, 4.5, 3.5], [5, 4, 3, 2, 1, 0], looked=(5,)),
+    ("five and four, apart: 2 of 126", ask(PPO, DQN[:4]), "better", "a", 20, 2 / 126, False),
+    ("five and three", ask(PPO, DQN[:3]), "too few seeds", None, 15, 2 / 56, None),
+    ("the look after an undecided one at 5 is stricter", ask([9, 8, 7, 6, 4.5, 3.5], [5, 4, 3, 2, 1, 0], looked=(5,)),
      "not decided", None, 33, 14 / 924, None),
-    ("one lucky seed", of([100, 1, 1.1, 1.2, 1.3], [1.4, 0.9, 0.8, 0.7, 0.6]), "not decided", None, 21, 0.1, None),
-    ("negative scores", of([-1, -2, -3, -4, -5], [-6, -7, -8, -9, -10]), "better", "a", 25, 2 / 252, False),
-    ("against one group of four: three pairs", of(PPO, DQN, far(1), far(2), against="a"),
+    ("one lucky seed", ask([100, 1, 1.1, 1.2, 1.3], [1.4, 0.9, 0.8, 0.7, 0.6]), "not decided", None, 21, 0.1, None),
+    ("negative scores", ask([-1, -2, -3, -4, -5], [-6, -7, -8, -9, -10]), "better", "a", 25, 2 / 252, False),
+    ("against one group of four: three pairs", ask(PPO, DQN, far(1), far(2), against="a"),
      "better", "a", 25, 2 / 252, False),
-    ("a plan of five, at its end: 0.05 decides", of([500, 487, 402, 298, 280], [291, 285, 165, 120, 110], seeds=5),
+    ("a plan of five, at its end: 0.05 decides", ask([500, 487, 402, 298, 280], [291, 285, 165, 120, 110], seeds=5),
      "better", "a", 23, 8 / 252, False),
-    ("a plan of ten, at five", of(PPO, DQN, seeds=10), "cannot decide", None, 25, 2 / 252, None),
-    ("means within delta", of(np.linspace(0, 1, 20), np.linspace(0.01, 1.01, 20), delta=5.0),
+    ("a plan of ten, at five", ask(PPO, DQN, seeds=10), "cannot decide", None, 25, 2 / 252, None),
+    ("means within delta", ask(np.linspace(0, 1, 20), np.linspace(0.01, 1.01, 20), delta=5.0),
      "no difference larger than delta", None, 210, 0.9, None),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("case", "found", "outcome", "better", "won", "p", "holds"), CASES, ids=[c[0] for c in CASES])
+@pytest.mark.parametrize(
+    ("case", "verdict", "outcome", "better", "won", "p", "holds"), CASES, ids=[c[0] for c in CASES]
+)
 def test_the_verdict_of(
-    case: str, found: Verdict, outcome: str, better: str | None, won: float, p: float, holds: bool | None
+    case: str,
+    verdict: Callable[[], Verdict],
+    outcome: str,
+    better: str | None,
+    won: float,
+    p: float,
+    holds: bool | None,
 ) -> None:
+    found = verdict()
     assert (found.outcome, found.better, found.holds) == (outcome, better, holds)
     if outcome == "no scores":
         return
@@ -477,7 +494,8 @@ def test_a_seed_that_crashed_in_one_task_and_lacks_the_others_is_said_to_be_left
 def rows_of_the_docs() -> list[str]:
     """What docs/simulations.md says of each case."""
     rows = []
-    for case, found, outcome, better, _won, _p, holds in CASES:
+    for case, verdict, outcome, better, _won, _p, holds in CASES:
+        found = verdict()
         share = "" if outcome == "no scores" else f"{found.won:g} of {found.n_a * found.n_b}"
         p = "" if found.p is None or math.isnan(found.p) else f"{found.p:.2g}"
         still = "" if holds is None else "yes" if holds else "no"
