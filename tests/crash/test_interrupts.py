@@ -266,7 +266,7 @@ def media_of(run: Any) -> Counter[str]:
     )
 
 
-@lines_apart(29, 7)
+@lines_apart(61, 7)
 @pytest.mark.parametrize("verb", ["log_image", "log_video", "log_figure"])
 def test_a_picture_or_film_whose_call_returned_has_its_row_once_and_its_file(
     open_run: Callable[[], Any], verb: str, apart: int, capsys: pytest.CaptureFixture[str]
@@ -321,7 +321,7 @@ def test_values_of_the_summary_are_kept_whatever_interrupts_setting_them(
     report(capsys, "summary", interrupts, len(done))
 
 
-@lines_apart(1301, 61)
+@lines_apart(2003, 61)
 @pytest.mark.parametrize("verb", some_of(["restore", "rewind"], 1))
 def test_going_back_happens_or_does_not_and_rows_logged_afterwards_count(
     open_run: Callable[[], Any], verb: str, apart: int, capsys: pytest.CaptureFixture[str]
@@ -482,7 +482,7 @@ def test_sealing_that_was_interrupted_anywhere_is_done_by_the_next_one(
     report(capsys, "sealing", interrupts, 48 * interrupts)
 
 
-@lines_apart(131, 13)
+@lines_apart(293, 13)
 def test_a_finish_that_was_interrupted_is_finished_by_the_next_call(
     tmp_path: Path, apart: int, capsys: pytest.CaptureFixture[str], nothing_is_sealed: None
 ) -> None:

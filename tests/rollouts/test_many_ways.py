@@ -9,11 +9,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from cases import some_of
 from rollbook.book import RolloutQueries
 
 duckdb = pytest.importorskip("duckdb")
 
-_SEEDS = [*range(3), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(3, 60))]
+_SEEDS = some_of(range(60), 1)
 
 
 def _tables(seed: int) -> dict[str, pa.Table]:

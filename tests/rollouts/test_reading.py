@@ -138,7 +138,10 @@ CONDITIONS = [
 
 @pytest.mark.parametrize(
     ("where", "scanned"),
-    some_of(itertools.product(CONDITIONS, [False, True]), lambda case: CONDITIONS.index(case[0]) % 2 == case[1]),
+    some_of(
+        itertools.product(CONDITIONS, [False, True]),
+        lambda case: CONDITIONS.index(case[0]) in ((1, 4), (2, 6))[case[1]],
+    ),
 )
 def test_a_search_in_the_answers_finds_what_a_query_of_all_rows_finds(
     where: str, scanned: bool, book: Any, tuned: Callable[..., None]
@@ -240,7 +243,7 @@ def test_curves_have_a_row_for_each_update_no_matter_who_reported_its_facts(book
         book.rollout_curves("episode")
 
 
-@pytest.mark.parametrize("kilobytes", [0, 1024, 8192])
+@pytest.mark.parametrize("kilobytes", some_of([0, 1024, 8192], 1))
 def test_curves_are_the_same_with_little_memory(book: Any, tuned: Callable[..., None], kilobytes: int) -> None:
     enough = book.rollout_curves()
     tuned(curve_bytes=kilobytes << 10, scan_rows=1)
