@@ -6,7 +6,7 @@ import functools
 import inspect
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,12 +16,13 @@ from click.testing import CliRunner
 from starlette.testclient import TestClient
 
 import rollbook
+from agent_rollouts import record_agents
 from cases import some_of
 from hard_runs import KEY, record
 from page_server import client_of, record_rich
 from question_faces import name_of, own_types, words_of_arguments
-from rollbook.book import Book
-from rollbook.book.questions import ONE_RUN, Rows
+from rollbook.book import Book, RolloutQueries
+from rollbook.book.questions import ONE_RUN, RolloutAnswer, Rows
 from rollbook.cli.app import app
 from rollbook.errors import RollbookError
 from rollbook.schema.question import Question, options
@@ -30,14 +31,26 @@ from rollbook.server.openapi import ENDPOINTS
 from rollbook.server.shared.catalogue import Catalogue
 
 OWN: dict[str, set[str]] = {
-    "cli": {"run", "root", "as_json", "as_csv", "everything", "wide", "episode", "help"},
+    "cli": {"run", "root", "as_json", "as_csv", "everything", "wide", "episode", "help", "question"},
     "http": {"run", "columns"},
     "mcp": {"run", "cursor"},
 }
 """What a door may add: which run, how much of the answer, and how it is shown."""
 
-BY_ROWS = ("episodes", "text", "media")
+BY_ROWS = ("episodes", "text", "media", "rollouts")
 """Agents have few tools: they ask for the rows of these tables by `rows`, with a condition for an option of its own."""
+BY_ANSWER = ("prompts",)
+"""They ask for these by the tool `rollouts`."""
+IN_PARTS = ("rolloutanswer",)
+"""The page shows these answers within others: see `test_the_page_shows_the_answers_about_rollouts`."""
+CALLED = {
+    "python": {"prompts": "rollout_prompts", "rolloutanswer": "rollout_answer"},
+    "cli": {"prompts": "rollouts", "rolloutanswer": "rollouts"},
+    "mcp": {"rolloutanswer": "rollouts"},
+}
+"""Door -> question -> its name there, where it has another one."""
+OF_ONE_COMMAND = {"rollouts": ["list"], "prompts": ["prompts"]}
+"""Questions of a command that answers several -> the word for it."""
 
 
 class Doors(NamedTuple):
@@ -50,13 +63,14 @@ class Doors(NamedTuple):
     keys: dict[str, str]
 
     def python(self, name: str, run: str, ask: dict[str, Any]) -> Any:
-        return getattr(self._book(run), name)(**ask)
+        return getattr(self._book(run), called("python", name))(**ask)
 
     def cli(self, name: str, run: str, ask: dict[str, Any]) -> Any:
-        command = app.get_command(None, name)  # type: ignore[arg-type]
+        command = app.get_command(None, called("cli", name))  # type: ignore[arg-type]
         assert command is not None
         arguments = [one.name for one in command.params if one.param_type_name == "argument"]
-        line = [name, *(ask[one] if one in ask else self.ids[run] for one in arguments if one)]
+        words = [ask[one] if one in ask else self.ids[run] for one in arguments if one in ask or one == "run"]
+        line = [command.name or name, *words, *OF_ONE_COMMAND.get(name, [])]
         line += ["--dir", str(self.root), "--json"]
         for option, value in ask.items():
             for each in value if isinstance(value, list) else [value]:
@@ -81,14 +95,24 @@ class Doors(NamedTuple):
     def mcp(self, name: str, run: str, ask: dict[str, Any]) -> Any:
         if name in BY_ROWS:
             return json.loads(self.tools.rows(run=self.ids[run], table=name, **ask))
-        return json.loads(getattr(self.tools, name)(run=self.ids[run], **ask))
+        if name in BY_ANSWER:
+            return json.loads(self.tools.rollouts(run=self.ids[run], question=name, **ask))
+        return json.loads(getattr(self.tools, called("mcp", name))(run=self.ids[run], **ask))
 
     def _book(self, run: str) -> Book:
         return rollbook.open(self.root).one(self.ids[run])
 
 
+def called(door: str, name: str) -> str:
+    return CALLED[door].get(name, name)
+
+
 def question_of(name: str) -> type[Question]:
     return next(one for one in ONE_RUN if name_of(one) == name)
+
+
+def short_name(row: Mapping[str, Any]) -> str:
+    return "agents" if row["project"] == "agents" else str(row["name"])
 
 
 @pytest.fixture(scope="module")
@@ -97,9 +121,10 @@ def doors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Doors]:
     record(folder)
     root = folder / "runs"
     record_rich(root)
+    record_agents(root)
     runs = rollbook.open(root)
-    ids = {str(row["name"]): str(row["id"]) for row in runs.rows()}
-    keys = {str(row.about["name"]): key for key, row in Catalogue([str(root)]).snapshot().rows.items()}
+    ids = {short_name(row): str(row["id"]) for row in runs.rows()}
+    keys = {short_name(row.about): key for key, row in Catalogue([str(root)]).snapshot().rows.items()}
     tools = AgentTools(functools.partial(rollbook.open, root), budget=10_000_000)
     with client_of(root) as client:
         yield Doors(root, client, tools, ids, keys)
@@ -110,7 +135,7 @@ def doors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Doors]:
 
 @pytest.mark.parametrize("question", ONE_RUN, ids=name_of)
 def test_a_method_has_the_names_types_defaults_and_words_of_its_question(question: type[Question]) -> None:
-    method = getattr(Book, name_of(question))
+    method = getattr(Book, called("python", name_of(question)))
     parameters = {name: one for name, one in inspect.signature(method).parameters.items() if name != "self"}
     assert sorted(parameters) == sorted(option.name for option in options(question))
     documented = words_of_arguments(method)
@@ -126,15 +151,18 @@ def test_a_method_has_the_names_types_defaults_and_words_of_its_question(questio
 def test_every_door_offers_the_options_of_a_question_and_adds_none_that_changes_a_number(
     question: type[Question], doors: Doors
 ) -> None:
-    every = {option.name for option in options(question)}
-    command = app.get_command(None, name_of(question))  # type: ignore[arg-type]
+    name, every = name_of(question), {option.name for option in options(question)}
+    command = app.get_command(None, called("cli", name))  # type: ignore[arg-type]
     assert command is not None
-    shape = next(one.ask for one in ENDPOINTS if one.ask.__name__ == f"{question.__name__}Ask")
-    by_rows = name_of(question) in BY_ROWS
-    tool = inspect.signature(doors.tools.rows if by_rows else getattr(doors.tools, name_of(question))).parameters
+    shapes = [one.ask for one in ENDPOINTS if one.ask.__name__ == f"{question.__name__}Ask"]
+    assert bool(shapes) != (name in IN_PARTS)
+    by_rows = name in (*BY_ROWS, *BY_ANSWER)
+    tool = inspect.signature(doors.tools.rows if by_rows else getattr(doors.tools, called("mcp", name))).parameters
+    others = {*OF_ONE_COMMAND, *IN_PARTS} if called("cli", name) == "rollouts" else set()
     offered = {
-        "cli": {str(one.name) for one in command.params},
-        "http": {field.name for field in msgspec.structs.fields(shape)},
+        "cli": {str(one.name) for one in command.params}
+        - ({option.name for other in others for option in options(question_of(other))} - every),
+        **({"http": {field.name for field in msgspec.structs.fields(shapes[0])}} if shapes else {}),
         **({} if by_rows else {"mcp": set(tool)}),
     }
     for door, names in offered.items():
@@ -143,7 +171,9 @@ def test_every_door_offers_the_options_of_a_question_and_adds_none_that_changes_
     for option in options(question):
         if option.default is not msgspec.NODEFAULT and not option.amount:
             assert by_rows or tool[option.name].default == option.default
-            assert next(f.default for f in msgspec.structs.fields(shape) if f.name == option.name) == option.default
+            for shape in shapes:
+                fields = {field.name: field.default for field in msgspec.structs.fields(shape)}
+                assert fields[option.name] == option.default
 
 
 # -- the answers are the same
@@ -201,6 +231,33 @@ ASKED: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ("resumed", {"table": "metrics", "attempts": "all"}), ("resumed", {"table": "metrics"}),
         ("grpo", {"table": "tabel"}), ("grpo", {"table": "journal"}),
     ],
+    "rollouts": [
+        *[("agents", ask) for ask in WINDOWS],
+        ("agents", {"where": "not used and contains(item, 'pytest')", "order_by": "reward desc", "limit": 7}),
+        ("agents", {"search": "DAY parse", "where": "used and gradient_step > 2", "order_by": "advantage desc"}),
+        ("agents", {"where": "prompt like '%2 + 2%'", "order_by": "prompt, item"}),
+        ("agents", {"where": "rollout_id in (select rollout_id from turns where error is not null)", "limit": 3}),
+        ("agents", {"group": "nobody"}), ("agents", {"task": "nobody"}),
+        ("agents", {"by_group": True}), ("agents", {"by_group": True, "order_by": "reward desc, prompt", "limit": 3}),
+        ("agents", {"by_group": True, "where": "not used", "offset": 1}),
+        ("agents", {"by_group": True, "solved": 0.05}), ("agents", {"by_group": True, "solved": "item like '%day%'"}),
+        ("agents", {"by_group": True, "solved": "rewrad > 1"}), ("grpo", {}), ("no row", {"by_group": True}),
+        ("resumed", {"attempts": "all"}),
+    ],
+    "prompts": [
+        *[("agents", ask) for ask in WINDOWS],
+        ("agents", {"only": "sometimes", "solved": 0.05}), ("agents", {"only": "never"}),
+        ("agents", {"solved": "reward >= 1", "order_by": "recent_rate desc, prompt"}),
+        ("agents", {"x": "policy_version", "stretches": 3}), ("agents", {"search": "DATEPARSE"}),
+        ("agents", {"mode": "eval"}), ("agents", {"where": "groups > 3 and best > 0.5"}), ("no row", {}),
+    ],
+    "rolloutanswer": [
+        *[("agents", {"question": question}) for question in RolloutQueries.QUESTIONS],
+        ("agents", {"question": "tools", "limit": 1}), ("agents", {"question": "tool"}),
+        ("no row", {"question": "fates"}),
+        ("agents", {"question": "history", "rollout_id": "nobody"}), ("agents", {"question": "fates", "limit": -1}),
+        ("agents", {"question": "prompts", "solved": 0.05}),
+    ],
 }  # fmt: skip
 
 
@@ -236,6 +293,33 @@ def of_rows(door: str, answer: Any) -> Any:
     return plain([{name: short(cell) for name, cell in row.items() if name not in APART} for row in rows])
 
 
+def of_rollouts(door: str, answer: Any) -> Any:
+    """The same; what a group is stands apart on the page, in the columns of Python."""
+    if door == "http":
+        rows = []
+        for row in answer["rows"]:
+            group = row["group"] or {}
+            fates = [{"fate": fate, "n": n} for fate, n in group.get("fates", {}).items()]
+            of_group = {f"group_{name}": cell for name, cell in {**group, "fates": fates}.items() if group}
+            rows.append({"rollout_id": row["id"], **row["cells"], **of_group})
+        answer = {"rows": rows}
+    return of_rows(door, answer)
+
+
+def of_answer(door: str, answer: Any) -> Any:
+    """The cells of each row; each door has its own form of the times in what was lost."""
+    rows = of_rows(door, answer)
+    return [{n: cell for n, cell in row.items() if n not in ("first", "last") or "status" not in row} for row in rows]
+
+
+def of_prompts(door: str, answer: Any) -> Any:
+    """The numbers of each prompt; the page has the last message of a user, and an attempt for each stretch."""
+    if door == "http":
+        answer = [{**row, "task_id": row["id"], "rollout_id": row["example"]} for row in answer["rows"]]
+        return plain([{name: row.get(name) for name in OF_PROMPT} for row in answer])
+    return [{name: row.get(name) for name in OF_PROMPT} for row in of_rows(door, answer)]
+
+
 def short(cell: Any) -> Any:
     cell = cell["text"] if isinstance(cell, dict) and set(cell) == {"text", "length"} else cell
     return cell[:300] if isinstance(cell, str) else cell
@@ -247,13 +331,16 @@ def of_shown(names: tuple[str, ...]) -> Callable[[str, Any], Any]:
 
 
 APART = {"time", "scope", "at", "attempt", "writer", "lane", "seq", "index", "id", "x", "outcome", "video", "traces",
-         "first_time"}  # fmt: skip
+         "first_time", "fate_time"}  # fmt: skip
 """How a row is told apart, and what a door shows besides."""
 OF_POINT = ("sentences", "x", "at", "time", "clocks", "attempt", "window", "value", "looked_at", "timings", "log")
 OF_UNUSUAL = ("key", "value", "median", "low", "high", "times", "at")
+OF_PROMPT = ("task_id", "rollouts", "groups", "solved", "rate", "low", "high", "recent_rollouts", "recent_rate",
+             "recent_low", "first", "last", "best", "rollout_id")  # fmt: skip
 FACES: dict[str, Callable[[str, Any], Any]] = {
     "cause": of_cause, "samples": of_rows, "episodes": of_rows, "rows": of_rows, "text": of_shown(("key", "text")),
-    "media": of_shown(("key", "kind", "path")),
+    "media": of_shown(("key", "kind", "path")), "rollouts": of_rollouts, "prompts": of_prompts,
+    "rolloutanswer": of_answer,
 }  # fmt: skip
 
 
@@ -270,7 +357,7 @@ def plain(value: Any) -> Any:
     ("name", "run", "ask"),
     some_of(
         [(name, run, ask) for name, asks in ASKED.items() for run, ask in asks],
-        lambda case: case[0] == "samples" or case[2] not in OF_ANY_TABLE,
+        lambda case: case[0] in ("samples", "rollouts", "prompts") or case[2] not in OF_ANY_TABLE,
     ),
     ids=lambda value: str(value)[:70],
 )
@@ -279,8 +366,12 @@ def test_every_door_gives_the_same_numbers_words_and_errors(
 ) -> None:
     told: dict[str, Any] = {}
     ask = {"limit": 1_000, **ask} if "limit" in {option.name for option in options(question_of(name))} else ask
-    of_rows_alone = name in BY_ROWS and not set(ask) <= {option.name for option in options(Rows)}
-    others = ("cli", "http") if of_rows_alone else ("cli", "http", "mcp")
+    in_place = options(RolloutAnswer) if name in BY_ANSWER else options(Rows)
+    has_none = name in (*BY_ROWS, *BY_ANSWER) and not set(ask) <= {option.name for option in in_place}
+    others = [door for door, isnt in (("cli", False), ("http", name in IN_PARTS), ("mcp", has_none)) if not isnt]
+    if name == "rolloutanswer" and ask.get("question") == "history":
+        one = rollbook.open(doors.root).one(doors.ids[run]).rollouts(limit=1)["rollout_id"][0].as_py()
+        ask = {"rollout_id": one, **ask}
     for door in ("python", *others):
         try:
             told[door] = FACES[name](door, getattr(doors, door)(name, run, ask))
@@ -322,6 +413,26 @@ def test_where_the_time_went_is_the_same_by_every_door(run: str, doors: Doors) -
     assert paged == [
         {theirs: stage[ours] for ours, theirs in names.items()} | {"depth": stage["name"].count("/")}
         for stage in expected
+    ]
+
+
+def test_the_page_shows_the_answers_about_rollouts(doors: Doors) -> None:
+    book, place = rollbook.open(doors.root).one(doors.ids["agents"]), f"/api/runs/{doors.keys['agents']}"
+    fates = doors.client.get(f"{place}/fates").json()
+    shown = {"staleness": "stale", "gaps": "gaps", "tokens": "tokens", "tools": "tools", "words": "words"}
+    for question, name in shown.items():
+        rows = book.rollout_answer(question).to_pylist()
+        paged = [[*map(short, row.values())] for row in fates[name]]
+        assert [[*map(short, row.values())] for row in plain(rows)[: len(paged)]] == paged
+        assert bool(paged) == bool(rows), question
+    counted = {row["fate"]: row["rollouts"] for row in book.rollout_answer("fates").to_pylist()}
+    assert {layer["reason"]: layer["total"] for layer in fates["layers"]} == counted
+    one = book.rollouts(limit=1)["rollout_id"][0].as_py()
+    names = {"version": "version", "n": "rollouts", "mean": "reward", "solved": "solved", "low": "low", "used": "used"}
+    history = book.rollout_answer("history", rollout_id=one).to_pylist()
+    paged = doors.client.get(f"{place}/rollouts/{one}").json()["history"]
+    assert [{theirs: row[ours] for theirs, ours in names.items()} for row in history] == [
+        {name: row[name] for name in names} for row in paged
     ]
 
 

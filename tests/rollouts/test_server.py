@@ -37,20 +37,20 @@ def asked(client: TestClient, place: str, **body: Any) -> dict[str, Any]:
 
 
 def test_rollouts_are_searched_filtered_sorted_and_windowed(client: TestClient, place: str) -> None:
-    everything = asked(client, place, limit=5, offset=2, sort=[{"column": "reward", "descending": True}])
+    everything = asked(client, place, limit=5, offset=2, order_by="reward desc")
     assert (everything["total"], everything["matched"], len(everything["rows"])) == (64, 64, 5)
     assert {"reward", "used", "reason", "staleness", "prompt", "item"} <= {c["name"] for c in everything["columns"]}
     found = asked(client, place, search="<SCRIPT> pytest.skip", where="used and advantage > 0 or not used")
     assert 0 < found["matched"] < 64
     assert all("pytest.skip" in str(row["cells"]["item"]) for row in found["rows"])
     assert asked(client, place, search="nowhere at all")["matched"] == 0
-    for bad in ({"where": "reward >"}, {"sort": [{"column": "rewrad"}]}, {"where": "1); drop table rollouts"}):
+    for bad in ({"where": "reward >"}, {"order_by": "rewrad"}, {"where": "1); drop table rollouts"}):
         assert client.post(f"{place}/rollouts", json=bad).status_code == 400
     assert client.post(f"{place}/rollouts", json={"limit": 10**9}).status_code == 413
 
 
 def test_groups_are_rows_of_what_their_rollouts_are(client: TestClient, place: str) -> None:
-    groups = asked(client, place, by_group=True, sort=[{"column": "reward", "descending": True}])
+    groups = asked(client, place, by_group=True, order_by="reward desc")
     assert (groups["groups"], groups["matched"], len(groups["rows"])) == (16, 64, 16)
     means = [row["group"]["mean"] for row in groups["rows"]]
     assert means == sorted(means, reverse=True)
@@ -68,7 +68,7 @@ def test_groups_are_rows_of_what_their_rollouts_are(client: TestClient, place: s
     few = asked(client, place, by_group=True, where="reason = 'zero_std'", search="<SCRIPT>")
     assert few["matched"] == sum(row["group"]["n"] for row in few["rows"]) == few["fates"]["zero_std"]
     assert asked(client, place, by_group=True, where="reward > 9")["groups"] == 0
-    assert client.post(f"{place}/rollouts", json={"by_group": True, "sort": [{"column": "no"}]}).status_code == 400
+    assert client.post(f"{place}/rollouts", json={"by_group": True, "order_by": "no"}).status_code == 400
 
 
 @pytest.mark.long
@@ -76,10 +76,10 @@ def test_answers_are_the_same_from_tables_so_large_that_only_parts_are_read(
     client: TestClient, place: str, tuned: Callable[..., None]
 ) -> None:
     asks: list[dict[str, Any]] = [
-        {}, {"offset": 60, "limit": 10}, {"offset": 64}, {"sort": [{"column": "reward"}], "limit": 7},
+        {}, {"offset": 60, "limit": 10}, {"offset": 64}, {"order_by": "reward", "limit": 7},
         {"where": "not used"}, {"search": "nowhere at all"},
         {"search": "day", "where": "gradient_step > 3 and not used"}, {"where": "contains(item, 'skip') and used"},
-        {"sort": [{"column": "prompt"}], "limit": 7}, {"by_group": True}, {"by_group": True, "where": "not used"},
+        {"order_by": "prompt", "limit": 7}, {"by_group": True}, {"by_group": True, "where": "not used"},
     ]  # fmt: skip
 
     def answers() -> list[Any]:
@@ -237,9 +237,9 @@ def test_prompts_are_listed_by_how_often_they_are_solved(tmp_path: Path) -> None
         place = f"/api/runs/{run.id}/prompts"
         found = client.post(place, json={}).json()
         never, always = (client.post(place, json={"only": only}).json() for only in ("never", "always"))
-        second = client.post(place, json={"offset": 1, "limit": 1, "sort": [{"column": "solved"}]}).json()
+        second = client.post(place, json={"offset": 1, "limit": 1, "order_by": "solved"}).json()
         assert client.post(place, json={"offset": 9}).json()["rows"] == []
-        for bad in ({"only": "often"}, {"sort": [{"column": "solvd"}]}):
+        for bad in ({"only": "often"}, {"order_by": "solvd"}):
             assert client.post(place, json=bad).status_code == 400
     assert [found[name] for name in ("total", "never", "sometimes", "always", "above")] == [3, 1, 1, 1, 0.5]
     assert (found["x"], found["recent_from"]) == ("gradient_step", 8)

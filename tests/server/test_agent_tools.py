@@ -73,6 +73,7 @@ CALLS: dict[str, list[dict[str, Any]]] = {
     "seeds": [{"metric": "test/return", "by": "config.algo", "where": "project = 'cartpole'"}],
     "samples": [{"run": "odd"}, {"run": "odd", "unique": True}],
     "rows": [{"run": "ppo-1", "table": "checkpoints", "limit": 3}, {"run": "odd", "table": "samples", "offset": 20}],
+    "rollouts": [{"run": "odd", "question": "fates"}, {"run": "ppo-1", "question": "prompts", "limit": 3}],
     "sql": [
         {"run": "ppo-0", "query": 'select env_step, "test/return" from metrics order by 1, 2'},
         {"run": "odd", "query": "select repeat('x', 100000) as a, 'nan'::double as b from range(5)"},

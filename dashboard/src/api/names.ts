@@ -8,6 +8,8 @@ import type {
   CostAnswer,
   EpisodeAnswer,
   EpisodesAsk,
+  PromptsAsk,
+  RolloutsAsk,
   Hello as LiveHello,
   HistoryAnswer,
   Media as SentMedia,
@@ -42,9 +44,8 @@ export type {
   ErrorWords as ErrorBody,
   MediaAnswer,
   FatesAnswer as Fates,
-  Prompt as PromptRow,
+  PromptRow,
   PromptsAnswer,
-  PromptsAsk as PromptsQuery,
   SharedPromptsAnswer as SharedPrompts,
   SharedPromptsRow,
   FilesAnswer,
@@ -68,7 +69,6 @@ export type {
   RolloutGroup,
   RolloutRow,
   RolloutsAnswer,
-  RolloutsAsk as RolloutsQuery,
   RolloutTokens,
   RolloutTurn,
   RolloutVersion,
@@ -209,3 +209,6 @@ export interface Sorted {
 }
 export type EpisodesQuery = Omit<EpisodesAsk, "order_by" | "limit"> & Sorted;
 export type SamplesQuery = Omit<SamplesAsk, "order_by" | "limit"> & Sorted;
+export type RolloutsQuery = Omit<RolloutsAsk, "order_by" | "limit" | "solved"> & Sorted;
+/** `above`: a rollout with a reward above this solved its prompt. */
+export type PromptsQuery = Omit<PromptsAsk, "order_by" | "limit" | "solved"> & Sorted & { above?: number };

@@ -982,7 +982,7 @@ export interface Profile {
 }
 
 /** One prompt over training; evaluations do not count. */
-export interface Prompt {
+export interface PromptRow {
   id: string;
   prompt: string | null;
   rollouts: number;
@@ -1018,16 +1018,22 @@ export interface PromptsAnswer {
   always: number;
   matched: number;
   offset: number;
-  rows: Prompt[];
+  rows: PromptRow[];
 }
 
-/** Which prompts of a run. */
+/** The prompts of the rollouts, one row each: how often each was tried and solved; the least solved come first. */
 export interface PromptsAsk {
-  only?: "always" | "never" | "sometimes" | null;
-  above?: number | null;
-  sort?: Sort[];
+  where?: string | null;
+  order_by?: string | null;
+  limit?: number | null;
+  attempts?: string | number[];
+  search?: string | null;
   offset?: number;
-  limit?: number;
+  x?: "gradient_step" | "policy_version" | null;
+  mode?: string | null;
+  solved?: string | number | null;
+  only?: "always" | "never" | "sometimes" | null;
+  stretches?: number;
 }
 
 /** A rule that looked and found nothing. */
@@ -1108,17 +1114,18 @@ export interface RolloutsAnswer {
   fates?: { [name: string]: number };
 }
 
-/** Which rollouts. */
+/** The rollouts of a run, one row each, with their prompt and their newest fate. */
 export interface RolloutsAsk {
-  search?: string | null;
   where?: string | null;
-  sort?: Sort[];
+  order_by?: string | null;
+  limit?: number | null;
+  attempts?: string | number[];
+  search?: string | null;
   offset?: number;
-  limit?: number;
   group?: string | null;
   task?: string | null;
   by_group?: boolean;
-  above?: number | null;
+  solved?: string | number | null;
 }
 
 /** The tokens of a turn. */

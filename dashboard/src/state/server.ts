@@ -80,11 +80,15 @@ async function single<Entry>(path: string, params: Params): Promise<Frame<Entry>
 }
 
 const NEWEST = 'time desc, writer desc, lane desc, seq desc, "index" desc';
+const NEWEST_ROLLOUTS = 'time desc, seq desc, "index" desc'; // all that a server keeps of their order
 
 const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`;
 
 /** A window of a table in the words of the server; the newest come first where nothing else is asked for. */
-function inSql<Query extends api.Sorted & { where?: string | null }>({ sort, box, ...query }: Query): object {
+function inSql<Query extends api.Sorted & { where?: string | null }>(
+  { sort, box, ...query }: Query,
+  usual: string | null = NEWEST,
+): object {
   const place = (name: string): string =>
     name === "time" ? "epoch_us(time) / 1e6" : `try_cast(${quoted(name)} as double)`;
   const inside = box && [
@@ -93,7 +97,7 @@ function inSql<Query extends api.Sorted & { where?: string | null }>({ sort, box
   ];
   const where = [...(query.where ? [`(${query.where}\n)`] : []), ...(inside ?? [])].join(" and ");
   const by = (sort ?? []).map(({ column, descending }) => quoted(column) + (descending ? " desc" : ""));
-  return { ...query, ...(where === "" ? {} : { where }), order_by: by.length > 0 ? by.join(", ") : NEWEST };
+  return { ...query, ...(where === "" ? {} : { where }), order_by: by.length > 0 ? by.join(", ") : usual };
 }
 
 export class Server implements Source {
@@ -130,14 +134,23 @@ export class Server implements Source {
       {},
     );
   };
-  rollouts: Source["rollouts"] = (run, query, signal) => send("POST", `runs/${part(run)}/rollouts`, query, { signal });
+  rollouts: Source["rollouts"] = (run, query, signal) =>
+    send("POST", `runs/${part(run)}/rollouts`, inSql(query, NEWEST_ROLLOUTS), { signal });
   rollout = (run: string, id: string) => get<api.OneRollout>(`runs/${part(run)}/rollouts/${part(id)}`);
   fates: Source["fates"] = (run, only) =>
     get(
       `runs/${part(run)}/fates`,
       only === undefined ? {} : only === "brief" || only === "counts" ? { [only]: "true" } : { part: only },
     );
-  prompts: Source["prompts"] = (run, query, signal) => send("POST", `runs/${part(run)}/prompts`, query, { signal });
+  prompts: Source["prompts"] = (run, { above, ...query }, signal) =>
+    send(
+      "POST",
+      `runs/${part(run)}/prompts`,
+      { ...inSql(query, null), ...(above == null ? {} : { solved: above }) },
+      {
+        signal,
+      },
+    );
   sharedPrompts = (run: string, other: string, asked: { part?: string; above?: number }) =>
     get<api.SharedPrompts>(`runs/${part(run)}/shared-prompts`, { other, ...asked });
   samples: Source["samples"] = (run, query, signal) =>

@@ -40,17 +40,17 @@ from rollbook.book.nearest import nearest_rows, read_near, values_at
 from rollbook.book.odd_fates import odd_fates, odd_rewards
 from rollbook.book.odd_integers import odd_integers
 from rollbook.book.odd_lists import odd_lists
+from rollbook.book.questions.asked import AboutRollouts
 from rollbook.book.read_context import AxisRange, Context
 from rollbook.book.results import all_marks, results_written, summary_of
 from rollbook.book.rollout import Rollout, find_rollout
 from rollbook.book.rollout_curves import RolloutQueries
-from rollbook.book.rollout_questions import answer_query, words_of_high_advantage, worst_tokens
 from rollbook.book.row_groups import RowGroups
 from rollbook.book.run_fields import RunFields
 from rollbook.book.scan import Scan, scan_of
 from rollbook.book.select import canonical_keys, select_metrics
 from rollbook.book.series import Series
-from rollbook.book.sql import Database, apart
+from rollbook.book.sql import Database, Opened
 from rollbook.book.tables import binned, count_rows, read_metrics_rows, read_table
 from rollbook.errors import BadInput, Damaged, UnknownKey, did_you_mean, suggesting
 from rollbook.journal import JournalReader
@@ -82,7 +82,7 @@ if TYPE_CHECKING:
 
 
 _INTERNAL = frozenset(
-    ("checkpoint_history", "chosen", "context", "cut_at", "cut_behind", "database", "episode_counts", "files", "marks",
+    ("asked", "checkpoint_history", "chosen", "context", "cut_at", "cut_behind", "episode_counts", "files", "marks",
      "own_summary", "reached", "row_groups", "rows_so_far", "run_info", "scan", "table_rows", "undumped", "video_of")
 )  # fmt: skip
 """Names that other rollbook modules use; completion leaves them out."""
@@ -517,25 +517,40 @@ class Book(RunFields):
         order_by: str | None = None,
         limit: int | None = None,
         attempts: Attempts = "effective",
+        *,
+        search: str | None = None,
+        offset: int = 0,
+        group: str | None = None,
+        task: str | None = None,
+        by_group: bool = False,
+        solved: str | float | None = None,
     ) -> pa.Table:
-        """The rollouts, one row each, with their newest fate if known: the view `rollouts_now` of `sql`.
+        """The rollouts, one row each, with their prompt and their newest fate.
 
         Args:
-          where, order_by: SQL, such as "staleness > 4 and used" and "advantage desc".
-          limit: the maximum number of rows.
+          where: a condition in SQL, such as "reward > 1".
+          order_by: columns in SQL, such as "reward desc"; rows that are equal then, and all without it, by time.
+          limit: the most rows.
           attempts: "effective", "all", or attempt numbers.
+          search: words that must all occur in the texts of the row, in any case.
+          offset: how many of the rows that fit are passed over.
+          group: the id of a rollout: only those of its group.
+          task: the id of a rollout: only those of its task.
+          by_group: one row for each group of these rollouts: its newest one, with columns about the group, `group_n`
+            and so on. Groups are ordered by the means of numbers.
+          solved: the reward above which a rollout solved its task, or a condition in SQL such as 'reward >= 1';
+            default: midway between the low and the high rewards of the run.
+        Returns:
+          The columns of the view `rollouts_now` of `sql`, and `prompt`. Of a group: `group_n` rollouts fit;
+          `group_marks` has a sign for each (1 solved, 0 not, x without a reward), `group_mean` and `group_spread` are
+          of their rewards; `group_stale`, `group_turns`, `group_tokens`, `group_fates`.
         """
-        # Which ones, then all of these: the texts of the others are not read.
-        ids = "rollout_id"
-        first, rest = apart(where, ["item"]) if where is not None else (None, None)
-        if rest is not None and first is not None:
-            named = self.chosen("rollouts_now", first, ids, _MANY_ROWS + 1, attempts, cells=ids)
-            if named.num_rows <= _MANY_ROWS:
-                return self.chosen("rollouts_now", rest, order_by, limit, attempts, of=named)
-        if limit is None or limit > _FEW_ROWS:
-            return self.chosen("rollouts_now", where, order_by, limit, attempts)
-        named = self.chosen("rollouts_now", where, order_by, limit, attempts, cells=ids)
-        return self.chosen("rollouts_now", None, order_by, limit, attempts, of=named)
+        from rollbook.book.questions import Files, Rollouts, chosen_rollouts
+
+        return chosen_rollouts(
+            Rollouts(where=where, order_by=order_by, limit=limit, attempts=attempts, search=search, offset=offset,
+                     group=group, task=task, by_group=by_group, solved=solved), Files(self),
+        ).table  # fmt: skip
 
     @suggesting
     def completions(
@@ -598,25 +613,50 @@ class Book(RunFields):
 
     @suggesting
     def rollout_prompts(
-        self, x: str = "gradient_step", *, mode: str | None = None, solved: str | float | None = None
+        self,
+        x: Literal["gradient_step", "policy_version"] | None = None,
+        *,
+        mode: str | None = None,
+        solved: str | float | None = None,
+        only: Literal["never", "sometimes", "always"] | None = None,
+        where: str | None = None,
+        order_by: str | None = None,
+        limit: int | None = None,
+        attempts: Attempts = "effective",
+        search: str | None = None,
+        offset: int = 0,
+        stretches: int = 0,
     ) -> pa.Table:
-        """The prompts, one row each: how often each was tried and solved. Those that are never solved come first.
+        """The prompts of the rollouts, one row each: how often each was tried and solved; the least solved come first.
 
         Args:
-          x, mode, solved: as for `rollout_curves`.
+          x: where in training a rollout stands: at its first update, or at the version that began it; default: at the
+            update if at least half of the rollouts have one.
+          mode: only rollouts of this mode; default: all but evaluations.
+          solved: the reward above which a rollout solved its task, or a condition in SQL such as 'reward >= 1';
+            default: midway between the low and the high rewards of the run.
+          only: only prompts that are solved so often.
+          where: a condition in SQL, such as "reward > 1".
+          order_by: columns in SQL, such as "reward desc"; rows that are equal then, and all without it, by time.
+          limit: the most rows.
+          attempts: "effective", "all", or attempt numbers.
+          search: words that must all occur in the texts of the row, in any case.
+          offset: how many of the rows that fit are passed over.
+          stretches: into how many equal parts training is divided, at most, for `strip`; 0: without it.
         Returns:
           By `rate`, then by most attempts: `task_id`, `prompt`, `rollouts` (attempts; without a reward it is not
           solved), `groups`, `solved`, `rate` and its 95 % interval `low`, `high` (Wilson); the same in the last fifth
           of the readings of `x`: `recent_rollouts`, `recent_solved`, `recent_rate`, `recent_low`, `recent_high`, and
           where it begins: `recent_from`; `first` and `last` reading; the `best` reward; `rollout_id` of the newest
-          rollout. Rollouts without a task are left out.
+          rollout. Rollouts without a task are left out. With stretches: where they `begin`, their `width`, and
+          `strip`, a list of {stretch, n, k}: k of n attempts solved it.
         """
-        queries = self._rollout_queries()
-        query = queries.prompts(x, mode, queries.condition(solved))
-        named = f"""select task_id, t.prompt, p.* exclude (task_id) from ({query}) p
-            left join (select task_id, any_value(prompt) as prompt from tasks group by 1) t using (task_id)
-            order by rate, rollouts desc, task_id"""
-        return self._database.arrow(named, self._tables())
+        from rollbook.book.questions import Files, Prompts, chosen_prompts
+
+        return chosen_prompts(
+            Prompts(x=x, mode=mode, solved=solved, only=only, where=where, order_by=order_by, limit=limit,
+                    attempts=attempts, search=search, offset=offset, stretches=stretches), Files(self),
+        ).table  # fmt: skip
 
     def solved_above(self) -> float | None:
         """The reward above which a rollout counts as solved, unless `solved=` says something else.
@@ -643,36 +683,31 @@ class Book(RunFields):
 
     @suggesting
     def rollout_answer(
-        self, question: str, *, rollout_id: str | None = None, limit: int | None = None,
+        self,
+        question: AboutRollouts,
+        *,
+        rollout_id: str | None = None,
+        limit: int | None = None,
         solved: str | float | None = None,
-    ) -> pa.Table:  # fmt: skip
-        """The answer to a question about the rollouts; the most important row comes first.
+    ) -> pa.Table:
+        """One of the questions about the rollouts of a run; the most important row of its answer comes first.
 
         Args:
-          question: "fates", "history" (of one prompt), "prompts" (`rollout_prompts`), "groups" (that taught nothing),
-            "staleness", "gaps" (between sampler and trainer), "tokens" (of the 20 rollouts with the largest gaps),
-            "tools", "time", "words" (in rewarded answers), "lost".
+          question: "fates", "history" (of one prompt), "prompts", "groups" (that taught nothing), "staleness", "gaps"
+            (between sampler and trainer), "tokens" (of the 20 rollouts with the largest gaps), "tools", "time",
+            "words" (in rewarded answers), "lost".
           rollout_id: for "history": one rollout of the prompt.
-          limit: the maximum number of rows.
-          solved: for "prompts": as for `rollout_prompts`.
+          limit: the most rows.
+          solved: for "prompts" and "history": the reward above which a rollout solved its task, or a condition in SQL
+            such as 'reward >= 1'; default: midway between the low and the high rewards of the run.
         Raises:
           BadInput: there is no such question, or it lacks its rollout.
           UnknownKey: there is no such rollout.
         """
-        if question == "prompts":
-            prompts = self.rollout_prompts(solved=solved)
-            return prompts if limit is None else prompts.slice(0, limit)
-        ask = partial(self._database.arrow, tables=self._tables())
-        if question == "tokens":
-            return worst_tokens(ask, lambda query, which: ask(query, among={"tokens": which}), limit)
-        if question == "words":
-            of = (lambda query, which: ask(query, of=which)) if self.files.parts("rollouts") else None
-            return words_of_high_advantage(ask, lambda query, which: ask(query, among={"rollouts": which}), limit, of)
-        most = "" if limit is None else f" limit {int(limit)}"
-        answer = ask(f"{answer_query(question, rollout_id)}{most}")
-        if question == "history" and not answer.num_rows:
-            self.rollout(str(rollout_id))
-        return answer
+        from rollbook.book.questions import Files, RolloutAnswer, answered
+
+        ask = RolloutAnswer(question=question, rollout_id=rollout_id, limit=limit, solved=solved)
+        return answered(ask, Files(self))
 
     def rollout(self, rollout_id: str) -> Rollout:
         """One rollout, with its turns, tokens, group, history, task and fates.
@@ -928,20 +963,13 @@ class Book(RunFields):
 
         return overview(self)
 
-    def database(
-        self, attempts: Attempts = "effective", scans: dict[str, Scan] | None = None
-    ) -> Callable[[str], pa.Table]:
-        """What answers SQL over the tables of a history. Internal.
-
-        Args:
-          scans: tables as they were just found; each is used once.
-        """
-        folder, found = os.path.abspath(layout.data_folder(self._folder)), scans or {}
+    def asked(self, names: Sequence[str], work: Callable[[Opened], T], attempts: Attempts = "effective") -> T:
+        """The result of `work` on some tables in DuckDB; see `questions.Source`. Internal."""
+        folder = os.path.abspath(layout.data_folder(self._folder))
         database = Database(
-            lambda name, tries: found.pop(name, None) or self._stream(name, tries, attempts), folder,
-            self.files.leave_out, self._database,
-        )  # fmt: skip
-        return partial(database.arrow, tables=self._tables())
+            lambda name, tries: self._stream(name, tries, attempts), folder, self.files.leave_out, self._database
+        )
+        return database.asked(names, work)
 
     def _near(self, tables: dict[str, Pieces], clock: str, value: int, rows: int) -> pa.Table:
         """Rows of one table that include the nearest ones."""

@@ -12,13 +12,15 @@ from typing import ClassVar
 from rollbook.book.completions import completions
 from rollbook.book.late_facts import SEVERAL, view
 from rollbook.book.rollout_questions import (
+    ABOVE,
     FATE,
     ROLLOUT_QUESTIONS,
+    SOLVED,
     answer_query,
+    wilson,
     words_of_high_advantage,
     worst_tokens,
 )
-from rollbook.book.sql import apart
 from rollbook.errors import BadInput
 from rollbook.schema.expressions import condition, literal, quoted
 from rollbook.schema.solved import number_in, solved_sql, threshold_query
@@ -90,7 +92,7 @@ class RolloutQueries:
       FATE: what became of a rollout, as an expression over `rollouts_now`.
       QUESTIONS: question -> what it asks.
       answer: the query for a question; `worst_tokens` and `words` ask those of several queries.
-      apart: a condition as two: of what names none of some columns, and of what may.
+      interval: of a share, as two columns in SQL.
     """
 
     FATE: ClassVar = FATE
@@ -98,9 +100,9 @@ class RolloutQueries:
     answer = staticmethod(answer_query)
     worst_tokens = staticmethod(worst_tokens)
     words = staticmethod(words_of_high_advantage)
-    apart = staticmethod(apart)
-    ABOVE: ClassVar = threshold_query("rollouts")
-    SOLVED: ClassVar = solved_sql(ABOVE)
+    interval = staticmethod(wilson)
+    ABOVE: ClassVar = ABOVE
+    SOLVED: ClassVar = SOLVED
 
     def __init__(
         self, columns: Mapping[str, Collection[str]], in_one_pass: bool = False, now: str = "",
@@ -268,22 +270,6 @@ class RolloutQueries:
       {self.interval("p.recent_solved", "p.recent_rollouts", "recent_")},
       p.recent_from, p.first, p.last, p.best, p.rollout_id{", begin, width, strip" if stretches else ""}
     from p left join g using (task_id){with_strips}"""
-
-    @staticmethod
-    def interval(k: str, n: str, prefix: str = "") -> str:
-        """Two columns, `low` and `high`: the 95 % interval of a share (Wilson 1927); null if n is 0.
-
-        Args:
-          k, n: columns; k of n are counted.
-          prefix: of the names of the two columns.
-        """
-        z = 1.959964
-        middle = f"({k} + {z * z / 2}) / ({n} + {z * z})"
-        half = f"{z} / ({n} + {z * z}) * sqrt({k} * ({n} - {k}) / {n} + {z * z / 4})"
-        return (
-            f"case when {n} = 0 then null when {k} = 0 then 0.0 else {middle} - {half} end as {prefix}low, "
-            f"case when {n} = 0 then null when {k} = {n} then 1.0 else {middle} + {half} end as {prefix}high"
-        )
 
     def _used(self, x: str, mode: str | None) -> str:
         """The uses, each with its reading of `x`; of rollouts with one fate from `now`."""

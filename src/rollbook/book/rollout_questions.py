@@ -1,7 +1,7 @@
-"""The questions about the rollouts of a run, each as one SQL query: for `book.rollout_answer`, the command, the page.
+"""The questions about the rollouts of a run, each as one SQL query, or several; `questions.answered` asks them.
 
-`answer_query("tools")` is over the tables of rollouts and the view `rollouts_now`. `prompts` and `history` are
-questions, too; they have their own methods.
+`answer_query("tools")` is over the tables of rollouts and the view `rollouts_now`. `prompts` is a question, too; see
+`questions/prompts.py`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from rollbook.errors import BadInput, did_you_mean
 from rollbook.schema.expressions import literal
+from rollbook.schema.solved import solved_sql, threshold_query
 
 ROLLOUT_QUESTIONS: dict[str, str] = {
     "fates": "What became of the rollouts?",
@@ -28,6 +29,29 @@ ROLLOUT_QUESTIONS: dict[str, str] = {
     "lost": "What was lost: which rollouts have no fate?",
 }
 """Question -> what it asks."""
+
+ABOVE = threshold_query("rollouts")
+"""The query of the reward above which a task is solved, and its answer."""
+
+SOLVED = solved_sql(ABOVE)
+"""The default condition of a solved task: see `schema.solved`."""
+
+
+def wilson(k: str, n: str, prefix: str = "") -> str:
+    """Two columns, `low` and `high`: the 95 % interval of a share (Wilson 1927); null if n is 0.
+
+    Args:
+      k, n: columns; k of n are counted.
+      prefix: of the names of the two columns.
+    """
+    z = 1.959964
+    middle = f"({k} + {z * z / 2}) / ({n} + {z * z})"
+    half = f"{z} / ({n} + {z * z}) * sqrt({k} * ({n} - {k}) / {n} + {z * z / 4})"
+    return (
+        f"case when {n} = 0 then null when {k} = 0 then 0.0 else {middle} - {half} end as {prefix}low, "
+        f"case when {n} = 0 then null when {k} = {n} then 1.0 else {middle} + {half} end as {prefix}high"
+    )
+
 
 FATE = """case when used is null and mode = 'eval' then 'evaluation' when used is null then 'no fate yet'
   when not used then coalesce(reason, 'dropped') when reason is not null then reason else 'used' end"""
@@ -128,11 +152,13 @@ _WORDS = """, words as (select is_high, unnest(list_distinct(
 _LOST = """select coalesce(status, '-') as status, count(*) as rollouts, min(time) as first, max(time) as last,
     max_by(rollout_id, time) as rollout_id
   from rollouts anti join fates using (rollout_id) where mode is distinct from 'eval' group by 1 order by 2 desc, 1"""
-_HISTORY = f"""select coalesce(policy_version, gradient_step) as version, count(*) as rollouts,
-    avg({_FINITE}) as reward, max({_FINITE}) as best, count(*) filter (used) as used,
-    max_by(rollout_id, ({_FINITE}, rollout_id)) as rollout_id
-  from rollouts_now where task_id = (select any_value(task_id) from rollouts where rollout_id = $id)
-  group by 1 order by 1 nulls first"""
+_HISTORY = f"""with one as (select task_id, mode from rollouts where rollout_id = $id limit 1)
+  select *, {wilson("solved", "rollouts")} from (
+    select coalesce(policy_version, gradient_step) as version, count(*) as rollouts,
+      avg({_FINITE}) as reward, max({_FINITE}) as best, count(*) filter ($solved) as solved,
+      count(*) filter (used) as used, max_by(rollout_id, ({_FINITE}, rollout_id)) as rollout_id
+    from rollouts_now where task_id = (select task_id from one) and mode is not distinct from (select mode from one)
+    group by 1) order by version nulls first"""
 _QUERIES = {
     "fates": _FATES, "history": _HISTORY, "groups": _GROUPS, "staleness": _STALENESS, "gaps": _GAPS, "tokens": _TOKENS,
     "tools": _TOOLS, "time": _TIME, "lost": _LOST,
@@ -211,11 +237,12 @@ def _listed(ids: Iterable[str]) -> str:
     return ", ".join(map(literal, ids)) or "null"
 
 
-def answer_query(question: str, rollout_id: str | None = None) -> str:
+def answer_query(question: str, rollout_id: str | None = None, solved: str = SOLVED) -> str:
     """The query for a question; the most important row comes first.
 
     Args:
-      rollout_id: for `history`: one rollout of the prompt.
+      rollout_id: for `history`: one rollout of the prompt, whose mode the others have, too.
+      solved: for `history`: the condition of a solved task.
     Raises:
       BadInput: there is no such question, or `history` without a rollout.
     """
@@ -225,4 +252,4 @@ def answer_query(question: str, rollout_id: str | None = None) -> str:
         return _QUERIES[question]
     if rollout_id is None:
         raise BadInput("the question 'history' is about one prompt: pass the id of one of its rollouts")
-    return _HISTORY.replace("$id", literal(rollout_id))
+    return _HISTORY.replace("$id", literal(rollout_id)).replace("$solved", solved)

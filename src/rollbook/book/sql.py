@@ -10,9 +10,9 @@ import re
 import shutil
 import tempfile
 import uuid
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -30,6 +30,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
 
+
+T = TypeVar("T")
 
 _SPACE = 16
 """Free space of the temporary folder, in multiples of the memory."""
@@ -134,28 +136,56 @@ class Database:
         views = named_tables(query, VIEWS)
         united = asks_for_completions(query, known)
         plain = [*dict.fromkeys([*named_tables(query, known), *(COMPLETIONS_OF if united else ())])]
-        named = dict.fromkeys([*plain, *(name for each in views for name in VIEWS[each][:2])])
+        named = [*dict.fromkeys([*plain, *(name for each in views for name in VIEWS[each][:2])])]
+
+        def work(shown: Mapping[str, Scan], names: SqlNames) -> Any:
+            for name in named if _is_all(of) else plain:
+                _create(connection, name, name, shown[name], names.query((among or {}).get(name, "")))
+            for name in views:
+                columns = {table: shown[table].columns for table in VIEWS[name][:2]}
+                sources = None if _is_all(of) else _own(connection, name, shown, of, names)
+                made = names.query(view(name, columns, sources=sources))
+                connection.execute(f"create or replace temp view {quoted(name)} as {made}")
+            if united:
+                made = names.query(completions({table: shown[table].columns for table in COMPLETIONS_OF}))
+                connection.execute(f"create or replace temp view {COMPLETIONS} as {made}")
+            relation = connection.sql(names.query(query))
+            return None if relation is None else _with_outer(_kept(relation))
+
+        return self._current(duckdb, connection, named, work, [*known, *VIEWS, COMPLETIONS])
+
+    def asked(self, tables: Sequence[str], work: Callable[[Opened], T]) -> T:
+        """The result of `work` on some tables, which may ask several questions; again if their files move meanwhile.
+
+        Raises:
+          As `sql` does.
+        """
+        duckdb = need("duckdb", extra="sql", why="sql()")
+        connection = self._connection(duckdb, unlocked=False)
+
+        def opened(shown: Mapping[str, Scan], names: SqlNames) -> T:
+            for name in tables:
+                _create(connection, name, name, shown[name])
+            return work(Opened(duckdb, connection, shown, names))
+
+        return self._current(duckdb, connection, tables, opened, tables)
+
+    def _current(
+        self, duckdb: ModuleType, connection: Any, tables: Sequence[str],
+        work: Callable[[Mapping[str, Scan], SqlNames], T], known: Iterable[str],
+    ) -> T:  # fmt: skip
+        """The result of `work` on tables as they are now. It is called again if files were merged or removed during
+        it, and without those that turn out to be damaged."""
         why = "others are in their place"
         for tries in range(Scan.TRIES):  # parts may be merged meanwhile
             scans: list[Scan] = []
             try:
-                shown = {name: self._scan(name, tries) for name in named}
+                shown = {name: self._scan(name, tries) for name in tables}
                 names = SqlNames({name: scan.columns for name, scan in shown.items()})
                 shown = {name: self._registered(connection, name, scan, names) for name, scan in shown.items()}
                 scans += shown.values()
-                with _plain_errors(duckdb, [*known, *VIEWS, COMPLETIONS]):
-                    for name in named if _is_all(of) else plain:
-                        _create(connection, name, name, shown[name], names.query((among or {}).get(name, "")))
-                    for name in views:
-                        columns = {table: shown[table].columns for table in VIEWS[name][:2]}
-                        sources = None if _is_all(of) else _own(connection, name, shown, of, names)
-                        made = names.query(view(name, columns, sources=sources))
-                        connection.execute(f"create or replace temp view {quoted(name)} as {made}")
-                    if united:
-                        made = names.query(completions({table: shown[table].columns for table in COMPLETIONS_OF}))
-                        connection.execute(f"create or replace temp view {COMPLETIONS} as {made}")
-                    relation = connection.sql(names.query(query))
-                    answer = None if relation is None else _with_outer(_kept(relation))
+                with _plain_errors(duckdb, known):
+                    answer = work(shown, names)
             except duckdb.IOException as err:
                 why = str(err)
                 self._without_damage(scans)
@@ -167,7 +197,7 @@ class Database:
                     raise
                 continue
             finally:  # DuckDB would hold the stream, and it the book, in a ring that Python does not see
-                for name in named:
+                for name in tables:
                     connection.unregister(f"stream of {name}")
             if all(scan.is_current() for scan in scans):
                 return answer
@@ -214,6 +244,51 @@ class Database:
         if scan.stream is not None:
             connection.register(f"stream of {name}", scan.stream)
         return scan
+
+
+class Opened:
+    """Some tables of a run in DuckDB, of which several questions are asked; see `book.questions.Queries`.
+
+    Attributes:
+      columns: of each table; in_files: those that are read from files, if they are large; empty: the columns of each
+        without any value, where that is known.
+      keeps: whether `keep` computes an answer once: it does not.
+      streams: whether many rows are of the journal, which take long to decode.
+    """
+
+    def __init__(self, duckdb: ModuleType, connection: Any, shown: Mapping[str, Scan], names: SqlNames) -> None:
+        self._duckdb, self._connection, self._shown, self._names = duckdb, connection, shown, names
+        self.columns = {name: list(scan.columns) for name, scan in shown.items()}
+        self.in_files = [name for name, scan in shown.items() if scan.queries]
+        self.empty: Mapping[str, Collection[str]] = {name: scan.empty for name, scan in shown.items()}
+        self.keeps = False
+        self.streams = any(scan.stream is not None for scan in shown.values())
+
+    def view(self, name: str, query: str) -> None:
+        """Create a view from one of our own queries."""
+        self._connection.execute(f"create or replace temp view {quoted(name)} as {self._names.query(query)}")
+
+    def keep(self, name: str, query: str, of: Sequence[str], *, make: bool = True) -> None:
+        """Create a view of the answer to one of our own queries."""
+        self.view(name, query)
+
+    def hold(self, name: str, query: str, of: Sequence[str]) -> None:
+        """Create a table of the answer to one of our own queries."""
+        self._connection.execute(f"create or replace temp table {quoted(name)} as {self._names.query(query)}")
+
+    def only(self, name: str, table: str, condition: str) -> None:
+        """Create a view of the rows of a table that meet a condition; blocks without them are not read."""
+        _create(self._connection, name, table, self._shown[table], self._names.query(condition))
+
+    def table(self, query: str) -> pa.Table:
+        """The answer to one SELECT, its times in UTC.
+
+        Raises:
+          BadInput: DuckDB does not understand it.
+        """
+        with _plain_errors(self._duckdb, self._shown):
+            relation = self._connection.sql(self._names.query(query))
+            return _in_utc(_as_arrow(_with_outer(_kept(relation))))
 
 
 def _bounded(most_bytes: int | None) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -13,10 +13,13 @@ from rollbook.book.read_context import Context
 from rollbook.book.row_groups import RowGroups
 from rollbook.book.scan import Scan
 from rollbook.book.series import Series
+from rollbook.book.sql import Opened
 from rollbook.schema.checkpoint_rows import CheckpointHistory, SavedCheckpoint
 from rollbook.schema.manifest import Attempts
 from rollbook.schema.problems import Problem
 from rollbook.storage import Pieces, RunFiles
+
+T = TypeVar("T")
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -105,7 +108,7 @@ class ReadRun(ChartTables, Protocol):
     def checkpoint_history(self) -> CheckpointHistory: ...
     def row_count(self, table: str, attempts: Attempts = ...) -> int: ...
     def scan(self, table: str, tries: int = ..., attempts: Attempts = ..., *, streamed: bool = ...) -> Scan: ...
-    def database(self, attempts: Attempts = ..., scans: dict[str, Scan] | None = ...) -> Callable[[str], pa.Table]: ...
+    def asked(self, names: Sequence[str], work: Callable[[Opened], T], attempts: Attempts = ...) -> T: ...
     def batch(
         self, keys: Sequence[str], *, x: str | None = ..., points: int | None = ..., start: float | None = ...,
         stop: float | None = ..., attempts: Attempts = ..., raw: int = ...,

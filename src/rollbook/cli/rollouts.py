@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, TypeVar
+
 import click
 
-from rollbook.cli.find import dir_option, find_book, format_options, limit_option, run_argument_or_last
+from rollbook.book.questions import Prompts, RolloutAnswer, Rollouts
+from rollbook.cli.asking import asks
+from rollbook.cli.find import dir_option, find_book, format_options, run_argument_or_last
 from rollbook.cli.fitted_table import print_fitted, terminal_width
 from rollbook.cli.output import in_microseconds, print_arrow, remark
+from rollbook.schema.question import Question, options
 from rollbook.schema.solved import RULE, number_in
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 _EMPTY = {
     "fates": "every rollout is of an evaluation",
@@ -22,29 +30,51 @@ _EMPTY = {
     "lost": "every rollout has a fate",
 }
 """Question -> why its answer may be empty."""
-_WIDE = {"prompts": "prompt", "tools": "error"}
+_WIDE = {"list": "item", "prompts": "prompt", "tools": "error"}
 """Question -> the column of long texts."""
+
+
+_LIST = "list"
+_QUESTIONS: dict[str, type[Question]] = {_LIST: Rollouts, "prompts": Prompts}
+"""What has options of its own; all else is a `RolloutAnswer`."""
+_PLAIN = ("status", "reward", "used", "reason", "advantage", "staleness", "gradient_step", "prompt", "item")
+_OF_GROUPS = ("group_n", "group_marks", "group_mean", "group_spread", "group_stale", "group_turns", "group_tokens")
+
+
+def _options(command: F) -> F:
+    """The options of all questions, each once; they are None unless they are given."""
+    seen = {"question"}
+    rest = [option.name for option in options(RolloutAnswer) if option.name != "limit"]
+    command = asks(RolloutAnswer, arguments=rest, defaults={"limit": 20})(command)
+    seen.add("limit")
+    for question, of in ((Rollouts, "For list"), (Prompts, "For prompts"), (RolloutAnswer, "")):
+        own = {option.name for option in options(question)}
+        both = own & {option.name for option in options(Rollouts)} & {option.name for option in options(Prompts)}
+        for names, about in ((both, "For list, prompts"), (own - both, of)):
+            left_out = [option.name for option in options(question) if option.name not in names - seen]
+            command = asks(question, arguments=left_out, of=about, short={"rollout_id": "--id"})(command)
+            seen |= names
+    return command
 
 
 @click.command()
 @run_argument_or_last
 @click.argument("question", default="fates")
-@click.option("--id", "rollout_id", metavar="ROLLOUT", help="For history: one rollout of the prompt.")
-@limit_option(20)
-@click.option("--solved", metavar="REWARD", help="For prompts: a reward above this is solved; or a condition.")
+@_options
 @dir_option
 @format_options
 def rollouts(
-    run: str, question: str, rollout_id: str | None, limit: int, solved: str | None, root: str, as_json: bool,
-    as_csv: bool,
+    run: str, question: str, limit: int, root: str, as_json: bool, as_csv: bool, **given: Any
 ) -> None:  # fmt: skip
-    """Answer a question about the rollouts of a run; the worst comes first.
+    """List the rollouts of a run or its prompts, or answer a question about them; the worst comes first.
 
-    QUESTION is fates, history, prompts, groups, staleness, gaps, tokens, tools, time, words or lost.
+    QUESTION is list, prompts, fates, history, groups, staleness, gaps, tokens, tools, time, words or lost.
 
     \b
     Examples:
       rollbook rollouts last                       what became of them
+      rollbook rollouts last list --where "not used" --search TimeoutError
+      rollbook rollouts last list --by-group --order-by reward
       rollbook rollouts last prompts               which prompt is never solved
       rollbook rollouts last prompts --solved 0.9  solved: a reward above 0.9
       rollbook rollouts last tools --json          which tool breaks
@@ -52,22 +82,41 @@ def rollouts(
     """
     from rollbook.book import RolloutQueries
 
-    if run in RolloutQueries.QUESTIONS and question == "fates":  # only a question: about the last run
+    if run in {_LIST, *RolloutQueries.QUESTIONS} and question == "fates":  # only a question: about the last run
         run, question = "last", run
-    book = find_book(run, root, lambda book: book.row_count("rollouts") > 0, "rollouts")
-    if question == "history" and rollout_id is None:
+    asked = _QUESTIONS.get(question, RolloutAnswer)
+    known = {option.name for option in options(asked)}
+    said = {name: value for name, value in given.items() if value is not None}
+    if unfit := [name for name in said if name not in known]:
+        option = f"--{unfit[0].replace('_', '-')}"
+        raise click.UsageError(f"{option} says nothing about {question}; rollbook rollouts --help says what it is for")
+    if question == "history" and "rollout_id" not in said:
         raise click.UsageError("history is about one prompt: --id ROLLOUT, the id of one of its rollouts")
-    answer = book.rollout_answer(question, rollout_id=rollout_id, limit=limit + 1, solved=solved)
+    book = find_book(run, root, lambda book: book.row_count("rollouts") > 0, "rollouts")
+    most = limit + 1 if limit >= 0 else limit
+    if question == _LIST:
+        answer = book.rollouts(**said, limit=most)
+    elif question == "prompts":
+        answer = book.rollout_prompts(**said, limit=most)
+    else:
+        answer = book.rollout_answer(question, **said, limit=most)  # type: ignore[arg-type]
+    solved = said.get("solved")
     if question == "prompts" and answer.num_rows:
-        remark(_solved(book.solved_above() if solved is None else None, solved))
+        remark(_solved(book.solved_above() if solved is None else None, None if solved is None else str(solved)))
     shown = answer.slice(0, limit)
     if as_json or as_csv:
         print_arrow(shown, as_json=as_json, as_csv=as_csv)
     else:
-        remark(RolloutQueries.QUESTIONS[question])
-        if shown.num_rows or question not in _EMPTY:
-            wide = _WIDE.get(question, "")
-            print_fitted(in_microseconds(shown).to_pylist(), shown.column_names, wide=wide, width=terminal_width())
+        if question != _LIST:
+            remark(RolloutQueries.QUESTIONS[question])
+        if shown.num_rows or question in (_LIST, "history"):
+            names = shown.column_names
+            if question == _LIST:
+                names = [name for name in names if shown[name].null_count < max(1, shown.num_rows)]
+                own = [*_OF_GROUPS, "task_id", "prompt"] if said.get("by_group") else ["rollout_id", *_PLAIN]
+                names = [name for name in own if name in names]
+            rows = in_microseconds(shown.select(names)).to_pylist()
+            print_fitted(rows, names, wide=_WIDE.get(question, ""), width=terminal_width())
         elif book.row_count("rollouts"):
             remark(f"nothing to list: {_EMPTY[question]}")
         else:

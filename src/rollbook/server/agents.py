@@ -31,7 +31,17 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message, Receive, Scope, Send
 
 from rollbook.book import Book
-from rollbook.book.questions import Cause, Rows, Samples, Window, around, chosen_rows, in_seconds
+from rollbook.book.questions import (
+    Cause,
+    RolloutAnswer,
+    Rows,
+    Samples,
+    Window,
+    answered,
+    around,
+    chosen_rows,
+    in_seconds,
+)
 from rollbook.errors import BadInput, MissingExtra
 from rollbook.formats.opening import open as open_runs
 from rollbook.runs.columns import fitting
@@ -104,6 +114,7 @@ class AgentTools:
         self.cause = self._asking_one(Cause, self._caused)
         self.samples = self._asking_one(Samples, self._chose, {"limit": 20})
         self.rows = self._asking_one(Rows, self._chose, {"limit": 20})
+        self.rollouts = self._asking_one(RolloutAnswer, self._answered, {"limit": 50}, "rollouts")
         self.seeds = self._asking(Seeds, self._planned)
         self.diff = self._asking(Diff, self._differed)
         self.findings = self._asking(Findings, self._found)
@@ -113,8 +124,8 @@ class AgentTools:
     def tools(self) -> list[Callable[..., str]]:
         """All of them, in the order in which an agent needs them."""
         return [self.probe, self.runs, self.series, self.cause, self.compare, self.curves, self.sweep,
-                self.seeds, self.diff, self.findings,
-                self.alerts, self.plans, self.samples, self.rows, self.logs, self.sql, self.wait]  # fmt: skip
+                self.seeds, self.diff, self.findings, self.alerts, self.plans, self.samples, self.rows,
+                self.rollouts, self.logs, self.sql, self.wait]  # fmt: skip
 
     def probe(self, of: str = "", cursor: str = "") -> str:
         """What is here. Start with this one.
@@ -259,6 +270,10 @@ class AgentTools:
         rows = [{name: value for name, value in row.items() if name not in _IDENTITY} for row in _rows_of(page.table)]
         return {"total": page.total, "matched": page.matched}, rows
 
+    def _answered(self, book: Book, question: RolloutAnswer) -> tuple[dict[str, Any], list[Any]]:
+        """`rows` of the table rollouts lists the rollouts themselves, each with its prompt and newest fate."""
+        return {}, _rows_of(answered(question, ApartFiles(book)))
+
     def logs(self, run: str, name: str = "", search: str = "", lines: int = 50, cursor: str = "") -> str:
         """What the program printed, stdout and stderr: the last `lines`, of those with all words of `search`.
 
@@ -324,9 +339,13 @@ class AgentTools:
 
     def _asking_one(
         self, question: type[Q], answer: Callable[[Book, Q], tuple[dict[str, Any], list[Any]]],
-        defaults: Mapping[str, object] = MappingProxyType({}),
+        defaults: Mapping[str, object] = MappingProxyType({}), name: str = "",
     ) -> Callable[..., str]:  # fmt: skip
-        """The same for a question about one run: a tool with `run`, then the fields of the question."""
+        """The same for a question about one run: a tool with `run`, then the fields of the question.
+
+        Args:
+          question, answer, defaults: as above; name: of the tool; default: that of the question.
+        """
 
         def work(given: dict[str, Any]) -> str:
             book, cursor = self._book(str(given.pop("run"))), str(given.pop("cursor"))
@@ -334,7 +353,7 @@ class AgentTools:
             return self._answer({**_who(book), **head}, rows, cursor)
 
         run = Parameter("run", _KEYWORD, annotation=str)
-        return _tool(question, [run], [_CURSOR], work, _doc(answer), defaults)
+        return _tool(question, [run], [_CURSOR], work, _doc(answer), defaults, name)
 
     def _chosen(self, where: str, named: str = "") -> RunSet:
         runs = self._all().named(named) if named else self._all()
@@ -392,7 +411,7 @@ _IDENTITY = frozenset(("writer", "lane", "seq", "attempt", "index"))
 
 def _tool(
     question: type[Question], before: list[Parameter], after: list[Parameter], work: Callable[[dict[str, Any]], str],
-    words: list[str], defaults: Mapping[str, object] = MappingProxyType({}),
+    words: list[str], defaults: Mapping[str, object] = MappingProxyType({}), name: str = "",
 ) -> Callable[..., str]:  # fmt: skip
     """A tool whose parameters are the fields of a question, between others; `work` gets what was passed for each."""
     asked = [option for option in options(question) if not option.writes]
@@ -412,7 +431,7 @@ def _tool(
         given.apply_defaults()
         return work(dict(given.arguments))
 
-    tool.__name__ = question.__name__.lower()
+    tool.__name__ = name or question.__name__.lower()
     tool.__doc__ = "\n".join(
         [inspect.getdoc(question) or "", "", *(f"`{option.name}`: {option.words}" for option in asked), *words]
     )
@@ -603,7 +622,8 @@ def _unfit(tool: Any, arguments: dict[str, object]) -> str:
     return f"{tool.name}: {', '.join(wrong)}; it takes {listed}" if wrong else ""
 
 
-_LANES = {"sql": "question", "samples": "question", "rows": "question", "wait": "wait"}
+_LANES = {"sql": "question", "samples": "question", "rows": "question", "rollouts": "question",
+          "wait": "wait"}  # fmt: skip
 """tool -> its workers; "agent" for the others. SQL of agents and of the page shares two of the query processes."""
 _SPARE_SECONDS = 5.0
 """After its time a call is an error that the agent reads; so long after it, the request itself ends."""

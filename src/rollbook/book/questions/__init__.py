@@ -10,9 +10,13 @@ from rollbook.system.lazy import attach
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.book.questions.asked import ONE_RUN as ONE_RUN
+    from rollbook.book.questions.asked import AboutRollouts as AboutRollouts
     from rollbook.book.questions.asked import Cause as Cause
     from rollbook.book.questions.asked import Episodes as Episodes
     from rollbook.book.questions.asked import Media as Media
+    from rollbook.book.questions.asked import Prompts as Prompts
+    from rollbook.book.questions.asked import RolloutAnswer as RolloutAnswer
+    from rollbook.book.questions.asked import Rollouts as Rollouts
     from rollbook.book.questions.asked import Rows as Rows
     from rollbook.book.questions.asked import Samples as Samples
     from rollbook.book.questions.asked import Text as Text
@@ -47,6 +51,21 @@ if TYPE_CHECKING:
     from rollbook.book.questions.places import seconds_column as seconds_column
     from rollbook.book.questions.places import usual_axis_of as usual_axis_of
     from rollbook.book.questions.places import with_outcome as with_outcome
+    from rollbook.book.questions.prompts import BY_UPDATE as BY_UPDATE
+    from rollbook.book.questions.prompts import PromptPage as PromptPage
+    from rollbook.book.questions.prompts import axis_in as axis_in
+    from rollbook.book.questions.prompts import chosen_prompts as chosen_prompts
+    from rollbook.book.questions.rollout_answers import MORE_TABLES as MORE_TABLES
+    from rollbook.book.questions.rollout_answers import ROLLOUTS as ROLLOUTS
+    from rollbook.book.questions.rollout_answers import answer_in as answer_in
+    from rollbook.book.questions.rollout_answers import answered as answered
+    from rollbook.book.questions.rollout_answers import kept as kept
+    from rollbook.book.questions.rollout_answers import see_now as see_now
+    from rollbook.book.questions.rollouts import GROUP_COLUMNS as GROUP_COLUMNS
+    from rollbook.book.questions.rollouts import RolloutPage as RolloutPage
+    from rollbook.book.questions.rollouts import chosen_rollouts as chosen_rollouts
+    from rollbook.book.questions.rollouts import listed as listed
+    from rollbook.book.questions.rollouts import see_rollouts as see_rollouts
     from rollbook.book.questions.rows_of_tables import MADE as MADE
     from rollbook.book.questions.rows_of_tables import chosen_rows as chosen_rows
     from rollbook.book.questions.rows_of_tables import see_episodes as see_episodes
@@ -65,7 +84,17 @@ if TYPE_CHECKING:
 __getattr__, __dir__ = attach(
     __name__,
     {
-        "rollbook.book.questions.asked": ("ONE_RUN", "Cause", "Episodes", "Media", "Rows", "Samples", "Text", "Window"),
+        "rollbook.book.questions.asked": (
+            "ONE_RUN", "AboutRollouts", "Cause", "Episodes", "Media", "Prompts", "RolloutAnswer", "Rollouts", "Rows",
+            "Samples", "Text", "Window",
+        ),
+        "rollbook.book.questions.prompts": ("BY_UPDATE", "PromptPage", "axis_in", "chosen_prompts"),
+        "rollbook.book.questions.rollout_answers": (
+            "MORE_TABLES", "ROLLOUTS", "answer_in", "answered", "kept", "see_now",
+        ),
+        "rollbook.book.questions.rollouts": (
+            "GROUP_COLUMNS", "RolloutPage", "chosen_rollouts", "listed", "see_rollouts",
+        ),
         "rollbook.book.questions.cause": ("Surroundings", "around", "next_row"),
         "rollbook.book.questions.rows_of_tables": ("MADE", "chosen_rows", "see_episodes", "see_samples"),
         "rollbook.book.questions.logs": (

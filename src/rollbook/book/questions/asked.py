@@ -30,6 +30,13 @@ class Cause(Question, frozen=True):
     ] = False
 
 
+def _check_amounts(**amounts: int | None) -> None:
+    """Raises: BadInput: a number of rows is below 0."""
+    for name, number in amounts.items():
+        if number is not None and number < 0:
+            raise BadInput(f"{name}={number}: a number of rows is not below 0.", "Give 0 or more")
+
+
 class Window(Question, frozen=True):
     """Which rows of a table, in which order."""
 
@@ -44,9 +51,7 @@ class Window(Question, frozen=True):
     offset: Annotated[int, words("how many of the rows that fit are passed over.")] = 0
 
     def __post_init__(self) -> None:
-        for name, number in (("limit", self.limit), ("offset", self.offset)):
-            if number is not None and number < 0:
-                raise BadInput(f"{name}={number}: a number of rows is not below 0.", "Give 0 or more")
+        _check_amounts(limit=self.limit, offset=self.offset)
 
 
 class Rows(Window, frozen=True, kw_only=True):
@@ -90,5 +95,70 @@ class Media(Window, frozen=True):
     key: Annotated[str | None, words("only this one, in full.")] = None
 
 
-ONE_RUN: tuple[type[Question], ...] = (Cause, Rows, Samples, Episodes, Text, Media)
+_SOLVED = (
+    "the reward above which a rollout solved its task, or a condition in SQL such as 'reward >= 1'; default: midway "
+    "between the low and the high rewards of the run."
+)
+
+
+class Rollouts(Window, frozen=True):
+    """The rollouts of a run, one row each, with their prompt and their newest fate."""
+
+    group: Annotated[str | None, words("the id of a rollout: only those of its group.")] = None
+    task: Annotated[str | None, words("the id of a rollout: only those of its task.")] = None
+    by_group: Annotated[
+        bool,
+        words(
+            "one row for each group of these rollouts: its newest one, with columns about the group, `group_n` and so "
+            "on. Groups are ordered by the means of numbers."
+        ),
+    ] = False
+    solved: Annotated[str | float | None, words(_SOLVED)] = None
+
+
+class Prompts(Window, frozen=True):
+    """The prompts of the rollouts, one row each: how often each was tried and solved; the least solved come first."""
+
+    x: Annotated[
+        Literal["gradient_step", "policy_version"] | None,
+        words(
+            "where in training a rollout stands: at its first update, or at the version that began it; default: at "
+            "the update if at least half of the rollouts have one."
+        ),
+    ] = None
+    mode: Annotated[str | None, words("only rollouts of this mode; default: all but evaluations.")] = None
+    solved: Annotated[str | float | None, words(_SOLVED)] = None
+    only: Annotated[Literal["never", "sometimes", "always"] | None, words("only prompts that are solved so often.")] = (
+        None
+    )
+    stretches: Annotated[
+        int, words("into how many equal parts training is divided, at most, for `strip`; 0: without it.", amount=True)
+    ] = 0
+
+
+AboutRollouts = Literal[
+    "fates", "history", "prompts", "groups", "staleness", "gaps", "tokens", "tools", "time", "words", "lost"
+]
+
+
+class RolloutAnswer(Question, frozen=True):
+    """One of the questions about the rollouts of a run; the most important row of its answer comes first."""
+
+    question: Annotated[
+        AboutRollouts,
+        words(
+            '"fates", "history" (of one prompt), "prompts", "groups" (that taught nothing), "staleness", "gaps" '
+            '(between sampler and trainer), "tokens" (of the 20 rollouts with the largest gaps), "tools", "time", '
+            '"words" (in rewarded answers), "lost".'
+        ),
+    ]
+    rollout_id: Annotated[str | None, words('for "history": one rollout of the prompt.')] = None
+    limit: Annotated[int | None, words("the most rows.", amount=True)] = None
+    solved: Annotated[str | float | None, words('for "prompts" and "history": ' + _SOLVED)] = None
+
+    def __post_init__(self) -> None:
+        _check_amounts(limit=self.limit)
+
+
+ONE_RUN: tuple[type[Question], ...] = (Cause, Rows, Samples, Episodes, Text, Media, Rollouts, Prompts, RolloutAnswer)
 """All of them. `Book`, the command line, the server and the agents' tools have a door for each, with its name."""

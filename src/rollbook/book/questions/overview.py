@@ -135,7 +135,7 @@ def _writers(writers: Sequence[Mapping[str, Any]]) -> dict[str, int]:
 def _stages(book: ReadRun) -> dict[str, float]:
     """Seconds in each stage, the longest first; nested stages as a/b."""
     query = "select name, sum(seconds) as seconds from timings group by name order by 2 desc"
-    spent = book.database()(query).to_pylist()
+    spent = book.asked(["timings"], lambda db: db.table(query)).to_pylist()
     return {str(row["name"]): float(row["seconds"]) for row in spent if row["seconds"] is not None}
 
 

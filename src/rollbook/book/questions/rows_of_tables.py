@@ -10,12 +10,13 @@ import numpy as np
 import pyarrow as pa
 
 from rollbook.book.media_files import with_files
-from rollbook.book.questions.asked import Episodes, Media, Rows, Samples, Text, Window
+from rollbook.book.questions.asked import Episodes, Media, Rollouts, Rows, Samples, Text, Window
+from rollbook.book.questions.rollouts import chosen_rollouts
 from rollbook.book.questions.source import Queries, Source
 from rollbook.book.questions.windows import Page, Shown, page_of
 from rollbook.book.sql import unique_samples
 from rollbook.errors import UnknownKey, did_you_mean
-from rollbook.schema.expressions import literal, quoted
+from rollbook.schema.expressions import literal, named_tables, quoted
 from rollbook.schema.run_files import HIDDEN_TABLES, table_names
 from rollbook.schema.tables import TABLES
 from rollbook.values.arrow import take_table
@@ -33,7 +34,13 @@ def chosen_rows(question: Window, source: Source, *, counted: bool = False) -> P
     Raises:
       UnknownKey: the run has no such table. BadInput: a condition or order that cannot be understood.
     """
+    if isinstance(question, Rows) and question.table == "rollouts":
+        own = {name: getattr(question, name) for name in Window.__struct_fields__}
+        found = chosen_rollouts(Rollouts(**own), source, counted=counted)
+        return Page(found.table, found.total, found.matched)
     names, shown = _SHOWN[type(question)](question, source)
+    known = [*TABLES, *table_names(source.folder)]
+    names = [*dict.fromkeys([*names, *named_tables(question.where or "", known)])]  # a condition may ask others
     own = {name: getattr(question, name, None) for name in ("kind", "key")}
     bare = msgspec.structs.replace(question, **{name: None for name, text in own.items() if text is not None})
     if not counted and bare == _whole(question) and (len(names) == 1 or not isinstance(question, Samples)):

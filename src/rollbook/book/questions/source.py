@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol, TypeVar
 
@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from rollbook.book.series import ROWS_A_POINT, Series
 from rollbook.book.table_protocols import ReadRun
-from rollbook.schema.expressions import quoted
 from rollbook.schema.manifest import Attempts
 
 T = TypeVar("T")
@@ -23,14 +22,35 @@ class Queries(Protocol):
     """Some tables of a run, which answer in SQL.
 
     Attributes:
-      columns: of each table; in_files: those that are read from files, if they are large.
+      columns: of each table; in_files: those that are read from files, if they are large; empty: the columns of each
+        without any value, where that is known.
+      keeps: whether `keep` computes an answer once while nothing in it changes.
+      streams: whether many rows are of the journal, which take long to decode.
     """
 
     columns: dict[str, list[str]]
     in_files: list[str]
+    empty: Mapping[str, Collection[str]]
+    keeps: bool
+    streams: bool
 
     def view(self, name: str, query: str) -> None:
         """Create a view from one of our own queries."""
+
+    def keep(self, name: str, query: str, of: Sequence[str], *, make: bool = True) -> None:
+        """The same; a source that keeps answers computes this one once while nothing in it changes.
+
+        Args:
+          of: what the query reads: tables, and other text that it depends on.
+          make: whether the answer is kept from now on; if not, it is only used if it is there.
+        """
+
+    def hold(self, name: str, query: str, of: Sequence[str]) -> None:
+        """Create a view of a small answer, which is computed once for all questions that are asked together; see
+        `keep`."""
+
+    def only(self, name: str, table: str, condition: str) -> None:
+        """Create a view of the rows of a table that meet a condition; blocks without them are not read."""
 
     def table(self, query: str) -> pa.Table:
         """The answer to one SELECT.
@@ -96,7 +116,7 @@ class Files:
 
     def asked(self, names: Sequence[str], work: Callable[[Queries], T], attempts: Attempts = "effective") -> T:
         """See `Source.asked`."""
-        return work(_InProcess(self._book, names, attempts))
+        return self._book.asked(names, work, attempts)
 
     def curve(self, key: str, x: str) -> Series | None:
         """See `Source.curve`."""
@@ -111,23 +131,3 @@ def shifted(series: Series, shift: float) -> Series:
     return Series(
         series.x - shift, series.mean, series.min, series.max, series.count, series.axis, series.non_finite, series.bad
     )
-
-
-class _InProcess:
-    """See `Queries`: DuckDB in this process. Views are parts of each query."""
-
-    def __init__(self, book: ReadRun, names: Sequence[str], attempts: Attempts) -> None:
-        scans = {name: book.scan(name, attempts=attempts, streamed=True) for name in names}
-        self.columns = {name: list(scan.columns) for name, scan in scans.items()}
-        self.in_files = [name for name, scan in scans.items() if scan.queries]
-        self._ask = book.database(attempts, scans)
-        self._views: dict[str, str] = {}
-
-    def view(self, name: str, query: str) -> None:
-        """See `Queries.view`."""
-        self._views[name] = query
-
-    def table(self, query: str) -> pa.Table:
-        """See `Queries.table`."""
-        views = ", ".join(f"{quoted(name)} as ({text})" for name, text in self._views.items())
-        return self._ask(f"with {views} {query}" if views else query)

@@ -61,7 +61,7 @@ def page_of(db: Queries, window: Window, shown: Shown, *, counted: bool = False)
     conditions = [*shown.also, *containing(words, texts)]
     if window.where is not None:
         given = condition(window.where, of_rows=True)
-        _check_columns(given.columns, shown.columns)
+        check_columns(given.columns, shown.columns)
         conditions.append(given.text)
     where = f" where {' and '.join(conditions)}" if conditions else ""
     total = _count(db, quoted(shown.table)) if counted else 0
@@ -110,11 +110,11 @@ def ordered(order_by: str | None, columns: Sequence[str]) -> str:
     if order_by is None:
         return f" order by {', '.join(ties)}" if ties else ""
     given = order(order_by)
-    _check_columns(given.columns, columns)
+    check_columns(given.columns, columns)
     return f" order by {', '.join([given.text, *ties])}"
 
 
-def _check_columns(named: Iterable[Sequence[str]], columns: Sequence[str]) -> None:
+def check_columns(named: Iterable[Sequence[str]], columns: Sequence[str]) -> None:
     """Raises: BadInput: one of them does not exist."""
     known = {name.casefold() for name in columns}
     for name, *inside in named:

@@ -17,7 +17,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import TracebackType
 from typing import TypeVar
 
@@ -300,7 +300,7 @@ class Locked:
     Attributes:
       columns: of each table; in_files: the tables of which parts are scanned in their files; empty: the columns without
         any value, where that is known.
-      stored: the views of `keep` whose answers are there.
+      stored: the views of `keep` whose answers are there; keeps: whether there will be any; streams: as in `Queries`.
     """
 
     def __init__(
@@ -317,8 +317,9 @@ class Locked:
         self._seconds = limits.sql_seconds if seconds is None else seconds
         self.columns = {name: list(scan.columns) for name, scan in scans.items()}
         self.in_files = [name for name, scan in scans.items() if scan.queries]
-        self.empty = {n: t.empty for n, t in tables.items() if isinstance(t, Scan)}
+        self.empty: Mapping[str, Collection[str]] = {n: t.empty for n, t in tables.items() if isinstance(t, Scan)}
         self.stored: set[str] = set()
+        self.keeps = self.streams = False
         self._process: _Process | None = None
         self._packed: dict[str, pa.Buffer] = {}
         self._place = ""
@@ -337,6 +338,7 @@ class Locked:
         self._until = time.monotonic() + self._seconds
         megabytes = max(64, self._limits.sql_bytes >> 20)
         self._place = _answers.folder if scanned else ""
+        self.keeps = bool(self._place)
         folders = [*self._folders, *filter(None, [self._place])] if scanned else []
         try:
             self._ask({"verb": "open", "megabytes": megabytes, "folders": folders, "tables": shown}, bodies)
@@ -412,26 +414,18 @@ class Locked:
         """
         return self._table(query, values, None, self._limits.answer_bytes)[0]
 
-    def kept(self, query: str, of: Sequence[str]) -> pa.Table:
-        """The answer to one of our own queries, computed once while nothing in it changes; `of` as in `keep`."""
-        self.keep("kept", query, of)
-        return self.table("select * from kept")
+    def hold(self, name: str, query: str, of: Sequence[str]) -> None:
+        """See `book.questions.Queries`."""
+        self.keep(name, query, of)
 
-    def among(self, name: str, query: str, condition: str) -> pa.Table:
-        """The answer to one of our own queries (`with …`), where a table has only the rows that meet a condition; it is
-        computed once while the table does not change."""
-        own = self.only(name, condition)
-        return self.kept(f"with {name} as (select * from {own}), {query.removeprefix('with ')}", [name, condition])
-
-    def only(self, name: str, condition: str) -> str:
-        """A view of the rows of a table that meet a condition; blocks without them are not read."""
-        scan = self._tables[name]
+    def only(self, name: str, table: str, condition: str) -> None:
+        """Create a view of the rows of a table that meet a condition; blocks without them are not read."""
+        scan = self._tables[table]
         condition = self._names.query(condition)
         scans = scan.only(condition)
-        rest = f"select * from {quoted(f'rest of {name}' if scans else name)} where {condition}"
+        rest = f"select * from {quoted(f'rest of {table}' if scans else table)} where {condition}"
         together = " union all by name ".join([*scans, rest])
-        self.view(f"own_{name}", f"select {', '.join(map(quoted, scan.inner_columns))} from ({together})")
-        return f"own_{name}"
+        self.view(name, f"select {', '.join(map(quoted, scan.inner_columns))} from ({together})")
 
     def first(self, query: str, limit: int, most_bytes: int) -> tuple[pa.Table, bool]:
         """(the first rows of an answer, within limits of rows and bytes; whether there are more).

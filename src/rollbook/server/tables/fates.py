@@ -5,23 +5,40 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any, Literal
 
 import msgspec
 import pyarrow as pa
 
 from rollbook.book import Retention, RolloutQueries
-from rollbook.book.questions import Window, axis_values, cells_of, row_id
+from rollbook.book.questions import (
+    BY_UPDATE,
+    MORE_TABLES,
+    ROLLOUTS,
+    AboutRollouts,
+    PromptPage,
+    Prompts,
+    RolloutAnswer,
+    answer_in,
+    axis_values,
+    cells_of,
+    chosen_prompts,
+    kept,
+    listed,
+    row_id,
+    see_rollouts,
+)
 from rollbook.schema import manifest
-from rollbook.schema.expressions import literal, quoted
+from rollbook.schema.expressions import quoted
 from rollbook.schema.solved import solved_above
+from rollbook.server.asking import of_one_run, shape_of_one
+from rollbook.server.curves.one_run import KeptRun
 from rollbook.server.shared.endpoint import Endpoint
-from rollbook.server.shared.rows import check_window, default_axis, order_by, started
-from rollbook.server.shared.shapes import Answer, Num, OfRun, Refused, Row, Sort, num, plain, rows_of
-from rollbook.server.shared.sql import Locked
+from rollbook.server.shared.rows import check_window, default_axis, started
+from rollbook.server.shared.shapes import Answer, Num, OfRun, Refused, Row, num, plain, rows_of
+from rollbook.server.shared.sql import Locked, with_tables
 from rollbook.server.shared.state import ServerContext
-from rollbook.server.tables.rollouts import _CUT, ask_rollouts, slim
+from rollbook.server.tables.rollouts import _CUT, ask_rollouts
 from rollbook.server.tables.samples import (
     ask_samples,
     place_on_axis,
@@ -194,23 +211,10 @@ class FatesAnswer(Answer, kw_only=True):
     trimmed: str
 
 
-class PromptsAsk(OfRun, kw_only=True):
-    """Which prompts of a run.
-
-    Attributes:
-      only: "never", "sometimes" or "always" solved.
-      above: as in `FatesAsk`.
-      sort: columns of `Prompt`, such as recent_rate; without any, by rate, then by most attempts.
-    """
-
-    only: Literal["never", "sometimes", "always"] | None = None
-    above: float | None = None
-    sort: list[Sort] = []
-    offset: int = 0
-    limit: int = 100
+PromptsAsk = shape_of_one(Prompts, defaults={"limit": 100, "stretches": 24})
 
 
-class Prompt(msgspec.Struct, kw_only=True):
+class PromptRow(msgspec.Struct, kw_only=True):
     """One prompt over training; evaluations do not count.
 
     Attributes:
@@ -264,7 +268,7 @@ class PromptsAnswer(Answer, kw_only=True):
     always: int
     matched: int
     offset: int
-    rows: list[Prompt]
+    rows: list[PromptRow]
 
 
 class SharedPromptsAsk(OfRun, kw_only=True):
@@ -324,23 +328,18 @@ class SharedPromptsAnswer(Answer, kw_only=True):
     rows: list[SharedPromptsRow]
 
 
-_QUESTIONS = f"""select task_id, any_value(left(
-    ltrim(split_part(chr(10) || prompt, chr(10) || 'user: ', -1), chr(10)), {_CUT})) as prompt from tasks"""
+_QUESTION = f"left(ltrim(split_part(chr(10) || prompt, chr(10) || 'user: ', -1), chr(10)), {_CUT})"
 """The last user message of a conversation, since prompts often begin with the same instructions."""
 
 
-_PARTS: dict[str, tuple[str, ...]] = {
-    "curves": (),
-    "fates": (),
-    "tools": ("turns",),
-    "tokens": ("tokens",),
-    "words": (),
+_PARTS: dict[str, dict[AboutRollouts, int]] = {
+    "curves": {},
+    "fates": {"staleness": 64, "gaps": 20},
+    "tools": {"tools": 50},
+    "tokens": {"tokens": 20},
+    "words": {"words": 20},
 }
-"""Part of the answer -> the tables that it reads besides rollouts and fates."""
-_ANSWERS = {"staleness": ("fates", 64), "tools": ("tools", 50), "gaps": ("fates", 20)}
-"""Question -> its part, and the rows that are shown."""
-_SEVERAL = 20
-"""The same for "tokens" and "words", which are several queries each."""
+"""Part of the answer -> its questions, and how many rows of each are shown."""
 _CLIPPED_FROM = (0.0, 0.01, 0.03, 0.06, 0.12, 0.25)
 _STALEST = 9
 _CLIPPING = f"""select least(staleness, {_STALEST}) as staleness,
@@ -352,11 +351,9 @@ _CLIPPING = f"""select least(staleness, {_STALEST}) as staleness,
 }
   from rollouts_now where used and staleness >= 0 and clipped is not null and mode is distinct from 'eval'
   group by 1 order by 1"""
-_BY_UPDATE = "count(gradient_step) * 2 >= count(*)"
-"""Rollouts stand at their update, if at least half of them have one."""
 _COUNTED = f"""with own as materialized (
     select gradient_step, policy_version, used, reason, sampled_tokens, reward, mode from rollouts_now),
-  a as (select {_BY_UPDATE} as by_update from own),
+  a as (select {BY_UPDATE} as by_update from own),
   r as (select coalesce(case when by_update then gradient_step end, policy_version, 0) as x, by_update,
       {RolloutQueries.FATE} as reason, sampled_tokens,
       case when isfinite(reward::double) then {{solved}} end as is_solved
@@ -382,37 +379,31 @@ def fates(context: ServerContext, ask: FatesAsk) -> FatesAnswer:
         raise Refused("too_large", f"points={ask.points}: 1 to 1,000")
 
     parts = {ask.part} if ask.part else set() if ask.counts else {"curves"} if ask.brief else _PARTS.keys()
-    tables = [name for part in _PARTS if part in parts for name in _PARTS[part]]
-    of = ("rollouts", "fates", *tables)
+    asked = {question: most for part in _PARTS if part in parts for question, most in _PARTS[part].items()}
+    more = [table for question in asked for table in MORE_TABLES.get(question, ())]
 
     def work(db: Locked) -> tuple[list[dict[str, Any]], pa.Table | None, dict[str, list[Row]], list[dict[str, Any]]]:
-        db.view("rollouts_now", f"select * from {slim(db, make='fates' in parts or ask.brief)}")
+        see_rollouts(db, make="fates" in parts or ask.brief)
+        db.view("rollouts_now", "select * from slim")
         counted: list[dict[str, Any]] = []
         curves: pa.Table | None = None
-        answers: dict[str, list[Row]] = {}
         clipping: list[dict[str, Any]] = []
-        kept = partial(db.kept, of=of)
         if ask.part in (None, "curves"):
-            counted = db.kept(
-                _COUNTED.format(points=ask.points, solved=RolloutQueries.solved(ask.above)), of[:2]
-            ).to_pylist()
+            by_reason = _COUNTED.format(points=ask.points, solved=RolloutQueries.solved(ask.above))
+            counted = kept(db, by_reason, ROLLOUTS).to_pylist()
         if "curves" in parts:
             queries = RolloutQueries(db.columns, now="slim" if "filled" in db.stored else "", empty=db.empty)
-            solved = queries.condition(ask.above)
-            curves = db.kept(queries.curves(_axis_of(counted), solved=solved), of[:2])
-        for name, (part, most) in _ANSWERS.items():
-            if part in parts:
-                answers[name] = rows_of(kept(f"{RolloutQueries.answer(name)} limit {most}"), _CUT)
+            curves = kept(db, queries.curves(_axis_of(counted), solved=queries.condition(ask.above)), ROLLOUTS)
         if "fates" in parts:
-            clipping = kept(_CLIPPING).to_pylist()
-        if "tokens" in parts:
-            answers["tokens"] = rows_of(RolloutQueries.worst_tokens(kept, partial(db.among, "tokens"), _SEVERAL), _CUT)
-        if "words" in parts:
-            answers["words"] = rows_of(RolloutQueries.words(kept, partial(db.among, "rollouts"), _SEVERAL), _CUT)
+            clipping = kept(db, _CLIPPING, ROLLOUTS).to_pylist()
+        answers: dict[str, list[Row]] = {
+            question: rows_of(answer_in(db, RolloutAnswer(question=question, limit=most)), _CUT)
+            for question, most in asked.items()
+        }
         return counted, curves, answers, clipping
 
     row = context.row(ask.run)
-    counted, curves, answers, clipping = ask_rollouts(context, row, of[2:], work)
+    counted, curves, answers, clipping = with_tables(context, row, [*ROLLOUTS, *more], "effective", work)
     # One layer for each reason: how many rollouts it had at each place of the axis.
     x = _axis_of(counted)
     passed = {cells["place"]: cells for cells in counted}
@@ -474,73 +465,44 @@ def _binned(curves: pa.Table, x: str, places: Sequence[float]) -> dict[str, list
     return found
 
 
-def _axis(db: Locked) -> str:
-    return _axis_of(db.table(f"select {_BY_UPDATE} as by_update from rollouts_now").to_pylist())
-
-
 def _axis_of(counted: Sequence[Mapping[str, Any]]) -> str:
     """Where in training rollouts stand."""
     return "gradient_step" if not counted or counted[0]["by_update"] else "policy_version"
 
 
-_STRETCHES = 24
-"""The most parts of the strip of a prompt over training."""
-
-_SOLVED = {"never": "solved = 0", "sometimes": "solved > 0 and solved < rollouts", "always": "solved = rollouts"}
-
-
-def prompts(context: ServerContext, ask: PromptsAsk) -> PromptsAnswer:
+def prompts(context: ServerContext, ask: OfRun) -> PromptsAnswer:
     """A window of the prompts: how often each was tried and solved, in all and in the last fifth of training."""
-    check_window(context.limits, Window(limit=ask.limit, offset=ask.offset))
-    columns = [
-        name for name in Prompt.__struct_fields__ if name not in ("id", "prompt", "example", "tried", "solved_in")
-    ]
-    order = order_by(ask.sort, columns)
-    order = f"{order}, rate, rollouts desc" if order else " order by rate, rollouts desc"
-    where = f" where {_SOLVED[ask.only]}" if ask.only else ""
-    counts = ", ".join(f"count(*) filter ({condition}) as n_{name}" for name, condition in _SOLVED.items())
-
-    def work(db: Locked) -> tuple[str, pa.Table, pa.Table]:
-        db.view("rollouts_now", f"select * from {slim(db)}")
-        x = _axis(db)
-        queries = RolloutQueries(db.columns, now="slim")
-        each = queries.prompts(x, solved=queries.condition(ask.above), stretches=_STRETCHES)
-        found = db.table(f"""with p as materialized ({each}),
-            c as (select count(*) as n_prompts, any_value(recent_from) as since, min(begin) as begins,
-              any_value(width) as wide, max(last) as ends, {counts} from p),
-            w as (select * exclude (recent_from, begin, width), row_number() over ({order}, task_id) as place
-              from p{where} qualify place > {ask.offset} and place <= {ask.offset + ask.limit}),
-            t as ({_QUESTIONS} where task_id in (select task_id from w) group by 1)
-            select * from c left join (w left join t using (task_id)) on true order by place""")
-        return x, found, db.table(queries.ABOVE)
-
-    x, found, ends = ask_rollouts(context, context.row(ask.run), ["tasks"], work)
-    rows = cells_of(found)
-    counts_of = {name: rows[0][f"n_{name}"] for name in _SOLVED}
+    question, row = of_one_run(ask, Prompts), context.row(ask.run)
+    check_window(context.limits, question)
+    page = chosen_prompts(question, KeptRun(context, row), counted=True, text=_QUESTION)
     return PromptsAnswer(
-        x=x,
-        recent_from=rows[0]["since"],
-        begin=rows[0]["begins"],
-        width=rows[0]["wide"],
-        above=num(ends["above"][0].as_py() if ask.above is None else ask.above),
-        total=rows[0]["n_prompts"],
-        **counts_of,
-        matched=counts_of[ask.only] if ask.only else rows[0]["n_prompts"],
-        offset=ask.offset,
-        rows=[_prompt(cells) for cells in rows if cells["task_id"] is not None],
+        x=page.x,
+        recent_from=page.recent_from,
+        begin=page.begin,
+        width=page.width,
+        above=num(page.above),
+        total=page.total,
+        never=page.never,
+        sometimes=page.sometimes,
+        always=page.always,
+        matched=page.matched,
+        offset=question.offset,
+        rows=[_prompt(cells, page) for cells in cells_of(page.table)],
     )
 
 
-def _prompt(cells: Mapping[str, Any]) -> Prompt:
-    many = 0 if cells["wide"] is None else (cells["ends"] - cells["begins"]) // cells["wide"] + 1
+def _prompt(cells: Mapping[str, Any], page: PromptPage) -> PromptRow:
+    many = 0
+    if page.width and page.last is not None and page.begin is not None:
+        many = (page.last - page.begin) // page.width + 1
     tried, solved_in = [0] * many, [0] * many
-    for part in cells["strip"] or ():
+    for part in cells.get("strip") or ():
         tried[part["stretch"]], solved_in[part["stretch"]] = part["n"], part["k"]
     shares: dict[str, Any] = {
         f"{when}{name}": num(cells[f"{when}{name}"]) for when in ("", "recent_") for name in ("rate", "low", "high")
     }
     counted = ("rollouts", "groups", "solved", "recent_rollouts", "recent_solved", "first", "last")
-    return Prompt(
+    return PromptRow(
         id=str(cells["task_id"]), prompt=plain(cells["prompt"]), best=num(cells["best"]),
         example=str(cells["rollout_id"]), tried=tried, solved_in=solved_in,
         **{name: cells[name] for name in counted}, **shares,
@@ -625,8 +587,8 @@ def shared_prompts(context: ServerContext, ask: SharedPromptsAsk) -> SharedPromp
     tasks = sorted(a.keys() & b.keys(), key=lambda task: (b[task]["mean"] - a[task]["mean"], task))
     half = ask.limit // 2
     chosen = tasks if len(tasks) <= ask.limit else [*tasks[: ask.limit - half], *tasks[len(tasks) - half :]]
-    listed = ", ".join(literal(task) for task in chosen) or "''"
-    named = f"{_QUESTIONS} where task_id in ({listed}) group by 1"
+    of_these = f"from tasks where task_id in ({listed(chosen)}) group by 1"
+    named = f"select task_id, any_value({_QUESTION}) as prompt {of_these}"
     task_rows = cells_of(ask_rollouts(context, both[0], ["tasks"], lambda db: db.table(named)))
     prompts = {str(cells["task_id"]): cells["prompt"] for cells in task_rows}
     gains = [b[task]["mean"] - a[task]["mean"] for task in tasks]

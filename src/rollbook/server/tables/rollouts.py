@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
-import numpy as np
 import pyarrow as pa
 
 from rollbook.book import RolloutQueries
-from rollbook.book.questions import Window, cells_of, words_of
-from rollbook.schema.expressions import condition, literal, quoted
+from rollbook.book.questions import GROUP_COLUMNS, RolloutAnswer, Rollouts, answered, cells_of, chosen_rollouts
+from rollbook.server.asking import of_one_run, shape_of_one
+from rollbook.server.curves.one_run import KeptRun
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint
-from rollbook.server.shared.rows import IDENTITY, check_window, order_by
+from rollbook.server.shared.rows import IDENTITY, check_window
 from rollbook.server.shared.shapes import (
     Answer,
     Cell,
@@ -25,7 +24,6 @@ from rollbook.server.shared.shapes import (
     OfRun,
     Refused,
     Row,
-    Sort,
     columns_of,
     num,
     plain,
@@ -34,28 +32,7 @@ from rollbook.server.shared.shapes import (
 from rollbook.server.shared.sql import Locked, with_tables
 from rollbook.server.shared.state import ServerContext
 
-
-class RolloutsAsk(OfRun, kw_only=True):
-    """Which rollouts.
-
-    Attributes:
-      search: words that must all occur in the last answer or the prompt.
-      where: a condition in SQL over rollouts_now, such as reward > 1 and not used. Parts joined by `and` that name
-        gradient_step or policy_version alone also bound the search and the counts of fates.
-      group: only those of the group of this rollout; task: only those of its task.
-      by_group: a row for each group of them, and the order is that of groups: by the mean of a number.
-      above: a rollout with a reward above this solved its prompt; null: as `Book.solved_above` says.
-    """
-
-    search: str | None = None
-    where: str | None = None
-    sort: list[Sort] = []
-    offset: int = 0
-    limit: int = 100
-    group: str | None = None
-    task: str | None = None
-    by_group: bool = False
-    above: float | None = None
+RolloutsAsk = shape_of_one(Rollouts, defaults={"limit": 100})
 
 
 class RolloutGroup(msgspec.Struct, kw_only=True):
@@ -108,7 +85,7 @@ class OneRolloutAsk(OfRun, kw_only=True):
     """One rollout by its id.
 
     Attributes:
-      above: as in `RolloutsAsk`.
+      above: a rollout with a reward above this solved its prompt; null: as `Book.solved_above` says.
     """
 
     id: str
@@ -198,6 +175,7 @@ _CUT = 300
 _LONGEST = 100_000
 _MOST_FATES = 30
 _MOST_TURNS = 400
+_MOST_VERSIONS = 2_000
 _MOST_TOKENS = 20_000
 _TOKENS = {
     "sampler": "sampler_logprobs",
@@ -206,11 +184,6 @@ _TOKENS = {
     "advantage": "advantages",
     "mask": "mask",
 }
-_STEPS = ("gradient_step", "policy_version")
-_MOST_MARKS = 64
-_MOST_LISTED = 4_000
-"""Ids in a query; DuckDB joins more of them faster than it looks for them one by one."""
-_PROMPTS = "select task_id, any_value(prompt) as prompt from tasks group by task_id"
 
 
 def ask_rollouts(context: ServerContext, row: RunRow, names: Sequence[str], work: Callable[[Locked], T]) -> T:
@@ -223,205 +196,35 @@ def ask_rollouts(context: ServerContext, row: RunRow, names: Sequence[str], work
     return with_tables(context, row, ["rollouts", "fates", *names], "effective", joined)
 
 
-def slim(db: Locked, *, make: bool = True) -> str:
-    """All rollouts with their newest fates and without texts: a table, made once while the run does not change."""
-    query, columns = RolloutQueries(db.columns, empty=db.empty).slim()
-    db.keep("filled", query, ["rollouts", "fates"], make=make)
-    db.view("slim", f"select {columns} from filled")
-    return "slim"
-
-
-def rollouts(context: ServerContext, ask: RolloutsAsk) -> RolloutsAnswer:
+def rollouts(context: ServerContext, ask: OfRun) -> RolloutsAnswer:
     """A window of the rollouts, each with its prompt and newest fate."""
-    check_window(context.limits, Window(where=ask.where, limit=ask.limit, offset=ask.offset))
-    words = words_of(ask.search)
-
-    def work(db: Locked) -> tuple[int, int, pa.Table, pa.Table | None, pa.Table | None]:
-        db.view("seen", f"select r.*, t.prompt from rollouts_now r left join ({_PROMPTS}) t using (task_id)")
-        conditions = []
-        for identity, columns in ((ask.group, ("group", "task_id", "batch")), (ask.task, ("task_id",))):
-            conditions += [] if identity is None else _alike(db, identity, columns)
-        given = condition(ask.where, of_rows=True).text if ask.where and ask.where.strip() else None
-        chooses = bool(conditions or given or words or ask.sort)
-        source = "rollouts"
-        if chooses or ask.offset == 0:
-            slim(db, make=chooses)
-            source = "slim" if chooses else source
-        names = db.table(f"select * from {source} limit 0").column_names
-        if given is not None:
-            wide = db.table("select * from seen limit 0").column_names
-            steps, given = RolloutQueries.apart(given, [name for name in wide if name not in _STEPS])
-            conditions += [] if steps is None else [steps]
-        if words:
-            conditions.append(f"rollout_id in (select rollout_id from {_found(db, words, conditions)})")
-        among = f" where {' and '.join(conditions)}" if conditions else ""
-        fates = None
-        if ask.offset == 0:
-            counted = f"select {RolloutQueries.FATE} as fate, count(*) as n from slim{among} group by 1"
-            fates = db.table(f"{counted} order by n desc, fate limit {_MOST_FATES}")
-        where = f" where {' and '.join([*conditions, given])}" if given else among
-        if (given and not _binds(db, given)) or any(sort.column not in names for sort in ask.sort):
-            source = "seen"
-            names = db.table("select * from seen limit 0").column_names
-        newest = [name for name in ("time", "seq", "index") if name in names]
-        order = order_by(ask.sort, names)
-        order += "".join(
-            f"{',' if order or n else ' order by'} {name} desc" for n, name in enumerate(map(quoted, newest))
-        )
-        total = int(db.table("select count(*) as n from rollouts")["n"][0].as_py())
-        if not where:
-            matched = total
-        elif fates is not None and where == among and fates.num_rows < _MOST_FATES:  # counted already
-            matched = sum(fates["n"].to_pylist())
-        else:
-            matched = int(db.table(f"select count(*) as n from {source}{where}")["n"][0].as_py())
-        # Which ones, then all of these: the texts of the others are not read.
-        window = f"{order} limit {ask.limit} offset {ask.offset}"
-        grouped = None
-        if ask.by_group:
-            named, grouped = _groups(db, ask, f"{source}{where}", names, newest, joins=not chooses)
-        else:
-            named = db.table(f"select rollout_id from {source}{where}{window}")
-        ids = [str(name) for name in named["rollout_id"].to_pylist()] if named.num_rows else []
-        own = f"rollout_id in ({_listed(ids)})"
-        few = RolloutQueries(db.columns).now(sources=(db.only("rollouts", own), db.only("fates", own)))
-        db.view("few", f"select r.*, t.prompt from ({few}) r left join ({_PROMPTS}) t using (task_id)")
-        table = db.table("select * from few")
-        if table.num_rows == len(ids):
-            places = {name: place for place, name in enumerate(ids)}
-            there = [places[str(name)] for name in table["rollout_id"].to_pylist()]
-            table = table.take(pa.array(sorted(range(len(there)), key=there.__getitem__), pa.int64()))
-        elif grouped is None:  # several rows with one id
-            table = db.table(f"select * from seen{where}{window}")
-        return total, matched, table, fates, grouped
-
-    total, matched, table, fates, grouped = ask_rollouts(context, context.row(ask.run), ["tasks"], work)
-    shown = table.select([name for name in table.column_names if name not in (*IDENTITY, "rollout_id")])
-    identities = table["rollout_id"].to_pylist() if table.num_rows else []
-    own = {str(cells["rollout_id"]): cells for cells in (cells_of(grouped) if grouped is not None else ())}
-    rows = [
-        RolloutRow(id=plain(str(name)), cells=cells, group=_group(own.get(str(name))))
-        for name, cells in zip(identities, rows_of(shown, _CUT), strict=True)
-    ]
+    question, row = of_one_run(ask, Rollouts), context.row(ask.run)
+    check_window(context.limits, question)
+    page = chosen_rollouts(question, KeptRun(context, row), counted=True)
+    ours = (*IDENTITY, "rollout_id", *GROUP_COLUMNS)
+    shown = page.table.select([name for name in page.table.column_names if name not in ours])
+    groups: list[RolloutGroup | None] = [None] * page.table.num_rows
+    if question.by_group:
+        groups = [_group(cells) for cells in page.table.select(GROUP_COLUMNS).to_pylist()]
+    identities = page.table["rollout_id"].to_pylist()
     return RolloutsAnswer(
-        total=total,
-        matched=matched,
-        groups=None if grouped is None else next(iter(grouped["groups"].to_pylist()), 0),
-        offset=ask.offset,
+        total=page.total,
+        matched=page.matched,
+        groups=page.groups,
+        offset=question.offset,
         columns=columns_of(shown),
-        rows=rows,
-        fates={str(plain(cells["fate"])): cells["n"] for cells in (fates.to_pylist() if fates is not None else ())},
+        rows=[
+            RolloutRow(id=plain(str(name)), cells=cells, group=group)
+            for name, cells, group in zip(identities, rows_of(shown, _CUT), groups, strict=True)
+        ],
+        fates={str(plain(fate)): n for fate, n in page.fates.items()},
     )
 
 
-def _groups(
-    db: Locked, ask: RolloutsAsk, source: str, names: Sequence[str], newest: Sequence[str], *, joins: bool
-) -> tuple[pa.Table, pa.Table]:
-    """The newest rollout of each group of a window, in order, and what the group is; one without a group is its own.
-
-    Args:
-      source: the rollouts, with a condition. names: their columns. newest: those that order them.
-      joins: the source has no fates; those of the window are joined.
-    """
-    schema = db.table("select * from seen limit 0").schema
-    order_by(ask.sort, schema.names)  # refuses what is no column
-    sorts = {}
-    for place, sort in enumerate(ask.sort[:5]):
-        kind = schema.field(sort.column).type
-        is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
-        sorts[f"sort{place}"] = f"{'avg' if is_number else 'min'}({quoted(sort.column)})"
-    order = [
-        f"{name} {'desc' if sort.descending else 'asc'} nulls last"
-        for name, sort in zip(sorts, ask.sort[:5], strict=True)
-    ]
-    group = 'coalesce("group", rollout_id)' if "group" in names else "rollout_id"
-    same = [group, *(name if name in names else "null::text" for name in ("task_id", "batch"))]
-    when = ", ".join(f"{name}: {quoted(name)}" for name in newest)
-    db.keep(
-        "grouped",
-        f"""select {same[0]} as its_group, {same[1]} as its_task, {same[2]} as its_batch, max({{{when}}}) as newest,
-          count(*) over () as groups{"".join(f", {found} as {name}" for name, found in sorts.items())}
-        from {source} group by 1, 2, 3""",
-        ["rollouts", "fates", "tasks"],
-    )
-    window = (
-        f"select * from grouped order by {', '.join([*order, 'newest desc'])} limit {ask.limit} offset {ask.offset}"
-    )
-    if joins:
-        own = db.only("rollouts", f"{group} in ({_listed(db.table(window)['its_group'].to_pylist())})")
-        ids = db.table(f"select rollout_id from {own}")["rollout_id"].to_pylist()
-        of = _listed(ids) if len(ids) <= _MOST_LISTED else f"select rollout_id from {own}"
-        db.view("their_fates", f"select * from fates where rollout_id in ({of})")
-        source = f"({RolloutQueries(db.columns).now(sources=(own, 'their_fates'))})"
-    mark = f"""case when reward is null or not isfinite(reward::double) then 'x'
-      when {RolloutQueries.solved(ask.above)} then '1' else '0' end"""
-    grouped = db.table(
-        f"""with w as ({window}), f as (select * from {source})
-        select arg_max(rollout_id, {{{when}}}) as rollout_id, any_value(w.newest) as newest, count(*) as n,
-          any_value(w.groups) as groups{"".join(f", any_value(w.{name}) as {name}" for name in sorts)},
-          left(string_agg({mark}, '' order by translate({mark}, '10x', '012')), {_MOST_MARKS}) as marks,
-          list(reward order by reward) filter (isfinite(reward::double)) as rewards, max(staleness) as stale,
-          median(turns) as turns, sum(sampled_tokens)::bigint as tokens,
-          list({RolloutQueries.FATE} order by {RolloutQueries.FATE}) as fates
-        from f join w on {same[0]} = its_group and {same[1]} is not distinct from its_task
-          and {same[2]} is not distinct from its_batch
-        group by its_group, its_task, its_batch order by {", ".join([*order, "newest desc"])}"""
-    )
-    return grouped.select(["rollout_id"]), grouped
-
-
-def _listed(names: Sequence[object]) -> str:
-    return ", ".join(literal(str(name)) for name in names) or "null"
-
-
-def _group(cells: Mapping[str, Any] | None) -> RolloutGroup | None:
-    if cells is None:
-        return None
-    rewards = np.array(cells["rewards"] or [], np.float64)
-    numbers = {name: num(cells[name]) for name in ("stale", "turns", "tokens")}
-    with np.errstate(all="ignore"):
-        numbers["mean"] = num(rewards.mean()) if len(rewards) else None
-        numbers["spread"] = num(0.0 if rewards[0] == rewards[-1] else rewards.std()) if len(rewards) else None
-    fates = Counter(cells["fates"]).most_common(_MOST_FATES)
-    return RolloutGroup(n=cells["n"], marks=cells["marks"], fates={str(plain(f)): n for f, n in fates}, **numbers)
-
-
-def _alike(db: Locked, identity: str, columns: Sequence[str]) -> list[str]:
-    """Conditions for the rollouts that share columns with one; only itself if it lacks them."""
-    found = db.table("select * from rollouts where rollout_id = ? limit 1", [identity])
-    (cells,) = cells_of(found) or ({},)
-    shared = {name: cells[name] for name in columns if cells.get(name) is not None}
-    if columns[0] not in shared:
-        shared = {"rollout_id": identity}
-    return [f'"{name}" = {literal(str(value))}' for name, value in shared.items()]
-
-
-def _found(db: Locked, words: Sequence[str], conditions: Sequence[str]) -> str:
-    """A table of the rollouts with all of these words in the last answer or the prompt; texts of others are not read.
-
-    Args:
-      conditions: on columns of `slim`.
-    """
-    among = " and ".join(conditions)
-    own = db.only("rollouts", f"rollout_id in (select rollout_id from slim where {among})") if among else "rollouts"
-    each = " and ".join(
-        f"(contains(lower(item), {literal(word)}) or task_id in"
-        f" (select task_id from tasks where contains(lower(prompt), {literal(word)})))"
-        for word in words
-    )
-    db.keep("found", f"select rollout_id from {own} where {each}", ["rollouts", "fates", "tasks", among])
-    return "found"
-
-
-def _binds(db: Locked, given: str) -> bool:
-    """Whether a condition names only columns of `slim`."""
-    try:
-        db.table(f"select 1 from slim where {given} limit 0")
-    except Refused as err:
-        if err.code != "bad_input":
-            raise
-        return False
-    return True
+def _group(cells: Mapping[str, Any]) -> RolloutGroup:
+    numbers = {name: num(cells[f"group_{name}"]) for name in ("mean", "spread", "stale", "turns", "tokens")}
+    fates = {str(plain(each["fate"])): each["n"] for each in cells["group_fates"]}
+    return RolloutGroup(n=cells["group_n"], marks=cells["group_marks"], fates=fates, **numbers)
 
 
 def one_rollout(context: ServerContext, ask: OneRolloutAsk) -> OneRolloutAnswer:
@@ -433,22 +236,16 @@ def one_rollout(context: ServerContext, ask: OneRolloutAsk) -> OneRolloutAnswer:
         if not row.num_rows:
             raise Refused("not_found", f"there is no rollout {ask.id!r:.80}", "Look at the table of rollouts.")
         task = row["task_id"][0].as_py()
-        version = "policy_version" if "policy_version" in row.column_names else "null"
-        of_task = RolloutQueries(db.columns).now(f"task_id = {literal(str(task))}")
-        history = f"""select *, {RolloutQueries.interval("solved", "n")} from (
-            select {version} as version, count(*) as n, avg(reward) filter (isfinite(reward::double)) as mean,
-              count(*) filter ({RolloutQueries.solved(ask.above)}) as solved, count(*) filter (used) as used
-            from ({of_task}) where mode is not distinct from ? group by 1)
-            order by version nulls first limit 2000"""
         return (
             row,
             db.table("select * from tasks where task_id = ? limit 1", [task]),
             db.table(f"select * from fates {own} order by time", [ask.id]),
-            db.table(history, [row["mode"][0].as_py()]),
         )
 
     run = context.row(ask.run)
-    row, task, fates, history = ask_rollouts(context, run, ["tasks"], work)
+    row, task, fates = ask_rollouts(context, run, ["tasks"], work)
+    over = RolloutAnswer(question="history", rollout_id=ask.id, limit=_MOST_VERSIONS, solved=ask.above)
+    history = answered(over, KeptRun(context, run))
     with context.book(run) as book:  # not in SQL: it would get all that the journal has of these
         turns, tokens = (book.table(name, where=("rollout_id", ask.id)) for name in ("turns", "tokens"))
     turns = turns.sort_by([("turn", "ascending"), ("time", "ascending")]).slice(0, _MOST_TURNS + 1)
@@ -563,7 +360,7 @@ def _shown_tokens(lists: Mapping[str, Any], texts: object = None) -> RolloutToke
 
 def _version(cells: Mapping[str, Any]) -> RolloutVersion:
     return RolloutVersion(
-        version=cells["version"], n=cells["n"], mean=num(cells["mean"]), solved=cells["solved"],
+        version=cells["version"], n=cells["rollouts"], mean=num(cells["reward"]), solved=cells["solved"],
         low=num(cells["low"]), high=num(cells["high"]), used=cells["used"],
     )  # fmt: skip
 

@@ -1,0 +1,121 @@
+"""The prompts of the rollouts: how often each was tried and solved, in all and in the last fifth of training."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from rollbook.book.questions.asked import Prompts
+from rollbook.book.questions.rollouts import see_rollouts
+from rollbook.book.questions.source import Queries, Source
+from rollbook.book.questions.windows import check_columns, containing, words_of
+from rollbook.book.rollout_curves import RolloutQueries
+from rollbook.schema.expressions import condition, order
+from rollbook.schema.solved import number_in
+
+BY_UPDATE = "count(gradient_step) * 2 >= count(*)"
+"""Rollouts stand at their update, if at least half of them have one."""
+SOLVED = {"never": "solved = 0", "sometimes": "solved > 0 and solved < rollouts", "always": "solved = rollouts"}
+"""How often a prompt is solved, as a condition on its row."""
+_APART = ("begin", "width", "strip")
+"""Columns that are there with stretches alone; no condition is about them."""
+
+
+class PromptPage(NamedTuple):
+    """Prompts of a run.
+
+    Attributes:
+      table: those of the window.
+      x: where rollouts stand. above: a rollout with a reward above this solved its prompt, if `solved` is no condition.
+      recent_from: where the last fifth of training begins; last: where its last attempt stands; begin, width: of the
+        stretches, if there are some.
+      total: all prompts; never, sometimes, always: how many of them are solved so; matched: those that fit.
+    """
+
+    table: pa.Table
+    x: str = "gradient_step"
+    above: float | None = None
+    recent_from: int | None = None
+    last: int | None = None
+    begin: int | None = None
+    width: int | None = None
+    total: int = 0
+    never: int = 0
+    sometimes: int = 0
+    always: int = 0
+    matched: int = 0
+
+
+def chosen_prompts(question: Prompts, source: Source, *, counted: bool = False, text: str = "prompt") -> PromptPage:
+    """The prompts that a question asks for.
+
+    Args:
+      counted: whether to count those of the run, those that fit, and how often they are solved.
+      text: of `prompt`, what is shown of it, in SQL.
+    Raises:
+      BadInput: a condition or order that cannot be understood, an unknown column in it, or another `x`.
+    """
+    names = ["rollouts", "fates", "tasks"]
+    return source.asked(names, lambda db: _page(db, question, counted, text), question.attempts)
+
+
+def _page(db: Queries, question: Prompts, counted: bool, text: str) -> PromptPage:
+    x = question.x or axis_of_rollouts(db)
+    if db.keeps:
+        see_rollouts(db)
+    queries = RolloutQueries(db.columns, db.streams, "slim" if db.keeps else "", db.empty)
+    each = queries.prompts(x, question.mode, queries.condition(question.solved), question.stretches)
+    db.hold("counted", each, ["rollouts", "fates"])
+    known = [name for name in db.table("select * from counted limit 0").column_names if name not in _APART]
+    columns = [*known, "prompt"]
+    words, given = words_of(question.search), None
+    if question.where is not None:
+        given = condition(question.where, of_rows=True)
+    ordered = None if question.order_by is None else order(question.order_by)
+    named = [name for each in (given, ordered) if each is not None for name in each.columns]
+    check_columns(named, columns)
+    # The texts are read at last, and only those of the window, where nothing else needs them.
+    every = "counted"
+    if words or any(name.lower() == "prompt" for name, *_inside in named):
+        whole = "select task_id, any_value(prompt) as prompt from tasks group by 1"
+        every = f"(select * from counted left join ({whole}) using (task_id))"
+    conditions = [*containing(words, ["prompt"]), *([given.text] if given is not None else [])]
+    conditions += [] if question.only is None else [SOLVED[question.only]]
+    where = f" where {' and '.join(conditions)}" if conditions else ""
+    in_order = ", ".join([*([ordered.text] if ordered is not None else []), "rate", "rollouts desc", "task_id"])
+    last = "" if question.limit is None else f" and place <= {int(question.offset) + int(question.limit)}"
+    shown = "" if every == "counted" else " exclude (prompt)"
+    table = db.table(
+        f"""with w as (select *{shown}, row_number() over (order by {in_order}) as place from {every}{where}
+          qualify place > {int(question.offset)}{last}),
+        t as (select task_id, any_value({text}) as prompt from tasks
+          where task_id in (select task_id from w) group by 1)
+        select task_id, t.prompt, w.* exclude (task_id, place) from w left join t using (task_id) order by place"""
+    )
+    if not counted:
+        return PromptPage(table, x)
+    counts = ", ".join(f"count(*) filter ({fits}) as {name}" for name, fits in SOLVED.items())
+    places = "any_value(recent_from) as recent_from, max(last) as last"
+    places += ", min(begin) as begin, any_value(width) as width" if question.stretches else ""
+    (row,) = db.table(f"select count(*) as total, {counts}, {places} from counted").to_pylist()
+    matched = row["total"] if not where else db.table(f"select count(*) as n from {every}{where}")["n"][0].as_py()
+    above = db.table(queries.ABOVE)["above"][0].as_py() if question.solved is None else number_in(question.solved)
+    return PromptPage(table, x, above, matched=int(matched), **row)
+
+
+def axis_of_rollouts(db: Queries) -> str:
+    """Where rollouts stand in training if nobody says it: at their update, or at the version that began them."""
+    if db.keeps:
+        see_rollouts(db)
+        source = "slim"
+    else:
+        db.view("joined", RolloutQueries(db.columns).now())
+        source = "joined"
+    return axis_in(db.table(f"select {BY_UPDATE} as by_update from {source}"))
+
+
+def axis_in(counted: pa.Table) -> str:
+    """The same from the answer to a query of `BY_UPDATE`."""
+    is_by_update = not counted.num_rows or counted["by_update"][0].as_py()
+    return "gradient_step" if is_by_update else "policy_version"
