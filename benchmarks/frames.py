@@ -183,7 +183,7 @@ def row(tab: Any, name: str, frames: int, hot: bool) -> str:
     browser = tab.browser.new_browser_cdp_session()
     browser.on("Tracing.dataCollected", lambda said: trace.extend(said["value"]))
     over: list[object] = []
-    browser.on("Tracing.tracingComplete", over.append)
+    browser.on("Tracing.tracingComplete", lambda said: over.append(said))
     if hot:
         wire.send("Profiler.enable")
         wire.send("Profiler.start")
@@ -214,10 +214,14 @@ def costs_of(trace: Sequence[dict[str, Any]]) -> tuple[np.ndarray[Any, Any], flo
         return np.array([]), 0.0, []
     (thread, _), *_ = Counter((event["pid"], event["tid"]) for event in frames).most_common(1)
     own = [event for event in trace if (event.get("pid"), event.get("tid")) == thread and "tdur" in event]
-    tasks = [event for event in own if event["name"] == "ThreadControllerImpl::RunTask"]
+    tasks = sorted(
+        (event for event in own if event["name"] == "ThreadControllerImpl::RunTask"), key=lambda event: event["ts"]
+    )
     script = sum(event["tdur"] for event in own if event["name"] in ("FunctionCall", "FireAnimationFrame", "TimerFire"))
-    edges = np.array(sorted(event["ts"] for event in frames if (event["pid"], event["tid"]) == thread))
-    places = np.searchsorted(edges, [event["ts"] for event in tasks], side="right")
+    begins = np.array([event["ts"] for event in tasks])
+    drawn = [event["ts"] for event in frames if (event["pid"], event["tid"]) == thread]
+    edges = np.unique(np.searchsorted(begins, drawn, side="right"))  # all callbacks of a frame run in one task
+    places = np.searchsorted(edges, np.arange(len(tasks)), side="right")
     costs = np.bincount(places, [event["tdur"] / 1e3 for event in tasks], minlength=len(edges) + 1)
     return costs[1:-1], script / 1e3, [event["tdur"] / 1e3 for event in tasks]
 

@@ -18,6 +18,14 @@ const NO_MARKS: readonly Mark[] = [];
 /** How far beside the screen, and beside the pane that scrolls. */
 const NEAR: IntersectionObserverInit & { scrollMargin: string } = { rootMargin: "200px", scrollMargin: "200px" };
 
+const toMake: (() => boolean)[] = [];
+
+/** One chart a frame: a row of them that comes on the screen at once would hold up the scroll. */
+function next(): void {
+  while (toMake.length > 0 && toMake.shift()?.() !== true);
+  if (toMake.length > 0) requestAnimationFrame(next);
+}
+
 export interface KeyChartProps {
   name: string;
   big?: boolean;
@@ -47,7 +55,12 @@ export function OnDesk({ desk, name, big, soft, tools, later, of }: KeyChartProp
   useEffect(() => {
     const sees = new IntersectionObserver((entries) => {
       near.value = entries.at(-1)?.isIntersecting ?? false;
-      if (near.value) isMade.value = true;
+      if (!near.value || isMade.value) return;
+      const make = (): boolean => {
+        isMade.value ||= near.value;
+        return near.value;
+      };
+      if (toMake.push(make) === 1) requestAnimationFrame(next);
     }, NEAR);
     if (holder.current) sees.observe(holder.current);
     return () => sees.disconnect();
