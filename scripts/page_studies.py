@@ -79,6 +79,7 @@ class Sensor(gymnasium.Wrapper):  # type: ignore[misc, type-arg]
 def seeds() -> None:
     """PPO of `rollbook demo` with ten passes over each batch and with two, five seeds each, filmed; the sensor of one
     fails after 9,000 steps."""
+    os.environ.setdefault("SDL_AUDIODRIVER", "dummy")  # pygame looks for a sound card, and complains on stderr
     from rollbook.capture.gym import record_envs
     from rollbook.demo import loop
 

@@ -34,7 +34,7 @@ describe("finding", () => {
   });
   test("runs of one name say what their settings have of their own, and else their id", () => {
     const run = (name: string, id: string, lr: number, clip: number) => {
-      return { name, id, cells: { "config.lr": lr, "config.clip": clip } };
+      return { name, id, cells: { "config.adam.learning_rate": lr, "config.clip": clip } };
     };
     expect(
       apart([run("ppo, seed 1", "a", 1e-3, 0.2), run("ppo, seed 1", "b", 1e-2, 0.2), run("dqn", "c", 1, 1)]),

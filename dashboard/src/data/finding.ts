@@ -53,6 +53,9 @@ const minimum = (...all: (number | null)[]): number | null => {
   return known.length === 0 ? null : Math.min(...known);
 };
 
+/** A setting as names of groups have it. */
+const word = (column: string): string => (column.split(".").at(-1) ?? "").replace(/^learning_rate$/, "lr");
+
 /**
  * What tells runs apart that are called the same, in the words of their settings: "lr 0.001, clip 0.2"; of those that
  * differ in no setting, the id. "" for the others.
@@ -65,7 +68,7 @@ export function apart(
     if (alike.length < 2) return "";
     const differ = Object.keys(cells).filter((one) => new Set(alike.map((run) => plain(run.cells[one]))).size > 1);
     const words = (of: (typeof alike)[number]): string =>
-      differ.map((one) => `${one.split(".").at(-1)} ${plain(of.cells[one])}`).join(", ");
+      differ.map((one) => `${word(one)} ${plain(of.cells[one])}`).join(", ");
     const own = words({ name, id, cells });
     return own !== "" && alike.filter((run) => words(run) === own).length === 1 ? own : id;
   });

@@ -40,6 +40,11 @@ describe("names beside each other", () => {
   it("are their numbers alone where there is room for no more, and they differ in nothing else", () => {
     const sweep = ["lr0.01-g0.99 seed 1", "lr0.01-g0.99 seed 0", "lr0.003-g0.9 seed 1"];
     expect(shortNames(sweep, 12)).toEqual(["0.01 1", "0.01 0", "0.003 1"]);
+    expect(shortNames(["lr 3e-4 passes 10", "lr 3e-4 passes 3", "lr 0.03 passes 3"], 8)).toEqual([
+      "3e-4 10",
+      "3e-4 3",
+      "0.03 3",
+    ]);
     expect(shortNames(["ppo2 tuned long", "a2c tuned longer"], 6).every((name) => /ppo2|a2c/.test(name))).toBe(true);
   });
   it("say a run and a key of it each by itself, and leave out the side that all share", () => {

@@ -159,7 +159,7 @@ function shortened(names: readonly string[], most: number, whole: boolean): stri
   return cut(isNeeded && bare.every((name) => name.length <= most) ? bare : [...apart], Math.max(3, most));
 }
 
-const LABEL = /[A-Za-z_]+[ =:]?(?=[-+.]?\d)/g;
+const LABEL = /(?<![\d.])[A-Za-z_]+[ =:]?(?=[-+.]?\d)/g; // not the e of 3e-4
 
 /** Of names that differ in their numbers alone the numbers: "0.01-0.99 1" of "lr0.01-g0.99 seed 1". */
 function numbersOf(names: readonly string[]): string[] {

@@ -8,6 +8,7 @@ import * as view from "./view.ts";
 
 export function Foot() {
   const { matched = 0, runs: all = 0, archived = 0, unreadable_total: unreadable = 0 } = table.answer.value ?? {};
+  const hasGroups = entities.value.some(({ runs }) => runs.length > 1);
   return (
     <div class="foot">
       {table.answer.value !== null && (
@@ -23,13 +24,13 @@ export function Foot() {
           {view.archived.value === "1" ? "hide" : "show"} {count(archived)} archived
         </button>
       )}
-      {entities.value.some(({ runs }) => runs.length > 1) && (
-        <span class="hide-s">groups: IQM of their runs' last values, ± half its 95 % interval</span>
-      )}
+      {hasGroups && <span class="hide-s">groups: IQM of last values, ± half of its 95 % interval</span>}
       <span class="grow" />
-      <span class="hide-s hide-m">
-        <kbd>j</kbd> <kbd>k</kbd> move <kbd>Space</kbd> show <kbd>Enter</kbd> open
-      </span>
+      {!hasGroups && (
+        <span class="hide-s hide-m">
+          <kbd>j</kbd> <kbd>k</kbd> move <kbd>Space</kbd> show <kbd>Enter</kbd> open
+        </span>
+      )}
     </div>
   );
 }
