@@ -210,8 +210,13 @@ class Rollouts:
             if chosen:
                 columns = {name: [cells[k] for k in chosen] for name, cells in facts.items()}
                 report = rollouts.dropped if is_out else rollouts.trained
-                report([ids[k] for k in chosen], reason=[reasons[k] for k in chosen], trained_version=version,
-                       gradient_step=step, **columns)  # fmt: skip
+                report(
+                    [ids[k] for k in chosen],
+                    reason=[reasons[k] for k in chosen],
+                    trained_version=version,
+                    gradient_step=step,
+                    **columns,
+                )
 
     def _leave(self, trainer: Any) -> None:
         """Write the groups that were dropped since the last dump."""
@@ -281,9 +286,16 @@ class Rollouts:
         return self._groups[group]
 
     def _log(
-        self, step: int | None, mode: str, prompts: list[Any], answers: list[Any], scores: list[Any], groups: list[str],
-        more: dict[str, list[Any]], columns: dict[str, Any],
-    ) -> list[str]:  # fmt: skip
+        self,
+        step: int | None,
+        mode: str,
+        prompts: list[Any],
+        answers: list[Any],
+        scores: list[Any],
+        groups: list[str],
+        more: dict[str, list[Any]],
+        columns: dict[str, Any],
+    ) -> list[str]:
         own = {
             _OWN.get(name, name if name not in _TAKEN else f"metrics/{name}"): storable(cells)
             for name, cells in more.items()

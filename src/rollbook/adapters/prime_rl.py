@@ -44,9 +44,14 @@ class RollbookMonitor:
     run_id: str | None = None
 
     def __init__(
-        self, config: object = None, run: object = None, *, project: str = "prime-rl", name: str = "train",
+        self,
+        config: object = None,
+        run: object = None,
+        *,
+        project: str = "prime-rl",
+        name: str = "train",
         **run_options: object,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.config = config
         self._joined = JoinedRun("RollbookMonitor", run, project, name, run_options, host="prime_rl")
         self.run = self._joined.run
@@ -112,9 +117,13 @@ class RollbookMonitor:
         if subset == "effective" and any(str(trace.get("id")) in self._ids for trace in traces):
             return
         shared = {
-            "group": _of(record, "group", "id"), "env": _of(record, "env", "name") or _of(record, "env", "id"),
-            "episode_id": record.get("id"), "mode": kind, "batch": str(step), "gradient_step": step,
-        }  # fmt: skip
+            "group": _of(record, "group", "id"),
+            "env": _of(record, "env", "name") or _of(record, "env", "id"),
+            "episode_id": record.get("id"),
+            "mode": kind,
+            "batch": str(step),
+            "gradient_step": step,
+        }
         for trace in traces:
             self._trace(trace, record, shared)
         if not traces:
@@ -138,12 +147,17 @@ class RollbookMonitor:
             "tools": _of(timing, "agent", "harness", "duration"),
         }
         details = {
-            **shared, "agent": _of(trace, "agent", "name"), "stop_reason": stop, "rewards": rewards,
-            "metrics": dict(trace.get("metrics") or {}), "started": timing.get("start"), "seconds": seconds,
+            **shared,
+            "agent": _of(trace, "agent", "name"),
+            "stop_reason": stop,
+            "rewards": rewards,
+            "metrics": dict(trace.get("metrics") or {}),
+            "started": timing.get("start"),
+            "seconds": seconds,
             "status": "failed" if errors else "truncated" if cut else "completed",
             "error": _error(errors[-1]) if errors else None,
             "policy_version": (policy.get("start"), policy.get("end")),
-        }  # fmt: skip
+        }
         (name,) = self._log(messages, details)
         if len(self._ids) >= _MOST_TRACES:
             self._logged.pop(self._ids.pop(next(iter(self._ids))), None)
@@ -194,14 +208,19 @@ def _message(node: Mapping[str, Any], call: Mapping[str, Any], index: int, first
     parent, span = node.get("parent"), call.get("time") or {}
     logprobs = _spread(node.get("logprobs") or [], mask)
     found = {
-        "role": message.get("role"), "content": _text(message.get("content")), "name": message.get("name"),
-        "tool_calls": message.get("tool_calls"), "trained": bool(node.get("sampled")),
-        "finish_reason": call.get("finish_reason") or node.get("finish_reason"), "error": _error(call.get("error")),
+        "role": message.get("role"),
+        "content": _text(message.get("content")),
+        "name": message.get("name"),
+        "tool_calls": message.get("tool_calls"),
+        "trained": bool(node.get("sampled")),
+        "finish_reason": call.get("finish_reason") or node.get("finish_reason"),
+        "error": _error(call.get("error")),
         "seconds": span["end"] - span["start"] if span.get("end") and span.get("start") is not None else None,
-        "tokens": np.asarray(ids, np.int32) if ids else None, "mask": [int(bool(cell)) for cell in mask] or None,
+        "tokens": np.asarray(ids, np.int32) if ids else None,
+        "mask": [int(bool(cell)) for cell in mask] or None,
         "logprobs": None if logprobs is None else np.asarray(logprobs, np.float32),
         "parent": None if parent is None or parent == index - 1 or parent < first else parent - first,
-    }  # fmt: skip
+    }
     return {name: cell for name, cell in found.items() if cell is not None}
 
 

@@ -185,13 +185,18 @@ def _group(
                 turns.append({"role": "user", "content": decode(fresh) if decode else None, "tokens": len(fresh)})
             acts = list(step.ac.tokens)
             logprobs = step.ac.maybe_logprobs
-            turns.append({
-                "role": "assistant", "content": decode(acts) if decode else None, "tokens": np.asarray(acts, np.int32),
-                "logprobs": None if logprobs is None else np.asarray(logprobs, np.float32), "reward": step.reward,
-                "finish_reason": _word(getattr(step.ac, "stop_reason", None)),
-                **{f"metrics/{key}": value for key, value in (step.metrics or {}).items()},
-                **{f"logs/{key}": value for key, value in (getattr(step, "logs", None) or {}).items()},
-            })  # fmt: skip
+            turns.append(
+                {
+                    "role": "assistant",
+                    "content": decode(acts) if decode else None,
+                    "tokens": np.asarray(acts, np.int32),
+                    "logprobs": None if logprobs is None else np.asarray(logprobs, np.float32),
+                    "reward": step.reward,
+                    "finish_reason": _word(getattr(step.ac, "stop_reason", None)),
+                    **{f"metrics/{key}": value for key, value in (step.metrics or {}).items()},
+                    **{f"logs/{key}": value for key, value in (getattr(step, "logs", None) or {}).items()},
+                }
+            )
             seen = observed + acts
         prompts.append(decode(prompt) if decode and prompt is not None else None)
         talks.append(turns)
@@ -202,16 +207,29 @@ def _group(
         for key, value in metrics.items():
             more.setdefault(f"metrics/{key}", [None] * len(talks))[number] = value
     ids += joined.run.run.rollouts.log_many(
-        prompts=prompts, completions=talks, reward=rewards, group=name, policy_version=version, mode=mode,
-        prompt_tokens=ends, gradient_step=iteration, stop_reason=stops,
-        status=["truncated" if stop in _LIMITS else "completed" for stop in stops], **more,
-    )  # fmt: skip
+        prompts=prompts,
+        completions=talks,
+        reward=rewards,
+        group=name,
+        policy_version=version,
+        mode=mode,
+        prompt_tokens=ends,
+        gradient_step=iteration,
+        stop_reason=stops,
+        status=["truncated" if stop in _LIMITS else "completed" for stop in stops],
+        **more,
+    )
     errors = [f"{error.error_type}: {error.error_message}" for error in getattr(group, "rollout_errors", None) or ()]
     if errors:
         joined.run.run.rollouts.log_many(
-            completions=[[] for _error in errors], group=name, policy_version=version, mode=mode, status="failed",
-            error=errors, gradient_step=iteration,
-        )  # fmt: skip
+            completions=[[] for _error in errors],
+            group=name,
+            policy_version=version,
+            mode=mode,
+            status="failed",
+            error=errors,
+            gradient_step=iteration,
+        )
 
 
 def _word(value: Any) -> str | None:

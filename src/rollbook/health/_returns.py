@@ -167,9 +167,14 @@ class ReturnRule(Generic[ReturnMemory]):
         numbers = {"start": self.memory.start, "now": self.memory.now, "best": self.memory.best}
         kept = {name: value for name, value in numbers.items() if value != _NONE}
         return where["time"], Alert(
-            self.name, level or self.level, ", ".join(filter(None, (at_clock(where["clocks"]).strip(), words))),
-            {**kept, "block": self.size, **evidence, **where}, self.source, self.memory.series, where["clocks"],
-        )  # fmt: skip
+            self.name,
+            level or self.level,
+            ", ".join(filter(None, (at_clock(where["clocks"]).strip(), words))),
+            {**kept, "block": self.size, **evidence, **where},
+            self.source,
+            self.memory.series,
+            where["clocks"],
+        )
 
 
 class WhichReturns(ReturnRule[Returns]):

@@ -58,8 +58,12 @@ class NonFinite:
 
     def state(self) -> dict[str, Any]:
         """See `protocols.Stateful`."""
-        return {"numbers": sorted(self._numbers), "in_a_row": self._in_a_row, "spellings": self._spellings.taken,
-                "trouble": self._trouble}  # fmt: skip
+        return {
+            "numbers": sorted(self._numbers),
+            "in_a_row": self._in_a_row,
+            "spellings": self._spellings.taken,
+            "trouble": self._trouble,
+        }
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """See `protocols.Stateful`."""

@@ -292,9 +292,13 @@ class QBound(KeyedRule[_Values]):
             self._seen.n += len(some)
 
     def _in_time(
-        self, watched: list[Column], returns: Column | None, lengths: Column | None, weights: Column | None,
+        self,
+        watched: list[Column],
+        returns: Column | None,
+        lengths: Column | None,
+        weights: Column | None,
         entropies: Column | None,
-    ) -> Iterator[tuple[float, Alert]]:  # fmt: skip
+    ) -> Iterator[tuple[float, Alert]]:
         events = [(time, 1, n, i) for n, column in enumerate(watched) for i, time in enumerate(column.times())]
         if returns is not None:
             events += [(time, 0, 0, i) for i, time in enumerate(returns.times())]

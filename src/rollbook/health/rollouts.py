@@ -272,8 +272,12 @@ class Rollouts:
 
     def _alert(self, finding: str, value: float, n: float, last: list[float], where: Where) -> Alert:
         evidence: dict[str, object] = {
-            "values": list(last), "limit": self._limits[finding], "updates": self._updates, "of": n, **where,
-        }  # fmt: skip
+            "values": list(last),
+            "limit": self._limits[finding],
+            "updates": self._updates,
+            "of": n,
+            **where,
+        }
         amount = f"{value:.3g}" if finding == "policy/gap_mean" else f"{100 * value:.0f} %"
         words = _WORDS[finding]
         if finding == "rollout/wasted":

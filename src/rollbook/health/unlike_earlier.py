@@ -220,9 +220,14 @@ class UnlikeEarlier(KeyedRule[_Range]):
         memory.every, memory.rows = every, rows
 
     def _compare(
-        self, key: str, memory: _Range, values: Sequence[float], steps: Sequence[int], indices: Sequence[int],
+        self,
+        key: str,
+        memory: _Range,
+        values: Sequence[float],
+        steps: Sequence[int],
+        indices: Sequence[int],
         column: Column,
-    ) -> Iterator[Found]:  # fmt: skip
+    ) -> Iterator[Found]:
         """Values outside the range of the earlier runs, cell by cell."""
         width = max(run.last for run in self._known()) / _CELLS
         first = 0

@@ -13,14 +13,26 @@ if TYPE_CHECKING:
     from typing import Any
 
 _NUMBERS = {
-    0xCA: Struct(">f"), 0xCB: Struct(">d"), 0xCC: Struct(">B"), 0xCD: Struct(">H"), 0xCE: Struct(">I"),
-    0xCF: Struct(">Q"), 0xD0: Struct(">b"), 0xD1: Struct(">h"), 0xD2: Struct(">i"), 0xD3: Struct(">q"),
-}  # fmt: skip
+    0xCA: Struct(">f"),
+    0xCB: Struct(">d"),
+    0xCC: Struct(">B"),
+    0xCD: Struct(">H"),
+    0xCE: Struct(">I"),
+    0xCF: Struct(">Q"),
+    0xD0: Struct(">b"),
+    0xD1: Struct(">h"),
+    0xD2: Struct(">i"),
+    0xD3: Struct(">q"),
+}
 _CONSTANTS = {0xC0: None, 0xC2: False, 0xC3: True}
 _SIZES = {
-    0xC4: Struct(">B"), 0xC5: Struct(">H"), 0xD9: Struct(">B"), 0xDA: Struct(">H"), 0xDC: Struct(">H"),
+    0xC4: Struct(">B"),
+    0xC5: Struct(">H"),
+    0xD9: Struct(">B"),
+    0xDA: Struct(">H"),
+    0xDC: Struct(">H"),
     0xDE: Struct(">H"),
-}  # fmt: skip
+}
 _MOST_LEVELS = 16
 
 

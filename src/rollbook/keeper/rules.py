@@ -598,9 +598,13 @@ class _RuleBook:
 
     def _pass_on(self, alert: Alert) -> None:
         line = {
-            "time": time.time(), "rule": alert.rule, "level": alert.level, "key": alert.key, "message": alert.message,
+            "time": time.time(),
+            "rule": alert.rule,
+            "level": alert.level,
+            "key": alert.key,
+            "message": alert.message,
             "clocks": dict(alert.clocks),
-        }  # fmt: skip
+        }
         try:
             with open(alerts_path(self._folder), "a", encoding="utf-8") as file:
                 file.write(json.dumps(line) + "\n")

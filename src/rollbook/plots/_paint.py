@@ -60,8 +60,15 @@ class Paint:
         lone = known & ~before & ~after
         if lone.any():
             size = 3 if lone.sum() > 50 else 4.5
-            self.axes.plot(xs[lone], ys[lone], "o", color=colour, markersize=size, zorder=handle.get_zorder(),
-                           alpha=more.get("alpha"))  # fmt: skip
+            self.axes.plot(
+                xs[lone],
+                ys[lone],
+                "o",
+                color=colour,
+                markersize=size,
+                zorder=handle.get_zorder(),
+                alpha=more.get("alpha"),
+            )
         return handle
 
     def between(
@@ -107,8 +114,16 @@ class Paint:
                     self.axes.axvline(x, color=colour, linewidth=0.7, alpha=0.5, zorder=1)
             height = 1.0 if kind == "alert" else 0.02
             size = {"|": 7, "*": 9}.get(marker, 6)
-            (handle,) = self.axes.plot(xs, np.full(len(xs), height), marker, color=colour, markersize=size,
-                                       transform=across, clip_on=False, zorder=5)  # fmt: skip
+            (handle,) = self.axes.plot(
+                xs,
+                np.full(len(xs), height),
+                marker,
+                color=colour,
+                markersize=size,
+                transform=across,
+                clip_on=False,
+                zorder=5,
+            )
             names = {mark.label for mark in marks if mark.kind == kind and mark.label}
             what = f"{word}: {short(next(iter(names)), 40)}" if len(names) == 1 else f"{word}s" if len(xs) > 1 else word
             self.entries.append((handle, f"{what} ({len(xs):,})" if len(xs) > 1 else what))
@@ -136,8 +151,16 @@ class Paint:
             return
         n = len(everywhere)
         shown = everywhere if n <= _MOST_MARKS else everywhere[np.linspace(0, n - 1, _MOST_MARKS).astype(int)]
-        (handle,) = self.axes.plot(shown, np.full(len(shown), height), marker, color=colour, markersize=5, zorder=6,
-                                   transform=self.axes.get_xaxis_transform(), clip_on=False)  # fmt: skip
+        (handle,) = self.axes.plot(
+            shown,
+            np.full(len(shown), height),
+            marker,
+            color=colour,
+            markersize=5,
+            zorder=6,
+            transform=self.axes.get_xaxis_transform(),
+            clip_on=False,
+        )
         self.entries.append((handle, f"{words} ({n:,})"))
 
     def _limit(self, limits: tuple[float | None, float | None]) -> None:
@@ -204,8 +227,14 @@ def below(figure: Any, entries: Sequence[tuple[object, str]], remarks: tuple[str
     if len(remarks) > _MOST_REMARKS:
         lines.append(f"… and {len(remarks) - _MOST_REMARKS} more remarks")
     inches = 0.145 * len(lines) + (0.06 if lines else 0.0)
-    rows_of_words = [max(text.count("\n") + 1 for text in words[row::-(-len(shown) // columns)])
-                     for row in range(-(-len(shown) // columns))] if shown else []  # fmt: skip
+    rows_of_words = (
+        [
+            max(text.count("\n") + 1 for text in words[row :: -(-len(shown) // columns)])
+            for row in range(-(-len(shown) // columns))
+        ]
+        if shown
+        else []
+    )
     listed = 0.172 * sum(rows_of_words) + (0.08 if shown else 0.0)
     if not inches and not listed:
         return
@@ -218,8 +247,15 @@ def below(figure: Any, entries: Sequence[tuple[object, str]], remarks: tuple[str
             0.012, 0.05 / tall, "\n".join(lines), fontsize=7.5, color=style.ink_3, va="bottom", linespacing=1.25
         )
     if shown:
-        legend = figure.legend([handle for handle, _ in shown], ["." for _ in shown], loc="lower left", ncols=columns,
-                               bbox_to_anchor=(0.0, inches / tall), columnspacing=1.4, labelspacing=0.35)  # fmt: skip
+        legend = figure.legend(
+            [handle for handle, _ in shown],
+            ["." for _ in shown],
+            loc="lower left",
+            ncols=columns,
+            bbox_to_anchor=(0.0, inches / tall),
+            columnspacing=1.4,
+            labelspacing=0.35,
+        )
         for text, words_shown in zip(legend.get_texts(), words, strict=True):
             text.set_text(words_shown)  # set afterwards: matplotlib drops labels that begin with an underscore
 

@@ -52,9 +52,14 @@ def paint_panel(
         for seed in line.seeds:
             paint.line(seed.x, seed.y, colour, width=0.8, dashes=dashes, alpha=0.55)
         handle = paint.line(
-            line.x, line.y, colour, dashes=dashes, width=1.2 if many else 1.8, zorder=3,
+            line.x,
+            line.y,
+            colour,
+            dashes=dashes,
+            width=1.2 if many else 1.8,
+            zorder=3,
             drawstyle="steps-post" if line.steps else "default",
-        )  # fmt: skip
+        )
         paint.entries.append((handle, line.label))
         if line.raw is not None:
             paint.not_finite(line.raw.x, line.raw.y)

@@ -35,8 +35,16 @@ def draw(figure: Figure, data: Dots, style: Style, *, limits: tuple[float | None
             continue
         colour, marker = style.colour(index), _MARKERS[index % len(_MARKERS)]
         good = mine & np.isfinite(y)
-        (handle,) = paint.axes.plot(x[good], y[good], marker, color=colour, markersize=size, alpha=alpha,
-                                    markeredgewidth=0, rasterized=n > 20_000)  # fmt: skip
+        (handle,) = paint.axes.plot(
+            x[good],
+            y[good],
+            marker,
+            color=colour,
+            markersize=size,
+            alpha=alpha,
+            markeredgewidth=0,
+            rasterized=n > 20_000,
+        )
         paint.dots(x[good], y[good])
         paint.not_finite(x[mine], y[mine])
         paint.entries.append((handle, f"{kind} ({int(mine.sum()):,})"))

@@ -80,9 +80,25 @@ def _mark_outside(axes: Axes, data: Bars, rows: NDArray, style: Style) -> None:
         for marker, x, n in (("<", 0.0, int((scores < left).sum())), (">", 1.0, int((scores > right).sum()))):
             if n:
                 axes.plot([x], [row], marker, color=style.warn, transform=axes.get_yaxis_transform(), clip_on=False)
-                axes.text(x, row - 0.35, f"{n}", fontsize=7, color=style.warn, ha="center", va="top",
-                          transform=axes.get_yaxis_transform())  # fmt: skip
+                axes.text(
+                    x,
+                    row - 0.35,
+                    f"{n}",
+                    fontsize=7,
+                    color=style.warn,
+                    ha="center",
+                    va="top",
+                    transform=axes.get_yaxis_transform(),
+                )
         bad = int((~np.isfinite(scores)).sum())
         if bad:
-            axes.text(1.0, row, f"{bad} not finite ", fontsize=7, color=style.bad, ha="right", va="center",
-                      transform=axes.get_yaxis_transform())  # fmt: skip
+            axes.text(
+                1.0,
+                row,
+                f"{bad} not finite ",
+                fontsize=7,
+                color=style.bad,
+                ha="right",
+                va="center",
+                transform=axes.get_yaxis_transform(),
+            )

@@ -50,8 +50,16 @@ def draw(figure: Figure, data: Threads, style: Style) -> None:
         colour = colours(scale(result[row])) if known else style.ghost
         lacking = field[row] < 0
         there = np.where(lacking, np.nan, field[row])
-        axes.plot(range(len(names) + 1), there, color=colour, alpha=alpha, linewidth=1.2,
-                  marker="o", markersize=2.5, linestyle="-" if known else (0, (1.5, 1.5)))  # fmt: skip
+        axes.plot(
+            range(len(names) + 1),
+            there,
+            color=colour,
+            alpha=alpha,
+            linewidth=1.2,
+            marker="o",
+            markersize=2.5,
+            linestyle="-" if known else (0, (1.5, 1.5)),
+        )
         axes.plot(np.flatnonzero(lacking), field[row][lacking], "x", color=style.ink_3, markersize=4)
     axes.set_xlim(-0.25, len(names) + 0.45)
     axes.set_ylim(-0.07, 1.05)
@@ -62,8 +70,15 @@ def draw(figure: Figure, data: Threads, style: Style) -> None:
     for number, column in enumerate(ticks):
         axes.axvline(number, color=style.line, linewidth=0.8, zorder=0)
         for at, word in column:
-            axes.text(number + 0.05, at, word, fontsize=7, color=style.ink_3, va="center",
-                      bbox={"facecolor": style.ground, "alpha": 0.9, "pad": 0.6, "linewidth": 0})  # fmt: skip
+            axes.text(
+                number + 0.05,
+                at,
+                word,
+                fontsize=7,
+                color=style.ink_3,
+                va="center",
+                bbox={"facecolor": style.ground, "alpha": 0.9, "pad": 0.6, "linewidth": 0},
+            )
     axes.set_xticks(range(len(names) + 1))
     words = [short(name.removeprefix("config."), 40) for name in [*names, data.result_name]]
     axes.set_xticklabels(["\n".join(textwrap.wrap(word.replace("_", "_ "), 18)).replace("_ ", "_") for word in words])

@@ -18,9 +18,15 @@ _PAGE = 7.0
 
 
 def draw(
-    figure: Figure, data: Sequence[Panel], style: Style, *, limits: Limits | None = None, log: bool = False,
-    same_scale: bool = False, columns: int | None = None,
-) -> None:  # fmt: skip
+    figure: Figure,
+    data: Sequence[Panel],
+    style: Style,
+    *,
+    limits: Limits | None = None,
+    log: bool = False,
+    same_scale: bool = False,
+    columns: int | None = None,
+) -> None:
     """Draw panels in a grid. A figure of at most 7 inches keeps its width, for papers; a wider one grows.
 
     Args:

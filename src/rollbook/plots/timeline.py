@@ -33,8 +33,13 @@ def draw(figure: Figure, data: Spans, style: Style) -> None:
     for row, _name in enumerate(shown):
         mine = (names == row) & good
         colour = style.colour(row)
-        axes.broken_barh(list(zip(start[mine], long[mine], strict=True)), (row - 0.36, 0.72), facecolors=colour,
-                         edgecolors=colour, linewidth=0.5)  # fmt: skip
+        axes.broken_barh(
+            list(zip(start[mine], long[mine], strict=True)),
+            (row - 0.36, 0.72),
+            facecolors=colour,
+            edgecolors=colour,
+            linewidth=0.5,
+        )
     axes.set_yticks(range(len(shown)))
     axes.set_yticklabels([("  " * name.count("/")) + short(name.rpartition("/")[2], 30) for name in shown])
     axes.set_ylim(len(shown) - 0.5, -0.5)

@@ -141,11 +141,16 @@ class RemoteManifest(NamedTuple):
         """The manifest as bytes for the store."""
         files = {
             path: {
-                "piece": file.piece, "size": file.size, "sha256": file.sha256, "covers": file.covers,
-                "footer": file.footer, "coding": file.coding, "stored": file.stored,
+                "piece": file.piece,
+                "size": file.size,
+                "sha256": file.sha256,
+                "covers": file.covers,
+                "footer": file.footer,
+                "coding": file.coding,
+                "stored": file.stored,
             }
             for path, file in self.files.items()
-        }  # fmt: skip
+        }
         content = {**self.about, "format": FORMAT, "epoch": self.epoch, "files": files}
         return json.dumps(content, separators=(",", ":"), sort_keys=True, default=repr).encode()
 

@@ -153,9 +153,14 @@ class Snapshots:
             return None
         covers = tuple((table, str(w), int(lane), str(g), int(a), int(b)) for w, lane, g, a, b in more["covers"])
         return LocalFile(
-            relative, size, sha, self._content(relative, path), covers, int(more["footer"]),
+            relative,
+            size,
+            sha,
+            self._content(relative, path),
+            covers,
+            int(more["footer"]),
             cut=partial(self._cut, path, table),
-        )  # fmt: skip
+        )
 
     def _cut(self, path: str, table: str, left: tuple[Cover, ...]) -> LocalFile:
         from rollbook.remote.cutting import cut_part

@@ -32,8 +32,13 @@ if TYPE_CHECKING:
     from rollbook.system.bill import Bill
 
 _OF_AN_ATTEMPT = (
-    *(name for name in manifest.ORIGIN if name not in ("config", "seed")), "cpu", "gpus", "seeds", "problems", "hydra",
-)  # fmt: skip
+    *(name for name in manifest.ORIGIN if name not in ("config", "seed")),
+    "cpu",
+    "gpus",
+    "seeds",
+    "problems",
+    "hydra",
+)
 """Fields of run.json that each attempt determines itself."""
 
 

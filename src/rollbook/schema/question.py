@@ -61,9 +61,15 @@ def options(question: type[Question]) -> list[Option]:
         bare = typing.get_args(hint)[0] if typing.get_origin(hint) is typing.Annotated else hint
         extra = meta.extra or {}
         found.append(
-            Option(field.name, bare, field.default, meta.description or "", bool(extra.get("writes")),
-                   bool(extra.get("amount")))
-        )  # fmt: skip
+            Option(
+                field.name,
+                bare,
+                field.default,
+                meta.description or "",
+                bool(extra.get("writes")),
+                bool(extra.get("amount")),
+            )
+        )
     return sorted(found, key=lambda option: option.default is not msgspec.NODEFAULT)
 
 

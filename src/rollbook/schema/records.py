@@ -228,9 +228,15 @@ class Alert(Record):
     clocks: Mapping[str, int]
 
     def __init__(
-        self, rule: str, level: str, message: str, evidence: Mapping[str, Any] | None = None, source: str = "",
-        key: str = "", clocks: Mapping[str, int] | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        rule: str,
+        level: str,
+        message: str,
+        evidence: Mapping[str, Any] | None = None,
+        source: str = "",
+        key: str = "",
+        clocks: Mapping[str, int] | None = None,
+    ) -> None:
         _set(self, "rule", rule)
         _set(self, "level", level)
         _set(self, "message", message)

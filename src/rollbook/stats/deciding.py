@@ -101,9 +101,13 @@ def detectable(seeds: int, limit: float = 0.03, power: float = POWER) -> float:
 
 
 def seeds_for_difference(
-    difference: float, limit: Callable[[int], float], power: float = POWER, least: int = FEWEST, most: int = 10_000,
+    difference: float,
+    limit: Callable[[int], float],
+    power: float = POWER,
+    least: int = FEWEST,
+    most: int = 10_000,
     paired: bool = False,
-) -> int | None:  # fmt: skip
+) -> int | None:
     """The smallest number of seeds of each arm that finds a difference with this power; None if `most` does not.
 
     Args:
@@ -148,9 +152,14 @@ def difference_of_share(won: float, pairs: int) -> float:
 
 
 def seeds_to_decide(
-    won: float, limit: Callable[[int], float], least: int | None, most: int = 200, paired: bool = False,
-    power: float = POWER, pairs: int = 25,
-) -> int | None:  # fmt: skip
+    won: float,
+    limit: Callable[[int], float],
+    least: int | None,
+    most: int = 200,
+    paired: bool = False,
+    power: float = POWER,
+    pairs: int = 25,
+) -> int | None:
     """Seeds of each arm that decide with this power if the difference is as it looks now; None: more than `most`.
 
     Args:

@@ -211,9 +211,18 @@ class Study:
         before = sorted({look.information for look in earlier if look.better is None})
         if tested is None or min(tested.n_a, tested.n_b) < 1:
             return Verdict(
-                pair.a, pair.b, "no scores", None, len(pair.a_RT), len(pair.b_RT), failed_a, failed_b, pairs=left,
-                enough=plan.first_look(left, before), plan=plan,
-            )  # fmt: skip
+                pair.a,
+                pair.b,
+                "no scores",
+                None,
+                len(pair.a_RT),
+                len(pair.b_RT),
+                failed_a,
+                failed_b,
+                pairs=left,
+                enough=plan.first_look(left, before),
+                plan=plan,
+            )
         # How much of the error earlier looks have spent, and the limit of this one.
         now = max(1 / (1 / tested.n_a + 1 / tested.n_b), *before, 0.0)
         past = [each for each in before if each < now]
@@ -256,9 +265,13 @@ class Study:
         if not could:
             return replace(said, outcome="cannot decide")
         more = seeds_to_decide(
-            tested.won / tested.of, lambda each: plan.limit([one for one in spent if one < each / 2], each / 2, left),
-            said.enough, plan.seeds or 200, plan.paired, pairs=tested.of,
-        )  # fmt: skip
+            tested.won / tested.of,
+            lambda each: plan.limit([one for one in spent if one < each / 2], each / 2, left),
+            said.enough,
+            plan.seeds or 200,
+            plan.paired,
+            pairs=tested.of,
+        )
         return replace(said, more=more)
 
 

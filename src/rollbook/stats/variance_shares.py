@@ -208,9 +208,13 @@ class _Model:
         square = float(self.n_C @ values**2)
         widths = [part.shape[1] for part in parts]
         everything = self._shares(
-            gram[None], moment[None], np.array([square]), np.array([self.within_C.sum()]), widths,
+            gram[None],
+            moment[None],
+            np.array([square]),
+            np.array([self.within_C.sum()]),
+            widths,
             np.array([self.n_C.sum()]),
-        )[0]  # fmt: skip
+        )[0]
         if self.of_seeds < 1:
             return [(float(share), math.nan) for share in everything]
         each = [(c, score) for c, mine in enumerate(self.scores) if len(mine) > 1 for score in mine]

@@ -21,9 +21,13 @@ class Runs(list["ApiRun"]):
     """What `Api.runs` returns."""
 
     def histories(
-        self, samples: int = 500, keys: Sequence[str] | None = None, x_axis: str = "_step", format: str = "default",
+        self,
+        samples: int = 500,
+        keys: Sequence[str] | None = None,
+        x_axis: str = "_step",
+        format: str = "default",
         stream: str = "default",
-    ) -> Any:  # fmt: skip
+    ) -> Any:
         """The histories of all runs, each row with `run_id`: a list of dicts, or a frame of pandas or polars."""
         rows = [
             {**row, "run_id": run.id}
@@ -86,9 +90,14 @@ class Api:
         return SimpleNamespace(username="", name="", email="", entity=self.default_entity, teams=[], admin=False)
 
     def runs(
-        self, path: str | None = None, filters: Mapping[str, Any] | None = None, order: str = "+created_at",
-        per_page: int = 50, include_sweeps: bool = True, lazy: bool = True,
-    ) -> Runs:  # fmt: skip
+        self,
+        path: str | None = None,
+        filters: Mapping[str, Any] | None = None,
+        order: str = "+created_at",
+        per_page: int = 50,
+        include_sweeps: bool = True,
+        lazy: bool = True,
+    ) -> Runs:
         """The runs of a project ("entity/project" or "project"), oldest first.
 
         `order` is "+created_at", "-summary_metrics.x", "+config.x" or another of the filters' names; runs without it
@@ -267,9 +276,13 @@ class ApiRun:
                 yield rows[step]
 
     def history(
-        self, samples: int = 500, keys: Sequence[str] | None = None, x_axis: str = "_step", pandas: bool = True,
+        self,
+        samples: int = 500,
+        keys: Sequence[str] | None = None,
+        x_axis: str = "_step",
+        pandas: bool = True,
         stream: str = "default",
-    ) -> Any:  # fmt: skip
+    ) -> Any:
         """At most `samples` rows of history, evenly spaced, as a pandas frame or a list of dicts."""
         rows = list(self.scan_history(keys))
         if len(rows) > samples > 0:

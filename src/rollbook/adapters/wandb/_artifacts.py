@@ -44,9 +44,15 @@ class Artifact:
     """Files that belong to a run. Added files are copied into the run when it is logged. Arguments as in wandb."""
 
     def __init__(
-        self, name: str, type: str, description: str | None = None, metadata: Mapping[str, object] | None = None,
-        incremental: bool = False, use_as: str | None = None, **_options: object,
-    ) -> None:  # fmt: skip
+        self,
+        name: str,
+        type: str,
+        description: str | None = None,
+        metadata: Mapping[str, object] | None = None,
+        incremental: bool = False,
+        use_as: str | None = None,
+        **_options: object,
+    ) -> None:
         self.collection, self.type, self.description = name, type, description
         self.metadata: dict[str, Any] = dict(metadata or {})
         self.aliases: list[str] = []

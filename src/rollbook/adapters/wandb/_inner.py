@@ -72,9 +72,14 @@ wandb_run = _module("wandb_run", Run=Run)
 env = _module("env", set_project=partial(_set, "WANDB_PROJECT"), set_entity=partial(_set, "WANDB_ENTITY"))
 _OF_SDK = ("AlertLevel", "controller", "finish", "init", "login", "require", "setup", "sweep", "teardown")
 sdk = _module(
-    "sdk", Artifact=Artifact, Config=Config, Settings=Settings, Summary=Summary, _attach=_state.attached,
+    "sdk",
+    Artifact=Artifact,
+    Config=Config,
+    Settings=Settings,
+    Summary=Summary,
+    _attach=_state.attached,
     **{name: getattr(_state, name) for name in _OF_SDK},
-)  # fmt: skip
+)
 _module("sdk.wandb_run", Run=Run)
 _module("sdk.wandb_config", Config=Config)
 _module("sdk.wandb_summary", Summary=Summary)

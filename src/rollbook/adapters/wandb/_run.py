@@ -503,9 +503,15 @@ class Run:
         return next((m for name, m in self._metrics.items() if "*" in name and fnmatchcase(key, name)), None)
 
     def define_metric(
-        self, name: str, step_metric: Any = None, step_sync: bool | None = None, hidden: bool | None = None,
-        summary: str | None = None, goal: str | None = None, overwrite: bool | None = None,
-    ) -> Metric:  # fmt: skip
+        self,
+        name: str,
+        step_metric: Any = None,
+        step_sync: bool | None = None,
+        hidden: bool | None = None,
+        summary: str | None = None,
+        goal: str | None = None,
+        overwrite: bool | None = None,
+    ) -> Metric:
         """Set the x-axis of a key, and which of its summaries are kept; `name` may contain "*".
 
         In rollbook any key can be the x-axis of any other, so a step metric is only noted in the run's notes. A summary
@@ -523,9 +529,14 @@ class Run:
         return metric
 
     def watch(
-        self, models: Any, criterion: object = None, log: str | None = "gradients", log_freq: int = 1000,
-        idx: int | None = None, log_graph: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        models: Any,
+        criterion: object = None,
+        log: str | None = "gradients",
+        log_freq: int = 1000,
+        idx: int | None = None,
+        log_graph: bool = False,
+    ) -> None:
         """Log histograms of the gradients (with log="parameters" or "all", also of the parameters) of torch modules."""
         if self._recorder is None or log is None:
             return
@@ -562,9 +573,13 @@ class Run:
         return kept
 
     def log_artifact(
-        self, artifact_or_path: Any, name: str | None = None, type: str | None = None,
-        aliases: Iterable[str] | None = None, tags: object = None,
-    ) -> Artifact:  # fmt: skip
+        self,
+        artifact_or_path: Any,
+        name: str | None = None,
+        type: str | None = None,
+        aliases: Iterable[str] | None = None,
+        tags: object = None,
+    ) -> Artifact:
         """Copy an artifact's files into `<run>/files/artifacts/<name>/v<n>`."""
         artifact = artifact_or_path
         if not isinstance(artifact, Artifact):

@@ -138,18 +138,22 @@ def init(
         mode=mode,
         sweep_id=asked.sweep_id or os.environ.get("WANDB_SWEEP_ID"),
     )
-    recorder = None if mode == "disabled" else opened(
-        project=project,
-        name=name or asked.run_name or os.environ.get("WANDB_NAME"),
-        run_id=id or asked.run_id or os.environ.get("WANDB_RUN_ID"),
-        resume=resume if resume is not None else asked.resume or os.environ.get("WANDB_RESUME"),
-        config=_chosen(plain(config), config_exclude_keys, config_include_keys),
-        group=group or asked.run_group or os.environ.get("WANDB_RUN_GROUP"),
-        job_type=job_type or asked.run_job_type or os.environ.get("WANDB_JOB_TYPE"),
-        notes=notes or asked.run_notes or os.environ.get("WANDB_NOTES") or "",
-        tags=_tags(tags if tags is not None else asked.run_tags or os.environ.get("WANDB_TAGS")),
-        folder=dir or asked.root_dir,
-    )  # fmt: skip
+    recorder = (
+        None
+        if mode == "disabled"
+        else opened(
+            project=project,
+            name=name or asked.run_name or os.environ.get("WANDB_NAME"),
+            run_id=id or asked.run_id or os.environ.get("WANDB_RUN_ID"),
+            resume=resume if resume is not None else asked.resume or os.environ.get("WANDB_RESUME"),
+            config=_chosen(plain(config), config_exclude_keys, config_include_keys),
+            group=group or asked.run_group or os.environ.get("WANDB_RUN_GROUP"),
+            job_type=job_type or asked.run_job_type or os.environ.get("WANDB_JOB_TYPE"),
+            notes=notes or asked.run_notes or os.environ.get("WANDB_NOTES") or "",
+            tags=_tags(tags if tags is not None else asked.run_tags or os.environ.get("WANDB_TAGS")),
+            folder=dir or asked.root_dir,
+        )
+    )
     run = Run(recorder, asked)
     if recorder is None:
         run.config.update(_chosen(plain(config), config_exclude_keys, config_include_keys))
@@ -200,9 +204,18 @@ def _contradiction(run: Run, id: str | None, config: Mapping[str, Any]) -> str:
 
 
 def opened(
-    *, project: str, name: str | None, run_id: str | None, resume: bool | str | None, config: dict[str, Any],
-    group: str | None, job_type: str | None, notes: str, tags: list[str], folder: Any,
-) -> Recorder:  # fmt: skip
+    *,
+    project: str,
+    name: str | None,
+    run_id: str | None,
+    resume: bool | str | None,
+    config: dict[str, Any],
+    group: str | None,
+    job_type: str | None,
+    notes: str,
+    tags: list[str],
+    folder: Any,
+) -> Recorder:
     """A run of rollbook for the arguments of `init`; see there."""
     from rollbook.adapters._run import came_by, clean_name, split_name, takes_native_keys
     from rollbook.errors import NothingToResume
@@ -223,10 +236,18 @@ def opened(
         seed = named if seed is None else seed
     try:
         run = open_run(
-            clean_name(project, "uncategorized"), clean_name(name or program_name(), "run"), config=config or None,
-            seed=seed if isinstance(seed, int) and not isinstance(seed, bool) else None, group=group, job_type=job_type,
-            notes=notes, tags=tags, dir=runs, resume=how, run_id=clean_name(run_id, "run") if run_id else None,
-        )  # fmt: skip
+            clean_name(project, "uncategorized"),
+            clean_name(name or program_name(), "run"),
+            config=config or None,
+            seed=seed if isinstance(seed, int) and not isinstance(seed, bool) else None,
+            group=group,
+            job_type=job_type,
+            notes=notes,
+            tags=tags,
+            dir=runs,
+            resume=how,
+            run_id=clean_name(run_id, "run") if run_id else None,
+        )
     except NothingToResume as err:
         raise UsageError(f"wandb.init(resume='must'): {err}") from None
     came_by(run, "wandb")

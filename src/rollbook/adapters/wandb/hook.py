@@ -122,10 +122,17 @@ def mirror(wandb: Any) -> None:
 
         if run.id not in mirrors:
             recorder = opened(
-                project=run.project or "uncategorized", name=run.name or None, run_id=None, resume=None,
-                config=dict(run.config), group=run.group or None, job_type=run.job_type or None, notes=run.notes or "",
-                tags=list(run.tags or ()), folder=None,
-            )  # fmt: skip
+                project=run.project or "uncategorized",
+                name=run.name or None,
+                run_id=None,
+                resume=None,
+                config=dict(run.config),
+                group=run.group or None,
+                job_type=run.job_type or None,
+                notes=run.notes or "",
+                tags=list(run.tags or ()),
+                folder=None,
+            )
             mirrors[run.id] = Run(recorder, Settings(project=run.project, entity=run.entity))
             recorder.note(f"beside the wandb run {run.id}")
             if wandb.patched["tensorboard"]:  # its service reads the event files, which bypasses `log`

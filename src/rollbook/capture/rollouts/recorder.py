@@ -135,9 +135,16 @@ class RolloutLog:
         return []
 
     def _log_many(
-        self, messages: Any, prompts: Any, completions: Any, rewards: Any, reward: object, group: object,
-        version: object, columns: Mapping[str, object],
-    ) -> list[str]:  # fmt: skip
+        self,
+        messages: Any,
+        prompts: Any,
+        completions: Any,
+        rewards: Any,
+        reward: object,
+        group: object,
+        version: object,
+        columns: Mapping[str, object],
+    ) -> list[str]:
         if messages is None:
             texts = list(completions if completions is not None else ())
             n = len(texts)

@@ -157,8 +157,12 @@ def from_lerobot(
     try:
         info = json.loads((root / "meta" / "info.json").read_text(encoding="utf-8"))
         version, features = str(info["codebase_version"]), dict(info["features"])
-        info = {**info, "features": features, "total_episodes": int(info["total_episodes"]),
-                "chunks_size": int(info["chunks_size"])}  # fmt: skip
+        info = {
+            **info,
+            "features": features,
+            "total_episodes": int(info["total_episodes"]),
+            "chunks_size": int(info["chunks_size"]),
+        }
     except (OSError, ValueError, KeyError, TypeError) as err:
         raise BadInput(f"from_lerobot({os.fspath(folder)!r}): no meta/info.json of a data set there ({err}).") from None
     if not version.startswith(("v2.", "v3.0")):

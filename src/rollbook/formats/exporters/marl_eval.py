@@ -40,9 +40,14 @@ class MarlEval:
     table = ""
 
     def __init__(
-        self, metric: str, by: str, task: str = "project", environment: str = "project", x: str = "env_step",
+        self,
+        metric: str,
+        by: str,
+        task: str = "project",
+        environment: str = "project",
+        x: str = "env_step",
         score: str = "mean of the last 10%",
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._metric, self._x, self._score = metric, x, score
         self._fields = (environment, task, by)
 

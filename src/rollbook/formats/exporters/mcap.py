@@ -92,9 +92,14 @@ class Mcap:
 def facts_of(book: Book, source: StepSource) -> dict[str, str]:
     """The facts about a run, as texts."""
     facts: Mapping[str, object] = {
-        "project": book.project, "name": book.name, "id": book.id, "seed": book.seed, "group": book.group,
-        "config": book.config, "env_id": source.env_id(),
-    }  # fmt: skip
+        "project": book.project,
+        "name": book.name,
+        "id": book.id,
+        "seed": book.seed,
+        "group": book.group,
+        "config": book.config,
+        "env_id": source.env_id(),
+    }
     return {
         name: value if isinstance(value, str) else json_text(value)
         for name, value in facts.items()

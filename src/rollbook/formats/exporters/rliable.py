@@ -34,9 +34,15 @@ class Rliable:
     table = ""
 
     def __init__(
-        self, metric: str, by: str, task: str | None = None, score: str = "mean of the last 10%", x: str | None = None,
-        normalise: str | None = None, floor: float | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        metric: str,
+        by: str,
+        task: str | None = None,
+        score: str = "mean of the last 10%",
+        x: str | None = None,
+        normalise: str | None = None,
+        floor: float | None = None,
+    ) -> None:
         self._metric, self._by, self._task = metric, by, task
         self._how: dict[str, Any] = {"score": score, "x": x, "normalise": normalise, "floor": floor}
 

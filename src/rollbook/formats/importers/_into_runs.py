@@ -127,9 +127,13 @@ def in_words(strange: list[tuple[Path, str]], below: Path) -> str:
 
 
 def import_one(
-    one: Found, root: str, project: str, name: str, options: Mapping[str, object] | None = None,
+    one: Found,
+    root: str,
+    project: str,
+    name: str,
+    options: Mapping[str, object] | None = None,
     laid: Mapping[str, str] | None = None,
-) -> Imported:  # fmt: skip
+) -> Imported:
     """Import one foreign run into a folder of runs; see `import_runs`.
 
     Args:
@@ -185,9 +189,13 @@ def import_one(
                 left_out[cause] = run.bill()["drops"][cause]
         run.finish(status)
     imported: dict[str, object] = {
-        "format": chosen, "from": _origin_of(one), "files": stamp, "left_out": left_out, "sources": foreign.sources,
+        "format": chosen,
+        "from": _origin_of(one),
+        "files": stamp,
+        "left_out": left_out,
+        "sources": foreign.sources,
         "place": os.path.abspath(one.labelled),
-    }  # fmt: skip
+    }
     _write_origin(run.folder, span, imported, foreign, {**told, "made_by": foreign.made_by or what(chosen)})
     return Imported(run.folder, rows, left_out)
 

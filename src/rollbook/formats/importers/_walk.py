@@ -107,9 +107,13 @@ class Walk:
     """
 
     def __init__(
-        self, base: Path, own: Container[str] = (), options: Mapping[str, object] | None = None,
-        sources: dict[str, list[str]] | None = None, recorded: Recorded | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        base: Path,
+        own: Container[str] = (),
+        options: Mapping[str, object] | None = None,
+        sources: dict[str, list[str]] | None = None,
+        recorded: Recorded | None = None,
+    ) -> None:
         self._base, self._own, self._recorded = base, own, recorded
         self._judged: dict[str, bool] = {}
         self.problems: list[str] = []

@@ -115,4 +115,8 @@ def _own(folder: Path) -> list[Path]:
         names = sorted(os.listdir(folder))
     except OSError:
         return []
-    return [folder / name for name in names if name == _EVALUATIONS or name == "monitor.csv" or name.endswith(".monitor.csv")]  # fmt: skip  # noqa: E501
+    return [
+        folder / name
+        for name in names
+        if name == _EVALUATIONS or name == "monitor.csv" or name.endswith(".monitor.csv")
+    ]

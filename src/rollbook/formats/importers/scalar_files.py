@@ -54,10 +54,14 @@ class ScalarFiles:
             else:
                 files = sorted(file for file in folder.glob("*.csv") if _is_of_a_metric(file))
             run.files = files
-            run.give({
-                str(file.relative_to(scalars)): lambda file=file, run=run, scalars=scalars: self._rows(file, scalars, run)  # type: ignore[misc]  # noqa: E501
-                for file in files
-            })  # fmt: skip
+            run.give(
+                {
+                    str(file.relative_to(scalars)): lambda file=file, run=run, scalars=scalars: self._rows(
+                        file, scalars, run
+                    )  # type: ignore[misc]
+                    for file in files
+                }
+            )
             yield run
 
     def _rows(self, file: Path, scalars: Path, run: ForeignRun) -> Iterator[Row]:

@@ -62,7 +62,11 @@ class SwanLab:
             try:
                 start = first(record, _START)
                 if isinstance(start, bytes):
-                    fields_of_run = [(n, value.decode("utf-8", "backslashreplace")) for n, value in fields(start) if isinstance(value, bytes)]  # fmt: skip  # noqa: E501
+                    fields_of_run = [
+                        (n, value.decode("utf-8", "backslashreplace"))
+                        for n, value in fields(start)
+                        if isinstance(value, bytes)
+                    ]
                     text = dict(fields_of_run)
                     run.name, run.notes = text.get(4) or run.name, text.get(5, "")
                     run.project, run.group, run.job_type = text.get(1) or None, text.get(7) or None, text.get(8) or None

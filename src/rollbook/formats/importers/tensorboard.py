@@ -153,9 +153,13 @@ class TensorBoard:
             yield from plain.given()
 
     def _take(
-        self, value: Tagged, values: dict[str, object], images: list[tuple[str, int, int, bytes]],
-        kinds: dict[str, str], run: ForeignRun,
-    ) -> None:  # fmt: skip
+        self,
+        value: Tagged,
+        values: dict[str, object],
+        images: list[tuple[str, int, int, bytes]],
+        kinds: dict[str, str],
+        run: ForeignRun,
+    ) -> None:
         """Put one summary value under its tag, its images to the others, or count it as left out."""
         plugin = value.plugin or kinds.get(value.tag, "")
         if value.plugin:

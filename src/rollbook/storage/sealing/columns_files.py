@@ -26,9 +26,14 @@ MOST_KEYS = 10_000
 """Up to this many columns, keys in long form only also become columns of the wide form."""
 
 _IDENTITY = {
-    "scope": pa.string(), "at": pa.string(), "attempt": pa.int64(), "writer": pa.string(), "lane": pa.int64(),
-    "seq": pa.int64(), "index": pa.int64(),
-}  # fmt: skip
+    "scope": pa.string(),
+    "at": pa.string(),
+    "attempt": pa.int64(),
+    "writer": pa.string(),
+    "lane": pa.int64(),
+    "seq": pa.int64(),
+    "index": pa.int64(),
+}
 _LONG = {"key": pa.string(), "type": pa.string(), "value": pa.float64(), "integer": pa.int64(), "digits": pa.string()}
 
 

@@ -25,10 +25,15 @@ FILE = "writers.parquet"
 
 _SCHEMA = pa.schema(
     [
-        ("writer", pa.string()), ("project", pa.string()), ("run", pa.string()), ("run_name", pa.string()),
-        ("run_seed", pa.int64()), ("run_group", pa.string()), ("config", pa.string()),
+        ("writer", pa.string()),
+        ("project", pa.string()),
+        ("run", pa.string()),
+        ("run_name", pa.string()),
+        ("run_seed", pa.int64()),
+        ("run_group", pa.string()),
+        ("config", pa.string()),
     ]
-)  # fmt: skip
+)
 
 
 def write_writers_file(run: str) -> None:
