@@ -186,6 +186,12 @@ def test_what_a_rule_costs_and_says_of_healthy_trainings_is_measured() -> None:
     assert measured.lines_a_row < 1 < measured.lines_a_look
 
 
+@pytest.mark.parametrize("name", health.names())
+def test_the_quantities_that_a_rule_names_are_canonical_names(name: str) -> None:
+    meanings = getattr(health.make(name), "meanings", ())
+    assert [key for key in meanings if aliases.describe(key) is None] == []
+
+
 def test_every_rule_of_the_registry_has_its_trouble_here() -> None:
     assert {*TROUBLE, *NO_ROWS} == set(health.names())
     assert set(health.DEFAULT) <= set(health.names())
