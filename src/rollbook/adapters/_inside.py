@@ -1,4 +1,4 @@
-"""What can be read of a framework's environment without asking it anything.
+"""What can be read from a framework's environment without calling it.
 
 An environment may stand for a simulator, a socket or another process: a property of it may raise, hang, or have to be
 pickled. So nothing here calls it. `held` reads what an object holds, as `vars` shows it, `chain` follows wrappers by

@@ -62,7 +62,7 @@ described = Described()
 
 
 def parsed(text: str, words: Mapping[str, object]) -> object:
-    """The value that a text from a file stands for: one of `words`, an integer, a float, else the text itself."""
+    """A text from a file as a value: one of `words`, an integer, a float, else the text itself."""
     if text in words:
         return words[text]
     for kind in (int, float):

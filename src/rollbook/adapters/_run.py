@@ -142,7 +142,7 @@ def find_run(
     """The run to write to, and whether it was opened here (the adapter then ends it by `end_training`).
 
     A current run is joined if its caller opened it and it is not about another training; one that an adapter opened,
-    only by an adapter of another kind while that training goes on. Otherwise a new run is opened.
+    only by an adapter of another kind during that training. Otherwise a new run is opened.
 
     Args:
       run: a run or a scope of a run. None uses the current run or opens one; False records nothing.
@@ -480,7 +480,7 @@ class JoinedRun:
         end_training(self.run, self._user, status)
 
     def go_on(self) -> None:
-        """Continue the run that was opened and finished here, if the training goes on after all."""
+        """Continue the run that was opened and finished here, if the training continues after all."""
         if self.run is not None and self._owned and self.run.status != "running":
             self.keep("go_on", "continuing the run", self._go_on)
 

@@ -332,7 +332,7 @@ class _Folder:
             manifest.write(folder, known)
 
     def _laid(self, root: str, project: str) -> dict[str, str]:
-        """Run id -> folder of what an earlier call left in a project; listed once, for there may be thousands."""
+        """Run id -> folder of the runs that earlier calls made in a project; listed once, as there may be thousands."""
         folder = os.path.join(root, project)
         if folder not in self._listed:
             with contextlib.suppress(FileNotFoundError):

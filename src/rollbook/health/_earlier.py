@@ -150,14 +150,14 @@ def kin(run: RunInfo) -> str:
 
 
 def find(kind: type[Known], run: RunInfo, began: float, clock: str, given: Iterable[object] = ()) -> tuple[Known, ...]:
-    """`FEWEST` earlier runs of the same settings that finished without an alert above a note; () if there are fewer. Of
-    one seed the newest counts.
+    """`FEWEST` earlier runs of the same settings that finished without an alert above a note; () if there are fewer. If
+    several have the same seed, the newest counts.
 
-    Those with the tag "good" come first. Of the others the newest, without those that are far worse than the best five
+    Runs with the tag "good" come first, then the newest others, except those far worse than the best five
     (`_far_below`), so that bad runs without an alert do not become the standard for later ones.
 
     Args:
-      kind: what is asked of them.
+      kind: what to read of them.
       run: this one.
       began: the time of its first value: others had ended by then.
       clock: of its values.
@@ -220,7 +220,7 @@ def _in_project(run: RunInfo, own: str) -> Iterator[list[Earlier]]:
     files: list[tuple[float, str, str]] = []
     with tolerating(OSError), os.scandir(os.path.dirname(folder)) as siblings:
         for sibling in siblings:
-            for name in (RunFile.RULES, RunFile.FINISHED):  # of a run that goes on, and of one that is over
+            for name in (RunFile.RULES, RunFile.FINISHED):  # of a running run, and of a finished one
                 path = os.path.join(sibling.path, RunFile.KEEPER, name)
                 with tolerating(OSError):
                     about = os.stat(path, follow_symlinks=False)

@@ -35,7 +35,8 @@ class _Curve(Returns):
       seen: how many returns there were.
       last: the last ones, for the next judgement; `sums`: of the last three fives.
       first, other: the first return, and the reading at the first one that was not like it.
-      points: [reading, mean] each; `every` so many judgements one, `skipped` since the last one, `newest` the newest.
+      points: [reading, mean] each, one for every `every` judgements; `skipped`: judgements since the last; `newest`:
+        the newest point.
       low, told: how many judgements in a row were low, and whether that was reported.
     """
 
@@ -100,7 +101,7 @@ class BelowEarlier(ReturnRule[_Curve]):
         own = self.memory.kin
         super().set_state(state)
         self._earlier = None
-        if self.memory.kin != own:  # it goes on with other settings: a curve of neither
+        if self.memory.kin != own:  # resumed with other settings: the curve would belong to neither
             self.memory.kin = ""
 
     def left(self, run_id: str) -> EarlierRun | None:

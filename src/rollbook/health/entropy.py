@@ -146,7 +146,7 @@ class Entropy(KeyedRule[_Entropies]):
         return memory.troubled or not (min(entropies) >= low and total - total == 0)
 
     def _take_high(self, column: Column, start: int) -> None:
-        """Values of which none is low."""
+        """Take values none of which is low."""
         memory = self.memory[column.key]
         if not memory.continuous:
             Last(memory, self._rows).take_all(column, range(start, len(column)), _sign(column))

@@ -1,4 +1,4 @@
-"""A learner that goes on choosing at random."""
+"""A learner that keeps choosing at random."""
 
 from __future__ import annotations
 

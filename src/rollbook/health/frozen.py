@@ -33,7 +33,7 @@ _WITNESSES = ("update/entropy", "update/loss/entropy", "update/loss/value", "tra
 _ENTROPIES = ("update/entropy", "update/loss/entropy")
 _EPOCHS = ("n_epochs", "num_epochs", "update_epochs", "ppo_epochs", "ppo_epoch", "num_sgd_iter", "k_epochs")
 _WITNESSED, _CLEAR = 100, 2.0
-"""A witness stands still if its first 100 values have no trend beyond two standard errors (Mann, Kendall)."""
+"""A witness does not change if its first 100 values have no trend beyond two standard errors (Mann, Kendall)."""
 
 _NO_ENTROPY = 0.01
 """Nats below which a policy chooses one action: then its divergence is 0, however it is updated."""

@@ -1,4 +1,4 @@
-"""A learning rate of 0 while training goes on."""
+"""A learning rate of 0 while training continues."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ class LearnsNothing(ReturnRule[_Progress]):
         best = max(sum(last[at : at + self.size]) / self.size for at in range(0, len(last), self.size))
         first = memory.first_block
         if first and median(first) >= max(highest, *column.values[: i + 1]):
-            return  # most of the first returns were the best that there is: a policy that was good from the start
+            return  # most of the first returns were already the best: the policy was good from the start
         is_no_better = best <= memory.start + 2 * max(memory.spread / self.size**0.5, 1e-9)
         if is_no_better and max(above(last, first), rise(first)) <= _CLEAR:  # else it learned, perhaps among the first
             where = column.where(i)

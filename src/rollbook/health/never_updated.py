@@ -20,26 +20,26 @@ _NO_UPDATES = frozenset({
     "host", "num", "perf", "progress", "rollbook", "rollout", "rollouts", "sampler", "system", "test", "time", "timer",
     "timers", "timing",
 })  # fmt: skip
-"""A key whose first or last part begins with one of these words tells nothing of updates."""
+"""A key whose first or last part begins with one of these words is not about updates."""
 _REPLAY = ("buffer_size", "replay_size", "replay_capacity", "memory_size")
 """With a replay buffer, a setting of this name is about n-step returns."""
 
 
 class _Updates(Pace):
-    """Also whether a key came that may tell of updates, although its meaning is not known."""
+    """Also whether a key of unknown meaning came that may be about updates."""
 
     unknown: bool = False
 
 
 class NeverUpdated(PaceRule[_Updates]):
-    """Episodes that go on while no update is logged: "warn".
+    """Episodes continue while no update is logged: "warn".
 
     After twice the longest gap between two updates so far and 3 % of the run; after the first update, a quarter of the
     run and twice the time that it took. If none was ever logged and the
     configuration has a learning rate (so the run should learn): 3 % of the run after the configured warm-up
     (`learning_starts`), or after the first rollout (`n_steps` times `n_envs`) and at least one more. If the
-    configuration has neither: after a quarter of the run. Not while the run logs keys of unknown meaning: a loop of
-    one's own may log its updates as `td` or `train/my_loss`.
+    configuration has neither: after a quarter of the run. Not while the run logs keys of unknown meaning: your own
+    loop may log its updates as `td` or `train/my_loss`.
     """
 
     remembers = _Updates
@@ -104,6 +104,6 @@ class NeverUpdated(PaceRule[_Updates]):
 
 
 def _may_be_of_updates(key: str) -> bool:
-    """Whether a key has no meaning that is known, and is not of a kind that tells nothing of updates."""
+    """Whether a key of unknown meaning may be about updates."""
     parts = key.split("/")
     return describe(key) is None and _NO_UPDATES.isdisjoint(part.partition("_")[0] for part in (parts[0], parts[-1]))

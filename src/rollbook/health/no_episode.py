@@ -21,7 +21,7 @@ _SOON = 0.05
 _SHORT = 0.25
 """Of a run in which one usual episode of each environment takes longer than this, the share that is waited for."""
 _COPIES = 4
-"""How many environments a run may have that does not say it."""
+"""How many environments a run is assumed to have at most if it does not say."""
 _LIMIT = 5
 """The longest length is a time limit if it came this often."""
 
@@ -46,7 +46,7 @@ class _Ends(Pace):
 
 
 class NoEpisode(PaceRule[_Ends]):
-    """A training that goes on while no episode ends: "warn".
+    """Training continues while no episode ends: "warn".
 
     After a 20th of the run, twice the longest stretch between two ends so far, and as many steps as all environments
     together need for the longest episode that is to be expected. That is twice the longest so far. While the longest is
@@ -77,7 +77,7 @@ class NoEpisode(PaceRule[_Ends]):
         return float(began + max(share * self._total, self.times * began))
 
     def columns_of(self, columns: Columns) -> tuple[Column | None, Column | None]:
-        """See `PaceRule`. Of a run that records its episodes, these; a row of metrics may stand for many."""
+        """See `PaceRule`. Recorded episodes, if the run has them; else rows of metrics, each of which may be many."""
         it, other = super().columns_of(columns)
         ended = columns.of_episodes("length")
         table = self.memory.table = self.memory.table or ended is not None

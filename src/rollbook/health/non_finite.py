@@ -107,7 +107,7 @@ class NonFinite:
                 yield key, value, column.where(i), count, was_number
 
     def _reported(self, found: list[_Found], columns: Columns) -> Iterator[Alert]:
-        """One alert for all keys of a row; none while a trouble that is at least as grave goes on: a NaN spreads."""
+        """One alert for all keys of a row; none while one at least as severe is unresolved: a NaN spreads."""
         found.sort(key=lambda one: not _is_known(one[0]))
         key, value, where, count, was_number = found[0]
         level = "fail" if was_number and _is_known(key) else "warn"

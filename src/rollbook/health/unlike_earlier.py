@@ -127,7 +127,7 @@ class UnlikeEarlier(KeyedRule[_Range]):
         super().set_state(state)
         own = self._about.kin
         self._about = wholly_remembered(_About, state)
-        if self._about.kin != own:  # it goes on with other settings: values of neither
+        if self._about.kin != own:  # resumed with other settings: the values would belong to neither
             self._about.kin = ""
         self._series.choose(self._about.series)
         self._earlier = self._curves = None

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 _PAYLOAD = re.compile(rb"(?:[\x80-\x8f]|\xde..)(?:\xa5table|\xa4mark|\xa4fill)", re.DOTALL)
-"""How the payload of every frame begins: where a damaged file goes on is found by it."""
+"""How the payload of every frame begins. Used to find the next whole frame in a damaged file."""
 
 
 class FrameFile(JournalFile):

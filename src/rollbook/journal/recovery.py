@@ -65,7 +65,7 @@ class Turns:
 
 
 def unused(things: list[T], thorough: bool = False) -> T | None:
-    """One of `things` to which only this list refers, reserved for the caller; None if there is none.
+    """An item of `things` that nothing but this list refers to, reserved for the caller; None if there is none.
 
     Two threads that ask at once never get the same one: each holds the one it checks, and the other counts that
     reference.

@@ -54,7 +54,7 @@ class Head:
         self.first_seq = layout.lowest_number(generation, said_first)
 
     def contradicted(self, lowest: int, last: int, sealed: int) -> str:
-        """What it says of its rows that is not so; "" if nothing.
+        """What its head claims about its rows that is not true; "" if nothing.
 
         Args:
           lowest, last: the numbers of the first and the last row, 0 if there is none.

@@ -1,7 +1,7 @@
 """One process that looks after all runs of a user and host. Each run has its `OneRun`, stepped when it is due.
 
 One thread steps, the others wait. When a step takes longer than a moment (a file system that hangs, a sink with a
-backlog), its thread stays in it and another thread goes on with the other runs. So no run waits for another for more
+backlog), its thread stays in it and another thread steps the other runs. So no run waits for another for more
 than two seconds. Runs with services from other packages are not handled here.
 """
 
@@ -270,7 +270,7 @@ class ManyRuns:
             kept_run.keeper.leave()  # a trainer wants a separate keeper for it
 
     def _has_left(self, now: float) -> bool:
-        """Leave if there was nothing to do for a while and nobody asks at the last moment."""
+        """Leave if there was nothing to do for a while, unless a run asks for this keeper at the last moment."""
         if self._alone_since is None:
             self._alone_since = now
         if now - self._alone_since < _LINGER_SECONDS:

@@ -195,8 +195,9 @@ class OneRun:
             return None
         self._writers.look()
         here, elsewhere = self._writers.here(), self._writers.elsewhere()
-        # Check who has closed before looking for rows: then none of theirs can come afterwards. Also before checking
-        # who lives: a writer that closes now does not count as one of several living writers, and everything is sealed.
+        # First check which writers have closed, then look for rows: a closed writer adds none. Also before checking
+        # which are alive: then a writer that closes now is not counted among several living ones, and everything is
+        # sealed.
         closed = {writer.id for writer in here if writer.closed}
         living = self._writers.living()
         self._closed |= closed if living else {writer.id for writer in here if writer.closed}

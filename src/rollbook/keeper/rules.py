@@ -3,7 +3,7 @@
 Rules run in a separate thread. A rule that raises, sleeps or never returns does not stop sealing or forwarding: it is
 reported, counted, and not asked again. The thread sleeps until rows have come or some seconds have passed, and takes at
 most a tenth of one core. If more is logged than it can read in that time, it reads the newest rows and counts the
-others. Rules see only rows of the journal: while the run goes on, no row behind the cursor in rules.json is sealed;
+others. Rules see only rows of the journal: during the run, no row behind the cursor in rules.json is sealed;
 rows that were sealed anyway count as skipped.
 """
 

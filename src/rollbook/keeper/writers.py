@@ -132,7 +132,7 @@ class Writers:
                 return
             names = set(os.listdir(self._journal))
             self._listed = changed
-        if unknown:  # no descriptor left, a failing disk: this says nothing about who writes
+        if unknown:  # no descriptor left, or a failing disk: which writers there are stays unknown
             self._listed, self.are_known = -1, False
             return
         if gone:

@@ -186,7 +186,7 @@ class Paint:
         self.axes.locator_params(axis="x", nbins=7)
 
     def empty(self, words: str = "nothing to draw") -> None:
-        """Show that there is no data."""
+        """Write into the chart that there is no data."""
         self.axes.text(0.5, 0.5, words, ha="center", va="center", color=self.style.ink_3, transform=self.axes.transAxes)
         self.axes.set_xticks([])
         self.axes.set_yticks([])

@@ -24,7 +24,7 @@ class Style:
       good, warn, bad, accent: colours with a meaning.
       ghost: for abandoned data.
       series: twelve colours in the order of use.
-      notes: whether the remarks of a chart stand below it.
+      notes: whether the remarks of a chart are written below it.
     """
 
     theme: str

@@ -66,7 +66,7 @@ def draw(figure: Figure, data: Threads, style: Style) -> None:
     axes.set_yticks([])
     axes.grid(False)
     axes.spines["left"].set_visible(False)
-    # An axis for each column, with its values beside it.
+    # An axis for each column, labelled with its values.
     for number, column in enumerate(ticks):
         axes.axvline(number, color=style.line, linewidth=0.8, zorder=0)
         for at, word in column:

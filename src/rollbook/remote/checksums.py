@@ -25,7 +25,7 @@ def check(url: str, run: str, nonce: str, origin: str, *, takes_over: bool = Fal
     """Check a remote, and prepare it for runs if it is empty.
 
     Args:
-      run: <project>/<run>. nonce: the run's. origin: of the folder that goes on; "" for a new run.
+      run: <project>/<run>. nonce: the run's. origin: of the folder that continues it; "" for a new run.
     Raises:
       RemoteError, RunExists, RunIsLive: it cannot be used so. RemoteUnreachable: no answer.
     """

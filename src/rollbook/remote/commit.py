@@ -209,7 +209,7 @@ def plan(
     elsewhere: Collection[Cover] = (),
     another: Callable[[str, int], str] = lambda path, n: f"{path}.{n}",
 ) -> Shipment:
-    """Work out how to make the manifest match the folder. No shipped row is hidden, none is doubled.
+    """Work out how to make the manifest match the folder, so that no shipped row is hidden or doubled.
 
     A file that holds all rows of some pieces replaces them. If it shares rows with a piece without holding all of it,
     the missing rows are cut out of it and shipped alone.

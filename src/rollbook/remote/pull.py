@@ -46,7 +46,7 @@ def pull(remote: Remote, run: str, root: str | os.PathLike[str]) -> Pulled:
     Raises:
       NotARun: the remote has no such run. RunExists: another run has that folder.
       Damaged: a piece does not match its manifest.
-      RemoteUnreachable: no answer; downloaded files stay, and the next pull goes on from there.
+      RemoteUnreachable: no answer; downloaded files stay, and the next pull continues from there.
     """
     folder = os.path.join(os.path.abspath(os.fspath(root)), *run.split("/"))
     report = Pulled()

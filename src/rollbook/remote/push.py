@@ -29,7 +29,7 @@ from rollbook.system.texts import amount
 _SWEEP_BYTES = 64 * 1024 * 1024
 _SWEEP_SECONDS = 3600.0
 _MANY_SMALL = 64
-"""This many small pieces of closed writers are merged while the run goes on, so that a week of short-lived actors stays
+"""This many small pieces of closed writers are merged during the run, so that a week of short-lived actors stays
 readable. Pieces of living writers become fewer when sealing merges parts here."""
 _MERGE_BYTES = 16 * 1024 * 1024
 """The most bytes merged at once during a run: the memory is taken from the training's machine."""

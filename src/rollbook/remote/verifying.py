@@ -26,7 +26,7 @@ def fetch_checked(remote: Remote, run: str, folder: str) -> list[str]:
     Raises:
       NotARun: there is no such run. RemoteUnreachable: no answer.
     """
-    for _ in range(_TRIES):  # of a run that goes on, pieces are replaced meanwhile
+    for _ in range(_TRIES):  # while a run is written, its pieces are replaced
         try:
             run_json, manifests = perform(run_json_and_manifests(f"{run}/"), remote)
         except (Away, Unknown, NotShipped) as err:

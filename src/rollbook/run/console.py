@@ -7,13 +7,14 @@
 can fill up and no second process has to live. What other processes and C libraries write to the descriptors is not
 seen here.
 
-A text waits for no lock: it is put into a queue, and the thread whose turn it is writes what is in it. Thus a signal
-handler, or another thread that prints meanwhile, leaves its text and goes on. A line is written to the file as soon as
-it has ended, and from then on belongs to the kernel. An unfinished one, a progress bar for example, follows within a
-second from the run's own thread (`settle`). Of a line that is drawn again and again (carriage returns, and the cursor
-movements of nested bars) its last form is kept. Colours and other control characters are left out, credentials hidden.
+Printing never waits for a lock: a text is put into a queue, and the thread whose turn it is writes what is in the
+queue. So a signal handler, or another thread that prints meanwhile, returns at once. A line is written to the file as
+soon as it is complete, and from then on survives the process. An incomplete line, a progress bar for example, is
+written within a second by the run's own thread (`settle`). If a line is drawn again and again (carriage returns, and
+the cursor movements of nested bars), only its last form is kept. Colours and other control characters are left out,
+credentials hidden.
 
-The file is bounded: of a longer one the beginning and the end are kept. Standard library only.
+The size of the file is limited: if more is printed, its beginning and its end are kept. Standard library only.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ CONSOLE = os.path.join("log", "console.log")
 _OUT, _ERR = "", "!"
 _LONGEST_LINE = 4_000
 _ROWS = 16
-"""Lines that may still be drawn again: so far up nested progress bars go."""
+"""Number of last lines that may still be redrawn: nested progress bars move the cursor this far up."""
 _WAITING = 10_000
 _LAST_ERRORS = 20
 LAST_OUTPUTS = 200

@@ -3,11 +3,11 @@
     {"type": "torch.OutOfMemoryError", "message": "CUDA out of memory", "traceback": "Traceback …", "stderr": "…"}
 
 Stored with the attempt in run.json; `book.failure` reads it. Texts are bounded, and credentials in them are hidden.
-`stderr` has the last lines that this process wrote to its error output. If that goes to a file of its own (a batch
-system, nohup), they are the file's, with what C libraries wrote; what an earlier attempt left there is left out, and
-so is what Python printed to stdout, where both go into one file. If other processes write to the file as well, or it
-is a terminal or a pipe, which nobody can read without harm, they are the lines that passed through Python
-(`run/console.py`).
+`stderr` has the last lines that this process wrote to its error output. If the error output is a file that only this
+process writes (a batch system, nohup), the lines are read from the file, so they include those of C libraries; lines of
+an earlier attempt are left out, and so are lines that Python printed to stdout, if both go into one file. If other
+processes write to the file as well, or it is a terminal or a pipe, which cannot be read back, the lines are those that
+passed through Python (`run/console.py`).
 """
 
 from __future__ import annotations

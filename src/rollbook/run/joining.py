@@ -1,8 +1,9 @@
 """Finds the run that a process joins instead of creating one: its parent's, or that of the other ranks of its job.
 
-What says the same is one run: the id, the seed, the configuration. A rank alone tells nothing: the ranks of a job may
-train one model, or a seed each. Ranks that say the same find each other by an id that each computes from what they
-share, so that the first creates the run and no process lists a folder. A run is joined only while a process writes it.
+Processes with the same id, seed and configuration write one run. The rank alone decides nothing: the ranks of a job may
+train one model together, or one seed each. Ranks that belong together find each other by an id that each computes from
+what they share, so that the first creates the run and no process lists a folder. A run is joined only while a process
+writes it.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ class Parts:
       final: whether the last mark is written.
       console: keeps what this process prints.
       provenance: where the code comes from; {} until it is known.
-      above: what the environment said of the parent's run before this one took its place; {} if nothing.
+      above: the environment variables that named the parent's run before this run replaced them; {} if there were none.
       stores: (scope, checkpoint) -> values stored there since its last dump.
       counters: scope -> the recorders of episodes that count its environment steps.
     """

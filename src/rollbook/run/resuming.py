@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 def find_to_resume(project: str, name: str, run_id: str | None, seed: int | None = None) -> str | None:
     """The folder of the run with this id, or of the newest run with this name.
 
-    Seeds of one study often share a name: where a seed is given, a run of another seed is not meant, and one whose seed
-    is not known only if there is none of this seed.
+    Seeds of one study often share a name. So if a seed is given, runs with another seed do not count, and runs whose
+    seed is unknown count only if no run has this seed.
     """
     if run_id:  # nearly always there: a list of thousands of runs is not gone through for one
         usual = os.path.join(project, f"{name}-{run_id}")
@@ -69,8 +69,8 @@ def _candidates(project: str, name: str, run_id: str | None) -> Iterator[tuple[s
 
 
 def living_writers(folder: str) -> list[dict[str, Any]]:
-    """The writers of a run that may still log: alive here, or elsewhere with a fresh heartbeat. Of a main writer
-    elsewhere, run.json may say that it has ended: its keeper, on that machine, has seen it.
+    """The writers of a run that may still log: alive on this host, or on another one with a fresh heartbeat. A main
+    writer on another host also counts as ended if run.json says so: its keeper there has seen it end.
     """
     import json
 

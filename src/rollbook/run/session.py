@@ -92,7 +92,7 @@ def init(
         or the newest with that name and, where `seed` is given, that seed; "must" raises if there is none; "takeover"
         continues it even while another process writes it.
       run_id: id of the run to create or to continue. Default: $ROLLBOOK_RESUME, with resume="must", if this project has
-        a run of that id: so a program that is not changed goes on with it.
+        a run of that id: so an unchanged program continues it.
       keeper: what seals, forwards and watches: a separate "process", a "thread" of this process, or "inline" at
         finish(); "import" is "inline" for `write_rows` of finished runs: finish() seals without starting another
         process, and where this program comes from is not stored.
@@ -113,8 +113,8 @@ def init(
     Values in `config` that look like secrets, by name (api_key, token, password …) or by form, are stored as "***".
 
     A process becomes a further writer of an existing run instead if that run is being written by its parent process, or
-    by other ranks of its job (torchrun, SLURM, MPI), and says the same: project, name, and as far as both tell them
-    run_id, seed and config. docs/concepts.md has a table of all cases.
+    by other ranks of its job (torchrun, SLURM, MPI), with the same project and name, and the same
+    run_id, seed and config where both have them. docs/concepts.md has a table of all cases.
 
     Raises:
       BadInput (InvalidName, InvalidClock, UnknownOption): an argument that cannot be used.

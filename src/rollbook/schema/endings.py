@@ -1,4 +1,4 @@
-"""Why a run ended before its time, and the line that goes on with it: one home for the words."""
+"""Why a run ended early, and the line that resumes it: the only place that has these words."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def one_line(failure: Mapping[str, str]) -> str:
 
 
 def how_to_resume(about: RunJson) -> list[str]:
-    """What goes on with a run: the command that starts its unchanged program again, and Python where that calls `init`.
+    """How to resume a run: the command that starts its program again, and Python, for programs that call `init`.
 
     The command is missing where it is not known, or has a secret that was hidden. Then the program needs the variable.
     """

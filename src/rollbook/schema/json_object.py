@@ -169,7 +169,7 @@ class JsonObject:
         return made
 
     def as_json(self) -> dict[str, Any]:
-        """What stands in the file: the fields that were read or set, and the others."""
+        """The content of the file: the fields that were read or set, and the others."""
         return {**self.__dict__, **self.others}
 
     def set(self, **changed: Any) -> None:

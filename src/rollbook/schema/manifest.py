@@ -114,7 +114,7 @@ class Cut(JsonObject):
     checkpoint: str | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """As it stands in run.json and in the journal, where keys are texts."""
+        """As in run.json and in the journal, where keys are texts."""
         lanes_of = {writer: {str(lane): seq for lane, seq in lanes.items()} for writer, lanes in self.writers.items()}
         return {**super().as_json(), "writers": lanes_of}
 
@@ -143,7 +143,7 @@ class Attempt(JsonObject):
     """One attempt of a run, as listed in run.json.
 
     Attributes:
-      n: its number, from 1; 0 in an entry that stands for none.
+      n: its number, from 1; 0 in the entry that is returned if there is none.
       parent, cut: the attempt it continues, and the end of that one's effective part; None for the first.
       started, ended: unix seconds.
       last: unix ns of a clean end.
@@ -168,7 +168,7 @@ class Attempt(JsonObject):
     failure: dict[str, Any] | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """As it stands in run.json."""
+        """As in run.json."""
         own = {**self.__dict__, **self.others}
         return own if self.cut is None else {**own, "cut": self.cut.as_json()}
 
@@ -295,7 +295,7 @@ class RunJson(JsonObject):
         return made
 
     def as_json(self) -> dict[str, Any]:
-        """What stands in run.json."""
+        """The content of run.json."""
         return {**self.__dict__, "attempts": list(map(Attempt.as_json, self.attempts)), **self.others}
 
     def __repr__(self) -> str:
@@ -582,7 +582,7 @@ class EffectiveRows:
         return bool(self.counts(attempt, writer, lane, seq, time_ns)) if own is None else own
 
     def counts(self, attempt: int, writer: str, lane: int, seq: Any, time_ns: Any) -> Any:
-        """Whether rows of one lane count by where they stand; for arrays a boolean array, or one boolean for all."""
+        """Whether rows of one lane count, by their positions; for arrays a boolean array, or one boolean for all."""
         if attempt > self.newest:  # run.json does not have it yet
             return True
         if attempt not in self.chain:

@@ -11,7 +11,7 @@ class Problem(str):
       kind: what is wrong: "unreadable", "missing", "gap", "unsealed", "file", the name of a field of run.json, or the
         cause under which the writer counts the same (`unknown_rollout`).
       path: of the file or folder that it is about; "" if it is about none.
-      writer: whose rows are missing; "" if the path says it.
+      writer: whose rows are missing; "" if the path shows it.
       n: how many.
     Attributes:
       kind, path, writer, n: as above.

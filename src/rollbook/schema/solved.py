@@ -1,8 +1,8 @@
 """The reward from which a rollout counts as solved, unless it is given: one rule, in Python and as SQL.
 
-Midway between the low and the high rewards of the run. One penalty or one bonus says nothing about the others, so
-the lowest twentieth and the highest hundredth (at least one of each) are left out, and rewards that are not finite. If
-one reward is left, the next higher one that occurs is the high one, or else the next lower one the low one.
+Midway between the low and the high rewards of the run. A single penalty or bonus does not show the level of the others,
+so the lowest twentieth and the highest hundredth (at least one of each) are left out, and rewards that are not finite.
+If one reward is left, the next higher one that occurs is the high one, or else the next lower one the low one.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Trackio:
-    """One Trackio run per rollbook run, named `<name>-<id>`; it goes on when the run is resumed.
+    """One Trackio run per rollbook run, named `<name>-<id>`; it continues when the run is resumed.
 
     The clocks are sent as values. Delivery is at least once.
 

@@ -19,7 +19,7 @@ MOST_BINS = 512
 
 
 class Wandb:
-    """One W&B run per rollbook run, with the same id, so that a resumed run goes on there.
+    """One W&B run per rollbook run, with the same id, so that a resumed run continues there.
 
     Values keep their keys and times. The clocks are sent as values under their names, and the run's clock is declared
     as the x-axis, so nothing has to increase. Delivery is at least once: after a crash in the middle of a delivery the

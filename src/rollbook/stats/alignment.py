@@ -159,8 +159,8 @@ def align(
       max_gap: in units of x. With "previous" and "linear", no value farther than this from the rows it comes from.
       ends: name -> where the run itself ended, beyond its last row: episodes end every 500 steps, a training at step
         30,000. Until there the run keeps its last value, but not beyond the last row of all runs. None: not known; then
-        as far as its last rows are apart, and a single row holds. Runs that are not named end at their last row, and
-        crashed ones as `crashed_as` says.
+        it keeps the last value for the distance of its last rows; a single row is kept to the end. Runs that are not
+        named end at their last row, and crashed ones as `crashed_as` says.
 
     Returns:
       An `Aligned`.

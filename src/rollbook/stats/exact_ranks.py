@@ -30,7 +30,7 @@ def doubled_midranks(values: ArrayLike) -> Ints:
 
 
 def splits_as_far(values_N: Ints, first: int) -> float:
-    """The share of all splits whose sum lies at least as far from its mean as that of the first values.
+    """The share of all splits whose sum is at least as far from its mean as the sum of the first values.
 
     Args:
       values_N: [N] integers.
@@ -64,7 +64,7 @@ def splits_as_far(values_N: Ints, first: int) -> float:
 
 
 def signs_as_far(values_N: Ints, seen: int) -> float:
-    """The share of all choices of signs in which the sum of the values with a plus lies as far from its mean as `seen`.
+    """The share of all choices of signs in which the sum of the positive values is as far from its mean as `seen`.
 
     Args:
       values_N: [N] integers above 0; at most a few hundred.

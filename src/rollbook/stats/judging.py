@@ -194,7 +194,7 @@ def _p_of_means(means: Floats, n_a: int, p_ranks: float) -> float:
 
 @lru_cache(maxsize=256)
 def _p_of_scores(means: bytes, n_a: int, draws: int) -> float:
-    """Of numbers of eight bytes each. A comparison that is asked for again, as a page does, tests what is new alone."""
+    """`means`: the bytes of float64 numbers. Cached, as a page asks for the same comparisons again and again."""
     every: Floats = np.frombuffer(means)
     small, large = sorted((every[:n_a], every[n_a:]), key=len)
     exact = math.comb(len(every), len(small)) <= EXACT_SPLITS

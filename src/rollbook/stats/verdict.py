@@ -107,7 +107,7 @@ def statement(verdict: Verdict) -> str:
 
 
 def outlook(verdict: Verdict) -> str:
-    """How many seeds would decide; "" for a verdict that stands."""
+    """How many seeds would decide; "" for a final verdict."""
     v = verdict
     if v.outcome == "too few seeds":
         among = f" to decide among {v.pairs} pairs of groups" if v.pairs > 1 else ""

@@ -391,7 +391,7 @@ class LiveJournal:
     def _look(self, path: str, info: WriterInfo) -> tuple[LiveSegment | None, int]:
         """(the segment, its generation); the segment is None if its rows are in Parquet (listed after the journal).
 
-        What a segment says of that is believed while its writer lives; one damaged bit would say so, too.
+        Its own head is trusted in this only while its writer lives: one damaged bit could claim it.
         """
         known = self._left.get(path)
         if known is not None:

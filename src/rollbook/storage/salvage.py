@@ -103,7 +103,7 @@ def _apart(meta: Meta, first: int) -> Meta:
 
 
 def _free_path(run: str, meta: Meta, first: int) -> str:
-    """A path for a part that no file has: none is ever overwritten."""
+    """An unused path for a part: no file is ever overwritten."""
     group = meta["group"]
     kind = "merged" if "covers" in meta else group.partition("+")[0] if group[0] == "S" else group[0]
     name = PartName("", -1, kind, 0) if kind == "merged" else PartName(meta["writer"], meta["lane"], kind, first)

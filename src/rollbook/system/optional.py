@@ -107,7 +107,7 @@ def core_alone(asked: str, err: ImportError) -> MissingExtra | None:
     """The error for `asked` where rollbook-core is installed without the rest; None if `err` has another cause.
 
     Args:
-      asked: what was asked, as the subject of a sentence.
+      asked: what the caller wanted, as the subject of a sentence.
       err: what its import raised.
     """
     package = (err.name or "").partition(".")[0]

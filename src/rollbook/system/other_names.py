@@ -56,7 +56,7 @@ class OtherNames:
 
     @staticmethod
     def find_spec(name: str, path: object = None, target: object = None) -> ModuleSpec | None:
-        """The module of a second name, or None: then the import goes on as usual."""
+        """The module of a second name, or None: then the import continues as usual."""
         if not name.startswith("rollbook."):
             return None
         if name in OF_READERS:

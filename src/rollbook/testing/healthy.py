@@ -1,4 +1,4 @@
-"""What a health rule says of healthy trainings, and what it costs on them.
+"""The alerts of a health rule on healthy trainings, and what it costs on them.
 
 The trainings come with rollbook: one of each kind of the public set (docs/health.md), PPO, A2C, DQN, SAC and GRPO on
 small tasks, each of which reached the return of a good policy. `python -m benchmarks.health --ship FOLDER` writes the

@@ -45,7 +45,7 @@ def key_of(name: Any) -> str:
 
 
 def is_missing(value: object) -> bool:
-    """Whether a value means that there is none: None, and NA and NaT of pandas."""
+    """Whether a value means "missing": None, and NA and NaT of pandas."""
     return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 

@@ -51,7 +51,7 @@ def lent(counted: Callable[[], handled_by], host: Any, **ours: object) -> Iterat
     Args:
       counted: makes the context in which the host is asked, whose failures it counts.
       host: the object.
-      ours: name of an attribute -> what stands there meanwhile.
+      ours: name of an attribute -> its value meanwhile.
     """
     before: list[tuple[str, bool, object]] = []
     with counted():

@@ -136,7 +136,7 @@ class EvaluatorBridge:
 
 @dataclass(frozen=True)
 class _Evaluation:
-    """One evaluation under way: where it is logged, who looks on, whose model it is, and its steps in the run."""
+    """A running evaluation: where it is logged, what captures it, whose model it is, and its steps in the run."""
 
     log: EvaluatorLog
     captured: _Captured

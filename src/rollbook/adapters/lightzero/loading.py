@@ -1,4 +1,4 @@
-"""A file that a resumed training loads is where the run goes on: later rows are hidden, and the counters go on there.
+"""If a resumed training loads a file, the run continues from it: later rows are hidden, the counters continue there.
 
 LightZero and DI-engine load a model by `torch.load` and then count from 0. The program gives them the path, so their
 loads are watched until the first iteration is counted.

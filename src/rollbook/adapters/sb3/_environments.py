@@ -67,7 +67,7 @@ def _given(model: Any) -> object:
 
 def remember_makers() -> None:
     """From now on, remember for each new `SubprocVecEnv` which environment its functions name; see `named_by_maker`."""
-    with tolerating(Exception):  # another version, or a stand-in for it
+    with tolerating(Exception):  # another version, or a fake of it
         from stable_baselines3.common.vec_env import SubprocVecEnv
 
         original = SubprocVecEnv.__init__

@@ -157,7 +157,7 @@ class RollbookCallback(_Base):
             opener = before._parts.opener
             if opener is not None and getattr(opener.user, "_began", None) != self._learn:
                 end_training(before, opener.user, "crashed")  # an exception ended that `learn`
-            if opener is not None and int(model.num_timesteps) > 0:  # learn(reset_num_timesteps=False) goes on
+            if opener is not None and int(model.num_timesteps) > 0:  # learn(reset_num_timesteps=False) continues
                 opener.take(self)
                 if "total" not in self._options and total and opener.arguments is not None:
                     opener.arguments = {**opener.arguments, "total": {"env_step": total}}

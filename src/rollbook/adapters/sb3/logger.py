@@ -32,7 +32,7 @@ def configure(
       folder: where its files go, as in `stable_baselines3.common.logger.configure`; default $SB3_LOGDIR, else a new
         temporary folder.
       format_strings: names of its formats (stdout, log, json, csv, tensorboard), as a list or with commas between
-        them; default $SB3_LOG_FORMAT, else stdout, log, csv. "rollbook" may stand among them.
+        them; default $SB3_LOG_FORMAT, else stdout, log, csv. "rollbook" may be one of them.
       run: the run. None uses the current one or opens one named after the folder; False records nothing.
       project, run_options: of a run that is opened here.
     Raises:

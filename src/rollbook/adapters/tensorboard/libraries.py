@@ -1,4 +1,4 @@
-"""The libraries whose SummaryWriter ours stands for."""
+"""The libraries whose SummaryWriter is replaced by ours."""
 
 from __future__ import annotations
 

@@ -302,7 +302,7 @@ class ApiRun:
         """A file that the program saved with the run.
 
         Raises:
-          CommError: there is none of that name.
+          CommError: there is no such name.
         """
         from rollbook.adapters.wandb._current import CommError
 

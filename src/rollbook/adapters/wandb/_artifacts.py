@@ -1,7 +1,7 @@
 """`wandb.Artifact`: versions of a set of files, each in a folder of the run that logged it.
 
-`<run>/files/artifacts/<name>/v<n>` has the files, and `v<n>.json` beside it what else is known of the version. A set of
-files equal to the latest version makes no new one. Versions count within a run.
+`<run>/files/artifacts/<name>/v<n>` has the files, and `v<n>.json` next to it the other facts about the version. Files
+that equal the latest version make no new one. Versions are counted within a run.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class Artifact:
         return [file for file in files_of(base) if wanted is None or file.name in wanted]
 
     def get(self, name: str) -> Any:
-        """A value that was added; of an artifact found on disk its tables. None if there is none of that name."""
+        """A value that was added; for an artifact read from disk, only its tables. None if there is no such name."""
         if name in self.objects or self.folder is None:
             return self.objects.get(name)
         file = self.folder / f"{name}.table.json"
@@ -426,7 +426,7 @@ def find(address: str, run_folders: Iterable[Path], type: str | None = None) -> 
 
 
 def _number(path: Path) -> int:
-    """The number of a version, from its folder `v<n>` or the file beside it; -1 for other names."""
+    """The number of a version, from its folder `v<n>` or the file next to it; -1 for other names."""
     digits = path.stem[1:]
     return int(digits) if digits.isdecimal() else -1
 

@@ -79,7 +79,7 @@ def runs() -> list[Any]:
 
 
 def enter(run: Run, is_current: bool = True) -> None:
-    """Add an open run, as the current one or beside it."""
+    """Add an open run, as the current one or in addition to it."""
     _runs.append(run)
     if is_current:
         _current[:] = [run]

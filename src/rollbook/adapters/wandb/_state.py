@@ -25,7 +25,7 @@ __all__ = [
 
 
 _DEFAULTS = "config-defaults.yaml"
-"""A file beside the program whose settings hold where `init(config=…)` has none."""
+"""A file in the program's folder whose settings apply where `init(config=…)` has none."""
 
 
 class AlertLevel(enum.Enum):

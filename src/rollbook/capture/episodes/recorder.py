@@ -351,7 +351,7 @@ class EpisodeRecorder:
     # -- inside
 
     def _needs_no_more(self) -> bool:
-        """Whether the steps of this episode are only summed up: none is kept, filmed, or has parts of its reward."""
+        """Whether this episode's steps only need to be summed up: no trajectory, no video, no parts of the reward."""
         return not (self._entered or self._trajectory.in_full or self.videos.rendered is not None)
 
     def _check(self, info: Mapping[str, object] | None) -> None:

@@ -40,7 +40,7 @@ class LoggedSamples:
     """The result of `log_samples` for one batch.
 
     Attributes:
-      new: one bool per item: whether this run sees it for the first time. Of equal items in one batch the first is new.
+      new: one bool per item: whether this run sees it for the first time. If a batch has equal items, the first is new.
       ids: one id per item: the caller's, or one that no other row of the run has.
       count: number of items.
       batch: the number of the batch in the run.

@@ -278,7 +278,7 @@ def _with_path(one: Found) -> dict[str, Any]:
                 fields[name] = text
                 said.append(name)
         fields["folder"] = {f"level{n + 1}": part for n, part in enumerate(one.parts)}
-        # A variant that is part of the algorithm's name would otherwise stand in the name of the run twice.
+        # Otherwise a variant that is part of the algorithm's name would be in the run's name twice.
         by_files = str(fields.get("algo") or known["algo"] or told.algo).lower()
         other = [told.variant if by_files not in (told.algo.lower(), told.variant.lower()) else "", told.other]
         more = {"date": told.date, "other": "/".join(filter(None, other)), "repeated": told.repeated}

@@ -1,4 +1,4 @@
-"""What people say about runs of other tools: patterns of paths with fields, in a small text file beside the runs.
+"""Labels of runs of other tools, written by people: patterns of paths with fields, in a small text file near the runs.
 
     # rollbook.labels
     logs/*/PPO*      algo=ppo
@@ -6,7 +6,7 @@
     *.csv            x=iteration
 
 Each line holds a pattern of paths, relative to the file's folder, and fields. `*` and `?` match within one folder's
-name, `**` any number of folders; a pattern matches a folder with all below it. Of several lines that match, the last
+name, `**` any number of folders; a pattern matches a folder with all below it. If several lines match, the last
 counts. Nothing is written into files of other tools.
 """
 
@@ -75,13 +75,13 @@ def _lines(file: str, _changed: int, _size: int) -> Sequence[LabelLine]:
                 pattern, *words = shlex.split(text, comments=True) or [""]
                 if pattern:
                     made.append((pattern, dict(map(field_of, words))))
-            except (ValueError, BadInput):  # a line that a person wrote wrongly says nothing
+            except (ValueError, BadInput):  # a line with a mistake is ignored
                 continue
     return made
 
 
 def label(pattern: str, fields: Mapping[str, object], beside: str | None = None) -> tuple[str, str]:
-    """Write what a person says about paths to the labels beside them.
+    """Write labels of paths to the file of labels near them.
 
     Args:
       pattern: of paths, relative to the working folder or absolute.

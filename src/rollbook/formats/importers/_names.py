@@ -54,11 +54,11 @@ _SPREAD = re.compile(r"std|iqm|median|min|max|low|upp|high|conf|ci\b|sem|err", r
 
 
 def names_of_returns(first: Mapping[str, Sequence[Any]], x: str) -> dict[str, str]:
-    """`reward` or `score` of a person's own table under a name that says what it is, where its rows tell.
+    """Canonical names for columns called `reward` or `score` in a person's own table, if the rows show what they are.
 
-    With a row an episode, or an episode's length beside it, it is of each episode. With several episodes or steps from
-    row to row it is a mean, for steps only if the table has nothing else but its spread. A row a step may be any
-    reward, and keeps its name.
+    If each row is an episode, or has an episode's length, the column is the return of each episode. If rows are several
+    episodes or steps apart, it is a mean; for steps only if the table has no other columns than its spread. If each row
+    is a step, it may be any reward and keeps its name.
 
     Args:
       first: the first values of each column.

@@ -142,7 +142,8 @@ class Part(NamedTuple):
     Attributes:
       algo, env, seed, date, settings: as in `Told`.
       is_known: whether the environment is one that is known by name, and not only one with a version, like ours-v2.
-      rest: without seed, date and number of the trial; method: of this, what is neither setting nor environment.
+      rest: the name without seed, date and number of the trial; method: the part of it that is neither a setting nor
+        the environment.
       full: the method with the environment: "ours-v2".
       number: of a trial at the end, as it is written: "_1"; is_trial: it stands where repetitions are numbered, behind
         an algorithm or an environment (PPO_1), alone (2), or with its word (run_3).

@@ -24,7 +24,7 @@ _SIZES = 4
 """Numbers that are all multiples of this or of a larger one are sizes; trials are counted."""
 
 _MANY = 16
-"""One number from here on, beside the name without a number, is a size."""
+"""If a name occurs without a number and with a single number, the number is a size from this value on."""
 
 _SIGNS = "-_ .,+"
 _CONTENT = re.compile(
@@ -155,7 +155,7 @@ class _Siblings:
         return part
 
     def _sized(self, part: Part) -> Part:
-        """A folder whose number is none of a trial, for its siblings' numbers are sizes: net_64 and net_128."""
+        """A folder whose number does not count trials, because its siblings' numbers are sizes: net_64 and net_128."""
         if not part.rest or not part.number:
             return part
         if self._numbers is None:

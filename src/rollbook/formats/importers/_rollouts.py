@@ -71,7 +71,7 @@ def _rows_of_files(files: Sequence[tuple[int, Path]], read: Read, run: ForeignRu
 
 
 def rows_of(found: Iterable[Mapping[str, Any]]) -> Iterator[Row]:
-    """The rows of rollouts, for each in the order of their tables.
+    """The rows of rollouts; those of one rollout in the order of their tables.
 
     Args:
       found: for each rollout `id`, `time`, `clocks`, `prompt` (a text or None), `turns` (a list of columns), `columns`

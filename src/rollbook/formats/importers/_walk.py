@@ -4,9 +4,9 @@
     walk.runs                      [Found, …]: each file that is understood belongs to exactly one of them
     walk.problems, walk.strange    what could not be read, and files that no importer understands
 
-Files are known by their names; only tables and lines of JSON under a name that says nothing are looked into. Files of
-several formats in one folder are one run: that of the format listed first, with what only the others say. What lies in
-a folder says nothing about the folders below it, except folders that are named as parts of a training (`eval`, `tb`).
+Files are recognised by their names; only tables and lines of JSON with unknown names are opened. Files of several
+formats in one folder are one run: that of the format listed first, with the fields that only the others have. The files
+of a folder do not belong to the folders below it, except folders that are named as parts of a training (`eval`, `tb`).
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class Walk:
         self._read_paths()
 
     def _read_paths(self) -> None:
-        """Note what the paths of the runs say, each beside the others."""
+        """Read the paths of all runs, each compared with the others."""
         of_path = [one for one in self.runs if one.run.home is not None]
         paths = [(*(one.parts or (self._base.name,)), *filter(None, [_called(one.run)])) for one in of_path]
         above = self._base.parts[-_ABOVE:]

@@ -198,7 +198,7 @@ def _is_counted(inner: dict[Any, Any]) -> bool:
 
 @functools.lru_cache(maxsize=10_000)
 def _attributes(database: Path, _stamps: object) -> dict[Any, Any]:
-    """What a run's first RocksDB says of it, as nested dictionaries; None -> an inner value's kind."""
+    """The attributes of a run in its first RocksDB, as nested dictionaries; None -> an inner value's kind."""
     tree: dict[Any, Any] = {}
     for path, value in _items(database):
         if len(path) < 4 or path[:2] != ("meta", "chunks"):

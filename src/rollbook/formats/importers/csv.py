@@ -177,7 +177,7 @@ class Csv:
         return made
 
     def _x_of(self, file: Path, header: _Header | None = None) -> str:
-        """The column that is the x-axis of a table, or "row"; "" if none is known to be."""
+        """The column that is the x-axis of a table, or "row"; "" if unknown."""
         header = header or _header_of(file)
         if header is None:
             return ""

@@ -94,7 +94,7 @@ def _name(key: str, behavior: str) -> str | None:
 
 
 def _behaviors(file: Path) -> set[str]:
-    """The behaviors of a file, without those that have event files beside it."""
+    """The behaviors of a file, without those that have event files in its folder."""
     gauges = _read(file).get("gauges")
     names = gauges if isinstance(gauges, dict) else {}
     ending = f".{_STEP}{_MEAN}"

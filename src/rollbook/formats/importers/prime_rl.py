@@ -34,8 +34,8 @@ _ON_NODES = {"trainer_logprobs": "trainer_logprobs", "entropy": "entropies", "ad
 class PrimeRL:
     """prime-rl's episodes as rollouts, a trace each: messages, tokens, rewards, versions, errors, and its fates.
 
-    The step of the folder is the clock gradient_step of a rollout; for a fate it is the step of the training. An
-    episode without a trace is a failed rollout. Traces without a record of their training have no fate.
+    A rollout's gradient_step is the step of its folder, a fate's is the step of the training. An episode without a
+    trace is a failed rollout. Traces without a record of their training have no fate.
     """
 
     name = "prime_rl"

@@ -204,14 +204,14 @@ def _are_numbers(*lists: object) -> bool:
 
 
 def _said_by(row: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """What a row says of the run it belongs to: as an end of its name, and by field."""
+    """The fields of a row that identify its run: as a suffix for the run's name, and by field."""
     said = {SPLITTING[name.lower()]: value for name, value in row.items() if name.lower() in SPLITTING}
     said = {field: value for field, value in said.items() if isinstance(value, (str, int))}
     return "".join(f"-seed{value}" if field == "seed" else f"-{value}" for field, value in said.items()), said
 
 
 def _several_of(rows: list[dict[str, Any]]) -> _Several | None:
-    """The runs of a list of which each entry is a run with its lists, or a row that says of which run it is."""
+    """The runs of a list whose entries are runs with lists of numbers, or rows that name their run."""
     lists = [{str(name): one for name, one in row.items() if isinstance(one, list)} for row in rows]
     if all(len(each) > 1 and _are_numbers(*each.values()) for each in lists):  # of DreamerV2, DreamerV3 and heirs
         named = [{_DREAMERS.get(name, name): one for name, one in each.items()} for each in lists]

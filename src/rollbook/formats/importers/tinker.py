@@ -27,7 +27,7 @@ _LIMITS = ("length", "max_turns", "max_tokens", "max_sampled_tokens", "max_tool_
 class Tinker:
     """Rollout summaries of the Tinker cookbook: rewards, groups, versions, and the turns.
 
-    Texts are those of the summaries (schema version 3), or of the transcripts beside them, which have some groups.
+    Texts come from the summaries (schema version 3), or from the transcripts next to them, which exist for some groups.
     Without texts there is a turn for each step.
 
     `sampling_client_step` is the policy version, `iteration` the clock gradient_step. Values that a step logs are

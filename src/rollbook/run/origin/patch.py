@@ -2,9 +2,9 @@
 
     code.patch, code.attempt_2.patch      in the run's folder; `git apply` takes them, where nothing was hidden
 
-`git diff HEAD` with no program of the repository's own, in a thread, with a time limit; of a larger patch the first
-files that fit. Of files that git does not know only the names are kept, and the text of the program itself. A child
-process would be killed and nothing noticed: every failure means that there is no patch.
+`git diff HEAD` runs in a thread, with a time limit, and without external diff programs that the repository configures.
+If the patch is too large, it has the first files that fit. Files that git does not track are listed by name only,
+except for the program itself, whose text is kept. After any failure there is no patch.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def patch_of(
 
 
 def keep_patch(run_folder: str, attempt: int, found: Mapping[str, object]) -> dict[str, object]:
-    """Write a patch into a run's folder, and what run.json says of it.
+    """Write a patch into a run's folder. Returns its entry in run.json.
 
     Raises:
       OSError: the disk is full, or the folder cannot be written.

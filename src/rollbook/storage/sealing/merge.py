@@ -2,8 +2,8 @@
 stream (large parts stay unchanged).
 
 A merged part replaces the part with the same first row: it is written to a temporary file, then renamed, and the other
-parts are unlinked. Remains of an interruption are contained in the merged part, and readers skip them. So only
-neighbours are merged: between other parts there may be a part that cannot be read, or that is not here yet.
+parts are unlinked. After an interruption, parts that are left over are contained in the merged part, and readers skip
+them. So only neighbours are merged: between two others there may be a part that cannot be read, or is not here yet.
 """
 
 from __future__ import annotations

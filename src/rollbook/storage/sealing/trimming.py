@@ -1,4 +1,4 @@
-"""Empty cells of sealed rows, to save space. The rows stay, and each says so itself: its `trimmed` is true.
+"""Empties cells of sealed rows, to save space. The rows stay, and are marked: their `trimmed` is true.
 
 Every part is replaced whole, so an interruption leaves some parts trimmed and others not; the next call continues.
 """
