@@ -9,12 +9,14 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from typing import Any
 
 import pytest
 
 from left_behind import children
 from rollbook.keeper import child, launch
 from rollbook.run import current, start_and_finish
+from rollbook.run.origin import provenance
 from rollbook.system.tuning import TUNING
 from sealing_forks import VARIABLE, forking, keeper_program, started_server
 from waiting import PATIENCE, until
@@ -101,6 +103,25 @@ def _tests_have_their_own_keepers_and_caches(tmp_path_factory: pytest.TempPathFa
         patch.setenv("ROLLBOOK_RUNTIME_DIR", str(tmp_path_factory.mktemp("runtime")))
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         patch.setenv("MPLCONFIGDIR", os.environ.get("MPLCONFIGDIR", fonts))
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _git_is_asked_once_about_this_checkout() -> Iterator[None]:
+    """Each run asks git, in three programs or more, for the state of the code that started it: here thousands of runs
+    have one answer, and no patch. Of other folders git is asked as ever."""
+    ask, checkout = provenance._git, os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    known: list[dict[str, Any] | None] = []
+
+    def ask_once(folder: str, seconds: float, patched: Any) -> dict[str, Any] | None:
+        if os.path.abspath(folder) != checkout:
+            return ask(folder, seconds, patched)
+        if not known:
+            known.append(ask(folder, seconds, None))
+        return known[0] and dict(known[0])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(provenance, "_git", ask_once)
         yield
 
 

@@ -27,7 +27,7 @@ def kept() -> dict[str, int]:
     return {"descriptors": descriptors, "threads": threading.active_count(), **kinds}
 
 
-@pytest.mark.parametrize("runs", [10, pytest.param(1000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("runs", [10, pytest.param(200, marks=pytest.mark.long)])
 @pytest.mark.parametrize("keeper", some_of(["thread", "inline"], 1))
 def test_a_run_that_has_ended_leaves_nothing_in_the_process(
     keeper: str, runs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -445,7 +445,7 @@ def test_seeds_that_no_plan_allows_are_not_promised() -> None:
 # -- false winners
 
 
-@pytest.mark.parametrize("studies", [80, pytest.param(3000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("studies", [80, pytest.param(600, marks=pytest.mark.long)])
 @pytest.mark.parametrize("plan", [None, 12])
 def test_looking_after_every_seed_names_few_false_winners(plan: int | None, studies: int) -> None:
     rng = np.random.default_rng(7)
