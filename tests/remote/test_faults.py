@@ -107,7 +107,7 @@ def test_while_a_store_is_away_everything_waits_here_counted_and_goes_later(tmp_
 def test_a_run_begins_where_the_store_is_away_and_says_so(tmp_path, bucket, proxy, tuned):
     proxy.faults.away = True
     tuned(remote_patience_seconds=1.0)
-    with pytest.warns(errors.RollbookWarning, match="shipped when the place answers"):
+    with pytest.warns(errors.RollbookWarning, match="shipped when the remote answers"):
         run = rollbook.init("cartpole", "ppo", dir=tmp_path / "runs", sinks=[], keeper="inline", remote=bucket)
     run.log({"train/return": 1.0}, env_step=1)
     assert run.bill()["drops"]["remote"] >= 1

@@ -304,7 +304,7 @@ def go_on(run: Any) -> Any:
 
 
 def is_recorded_already(run: Any, user: object, subject: object) -> bool:
-    """Whether another adapter of the same kind records this subject in the same place: each number is stored once."""
+    """Whether another adapter of the same kind records this subject in the same scope: each number is stored once."""
     whole = run.run
     mine = next((training for training in trainings_of(whole) if training.user is user), None)
     if mine is None:

@@ -372,7 +372,7 @@ class Segment(JournalFile):
 
     @staticmethod
     def longest_increase(indices: Sequence[int], values: list[int], before: int) -> list[int]:
-        """The longest part of `places` in which `values` increase and stay below before + 2**40."""
+        """The longest part of `indices` in which `values` increase and stay below before + 2**40."""
         from bisect import bisect_left
 
         tails: list[int] = []

@@ -54,7 +54,7 @@ def sweep(folder: str) -> None:
 
 
 class Lock:
-    """At most one keeper per run, host and pid namespace: a lock on data/keeper/lock-<place>, held while it works.
+    """At most one keeper per run, host and pid namespace: a lock on data/keeper/lock-<host>, held while it works.
 
     The file names the holder. A lock whose holder is known to be dead is taken over: the process of a keeper thread may
     have forked a child without Python's hooks, and that child keeps the old descriptor open while it lives.

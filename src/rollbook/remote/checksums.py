@@ -38,7 +38,7 @@ def check(url: str, run: str, nonce: str, origin: str, *, takes_over: bool = Fal
             return
         if there.nonce != nonce:
             raise RunExists(
-                f"{url}/{run} is another run of that name (on {there.host}). Choose another name, id or place"
+                f"{url}/{run} is another run of that name (on {there.host}). Choose another name, id or remote"
             )
         if takes_over or there.status != "running":
             return

@@ -127,7 +127,7 @@ class FolderRemote:
 
     def _path(self, key: str) -> str:
         if key.startswith("/") or ".." in key.split("/"):
-            raise RemoteError(f"{self.url}: the name {key!r} leads out of the place")
+            raise RemoteError(f"{self.url}: the name {key!r} leads out of the remote")
         return os.path.join(self._folder, *key.split("/")) if key else self._folder
 
     def _translated(self, err: OSError, otherwise: type[Exception]) -> Exception:

@@ -242,7 +242,7 @@ def open_objects(url: str, scheme: str, bucket: str, prefix: str, patience: floa
     Raises:
       BadInput: the store's configuration in the environment makes no sense. MissingExtra: obstore is not installed.
     """
-    store = need("obstore.store", extra="cloud", why=f"a place such as {scheme}://…")
+    store = need("obstore.store", extra="cloud", why=f"a remote such as {scheme}://…")
     if scheme == "memory":
         return ObjectRemote(url, _memories.setdefault(bucket, store.MemoryStore()), bucket, prefix)
     options: dict[str, Any] = {

@@ -79,7 +79,7 @@ def pull(remote: Remote, run: str, root: str | os.PathLike[str]) -> Pulled:
 def _check_same(folder: str, run: str, run_json: bytes) -> None:
     here = manifest.look(folder)
     if not here.is_empty and here.nonce != run_json_of(run_json).nonce:
-        raise RunExists(f"{folder} is another run than {run!r} in the place. Pull into another folder with --dir")
+        raise RunExists(f"{folder} is another run than {run!r} in the remote. Pull into another folder with --dir")
 
 
 def _keep_run_json(folder: str, run_json: bytes, pulled: dict[str, object]) -> None:

@@ -121,7 +121,7 @@ def _origin_for(folder: str, url: str | None) -> Origin:
         origin = begin(folder, url, home=is_home and not is_part and not is_copy(folder))
     if origin is None:
         raise NotARun(
-            f"{folder} is not shipped anywhere: it was begun without remote=. Name a place: rollbook push RUN URL"
+            f"{folder} is not shipped anywhere: it was begun without remote=. Name a remote: rollbook push RUN URL"
             + (". Or bring this part of the run home: rollbook join PART RUN" if is_part else "")
         )
     return origin

@@ -35,7 +35,7 @@ def put_run_json(key: str, folder: str, *, create_only: bool = False) -> Steps[b
             if there.nonce != own.nonce:
                 raise RunExists(
                     f"{key} is another run of that name (id {there.id!r}, on {there.host}). Nothing "
-                    "of it is changed; give this run another name or another place"
+                    "of it is changed; give this run another name or another remote"
                 )
             if create_only or manifest.progress(there) > manifest.progress(own):
                 return False

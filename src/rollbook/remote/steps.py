@@ -4,7 +4,7 @@
         stored = yield Get(key)                          # raises Missing, Away
         return (yield Put(key, stored.data, etag=stored.etag))    # raises Refused, Unknown
 
-    perform(touch("a"), place)                           # against a remote; tests drive the same code with a scheduler
+    perform(touch("a"), remote)                          # against a remote; tests drive the same code with a scheduler
 
 Operations of a list may run in any order and in parallel; the answer is a list of results and exceptions.
 """

@@ -102,7 +102,7 @@ def address_of(folder: str | os.PathLike[str]) -> tuple[str, str]:
     mirror, run, _ = _split(os.path.abspath(os.fspath(folder)))
     url = read_json(os.path.join(mirror, "place.json")).get("url")
     if not isinstance(url, str):
-        raise NotARun(f"{mirror} does not say which place it shows; remove it")
+        raise NotARun(f"{mirror} does not say which remote it shows; remove it")
     return url, run
 
 
@@ -119,7 +119,7 @@ def _split(path: str) -> tuple[str, str, str]:
     root = cache_root()
     names = path[len(root) + 1 :].split(os.sep)
     if len(names) < 4:
-        raise NotARun(f"{path} is not in a run of a place")
+        raise NotARun(f"{path} is not in a run of a remote")
     return os.path.join(root, names[0]), "/".join(names[2:4]), "/".join(names[4:])
 
 

@@ -146,7 +146,7 @@ def _without_folder(folder: str, extract: Mapping[str, Any], err: Exception) -> 
     writer = Writer(nowhere, attempt=about.attempts[-1].n, clocks=tuple(about.clocks or STANDARD))
     writer.bill.count(
         "no_place",
-        message=f"this host ({liveness.host_name()}) sees neither the run's folder {folder} nor any place of its own "
+        message=f"this host ({liveness.host_name()}) sees neither the run's folder {folder} nor a folder of its own "
         f"to keep a part of the run in ({type(err).__name__}: {err}). What is logged here is counted and lost. Set "
         "ROLLBOOK_DIR to a folder that can be written",
     )

@@ -82,7 +82,7 @@ def check_usable(url: str, run: str, nonce: str, folder: str | None, takes_over:
     raised, words = answer
     if raised is not RemoteUnreachable:
         raise raised(f"init(remote={url!r}): {words}")
-    bill.count("remote", message=f"{words}. The run is kept here and shipped when the place answers")
+    bill.count("remote", message=f"{words}. The run is kept here and shipped when the remote answers")
     return words
 
 

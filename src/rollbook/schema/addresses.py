@@ -94,7 +94,7 @@ def check_remote(url: object) -> str:
     scheme = _SCHEMES.get(match[1].lower())
     if scheme is None:
         raise BadInput(
-            f"remote={_without_secret(text)!r}: the kind of place {match[1]}:// is not known. Use s3://, gs://, "
+            f"remote={_without_secret(text)!r}: the kind of remote {match[1]}:// is not known. Use s3://, gs://, "
             "az:// or file://"
         )
     rest = match[2]

@@ -2,9 +2,9 @@
 
 A cut names positions (writer, lane, sequence number). Times order the rows of one process, and of processes that share
 a boot of one machine, whose monotonic clock they share; they are never compared across machines. A writer of another
-machine is cut where its own readings of a shared clock pass those of the place. If it has none, all its rows count.
+machine is cut where its own readings of a shared clock pass those of the cut. If it has none, all its rows count.
 
-`Book` and `OwnPast` read the rows, each in its own form; this is the one implementation of where the place is.
+`Book` and `OwnPast` read the rows, each in its own form; this is the one implementation of where the cut is.
 """
 
 from __future__ import annotations

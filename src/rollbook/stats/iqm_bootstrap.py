@@ -3,7 +3,7 @@
     for band in refined_iqm(curves_NTP, rng=rng):      # 200 draws, then 1,000, then 2,000
         draw(band.low_P, band.high_P, preliminary=band.preliminary)
 
-Axes: N seeds, T tasks, V = N x T runs, P points, B draws, W places of a window.
+Axes: N seeds, T tasks, V = N x T runs, P points, B draws, W ranks of a window.
 
 A resample is a vector of counts over the runs, the same at every point. To compute its IQM over the sorted values, only
 the counts cumulated up to each value and clipped at the two cut points are needed. If runs are drawn individually and

@@ -487,7 +487,7 @@ class _Frames:
         self._numbers.extend(frame)
 
     def between(self, start: int, stop: int) -> Iterator[_Frame]:
-        """The frames with start <= place < stop."""
+        """The frames with start <= position < stop."""
         cells = iter(self._numbers[4 * start : 4 * stop])
         return zip(cells, cells, cells, cells, strict=True)
 

@@ -364,7 +364,7 @@ def covers_of(meta: Meta) -> list[tuple[str, int, str, int, int]]:
 
 
 def rows_by_lane(rows: pa.Table, meta: Meta) -> Iterator[tuple[tuple[str, int], NDArray]]:
-    """((writer, lane), the places of their rows); `rows` have these columns unless `meta` says them."""
+    """((writer, lane), the indices of their rows); `rows` have these columns unless `meta` says them."""
     if meta.get("writer") is not None:
         yield (meta["writer"], meta["lane"]), np.arange(rows.num_rows)
         return

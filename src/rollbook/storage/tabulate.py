@@ -95,7 +95,7 @@ def _gaps(words: NDArray, rows: NDArray, head: int, first_seq: int) -> tuple[int
     or if the numbers around them go on as if they were not there. All others are damage.
 
     Args:
-      rows: the places of the rows with plausible numbers.
+      rows: the indices of the rows with plausible numbers.
       head: how many words of a row are clocks and time.
       first_seq: the lowest number of a row; lower ones are those of a former use of the segment.
     """

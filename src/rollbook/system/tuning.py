@@ -1,4 +1,4 @@
-"""The sizes from which rollbook works in another way, and how long it waits: all in one place.
+"""All sizes from which rollbook works in another way, and how long it waits.
 
     TUNING.finish_seconds
     with TUNING.changed(finish_seconds=1.0): ...      # a test with a small run, or a benchmark

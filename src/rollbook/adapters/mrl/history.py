@@ -23,7 +23,7 @@ _BLOCKS_KEPT = 4
 
 
 class SeriesHistory:
-    """One value per place (batch, or call), from 0; None if missing.
+    """One value per index (batch, or call), from 0; None if missing.
 
     Args:
       load: reads the values of [start, stop) from the book, as a list of that length.
@@ -45,12 +45,12 @@ class SeriesHistory:
         return made
 
     def append(self, value: object) -> None:
-        """Add the value of the next place."""
+        """Add the value of the next index."""
         self._recent.append(value)
         self.length += 1
 
     def get(self, index: int) -> object:
-        """The value at `place`, 0 <= place < length."""
+        """The value at `index`, 0 <= index < length."""
         start = self.length - len(self._recent)
         if index >= start:
             return self._recent[index - start]

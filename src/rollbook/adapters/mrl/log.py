@@ -325,7 +325,7 @@ class Log(Callback):
     # -- one batch
 
     def _rewards_for(self, samples: Sequence[object], state: Any) -> object:
-        """Rewards with one place per sample. Values added before the samples were known are kept if they fit."""
+        """Rewards, one value per sample. Values added before the samples were known are kept if they fit."""
         before = state.rewards
         shape = tuple(getattr(before, "shape", ()))
         if shape == (len(samples),):

@@ -30,7 +30,7 @@ class Lazy(Sequence[T]):
 
     Args:
       length: its present length.
-      get: the value at a place.
+      get: the value at an index.
     """
 
     def __init__(self, length: Callable[[], int], get: Callable[[int], T]) -> None:

@@ -113,7 +113,7 @@ class RollbookCallback(_Base):
         self.run: Any = run
         self._given = run
         self._began: object = None  # the `learn` that it records
-        self._is_second = False  # another callback records this training in the same place
+        self._is_second = False  # another callback records this training in the same scope
         self._options = options_of(project, run_options)
         self._every, self._keep, self._every_update = checkpoint_every, keep, every_update
         self._count = Bill()

@@ -37,7 +37,7 @@ class Batch:
       weights: of each name in the reward; None: not known.
       ids: of the rollouts, once they are written.
       advantages: of the completions, once the trainer's record has them.
-      places: chunk of the trainer's buffer -> (places in this batch, the known data of each there).
+      indices: chunk of the trainer's buffer -> (indices in this batch, the known data of each there).
       uses: how often each completion was trained on.
     """
 

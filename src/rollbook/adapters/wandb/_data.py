@@ -128,7 +128,7 @@ class Table(Value):
         return enumerate(self.data)
 
     def get_index(self) -> list[int]:
-        """The place of each row."""
+        """The index of each row."""
         return list(range(len(self.data)))
 
     def add_computed_columns(self, fn: Callable[[int, dict[Any, Any]], Mapping[Any, Any]]) -> None:

@@ -116,7 +116,7 @@ def load(path: str | os.PathLike[str], *, weights_only: bool = True, map_locatio
 def _plain(value: Any, path: str, above: tuple[int, ...]) -> tuple[object, object]:
     """The form of a value for torch, and the way back: None if it is the value itself.
 
-    The way back is [kind, arguments, {place of an inner value: its way back}]; places count in order of iteration.
+    The way back is [kind, arguments, {index of an inner value: its way back}]; indices count in order of iteration.
     """
     import torch
 

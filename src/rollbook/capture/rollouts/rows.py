@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     Columns: TypeAlias = dict[str, list[Any]]
     """Column -> one cell per row, None if missing."""
     Sampled: TypeAlias = dict[str, list[tuple[int, Any, bytes | None]]]
-    """Rollout -> (place of its first token, log-probabilities of the sampler, mask) of each turn."""
+    """Rollout -> (index of its first token, log-probabilities of the sampler, mask) of each turn."""
 
 _INLINE_BYTES, _APART_BYTES = 256 * 1024, 64 * 1024 * 1024
 _MOST_TASKS = 20_000

@@ -134,7 +134,7 @@ class Seen:
 
     def _bit_positions(self, key: int) -> Iterator[tuple[int, int]]:
         """The (byte, bit) positions of a fingerprint in the filter."""
-        # Two independent halves of a scrambled fingerprint give the four places (Kirsch and Mitzenmacher).
+        # Two independent halves of a scrambled fingerprint give the four bits (Kirsch and Mitzenmacher).
         mixed = (key * 0x9E3779B97F4A7C15 + 0x7F4A7C15) & _MASK
         mixed ^= mixed >> 32
         step = (mixed * 0xD6E8FEB86659FD93 & _MASK) >> 32 | 1

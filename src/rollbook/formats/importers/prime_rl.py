@@ -178,7 +178,7 @@ def _turns(nodes: list[dict[str, Any]], first: int, calls: list[dict[str, Any]])
 
 
 def _tokens(nodes: list[dict[str, Any]], first: int, exports: _Exports) -> list[dict[str, Any]]:
-    """The tokens of the same nodes; `first` of each is its place among the tokens behind the prompt."""
+    """The tokens of the same nodes; `first` of each is its index among the tokens behind the prompt."""
     exported, tokens, at = _exported(nodes, exports), [], 0
     for index, node in enumerate(nodes[first:], first):
         ids, mask = floats(node.get("token_ids")) or [], floats(node.get("mask")) or []
