@@ -27,7 +27,7 @@ from playwright.sync_api import sync_playwright
 
 from gallery import VIEWS
 from rollbook.server.serving import listen
-from rollbook.server.settings import Settings
+from rollbook.server.settings import ServerSettings
 
 IMAGES = Path(__file__).parent.parent / "docs" / "images"
 WIDE = {"width": 1440, "height": 900}
@@ -55,7 +55,7 @@ def main() -> None:
         return
     if given.runs is None:
         parser.error("name a folder with runs, or --gallery")
-    with listen(Settings(roots=(given.runs,), port=0, title="runs")) as server, sync_playwright() as playwright:
+    with listen(ServerSettings(roots=(given.runs,), port=0, title="runs")) as server, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         for ground in ("light", "dark"):
             if given.guide:

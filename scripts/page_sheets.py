@@ -28,7 +28,7 @@ from playwright.sync_api import Browser, sync_playwright
 import rollbook
 from rollbook.formats.foreign import follow
 from rollbook.server.serving import listen
-from rollbook.server.settings import Settings
+from rollbook.server.settings import ServerSettings
 
 SCREENS = {"light": ("light", (1200, 750)), "dark": ("dark", (1200, 750)), "phone": ("light", (390, 844))}
 BYTES = 110_000
@@ -113,10 +113,10 @@ def every(browser: Browser, studies: Path, name: str, view: View, out: Path) -> 
                 shot(browser, server.address, study, own, theme, size).save(out / f"{study.name}-{name}-{word}.png")
 
 
-def settings(study: Path) -> Settings:
+def settings(study: Path) -> ServerSettings:
     """A server of the runs of a study; of other tools too."""
     other = follow(study, waits=True)
-    return Settings(roots=(str(study), *([] if other is None else [other])), port=0, title=study.name)
+    return ServerSettings(roots=(str(study), *([] if other is None else [other])), port=0, title=study.name)
 
 
 def shot(browser: Browser, address: str, study: Path, view: View, theme: str, size: tuple[int, int]) -> Image.Image:
@@ -138,8 +138,8 @@ def shot(browser: Browser, address: str, study: Path, view: View, theme: str, si
 
 OLDER = """import sys
 from rollbook.server.serving import listen
-from rollbook.server.settings import Settings
-with listen(Settings(roots=(sys.argv[1],), port=0, title=sys.argv[2])) as server:
+from rollbook.server.settings import ServerSettings
+with listen(ServerSettings(roots=(sys.argv[1],), port=0, title=sys.argv[2])) as server:
     print(server.address, flush=True)
     sys.stdin.read()"""
 

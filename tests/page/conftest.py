@@ -12,7 +12,7 @@ import pytest
 
 from page_server import record
 from rollbook.server.serving import listen
-from rollbook.server.settings import Settings
+from rollbook.server.settings import ServerSettings
 from waiting import PATIENCE
 
 BUILT = Path(__file__).parents[2] / "src" / "rollbook" / "server" / "page" / "index.html"
@@ -59,7 +59,7 @@ def serve() -> Iterator[Callable[[Path], str]]:
     servers: list[Any] = []
 
     def start(folder: Path) -> str:
-        server = listen(Settings(roots=(str(folder),), port=0))
+        server = listen(ServerSettings(roots=(str(folder),), port=0))
         servers.append(server)
         return server.__enter__().address
 

@@ -10,7 +10,7 @@ import pytest
 
 from page_server import record
 from rollbook.server.serving import listen
-from rollbook.server.settings import Settings
+from rollbook.server.settings import ServerSettings
 
 pytestmark = pytest.mark.page
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.page
 def test_while_the_server_is_away_one_line_says_so_and_afterwards_the_page_goes_on(page: Any, tmp_path: Path) -> None:
     for name, lr in (("ppo", 1e-2), ("dqn", 1e-3)):
         record(tmp_path, name, 1, lr, rows=300)
-    with listen(Settings(roots=(str(tmp_path),), port=0)) as server:
+    with listen(ServerSettings(roots=(str(tmp_path),), port=0)) as server:
         address = server.address
         page.open(address).settled().drawn()
         page.tab.wait_for_function(
@@ -29,7 +29,7 @@ def test_while_the_server_is_away_one_line_says_so_and_afterwards_the_page_goes_
     page.tab.keyboard.press("c")
     page.tab.wait_for_selector("text=As soon as the server answers, the comparison will stand here.")
     assert page.tab.get_by_text("The server does not answer.").count() == 1
-    with listen(Settings(roots=(str(tmp_path),), port=urlsplit(address).port)):
+    with listen(ServerSettings(roots=(str(tmp_path),), port=urlsplit(address).port)):
         page.tab.click("text=Try now")
         page.tab.wait_for_selector(".verdict")
         assert page.tab.locator(".banner").count() == 0

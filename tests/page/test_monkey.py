@@ -15,7 +15,7 @@ import pytest
 import rollbook
 from page_server import record, record_rich
 from rollbook.server.serving import listen
-from rollbook.server.settings import Settings
+from rollbook.server.settings import ServerSettings
 
 KEYS = [*"jkgcfixysb0+-T?/", "Escape", "Escape", "Enter", "Space", "Tab", "ArrowLeft", "ArrowDown", "Shift+ArrowRight"]
 SIZES = [(1440, 900), (390, 844), (1024, 700)]
@@ -78,7 +78,7 @@ def test_random_hands_break_nothing_and_the_address_restores_what_they_left(
     with rollbook.init("cartpole", "dqn", seed=1, dir=folder, sinks=[], keeper="inline") as run:
         port = 0
         for part in range(3):
-            with listen(Settings(roots=(str(folder),), port=port)) as server:
+            with listen(ServerSettings(roots=(str(folder),), port=port)) as server:
                 port = urlsplit(server.address).port or 0
                 if part == 0:
                     page.open(server.address).drawn(1)

@@ -15,7 +15,7 @@ from page_server import record
 from rollbook.plots._style import THEMES
 from rollbook.runs.report import write
 from rollbook.server.serving import listen
-from rollbook.server.settings import Settings
+from rollbook.server.settings import ServerSettings
 
 STATE = """() => {
     const at = document.activeElement;
@@ -83,7 +83,7 @@ def test_no_event_changes_what_one_looks_at(page: Any, tmp_path: Path, state: st
             "n => document.querySelector('.live').textContent.includes(n)", arg=f"{many} running"
         )
 
-    with listen(Settings(roots=(str(folder),), port=0)) as server:
+    with listen(ServerSettings(roots=(str(folder),), port=0)) as server:
         address = server.address
         page.open(address, start).drawn(2).settled()
         act(page)
@@ -104,7 +104,7 @@ def test_no_event_changes_what_one_looks_at(page: Any, tmp_path: Path, state: st
         page.tab.wait_for_function("() => !document.querySelector('.live').textContent.includes('running')")
         after = look(page)
     page.tab.wait_for_selector(".banner:has-text('does not answer')")
-    with listen(Settings(roots=(str(folder),), port=urlsplit(address).port)):
+    with listen(ServerSettings(roots=(str(folder),), port=urlsplit(address).port)):
         page.tab.evaluate("dispatchEvent(new Event('online'))")
         page.tab.locator(".banner:has-text('does not answer')").wait_for(state="detached")
         back = look(page)
@@ -193,7 +193,7 @@ def test_each_new_run_announces_itself_once_whatever_follows(page: Any, tmp_path
     folder = tmp_path / "runs"
     record(folder, "ppo", 1, 1e-3, rows=300)
     line = page.tab.locator(".newborn")
-    with listen(Settings(roots=(str(folder),), port=0)) as server:
+    with listen(ServerSettings(roots=(str(folder),), port=0)) as server:
         address = server.address
         page.open(address).drawn(1).settled().tab.evaluate(ANNOUNCED)
         runs = []
@@ -210,7 +210,7 @@ def test_each_new_run_announces_itself_once_whatever_follows(page: Any, tmp_path
         page.settled().tab.locator("nav a", has_text="Runs").click()
         page.settled()
     page.tab.wait_for_selector(".banner:has-text('does not answer')")
-    with listen(Settings(roots=(str(folder),), port=urlsplit(address).port)):
+    with listen(ServerSettings(roots=(str(folder),), port=urlsplit(address).port)):
         page.tab.evaluate("dispatchEvent(new Event('online'))")
         page.tab.locator(".banner:has-text('does not answer')").wait_for(state="detached")
         for run in runs:

@@ -11,7 +11,7 @@ import rollbook
 from page_server import record, record_rich
 from rollbook.schema.manifest import edit
 from rollbook.server.serving import listen
-from rollbook.server.settings import Settings
+from rollbook.server.settings import ServerSettings
 
 PLACES = [
     "runs?show={run}.1&cause={run},env_step,1000,reward",
@@ -76,7 +76,7 @@ def test_no_event_moves_what_one_looks_at_on_any_page(tab_of: Any, tmp_path: Pat
             page.tab.wait_for_function(predicate)
 
     with contextlib.ExitStack() as serving:
-        server = serving.enter_context(listen(Settings(roots=(str(folder),), port=0)))
+        server = serving.enter_context(listen(ServerSettings(roots=(str(folder),), port=0)))
         port = urlsplit(server.address).port or 0
         for place in PLACES:
             pages[place] = tab_of(1280, 500).open(server.address, f"#/{place.format(run=run)}")
@@ -103,7 +103,7 @@ def test_no_event_moves_what_one_looks_at_on_any_page(tab_of: Any, tmp_path: Pat
     for page in pages.values():
         page.tab.wait_for_selector(".banner:has-text('does not answer')")
     unchanged("the server stopped")
-    with listen(Settings(roots=(str(folder),), port=port)):
+    with listen(ServerSettings(roots=(str(folder),), port=port)):
         for page in pages.values():
             page.tab.evaluate("dispatchEvent(new Event('online'))")
             page.tab.locator(".banner:has-text('does not answer')").wait_for(state="detached")

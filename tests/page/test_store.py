@@ -10,7 +10,7 @@ import pytest
 import rollbook
 from rollbook.remote.push import push
 from rollbook.server.serving import listen
-from rollbook.server.settings import Settings
+from rollbook.server.settings import ServerSettings
 
 LOOK = """() => ({
     hash: location.hash,
@@ -28,7 +28,7 @@ def test_a_run_that_is_shipped_grows_on_the_page_and_what_is_chosen_stays(
     for step in range(100):
         run.log({"train/return": float(step)}, env_step=step)
     push(run.folder, store, final=False)
-    with listen(Settings(roots=(store,), port=0, writable=False)) as server:
+    with listen(ServerSettings(roots=(store,), port=0, writable=False)) as server:
         page.open(server.address, "#/runs?g=none").drawn(1).settled()
         before = page.tab.evaluate(LOOK)
         assert len(before["drawn"]) == 1

@@ -25,7 +25,7 @@ def test_everything_a_notebook_shows_is_escaped_and_small(tmp_path: Path) -> Non
     run = record(tmp_path)
     runs = rollbook.open(tmp_path)
     x = np.arange(5.0)
-    curves = compare.curves({BAD: {"r": compare.Line(x, x)}}, key=BAD, axis="x")
+    curves = compare.curves({BAD: {"r": compare.RunCurve(x, x)}}, key=BAD, axis="x")
     entries = [compare.Entry(BAD, "r", seed, "", float(seed)) for seed in range(5)]
     comparison = compare.compare(entries, metric=BAD, by="config.algo", how="last")
     shown = {

@@ -42,7 +42,7 @@ def _panel(case: str) -> Panel:
         return Panel("test/return", "env_step", ())
     seeds = 1 if case in ("one seed", "one point") else 5
     groups = {
-        name: {f"{name} {seed}": compare.Line(x, y + seed + n) for seed in range(seeds)}
+        name: {f"{name} {seed}": compare.RunCurve(x, y + seed + n) for seed in range(seeds)}
         for n, name in enumerate(_names(case))
     }
     panel = compare.curves(groups, key="test/return", axis="env_step", by="config.algo", draws=99, points=20).panel()
@@ -140,7 +140,7 @@ def test_a_chart_is_written_in_every_format(tmp_path: Any) -> None:
 
 
 def test_a_figure_for_a_paper_has_the_title_that_it_is_given_and_no_notes() -> None:
-    rows = {f"ppo {seed}": compare.Line(np.arange(9.0), np.arange(9.0) + seed) for seed in range(3)}
+    rows = {f"ppo {seed}": compare.RunCurve(np.arange(9.0), np.arange(9.0) + seed) for seed in range(3)}
     picture = compare.curves({"ppo": rows}, key="test/return", axis="env_step").plot()
     words = [text.get_text() for text in picture.figure().texts]
     assert any(" of 3 " in word or "seeds" in word for word in words), "what the curve is stands below it"
@@ -185,10 +185,10 @@ def test_stairs_in_characters_hold_their_value_until_the_next_point() -> None:
 
 def test_the_legend_says_what_the_band_is_and_of_how_many() -> None:
     x = np.arange(30.0)
-    groups = {"ppo": {str(seed): compare.Line(x, x + seed) for seed in range(5)}}
+    groups = {"ppo": {str(seed): compare.RunCurve(x, x + seed) for seed in range(5)}}
     assert "IQM of 5 seeds, 95 % at each point" in draw("curves", compare.curves(
         groups, key="k", axis="x", draws=99).panel()).bytes("svg").decode()  # fmt: skip
-    few = {"ppo": {str(seed): compare.Line(x, x + seed) for seed in range(3)}}
+    few = {"ppo": {str(seed): compare.RunCurve(x, x + seed) for seed in range(3)}}
     curves = compare.curves(few, key="k", axis="x")
     panel = curves.panel()
     assert len(panel.lines[0].seeds) == 3, "without an honest band the seeds are the picture"
@@ -198,7 +198,7 @@ def test_the_legend_says_what_the_band_is_and_of_how_many() -> None:
 
 def test_a_legend_claims_no_band_where_all_seeds_score_alike() -> None:
     x = np.arange(30.0)
-    groups = {"ppo": {str(seed): compare.Line(x, x) for seed in range(5)}}
+    groups = {"ppo": {str(seed): compare.RunCurve(x, x) for seed in range(5)}}
     panel = compare.curves(groups, key="k", axis="x", draws=99).panel()
     assert panel.lines[0].low is None
     assert "95 %" not in panel.lines[0].label
@@ -227,7 +227,7 @@ def test_a_spike_between_two_points_of_the_grid_is_in_the_extremes() -> None:
     x = np.arange(1000.0)
     y = np.zeros(1000)
     y[503] = 77.0
-    groups = {"ppo": {str(seed): compare.Line(x, y if seed == 2 else np.zeros(1000)) for seed in range(6)}}
+    groups = {"ppo": {str(seed): compare.RunCurve(x, y if seed == 2 else np.zeros(1000)) for seed in range(6)}}
     group = compare.curves(groups, key="k", axis="x", points=20, draws=99).groups[0]
     assert group.max_P.max() == 77.0
     assert group.min_P.min() == 0.0

@@ -11,9 +11,9 @@ from rollbook import compare
 from rollbook.errors import BadInput
 
 
-def lines(xs: list[list[float]], crashed: int = -1) -> dict[str, compare.Line]:
+def lines(xs: list[list[float]], crashed: int = -1) -> dict[str, compare.RunCurve]:
     return {
-        f"seed {n}": compare.Line(np.array(x, np.float64), np.array(x, np.float64) * (n + 1), crashed=n == crashed)
+        f"seed {n}": compare.RunCurve(np.array(x, np.float64), np.array(x, np.float64) * (n + 1), crashed=n == crashed)
         for n, x in enumerate(xs)
     }
 

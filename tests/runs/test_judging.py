@@ -407,7 +407,7 @@ def test_curves_count_the_same_seed_run_again_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("key", "share"), [("test/return", 1.0), ("test/regret", 0.0)])
 def test_a_score_is_reached_from_the_side_that_is_worse(key: str, share: float) -> None:
-    lines = {str(seed): compare.Line(np.arange(3.0), np.array([5.0, 8.0, 24.4375])) for seed in range(5)}
+    lines = {str(seed): compare.RunCurve(np.arange(3.0), np.array([5.0, 8.0, 24.4375])) for seed in range(5)}
     curves = compare.curves({"a": lines}, key=key, axis="x")
     assert curves.reached(20.0).share_GP[0, -1] == 1.0
     assert curves.reached(4.0).share_GP[0, -1] == share

@@ -16,7 +16,7 @@ from left_behind import children
 from rollbook.errors import RollbookError
 from rollbook.server.agents import AgentTools
 from rollbook.server.serving import listen
-from rollbook.server.settings import Settings
+from rollbook.server.settings import ServerSettings
 
 HOSTILE = "x" * 50_000 + "\x1b[2J\ud800"
 
@@ -228,7 +228,7 @@ def test_an_agent_gets_the_same_over_the_standard_streams_and_from_the_server_of
 
     command = mcp.StdioServerParameters(command=sys.executable, args=["-m", "rollbook", "mcp", "--dir", str(root)])
     tools, answers = anyio.run(asked, mcp.stdio_client(command))
-    with listen(Settings((str(root),), title=str(root))) as server:
+    with listen(ServerSettings((str(root),), title=str(root))) as server:
         assert anyio.run(asked, streamable_http_client(server.address + "mcp")) == (tools, answers)
         assert children("sql_process")
     assert not children("sql_process"), "a server that was stopped leaves no process behind"

@@ -27,9 +27,9 @@ GREETING_SECONDS = 15.0
 SERVE = f"""
 import sys
 from rollbook.server.serving import listen
-from rollbook.server.settings import Limits, Settings
+from rollbook.server.settings import Limits, ServerSettings
 limits = Limits(sql_seconds=1.0, filter_seconds=1.0, sql_bytes={MEGABYTES} << 20)
-with listen(Settings((sys.argv[1],), limits=limits)) as server:
+with listen(ServerSettings((sys.argv[1],), limits=limits)) as server:
     print(server.settings.port, flush=True)
     sys.stdin.read()
 """

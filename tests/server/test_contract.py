@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from page_server import record_rich
 from rollbook.server.app import make_app
 from rollbook.server.openapi import ENDPOINTS
-from rollbook.server.settings import Settings
+from rollbook.server.settings import ServerSettings
 
 EDIT_TOKEN = "known"
 OPERATIONS = [(endpoint.method, re.sub(r"\{(\w+):\w+\}", r"{\1}", endpoint.path)) for endpoint in ENDPOINTS]
@@ -32,7 +32,7 @@ def described(tmp_path_factory: pytest.TempPathFactory) -> Any:
     folder: Path = tmp_path_factory.mktemp("contract") / "runs"
     identity = record_rich(folder)
     names = frozenset({"testserver", "localhost"})
-    app = make_app(Settings((str(folder),), edit_token=EDIT_TOKEN, hosts=names))
+    app = make_app(ServerSettings((str(folder),), edit_token=EDIT_TOKEN, hosts=names))
     return schemathesis.openapi.from_asgi("/api/openapi.json", app), identity
 
 

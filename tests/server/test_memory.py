@@ -11,7 +11,7 @@ import numpy as np
 
 import rollbook
 from rollbook.server.curves.series import SeriesAsk, many_series
-from rollbook.server.settings import Limits, Settings
+from rollbook.server.settings import Limits, ServerSettings
 from rollbook.server.shared.rows import table_of
 from rollbook.server.shared.state import AnswerCache, Readers, ServerContext
 
@@ -24,7 +24,7 @@ def peak_of_a_look(folder: Path, blocks: int) -> int:
         for number in range(blocks):
             steps = np.arange(number * BLOCK, (number + 1) * BLOCK)
             run.log_many({"v": np.sin(steps / 1_000)}, env_step=steps)
-    context = ServerContext(Settings((str(run.folder),)))
+    context = ServerContext(ServerSettings((str(run.folder),)))
     (key,) = context.catalogue.snapshot().rows
     tracemalloc.start()
     try:
@@ -83,7 +83,7 @@ def test_what_is_kept_of_live_runs_is_bounded_over_all_of_them(tmp_path: Path, t
             stack.enter_context(rollbook.init("p", f"r{n}", dir=tmp_path, sinks=[], rules=[], keeper="inline"))
             for n in range(6)
         ]
-        context = ServerContext(Settings((str(tmp_path),), limits=limits))
+        context = ServerContext(ServerSettings((str(tmp_path),), limits=limits))
         for _ in range(8):
             for run in started:
                 for _ in range(300):
@@ -99,7 +99,7 @@ def test_what_is_kept_of_live_runs_is_bounded_over_all_of_them(tmp_path: Path, t
 
 
 def test_a_long_curve_is_kept_only_of_a_run_that_has_ended(tmp_path: Path) -> None:
-    context = ServerContext(Settings((str(tmp_path),)))
+    context = ServerContext(ServerSettings((str(tmp_path),)))
 
     def looked_at() -> int:
         """The bytes of answers that are kept after a look at the run."""

@@ -23,7 +23,7 @@ from rollbook.cli.ui import ui
 from rollbook.errors import BadInput, RollbookError
 from rollbook.server.frames import unpack
 from rollbook.server.serving import Listening, address_of, bound, listen, prepared
-from rollbook.server.settings import Settings, is_loopback
+from rollbook.server.settings import ServerSettings, is_loopback
 from rollbook.server.static_copy import export
 from waiting import PATIENCE
 
@@ -44,7 +44,7 @@ def page(tmp_path: Path) -> Path:
 
 
 def test_a_real_server_answers_on_a_free_port_and_ends(recorded: Path) -> None:
-    with listen(Settings((str(recorded),))) as server:
+    with listen(ServerSettings((str(recorded),))) as server:
         assert server.settings.port
         answer = get(server.address + "api/hello")
         assert answer.json()["runs"] == 6
@@ -58,8 +58,8 @@ def test_a_real_server_answers_on_a_free_port_and_ends(recorded: Path) -> None:
 
 
 def test_a_port_that_is_taken_is_reported(recorded: Path) -> None:
-    with listen(Settings((str(recorded),))) as server, pytest.raises(RollbookError, match="--port"):
-        Listening(Settings((str(recorded),), port=server.settings.port))
+    with listen(ServerSettings((str(recorded),))) as server, pytest.raises(RollbookError, match="--port"):
+        Listening(ServerSettings((str(recorded),), port=server.settings.port))
 
 
 def test_no_part_of_an_answer_waits_until_the_browser_acknowledges_the_part_before() -> None:
@@ -81,11 +81,11 @@ def test_no_part_of_an_answer_waits_until_the_browser_acknowledges_the_part_befo
 
 
 def test_only_loopback_goes_without_a_token() -> None:
-    assert prepared(Settings(("runs",))).token is None
+    assert prepared(ServerSettings(("runs",))).token is None
     for host in ("127.0.0.1", "localhost", "::1", "127.8.8.8"):
         assert is_loopback(host)
     for host in ("0.0.0.0", "::", "10.0.0.1", "example.org"):
-        settings = prepared(Settings(("runs",), host=host, port=80))
+        settings = prepared(ServerSettings(("runs",), host=host, port=80))
         assert settings.token is not None
         assert len(settings.token) >= 32
         assert f"?token={settings.token}" in address_of(settings)
@@ -208,7 +208,7 @@ def test_the_runs_of_a_store_are_shown_and_cannot_be_edited(tmp_path: Path, monk
     store = f"file://{tmp_path / 'store'}"
     for run in sorted(path.parent for path in (tmp_path / "runs" / "cartpole").glob("*/run.json")):
         assert CliRunner().invoke(app, ["push", str(run), store]).exit_code == 0
-    shown: list[Settings] = []
+    shown: list[ServerSettings] = []
     monkeypatch.setattr(
         sys.modules["rollbook.cli.ui"], "_server", lambda settings, any_port: shown.append(settings) or Shown()
     )

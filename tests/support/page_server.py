@@ -17,7 +17,7 @@ from starlette.testclient import TestClient
 
 import rollbook
 from rollbook.server.app import make_app
-from rollbook.server.settings import Settings
+from rollbook.server.settings import ServerSettings
 
 ROWS = 5_000
 
@@ -137,5 +137,5 @@ def record_rich(folder: Path) -> str:
 
 def client_of(*roots: Path | str, **settings: Any) -> TestClient:
     """A browser's side of a server that shows some folders."""
-    app = make_app(Settings(roots=tuple(map(str, roots)), **settings))
+    app = make_app(ServerSettings(roots=tuple(map(str, roots)), **settings))
     return TestClient(app, base_url="http://127.0.0.1:7655", client=("127.0.0.1", 50000))

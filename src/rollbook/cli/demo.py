@@ -42,10 +42,10 @@ def demo(
 
     from rollbook.cli.ui import open_browser, page_is_ready
     from rollbook.server.serving import listen
-    from rollbook.server.settings import Settings
+    from rollbook.server.settings import ServerSettings
 
     is_ready = page_is_ready()
-    with listen(Settings((os.path.abspath(root),))) as server:
+    with listen(ServerSettings((os.path.abspath(root),))) as server:
         click.echo(f"The page is on {server.address}")
         if is_ready:
             open_browser(server.address)

@@ -18,7 +18,7 @@ from rollbook.schema.addresses import is_address
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.server.serving import Listening
-    from rollbook.server.settings import Settings
+    from rollbook.server.settings import ServerSettings
 
 _USUAL_PORT = 7655
 _FEW = 20
@@ -91,10 +91,10 @@ def ui(
         for place in places:
             _remark_if_empty(place)
     from rollbook.server.serving import prepared
-    from rollbook.server.settings import Settings
+    from rollbook.server.settings import ServerSettings
 
     settings = prepared(
-        Settings(
+        ServerSettings(
             roots=places,
             host=host,
             port=_USUAL_PORT if port is None else port,
@@ -161,7 +161,7 @@ def _export(places: tuple[str, ...], folder: str, title: str) -> None:
     click.echo(f"{index} is a copy of the page. Look at it with: python -m http.server -d {folder}", err=True)
 
 
-def _server(settings: Settings, any_port: bool) -> Listening:
+def _server(settings: ServerSettings, any_port: bool) -> Listening:
     """A server on the wanted port. If that port is taken and was only the default, on a free one."""
     from rollbook.errors import RollbookError
     from rollbook.server.serving import Listening

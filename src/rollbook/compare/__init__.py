@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rollbook.compare.drawing_curves import refined_curves as refined_curves
     from rollbook.compare.grid import shared_grid as shared_grid
     from rollbook.compare.group_curve import GroupCurve as GroupCurve
-    from rollbook.compare.group_curve import Line as Line
+    from rollbook.compare.group_curve import RunCurve as RunCurve
     from rollbook.compare.paired import PairedSeeds as PairedSeeds
     from rollbook.compare.parting import Parted as Parted
     from rollbook.compare.plans import plan_data as plan_data
@@ -43,11 +43,11 @@ __all__ = [
     "Group",
     "GroupCurve",
     "Importance",
-    "Line",
     "Pair",
     "PairedSeeds",
     "Parted",
     "Reached",
+    "RunCurve",
     "Study",
     "Sweep",
     "Tried",
@@ -71,7 +71,7 @@ __getattr__, __dir__ = attach(
         "rollbook.compare.curve_groups": ("Curves",),
         "rollbook.compare.drawing_curves": ("curves", "refined_curves"),
         "rollbook.compare.grid": ("shared_grid",),
-        "rollbook.compare.group_curve": ("GroupCurve", "Line"),
+        "rollbook.compare.group_curve": ("GroupCurve", "RunCurve"),
         "rollbook.compare.paired": ("PairedSeeds",),
         "rollbook.compare.parting": ("Parted",),
         "rollbook.compare.plans": ("plan_data",),

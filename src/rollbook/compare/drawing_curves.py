@@ -13,7 +13,7 @@ from rollbook import stats
 from rollbook.compare.curve_groups import Curves
 from rollbook.compare.facts import Fact
 from rollbook.compare.grid import shared_grid, span_of
-from rollbook.compare.group_curve import Floats, GroupCurve, Line
+from rollbook.compare.group_curve import Floats, GroupCurve, RunCurve
 from rollbook.compare.scales import no_common_point, scale_of
 from rollbook.compare.seeding import generator
 from rollbook.errors import BadInput
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rollbook.values.array_types import NDArray
 
 
-def curves(groups: Mapping[str, Mapping[str, Line]], *, draws: int = 1999, **options: Any) -> Curves:
+def curves(groups: Mapping[str, Mapping[str, RunCurve]], *, draws: int = 1999, **options: Any) -> Curves:
     """Groups of runs on a common grid, each with its centre, interval and extremes.
 
     Args:
@@ -37,7 +37,7 @@ def curves(groups: Mapping[str, Mapping[str, Line]], *, draws: int = 1999, **opt
 
 
 def refined_curves(
-    groups: Mapping[str, Mapping[str, Line]],
+    groups: Mapping[str, Mapping[str, RunCurve]],
     *,
     key: str,
     axis: str,
@@ -125,7 +125,7 @@ def refined_curves(
         yield Curves(key, axis, by, x_P, tuple(made), told, rough, members, missing)
 
 
-def _about_rows(lines: Mapping[str, Mapping[str, Line]], key: str, axis: str) -> list[Fact]:
+def _about_rows(lines: Mapping[str, Mapping[str, RunCurve]], key: str, axis: str) -> list[Fact]:
     """Missing data of groups: no rows at all, rows that are not finite, no common point with another group."""
     facts, ends = [], {}
     for label, runs in lines.items():
@@ -148,14 +148,14 @@ def _about_rows(lines: Mapping[str, Mapping[str, Line]], key: str, axis: str) ->
     return facts
 
 
-def _scaled(line: Line, scale: Mapping[str, tuple[float, float]]) -> NDArray:
+def _scaled(line: RunCurve, scale: Mapping[str, tuple[float, float]]) -> NDArray:
     if line.task not in scale:
         return line.y
     zero, one = scale[line.task]
     return (np.asarray(line.y, dtype=np.float64) - zero) / (one - zero)
 
 
-def _units(aligned: Aligned, runs: Mapping[str, Line], tasks: tuple[str, ...]) -> tuple[tuple[str, ...], Floats]:
+def _units(aligned: Aligned, runs: Mapping[str, RunCurve], tasks: tuple[str, ...]) -> tuple[tuple[str, ...], Floats]:
     """The resampled units: names, and [units, tasks, points]. With one task each run, with several whole seeds."""
     values_RP = np.where(np.isfinite(aligned.values_RP), aligned.values_RP, np.nan)
     if len(tasks) == 1:
@@ -171,7 +171,9 @@ def _units(aligned: Aligned, runs: Mapping[str, Line], tasks: tuple[str, ...]) -
     return tuple(rows), np.array(list(rows.values()))
 
 
-def _repeated_once(names: Sequence[str], runs: Mapping[str, Line], values_RP: Floats) -> tuple[tuple[str, ...], Floats]:
+def _repeated_once(
+    names: Sequence[str], runs: Mapping[str, RunCurve], values_RP: Floats
+) -> tuple[tuple[str, ...], Floats]:
     """Merge runs with the same configuration, seed and code into one unit: their mean at each point."""
     rows_of: dict[str, list[int]] = {}
     for index, name in enumerate(names):
@@ -184,7 +186,7 @@ def _repeated_once(names: Sequence[str], runs: Mapping[str, Line], values_RP: Fl
     return tuple(names[rows[0]] for rows in rows_of.values()), np.array(means)[:, None, :]
 
 
-def _repeats(runs: Mapping[str, Line]) -> tuple[str, ...]:
+def _repeats(runs: Mapping[str, RunCurve]) -> tuple[str, ...]:
     """Names of the runs that repeat an earlier one."""
     first: dict[tuple[str, str], str] = {}
     return tuple(

@@ -16,14 +16,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook import plots
 
-__all__ = ["Floats", "GroupCurve", "Line"]
+__all__ = ["Floats", "GroupCurve", "RunCurve"]
 
 Bools = npt.NDArray[np.bool_]
 
 
 @brief
 @dataclass(frozen=True, slots=True)
-class Line:
+class RunCurve:
     """One run's metric.
 
     Attributes:
@@ -115,8 +115,7 @@ class GroupCurve:
         Args:
           seeds, extremes: see `Curves.plot`.
         """
-        from rollbook.plots import Line as DrawnLine
-        from rollbook.plots import Trace
+        from rollbook.plots import Line, Trace
 
         honest = bool(np.isfinite(self.band.low_P).any())
         runs: tuple[Trace, ...] = ()
@@ -135,7 +134,7 @@ class GroupCurve:
                 np.concatenate([raw.x[b] for raw, b in rows]), np.concatenate([raw.y[b] for raw, b in rows])
             )
         bends = self.vertices_P
-        return DrawnLine(
+        return Line(
             self.legend(why=False),
             self.aligned.x_P[bends],
             self.band.centre_P[bends],

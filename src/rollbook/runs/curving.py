@@ -44,13 +44,13 @@ def refined(ask: Curves, source: Source, stages: Sequence[int]) -> Iterator[comp
     axis = ask.x or next((lines[path].axis for row in rows if (path := str(row["path"])) in lines), "")
     if not axis:
         raise unknown_key(ask.key, rows, {})
-    groups: dict[str, dict[str, compare.Line]] = {}
+    groups: dict[str, dict[str, compare.RunCurve]] = {}
     reduced: dict[str, list[tuple[str, int]]] = {}
     for row, label, unit in zip(rows, labels, units_of(rows), strict=True):
         line = lines.get(str(row["path"]), _NOTHING)
         if not line.is_whole:
             reduced.setdefault(label, []).append((name_of(row), len(line.x)))
-        groups.setdefault(label, {})[name_of(row)] = compare.Line(
+        groups.setdefault(label, {})[name_of(row)] = compare.RunCurve(
             line.x, line.y, str(row["status"]) in ENDED_BADLY, str(row["path"]), task_of(row, ask.task), seed_of(row),
             unit, end_of(row, axis),
         )  # fmt: skip

@@ -29,7 +29,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, Response, StreamingResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from rollbook.server.settings import AGENTS, Settings
+from rollbook.server.settings import AGENTS, ServerSettings
 from rollbook.server.shared.endpoint import Download, Endpoint, Streamed
 from rollbook.server.shared.shapes import STATUS, Answer, Refused, body_of, words_of
 from rollbook.server.shared.state import ServerContext
@@ -246,7 +246,7 @@ class Guard:
       settings: how the server was started.
     """
 
-    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+    def __init__(self, app: ASGIApp, settings: ServerSettings) -> None:
         self.app, self._settings = app, settings
         own = {settings.host.strip("[]").lower(), *(name.lower() for name in settings.hosts)}
         if settings.token is not None:

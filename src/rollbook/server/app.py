@@ -19,7 +19,7 @@ from rollbook.server.agents import AgentEndpoint
 from rollbook.server.answering import Guard, Workers, answer_with, refusal
 from rollbook.server.live import Live
 from rollbook.server.openapi import ENDPOINTS, document
-from rollbook.server.settings import AGENTS, Settings
+from rollbook.server.settings import AGENTS, ServerSettings
 from rollbook.server.shared.shapes import Refused
 from rollbook.server.shared.state import ServerContext
 
@@ -113,7 +113,7 @@ class BuiltPage:
         self._files, self._stamp = files, stamp
 
 
-def make_app(settings: Settings) -> Guard:
+def make_app(settings: ServerSettings) -> Guard:
     """The whole server as an ASGI app. The app behind the guard (`.app`) has the shared state in `state.context`."""
     context = ServerContext(settings)
     limits = settings.limits

@@ -21,7 +21,7 @@ import uvicorn
 
 from rollbook.errors import RollbookError
 from rollbook.server.app import BuiltPage, make_app
-from rollbook.server.settings import Settings, is_loopback
+from rollbook.server.settings import ServerSettings, is_loopback
 from rollbook.server.shared.rows import contents
 from rollbook.server.shared.sql import end_idle, warm
 from rollbook.server.shared.state import ServerContext
@@ -39,14 +39,14 @@ _ARENA_MAX = -8
 """M_ARENA_MAX in glibc's malloc.h."""
 
 
-def prepared(settings: Settings) -> Settings:
+def prepared(settings: ServerSettings) -> ServerSettings:
     """The settings, with a token if the address can be reached from other machines."""
     if settings.token is None and not is_loopback(settings.host):
         return replace(settings, token=secrets.token_urlsafe(24))
     return settings
 
 
-def address_of(settings: Settings) -> str:
+def address_of(settings: ServerSettings) -> str:
     """The address to open in a browser."""
     host = {"0.0.0.0": socket.gethostname(), "::": socket.gethostname()}.get(settings.host, settings.host)
     host = f"[{host}]" if ":" in host else host
@@ -62,7 +62,7 @@ class Listening:
       address: to open in a browser.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: ServerSettings) -> None:
         self._socket = bound(settings.host, settings.port)
         self.settings = replace(settings, port=int(self._socket.getsockname()[1]))
         app = make_app(self.settings)
@@ -192,7 +192,7 @@ def _warm(context: ServerContext, page: BuiltPage, ended: threading.Event) -> No
 
 
 @contextlib.contextmanager
-def listen(settings: Settings) -> Iterator[Listening]:
+def listen(settings: ServerSettings) -> Iterator[Listening]:
     """A server in a background thread, for the duration of the block."""
     server = Listening(prepared(settings))
     server.start()
@@ -272,7 +272,7 @@ def show(path: str | os.PathLike[str], *, height: int = 640) -> Shown:
     with _lock:
         server = _servers.get(folder)
         if server is None:
-            server = Listening(prepared(Settings((folder,), notebook=True)))
+            server = Listening(prepared(ServerSettings((folder,), notebook=True)))
             server.start()
             if not _servers:
                 atexit.register(_stop_all)

@@ -74,7 +74,7 @@ LIMITS = Limits()
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ServerSettings:
     """How a server was started.
 
     Attributes:

@@ -32,7 +32,7 @@ from rollbook.server.runs import one_run
 from rollbook.server.runs.columns import ColumnsAsk, columns
 from rollbook.server.runs.page_state import HelloAsk, hello
 from rollbook.server.runs.table import MOST_COLUMNS, RunsAsk, TableRow, table_of_runs
-from rollbook.server.settings import Limits, Settings
+from rollbook.server.settings import Limits, ServerSettings
 from rollbook.server.shared import rows as held_rows
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Streamed
@@ -113,7 +113,7 @@ def export(
         )
     _check(target)
     context = ServerContext(
-        Settings(
+        ServerSettings(
             tuple(map(str, roots)),
             writable=False,
             waits=True,

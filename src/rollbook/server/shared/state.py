@@ -17,7 +17,7 @@ from rollbook.errors import RollbookError
 from rollbook.runs.measures import extreme_of, measure_of, measured
 from rollbook.schema import source
 from rollbook.schema.run_files import MANIFEST_FILE, RunFile, heartbeat_path
-from rollbook.server.settings import Settings
+from rollbook.server.settings import ServerSettings
 from rollbook.server.shared.catalogue import Catalogue, RunRow
 from rollbook.server.shared.shapes import Refused
 from rollbook.system import files
@@ -454,7 +454,7 @@ class ServerContext:
       listeners: called, in any thread, when requested numbers of the table have been read.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: ServerSettings) -> None:
         self.settings, self.limits = settings, settings.limits
         self.identity = secrets.token_hex(6)
         self.asked_at = time.monotonic()
