@@ -22,7 +22,7 @@ from hard_runs import KEY, record
 from page_server import client_of, record_rich
 from question_faces import name_of, own_types, words_of_arguments
 from rollbook.book import Book, RolloutQueries
-from rollbook.book.questions import ONE_RUN, RolloutAnswer, Rows
+from rollbook.book.questions import ONE_RUN, LogLine, RolloutAnswer, Rows
 from rollbook.cli.app import app
 from rollbook.errors import RollbookError
 from rollbook.schema.question import Question, options
@@ -30,9 +30,10 @@ from rollbook.server.agents import AgentTools
 from rollbook.server.openapi import ENDPOINTS
 from rollbook.server.shared.catalogue import Catalogue
 
+_OF_COMMANDS = "run root as_json as_csv everything wide episode help question follow as_list"
 OWN: dict[str, set[str]] = {
-    "cli": {"run", "root", "as_json", "as_csv", "everything", "wide", "episode", "help", "question"},
-    "http": {"run", "columns"},
+    "cli": {*_OF_COMMANDS.split()},
+    "http": {"run", "columns", "points", "start", "before"},
     "mcp": {"run", "cursor"},
 }
 """What a door may add: which run, how much of the answer, and how it is shown."""
@@ -41,12 +42,14 @@ BY_ROWS = ("episodes", "text", "media", "rollouts")
 """Agents have few tools: they ask for the rows of these tables by `rows`, with a condition for an option of its own."""
 BY_ANSWER = ("prompts",)
 """They ask for these by the tool `rollouts`."""
+BY_SQL = ("stages",)
+"""They have no tool for these: `sql` and `rows` have the rows that they are made of."""
 IN_PARTS = ("rolloutanswer",)
 """The page shows these answers within others: see `test_the_page_shows_the_answers_about_rollouts`."""
 CALLED = {
     "python": {"prompts": "rollout_prompts", "rolloutanswer": "rollout_answer"},
-    "cli": {"prompts": "rollouts", "rolloutanswer": "rollouts"},
-    "mcp": {"rolloutanswer": "rollouts"},
+    "cli": {"prompts": "rollouts", "rolloutanswer": "rollouts", "stages": "timings", "log": "logs"},
+    "mcp": {"rolloutanswer": "rollouts", "log": "logs"},
 }
 """Door -> question -> its name there, where it has another one."""
 OF_ONE_COMMAND = {"rollouts": ["list"], "prompts": ["prompts"]}
@@ -122,6 +125,8 @@ def doors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Doors]:
     root = folder / "runs"
     record_rich(root)
     record_agents(root)
+    with rollbook.init("p", "own table", dir=root, sinks=[], keeper="import", rules=()) as run:
+        run.record("votes", {"n": [1, 2], "for": ["a", "b"]})
     runs = rollbook.open(root)
     ids = {short_name(row): str(row["id"]) for row in runs.rows()}
     keys = {short_name(row.about): key for key, row in Catalogue([str(root)]).snapshot().rows.items()}
@@ -156,7 +161,7 @@ def test_every_door_offers_the_options_of_a_question_and_adds_none_that_changes_
     assert command is not None
     shapes = [one.ask for one in ENDPOINTS if one.ask.__name__ == f"{question.__name__}Ask"]
     assert bool(shapes) != (name in IN_PARTS)
-    by_rows = name in (*BY_ROWS, *BY_ANSWER)
+    by_rows = name in (*BY_ROWS, *BY_ANSWER, *BY_SQL)
     tool = inspect.signature(doors.tools.rows if by_rows else getattr(doors.tools, called("mcp", name))).parameters
     others = {*OF_ONE_COMMAND, *IN_PARTS} if called("cli", name) == "rollouts" else set()
     offered = {
@@ -251,6 +256,15 @@ ASKED: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ("agents", {"x": "policy_version", "stretches": 3}), ("agents", {"search": "DATEPARSE"}),
         ("agents", {"mode": "eval"}), ("agents", {"where": "groups > 3 and best > 0.5"}), ("no row", {}),
     ],
+    "stages": [
+        ("grpo", {}), ("grpo", {"start": 300.0, "stop": 900.0}), ("grpo", {"x": "relative", "start": 0.5}),
+        ("grpo", {"x": "nothing", "start": 1.0}), ("grpo", {"attempts": "all"}), ("no row", {}),
+    ],
+    "log": [
+        ("grpo", {}), ("grpo", {"name": "console"}), ("grpo", {"name": "nobody's"}), ("grpo", {"search": "KL reward"}),
+        ("grpo", {"lines": 3}), ("grpo", {"lines": 0}), ("grpo", {"lines": -1}), ("grpo", {"near": 0.0, "lines": 2}),
+        ("no row", {}),
+    ],
     "rolloutanswer": [
         *[("agents", {"question": question}) for question in RolloutQueries.QUESTIONS],
         ("agents", {"question": "tools", "limit": 1}), ("agents", {"question": "tool"}),
@@ -312,6 +326,23 @@ def of_answer(door: str, answer: Any) -> Any:
     return [{n: cell for n, cell in row.items() if n not in ("first", "last") or "status" not in row} for row in rows]
 
 
+def of_stages(door: str, answer: Any) -> Any:
+    """The stages; the page calls their seconds `total`, and has no longest call."""
+    rows = answer.to_pylist() if door == "python" else answer if door == "cli" else answer["stages"]
+    names = ("name", "calls", "own", "share", "median", "p99")
+    return plain(
+        [{**{name: row[name] for name in names}, "seconds": row.get("total", row.get("seconds"))} for row in rows]
+    )
+
+
+def of_log(door: str, answer: Any) -> Any:
+    """The time and the text of each line."""
+    if door in ("python", "http"):
+        lines = answer if door == "python" else [LogLine(**line) for line in answer["lines"]]
+        return [(line.time, line.bare()) for line in lines]
+    return [(row["time"], row["text"]) for row in (answer if door == "cli" else answer["rows"])]
+
+
 def of_prompts(door: str, answer: Any) -> Any:
     """The numbers of each prompt; the page has the last message of a user, and an attempt for each stretch."""
     if door == "http":
@@ -340,7 +371,7 @@ OF_PROMPT = ("task_id", "rollouts", "groups", "solved", "rate", "low", "high", "
 FACES: dict[str, Callable[[str, Any], Any]] = {
     "cause": of_cause, "samples": of_rows, "episodes": of_rows, "rows": of_rows, "text": of_shown(("key", "text")),
     "media": of_shown(("key", "kind", "path")), "rollouts": of_rollouts, "prompts": of_prompts,
-    "rolloutanswer": of_answer,
+    "rolloutanswer": of_answer, "stages": of_stages, "log": of_log,
 }  # fmt: skip
 
 
@@ -366,8 +397,10 @@ def test_every_door_gives_the_same_numbers_words_and_errors(
 ) -> None:
     told: dict[str, Any] = {}
     ask = {"limit": 1_000, **ask} if "limit" in {option.name for option in options(question_of(name))} else ask
-    in_place = options(RolloutAnswer) if name in BY_ANSWER else options(Rows)
-    has_none = name in (*BY_ROWS, *BY_ANSWER) and not set(ask) <= {option.name for option in in_place}
+    in_place = options(RolloutAnswer) if name in BY_ANSWER else options(Rows) if name in BY_ROWS else []
+    has_none = name in BY_SQL or (
+        name in (*BY_ROWS, *BY_ANSWER) and not set(ask) <= {option.name for option in in_place}
+    )
     others = [door for door, isnt in (("cli", False), ("http", name in IN_PARTS), ("mcp", has_none)) if not isnt]
     if name == "rolloutanswer" and ask.get("question") == "history":
         one = rollbook.open(doors.root).one(doors.ids[run]).rollouts(limit=1)["rollout_id"][0].as_py()
@@ -401,19 +434,40 @@ def test_what_is_in_a_run_is_the_same_by_every_door(run: str, doors: Doors) -> N
     assert plain(summary) == plain(expected.summary)
 
 
-@pytest.mark.parametrize("run", ["grpo", "no row"])
-def test_where_the_time_went_is_the_same_by_every_door(run: str, doors: Doors) -> None:
-    expected = rollbook.open(doors.root).one(doors.ids[run]).stages().to_pylist()
-    assert bool(expected) == (run == "grpo")
-    assert sum(stage["share"] for stage in expected) == pytest.approx(1.0 if expected else 0.0)
-    shown = CliRunner().invoke(app, ["timings", doors.ids[run], "--dir", str(doors.root), "--json"])
-    assert json.loads(shown.stdout) == expected
-    paged = doors.client.get(f"/api/runs/{doors.keys[run]}/timings").json()["stages"]
-    names = {"name": "name", "calls": "calls", "seconds": "total"} | {n: n for n in ("own", "share", "median", "p99")}
-    assert paged == [
-        {theirs: stage[ours] for ours, theirs in names.items()} | {"depth": stage["name"].count("/")}
-        for stage in expected
-    ]
+@pytest.mark.parametrize(
+    ("run", "query"),
+    [
+        ("grpo", "select count(*) as n, max(update_time) from (select epoch_us(time) as update_time from metrics)"),
+        ("agents", "select rollout_id, used, reason, staleness from rollouts_now order by rollout_id"),
+        ("agents", "select kind, count(*) as n, count(prompt) as prompts from completions group by 1"),
+        ("own table", "select * exclude (time, writer) from votes order by n"),
+        ("grpo", "select * from nothing_at_all"),
+    ],
+)
+def test_sql_is_answered_alike_by_every_door(run: str, query: str, doors: Doors) -> None:
+    def python() -> Any:
+        return rollbook.open(doors.root).one(doors.ids[run]).sql(query).to_arrow_table().to_pylist()
+
+    def cli() -> Any:
+        done = CliRunner().invoke(app, ["sql", doors.ids[run], query, "--dir", str(doors.root), "--json"])
+        return json.loads(done.stdout) if done.exit_code == 0 else []
+
+    def http() -> Any:
+        answer = doors.client.post("/api/sql", json={"runs": [doors.keys[run]], "query": query}).json()
+        names = [column["name"] for column in answer.get("columns", [])]
+        return [dict(zip(names, cells, strict=True)) for cells in answer.get("rows", [])]
+
+    def mcp() -> Any:
+        return json.loads(doors.tools.sql(run=doors.ids[run], query=query))["rows"]
+
+    told = []
+    for door in (python, cli, http, mcp):
+        try:
+            told.append(plain(door()))
+        except RollbookError:
+            told.append([])
+    assert told == [told[0]] * 4
+    assert bool(told[0]) == ("nothing" not in query)
 
 
 def test_the_page_shows_the_answers_about_rollouts(doors: Doors) -> None:

@@ -728,15 +728,29 @@ class Book(RunFields):
         table = self.table("timings", attempts)
         return table if name is None else _where(table, "name", name)
 
-    def stages(self, attempts: Attempts = "effective") -> pa.Table:
-        """Where the time went: a row for each timed stage, the one that took longest itself first.
+    @suggesting
+    def stages(
+        self,
+        attempts: Attempts = "effective",
+        *,
+        x: str | None = None,
+        start: float | None = None,
+        stop: float | None = None,
+    ) -> pa.Table:
+        """Where the time of a run went: each stage that it timed, the one that took longest itself first.
 
-        Columns: name (a/b is a part of a), calls, seconds (parts included), own (without them), share (what own is of
-        the time of all stages), and of one call median, p99 and longest, in seconds.
+        Args:
+          attempts: "effective", "all", or attempt numbers.
+          x: the axis of `start` and `stop`: a clock, "time" or "relative"; default: the run's own.
+          start: only what was timed from this place on.
+          stop: only what was timed before this place.
+        Returns:
+          Columns: name (a/b is a part of a), calls, seconds (parts included), own (without them), share (what own is of
+          the time of all stages), and of one call median, p99 and longest, in seconds.
         """
-        from rollbook.book.questions import Files, stages_of
+        from rollbook.book.questions import Files, Stages, stages_of
 
-        return stages_of(Files(self), attempts)
+        return stages_of(Stages(x=x, start=start, stop=stop, attempts=attempts), Files(self))
 
     def histograms(self, key: str | None = None, bins: int | None = None, attempts: Attempts = "effective") -> pa.Table:
         """Logged distributions (of one `key`): raw values, or edges and counts; with `bins` all are binned.
@@ -934,23 +948,21 @@ class Book(RunFields):
         return log_files(str(self._folder))
 
     def log(self, name: str = "", lines: int = 200, search: str = "", near: float | None = None) -> list[LogLine]:
-        """The last lines of a log, such as what the program printed.
+        """Lines of a log of a run: what its program printed, stdout and stderr, or another log.
 
         Args:
-          name: of the log, as in `logs()`; "" is the first, so what the program printed if that was kept.
-          lines: how many.
+          name: which log, by its name or label; "" is the first, so what the program printed if that was kept.
+          lines: how many; the last ones.
           search: only lines with all these words.
-          near: the lines around a moment (unix seconds) instead.
+          near: the lines around a moment (unix seconds) instead; all of them, whatever `search` says.
         Returns:
           Lines with `text`, `time` (unix seconds or None), `bare()` (the text without its time) and `is_error()`.
         Raises:
           BadInput: there is no such log.
         """
-        from rollbook.book.questions import log_named, part_of_log
+        from rollbook.book.questions import Log, asked_log
 
-        entry = log_named(str(self._folder), name)
-        path = os.path.join(self._folder, *entry.name.split("/"))
-        return part_of_log(path, near=near, lines=lines, search=search).lines
+        return asked_log(Log(name=name, lines=lines, search=search, near=near), str(self._folder)).lines
 
     def overview(self) -> Overview:
         """What is in the run, as `rollbook show` prints it.

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import time
+from typing import Any
 
 import click
 
+from rollbook.book.questions import Log
+from rollbook.cli.asking import asks
 from rollbook.cli.find import dir_option, find_book, run_argument_or_last
 from rollbook.cli.output import clean, json_option, print_json, print_rows
 from rollbook.system.texts import json_text
@@ -21,20 +24,11 @@ _LOOK_SECONDS = 0.3
 @click.command()
 @run_argument_or_last
 @dir_option
-@click.option(
-    "-n",
-    "--lines",
-    default=50,
-    type=click.IntRange(min=0),
-    show_default=True,
-    help="How many of the last lines to print.",
-)
+@asks(Log, short={"name": "--log", "lines": "-n"}, defaults={"lines": 50})
 @click.option("-f", "--follow", is_flag=True, help="Keep printing until the run ends, or Ctrl-C.")
-@click.option("--log", "name", default="", help="Which log, by its name or label. Default: what the program printed.")
-@click.option("--search", default="", help="Only lines with all these words.")
 @click.option("--list", "as_list", is_flag=True, help="List the logs of the run instead.")
 @json_option
-def logs(run: str, root: str, lines: int, follow: bool, name: str, search: str, as_list: bool, as_json: bool) -> None:
+def logs(run: str, root: str, follow: bool, as_list: bool, as_json: bool, **options: Any) -> None:
     """Print what the program of a run printed, stdout and stderr; or another log of the run.
 
     \b
@@ -44,7 +38,7 @@ def logs(run: str, root: str, lines: int, follow: bool, name: str, search: str, 
       rollbook logs last --search "warning nan" -n 20
       rollbook logs last --log keeper
     """
-    from rollbook.book.questions import end_of_lines, log_named, part_of_log
+    from rollbook.book.questions import asked_log, end_of_lines, log_named, part_of_log
 
     book = find_book(run, root, lambda book: any(log.bytes for log in book.logs()), "a log")
     if as_list:
@@ -54,9 +48,9 @@ def logs(run: str, root: str, lines: int, follow: bool, name: str, search: str, 
         else:
             print_rows(rows)
         return
-    path = os.path.join(book.path, *log_named(str(book.path), name).name.split("/"))
-    part = part_of_log(path, lines=lines, search=search) if lines else None
-    shown = part.lines if part is not None else []
+    question = Log(**options)
+    path = os.path.join(book.path, *log_named(str(book.path), question.name).name.split("/"))
+    shown = asked_log(question, str(book.path)).lines
     if as_json and not follow:
         print_json([_plain(line) for line in shown])
         return
@@ -67,7 +61,7 @@ def logs(run: str, root: str, lines: int, follow: bool, name: str, search: str, 
         while not ends:
             ends = book.status != "running"
             place = min(place, os.path.getsize(path))  # its middle may have been left out
-            grown = part_of_log(path, start=place, lines=2_000, search=search)
+            grown = part_of_log(path, start=place, lines=2_000, search=question.search)
             place = grown.end
             for line in grown.lines:
                 _print(line, as_json)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
+from rollbook.book.questions import Stages
+from rollbook.cli.asking import asks
 from rollbook.cli.find import dir_option, find_book, format_options, run_argument_or_last
 from rollbook.cli.fitted_table import print_fitted, terminal_width
 from rollbook.cli.output import print_rows, remark, seconds
@@ -12,8 +16,9 @@ from rollbook.cli.output import print_rows, remark, seconds
 @click.command()
 @run_argument_or_last
 @dir_option
+@asks(Stages)
 @format_options
-def timings(run: str, root: str, as_json: bool, as_csv: bool) -> None:
+def timings(run: str, root: str, as_json: bool, as_csv: bool, **options: Any) -> None:
     """Show where the time of a run went: each stage that `run.timer` measured, the longest first.
 
     A stage inside another one is called outer/inner. Its own time is without the stages inside of it; shares are of the
@@ -23,10 +28,11 @@ def timings(run: str, root: str, as_json: bool, as_csv: bool) -> None:
     Examples:
       rollbook timings
       rollbook timings cartpole/ppo --json
+      rollbook timings last --start 50000               from this place of the run's axis on
       rollbook sql last 'select * from timings'         every single measurement
     """
     book = find_book(run, root, lambda book: book.row_count("timings") > 0, "timings")
-    rows = book.stages().to_pylist()
+    rows = book.stages(**options).to_pylist()
     if as_json or as_csv:
         print_rows(rows, as_json=as_json, as_csv=as_csv)
         return

@@ -33,14 +33,18 @@ from starlette.types import Message, Receive, Scope, Send
 from rollbook.book import Book
 from rollbook.book.questions import (
     Cause,
+    Log,
     RolloutAnswer,
     Rows,
     Samples,
     Window,
     answered,
     around,
+    asked_log,
     chosen_rows,
     in_seconds,
+    see_views,
+    tables_for,
 )
 from rollbook.errors import BadInput, MissingExtra
 from rollbook.formats.opening import open as open_runs
@@ -56,15 +60,13 @@ from rollbook.runs.run_set import RunSet
 from rollbook.runs.source import Files
 from rollbook.runs.sweeping import swept
 from rollbook.runs.waiting import wait
-from rollbook.schema.expressions import named_tables
 from rollbook.schema.question import Option, Question, of_text, options
-from rollbook.schema.tables import TABLES
 from rollbook.server.answering import Workers, read_body, refusal
 from rollbook.server.curves.one_run import ApartFiles
 from rollbook.server.settings import AGENTS, LIMITS
 from rollbook.server.shared.rows import check_window
 from rollbook.server.shared.shapes import Refused, words_of
-from rollbook.server.shared.sql import judge, with_book
+from rollbook.server.shared.sql import Locked, judge, with_book
 from rollbook.server.shared.state import ServerContext
 from rollbook.system.optional import installed, need
 from rollbook.system.texts import json_text
@@ -115,6 +117,7 @@ class AgentTools:
         self.samples = self._asking_one(Samples, self._chose, {"limit": 20})
         self.rows = self._asking_one(Rows, self._chose, {"limit": 20})
         self.rollouts = self._asking_one(RolloutAnswer, self._answered, {"limit": 50}, "rollouts")
+        self.logs = self._asking_one(Log, self._logged, {"lines": 50}, "logs")
         self.seeds = self._asking(Seeds, self._planned)
         self.diff = self._asking(Diff, self._differed)
         self.findings = self._asking(Findings, self._found)
@@ -274,29 +277,30 @@ class AgentTools:
         """`rows` of the table rollouts lists the rollouts themselves, each with its prompt and newest fate."""
         return {}, _rows_of(answered(question, ApartFiles(book)))
 
-    def logs(self, run: str, name: str = "", search: str = "", lines: int = 50, cursor: str = "") -> str:
-        """What the program printed, stdout and stderr: the last `lines`, of those with all words of `search`.
-
-        `name`: another log of the run; the answer lists them.
-        """
-        if not 1 <= lines <= LIMITS.rows:
-            raise BadInput(f"lines={lines}: from 1 to {LIMITS.rows:,}")
-        book = self._book(run)
+    def _logged(self, book: Book, question: Log) -> tuple[dict[str, Any], list[Any]]:
+        """The answer lists all logs of the run."""
+        if question.lines > LIMITS.rows:
+            raise BadInput(f"lines={question.lines}: at most {LIMITS.rows:,}")
         rows = [
             {"time": line.time, "stream": "stderr" if line.is_error() else "stdout", "text": line.bare()}
-            for line in book.log(name, lines, search)
+            for line in asked_log(question, str(book.path)).lines
         ]
-        return self._answer({**_who(book), "logs": [log.name for log in book.logs()]}, rows, cursor)
+        return {"logs": [log.name for log in book.logs()]}, rows
 
     def sql(self, run: str, query: str, cursor: str = "") -> str:
-        """The answer to a SELECT (DuckDB) over one run. Tables: metrics, episodes, samples, timings, alerts and more.
+        """The answer to a SELECT (DuckDB) over one run. Tables: metrics, episodes, samples, timings, alerts and more;
+        `rollouts_now` has the rollouts with their newest fates.
 
         Each key is a column of metrics, in double quotes: select max("test/return") from metrics. It is answered by a
         process of its own with bounded time and memory, which sees no files and no network.
         """
         book = self._book(run)
-        names = named_tables(query, TABLES)
-        table, more = with_book(book, names, lambda db: db.first(query, LIMITS.rows, LIMITS.sql_answer_bytes))
+
+        def first(db: Locked) -> tuple[Any, bool]:
+            see_views(db, query)
+            return db.first(query, LIMITS.rows, LIMITS.sql_answer_bytes)
+
+        table, more = with_book(book, tables_for(query, [str(book.path)]), first)
         return self._answer({**_who(book), "cut": bool(more)}, _rows_of(table), cursor)
 
     def wait(self, run: str, until: str, timeout: float = 60.0) -> str:

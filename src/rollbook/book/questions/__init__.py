@@ -13,12 +13,14 @@ if TYPE_CHECKING:
     from rollbook.book.questions.asked import AboutRollouts as AboutRollouts
     from rollbook.book.questions.asked import Cause as Cause
     from rollbook.book.questions.asked import Episodes as Episodes
+    from rollbook.book.questions.asked import Log as Log
     from rollbook.book.questions.asked import Media as Media
     from rollbook.book.questions.asked import Prompts as Prompts
     from rollbook.book.questions.asked import RolloutAnswer as RolloutAnswer
     from rollbook.book.questions.asked import Rollouts as Rollouts
     from rollbook.book.questions.asked import Rows as Rows
     from rollbook.book.questions.asked import Samples as Samples
+    from rollbook.book.questions.asked import Stages as Stages
     from rollbook.book.questions.asked import Text as Text
     from rollbook.book.questions.asked import Window as Window
     from rollbook.book.questions.cause import Surroundings as Surroundings
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from rollbook.book.questions.logs import LogFile as LogFile
     from rollbook.book.questions.logs import LogLine as LogLine
     from rollbook.book.questions.logs import LogPart as LogPart
+    from rollbook.book.questions.logs import asked_log as asked_log
     from rollbook.book.questions.logs import end_of_lines as end_of_lines
     from rollbook.book.questions.logs import lines_from as lines_from
     from rollbook.book.questions.logs import lines_near as lines_near
@@ -74,10 +77,14 @@ if TYPE_CHECKING:
     from rollbook.book.questions.source import Files as Files
     from rollbook.book.questions.source import Queries as Queries
     from rollbook.book.questions.source import Source as Source
+    from rollbook.book.questions.sql import see_views as see_views
+    from rollbook.book.questions.sql import tables_for as tables_for
     from rollbook.book.questions.stages import SECONDS as SECONDS
     from rollbook.book.questions.stages import Stage as Stage
+    from rollbook.book.questions.stages import check_axis as check_axis
     from rollbook.book.questions.stages import stages_in as stages_in
     from rollbook.book.questions.stages import stages_of as stages_of
+    from rollbook.book.questions.stages import within as within
     from rollbook.book.questions.windows import Page as Page
     from rollbook.book.questions.windows import words_of as words_of
 
@@ -85,8 +92,8 @@ __getattr__, __dir__ = attach(
     __name__,
     {
         "rollbook.book.questions.asked": (
-            "ONE_RUN", "AboutRollouts", "Cause", "Episodes", "Media", "Prompts", "RolloutAnswer", "Rollouts", "Rows",
-            "Samples", "Text", "Window",
+            "ONE_RUN", "AboutRollouts", "Cause", "Episodes", "Log", "Media", "Prompts", "RolloutAnswer", "Rollouts",
+            "Rows", "Samples", "Stages", "Text", "Window",
         ),
         "rollbook.book.questions.prompts": ("BY_UPDATE", "PromptPage", "axis_in", "chosen_prompts"),
         "rollbook.book.questions.rollout_answers": (
@@ -98,15 +105,16 @@ __getattr__, __dir__ = attach(
         "rollbook.book.questions.cause": ("Surroundings", "around", "next_row"),
         "rollbook.book.questions.rows_of_tables": ("MADE", "chosen_rows", "see_episodes", "see_samples"),
         "rollbook.book.questions.logs": (
-            "LogFile", "LogLine", "LogPart", "end_of_lines", "lines_from", "lines_near", "log_files", "log_named",
-            "part_of_log",
+            "LogFile", "LogLine", "LogPart", "asked_log", "end_of_lines", "lines_from", "lines_near", "log_files",
+            "log_named", "part_of_log",
         ),
         "rollbook.book.questions.overview": ("OURS", "STATES", "Overview", "remarks_of"),
         "rollbook.book.questions.places": (
             "OUTCOMES", "Near", "axis_values", "cells_of", "clocks_of", "in_seconds", "in_time", "numbers", "outcomes",
             "place_of", "row_id", "seconds_column", "usual_axis_of", "with_outcome",
         ),
-        "rollbook.book.questions.stages": ("SECONDS", "Stage", "stages_in", "stages_of"),
+        "rollbook.book.questions.sql": ("see_views", "tables_for"),
+        "rollbook.book.questions.stages": ("SECONDS", "Stage", "check_axis", "stages_in", "stages_of", "within"),
         "rollbook.book.questions.windows": ("Page", "words_of"),
         "rollbook.book.questions.source": ("OVERVIEW", "Files", "Queries", "Source"),
     },

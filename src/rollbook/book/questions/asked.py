@@ -160,5 +160,44 @@ class RolloutAnswer(Question, frozen=True):
         _check_amounts(limit=self.limit)
 
 
-ONE_RUN: tuple[type[Question], ...] = (Cause, Rows, Samples, Episodes, Text, Media, Rollouts, Prompts, RolloutAnswer)
+class Stages(Question, frozen=True):
+    """Where the time of a run went: each stage that it timed, the one that took longest itself first."""
+
+    x: Annotated[
+        str | None, words('the axis of `start` and `stop`: a clock, "time" or "relative"; default: the run\'s own.')
+    ] = None
+    start: Annotated[float | None, words("only what was timed from this place on.")] = None
+    stop: Annotated[float | None, words("only what was timed before this place.")] = None
+    attempts: Annotated[Attempts, words('"effective", "all", or attempt numbers.')] = "effective"
+
+
+class Log(Question, frozen=True):
+    """Lines of a log of a run: what its program printed, stdout and stderr, or another log."""
+
+    name: Annotated[
+        str, words('which log, by its name or label; "" is the first, so what the program printed if that was kept.')
+    ] = ""
+    lines: Annotated[int, words("how many; the last ones.", amount=True)] = 200
+    search: Annotated[str, words("only lines with all these words.")] = ""
+    near: Annotated[
+        float | None, words("the lines around a moment (unix seconds) instead; all of them, whatever `search` says.")
+    ] = None
+
+    def __post_init__(self) -> None:
+        _check_amounts(lines=self.lines)
+
+
+ONE_RUN: tuple[type[Question], ...] = (
+    Cause,
+    Rows,
+    Samples,
+    Episodes,
+    Text,
+    Media,
+    Rollouts,
+    Prompts,
+    RolloutAnswer,
+    Stages,
+    Log,
+)
 """All of them. `Book`, the command line, the server and the agents' tools have a door for each, with its name."""

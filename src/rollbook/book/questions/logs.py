@@ -9,6 +9,7 @@ from typing import BinaryIO, Literal, NamedTuple
 
 import msgspec
 
+from rollbook.book.questions.asked import Log
 from rollbook.errors import BadInput, did_you_mean
 from rollbook.schema.run_files import RunFile
 from rollbook.system.files import is_regular
@@ -110,6 +111,18 @@ class LogPart(NamedTuple):
     start: int
     end: int
     size: int
+
+
+def asked_log(question: Log, folder: str) -> LogPart:
+    """The lines that a question asks for.
+
+    Raises:
+      BadInput: there is no such log.
+    """
+    path = os.path.join(folder, *log_named(folder, question.name).name.split("/"))
+    if not question.lines:
+        return LogPart([], 0, 0, 0)
+    return part_of_log(path, near=question.near, lines=question.lines, search=question.search)
 
 
 def part_of_log(

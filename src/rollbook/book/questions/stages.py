@@ -7,8 +7,11 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from rollbook.book.questions.asked import Stages
+from rollbook.book.questions.places import place_of, usual_axis_of
 from rollbook.book.questions.source import Queries, Source
-from rollbook.schema.manifest import Attempts
+from rollbook.book.table_protocols import ReadRun
+from rollbook.errors import UnknownKey, did_you_mean
 from rollbook.schema.stages import own_seconds
 
 SECONDS = "case when isfinite(try_cast(seconds as double)) then try_cast(seconds as double) else 0 end"
@@ -62,13 +65,37 @@ def stages_in(db: Queries, timed: str) -> list[Stage]:
     return sorted(stages, key=lambda stage: (-stage.own, stage.name))
 
 
-def stages_of(source: Source, attempts: Attempts = "effective") -> pa.Table:
+def stages_of(question: Stages, source: Source) -> pa.Table:
     """The stages of a run as a table with the columns of `Stage`."""
+    with source.book() as book:
+        about, clocks = book.info, list(book.clocks)
+        if question.x is not None:
+            check_axis(question.x, book)
+    x = question.x
+    if x is None and (question.start is not None or question.stop is not None):
+        read = {clock for known in source.newest().values() for clock in known}
+        x = usual_axis_of(about.x, about.total, [clock for clock in clocks if clock in read])
 
     def work(db: Queries) -> list[Stage]:
         if "name" not in db.columns["timings"]:
             return []
-        return stages_in(db, f"(select cast(name as varchar) as stage, {SECONDS} as seconds from timings)")
+        place = place_of(x or "time", float(about.created or 0.0), db.columns["timings"])
+        cells = f"cast(name as varchar) as stage, {SECONDS} as seconds, {place} as place"
+        return stages_in(db, f"(select * from (select {cells} from timings) where {within(question)})")
 
-    stages = source.asked(["timings"], work, attempts) if source.rows("timings") else []
+    stages = source.asked(["timings"], work, question.attempts) if source.rows("timings") else []
     return pa.Table.from_pylist([stage._asdict() for stage in stages], schema=_SCHEMA)
+
+
+def check_axis(x: str, book: ReadRun) -> None:
+    """Raises: UnknownKey: the run has no such axis."""
+    known, keys = ["time", "relative", *book.clocks], book.keys()
+    if x not in known and x not in keys:
+        raise UnknownKey(f"x={x!r:.80}: the run has no such clock.", did_you_mean(x, known))
+
+
+def within(question: Stages) -> str:
+    """The condition on the column `place` of timings."""
+    bounds = ((">=", question.start), ("<", question.stop))
+    there = [f"place {sign} cast('{float(at)!r}' as double)" for sign, at in bounds if at is not None]
+    return " and ".join(there) or "true"

@@ -23,13 +23,12 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from rollbook.book import Book, RolloutQueries, Scan
-from rollbook.book.questions import in_seconds
+from rollbook.book import Book, Scan
+from rollbook.book.questions import in_seconds, see_views, tables_for
 from rollbook.errors import BadInput, Damaged, RollbookError
-from rollbook.schema.expressions import literal, named_tables, quoted
+from rollbook.schema.expressions import literal, quoted
 from rollbook.schema.manifest import Attempts
 from rollbook.schema.sql_names import SqlNames, confused, outer
-from rollbook.schema.tables import TABLES
 from rollbook.server.settings import LIMITS, Limits
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint
@@ -598,7 +597,6 @@ def _together(scans: Sequence[Scan]) -> Scan:
 
 
 _MOST_RUNS = 100
-_VIEWS = {"rollouts_now": ("rollouts", "fates"), "completions": ("samples", "rollouts", "fates", "tasks")}
 _CUT = 2_000
 
 
@@ -629,13 +627,10 @@ def sql(context: ServerContext, ask: SqlAsk) -> SqlAnswer:
     rows = context.rows(ask.runs)
 
     def first(db: Locked) -> tuple[pa.Table, bool]:
-        for name in views:
-            queries = RolloutQueries(db.columns)
-            db.view(name, queries.now() if name == "rollouts_now" else queries.completions())
+        see_views(db, ask.query)
         return db.first(ask.query, ask.limit, context.limits.sql_answer_bytes)
 
-    views = named_tables(ask.query, _VIEWS)
-    names = [*dict.fromkeys([*named_tables(ask.query, TABLES), *(table for view in views for table in _VIEWS[view])])]
+    names = tables_for(ask.query, [row.folder for row in rows])
     if len(rows) == 1:
         answer, more = with_tables(context, rows[0], names, "effective", first)
     else:

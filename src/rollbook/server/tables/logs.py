@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import msgspec
 
-from rollbook.book.questions import LogFile, LogLine, LogPart, lines_from, log_files, part_of_log
+from rollbook.book.questions import (
+    Log,
+    LogFile,
+    LogLine,
+    LogPart,
+    asked_log,
+    lines_from,
+    log_files,
+    log_named,
+    part_of_log,
+)
+from rollbook.errors import BadInput
+from rollbook.server.asking import of_one_run, shape_of_one
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint
-from rollbook.server.shared.shapes import Answer, OfRun, Refused, RunAsk
+from rollbook.server.shared.shapes import Answer, Refused, RunAsk, words_of
 from rollbook.server.shared.state import ServerContext
 
 
@@ -19,20 +32,10 @@ class LogsAnswer(Answer, kw_only=True):
     logs: list[LogFile]
 
 
-class LogAsk(OfRun, kw_only=True):
-    """A part of a log; its end without a place.
-
-    Attributes:
-      start: lines from this byte on; before: the lines that end there; near: those around a moment (unix seconds).
-      search: only lines with these words.
-    """
-
-    name: str
-    start: int | None = msgspec.field(name="from", default=None)
-    before: int | None = None
-    near: float | None = None
-    lines: int = 200
-    search: str | None = None
+LogAsk = shape_of_one(
+    Log, ("start", int | None, msgspec.field(name="from", default=None)), ("before", int | None, None)
+)
+"""A part of a log: lines from the byte `start` on, or those that end at the byte `before`; its end without a place."""
 
 
 class LogAnswer(Answer, kw_only=True):
@@ -68,15 +71,22 @@ def log_path(row: RunRow, name: str) -> str:
     return os.path.join(row.folder, *name.split("/"))
 
 
-def log(context: ServerContext, ask: LogAsk) -> LogAnswer:
+def log(context: ServerContext, ask: Any) -> LogAnswer:
     """Lines of a log."""
-    if not 1 <= ask.lines <= _MOST_LINES:
-        raise Refused("too_large", f"lines={ask.lines}: 1 to {_MOST_LINES:,}")
-    path = log_path(context.row(ask.run), ask.name)
-    part = part_of_log(
-        path, start=ask.start, before=ask.before, near=ask.near, lines=ask.lines, search=ask.search or ""
-    )
-    return LogAnswer(name=ask.name, lines=part.lines, start=part.start, end=part.end, size=part.size)
+    question, folder = of_one_run(ask, Log), context.row(ask.run).folder
+    if question.lines > _MOST_LINES:
+        raise Refused("too_large", f"lines={question.lines}: at most {_MOST_LINES:,}")
+    try:
+        name = log_named(folder, question.name).name
+    except BadInput as err:
+        words = words_of(err)
+        raise Refused("not_found", words.message, words.hint) from None
+    if ask.start is None and ask.before is None:
+        part = asked_log(question, folder)
+    else:
+        path = os.path.join(folder, *name.split("/"))
+        part = part_of_log(path, start=ask.start, before=ask.before, lines=question.lines, search=question.search)
+    return LogAnswer(name=name, lines=part.lines, start=part.start, end=part.end, size=part.size)
 
 
 def new_lines(path: str, start: int) -> tuple[LogPart, LogLine | None]:

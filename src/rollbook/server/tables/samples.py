@@ -30,7 +30,6 @@ from rollbook.server.shared.rows import IDENTITY, check_points, check_window, de
 from rollbook.server.shared.shapes import Answer, Cell, Column, Num, OfRun, Refused, Row, columns_of, num, plain
 from rollbook.server.shared.sql import Locked, with_tables
 from rollbook.server.shared.state import ServerContext
-from rollbook.server.tables.timings import TimingsAsk
 from rollbook.values.array_types import Floats, NDArray
 
 SamplesAsk = shape_of_one(Samples, ("columns", list[str] | None, None), defaults={"limit": 100})
@@ -138,6 +137,15 @@ class HistoryAnswer(Answer, kw_only=True):
     points: list[HistoryPoint]
     groups: list[HistoryGroup]
     truncated: bool
+
+
+class NoveltyAsk(OfRun, kw_only=True):
+    """How much was new over training."""
+
+    x: str | None = None
+    points: int = 80
+    start: float | None = None
+    stop: float | None = None
 
 
 class NoveltyPoint(msgspec.Struct, kw_only=True):
@@ -383,7 +391,7 @@ def _by_batch(places: NDArray, rewards: NDArray, batches: Sequence[object]) -> l
     return groups
 
 
-def novelty(context: ServerContext, ask: TimingsAsk) -> NoveltyAnswer:
+def novelty(context: ServerContext, ask: NoveltyAsk) -> NoveltyAnswer:
     """New and repeated samples over training."""
     check_points(ask.points, 2_000)
     row = context.row(ask.run)
@@ -453,6 +461,6 @@ ENDPOINTS = [
         "One prompt over all of training",
     ),
     Endpoint(
-        "GET", "/api/runs/{run}/novelty", TimingsAsk, NoveltyAnswer, novelty, "New and repeated samples over training"
+        "GET", "/api/runs/{run}/novelty", NoveltyAsk, NoveltyAnswer, novelty, "New and repeated samples over training"
     ),
 ]

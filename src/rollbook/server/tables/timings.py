@@ -8,9 +8,20 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from rollbook.book.questions import SECONDS, Stage, axis_values, place_of, seconds_column, stages_in
+from rollbook.book.questions import (
+    SECONDS,
+    Stage,
+    Stages,
+    axis_values,
+    check_axis,
+    place_of,
+    seconds_column,
+    stages_in,
+    within,
+)
 from rollbook.runs.reading import check_range
 from rollbook.schema.stages import own_seconds
+from rollbook.server.asking import of_one_run, shape_of_one
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint
 from rollbook.server.shared.rows import check_points, default_axis, started
@@ -18,14 +29,7 @@ from rollbook.server.shared.shapes import Answer, Num, OfRun, Refused, RunAsk, n
 from rollbook.server.shared.sql import Locked, with_tables
 from rollbook.server.shared.state import ServerContext
 
-
-class TimingsAsk(OfRun, kw_only=True):
-    """Where the time goes."""
-
-    x: str | None = None
-    points: int = 80
-    start: float | None = None
-    stop: float | None = None
+TimingsAsk = shape_of_one(Stages, ("points", int, 80))
 
 
 class StageRow(msgspec.Struct, kw_only=True):
@@ -141,27 +145,24 @@ def _stages(db: Locked, place: str) -> list[str]:
     return [str(name) for name in stages["stage"].to_pylist()]
 
 
-def timings(context: ServerContext, ask: TimingsAsk) -> TimingsAnswer:
+def timings(context: ServerContext, ask: Any) -> TimingsAnswer:
     """Stages, and how they changed over training."""
     check_points(ask.points, 2_000)
     check_range(ask.start, ask.stop)
-    row = context.row(ask.run)
+    row, question = context.row(ask.run), of_one_run(ask, Stages)
     x = ask.x or default_axis(context, row)
-    bounds = [
-        f"place {sign} cast('{float(at)!r}' as double)"
-        for sign, at in ((">=", ask.start), ("<", ask.stop))
-        if at is not None
-    ]
+    with context.book(row) as book:
+        check_axis(x, book)
 
     def work(db: Locked) -> tuple[list[StageRow], StagesOver]:
         names = _stages(db, place_of(x, started(row), db.columns["timings"]))
         if not names:
             return [], StagesOver(x=[], width=0.0, seconds={}, other=None)
-        db.view("within", f"select * from spent where {' and '.join(bounds) or 'true'}")
+        db.view("within", f"select * from spent where {within(question)}")
         rows = [_stage_row(stage) for stage in stages_in(db, "within")[:_MOST_STAGES]]
         return rows, _over(db, names[:_MOST_STAGES], ask.points)
 
-    stages, over = with_tables(context, row, ["timings"], "effective", work)
+    stages, over = with_tables(context, row, ["timings"], question.attempts, work)
     return TimingsAnswer(x=plain(x), stages=stages, over=over, steps_per_second=_speed(context, row, x, ask))
 
 
@@ -201,7 +202,7 @@ def _over(db: Locked, names: list[str], points: int) -> StagesOver:
     )
 
 
-def _speed(context: ServerContext, row: RunRow, x: str, ask: TimingsAsk) -> StepsASecond:
+def _speed(context: ServerContext, row: RunRow, x: str, ask: Any) -> StepsASecond:
     """Readings of the axis a second, from the times of the rows that have it."""
     empty = StepsASecond(now=None, x=[], y=[])
     facts = context.facts.now(row)
