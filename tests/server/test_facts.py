@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
+from typing import Any
 
 import pytest
+from starlette.testclient import TestClient
 
+from rollbook.book import Book
+from rollbook.server.curves import memory
+from rollbook.server.shared import state
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.state import Facts, FactsCache, Readers
 from waiting import PATIENCE
@@ -51,3 +57,53 @@ def test_of_thousands_of_runs_the_numbers_that_no_page_waits_for_are_read_at_a_p
     cache.fetch(rows, hurry=False)
     assert all_read.wait(PATIENCE)
     assert len(rests) == 2
+
+
+def test_a_run_is_read_once_for_the_table_its_keys_and_a_sweep(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: Counter[str] = Counter()
+    latest = Book.latest
+
+    def counted(book: Book, *how: Any) -> Any:
+        read[book.id] += 1
+        return latest(book, *how)
+
+    monkeypatch.setattr(Book, "latest", counted)
+    while (table := client.post("/api/runs", json={"columns": ['last("train/return")']}).json())["pending"]:
+        pass
+    runs = [row["run"] for row in table["rows"]]
+    found = client.post("/api/keys", json={"runs": runs}).json()
+    assert {key["key"]: key["runs"] for key in found["keys"]}["train/return"] == len(runs)
+    assert found["tables"]["metrics"] == len(runs)
+    assert client.post("/api/sweep", json={"metric": "train/return"}).status_code == 200
+    assert len(read) == len(runs) == 6
+    assert set(read.values()) == {1}
+
+
+def test_numbers_of_a_run_stay_if_two_threads_read_it_at_once(client: TestClient, runs: list[str]) -> None:
+    context = client.app.app.state.context  # type: ignore[attr-defined]
+    row = context.row(runs[0])
+    first = context.facts.now(row, ['max("train/return")'])
+    assert context.facts._read(row, first.stamp) is first
+    assert 'max("train/return")' in context.facts.known(row).numbers
+
+
+@pytest.mark.parametrize("path", ["compare", "curves"])
+def test_a_request_looks_once_whether_a_run_has_changed(
+    path: str, client: TestClient, runs: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = {"metric": "train/return", "by": "config.lr"} if path == "compare" else {"keys": ["train/return", "loss"]}
+    assert client.post(f"/api/{path}", json={"runs": runs, **key}).status_code == 200
+    looked: Counter[str] = Counter()
+    stamp_of = state.stamp_of
+
+    def counted(folder: str) -> Any:
+        looked[folder] += 1
+        return stamp_of(folder)
+
+    monkeypatch.setattr(state, "stamp_of", counted)
+    monkeypatch.setattr(memory, "stamp_of", counted)
+    assert client.post(f"/api/{path}", json={"runs": runs, **key}).status_code == 200
+    assert len(looked) == len(runs)
+    assert set(looked.values()) == {1}

@@ -26,6 +26,7 @@ from rollbook.stats import (
     seeds_for,
     spent,
     step_down_tasks,
+    two_samples,
     welch,
     yuen,
 )
@@ -225,3 +226,12 @@ def test_power_tables_and_impossible_wishes() -> None:
         power(1, 1.0)
     with pytest.raises(BadInput):
         seeds_for(0.8, 0.0)
+
+
+def test_splits_are_the_same_however_many_are_looked_at_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    a, b = rng().normal(size=40), rng().normal(0.3, size=45)
+    found = []
+    for together in (1, 1 << 10, 1 << 30):
+        monkeypatch.setattr(two_samples, "_AT_ONCE", together)
+        found.append((permutation(a, b, rng=rng(), draws=500), two_samples.random_splits(9, 4, 30, rng()).tolist()))
+    assert found[0] == found[1] == found[2]

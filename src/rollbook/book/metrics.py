@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Sequence
 from typing import TypeAlias
@@ -30,7 +31,14 @@ Within: TypeAlias = Sequence[tuple[str, float, float]]
 
 def all_keys(pieces: Pieces, clocks: tuple[str, ...]) -> dict[str, str]:
     """Every key of metrics and its column (value/<key> if the name is taken)."""
-    return {key: value_name(key, clocks) for piece in pieces for key in piece.meta["keys"]}
+    keys = dict.fromkeys(key for piece in pieces for key in piece.meta["keys"])
+    return dict(_columns_of(tuple(keys), clocks))
+
+
+@functools.lru_cache(maxsize=64)
+def _columns_of(keys: tuple[str, ...], clocks: tuple[str, ...]) -> dict[str, str]:
+    """The same of some keys. The runs of a study mostly have the same ones."""
+    return {key: value_name(key, clocks) for key in keys}
 
 
 class Wide:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
@@ -114,8 +115,15 @@ def resolve_keys(keys: Sequence[str], labels: dict[str, str], path: str) -> list
 
 def canonical_keys(labels: dict[str, str]) -> dict[str, str]:
     """{canonical name: the column it is read from}, for every name with one key in this book."""
+    return dict(_canonical_of(tuple(labels.items())))
+
+
+@functools.lru_cache(maxsize=64)
+def _canonical_of(columns: tuple[tuple[str, str], ...]) -> dict[str, str]:
+    """The same of ((key, column), …). The runs of a study mostly have the same keys."""
     from rollbook.schema.aliases import TABLE, candidates, canonical, scoped
 
+    labels = dict(columns)
     names = {name for key in labels for name in (key, canonical(key))}
     below = {whence for key in labels if (whence := scoped(key)) is not None}
     names |= {name for _, name in below}

@@ -79,7 +79,7 @@ def _read(paths: Sequence[Path]) -> dict[str, Any]:
         several = all(isinstance(each, dict) for each in data.values())
         for label, tasks in data.items() if several else [(path.stem, data)]:
             if label in found:
-                raise BadInput(f"{path}: there are scores of {label!r} already. Rename the file or the algorithm")
+                raise BadInput(f"{path}: there are scores of {label!r} already.", "Rename the file or the algorithm")
             found[label] = tasks
     return found
 

@@ -89,7 +89,7 @@ def reached(
     """See `Curves.reached`; x_P [points] is the grid of all groups."""
     if any(group.tasks > 1 for group in groups):
         raise BadInput(
-            "the share of runs that reached a score is of one task, and these are several; choose the runs of one"
+            "the share of runs that reached a score is of one task, and these are several.", "Choose the runs of one"
         )
     if level is None:
         sign = -1.0 if lower else 1.0

@@ -71,7 +71,7 @@ def picture_of(
         offered = Book(str(rows[-1]["path"])).keys() if rows else []
         raise BadInput(f"plot(chart={chart!r}): say which key, key=… or --key.", did_you_mean("", offered))
     if len(keys) > 1 and chart != "small_multiples":
-        raise BadInput(f"{keys!r:.80}: this chart shows one key; several go with chart='small_multiples'")
+        raise BadInput(f"{keys!r:.80}: this chart shows one key.", "Several go with chart='small_multiples'")
     of_chart = options_of(chart) | {"size"}
     for name in options:
         if name not in of_chart and name not in known:

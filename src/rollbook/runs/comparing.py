@@ -69,7 +69,7 @@ def compared(ask: Compare, source: Source, *, opened: bool = True) -> compare.Co
         question["at"] = str(ask.at)
     if ask.seeds is not None and ask.plan is None:
         raise BadInput(
-            f"{asked[:-1]}, seeds={ask.seeds}): seeds is the end of a plan; name one with plan=… (--plan NAME)"
+            f"{asked[:-1]}, seeds={ask.seeds}): seeds is the end of a plan.", "Name one with plan=… (--plan NAME)"
         )
     before = looks.kept(source.root, ask.plan, question, {"by": by})
     answer = compare.compare(

@@ -100,7 +100,7 @@ def _columns(
         for part in path[:-1]:
             branch = branch.setdefault(part, {})
             if not isinstance(branch, dict):
-                raise BadInput(f"{name!r} is asked for as a value and as a group of values; ask for one of them")
+                raise BadInput(f"{name!r} is asked for as a value and as a group of values.", "Ask for one of them")
         branch[path[-1]] = column
     if not arrays:
         return pa.table({"none": pa.nulls(len(rows))}), "1", mixed

@@ -36,8 +36,8 @@ def view_sql(root: str | os.PathLike[str]) -> str:
     missing = [name for name in (*_FORMS, "writers", "abandoned") if name not in sealed.files]
     if missing:
         raise BadInput(
-            f"views of {text!r}: no run there has data/{missing[0]}. `rollbook seal RUN` makes it, also of runs "
-            "that an older rollbook sealed"
+            f"views of {text!r}: no run there has data/{missing[0]}.",
+            "`rollbook seal RUN` makes it, also of runs that an older rollbook sealed",
         )
     tables = [table for table in sealed.files if table not in (*_FORMS, "writers", "abandoned")]
     views = [

@@ -104,7 +104,7 @@ def groups_of(
     """
     value = value or (lambda column, row: group_value(about(row), column))
     if not columns:
-        raise BadInput("group_by=[]: name at least one column, or 'auto'; null for no groups")
+        raise BadInput("group_by=[]: no column.", "Name at least one, or 'auto'; null for no groups")
     automatic = list(columns) == ["auto"]
     by_name: dict[tuple[str, str], list[T]] = {}
     for row in rows:

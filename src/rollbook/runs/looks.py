@@ -63,8 +63,8 @@ def kept(root: str, plan: str | None, asked: Asked, of_plan: Asked) -> Kept:
     if plan is not None and stored.get("asked") != asked:
         raise BadInput(
             f"compare(plan={plan!r}): this plan was made for {_in_words(stored.get('asked'))}, and now "
-            f"{_in_words(asked)} is asked. A plan says beforehand what is compared; take another name for another "
-            "question"
+            f"{_in_words(asked)} is asked. A plan says beforehand what is compared.",
+            "Take another name for another question",
         )
     try:
         study = Study.from_data(stored["study"])
@@ -147,6 +147,6 @@ def _refuse_missing_seeds(plan: str, before: Mapping[str, Sequence[str]], now: M
             more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
             raise BadInput(
                 f"compare(plan={plan!r}): of {arm}, {gone[0]}{more} had a score at the last look and none now. "
-                "A plan keeps the runs that were looked at: choose them, too, or make a new plan for seeds "
-                "that were not looked at"
+                "A plan keeps the runs that were looked at.",
+                "Choose them, too, or make a new plan for seeds that were not looked at",
             )

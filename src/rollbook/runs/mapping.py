@@ -98,7 +98,7 @@ def map_runs(
 ) -> Answers:
     """See `RunSet.map`."""
     if not callable(function):
-        raise BadInput(f"map({function!r:.80}): pass a function that takes a Book, such as runs.map(score)")
+        raise BadInput(f"map({function!r:.80}): no function.", "Pass one that takes a Book, such as runs.map(score)")
     if type(retries) is not int or retries < 0:
         raise BadInput(f"map(retries={retries!r}): a whole number, 0 or more")
     if workers is not None and (type(workers) is not int or workers < 1):
@@ -296,6 +296,6 @@ def _ray(asked: str) -> ModuleType:
     try:
         import ray
     except ImportError:
-        raise MissingExtra(f"{asked} needs Ray, which is not installed here: pip install 'ray[data]'") from None
+        raise MissingExtra(f"{asked} needs Ray, which is not installed here.", "pip install 'ray[data]'") from None
     loaded: ModuleType = ray
     return loaded

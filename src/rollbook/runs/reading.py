@@ -160,7 +160,7 @@ def keys_of(ask: Series) -> list[str]:
 def check(ask: Series) -> None:
     """Raises: BadInput: a number of points, or a range, that is none."""
     if ask.points is not None and ask.points < 1:
-        raise BadInput(f"points={ask.points}: ask for at least 1, or for none to get every row")
+        raise BadInput(f"points={ask.points}: none.", "Ask for at least 1, or for None to get every row")
     check_range(ask.start, ask.stop)
 
 

@@ -124,7 +124,9 @@ class Bin:
         """
         chosen = [entry for entry in self.entries() if word in _names_of(entry)]
         if not chosen:
-            raise RunNotFound(f"restore({word!r}): the bin {self.folder} has no such run. rollbook rm --bin lists it")
+            raise RunNotFound(
+                f"restore({word!r}): the bin {self.folder} has no such run.", "rollbook rm --bin lists it"
+            )
         restored = []
         for entry in chosen:
             if os.path.lexists(entry.home):
@@ -220,13 +222,13 @@ def check_removable(path: str, *, force: bool = False) -> None:
     if is_view(path) or os.path.abspath(path).startswith(user_cache() + os.sep):
         raise BadInput("its files belong to another tool or place, and are left as they are")
     if is_link(path):
-        raise BadInput("it is a link; remove what it leads to")
+        raise BadInput("it is a link.", "Remove what it leads to")
     status = derived(path, about)
     states = {str(writer["state"]) for writer in Book(path).writers}
     if status == "running" or "writing" in states:
-        raise RunIsLive("a process writes it. End that first")
+        raise RunIsLive("a process writes it.", "End that first")
     if not force and (status in ("stale", "part") or "unknown" in states):
-        raise RunIsLive("another host may still write it, which cannot be asked. With --force (force=True) it goes")
+        raise RunIsLive("another host may still write it, which cannot be asked.", "With --force (force=True) it goes")
     for name in names_in(os.path.join(path, RunFile.KEEPER)):
         if name.startswith("state-") and name.endswith(".json"):
             keeper = read_json(os.path.join(path, RunFile.KEEPER, name))

@@ -46,8 +46,9 @@ def on_one_scale(source: Source, rows: Sequence[Row], metric: str) -> tuple[str,
     if not in_all or len(with_parts) < len(rows):
         raise BadInput(
             f"compare({metric!r}): the rewards of these runs {what}: they have no common scale, and no part "
-            "is a metric of all runs. Compare a metric that means the same in all, or the share of solved prompts: "
-            "book.rollout_prompts(solved=...)"
+            "is a metric of all runs.",
+            "Compare a metric that means the same in all, or the share of solved prompts: "
+            "book.rollout_prompts(solved=...)",
         )
     chosen, *others = sorted(in_all)
     metric_of_all = with_parts[0][0][chosen]
@@ -57,10 +58,10 @@ def on_one_scale(source: Source, rows: Sequence[Row], metric: str) -> tuple[str,
 
 def _parts(prefix: str, book: Book) -> dict[str, str]:
     """Part of the reward -> its metric, "" if it has none."""
-    keys = book.keys()
+    keys, of_rollouts = book.files.read(["metrics", "rollouts"], lambda _: (book.keys(), book.reward_parts()))
     found = [match for match in map(_PART.fullmatch, keys) if match]
     parts = {match["part"]: match[0] for match in found if match["before"] == prefix and _is_mean(match, keys)}
-    return parts | {name: "" for name in book.reward_parts() if name not in parts}
+    return parts | {name: "" for name in of_rollouts if name not in parts}
 
 
 def _weights(row: Row) -> object:

@@ -74,7 +74,7 @@ class RunSet(Sequence["Book"]):
         if isinstance(place, slice):
             return self._some(self._rows[place])
         if isinstance(place, str):
-            raise BadInput(f"runs[{place!r}]: runs are numbered; for a name or an id ask runs.one({place!r})")
+            raise BadInput(f"runs[{place!r}]: runs are numbered.", f"For a name or an id ask runs.one({place!r})")
         return _book(self._rows[place])
 
     def __iter__(self) -> Iterator[Book]:
@@ -204,7 +204,8 @@ class RunSet(Sequence["Book"]):
         if not fitting:
             raise RunNotFound(f"one({asked}): no run fits below {self.root}. Candidates: {shown or 'none'}{more}")
         raise AmbiguousRun(
-            f"one({asked}): {len(fitting)} runs fit. Narrow it with a field or an id, or say newest=True: {shown}{more}"
+            f"one({asked}): {len(fitting)} runs fit: {shown}{more}.",
+            "Narrow it with a field or an id, or say newest=True",
         )
 
     def named(self, name: str) -> RunSet:

@@ -310,7 +310,7 @@ class AgentTools:
         fields of the run. The outcome is "met", "ended" or "timeout"; ask again after a timeout.
         """
         if not 0 <= timeout <= _LONGEST_WAIT:
-            raise BadInput(f"timeout={timeout}: from 0 to {_LONGEST_WAIT:g} seconds; ask again after it")
+            raise BadInput(f"timeout={timeout}: from 0 to {_LONGEST_WAIT:g} seconds.", "Ask again after it")
         book = self._book(run)
         waited = wait(book, until, timeout=min(timeout, self._longest_wait), evaluate=judge())
         head = {**_who(book), "status": waited.status, "outcome": waited.outcome, "seconds": round(waited.seconds, 1),
@@ -492,7 +492,7 @@ class _Begun:
 
 def _place(cursor: str) -> int:
     if cursor and not re.fullmatch(r"[0-9]{1,12}(\.[0-9a-f]{1,12})?", cursor):
-        raise BadInput(f"cursor={cursor!r:.80}: give the `next` of the answer before, or nothing for the first rows")
+        raise BadInput(f"cursor={cursor!r:.80}: no `next` of an answer.", "Give that of the answer before, or nothing")
     return int(cursor.partition(".")[0] or 0)
 
 

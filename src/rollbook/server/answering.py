@@ -136,7 +136,7 @@ async def _asked(endpoint: Endpoint, request: Request, context: ServerContext) -
         for name in request.query_params:
             values = request.query_params.getlist(name)
             if name not in lists and len(values) > 1:
-                raise Refused("bad_input", f"{name!r:.60} stands {len(values)} times in the address; once is enough")
+                raise Refused("bad_input", f"{name!r:.60} stands {len(values)} times in the address.", "Once is enough")
             fields_given[str(name)] = values if name in lists else values[0]
     else:
         body = await read_body(request, context.limits.board_bytes if endpoint.large else context.limits.body_bytes)

@@ -109,7 +109,7 @@ def asked_of(context: ServerContext, ask: Ask, question: type[Q], **one: object)
             groups: dict[str, list[str]] = {}
             for group in value:
                 if group.name in groups:
-                    raise BadInput(f"two groups are called {group.name!r:.80}; give each a name of its own")
+                    raise BadInput(f"two groups are called {group.name!r:.80}.", "Give each a name of its own")
                 groups[group.name] = [row.folder for row in context.rows(group.runs)]
                 named += group.runs
             given[name] = groups

@@ -135,7 +135,7 @@ def _check(target: Path) -> None:
     for above in (target.resolve(), *target.resolve().parents):
         if (above / MANIFEST_FILE).is_file():
             raise BadInput(
-                f"--export {target}: {above} is a run, and a run's folder is not written into. Choose another"
+                f"--export {target}: {above} is a run, and a run's folder is not written into.", "Choose another"
             )
     if target.exists() and not target.is_dir():
         raise BadInput(f"--export {target}: that is a file")

@@ -99,7 +99,8 @@ def _group(runs: RunSet, keys: list[str], by: str | None, x: str | None, compari
     keys = keys or [key for key in _CANONICAL[:2] if _some_has(runs, key)]
     if not keys:
         raise BadInput(
-            f"report: none of {amount(len(runs), 'run')} has a canonical score; say which metric, metric=… or --metric"
+            f"report: none of {amount(len(runs), 'run')} has a canonical score.",
+            "Say which metric, metric=… or --metric",
         )
     for key in keys:
         _metric(page, runs, key, by, x, comparison)

@@ -26,7 +26,7 @@ from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint, Streamed
 from rollbook.server.shared.rows import check_points
 from rollbook.server.shared.shapes import Ask, Refused, plain, words_of
-from rollbook.server.shared.state import ServerContext, stamp_of
+from rollbook.server.shared.state import ServerContext
 
 CurvesAsk = shape_of(
     Curves,
@@ -105,11 +105,12 @@ def _frames(
     name_of = {row.folder: row.key for row in rows}
     groups = question.by if isinstance(question.by, Mapping) else {}
     asked = {name: [name_of[path] for path in paths] for name, paths in groups.items()}
+    stamps = Memory(context, rows).stamps
     for number, key in enumerate(keys if rows else ()):
         began = time.perf_counter()
         ask = msgspec.structs.replace(question, key=key)
         try:
-            for found in answers(context, rows, ask, keys[number + 1 :], refine=refine):
+            for found in answers(context, rows, ask, stamps, keys[number + 1 :], refine=refine):
                 frame = Frame()
                 frame.entries = [_entry(name, found, ask, frame) for name in asked or found.members]
                 last = number + 1 == len(keys) and not found.preliminary
@@ -154,21 +155,22 @@ class Found(NamedTuple):
 
 
 def answers(
-    context: ServerContext, rows: list[RunRow], ask: Curves, ahead: Sequence[str] = (), *, refine: bool = False
-) -> Iterator[Found]:
+    context: ServerContext, rows: list[RunRow], ask: Curves, stamps: Mapping[str, object], ahead: Sequence[str] = (),
+    *, refine: bool = False,
+) -> Iterator[Found]:  # fmt: skip
     """The curves of a key, kept for a while. Preliminary ones come first if that was requested and the full ones take
     long.
 
     Args:
+      stamps: of the runs, by folder.
       ahead: keys that will be requested next.
     """
     known = ("curves", tuple(row.folder for row in rows), msgspec.json.encode(ask))
     if refine and not context.answers.holds(known) and _is_long(context, rows, ask):
         with context.drawing:
-            part = _first_of(context, rows, ask)
+            part = _first_of(context, rows, ask, stamps)
         if part is not None:
             yield part
-    stamps = {row.folder: stamp_of(row.folder) for row in rows}
     version = version_of(tuple(stamps.values()))
     kept: Found | None = context.answers.get(known, version)
     if kept is not None:
@@ -190,7 +192,7 @@ def _is_long(context: ServerContext, rows: Sequence[RunRow], ask: Curves) -> boo
     return unread(context, rows, ask.key, ask.x) > context.limits.many_runs
 
 
-def _first_of(context: ServerContext, rows: list[RunRow], ask: Curves) -> Found | None:
+def _first_of(context: ServerContext, rows: list[RunRow], ask: Curves, stamps: Mapping[str, object]) -> Found | None:
     """The curves of some runs of each group, with few resamples; None if those have no rows."""
     about = {row.folder: row for row in rows}
     every, labels = grouped(Memory(context, rows).rows, ask.by, f"curves({ask.key!r})")
@@ -201,7 +203,7 @@ def _first_of(context: ServerContext, rows: list[RunRow], ask: Curves) -> Found 
     few = msgspec.structs.replace(ask, by={label: [row.folder for row in chosen] for label, chosen in some.items()})
     chosen = [row for members in some.values() for row in members]
     try:
-        (found,) = _found(context, chosen, few, {row.folder: stamp_of(row.folder) for row in chosen}, (FEW_DRAWS,))
+        (found,) = _found(context, chosen, few, {row.folder: stamps[row.folder] for row in chosen}, (FEW_DRAWS,))
     except UnknownKey:
         return None
     note = {

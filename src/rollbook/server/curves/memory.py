@@ -183,7 +183,7 @@ class Memory:
 
     def each(self, key: str, x: str | None, take: Callable[[Line], T]) -> dict[str, T]:
         """See `Source.each`."""
-        stamps = self._stamped()
+        stamps = self.stamps
         held = rows_of_runs(self.context, self.of_table, key, x, stamps, own_axes=True)
         taken: dict[str, T] = {}
         for row in self.of_table:
@@ -200,14 +200,14 @@ class Memory:
 
     def lines(self, key: str, x: str | None) -> dict[str, Line]:
         """See `Source.lines`."""
-        stamps = self._stamped()
-        held = rows_of_runs(self.context, self.of_table, key, x, stamps, self._ahead)
+        held = rows_of_runs(self.context, self.of_table, key, x, self.stamps, self._ahead)
         if not held:
             self._check(key)
         return {row.folder: held[row.key] for row in self.of_table if row.key in held}
 
-    def _stamped(self) -> Mapping[str, object]:
-        """The stamps of the runs, taken once: a question sees them as they were at one moment."""
+    @property
+    def stamps(self) -> Mapping[str, object]:
+        """The stamps of the runs by folder, taken once: a request sees them as they were at one moment."""
         if self._stamps is None:
             self._stamps = {row.folder: stamp_of(row.folder) for row in self.of_table}
         return self._stamps
@@ -223,7 +223,7 @@ class Memory:
         found: dict[str, tuple[Sequence[str], Mapping[str, str]]] = {}
         for row in self.of_table:
             with contextlib.suppress(RollbookError, OSError):  # its page shows what is wrong with it
-                of_run = contents(self.context, row)
+                of_run = contents(self.context, row, self.stamps[row.folder])
                 found[row.folder] = of_run.keys, of_run.canonical
         return found
 
@@ -234,7 +234,7 @@ class Memory:
         for row in self.of_table:
             if wanted is None or row.folder in wanted:
                 with contextlib.suppress(RollbookError, OSError):
-                    made[row.folder] = self.context.remembered(name, row, take)
+                    made[row.folder] = self.context.remembered(name, row, take, stamp=self.stamps[row.folder])
         return made
 
     def _whole(self, row: RunRow, key: str, x: str | None, take: Callable[[Line], T], stamp: object) -> T:

@@ -286,7 +286,7 @@ def comparison(context: ServerContext, ask: Ask) -> CompareAnswer:
         if len(answer.thresholds_H)
         else None,
         plan=[_plan(group, more) for group in answer.groups],
-        parted=_parted(context, members, answer.metric, answer.statistic, axis) if len(members) > 1 else [],
+        parted=_parted(source, members, answer.metric, answer.statistic, axis) if len(members) > 1 else [],
         plans=_plans(context, answer.metric),
     )
 
@@ -361,15 +361,14 @@ def _plan(group: compare.Group, more: dict[str, int]) -> PlanRow:
     )
 
 
-def _parted(
-    context: ServerContext, groups: dict[str, list[RunRow]], key: str, statistic: str, axis: str
-) -> list[PartedPair]:
+def _parted(source: Memory, groups: dict[str, list[RunRow]], key: str, statistic: str, axis: str) -> list[PartedPair]:
     """Along the curves that the page draws of these groups; bands play no part in it, so few draws are enough."""
     rows = [row for members in groups.values() for row in members]
     by = {name: [row.folder for row in members] for name, members in groups.items()}
     ask = Curves(key=key, by=by, x=axis or None, statistic=statistic)  # type: ignore[arg-type]
     try:
-        curves = next(found for found in answers(context, rows, ask, refine=True) if not found.is_part).curves
+        found = answers(source.context, rows, ask, source.stamps, refine=True)
+        curves = next(each for each in found if not each.is_part).curves
     except RollbookError:
         return []
     return [

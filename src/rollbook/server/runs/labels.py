@@ -48,7 +48,7 @@ def label_runs(context: ServerContext, ask: LabelAsk) -> LabelAnswer:
     """Write what a person says about runs of other tools to a file beside them."""
     fields = dict(_field(name, text) for name, text in ask.fields.items())
     if not fields:
-        raise BadInput("no field to say: name algo, env, seed, group, or a setting")
+        raise BadInput("no field to say.", "Name algo, env, seed, group, or a setting")
     files: dict[str, None] = {}
     refused: list[LeftOut] = []
     places = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
@@ -19,7 +20,7 @@ from rollbook.server.settings import Limits
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint
 from rollbook.server.shared.shapes import Answer, Ask, Column, Num, Refused, Row, Sort, columns_of, num, plain, rows_of
-from rollbook.server.shared.state import Facts, ServerContext
+from rollbook.server.shared.state import Facts, ServerContext, stamp_of
 from rollbook.values.array_types import NDArray
 
 
@@ -95,7 +96,7 @@ def axis_of(row: RunRow, facts: Facts | None) -> str:
 def check_points(points: int, most: int) -> None:
     """Raises: Refused or BadInput: no such number of points."""
     if points < 1:
-        raise BadInput(f"points={points}: ask for at least 1")
+        raise BadInput(f"points={points}: none.", "Ask for at least 1")
     if points > most:
         raise Refused("too_large", f"points={points:,}; at most {most:,}")
 
@@ -141,29 +142,38 @@ def started(row: RunRow) -> float:
 class Contents(NamedTuple):
     """What one run holds."""
 
-    keys: list[str]
-    canonical: dict[str, str]
+    keys: Sequence[str]
+    canonical: Mapping[str, str]
     clocks: list[str]
     tables: dict[str, int]
 
 
-def contents(context: ServerContext, row: RunRow) -> Contents:
-    """What a run holds, kept until it changes."""
-    known: Contents = context.remembered("contents", row, _contents, lambda known: 100 * len(known.keys) + 1_000)
+def contents(context: ServerContext, row: RunRow, stamp: object = None) -> Contents:
+    """What a run holds, kept until it changes. What the table of runs has read of it is not read again.
+
+    Args:
+      stamp: of the run, where the caller has it already.
+    """
+    stamp = stamp_of(row.folder) if stamp is None else stamp
+    facts = context.facts.at(row, stamp)
+    known: Contents = context.remembered(
+        "contents", row, functools.partial(_contents, facts), lambda known: 100 * len(known.clocks) + 2_000, stamp
+    )
     return known
 
 
-def _contents(book: Book) -> Contents:
-    def work(pieces: Mapping[str, Any]) -> Contents:
-        clocks = {clock for _, known, _ in book.latest().values() for clock in known}
-        canonical = {key: name for name, key in book.canonical().items()}
-        tables = {name: sum(piece.rows for piece in pieces[name]) for name in _TABLES}
-        return Contents(book.keys(), canonical, [clock for clock in book.clocks if clock in clocks], tables)
+def _contents(facts: Facts, book: Book) -> Contents:
+    def work(pieces: Mapping[str, Any]) -> dict[str, int]:
+        return {name: sum(piece.rows for piece in pieces[name]) for name in _OTHERS}
 
-    return book.files.read(_TABLES, work)  # one look at the files for all of it
+    tables = {"metrics": facts.rows, **book.files.read(_OTHERS, work)}
+    return Contents(
+        facts.keys, facts.canonical, [clock for clock in book.clocks if clock in facts.clocks],
+        {name: tables[name] for name in TABLES},
+    )  # fmt: skip
 
 
-_TABLES = tuple(TABLES)
+_OTHERS = tuple(name for name in TABLES if name != "metrics")
 
 
 def keys(context: ServerContext, ask: KeysAsk) -> KeysAnswer:

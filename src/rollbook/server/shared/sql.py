@@ -621,7 +621,7 @@ def sql(context: ServerContext, ask: SqlAsk) -> SqlAnswer:
     if not 1 <= ask.limit <= context.limits.sql_rows:
         raise Refused("too_large", f"limit={ask.limit}: 1 to {context.limits.sql_rows:,} rows")
     if not ask.runs:
-        raise BadInput("runs=[]: name at least one run")
+        raise BadInput("runs=[]: no run.", "Name at least one")
     if len(ask.runs) > _MOST_RUNS:
         raise Refused("too_large", f"{len(ask.runs)} runs; SQL looks at {_MOST_RUNS} at most")
     rows = context.rows(ask.runs)

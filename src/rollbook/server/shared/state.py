@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import secrets
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -20,6 +21,7 @@ from rollbook.schema.run_files import MANIFEST_FILE, RunFile, heartbeat_path
 from rollbook.server.settings import ServerSettings
 from rollbook.server.shared.catalogue import Catalogue, RunRow
 from rollbook.server.shared.shapes import Refused
+from rollbook.storage import Pieces
 from rollbook.system import files
 from rollbook.system.liveness import is_alive
 
@@ -212,6 +214,8 @@ class Facts:
 
     Attributes:
       stamp: of the run when it was read; looked_at: when its stamp was checked (monotonic seconds).
+      keys: of metrics, sorted; canonical: key -> its canonical name. Runs of equal keys share both.
+      rows: how many rows of metrics there are.
       latest: key -> newest value; clocks: the highest known reading of each clock.
       heard: unix seconds of the newest row.
       numbers: column such as `max("loss")` -> its number, for the columns requested so far; None: the run has none.
@@ -220,6 +224,9 @@ class Facts:
 
     stamp: object
     looked_at: float
+    keys: Sequence[str] = ()
+    canonical: Mapping[str, str] = field(default_factory=dict)
+    rows: int = 0
     latest: dict[str, object] = field(default_factory=dict)
     clocks: dict[str, int] = field(default_factory=dict)
     heard: float | None = None
@@ -274,6 +281,11 @@ class FactsCache:
                 for column in missing:
                     facts.numbers[column] = _number(book, column)
         return facts
+
+    def at(self, row: RunRow, stamp: object) -> Facts:
+        """The facts of a run with this stamp, read in this thread if they are not known."""
+        facts = self._facts.get(row.folder)
+        return facts if facts is not None and facts.stamp == stamp else self._read(row, stamp)
 
     @property
     def is_reading(self) -> bool:
@@ -339,14 +351,33 @@ class FactsCache:
     def _read(self, row: RunRow, stamp: object) -> Facts:
         facts = Facts(stamp, time.monotonic())
         with self._readers.book(row.folder) as book:
-            for key, (value, clocks, heard) in book.latest().items():
+            latest = book.files.read(["metrics"], lambda pieces: _take_keys(facts, book, pieces["metrics"]))
+            for key, (value, clocks, heard) in latest.items():
                 facts.latest[key] = value
                 facts.heard = max(heard, facts.heard or heard)
                 for clock, reading in clocks.items():
                     facts.clocks[clock] = max(reading, facts.clocks.get(clock, reading))
             facts.damage = tuple(book.files.damage.values())
-        self._facts[row.folder] = facts
+        with self._lock:
+            known = self._facts.get(row.folder)
+            if known is not None and known.stamp == stamp:  # another thread was first, and its numbers may be in use
+                return known
+            self._facts[row.folder] = facts
         return facts
+
+
+def _take_keys(facts: Facts, book: Book, pieces: Pieces) -> Mapping[str, tuple[Any, Mapping[str, int], float]]:
+    """Give facts the keys and the number of rows of a run; returns the newest values. One look at the files."""
+    canonical = tuple((key, name) for name, key in book.canonical().items())
+    facts.keys, facts.canonical = _shared(tuple(book.keys()), canonical)
+    facts.rows = sum(piece.rows for piece in pieces)
+    return book.latest()
+
+
+@functools.lru_cache(maxsize=256)
+def _shared(keys: tuple[str, ...], canonical: tuple[tuple[str, str], ...]) -> tuple[tuple[str, ...], Mapping[str, str]]:
+    """The first of equal ones: thousands of runs have the same thousands of keys."""
+    return keys, dict(canonical)
 
 
 def _number(book: Book, column: str) -> float | None:
@@ -511,10 +542,15 @@ class ServerContext:
             yield book
 
     def remembered(
-        self, what: object, row: RunRow, make: Callable[[Book], Made], size: Callable[[Made], int] | int = 1_000
-    ) -> Made:
-        """The result of `make` for a run's book, kept until the run has new data."""
-        key, stamp = (what, row.folder), stamp_of(row.folder)
+        self, what: object, row: RunRow, make: Callable[[Book], Made], size: Callable[[Made], int] | int = 1_000,
+        stamp: object = None,
+    ) -> Made:  # fmt: skip
+        """The result of `make` for a run's book, kept until the run has new data.
+
+        Args:
+          size: in bytes; stamp: of the run, where the caller has it already.
+        """
+        key, stamp = (what, row.folder), stamp_of(row.folder) if stamp is None else stamp
         answer: Made | None = self.answers.get(key, stamp)
         if answer is None:
             with self.book(row) as book:
