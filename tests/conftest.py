@@ -107,10 +107,11 @@ def _tests_have_their_own_keepers_and_caches(tmp_path_factory: pytest.TempPathFa
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _git_is_asked_once_about_this_checkout() -> Iterator[None]:
-    """Each run asks git, in three programs or more, for the state of the code that started it: here thousands of runs
-    have one answer, and no patch. Of other folders git is asked as ever."""
-    ask, checkout = provenance._git, os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+def _where_thousands_of_runs_came_from_is_asked_once() -> Iterator[None]:
+    """Each run asks git, in three programs or more, for the state of the code that started it, and notes hundreds of
+    packages: here git is asked once about this checkout, for no patch, and few packages are noted. Of other folders it
+    is asked as ever."""
+    collect, ask, checkout = provenance.collect, provenance._git, os.path.dirname(os.path.dirname(__file__))
     known: list[dict[str, Any] | None] = []
 
     def ask_once(folder: str, seconds: float, patched: Any) -> dict[str, Any] | None:
@@ -120,8 +121,15 @@ def _git_is_asked_once_about_this_checkout() -> Iterator[None]:
             known.append(ask(folder, seconds, None))
         return known[0] and dict(known[0])
 
+    def collect_few(*asked: Any, **options: Any) -> dict[str, Any]:
+        found = collect(*asked, **options)
+        packages: Any = found.get("packages")
+        noted = {name: packages[name] for name in ("numpy", "pyarrow") if name in packages} if packages else packages
+        return {**found, "packages": noted}
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(provenance, "_git", ask_once)
+        patch.setattr(provenance, "collect", collect_few)
         yield
 
 
