@@ -8,6 +8,7 @@ import math
 import os
 import struct
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -516,6 +517,25 @@ def test_a_thousand_key_sets_do_not_pile_up_files_or_memory(open_writer: Open, t
     mapped = sum(stream.mapped_bytes for lane in writer.lanes for stream in lane.shapes.values())
     assert mapped <= writer.most_mapped_bytes
     assert len(read_rows(tmp_path)) == 9000
+
+
+def test_a_key_set_that_rests_in_a_free_lane_gives_its_stream_to_a_new_one_and_the_lane_stays_free(
+    open_writer: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = open_writer()
+    writer.most_streams = 2
+    log = log_of(writer)
+    repeat(9, lambda: log({"first": 1}))
+    taken = writer.free.pop()  # as while its thread logs
+    repeat(9, lambda: log({"second": 1}))
+    writer.free.append(taken)
+    monkeypatch.setattr("rollbook.journal.writer.now", lambda: time.time_ns() + 2_000_000_000)
+    repeat(9, lambda: log({"third": 1}))
+    assert len(writer.lanes) == len(writer.free) == 2
+    streams = [shape[1] for lane in writer.lanes for shape in lane.shapes]
+    assert sorted(streams) == [("first",), ("third",)]
+    repeat(9, lambda: log({"second": 2}))
+    assert len(read_rows(tmp_path)) == 36
 
 
 def test_a_key_set_of_few_rows_takes_no_segment(open_writer: Open, tmp_path: Path) -> None:

@@ -93,6 +93,9 @@ def test_going_back_can_be_sorting_or_an_error_instead() -> None:
     assert ordered_rows([0, 2, 1], [0, 2, 1], backwards="sort").y.tolist() == [0, 1, 2]
     with pytest.raises(BadInput, match="goes back from 2 to 1"):
         ordered_rows([0, 2, 1], [0, 2, 1], backwards="refuse", name="seed-3")
+    for wrong in ("backwards", "ties"):
+        with pytest.raises(BadInput, match=wrong):
+            ordered_rows([0, 1, 2], [0, 1, 2], **{wrong: "forwards"})  # type: ignore[arg-type]
 
 
 def test_rows_at_one_x_become_the_last_or_their_mean() -> None:
