@@ -155,15 +155,13 @@ NO_ROWS = {"silent", "settings", "below_earlier", "unlike_earlier"}
 """They speak of rows that do not come, of the configuration, and of earlier runs: test_rules.py, test_earlier.py."""
 
 
-@pytest.mark.parametrize("check", testing.RULE_CHECKS.values(), ids=testing.RULE_CHECKS)
 @pytest.mark.parametrize("name", health.names())
-def test_a_rule_keeps_the_contract(name: str, check: Any, tmp_path: Path) -> None:
-    check(lambda: health.make(name), tmp_path, TROUBLE.get(name, ()))
+def test_a_rule_keeps_the_contract(name: str, tmp_path: Path) -> None:
+    testing.check_rule(lambda: health.make(name), tmp_path, TROUBLE.get(name, ()))
 
 
-@pytest.mark.parametrize("check", testing.RULE_CHECKS.values(), ids=testing.RULE_CHECKS)
-def test_a_rule_of_ones_own_keeps_the_contract(check: Any, tmp_path: Path) -> None:
-    check(TooGood, tmp_path, rows(60, charts__episodic_return=lambda i: 10.0 * i))
+def test_a_rule_of_ones_own_keeps_the_contract(tmp_path: Path) -> None:
+    testing.check_rule(TooGood, tmp_path, rows(60, charts__episodic_return=lambda i: 10.0 * i))
 
 
 @pytest.mark.parametrize(
