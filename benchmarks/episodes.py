@@ -2,6 +2,7 @@
 
 python -m benchmarks.episodes              the table, in about a minute
 python -m benchmarks.episodes --quick      fewer repetitions
+python -m benchmarks.episodes --bytecodes  how many bytecodes of Python a step and an episode add; no clock is read
 python -m benchmarks.episodes --json       the figures of some of them for a program
 """
 
@@ -11,10 +12,12 @@ import argparse
 import gc
 import json
 import math
+import sys
 import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from types import FrameType
 from typing import Any
 
 import gymnasium
@@ -193,10 +196,54 @@ def _added(turns: list[dict[str, Costs]], what: str, wrapper: str) -> list[float
     return [turn[what][wrapper] - turn[what]["bare"] for turn in turns]
 
 
+def bytecodes(env: Any, episodes: int, steps: int) -> tuple[int, int, int]:
+    """(bytecodes, steps, episodes) until so many episodes have ended or so many steps are done."""
+    counted, done, ended = 0, 0, 0
+
+    def trace(frame: FrameType, event: str, _argument: object) -> Any:
+        nonlocal counted
+        frame.f_trace_lines, frame.f_trace_opcodes = False, True
+        counted += event == "opcode"
+        return trace
+
+    env.reset(seed=0)
+    sys.settrace(trace)
+    try:
+        while ended < episodes and done < steps:
+            _, _, terminated, truncated, _ = env.step((0, 0, 1, 1)[done % 4])
+            done += 1
+            if terminated or truncated:
+                ended += 1
+                env.reset()
+    finally:
+        sys.settrace(None)
+    return counted, done, ended
+
+
+def count(run: Any) -> None:
+    """Print the bytecodes that a wrapper adds to a step, to an episode besides, and so to a step of CartPole."""
+    print(f"bytecodes added{'':21s}{'a step':>10s}{'an episode':>12s}{'a step of ' + CARTPOLE:>26s}")
+    for name in (STATISTICS, "rollbook"):
+        added = {}
+        for what, episodes, steps in ((STILL, 1, 100), (CARTPOLE, 50, 100_000)):
+            counts = []
+            for wrap in (WRAPPERS[name], WRAPPERS["bare"]):
+                env = wrap(SINGLE[what](), run)
+                bytecodes(env, 10, 100)  # imports, caches, the first rows of a key
+                counts.append(bytecodes(env, episodes, steps))
+            added[what] = (counts[0][0] - counts[1][0], *counts[0][1:])
+        a_step = added[STILL][0] / added[STILL][1]
+        all_of_them, steps, episodes = added[CARTPOLE]
+        an_episode = (all_of_them - a_step * steps) / episodes
+        words = f"(episodes of {steps / episodes:.0f} steps)"
+        print(f"{name:36s}{a_step:10.0f}{an_episode:12.0f}{all_of_them / steps:26.0f}  {words}")
+
+
 def main() -> None:
     """Print a table per environment."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.episodes")
     parser.add_argument("--quick", action="store_true", help="fewer repetitions")
+    parser.add_argument("--bytecodes", action="store_true", help="count bytecodes instead of measuring time")
     parser.add_argument("--json", action="store_true", help="print the figures of three environments as JSON")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -206,6 +253,9 @@ def main() -> None:
         rollbook.init("bench", dir=folder, sinks=[], keeper="inline") as run,
     ):
         scope = run.scope("train")
+        if given.bytecodes:
+            count(scope)
+            return
         if given.json:
             print(json.dumps(dict(figures(scope, repeat, steps, few=True))))
             return
