@@ -79,7 +79,8 @@ class Sensor(gymnasium.Wrapper):  # type: ignore[misc, type-arg]
 def seeds() -> None:
     """PPO of `rollbook demo` with ten passes over each batch and with two, five seeds each, filmed; the sensor of one
     fails after 9,000 steps."""
-    os.environ.setdefault("SDL_AUDIODRIVER", "dummy")  # pygame looks for a sound card, and complains on stderr
+    for device in ("AUDIO", "VIDEO"):  # pygame looks for them, and complains on stderr
+        os.environ.setdefault(f"SDL_{device}DRIVER", "dummy")
     from rollbook.capture.gym import record_envs
     from rollbook.demo import loop
 
@@ -96,7 +97,7 @@ def seeds() -> None:
                 def one(works_for: float = 9000 / 8 if broken else float("inf")) -> Any:
                     return Sensor(gymnasium.make("CartPole-v1", render_mode="rgb_array"), works_for)
 
-                makers = record_envs([one] * 8, run.scope("train"), video="first, every 200")
+                makers = record_envs([one] * 8, run.scope("train"), video="every 10", steps="every 10")
                 envs = SyncVectorEnv(makers, autoreset_mode=AutoresetMode.SAME_STEP)
                 loop._environments = lambda _, envs=envs: envs
                 loop.train(run)
@@ -294,9 +295,9 @@ def killed() -> None:
 
 def life(seed: int, end: str, how: str = "kill") -> None:
     """One attempt, up to that share of the steps."""
-    from rollbook.demo.loop import CONFIG, train
+    from rollbook.demo import loop
 
-    config = {**CONFIG, "env_steps": STEPS_KILLED}
+    config = {**loop.CONFIG, "env_steps": STEPS_KILLED}
     run = rollbook.init(
         "cartpole", "ppo", seed=seed, config=config, total={"env_step": STEPS_KILLED}, resume="allow", keeper="inline"
     )
@@ -312,16 +313,23 @@ def life(seed: int, end: str, how: str = "kill") -> None:
     if end != "end" and how == "kill":
         threading.Thread(target=watch, daemon=True).start()
     if how == "raise":
-        log = run.log
+        make = loop._environments
 
-        def checked(*args: Any, **clocks: Any) -> None:
-            log(*args, **clocks)
-            if reached():
-                raise RuntimeError("the simulator did not answer within 10 s")
+        def fragile(config: dict[str, object]) -> Any:
+            envs: Any = make(config)
+            step = envs.step
 
-        run.log = checked  # type: ignore[method-assign]
+            def checked(actions: Any) -> Any:
+                if reached():
+                    raise RuntimeError("the simulator did not answer within 10 s")
+                return step(actions)
+
+            envs.step = checked
+            return envs
+
+        loop._environments = fragile
     with run:
-        train(run)
+        loop.train(run)
 
 
 STUDIES: dict[str, Callable[[], None]] = {

@@ -34,7 +34,7 @@ def test_all_drawn_runs_are_tagged_and_archived_at_once(page: Any, serve: Any, t
     assert all(set(book.tags) == {"first", "paper", "icml"} for book in rollbook.open(folder))
     page.tab.locator("#edit-drawn").click()
     page.tab.get_by_label("Tags of 12 runs").fill("first, icml")
-    page.tab.get_by_role("button", name="Remove from 12 runs").click()
+    page.tab.get_by_role("button", name="Take away from 12 runs").click()
     page.tab.wait_for_function("() => !document.querySelector('.grid-body').innerText.includes('icml')")
     assert all(book.tags == ["paper"] for book in rollbook.open(folder))
     page.tab.locator("#edit-drawn").click()

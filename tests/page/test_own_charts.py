@@ -67,13 +67,19 @@ def test_an_expression_over_keys_is_a_chart_that_a_link_and_a_board_keep(page: A
     assert page.errors == []
 
 
-def test_two_keys_in_one_chart_have_a_line_each_and_names_that_tell_them_apart(
+def test_two_keys_in_one_chart_have_a_line_each_and_runs_and_keys_are_named_once(
     page: Any, serve: Any, gaps: Path
 ) -> None:
     page.open(serve(gaps), "#/runs?pin=" + '="train/return",+"test/return"~loss/policy&full=').drawn(1).settled()
     key = '="train/return", "test/return"'
-    names = page.tab.locator(f"[data-key='{key}'] .read em").all_inner_texts()
-    assert len(set(names)) == len(names) == 2 * page.tab.locator(".square[aria-pressed=true]").count()
+    chart = page.tab.locator(f"[data-key='{key}']")
+    runs = page.tab.locator(".square[aria-pressed=true]").count()
+    assert chart.locator(".read:first-of-type em").count() == 2 * runs
+    names = [one for one in chart.locator(".read span:not(.twin) em").all_inner_texts() if one]
+    assert len(set(names)) == len(names) == runs + 2
+    assert names[-2:] == ["train", "test"]
+    dashes = [one.get_attribute("stroke-dasharray") for one in chart.locator(".read path").all()]
+    assert len(set(dashes)) == 2
     assert drawn(page, key)[2] <= 0
     assert drawn(page, key)[3] >= 199
     page.tab.locator(f"[data-key='{key}'] .plotarea").click()

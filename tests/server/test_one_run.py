@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from click.testing import CliRunner
 from starlette.testclient import TestClient
 
 import rollbook
 from page_server import client_of, record
 from rollbook.book import Book
+from rollbook.cli.app import app
 from rollbook.server.curves import one_run
 from rollbook.server.frames import unpack
 from rollbook.server.settings import Limits
@@ -154,6 +158,20 @@ def test_the_scatter_has_every_episode_and_names_them(rich: TestClient, run: str
     assert arrays[0]["y"].tolist() == [float(step) for step in range(0, 200, 10)]
     row = int(arrays[0]["row"][12])
     assert got(rich, f"/api/runs/{run}/episode-ids", rows=[row])["ids"] == ["e120"]
+
+
+def test_the_command_that_shows_an_episode_names_its_run_among_seeds_of_one_name(tmp_path: Path) -> None:
+    runs = []
+    for seed in range(2):
+        with rollbook.init("p", "ppo", seed=seed, dir=tmp_path, sinks=[], keeper="inline") as run:
+            run.record("episodes", {"episode_id": [f"e{seed}"], "return": [1.0]}, n=1, env_step=1)
+            run.log_video("video", np.zeros((2, 8, 8, 3), np.uint8), episode_id=f"e{seed}", env_step=1)
+        runs.append(run)
+    first = runs[0]
+    line = got(client_of(tmp_path), f"/api/runs/{first.id}/episodes/e0")["replay_line"]
+    done = CliRunner().invoke(app, [*shlex.split(line)[1:], "--dir", str(tmp_path), "--no-open"])
+    assert done.exit_code == 0, done.output
+    assert str(first.folder) in done.output
 
 
 def test_an_episode_comes_with_its_traces(rich: TestClient, run: str) -> None:

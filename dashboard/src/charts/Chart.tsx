@@ -4,7 +4,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { amount, value, type Write } from "../data/numbers.ts";
 import { valueAt } from "../data/lines.ts";
-import { shortNames } from "../data/names.ts";
+import { shortNames, sidesOf } from "../data/names.ts";
 import type { Range } from "../data/range.ts";
 import { ground } from "../state/theme.ts";
 import type { Hub, View } from "./hub.ts";
@@ -83,8 +83,13 @@ export function Chart(props: ChartProps) {
   const curves = props.lines.filter(isNamed);
   const [width, setWidth] = useState(0);
   const full = curves.map((line) => line.name);
-  const labels = labelsOf(full, width, props.big === true);
-  const names = shortNames(full, labels.most);
+  const big = props.big === true;
+  const wanted = labelsOf(full, width, big);
+  // Of several keys of several runs, where there is no room for both: each run once, and each key once, by its dashes.
+  const sides = wanted.room === 0 ? sidesOf(full) : null;
+  const labels = sides ? { ...labelsOf([...new Set(sides[0])], width, big), room: 0, values: false } : wanted;
+  const names = shortNames(sides?.[0] ?? full, labels.most);
+  const keys = [...new Set(sides?.[1])];
   const room = props.bare === true || curves.length < 2 ? 0 : labels.room;
   const named = useRef(false);
   named.current = room > 0;
@@ -126,7 +131,6 @@ export function Chart(props: ChartProps) {
     robust = true,
     range = null,
     xKind = "number",
-    big = false,
   } = props;
   useEffect(() => {
     plot.current?.set({ lines, marks, span, xLog, yLog, robust, range, xKind, ends: room, pin }, look);
@@ -156,7 +160,7 @@ export function Chart(props: ChartProps) {
   const told = (
     <div class={`read${labels.values || curves.length < 2 ? "" : " short"}`} ref={reads} aria-hidden="true">
       {curves.slice(0, READS).map((line, i) => (
-        <span key={line.id} class={`s${line.color}`}>
+        <span key={line.id} class={`s${line.color}${sides && sides[1][i] !== keys[0] ? " twin" : ""}`}>
           <i />
           <em>{names[i]}</em>
           <b />
@@ -176,6 +180,18 @@ export function Chart(props: ChartProps) {
         {props.tools !== undefined && <span class="tools">{props.tools}</span>}
       </figcaption>
       {curves.length > 1 && told}
+      {sides && (
+        <div class="read short" aria-hidden="true">
+          {shortNames(keys, LEGEND).map((key, i) => (
+            <span key={key}>
+              <svg width="18" height="6">
+                <path d="M0 3H18" stroke-dasharray={curves[sides[1].indexOf(keys[i] ?? "")]?.dash?.join(" ")} />
+              </svg>
+              <em>{key}</em>
+            </span>
+          ))}
+        </div>
+      )}
       <div ref={root} class="plotarea" role="img" tabIndex={0} aria-label={sentence(props)} onKeyDown={key} />
       {(big || lines.length > 3 || !labels.values) && (
         <Tip hub={props.hub} lines={lines} xName={props.xName} xKind={xKind} plot={plot} write={props.write ?? value} />

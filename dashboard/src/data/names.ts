@@ -121,11 +121,17 @@ export function shortNames(names: readonly string[], most = 16, whole = false): 
 /** What stands between a run and one of several keys of it in a name: each side is shortened by itself. */
 export const BETWEEN = " · ";
 
-/** Names of runs and keys, `ppo, seed 0 · train/return`: a side that all of them share is left out. */
-function inParts(names: readonly string[], most: number, whole: boolean): readonly string[] | null {
+/** The two sides of names of runs and keys, `ppo, seed 0 · train/return`; null of other names. */
+export function sidesOf(names: readonly string[]): [runs: string[], keys: string[]] | null {
   const parts = names.map((name) => name.split(BETWEEN));
   if (names.length < 2 || !parts.every(({ length }) => length === 2)) return null;
-  const [runs, keys] = [0, 1].map((side) => parts.map((part) => part[side] as string)) as [string[], string[]];
+  return [parts.map(([run = ""]) => run), parts.map(([, key = ""]) => key)];
+}
+
+/** A side that all names share is left out. */
+function inParts(names: readonly string[], most: number, whole: boolean): readonly string[] | null {
+  const [runs, keys] = sidesOf(names) ?? [];
+  if (!runs || !keys) return null;
   if (new Set(runs).size === 1) return shortNames(keys, most, whole);
   if (new Set(keys).size === 1) return shortNames(runs, most, whole);
   const right = shortNames(keys, most >> 1);

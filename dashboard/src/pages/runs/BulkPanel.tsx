@@ -55,7 +55,7 @@ export function BulkPanel({ close }: { close: () => void }) {
         </label>
       </div>
       <Choice onChoose={() => tags.length > 0 && edit({ add_tags: tags })}>Add to {many}</Choice>
-      <Choice onChoose={() => tags.length > 0 && edit({ remove_tags: tags })}>Remove from {many}</Choice>
+      <Choice onChoose={() => tags.length > 0 && edit({ remove_tags: tags })}>Take away from {many}</Choice>
       <hr />
       <a
         class="choice"

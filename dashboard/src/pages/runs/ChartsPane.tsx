@@ -116,7 +116,9 @@ function Body() {
     );
   if (entities.value.length === 0)
     return table.answer.value === null ? (
-      <Waiting what="runs" />
+      table.error.value === null ? (
+        <Waiting what="runs" />
+      ) : null
     ) : table.total.value === 0 ? null : (
       <Empty title="No run is drawn">
         <p>Press the square before a run, or Space on its row, to draw its curves here.</p>

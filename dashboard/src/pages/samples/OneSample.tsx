@@ -93,8 +93,9 @@ function Group({ group, id }: { group: SampleGroup; id: string }) {
     .map(({ name }) => name)
     .filter((name) => /^reward[s_/]/.test(name))
     .slice(0, 4);
+  const has = (names: readonly string[]): boolean => group.rows.some(({ cells }) => numberIn(cells, names) !== null);
   const columns = [
-    { id: "reward", head: "reward", number: true },
+    ...(has(REWARDS) ? [{ id: "reward", head: "reward", number: true }] : []),
     ...rewards.map((name) => ({
       id: name,
       head: name.replace(/^rewards?[_/]/, "").replace(/\/mean$/, ""),

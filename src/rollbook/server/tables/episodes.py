@@ -283,7 +283,7 @@ def episode(context: ServerContext, ask: EpisodeAsk) -> EpisodeAnswer:
         clocks = book.clocks
         rewards, media, steps = record.rewards(), record.media(), _without(record.steps(), clocks)
         checkpoint = record.checkpoint()
-        name = f"{book.project}/{book.name}"
+        name = book.id  # seeds of a study share their name
     rank, previous, following = with_tables(
         context, row, ["episodes"], "effective", lambda db: _beside(db, record.id, record.row.get("return"))
     )
