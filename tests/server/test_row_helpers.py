@@ -12,6 +12,7 @@ import rollbook
 from cases import some_of
 from page_server import client_of, record
 from rollbook.server.curves import row_helpers
+from rollbook.server.curves.kept_rows import Rows
 from rollbook.server.frames import unpack
 from rollbook.server.settings import Limits
 
@@ -58,7 +59,7 @@ def test_helpers_read_what_one_process_reads(
     answered: list[int] = []
     answers = row_helpers.RowHelpers.answers
 
-    def counted(self: row_helpers.RowHelpers) -> dict[tuple[str, str], row_helpers.Rows]:
+    def counted(self: row_helpers.RowHelpers) -> dict[tuple[str, str], Rows]:
         rows = answers(self)
         answered.append(len(rows))
         return rows

@@ -14,7 +14,8 @@ from rollbook.book import Book
 from rollbook.errors import RollbookError
 from rollbook.runs.results import batch_of, unknown_key
 from rollbook.runs.source import Line, Row
-from rollbook.server.curves.row_helpers import RowHelpers, Rows, keep, kept, rows_in
+from rollbook.server.curves.kept_rows import Rows, keep, kept, rows_in
+from rollbook.server.curves.row_helpers import RowHelpers
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.rows import axis_name, contents, started
 from rollbook.server.shared.state import ServerContext, stamp_of

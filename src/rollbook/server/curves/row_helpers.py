@@ -1,7 +1,4 @@
-"""The rows of a thousand runs: read by several processes, and cached between two servers.
-
-One file per root, key and axis in the user's cache folder. Its rows of a run are valid while the run is unchanged
-(`state.stamp_of`). A lost or unwritable file costs only time.
+"""Processes beside a server that read some of a thousand runs.
 
 Opening a run holds the interpreter most of the time, so threads do not help. A helper reads its request from stdin,
 answers once on stdout and ends. If a helper fails, the caller reads its runs.
@@ -10,113 +7,19 @@ answers once on stdout and ends. If a helper fails, the caller reads its runs.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
-import numpy as np
 
-from rollbook.book import ROWS_A_POINT, Book, Series
+from rollbook.book import Book
 from rollbook.errors import RollbookError
 from rollbook.schema import source
-from rollbook.system.files import remove, replacing, user_cache
-from rollbook.values.array_types import NDArray
-
-Rows = tuple[str, NDArray, NDArray, bool]
-"""(axis, x, y) of a run, and whether these are all of its rows, as they were logged."""
-
-_MOST_BYTES, _MOST_FILES = 128 << 20, 16
-_KINDS = {"i": np.dtype("<i8"), "f": np.dtype("<f8")}
-
-
-class _Place(msgspec.Struct, array_like=True):
-    """Where the rows of a run are: rows of 8 + 8 bytes from `start`; x of kind i or f, y of kind f."""
-
-    stamp: str
-    axis: str
-    kind: str
-    start: int
-    rows: int
-    is_whole: bool = True
-
-
-def keep(roots: Sequence[str], key: str, x: str | None, stamps: Mapping[str, object], rows: Mapping[str, Rows]) -> None:
-    """Keep the rows of runs, by folder; nothing if there are too many rows."""
-    if sum(16 * len(xs) for _, xs, _, _ in rows.values()) > _MOST_BYTES:
-        return
-    path = _path(roots, key, x)
-    with contextlib.suppress(OSError):
-        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        with replacing(path) as temporary, open(temporary, "wb") as file:
-            file.writelines(packed(rows, {folder: _word(stamps[folder]) for folder in rows}))
-        _remove_old(os.path.dirname(path))
-
-
-def kept(roots: Sequence[str], key: str, x: str | None, stamps: Mapping[str, object]) -> dict[str, Rows]:
-    """folder -> the kept rows of those runs that are unchanged since."""
-    try:
-        with open(_path(roots, key, x), "rb") as file:
-            content = file.read(_MOST_BYTES + (32 << 20))
-    except OSError:
-        return {}
-    return {
-        folder: rows for folder, stamp, rows in unpacked(content) if folder in stamps and stamp == _word(stamps[folder])
-    }
-
-
-def packed(rows: Mapping[str, Rows], stamps: Mapping[str, str]) -> list[bytes]:
-    """Rows by name as bytes, each with its entry of `stamps` ("" if it has none)."""
-    places: dict[str, _Place] = {}
-    parts: list[bytes] = []
-    start = 0
-    for name, (axis, xs, ys, is_whole) in rows.items():
-        if xs.dtype.kind not in _KINDS or xs.dtype.itemsize != 8:
-            continue
-        places[name] = _Place(stamps.get(name, ""), axis, xs.dtype.kind, start, len(xs), is_whole)
-        parts += [xs.astype(_KINDS[xs.dtype.kind], copy=False).tobytes(), ys.astype("<f8", copy=False).tobytes()]
-        start += 16 * len(xs)
-    header = msgspec.json.encode(places)
-    return [len(header).to_bytes(8, "little"), header, *parts]
-
-
-def unpacked(content: bytes) -> Iterator[tuple[str, str, Rows]]:
-    """(name, stamp, rows) of packed bytes, without a truncated end; the arrays share the bytes."""
-    size = int.from_bytes(content[:8], "little")
-    try:
-        places = msgspec.json.decode(content[8 : 8 + size], type=dict[str, _Place])
-    except msgspec.MsgspecError:
-        return
-    for name, place in places.items():
-        at = 8 + size + place.start
-        if place.kind not in _KINDS or place.rows < 0 or place.start < 0 or at + 16 * place.rows > len(content):
-            continue
-        xs = np.frombuffer(content, _KINDS[place.kind], place.rows, at)
-        ys = np.frombuffer(content, "<f8", place.rows, at + 8 * place.rows)
-        yield name, place.stamp, (place.axis, xs, ys, place.is_whole)
-
-
-def _word(stamp: object) -> str:
-    return hashlib.blake2b(repr(stamp).encode(), digest_size=12).hexdigest()
-
-
-def _path(roots: Sequence[str], key: str, x: str | None) -> str:
-    return os.path.join(user_cache(), "rows", f"{_word((2, tuple(roots), key, x))}.rows")
-
-
-def _remove_old(folder: str) -> None:
-    with os.scandir(folder) as entries:
-        files = sorted((entry for entry in entries if entry.name.endswith(".rows")), key=lambda e: e.stat().st_mtime)
-    for entry in files[:-_MOST_FILES]:
-        remove(entry.path)
-
-
-ROWS_A_RUN = 5_000
-"""Runs of up to four times as many rows are taken unreduced; longer ones as the means of this many intervals."""
+from rollbook.server.curves.kept_rows import Rows, packed, rows_in, unpacked
 
 _START = 170
 """Starting a helper costs as much as reading this many runs."""
@@ -136,28 +39,6 @@ class _Ask(msgspec.Struct):
     folders: list[str]
     keys: list[str]
     axis: str | None
-
-
-def rows_in(book: Book, keys: Sequence[str], axis: str | None) -> dict[str, Rows]:
-    """{key: (axis, x, y)} of a run; a missing key has no rows."""
-    read = book.batch(keys, x=axis, points=ROWS_A_RUN, raw=ROWS_A_POINT * ROWS_A_RUN)
-    return {
-        key: (series.axis, series.x, series.mean, _is_whole(series))
-        if (series := read.get(key)) is not None
-        else _NOTHING
-        for key in keys
-    }
-
-
-def _is_whole(series: Series) -> bool:
-    """Whether each point is one row."""
-    if not len(series):
-        return True
-    bad = 0 if series.bad is None else series.bad
-    return bool(np.all(series.count + bad <= 1)) and series.non_finite == int(np.sum(~np.isfinite(series.mean)))
-
-
-_NOTHING: Rows = ("", np.zeros(0), np.zeros(0), True)
 
 
 class RowHelpers:

@@ -479,7 +479,7 @@ class ServerContext:
       identity: different for each server, so that a page notices a new one.
       asked_at: when the last request came (monotonic seconds).
       catalogue, readers, facts, answers: the runs, the books, their newest values, the finished answers.
-      group_rows: the rows behind curves and comparisons of groups (`group_rows.py`).
+      group_rows: the rows behind curves and comparisons of groups (`curves/memory.py`).
       drawing: held while first curves are made.
       reading_many: held while the rows of many runs are read, so that two requests do not read the same runs.
       listeners: called, in any thread, when requested numbers of the table have been read.
