@@ -18,7 +18,7 @@ from rollbook.capture import TransitionRecorder
 from rollbook.capture.episodes.recorder import EpisodeRecorder
 from rollbook.errors import BadInput, Damaged
 from rollbook.formats.datasets import StepSource, from_lerobot, to_lerobot
-from rollbook.formats.datasets._lerobot_columns import Column
+from rollbook.formats.datasets._lerobot_columns import FrameColumn
 from rollbook.formats.datasets._lerobot_stats import episode_stats, pooled
 
 EXPORTED: dict[str, Any] = {
@@ -270,7 +270,7 @@ def test_statistics_of_all_frames_are_those_of_all_frames(recorded: Any, tmp_pat
 def test_statistics_of_many_episodes_at_once_are_those_of_each(shape: tuple[int, ...]) -> None:
     random, lengths = np.random.default_rng(0), [1, 7, 2, 30]
     cells = random.normal(size=(sum(lengths), *shape)).astype(np.float32)
-    found = episode_stats(Column("x", "x", cells), lengths)
+    found = episode_stats(FrameColumn("x", "x", cells), lengths)
     for episode, part in enumerate(np.split(cells.astype(np.float64), np.cumsum(lengths)[:-1])):
         rows = part.reshape(len(part), *(shape or (1,)))
         for name in ("min", "max", "mean", "std"):
@@ -287,7 +287,7 @@ def test_statistics_of_many_episodes_at_once_are_those_of_each(shape: tuple[int,
 @pytest.mark.parametrize("shape", [(8, 9), (8, 9, 3), (8, 9, 4)])
 def test_statistics_of_pictures_are_of_three_channels_from_0_to_1(shape: tuple[int, ...]) -> None:
     cells = np.random.default_rng(0).integers(0, 200, (7, *shape), dtype=np.uint8)
-    found = episode_stats(Column("x", "x", cells, is_picture=True), [2, 5])
+    found = episode_stats(FrameColumn("x", "x", cells, is_picture=True), [2, 5])
     for episode, part in enumerate((cells[:2], cells[2:])):
         pixels = part.reshape(-1, shape[2] if len(shape) == 3 else 1)[:, :3] / 255
         pixels = np.broadcast_to(pixels, (len(pixels), 3))

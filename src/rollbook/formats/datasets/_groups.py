@@ -35,7 +35,7 @@ class StepRows:
     end: int | None
 
 
-class Column:
+class StepColumn:
     """One column of a group.
 
     Attributes:
@@ -89,7 +89,7 @@ class RowGroup:
         self._length = table.num_rows
         self.t: NDArray = to_numpy(table["t"])[0] if "t" in names else np.arange(table.num_rows)
         self.times: NDArray = to_numpy(table["time"])[0]
-        self.columns: dict[str, Column] = {}
+        self.columns: dict[str, StepColumn] = {}
         for name in table.column_names:
             if name in unwanted or name.startswith("shape/"):
                 continue
@@ -148,7 +148,7 @@ class RowGroup:
         for name, column in self.columns.items():
             if column.count(start, stop):  # an empty column would widen the types of the other groups' cells
                 valid = None if column.valid is None else column.valid[start:stop]
-                made.columns[name] = Column(column.cells[start:stop], valid, is_json=column.is_json)
+                made.columns[name] = StepColumn(column.cells[start:stop], valid, is_json=column.is_json)
         return made
 
 
@@ -165,7 +165,7 @@ def joined(groups: Sequence[RowGroup]) -> RowGroup:
     return made
 
 
-def _joined_column(parts: Sequence[Column | None], lengths: Sequence[int]) -> Column:
+def _joined_column(parts: Sequence[StepColumn | None], lengths: Sequence[int]) -> StepColumn:
     known = [part for part in parts if part is not None]
     is_json = any(part.is_json for part in known)
     pairs = list(zip(parts, lengths, strict=True))
@@ -177,20 +177,20 @@ def _joined_column(parts: Sequence[Column | None], lengths: Sequence[int]) -> Co
     if len(arrays) == len(known) and len(shapes) == 1 and not is_json:
         kind, shape = np.result_type(*arrays), shapes.pop()
         filled = (np.zeros((n, *shape), kind) if part is None else np.asarray(part.cells) for part, n in pairs)
-        return Column(np.concatenate([cells.astype(kind, copy=False) for cells in filled]), valid)
+        return StepColumn(np.concatenate([cells.astype(kind, copy=False) for cells in filled]), valid)
     listed: list[object] = []
     for part, n in pairs:
         listed += [None] * n if part is None else list(part.cells)
-    return Column(listed, valid, is_json=is_json)
+    return StepColumn(listed, valid, is_json=is_json)
 
 
-def _validity(part: Column | None, n: int) -> NDArray:
+def _validity(part: StepColumn | None, n: int) -> NDArray:
     if part is None:
         return np.zeros(n, dtype=bool)
     return np.ones(n, dtype=bool) if part.valid is None else part.valid
 
 
-def cut(column: Column, steps: StepRows) -> Cells | None:
+def cut(column: StepColumn, steps: StepRows) -> Cells | None:
     """The cells of an episode's steps; None if all are missing, a list with None if some are."""
     start, stop, rows = steps.start, steps.stop, steps.rows
     cells = column.cells
@@ -218,7 +218,7 @@ def _plain(cell: object) -> object:
     return cell.item() if isinstance(cell, np.generic) else cell
 
 
-def _decoded(column: pa.ChunkedArray, shapes: pa.ChunkedArray | None, is_json: bool) -> Column | None:
+def _decoded(column: pa.ChunkedArray, shapes: pa.ChunkedArray | None, is_json: bool) -> StepColumn | None:
     """A column of a group; None if it is empty."""
     n = len(column)
     if column.null_count == n:
@@ -235,15 +235,15 @@ def _decoded(column: pa.ChunkedArray, shapes: pa.ChunkedArray | None, is_json: b
     else:
         cells = column_cells(column, shapes=None if shapes is None else shapes.to_pylist())
     if valid is None:
-        return Column(cells, None, is_json=is_json)
+        return StepColumn(cells, None, is_json=is_json)
     if isinstance(cells, np.ndarray):
         spread = np.zeros((n, *cells.shape[1:]), cells.dtype)
         spread[rows] = cells
-        return Column(spread, valid)
+        return StepColumn(spread, valid)
     listed: list[object] = [None] * n
     for row, cell in zip(rows.tolist(), cells, strict=True):
         listed[row] = cell
-    return Column(listed, valid, is_json=is_json)
+    return StepColumn(listed, valid, is_json=is_json)
 
 
 def _counted(flags: NDArray) -> memoryview[int]:

@@ -28,7 +28,7 @@ _MOST_AXES = 5
 
 
 @dataclass(slots=True)
-class Column:
+class FrameColumn:
     """One column of frames.
 
     Attributes:
@@ -66,37 +66,37 @@ class Column:
             return from_numpy(np.ascontiguousarray(cells).reshape(n))
         return fixed_lists(cells) if cells.ndim == 2 else lists(cells)
 
-    def joined(self, others: Sequence[Column]) -> Column:
+    def joined(self, others: Sequence[FrameColumn]) -> FrameColumn:
         """The cells of all columns under this one's name; all have one shape."""
         cells = others[0].cells if len(others) == 1 else np.concatenate([column.cells for column in others])
-        return Column(self.name, self.own, cells, self.is_picture)
+        return FrameColumn(self.name, self.own, cells, self.is_picture)
 
 
-def columns_of(trajectory: Trajectory) -> list[Column]:
+def columns_of(trajectory: Trajectory) -> list[FrameColumn]:
     """The columns of an episode, except those that only count.
 
     Raises:
       BadInput: values that are not numbers of one shape.
     """
-    columns: list[Column] = []
+    columns: list[FrameColumn] = []
     for path, cells in leaves_of(trajectory.columns, "obs").items():
         array = _numbers(cells, f"obs/{path}".rstrip("/"), trajectory)
         picture = array.ndim > 2 and is_picture(array[0])
         part = path.replace("/", ".") or ("image" if picture else "state")
         name = f"observation.{'images.' if picture else ''}{part}"
-        columns.append(Column(name, f"obs/{path}".rstrip("/"), array, picture))
+        columns.append(FrameColumn(name, f"obs/{path}".rstrip("/"), array, picture))
     for path, cells in leaves_of(trajectory.columns, "action").items():
         own = f"action/{path}".rstrip("/")
-        columns.append(Column(own.replace("/", "."), own, _numbers(cells, own, trajectory)))
+        columns.append(FrameColumn(own.replace("/", "."), own, _numbers(cells, own, trajectory)))
     reward: NDArray = trajectory.column("reward", 0.0).astype(np.float32)
     terminated: NDArray = np.asarray(trajectory.column("terminated", False), dtype=bool)
     truncated: NDArray = np.asarray(trajectory.column("truncated", False), dtype=bool)
     done: NDArray = np.logical_or(terminated, truncated)
     columns += [
-        Column("next.reward", "reward", reward),
-        Column("next.done", "done", done),
-        Column("next.terminated", "terminated", terminated),
-        Column("next.truncated", "truncated", truncated),
+        FrameColumn("next.reward", "reward", reward),
+        FrameColumn("next.done", "done", done),
+        FrameColumn("next.terminated", "terminated", terminated),
+        FrameColumn("next.truncated", "truncated", truncated),
     ]
     _refuse_twins(tuple([column.name for column in columns]))
     return columns
@@ -109,7 +109,7 @@ def _refuse_twins(names: tuple[str, ...]) -> None:
         raise BadInput(f"to_lerobot(): two parts would be named {twice[0]}. Rename one of the parts of the space.")
 
 
-def counted(numbers: Sequence[int], lengths: Sequence[int], first: int, fps: float) -> list[Column]:
+def counted(numbers: Sequence[int], lengths: Sequence[int], first: int, fps: float) -> list[FrameColumn]:
     """The columns that count frames, for consecutive episodes.
 
     Args:
@@ -127,7 +127,7 @@ def counted(numbers: Sequence[int], lengths: Sequence[int], first: int, fps: flo
         "index": np.arange(first, first + total, dtype=np.int64),
         "task_index": np.zeros(total, dtype=np.int64),
     }
-    return [Column(name, "", array) for name, array in cells.items()]
+    return [FrameColumn(name, "", array) for name, array in cells.items()]
 
 
 def common_info(
@@ -184,8 +184,8 @@ def lists(cells: NDArray) -> pa.Array:
 # -- the way back
 
 
-class Origin:
-    """Data without a place in LeRobot's files, stored in meta/rollbook.json: names, shapes of one number, and the
+class OwnData:
+    """Data for which LeRobot's files have no field, stored in meta/rollbook.json: names, shapes of one number, and the
     spaces.
 
     Attributes:
@@ -198,8 +198,8 @@ class Origin:
         self.columns, self._spaces = dict(columns), spaces
 
     @classmethod
-    def of(cls, source: StepSource, columns: Sequence[Column]) -> Origin:
-        """The origin of a run's trajectories."""
+    def of(cls, source: StepSource, columns: Sequence[FrameColumn]) -> OwnData:
+        """What is stored of a run's trajectories."""
         agent = source.agents[0]
         observed, acted = (source.space(what, agent) for what in ("observation", "action"))
         texts = ["" if space is None else describe(space) for space in (observed, acted)]
@@ -207,8 +207,8 @@ class Origin:
         return cls(named, (texts[0], texts[1], source.env_id() or ""))
 
     @classmethod
-    def read(cls, root: Path) -> Origin:
-        """The origin stored in a folder; empty if another tool wrote the folder."""
+    def read(cls, root: Path) -> OwnData:
+        """What is stored in a folder; empty if another tool wrote it."""
         try:
             content = json.loads((root / cls.PATH).read_text(encoding="utf-8"))
         except FileNotFoundError:
@@ -242,7 +242,7 @@ class Origin:
         replay.spaces(space_from(observed) if observed else None, space_from(acted) if acted else None, "", env_id)
 
 
-def trajectory_of(table: pa.Table, features: Mapping[str, Any], origin: Origin, episode_id: str) -> Trajectory:
+def trajectory_of(table: pa.Table, features: Mapping[str, Any], own_data: OwnData, episode_id: str) -> Trajectory:
     """The frames of an episode as a trajectory.
 
     Raises:
@@ -255,7 +255,7 @@ def trajectory_of(table: pa.Table, features: Mapping[str, Any], origin: Origin, 
         if name in COUNTED or kind == "video":
             continue
         cells: object = _pictures(table[name], name, episode_id) if kind == "image" else to_cells(table[name])
-        own, shape = origin.columns.get(name, (_own_name(name), None))
+        own, shape = own_data.columns.get(name, (_own_name(name), None))
         if shape is not None:
             try:
                 cells = np.asarray(cells).reshape(n, *shape)

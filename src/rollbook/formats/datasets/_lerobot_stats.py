@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from rollbook.formats.datasets._lerobot_columns import Column
+from rollbook.formats.datasets._lerobot_columns import FrameColumn
 from rollbook.values.array_types import Floats
 
 Stats = dict[str, Floats]
@@ -18,7 +18,7 @@ QUANTILES = {"q01": 0.01, "q10": 0.1, "q50": 0.5, "q90": 0.9, "q99": 0.99}
 _MANY_PARTS = 64
 
 
-def episode_stats(column: Column, lengths: Sequence[int]) -> Stats:
+def episode_stats(column: FrameColumn, lengths: Sequence[int]) -> Stats:
     """The statistics of a column for each of several consecutive episodes.
 
     Images are measured per channel over all pixels, from 0 to 1, as [3, 1, 1]. As LeRobot reads them, grey images have

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rollbook.errors import Damaged
-from rollbook.formats.datasets._lerobot_columns import Column, Origin, common_info, counted, trajectory_of
+from rollbook.formats.datasets._lerobot_columns import FrameColumn, OwnData, common_info, counted, trajectory_of
 from rollbook.formats.datasets._lerobot_stats import episode_stats
 from rollbook.formats.datasets._source import Trajectory
 
@@ -51,7 +51,7 @@ class V21Writer:
     def __exit__(self, *error: object) -> None:
         self._open.close()
 
-    def add(self, trajectory: Trajectory, columns: list[Column]) -> None:
+    def add(self, trajectory: Trajectory, columns: list[FrameColumn]) -> None:
         """Write the next episode; it has the same columns as the others."""
         n, number = len(trajectory), self._episodes
         self._features = {column.name: column.feature for column in columns}
@@ -85,7 +85,7 @@ def _data_path(number: int, size: int) -> str:
     return f"data/chunk-{number // size:03d}/episode_{number:06d}.parquet"
 
 
-def _plain(column: Column, n: int) -> dict[str, object]:
+def _plain(column: FrameColumn, n: int) -> dict[str, object]:
     """The statistics of one episode, without quantiles, which this version does not have."""
     stats = episode_stats(column, [n])
     return {**{key: stats[key][0].tolist() for key in ("min", "max", "mean", "std")}, "count": [n]}
@@ -95,7 +95,7 @@ def _plain(column: Column, n: int) -> dict[str, object]:
 
 
 def read_v2(
-    root: Path, info: Mapping[str, Any], origin: Origin, episodes: Sequence[int] | None
+    root: Path, info: Mapping[str, Any], own_data: OwnData, episodes: Sequence[int] | None
 ) -> Iterator[Trajectory]:
     """The episodes of a folder, one in memory at a time.
 
@@ -109,7 +109,7 @@ def read_v2(
             table = pq.read_table(path)
         except (OSError, pa.ArrowException) as err:
             raise Damaged(f"{path} cannot be read: {err}") from None
-        yield trajectory_of(table, info["features"], origin, names.get(number, f"{root.name}#{number}"))
+        yield trajectory_of(table, info["features"], own_data, names.get(number, f"{root.name}#{number}"))
 
 
 def _episode_ids(root: Path) -> dict[int, str]:

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rollbook.errors import BadInput, Damaged
-from rollbook.formats.datasets._lerobot_columns import Column, Origin, common_info, counted, lists, trajectory_of
+from rollbook.formats.datasets._lerobot_columns import FrameColumn, OwnData, common_info, counted, lists, trajectory_of
 from rollbook.formats.datasets._lerobot_stats import Stats, episode_stats, pooled
 from rollbook.formats.datasets._source import Trajectory
 from rollbook.values.array_types import NDArray
@@ -58,7 +58,7 @@ class V3Writer:
         self._group_bytes = min(_GROUP_BYTES, int(file_mb * 1024 * 1024 / 10))
         self._root, self._fps, self._task, self._robot_type = root, fps, task, robot_type
         self._episodes = self._frames = 0
-        self._waiting: list[tuple[str, int, list[Column]]] = []
+        self._waiting: list[tuple[str, int, list[FrameColumn]]] = []
         self._waiting_bytes = 0
         self._totals: dict[str, Stats] = {}
         self._features: dict[str, object] = {}
@@ -72,7 +72,7 @@ class V3Writer:
     def __exit__(self, *error: object) -> None:
         self._open.close()
 
-    def add(self, trajectory: Trajectory, columns: list[Column]) -> None:
+    def add(self, trajectory: Trajectory, columns: list[FrameColumn]) -> None:
         """Add the next episode; it has the same columns as the others."""
         self._waiting.append((trajectory.episode_id, len(trajectory), columns))
         self._waiting_bytes += sum([column.cells.nbytes for column in columns])
@@ -214,7 +214,7 @@ class _Files:
 
 
 def read_v3(
-    root: Path, info: Mapping[str, Any], origin: Origin, episodes: Sequence[int] | None
+    root: Path, info: Mapping[str, Any], own_data: OwnData, episodes: Sequence[int] | None
 ) -> Iterator[Trajectory]:
     """The episodes of a folder in the order of its files, with one row group in memory at a time.
 
@@ -241,7 +241,7 @@ def read_v3(
                         f"{path} has {table.num_rows} frames of episode {number}; meta/episodes says "
                         f"{listed[number].length}"
                     )
-                yield trajectory_of(table, info["features"], origin, listed[number].name or f"{root.name}#{number}")
+                yield trajectory_of(table, info["features"], own_data, listed[number].name or f"{root.name}#{number}")
         if left:
             raise Damaged(f"{path} has no frame of episode {min(left)}, which meta/episodes says is there")
 

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from rollbook.errors import BadInput
 from rollbook.formats.datasets._cells import is_ragged
-from rollbook.formats.datasets._lerobot_columns import Column, Origin, columns_of
+from rollbook.formats.datasets._lerobot_columns import FrameColumn, OwnData, columns_of
 from rollbook.formats.datasets._lerobot_v2 import V21Writer, read_v2
 from rollbook.formats.datasets._lerobot_v3 import V3Writer, read_v3
 from rollbook.formats.datasets._replay import Replay
@@ -102,13 +102,13 @@ def to_lerobot(
 
 def _write(root: Path, source: StepSource, writer: V3Writer | V21Writer) -> Exported:
     exported = Exported(paths=(str(root),))
-    first: list[Column] = []
+    first: list[FrameColumn] = []
     kinds: list[object] = []
-    origin: Origin | None = None
+    own_data: OwnData | None = None
     for trajectory in whole_trajectories(source, exported):
         columns = columns_of(trajectory)
-        if origin is None:
-            first, origin = columns, Origin.of(source, columns)
+        if own_data is None:
+            first, own_data = columns, OwnData.of(source, columns)
             kinds = [column.kind for column in first]
         elif [column.kind for column in columns] != kinds:
             columns = _in_order(columns, first)
@@ -119,20 +119,20 @@ def _write(root: Path, source: StepSource, writer: V3Writer | V21Writer) -> Expo
                     "Choose episodes of one environment.",
                 )
         writer.add(trajectory, columns)
-    if origin is None:
+    if own_data is None:
         raise BadInput(f"to_lerobot(): none of {exported.with_gaps} trajectories is whole: each lacks steps or an end.")
     writer.finish()
-    origin.write(root)
+    own_data.write(root)
     return exported
 
 
-def _differing(columns: Sequence[Column], others: Sequence[Column]) -> str:
+def _differing(columns: Sequence[FrameColumn], others: Sequence[FrameColumn]) -> str:
     own, before = ({column.name: column.feature for column in some} for some in (columns, others))
     names = [name for name in {**own, **before} if own.get(name) != before.get(name)]
     return ", ".join(f"{name}: {own.get(name)} after {before.get(name)}" for name in names[:2])
 
 
-def _in_order(columns: Sequence[Column], others: Sequence[Column]) -> list[Column]:
+def _in_order(columns: Sequence[FrameColumn], others: Sequence[FrameColumn]) -> list[FrameColumn]:
     """The columns in the order of the others; additional columns at the end."""
     index_of = {column.name: index for index, column in enumerate(others)}
     return sorted(columns, key=lambda column: index_of.get(column.name, len(index_of)))
@@ -167,10 +167,10 @@ def from_lerobot(
         raise BadInput(f"from_lerobot({os.fspath(folder)!r}): no meta/info.json of a data set there ({err}).") from None
     if not version.startswith(("v2.", "v3.0")):
         raise BadInput(f"from_lerobot(): {root} has version {version}; v3.0, v2.1 and v2.0 are read.")
-    origin, replay = Origin.read(root), Replay(recorder)
-    origin.begin_replay(replay)
+    own_data, replay = OwnData.read(root), Replay(recorder)
+    own_data.begin_replay(replay)
     read = read_v3 if version.startswith("v3") else read_v2
-    for trajectory in read(root, info, origin, episodes):
+    for trajectory in read(root, info, own_data, episodes):
         replay.add(trajectory)
     replay.finish()
     return Exported(replay.episodes, replay.steps)
