@@ -249,7 +249,7 @@ class _Folder:
         return len(unread)
 
     def _unmet(self, asked: Asked, every: list[Found], known: dict[str, Any]) -> set[str]:
-        """The runs that were never read and need not be, for they do not meet a condition."""
+        """The runs that were never read and need not be, since they do not meet a condition."""
         from rollbook.formats.importers._into_runs import early_fields, identity_of
 
         new: dict[str, dict[str, object]] = {}
@@ -315,7 +315,7 @@ class _Folder:
         return entry if twin and root.endswith("twins") else self._apart(entry)
 
     def _called(self, one: Found) -> list[Any]:
-        """What a run is called now, and what labels say about it: both may change while its files stay as they are."""
+        """The current name of a run and its labels: both may change while its files stay the same."""
         labels = labels_of(one.labelled)
         told = [] if one.told is None else [one.told.algo, one.told.env, one.told.other, one.told.group]
         return [one.run.name, [[name, value] for name, (value, _file) in labels.items()], told]

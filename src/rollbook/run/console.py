@@ -63,7 +63,7 @@ _wrapped: dict[int, tuple[Any, Callable[[str], Any], Callable[[str], Any], bool]
 
 
 def wanted(asked: bool | None) -> bool:
-    """Whether to keep what is printed: as asked, else as $ROLLBOOK_CONSOLE says, else except at a prompt."""
+    """Whether to keep what is printed: the argument, else $ROLLBOOK_CONSOLE, else yes except at a prompt."""
     if asked is not None:
         return asked
     said = os.environ.get("ROLLBOOK_CONSOLE", "")
@@ -167,7 +167,7 @@ class Console:
             self.trouble = f"{type(err).__name__}: {err}"
 
     def settle(self) -> None:
-        """Write what has not ended, for readers; it is replaced by what comes."""
+        """Write the incomplete lines, for readers; later text replaces them."""
         if self._is_over:
             return
         self.is_due = any(stream.rows for stream in self._streams.values())
@@ -230,7 +230,7 @@ class Console:
                 self._shorten()
 
     def _show(self) -> None:
-        """Write what has not ended as one line without an end: for readers, a line that ended never changes."""
+        """Write the incomplete lines as one line without a line end: complete lines never change for readers."""
         lines = [
             (mark, text.strip())
             for mark, stream in self._streams.items()
@@ -250,7 +250,7 @@ class Console:
         return text.encode("utf-8", "backslashreplace")
 
     def _over(self, data: bytes) -> None:
-        """Put bytes behind the finished lines, in the place of unfinished ones."""
+        """Write bytes after the complete lines, over the incomplete ones."""
         shown, self._shown = self._shown, max(self._shown, len(data))
         self._write_at(self._end, data)
         if shown > len(data):
@@ -282,9 +282,9 @@ class Console:
         return True
 
     def _shorten(self) -> None:
-        """Leave out the middle: the first quarter of the room stays, and the newest half.
+        """Remove the middle of the file: the first quarter of the limit stays, and the newest half.
 
-        Killed before the rest is cut off, the file has some lines twice.
+        If the process is killed before the file is cut, some lines are in it twice.
         """
         room = TUNING.console_bytes
         head = pread(self._file, room // 4, 0)
@@ -299,10 +299,10 @@ class Console:
 
 
 class _DrawnLines:
-    """The lines of one stream that have not ended, or may still be drawn again.
+    """The lines of one stream that are incomplete, or may still be redrawn.
 
     Attributes:
-      rows: the lines that are being drawn, instead of the rest, which is the one line of plain text.
+      rows: the lines that are being redrawn; empty while there is only plain text, whose last line is the rest.
     """
 
     __slots__ = ("_column", "_is_drawn", "_rest", "_row", "rows")
@@ -327,11 +327,11 @@ class _DrawnLines:
         return [line]
 
     def unfinished(self) -> list[str]:
-        """The lines that have not ended."""
+        """The incomplete lines."""
         return self.rows or [self._rest]
 
     def end_drawing(self) -> list[str]:
-        """Go on with plain text if nothing moved the cursor lately, and it is where the next text goes."""
+        """Return to plain text if the cursor was not moved lately and is in the last line."""
         drawn, self._is_drawn = self._is_drawn, False
         if not self.rows or drawn or self._row < len(self.rows) - 1:
             return []
@@ -404,5 +404,5 @@ def _shown(line: str) -> str:
 
 
 def _may_hold_secret(line: str) -> bool:
-    """A check of a microsecond before one of fifteen: credentials are long words, but for three forms."""
+    """A check of one microsecond that spares one of fifteen: credentials are long words, except for three forms."""
     return bool(_LONG_WORD.search(line)) or "earer " in line or "asic " in line or "assword" in line or "wd=" in line

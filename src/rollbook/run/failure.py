@@ -57,7 +57,7 @@ def describe(error: BaseException | None) -> dict[str, Any] | None:
 
 
 def report_in_alerts(run: _Records, message: str, failure: dict[str, Any]) -> None:
-    """Store as an alert what ended a thread or a further writer. The run itself may go on."""
+    """Store as an alert what ended a thread or a further writer. The run itself may continue."""
     import json
 
     words = (
@@ -104,7 +104,7 @@ def _bounded(text: str, most: int) -> str:
 
 
 def _size_of_stderr(descriptor: int = 2) -> tuple[tuple[int, int], int]:
-    """Which file the error output goes to, and how long that is; 0 bytes of no file."""
+    """The file that the error output goes to, and its size; ((0, 0), 0) if it is no file."""
     with tolerating(OSError, ValueError):
         status = os.fstat(descriptor)
         if stat.S_ISREG(status.st_mode):
@@ -126,7 +126,7 @@ _is_shared = False
 
 
 def _others_write_there() -> bool:
-    """Whether a process that is neither above nor below this one has the file of our error output as its own."""
+    """Whether a process that is neither an ancestor nor a descendant of this one writes its errors to the same file."""
     own_file = _size_of_stderr()[0]
     if own_file == (0, 0):
         return False

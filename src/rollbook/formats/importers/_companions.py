@@ -1,4 +1,4 @@
-"""Several files of one training as one run: what each of them says comes in once."""
+"""Several files of one training as one run: values that several of them have are taken once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def joined(run: ForeignRun, prefix: str, others: Sequence[tuple[ForeignRun, str, str]]) -> None:
-    """Make one run of several: the first, with what only the others say.
+    """Make one run of several: the first, with the values that only the others have.
 
     A key that both have, with the same numbers, is taken from the first. If the numbers differ, the later one keeps its
     key with the name of its format behind it, so that no curve mixes two files.

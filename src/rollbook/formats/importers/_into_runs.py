@@ -252,7 +252,7 @@ def look_beside(one: Found) -> dict[str, Any]:
 
 
 def _with_path(one: Found) -> dict[str, Any]:
-    """What the path says if neither the tool nor files do. Labels, which people wrote, override all of these."""
+    """Fields that only the path has, not the tool or its files. Labels, which people wrote, override all of these."""
     foreign, said = one.run, []
     known = manifest.listed(manifest.RunJson(config=dict(foreign.config)))
     said_by_files = (("algo", foreign.algo), ("env", foreign.env))
@@ -303,7 +303,7 @@ def _origin_of(one: Found) -> str:
 
 
 class _Passing:
-    """What rows pass on their way into a run: the times of the first and the last are noted, and files are stored.
+    """Passes rows on into a run: notes the times of the first and the last, and stores files.
 
     Args:
       folder: the run's folder.
@@ -343,7 +343,7 @@ def _gone(err: OSError) -> BadInput:
 def _write_origin(
     folder: Path, span: _Passing, imported: dict[str, object], foreign: ForeignRun, told: dict[str, Any]
 ) -> None:
-    """Write to run.json what the run is, when it took place and how it ended, not facts of the importing process."""
+    """Write the run's own facts to run.json, its times and its end, instead of those of the importing process."""
     with manifest.ManifestLock(str(folder)):
         about = manifest.read(folder)
         about.forget(*(name for name in manifest.ORIGIN if name not in ("config", "seed")))

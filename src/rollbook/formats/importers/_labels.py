@@ -37,7 +37,7 @@ LabelLine = tuple[str, dict[str, object]]
 
 
 def labels_of(given: Path) -> dict[str, tuple[object, str]]:
-    """What labels say about a folder or file: field -> (value, the labels' file).
+    """The labels of a folder or file: field -> (value, the labels' file).
 
     Those of a nearer folder count before those above it.
     """

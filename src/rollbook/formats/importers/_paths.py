@@ -195,7 +195,7 @@ def read_path(parts: Sequence[str], above: Sequence[str] = ()) -> Told:
 
 
 def parts_of(names: Sequence[str]) -> list[Part]:
-    """What each folder of a path says on its own. A number below a folder `seed` is a seed."""
+    """What each folder of a path means on its own. A number below a folder `seed` is a seed."""
     parts = []
     for index, name in enumerate(names):
         after_seed = index > 0 and names[index - 1].lower() in ("seed", "seeds")
@@ -238,7 +238,7 @@ def combined(parts: Sequence[Part], above: Sequence[str] = ()) -> Told:
 
 
 def without_env(part: Part) -> Part:
-    """A part whose versioned word is no environment: of sac-ours-v2, a method."""
+    """A part whose versioned word is a method, not an environment: sac-ours-v2."""
     return part._replace(env="", method=part.full, is_whole=False)
 
 
@@ -327,7 +327,7 @@ def _taken(name: str) -> Part:
 
 
 def _squeezed(text: str) -> str:
-    """A text from whose middle words were taken: with one sign there."""
+    """A text after words were removed from its middle: one separator stays there."""
     return _tidied(re.sub(r"[-_ ,;+&.=]* [-_ ,;+&.=]*", "_", text))
 
 
@@ -374,7 +374,7 @@ def _algo_in(text: str) -> str:
 
 
 def _without_algo(env: str) -> str:
-    """An environment's name without an algorithm before it: of ppo-Hopper-v4, Hopper-v4."""
+    """An environment's name without an algorithm before it: Hopper-v4 for ppo-Hopper-v4."""
     words = env.split("-")
     for index in range(len(words) - 2, 0, -1):
         if any(_is_algo("-".join(words[start:index])) for start in range(index)):

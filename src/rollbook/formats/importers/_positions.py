@@ -111,7 +111,7 @@ class _Siblings:
         return algos and any(part.method and not part.algo and not part.env for part in self._known)
 
     def _about(self) -> tuple[bool, bool, bool, bool]:
-        """Whether some are an environment alone, an algorithm without one, both, and the name of an algorithm alone."""
+        """Whether some siblings name an environment alone, an algorithm alone, both, or only a known algorithm."""
         if self._facts is None:
             known = list(self._known)
             algos = any(part.algo and not part.env for part in known)

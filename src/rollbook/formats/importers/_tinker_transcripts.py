@@ -59,7 +59,7 @@ def transcripts(path: Path) -> dict[Lengths, list[list[dict[str, Any]]]]:
 
 
 def _joined(parts: Iterable[object]) -> list[Any]:
-    """One conversation of several parts; a part that begins with all before it continues them."""
+    """Join parts into one conversation; a part that begins with all earlier messages continues them."""
     whole: list[Any] = []
     for part in parts:
         if isinstance(part, list):

@@ -256,7 +256,7 @@ class Walk:
 
 
 def _called(run: ForeignRun) -> str:
-    """What tells a run from others of its folder; of a table that names algorithms itself, its file."""
+    """What distinguishes a run from others in its folder; for a table that names algorithms itself, its file."""
     return run.files[0].stem if run.part and run.files and (run.algo or run.env) else run.part
 
 
@@ -321,7 +321,7 @@ def _shared(paths: list[tuple[str, ...]]) -> int:
 
 
 def _shortened(parts: tuple[str, ...], part: str) -> list[str]:
-    """The parts of a name: without folders at the end that only say what they hold."""
+    """The parts of a name, without folders at the end that only describe their content."""
     kept = list(parts)
     while len(kept) > 1 and (kept[-1].lower() in NEUTRAL or (kept[-1] == "0" and kept[-2].lower() in NEUTRAL)):
         kept.pop()

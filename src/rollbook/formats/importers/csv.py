@@ -412,7 +412,7 @@ def _steady(file: Path, _changed: int, _size: int) -> frozenset[str]:
 
 
 def _dividing(file: Path, header: _Header, changed: int, size: int) -> list[str]:
-    """The columns that say which run a row belongs to: not a seed of each episode, where one counter goes through."""
+    """The columns that say which run a row belongs to; not a seed of each episode, if one counter counts through."""
     dividing = [name for name in header.columns if name.lower() in SPLITTING]
     if any(SPLITTING[name.lower()] != "seed" for name in dividing):
         return dividing

@@ -24,7 +24,7 @@ _WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 class MLAgents:
-    """Unity ML-Agents' timers.json: of each behavior the last value of every statistic, at its last step.
+    """Unity ML-Agents' timers.json: the last value of every statistic of each behavior, at its last step.
 
     The names are those of the event files (`Environment/Cumulative Reward`). If a behavior's event files are beside,
     they have its curves, and nothing is read from here. Sums over agents are left out; the file's own timings are of

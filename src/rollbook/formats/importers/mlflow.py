@@ -52,7 +52,7 @@ class MLflow:
         return next(_stores(path), None) is not None
 
     def runs(self, path: Path) -> Iterable[ForeignRun]:
-        """The runs of all stores, with their run names, and the id if two of an experiment have the same name."""
+        """The runs of all stores, with their run names, and the id if two runs of an experiment have the same name."""
         made = []
         for store in sorted(_stores(path)):
             made += list(self._of_database(store) if store.is_file() else self._of_folder(store))
