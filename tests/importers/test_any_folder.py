@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import rollbook
 import wild
+from cases import examples
 from rollbook.cli.app import app
 from rollbook.formats.importers import import_runs
 
@@ -73,18 +74,9 @@ def check_tree(tree: dict[tuple[str, ...], list[str]], root: Path) -> None:
 @example({("ppo",): ["evaluations"], ("ppo", "run_1"): ["tensorboard"], ("ppo", "seed_1"): ["tensorboard"]})
 @example({("a",): ["progress", "tensorboard"], ("a", "logs"): ["evaluations"]})
 @example({("logs",): ["monitor"], ("logs", "ppo", "seed_0"): ["progress"], ("logs", "a"): ["d3rlpy", "table"]})
-@settings(max_examples=12)
+@settings(max_examples=examples(6))
 @given(TREES)
 def test_of_folders_of_many_tools_every_value_comes_out_once_in_one_run(
-    tmp_path_factory: pytest.TempPathFactory, tree: dict[tuple[str, ...], list[str]]
-) -> None:
-    check_tree(tree, tmp_path_factory.mktemp("tree") / "study")
-
-
-@pytest.mark.long
-@settings(max_examples=150)
-@given(TREES)
-def test_of_many_more_folders_every_value_comes_out_once_in_one_run(
     tmp_path_factory: pytest.TempPathFactory, tree: dict[tuple[str, ...], list[str]]
 ) -> None:
     check_tree(tree, tmp_path_factory.mktemp("tree") / "study")
