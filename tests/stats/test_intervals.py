@@ -215,6 +215,11 @@ def test_percentiles_are_order_statistics_of_the_replicates() -> None:
     assert wide_low[0] + wide_high[0] == 1000.0
 
 
+def test_what_is_resampled_is_runs_or_seeds() -> None:
+    with pytest.raises(BadInput, match="resampling"):
+        IqmReplicates(np.zeros((4, 2)), rng=rng(2), resample="tasks")
+
+
 def test_bootstrap_t_falls_back_where_resamples_have_no_spread() -> None:
     x = np.array([500.0] * 6 + [400.0])
     low, high, fallen = bootstrap_t(x, seed_counts(7, 2_000, rng()))

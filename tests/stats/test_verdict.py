@@ -23,6 +23,7 @@ from rollbook.stats import (
     Study,
     Verdict,
     any_shape,
+    detectable,
     fewest_that_decide,
     holds_with_one_more_failure,
     judge,
@@ -33,6 +34,7 @@ from rollbook.stats import (
     seeds_to_decide,
     unseen_share,
 )
+from rollbook.stats.verdict import short
 
 BAD = -math.inf
 PPO, DQN = [500.0, 487, 402, 398, 383], [291.0, 230, 165, 120, 110]
@@ -433,6 +435,16 @@ def test_so_many_seeds_as_a_verdict_asks_for_decide_a_difference_as_it_looked() 
         a, b = rng.normal(d, 1, first.more), rng.normal(0, 1, first.more)
         won += of(a, b, looked=(5,)).better == "a"
     assert won / 150 == pytest.approx(0.8, abs=0.12)
+
+
+def test_where_nothing_can_be_decided_a_pair_says_in_short_who_is_ahead_if_anybody_is() -> None:
+    assert short(of(PPO, DQN, far(1), far(2))) == "a is ahead of b: it wins 25 of 25 pairs of seeds (p = 0.0079 alone)."
+    assert short(of([1, 2, 3, 4], [1, 2, 3, 4], far(1), far(2))) == "a and b: neither is ahead."
+
+
+def test_no_difference_is_promised_to_seeds_that_decide_nothing() -> None:
+    assert detectable(2) == math.inf
+    assert 2.0 < detectable(5) < 4.0
 
 
 def test_seeds_that_no_plan_allows_are_not_promised() -> None:
