@@ -19,11 +19,12 @@ FORMER = re.compile(r"(?<!there )\b(is|are) no (?!longer\b)|\b(is|are) none of\b
 JOIN = re.compile(r'"\s*f?"')
 """Between the parts of a text over several lines."""
 
-ADVICE = re.compile(
-    r"[.!?}] (Add|Ask|Call|Choose|Copy|Give|Install|Leave|Look|Make|Move|Name|Open|Pass|Read|Record|Remove|Run|Say|Set|"
-    r"Take|Train|Try|Use|Wait|Write)\b"
+_TO_DO = (
+    "Add|Ask|Call|Choose|Copy|End|Give|Install|Leave|Look|Make|Move|Name|Open|Pass|Read|Record|Remove|Rename|Run|Say|Set|"
+    "Take|Train|Try|Use|Wait|Write"
 )
-"""A sentence that begins with what to do."""
+ADVICE = re.compile(rf"[.!?}}] ({_TO_DO})\b|; ({_TO_DO.lower()})\b")
+"""A sentence, or a part of one, that begins with what to do."""
 
 
 def messages(tree: ast.AST) -> Iterator[tuple[int, str]]:
@@ -56,7 +57,7 @@ def test_what_to_do_is_the_advice_of_an_error_and_no_part_of_its_message() -> No
     """So that each door can show it in its own way, in the rooms that answer questions about runs."""
     inside = [
         f"{path.relative_to(SOURCE)}:{node.lineno}: {said[-80:]}"
-        for room in ("runs", "compare", "server/curves", "server/runs", "formats")
+        for room in ("runs", "compare", "server", "formats")
         for path in sorted((SOURCE / room).rglob("*.py"))
         for code in [path.read_text("utf-8")]
         for node in ast.walk(tree_of(code))

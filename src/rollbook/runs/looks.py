@@ -124,7 +124,7 @@ def _path(root: str, plan: str | None, asked: Asked) -> str:
     if plan is None:
         return os.path.join(folder, "looks", f"{_digest(asked)}.json")
     if not plan or any(c in plan for c in "/\\\0") or plan.startswith("."):
-        raise InvalidName(f"plan={plan!r}: a plan's name becomes a file's name; use letters, digits, - and _")
+        raise InvalidName(f"plan={plan!r}: a plan's name becomes a file's name.", "Use letters, digits, - and _")
     return os.path.join(folder, f"{plan}-{_digest(asked.get('projects'))[:8]}.json")
 
 

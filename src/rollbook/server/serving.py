@@ -218,7 +218,8 @@ def bound(host: str, port: int) -> socket.socket:
     except OSError as err:
         sock.close()
         raise RollbookError(
-            f"the page cannot listen on {host}:{port}: {err.strerror or err}. Choose another --port; 0 takes a free one"
+            f"the page cannot listen on {host}:{port}: {err.strerror or err}.",
+            "Choose another --port; 0 takes a free one",
         ) from None
     sock.listen(128)
     sock.set_inheritable(False)

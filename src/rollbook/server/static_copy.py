@@ -109,7 +109,7 @@ def export(
     built = BuiltPage(page)
     if not built.is_built:
         raise RollbookError(
-            f"the page is not built ({built.folder} holds none), so it cannot be copied. Try: make page"
+            f"the page is not built ({built.folder} holds none), so it cannot be copied.", "Try: make page"
         )
     _check(target)
     context = ServerContext(

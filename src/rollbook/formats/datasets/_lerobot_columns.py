@@ -106,7 +106,7 @@ def columns_of(trajectory: Trajectory) -> list[FrameColumn]:
 def _refuse_twins(names: tuple[str, ...]) -> None:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise BadInput(f"to_lerobot(): two parts would be named {twice[0]}. Rename one of the parts of the space.")
+        raise BadInput(f"to_lerobot(): two parts would be named {twice[0]}.", "Rename one of the parts of the space.")
 
 
 def counted(numbers: Sequence[int], lengths: Sequence[int], first: int, fps: float) -> list[FrameColumn]:

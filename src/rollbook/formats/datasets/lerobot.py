@@ -73,7 +73,7 @@ def to_lerobot(
         raise BadInput(f"to_lerobot(…, {os.fspath(folder)!r}): the folder is not empty.", "Choose another one.")
     source = StepSource(book, episodes=episodes, agents=None if agent is None else [agent])
     if len(source.agents) > 1:
-        raise BadInput(f"to_lerobot(): the run has the agents {', '.join(source.agents)}; name one with agent=.")
+        raise BadInput(f"to_lerobot(): the run has the agents {', '.join(source.agents)}.", "Name one with agent=.")
     for what in ("observation", "action"):
         space = source.space(what, source.agents[0])
         if space is not None and is_ragged(space):

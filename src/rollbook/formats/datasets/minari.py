@@ -179,8 +179,8 @@ def _space(source: StepSource, given: object, what: str, agent: str) -> object:
     space = given if given is not None else source.space(what, agent)
     if space is None:
         raise BadInput(
-            f"to_minari(): the {what} space of {source.book.path} was not written down (only wrappers do that); pass "
-            f"{what}_space=."
+            f"to_minari(): the {what} space of {source.book.path} was not written down (only wrappers do that).",
+            f"Pass {what}_space=.",
         )
     return space
 

@@ -66,7 +66,7 @@ def export(runs: RunSet | Book, to: str, out: str | os.PathLike[str], **options:
     exporter = make(to, **options)
     folder = os.path.dirname(os.path.abspath(out))
     if not os.path.isdir(folder):
-        raise BadInput(f"export to {os.fspath(out)}: there is no folder {folder}; make it first")
+        raise BadInput(f"export to {os.fspath(out)}: there is no folder {folder}.", "Make it first")
     if not hasattr(runs, "one"):
         from rollbook.runs.catalog import open as open_runs
 
