@@ -17,6 +17,7 @@ import argparse
 import functools
 import io
 import threading
+from collections.abc import Callable
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -105,12 +106,13 @@ def guided(browser: Any, address: str, ground: str) -> None:
     """The pictures of docs/guides/grpo.md."""
     for name, (view, keys) in GUIDE.items():
         context = browser.new_context(viewport=THUMB, device_scale_factor=1.25)
-        tab = settled(context, f"{address}?theme={ground}#/rollouts{view}")
+        tab = context.new_page()
+        rest = watched(tab)
+        tab.goto(f"{address}?theme={ground}#/rollouts{view}")
+        rest()
         for key in keys:
             tab.keyboard.press({"→": "ArrowRight"}.get(key, key))
-            tab.wait_for_timeout(400)
-        tab.wait_for_load_state("networkidle")
-        tab.wait_for_timeout(2000)
+            rest()  # the next key acts on what this one has opened
         picture = Image.open(io.BytesIO(tab.screenshot())).convert("RGB")
         picture.save(IMAGES / f"grpo-{name}-{ground}.webp", quality=50, method=6)
         context.close()
@@ -126,17 +128,27 @@ def opened(context: Any, address: str, ground: str, view: str) -> Any:
 def settled(context: Any, address: str) -> Any:
     """A tab in which nothing is being asked for."""
     tab = context.new_page()
+    rest = watched(tab)
+    tab.goto(address)
+    rest()
+    return tab
+
+
+def watched(tab: Any) -> Callable[[], None]:
+    """What waits until a tab asks for nothing for most of a second, and its videos show something."""
     asked: set[Any] = set()
     tab.on("request", lambda one: ("/api/" in one.url or "/data/" in one.url) and asked.add(one))
     tab.on("requestfinished", lambda one: asked.discard(one))
     tab.on("requestfailed", lambda one: asked.discard(one))
-    tab.goto(address)
-    quiet = 0
-    while quiet < 8:
-        tab.wait_for_timeout(100)
-        quiet = 0 if asked else quiet + 1
-    videos_there(tab)
-    return tab
+
+    def rest() -> None:
+        quiet = 0
+        while quiet < 8:
+            tab.wait_for_timeout(100)
+            quiet = 0 if asked else quiet + 1
+        videos_there(tab)
+
+    return rest
 
 
 def videos_there(tab: Any) -> None:

@@ -137,9 +137,10 @@ def shot(browser: Browser, address: str, study: Path, view: View, theme: str, si
 
 
 OLDER = """import sys
+from rollbook.server import settings
 from rollbook.server.serving import listen
-from rollbook.server.settings import ServerSettings
-with listen(ServerSettings(roots=(sys.argv[1],), port=0, title=sys.argv[2])) as server:
+of = getattr(settings, "ServerSettings", None) or settings.Settings  # as it was called before
+with listen(of(roots=(sys.argv[1],), port=0, title=sys.argv[2])) as server:
     print(server.address, flush=True)
     sys.stdin.read()"""
 

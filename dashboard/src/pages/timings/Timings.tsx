@@ -221,7 +221,8 @@ function OwnCost({ cost }: { cost: Cost }) {
         <dt>in your process</dt>
         <dd>
           {seconds(Number(cost.seconds ?? NaN))}
-          {typeof cost.share === "number" && `, ${(cost.share * 100).toFixed(2)} % of the run`}
+          {typeof cost.share === "number" &&
+            `, ${cost.share < 1e-4 ? "less than 0.01" : (cost.share * 100).toFixed(2)} % of the run`}
         </dd>
         {typeof cost.log_median_us === "number" && (
           <>
