@@ -141,6 +141,7 @@ def test_shipping_merging_sweeping_and_reading_agree(place):
     shipped = perform(commits.ship(lambda: Local(files)), place)
     assert shipped.pieces == 2
     assert perform(commits.ship(lambda: Local(files)), place).pieces == 0
+    assert not perform(commits.merge(lambda m: list(m.files)[:1], lambda got: [file(1, 5)]), place), "one is no merge"
     assert perform(commits.merge(lambda m: list(m.files), lambda got: [file(1, 9)]), place)
     before, _ = perform(commits.fetch(lambda m: {}), place)
     assert perform(commits.sweep(), place) == 2
