@@ -45,6 +45,7 @@ def test_levels_are_read_back(sound: Path) -> None:
     assert opened(sound).read(["loss"], 0, [0])[0][3].sum() == ROWS
     forge(sound, json.dumps(SOUND).encode())
     assert opened(sound).read(["seq"], 0, [0])[0][4].sum() == ROWS
+    assert opened(sound).read(["loss"], 0, [])[0].shape == (5, 0)
 
 
 @pytest.mark.parametrize(
