@@ -143,9 +143,11 @@ class RolloutQueries:
         """
         return view("rollouts_now", self._columns, of, sources)
 
-    def slim(self) -> tuple[str, str]:
+    def slim(self, *, marked: bool = True) -> tuple[str, str]:
         """The view `rollouts_now` without texts, errors and columns of the caller's: what questions over all need.
 
+        Args:
+          marked: see `late_facts.view`.
         Returns:
           A query without the columns that have no value, and what selects all columns from its answer.
         """
@@ -158,7 +160,7 @@ class RolloutQueries:
             ],
             "fates": [name for name in self._columns["fates"] if name in of_fate or name in _WHEN],
         }  # fmt: skip
-        return self._filled(needed, ["writer"], marked=True)
+        return self._filled(needed, ["writer"], marked=marked)
 
     def completions(self) -> str:
         """The view `completions`; `columns` then include those of samples and tasks."""

@@ -74,7 +74,7 @@ def see_rollouts(db: Queries, *, make: bool = True) -> None:
     Args:
       make: whether a source that keeps answers keeps this one from now on.
     """
-    query, columns = RolloutQueries(db.columns, empty=db.empty).slim()
+    query, columns = RolloutQueries(db.columns, empty=db.empty).slim(marked=db.keeps)
     db.keep("filled", query, ["rollouts", "fates"], make=make)
     db.view("slim", f"select {columns} from filled")
 
