@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from rollbook.book.questions.prompts import PromptPage as PromptPage
     from rollbook.book.questions.prompts import axis_in as axis_in
     from rollbook.book.questions.prompts import chosen_prompts as chosen_prompts
-    from rollbook.book.questions.rollout_answers import MORE_TABLES as MORE_TABLES
+    from rollbook.book.questions.rollout_answers import OTHER_TABLES as OTHER_TABLES
     from rollbook.book.questions.rollout_answers import ROLLOUTS as ROLLOUTS
     from rollbook.book.questions.rollout_answers import answer_in as answer_in
     from rollbook.book.questions.rollout_answers import answered as answered
@@ -97,7 +97,7 @@ __getattr__, __dir__ = attach(
         ),
         "rollbook.book.questions.prompts": ("BY_UPDATE", "PromptPage", "axis_in", "chosen_prompts"),
         "rollbook.book.questions.rollout_answers": (
-            "MORE_TABLES", "ROLLOUTS", "answer_in", "answered", "kept", "see_now",
+            "OTHER_TABLES", "ROLLOUTS", "answer_in", "answered", "kept", "see_now",
         ),
         "rollbook.book.questions.rollouts": (
             "GROUP_COLUMNS", "RolloutPage", "chosen_rollouts", "listed", "see_rollouts",

@@ -18,8 +18,8 @@ from rollbook.errors import UnknownKey
 from rollbook.schema.expressions import literal
 
 ROLLOUTS = ("rollouts", "fates")
-MORE_TABLES = {"tools": ("turns",), "tokens": ("tokens",)}
-"""Question -> the tables that it reads besides rollouts and fates."""
+OTHER_TABLES = {"tools": ("turns",), "tokens": ("tokens", "fates"), "time": ("rollouts",)}
+"""Question -> the tables that it reads, where they are not rollouts and fates."""
 
 
 def answered(question: RolloutAnswer, source: Source) -> pa.Table:
@@ -31,13 +31,13 @@ def answered(question: RolloutAnswer, source: Source) -> pa.Table:
     """
     if question.question == "prompts":
         return chosen_prompts(Prompts(solved=question.solved, limit=question.limit), source).table
-    names = [*ROLLOUTS, *MORE_TABLES.get(question.question, ())]
+    names = OTHER_TABLES.get(question.question, ROLLOUTS)
     return source.asked(names, lambda db: answer_in(db, question))
 
 
 def answer_in(db: Queries, question: RolloutAnswer) -> pa.Table:
     """The answer to a question, of which the tables are open."""
-    of = [*ROLLOUTS, *MORE_TABLES.get(question.question, ())]
+    of = OTHER_TABLES.get(question.question, ROLLOUTS)
     limit = question.limit
 
     def ask(query: str) -> pa.Table:

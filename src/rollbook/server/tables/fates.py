@@ -13,7 +13,7 @@ import pyarrow as pa
 from rollbook.book import Retention, RolloutQueries
 from rollbook.book.questions import (
     BY_UPDATE,
-    MORE_TABLES,
+    OTHER_TABLES,
     ROLLOUTS,
     AboutRollouts,
     PromptPage,
@@ -380,7 +380,7 @@ def fates(context: ServerContext, ask: FatesAsk) -> FatesAnswer:
 
     parts = {ask.part} if ask.part else set() if ask.counts else {"curves"} if ask.brief else _PARTS.keys()
     asked = {question: most for part in _PARTS if part in parts for question, most in _PARTS[part].items()}
-    more = [table for question in asked for table in MORE_TABLES.get(question, ())]
+    more = [table for question in asked for table in OTHER_TABLES.get(question, ())]
 
     def work(db: Locked) -> tuple[list[dict[str, Any]], pa.Table | None, dict[str, list[Row]], list[dict[str, Any]]]:
         see_rollouts(db, make="fates" in parts or ask.brief)
@@ -403,7 +403,9 @@ def fates(context: ServerContext, ask: FatesAsk) -> FatesAnswer:
         return counted, curves, answers, clipping
 
     row = context.row(ask.run)
-    counted, curves, answers, clipping = with_tables(context, row, [*ROLLOUTS, *more], "effective", work)
+    counted, curves, answers, clipping = with_tables(
+        context, row, [*dict.fromkeys([*ROLLOUTS, *more])], "effective", work
+    )
     # One layer for each reason: how many rollouts it had at each place of the axis.
     x = _axis_of(counted)
     passed = {cells["place"]: cells for cells in counted}
