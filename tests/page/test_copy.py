@@ -173,15 +173,18 @@ def test_a_copy_and_a_server_answer_alike_wherever_both_answer(tmp_path: Path, m
 
 
 def _in_sql(name: str, ask: dict[str, Any]) -> dict[str, Any]:
-    """A window of episodes or samples in the words of the server, as the page's `server.ts` writes it."""
-    if name not in ("episodes", "samples"):
+    """A window of a table in the words of the server, as the page's `server.ts` writes it."""
+    newest = {"rollouts": static_copy._NEWEST_ROLLOUTS, "prompts": None}
+    if name not in ("episodes", "samples", *newest):
         return ask
     sort, box, where = ask.pop("sort", []), ask.pop("box", None), [ask.pop("where", "")]
     if box is not None:
         where += [f'try_cast("{box[axis]}" as double) between {box[axis + "0"]} and {box[axis + "1"]}' for axis in "xy"]
     by = ", ".join(f'"{each["column"]}"' + (" desc" if each.get("descending") else "") for each in sort)
     where = [each for each in where if each]
-    return ask | {"order_by": by or static_copy._NEWEST} | ({"where": " and ".join(where)} if where else {})
+    solved = {"solved": ask.pop("above")} if "above" in ask else {}
+    usual = newest.get(name, static_copy._NEWEST)
+    return ask | solved | {"order_by": by or usual} | ({"where": " and ".join(where)} if where else {})
 
 
 def _told(name: str, answer: dict[str, Any]) -> dict[str, Any]:

@@ -67,6 +67,7 @@ _MOST_ROLLOUTS = 200
 """Each of the newest rollouts is a conversation in a copy; each costs a pass over the tables."""
 _MOST_ROWS = 1_000
 _NEWEST = 'time desc, writer desc, lane desc, seq desc, "index" desc'
+_NEWEST_ROLLOUTS = 'time desc, seq desc, "index" desc'  # all that a server keeps of their order
 _MOST_COMPARED = 5
 """The page draws this many rows if none are chosen."""
 _MOST_KEYS = 5
@@ -341,13 +342,14 @@ class _Copy:
     def _rollouts(self, row: RunRow) -> None:
         """The newest rollouts, each as a conversation, the prompts, and the fates of all."""
         run = row.key
-        found = self._try(lambda: rollouts.rollouts(self._context, RolloutsAsk(run=run, limit=_MOST_ROLLOUTS)))
+        ask = RolloutsAsk(run=run, limit=_MOST_ROLLOUTS, order_by=_NEWEST_ROLLOUTS)
+        found = self._try(lambda: rollouts.rollouts(self._context, ask))
         if found is None:
             return
         self._write(f"runs/{run}/rollouts.json", plain_json(found))
         if not found.rows:
             return
-        grouped = RolloutsAsk(run=run, limit=_MOST_ROLLOUTS, by_group=True)
+        grouped = RolloutsAsk(run=run, limit=_MOST_ROLLOUTS, order_by=_NEWEST_ROLLOUTS, by_group=True)
         self._json(f"runs/{run}/groups.json", lambda: rollouts.rollouts(self._context, grouped))
         self._json(
             f"runs/{run}/prompts.json", lambda: fates.prompts(self._context, PromptsAsk(run=run, limit=_MOST_ROWS))
