@@ -64,6 +64,10 @@ function sorted<Row>(what: string, rows: readonly Row[], query: Asked, cell: (ro
   return found;
 }
 
+/** Rows that are recorded newest first, as a sort begins with them: of equal ones the oldest is first. */
+const oldestFirst = <Row>(rows: readonly Row[], { sort }: Asked): readonly Row[] =>
+  sort?.length ? [...rows].reverse() : rows;
+
 /** What a group of rollouts, and those of one prompt, share. */
 const ALIKE = { group: ["group", "task_id", "batch"], task: ["task_id"] } as const;
 
@@ -239,10 +243,8 @@ export class Copy implements Source {
         (outcome.length === 0 || outcome.some((one) => one === row["outcome"])) &&
         (box == null || (isInside(row[box.x], box.x0, box.x1) && isInside(row[box.y], box.y0, box.y1))),
     );
-    // They are recorded newest first; of equal ones the oldest is first.
-    const isSorted = (query.sort ?? []).length > 0;
-    const rows = sorted("Episodes", isSorted ? [...chosen].reverse() : chosen, query, (row, column) => row[column]);
-    const isSimple = box == null && outcome.length === 0 && !isSorted;
+    const rows = sorted("Episodes", oldestFirst(chosen, query), query, (row, column) => row[column]);
+    const isSimple = box == null && outcome.length === 0 && (query.sort ?? []).length === 0;
     if (isSimple && (video || traces) && all.rows.length < all.total) {
       // How many there are among all is recorded, too.
       const { videos, traced } = await this.of<RecordedIds>(run, "ids");
@@ -331,7 +333,8 @@ export class Copy implements Source {
       chosen = chosen.filter(alikeTo(like, kind));
       if (all.rows.length < all.total) total = await this.manyAlike(run, like, kind, all.total);
     }
-    const rows = sorted("Rollouts", chosen, query, (row, column) => row.cells[column]);
+    const written = oldestFirst(chosen, query);
+    const rows = sorted("Rollouts", written, query, (row, column) => row.cells[column]);
     const isChosen = chosen !== all.rows;
     const window = windowOf("Rollouts", isChosen ? { rows: chosen, total } : all, rows, query, 100);
     const fates = offset > 0 ? {} : isChosen ? fatesOf(chosen) : (all.fates ?? {});
