@@ -93,6 +93,7 @@ class RolloutQueries:
       QUESTIONS: question -> what it asks.
       answer: the query for a question; `worst_tokens` and `words` ask those of several queries.
       interval: of a share, as two columns in SQL.
+      BY_UPDATE: whether rollouts stand at their update in training: at least half of them have one.
     """
 
     FATE: ClassVar = FATE
@@ -102,6 +103,7 @@ class RolloutQueries:
     words = staticmethod(words_of_high_advantage)
     interval = staticmethod(wilson)
     ABOVE: ClassVar = ABOVE
+    BY_UPDATE: ClassVar = "count(gradient_step) * 2 >= count(*)"
     SOLVED: ClassVar = SOLVED
 
     def __init__(
@@ -231,20 +233,24 @@ class RolloutQueries:
     def _counts(x: str) -> str:
         return "true" if x == "gradient_step" else "x is not null"
 
-    def prompts(self, x: str, mode: str | None = None, solved: str | None = None, stretches: int = 0) -> str:
+    def prompts(self, x: str | None, mode: str | None = None, solved: str | None = None, stretches: int = 0) -> str:
         """One row per prompt (task): how often it was tried and solved, in all and in the last fifth of training.
 
         Args:
-          x, mode, solved: as for `curves`. The last fifth is that of the readings of `x`.
+          x, mode, solved: as for `curves`. The last fifth is that of the readings of `x`. None: the update, if at least
+            half of all rollouts have one, else the version; then the column `by_update` says which.
           stretches: at most so many equal parts of training, in `strip` as a list of {stretch, n, k}: k of n attempts
             solved it. Those without an attempt are left out; `begin` and `width` say where they lie. 0: without these.
         Raises:
           BadInput: another x.
         """
-        if x not in _STEPS:
+        if x is not None and x not in _STEPS:
             raise BadInput(f"rollout_prompts(x={x!r}): pass {' or '.join(map(repr, _STEPS))}")
         same = [name for name in ("task_id", "group", "batch") if name in self._columns["rollouts"]]
         group = ", ".join(f"r.{quoted(name)}" for name in same)
+        place, said = "r.x", ""
+        if x is None:
+            place, said = "case when (select by_update from axis) then r.place else r.version end", ", by_update"
         strips, with_strips = "", ""
         if stretches:
             strips = """, s as (select task_id, (x - first_x) // width as stretch, any_value(first_x) as first_x,
@@ -255,8 +261,9 @@ class RolloutQueries:
             with_strips = " left join strips using (task_id)"
         return f"""
     with {self._needed((solved or "reward").lower())},
-    r as materialized (select r.x, r.is_solved, r.reward, r.rollout_id, r.time, {group}
-      from ({self._placed(x, mode, solved, late=False)}) r),
+    axis as materialized (select {self.BY_UPDATE} as by_update from now),
+    r as materialized (select {place} as x, r.is_solved, r.reward, r.rollout_id, r.time, {group}
+      from ({self._placed(x or _STEPS[0], mode, solved, late=False)}) r),
     ends as (select (floor(max(x) - (max(x) - min(x) + 1) / 5) + 1)::bigint as since, min(x)::bigint as first_x,
         greatest(1, ceil((max(x) - min(x) + 1) / {stretches or 1}))::bigint as width from r),
     g as (select task_id, count(*) as groups
@@ -270,8 +277,8 @@ class RolloutQueries:
       {self.interval("p.solved", "p.rollouts")}, p.recent_rollouts, p.recent_solved,
       p.recent_solved / nullif(p.recent_rollouts, 0) as recent_rate,
       {self.interval("p.recent_solved", "p.recent_rollouts", "recent_")},
-      p.recent_from, p.first, p.last, p.best, p.rollout_id{", begin, width, strip" if stretches else ""}
-    from p left join g using (task_id){with_strips}"""
+      p.recent_from, p.first, p.last, p.best, p.rollout_id{", begin, width, strip" if stretches else ""}{said}
+    from p left join g using (task_id){with_strips}{", axis" if said else ""}"""
 
     def _used(self, x: str, mode: str | None) -> str:
         """The uses, each with its reading of `x`; of rollouts with one fate from `now`."""

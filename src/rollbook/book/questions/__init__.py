@@ -54,7 +54,6 @@ if TYPE_CHECKING:
     from rollbook.book.questions.places import seconds_column as seconds_column
     from rollbook.book.questions.places import usual_axis_of as usual_axis_of
     from rollbook.book.questions.places import with_outcome as with_outcome
-    from rollbook.book.questions.prompts import BY_UPDATE as BY_UPDATE
     from rollbook.book.questions.prompts import PromptPage as PromptPage
     from rollbook.book.questions.prompts import axis_in as axis_in
     from rollbook.book.questions.prompts import chosen_prompts as chosen_prompts
@@ -95,7 +94,7 @@ __getattr__, __dir__ = attach(
             "ONE_RUN", "AboutRollouts", "Cause", "Episodes", "Log", "Media", "Prompts", "RolloutAnswer", "Rollouts",
             "Rows", "Samples", "Stages", "Text", "Window",
         ),
-        "rollbook.book.questions.prompts": ("BY_UPDATE", "PromptPage", "axis_in", "chosen_prompts"),
+        "rollbook.book.questions.prompts": ("PromptPage", "axis_in", "chosen_prompts"),
         "rollbook.book.questions.rollout_answers": (
             "OTHER_TABLES", "ROLLOUTS", "answer_in", "answered", "kept", "see_now",
         ),

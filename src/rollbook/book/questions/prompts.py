@@ -14,12 +14,10 @@ from rollbook.book.rollout_curves import RolloutQueries
 from rollbook.schema.expressions import condition, order
 from rollbook.schema.solved import number_in
 
-BY_UPDATE = "count(gradient_step) * 2 >= count(*)"
-"""Rollouts stand at their update, if at least half of them have one."""
 SOLVED = {"never": "solved = 0", "sometimes": "solved > 0 and solved < rollouts", "always": "solved = rollouts"}
 """How often a prompt is solved, as a condition on its row."""
-_APART = ("begin", "width", "strip")
-"""Columns that are there with stretches alone; no condition is about them."""
+_APART = ("begin", "width", "strip", "by_update")
+"""Columns that are not of a prompt; no condition is about them."""
 
 
 class PromptPage(NamedTuple):
@@ -61,12 +59,12 @@ def chosen_prompts(question: Prompts, source: Source, *, counted: bool = False, 
 
 
 def _page(db: Queries, question: Prompts, counted: bool, text: str) -> PromptPage:
-    x = question.x or axis_of_rollouts(db)
     if db.keeps:
         see_rollouts(db)
     queries = RolloutQueries(db.columns, db.streams, "slim" if db.keeps else "", db.empty)
-    each = queries.prompts(x, question.mode, queries.condition(question.solved), question.stretches)
+    each = queries.prompts(question.x, question.mode, queries.condition(question.solved), question.stretches)
     db.hold("counted", each, ["rollouts", "fates"])
+    x = question.x or axis_in(db.table("select by_update from counted limit 1"))
     known = [name for name in db.table("select * from counted limit 0").column_names if name not in _APART]
     columns = [*known, "prompt"]
     words, given = words_of(question.search), None
@@ -85,7 +83,8 @@ def _page(db: Queries, question: Prompts, counted: bool, text: str) -> PromptPag
     where = f" where {' and '.join(conditions)}" if conditions else ""
     in_order = ", ".join([*([ordered.text] if ordered is not None else []), "rate", "rollouts desc", "task_id"])
     last = "" if question.limit is None else f" and place <= {int(question.offset) + int(question.limit)}"
-    shown = "" if every == "counted" else " exclude (prompt)"
+    apart = [*(["prompt"] if every != "counted" else []), *(["by_update"] if question.x is None else [])]
+    shown = f" exclude ({', '.join(apart)})" if apart else ""
     table = db.table(
         f"""with w as (select *{shown}, row_number() over (order by {in_order}) as place from {every}{where}
           qualify place > {int(question.offset)}{last}),
@@ -104,18 +103,7 @@ def _page(db: Queries, question: Prompts, counted: bool, text: str) -> PromptPag
     return PromptPage(table, x, above, matched=int(matched), **row)
 
 
-def axis_of_rollouts(db: Queries) -> str:
-    """Where rollouts stand in training if nobody says it: at their update, or at the version that began them."""
-    if db.keeps:
-        see_rollouts(db)
-        source = "slim"
-    else:
-        db.view("joined", RolloutQueries(db.columns).now())
-        source = "joined"
-    return axis_in(db.table(f"select {BY_UPDATE} as by_update from {source}"))
-
-
 def axis_in(counted: pa.Table) -> str:
-    """The same from the answer to a query of `BY_UPDATE`."""
+    """Where rollouts stand, of the answer to a query of `RolloutQueries.BY_UPDATE`; of none, at their update."""
     is_by_update = not counted.num_rows or counted["by_update"][0].as_py()
     return "gradient_step" if is_by_update else "policy_version"

@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from rollbook.book import Retention, RolloutQueries
 from rollbook.book.questions import (
-    BY_UPDATE,
     OTHER_TABLES,
     ROLLOUTS,
     AboutRollouts,
@@ -353,7 +352,7 @@ _CLIPPING = f"""select least(staleness, {_STALEST}) as staleness,
   group by 1 order by 1"""
 _COUNTED = f"""with own as materialized (
     select gradient_step, policy_version, used, reason, sampled_tokens, reward, mode from rollouts_now),
-  a as (select {BY_UPDATE} as by_update from own),
+  a as (select {RolloutQueries.BY_UPDATE} as by_update from own),
   r as (select coalesce(case when by_update then gradient_step end, policy_version, 0) as x, by_update,
       {RolloutQueries.FATE} as reason, sampled_tokens,
       case when isfinite(reward::double) then {{solved}} end as is_solved
