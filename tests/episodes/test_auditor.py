@@ -187,6 +187,16 @@ def test_a_step_after_the_end_without_a_reset_is_a_finding(notebook: Any, make_e
     assert len(evidence(notebook)) == 1, "after a reset all is well"
 
 
+def test_what_was_stepped_without_a_reset_is_kept_by_a_schedule_for_alerts(notebook: Any, make_env: Any) -> None:
+    env = RecordEpisodes(make_env([5]), notebook, steps="alert")
+    env.reset()
+    for _ in range(8):
+        env.step(0)
+    play(env, 2)
+    ended = [row["episode_id"] for row in notebook.table("episodes")]
+    assert {row["episode_id"] for row in notebook.table("steps")} == set(ended[1:4]), "each of its steps ended one"
+
+
 def play(env: Any, episodes: int) -> None:
     for _ in range(episodes):
         env.reset()

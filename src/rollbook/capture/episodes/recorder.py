@@ -253,7 +253,9 @@ class EpisodeRecorder:
             return ""
 
     def mark(self) -> None:
-        """Mark this episode as having an alert; the schedule may keep such episodes."""
+        """Mark this episode as having an alert; the schedule may keep such episodes. Between two, one begins."""
+        if not self.episode_id:
+            self.begin()
         self._marked = True
 
     def audit(
