@@ -49,14 +49,14 @@ def test_their_pixels_can_be_read_meanwhile(book: Any) -> None:
         book.pixels("media/another.png")
     said = verify(book.path)
     assert [text for text in said if "not there any more" in text] == []
-    assert len([text for text in said if "6 pictures and films wait" in text]) == 1
+    assert len([text for text in said if "6 pictures and videos wait" in text]) == 1
 
 
 @pytest.mark.parametrize("who", ["repair", "keeper", "resume"])
 def test_the_next_keeper_makes_files_of_them(book: Any, who: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ROLLBOOK_RUN_ID", raising=False)
     if who == "repair":
-        assert "pictures and films made of their pixels: 6" in repair(book.path)
+        assert "pictures and videos made of their pixels: 6" in repair(book.path)
     elif who == "keeper":
         Keeper(book.path).run_to_end()
     else:

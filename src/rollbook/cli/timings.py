@@ -28,7 +28,7 @@ def timings(run: str, root: str, as_json: bool, as_csv: bool, **options: Any) ->
     Examples:
       rollbook timings
       rollbook timings cartpole/ppo --json
-      rollbook timings last --start 50000               from this place of the run's axis on
+      rollbook timings last --start 50000               from here of its axis on
       rollbook sql last 'select * from timings'         every single measurement
     """
     book = find_book(run, root, lambda book: book.row_count("timings") > 0, "timings")
