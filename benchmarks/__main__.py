@@ -57,6 +57,7 @@ LONGEST = 7
 
 PROGRAMS = (
     "scale", "actor_log", "sealing", "long_series", "places", "many_runs", "keepers", "page", "live_page", "frames",
+    "server_memory",
     "adapters_loggers", "adapters_sb3", "importing", "episodes", "samples", "rollouts",
     "statistics.coverage", "statistics.curves", "statistics.grid", "statistics.speed",
 )  # fmt: skip
