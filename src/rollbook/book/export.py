@@ -39,7 +39,7 @@ def export_table(table: pa.Table, target: str | os.PathLike[str] | IO[bytes], ki
         return
     folder = os.path.dirname(os.path.abspath(target))
     if not os.path.isdir(folder):
-        raise BadInput(f"export to {os.fspath(target)}: there is no folder {folder}; make it first")
+        raise BadInput(f"export to {os.fspath(target)}: there is no folder {folder}.", "Make it first.")
     with replacing(target) as temporary, open(temporary, "wb") as file:
         _write(table, file, kind)
 
