@@ -201,7 +201,7 @@ class ForeignRun:
       home: the folder that is the run, if the tool has no name of its own for it: its path then makes the name, and may
         say algorithm, environment and seed. None: the tool named it.
       part: which part of the home it is, if others there are runs of their own; "" for all of it.
-      key: what recognises it among the runs of its home the next time, if that is not its part.
+      key: what recognises it the next time among the runs of its home, or of its tool, if that is not its part or name.
       algo, env: its algorithm and environment, where the files say them outside of a configuration.
       failure: why it ended early, in the words of the tool; read with `status`.
       started, ended: unix seconds, where the tool has a record of them.

@@ -334,7 +334,7 @@ def test_agents_and_unlike_episodes_do_not_fit_into_one_lerobot_folder(new_run: 
             transitions.add(
                 obs=np.array(obs), action=0, reward=1.0, next_obs=np.array(obs), terminated=True, agent=agent
             )
-    with pytest.raises(BadInput, match="blue, red. Name one with agent="):
+    with pytest.raises(BadInput, match=r"blue, red\. Name one with agent="):
         to_lerobot(run.book, tmp_path / "a")
     to_lerobot(run.book, tmp_path / "b", agent="red")
     other = new_run("other")

@@ -62,7 +62,7 @@ def check_tree(tree: dict[tuple[str, ...], list[str]], root: Path) -> None:
     got = sorted(value for book in runs for value in values_of(book))
     assert got == sorted(put), (tree, runs.problems)
     names = [f"{row['project']}/{row['name']}" for row in runs.rows()]
-    assert len(set(names)) == len(names)
+    assert len(set(names)) == len(names) == len({row["id"] for row in runs.rows()})
     done = import_runs(root, dir=root.parent / "imported")
     brought = rollbook.open(root.parent / "imported")
     assert sorted((row["name"], row["seed"], row["group"], row["algo"], row["env"]) for row in runs.rows()) == sorted(
@@ -73,6 +73,7 @@ def check_tree(tree: dict[tuple[str, ...], list[str]], root: Path) -> None:
 
 @example({("ppo",): ["evaluations"], ("ppo", "run_1"): ["tensorboard"], ("ppo", "seed_1"): ["tensorboard"]})
 @example({("a",): ["progress", "tensorboard"], ("a", "logs"): ["evaluations"]})
+@example({("ppo",): ["mlflow"], ("ppo", "ppo"): ["mlflow"]})
 @example({("logs",): ["monitor"], ("logs", "ppo", "seed_0"): ["progress"], ("logs", "a"): ["d3rlpy", "table"]})
 @settings(max_examples=examples(6))
 @given(TREES)
@@ -80,6 +81,25 @@ def test_of_folders_of_many_tools_every_value_comes_out_once_in_one_run(
     tmp_path_factory: pytest.TempPathFactory, tree: dict[tuple[str, ...], list[str]]
 ) -> None:
     check_tree(tree, tmp_path_factory.mktemp("tree") / "study")
+
+
+@pytest.mark.parametrize("tool", sorted(wild.TOOLS))
+def test_two_runs_of_one_name_are_two_runs(tool: str, tmp_path: Path) -> None:
+    """The same folder twice is what a copy is; what was added to either is shown in that one alone."""
+    check_tree({("mine", "ppo"): [tool], ("theirs", "ppo"): [tool]}, tmp_path / "study")
+
+
+def test_runs_of_one_name_in_two_experiments_of_mlflow_have_ids_of_their_own(tmp_path: Path) -> None:
+    for n, experiment in enumerate(("walking", "running")):
+        run = tmp_path / "mlruns" / str(n) / f"{n:032d}"
+        for part in ("metrics", "params", "tags"):
+            (run / part).mkdir(parents=True)
+        (run.parent / "meta.yaml").write_text(f"experiment_id: '{n}'\nname: {experiment}\n")
+        (run / "meta.yaml").write_text(f"run_id: {run.name}\nrun_name: ppo\nstatus: 3\nlifecycle_stage: active\n")
+        (run / "metrics" / "return").write_text(f"1700000000000 {n} 0\n")
+    rows = rollbook.open(tmp_path).rows()
+    assert sorted((row["project"], row["name"]) for row in rows) == [("running", "ppo"), ("walking", "ppo")]
+    assert len({row["id"] for row in rows}) == 2
 
 
 def listed(root: Path) -> dict[str, dict[str, Any]]:

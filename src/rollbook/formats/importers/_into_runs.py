@@ -17,7 +17,7 @@ from rollbook.formats.importers._names import as_name
 from rollbook.formats.importers._paths import read_path
 from rollbook.formats.importers._registry import choose, make, what
 from rollbook.formats.importers._registry import names as importer_names
-from rollbook.formats.importers._walk import Found, Walk
+from rollbook.formats.importers._walk import Found, Walk, told_apart
 from rollbook.protocols import ForeignRun, Row
 from rollbook.run.origin.config import plain
 from rollbook.run.resuming import find_to_resume
@@ -111,7 +111,7 @@ def runs_at(path: Path, format: str | None, options: dict[str, object], left: li
     chosen = format if format is not None else choose(path)
     importer = make(chosen, **options)
     try:
-        return [Found(run, chosen, path) for run in importer.runs(path)]
+        return told_apart([Found(run, chosen, path) for run in importer.runs(path)])
     except OSError as err:
         raise _gone(err) from None
 

@@ -72,7 +72,8 @@ class Found:
     def __init__(self, run: ForeignRun, format_name: str, found_in: Path) -> None:
         self.run, self.format_name, self.found_in = run, format_name, found_in
         home = os.path.abspath(found_in if run.home is None else run.home)
-        own = run.name if run.home is None else run.part if run.key is None else run.key
+        own = run.part if run.home is not None else f"{run.project or ''}\0{run.name}"
+        own = own if run.key is None else run.key
         self.identity = f"{format_name}\0{home}\0{own}"
         self.parts: tuple[str, ...] = ()
         self.changed = 0
@@ -120,7 +121,7 @@ class Walk:
         self.strange: list[tuple[Path, str]] = []
         if sources is None:
             sources = found(base, own)
-        self.runs = self._named(self._joined(list(self._all(sources, dict(options or {})))))
+        self.runs = self._named(told_apart(self._joined(list(self._all(sources, dict(options or {}))))))
         for one in self.runs:
             one.stamp()
         self._read_paths()
@@ -328,6 +329,15 @@ def _shortened(parts: tuple[str, ...], part: str) -> list[str]:
     if len(kept) > 1 and kept[-1] == "version_0":  # Lightning's first version
         kept.pop()
     return [*kept, part] if part else kept
+
+
+def told_apart(runs: list[Found]) -> list[Found]:
+    """The runs, each with an identity of its own: a store and a copy of it hold runs of one name and id."""
+    counts = Counter(one.identity for one in runs)
+    for one in runs:
+        if counts[one.identity] > 1 and one.run.files:
+            one.identity += f"\0{os.path.abspath(one.run.files[0])}"
+    return runs
 
 
 def _same(runs: list[Found]) -> list[Found]:

@@ -60,6 +60,7 @@ class MLflow:
         for _id, run in made:
             taken[run.project, run.name] = taken.get((run.project, run.name), 0) + 1
         for run_id, run in made:
+            run.key = run_id
             if taken[run.project, run.name] > 1:
                 run.name = f"{run.name}-{run_id}"
         return [run for _id, run in made]
