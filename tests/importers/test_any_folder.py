@@ -89,6 +89,14 @@ def test_two_runs_of_one_name_are_two_runs(tool: str, tmp_path: Path) -> None:
     check_tree({("mine", "ppo"): [tool], ("theirs", "ppo"): [tool]}, tmp_path / "study")
 
 
+def test_a_copy_of_a_store_changes_the_id_of_no_run(tmp_path: Path) -> None:
+    wild.TOOLS["mlflow"](tmp_path / "ppo", iter([1.0, 2.0, 3.0]))
+    (row,) = rollbook.open(tmp_path).rows()
+    shutil.copytree(tmp_path / "ppo", tmp_path / "backup" / "of" / "ppo")
+    assert row["id"] in {each["id"] for each in rollbook.open(tmp_path).rows()}
+    assert len(rollbook.open(tmp_path).rows()) == 2
+
+
 def test_runs_of_one_name_in_two_experiments_of_mlflow_have_ids_of_their_own(tmp_path: Path) -> None:
     for n, experiment in enumerate(("walking", "running")):
         run = tmp_path / "mlruns" / str(n) / f"{n:032d}"

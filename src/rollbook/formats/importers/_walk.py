@@ -332,12 +332,22 @@ def _shortened(parts: tuple[str, ...], part: str) -> list[str]:
 
 
 def told_apart(runs: list[Found]) -> list[Found]:
-    """The runs, each with an identity of its own: a store and a copy of it hold runs of one name and id."""
-    counts = Counter(one.identity for one in runs)
+    """The runs, each with an identity of its own: a store and a copy of it hold runs of one name and id.
+
+    The one that lies highest keeps its identity, so that a copy further below does not make another run of it.
+    """
+    alike: dict[str, list[Found]] = {}
     for one in runs:
-        if counts[one.identity] > 1 and one.run.files:
+        alike.setdefault(one.identity, []).append(one)
+    for several in alike.values():
+        placed = sorted((one for one in several if one.run.files), key=lambda one: _height(one.run.files[0]))
+        for one in placed[1:]:
             one.identity += f"\0{os.path.abspath(one.run.files[0])}"
     return runs
+
+
+def _height(file: Path) -> tuple[int, str]:
+    return len(file.parts), str(file)
 
 
 def _same(runs: list[Found]) -> list[Found]:
