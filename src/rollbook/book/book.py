@@ -636,8 +636,9 @@ class Book(RunFields):
           solved: the reward above which a rollout solved its task, or a condition in SQL such as 'reward >= 1';
             default: midway between the low and the high rewards of the run.
           only: only prompts that are solved so often.
-          where: a condition in SQL, such as "reward > 1".
-          order_by: columns in SQL, such as "reward desc"; rows that are equal then, and all without it, by time.
+          where: a condition in SQL, such as "rate < 0.2 and rollouts > 8".
+          order_by: columns in SQL, such as "rollouts desc"; rows that are equal then, and all without it, by their
+            rate.
           limit: the most rows.
           attempts: "effective", "all", or attempt numbers.
           search: words that must all occur in the texts of the row, in any case.

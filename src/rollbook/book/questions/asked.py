@@ -119,6 +119,11 @@ class Rollouts(Window, frozen=True):
 class Prompts(Window, frozen=True):
     """The prompts of the rollouts, one row each: how often each was tried and solved; the least solved come first."""
 
+    where: Annotated[str | None, words('a condition in SQL, such as "rate < 0.2 and rollouts > 8".')] = None
+    order_by: Annotated[
+        str | None,
+        words('columns in SQL, such as "rollouts desc"; rows that are equal then, and all without it, by their rate.'),
+    ] = None
     x: Annotated[
         Literal["gradient_step", "policy_version"] | None,
         words(
