@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import ast
 import runpy
-import signal
 import sys
 import tempfile
 import time
@@ -109,8 +108,7 @@ def main() -> None:
         parser.error(f"there is no row {unknown[0]}; there are {', '.join(TABLE)}")
     harness.become_subreaper()
     harness.compile_sources()
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.default_int_handler)  # like Ctrl-C: what was measured is written
+    harness.end_like_ctrl_c()
     began, commit = time.monotonic(), measured_at()
     table = Table(missing=dict.fromkeys(wanted, "not reached"))
     with ExitStack() as stack:

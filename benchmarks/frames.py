@@ -32,6 +32,7 @@ from typing import Any
 import numpy as np
 
 import rollbook
+from benchmarks.harness import end_like_ctrl_c
 from benchmarks.page import DRAWN, EACH, our_server, tab_of, until
 
 FRAMES = 90
@@ -100,6 +101,7 @@ GESTURES = {
 
 def main() -> None:
     """Write the runs, measure, print a table."""
+    end_like_ctrl_c()
     parser = argparse.ArgumentParser(prog="python -m benchmarks.frames")
     parser.add_argument("--root", help="where the runs are or are to be written (default: a temporary folder)")
     parser.add_argument("--scenes", default=",".join(SCENES))

@@ -94,6 +94,12 @@ def at_most(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
+def end_like_ctrl_c() -> None:
+    """Let SIGTERM and SIGHUP end this program as Ctrl-C does: what it started ends, and what it measured is said."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
+
+
 def end_children() -> None:
     """Kill and reap what a row has left, so that the next one has the machine for itself."""
     for pid in descendants(os.getpid()):

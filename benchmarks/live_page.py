@@ -28,6 +28,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.harness import end_like_ctrl_c
 from benchmarks.page import DRAWN, EACH, cpu_of, descendants, our_server, program_of_browser
 
 _WRITES = """
@@ -50,6 +51,7 @@ for run in runs:
 
 def main() -> None:
     """Write, look, print a line a minute and the growth at the end."""
+    end_like_ctrl_c()
     parser = argparse.ArgumentParser(prog="python -m benchmarks.live_page")
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--rate", type=float, default=1.0, help="rows of each run a second")

@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 
 import rollbook
-from benchmarks.harness import descendants
+from benchmarks.harness import descendants, end_like_ctrl_c
 from benchmarks.lines import Context, Line, NotMeasured
 from benchmarks.many_runs import copies, recorded
 
@@ -75,6 +75,7 @@ CARDS = """many => {
 
 def main() -> None:
     """Write the runs, measure, print."""
+    end_like_ctrl_c()
     parser = argparse.ArgumentParser(prog="python -m benchmarks.page")
     parser.add_argument("--root", help="where the runs are or are to be written (default: a temporary folder)")
     parser.add_argument("--runs", type=int, default=20)

@@ -24,6 +24,7 @@ import msgspec
 import numpy as np
 
 import rollbook
+from benchmarks.harness import end_like_ctrl_c
 from benchmarks.live_page import resident
 from benchmarks.page import our_server
 from rollbook.server.openapi import ENDPOINTS
@@ -94,6 +95,7 @@ def asked(address: str, method: str, path: str, body: bytes | None) -> int:
 
 def main() -> None:
     """Ask, and print a line at each tenth."""
+    end_like_ctrl_c()
     parser = argparse.ArgumentParser(prog="python -m benchmarks.server_memory")
     parser.add_argument("--runs", type=int, default=100)
     parser.add_argument("--times", type=int, default=2_000, help="how often each endpoint is asked")
