@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 import scipy  # its parts are imported when they are asked for
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -89,6 +89,15 @@ def test_all_splits_are_tried_where_they_are_few() -> None:
     expected = np.mean(np.array(ratios) >= ratio((0, 1, 2, 3)) * (1 - 1e-9))
     found = permutation(a, b, rng=rng())
     assert (found.p, found.splits, found.exact) == (pytest.approx(expected), 35, True)
+
+
+@given(st.integers(2, 8), st.integers(2, 8), st.floats(-100, 100), st.floats(-100, 100))
+@example(3, 8, 1.0, 0.3)
+def test_the_observed_split_is_one_of_those_that_are_as_extreme(na: int, nb: int, a: float, b: float) -> None:
+    """Arms without any spread: the error of their difference is rounding alone."""
+    p = permutation(np.full(na, a), np.full(nb, b), rng=rng()).p
+    both_ways = 2 if na == nb else 1
+    assert p == pytest.approx(1.0 if abs(a - b) == 0 else both_ways / math.comb(na + nb, na))
 
 
 def test_random_splits_come_near_to_all_of_them() -> None:

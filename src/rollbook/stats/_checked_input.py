@@ -13,6 +13,8 @@ from rollbook.errors import BadInput, UnknownOption, did_you_mean
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
 Bools: TypeAlias = NDArray[np.bool_]
+Packed: TypeAlias = NDArray[np.uint8]
+"""Eight of `Bools` a byte, as `np.packbits` packs them."""
 
 
 def choice(asked: str, choices: Iterable[str], what: str) -> str:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rollbook.errors import BadInput
-from rollbook.stats._checked_input import Bools, Floats, Ints, floats
+from rollbook.stats._checked_input import Bools, Floats, Ints, Packed, floats
 from rollbook.stats.exact_ranks import any_shape, doubled_midranks, fewest_split, signs_as_far, splits_as_far
 from rollbook.stats.two_samples import EXACT_SPLITS, permutation, random_splits
 from rollbook.system.brief import brief
@@ -203,7 +203,7 @@ def _p_of_scores(means: bytes, n_a: int, draws: int) -> float:
 
 
 @lru_cache(maxsize=4)
-def _splits(size: int, chosen: int, draws: int) -> Bools:
+def _splits(size: int, chosen: int, draws: int) -> Packed:
     """The same random splits for the same number of seeds, so that the same scores have the same p."""
     return random_splits(size, chosen, draws, np.random.default_rng([size, chosen]))
 
