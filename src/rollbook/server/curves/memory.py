@@ -40,7 +40,7 @@ def _missing(
     context: ServerContext, rows: Sequence[RunRow], key: str, x: str | None, stamps: Mapping[str, object]
 ) -> list[RunRow]:
     """The runs whose newest rows of a key are not in memory."""
-    return [row for row in rows if context.group_rows.get((row.folder, key, x), stamps[row.folder]) is None]
+    return [row for row in rows if _held(context, row.folder, key, x, stamps[row.folder]) is None]
 
 
 def rows_of_runs(
@@ -140,16 +140,27 @@ def _shared(x: NDArray) -> tuple[NDArray, int]:
 
 
 def _remember(context: ServerContext, folder: str, key: str, x: str | None, stamp: object, rows_of_run: Line) -> None:
+    """Keep rows by the name of their axis, by which the page asks once it knows it; and which one a run's own is. That
+    is the older of the two, so that it goes no later than the rows."""
     axis, size = _shared(rows_of_run.x)
     rows_of_run, size = rows_of_run._replace(x=axis), size + rows_of_run.y.nbytes + 300
-    for name in {x, rows_of_run.axis or x}:  # once the page knows the axis, it requests it by name
-        context.group_rows.put((folder, key, name), stamp, rows_of_run, size)
+    if x is None:
+        x = rows_of_run.axis
+        context.group_rows.put((folder, key, None), stamp, x, 200)
+    context.group_rows.put((folder, key, x), stamp, rows_of_run, size)
+
+
+def _held(context: ServerContext, folder: str, key: str, x: str | None, stamp: object) -> Line | None:
+    """The rows of a run if its newest ones are in memory."""
+    if x is None:
+        x = context.group_rows.get((folder, key, None), stamp)
+    held: Line | None = None if x is None else context.group_rows.get((folder, key, x), stamp)
+    return held
 
 
 def _rows_of(context: ServerContext, row: RunRow, keys: Sequence[str], x: str | None, stamp: object) -> Line:
     """The rows of the first key; those of the other keys are remembered, too."""
-    cache = context.group_rows
-    rows_of_run: Line | None = cache.get((row.folder, keys[0], x), stamp)
+    rows_of_run = _held(context, row.folder, keys[0], x, stamp)
     if rows_of_run is not None:
         return rows_of_run
     try:
