@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import pickle
 import shlex
+import shutil
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,13 +22,17 @@ from click.testing import CliRunner
 
 import rollbook
 from json_shapes import misfits
+from line_by_line import at_line
 from rollbook.book.book import Book
 from rollbook.book.repair.joining import join
 from rollbook.cli.app import app
 from rollbook.cli.shapes import SHAPES
 from rollbook.errors import BadInput, NotARun, RunIsLive
 from rollbook.keeper.ending import report_the_dead
+from rollbook.run import local_part
 from rollbook.run.ray import Address, address
+from rollbook.schema import manifest
+from rollbook.system import files
 from waiting import PATIENCE, until
 
 Start = Callable[..., rollbook.Run]
@@ -108,6 +117,62 @@ def test_the_nonce_decides_and_not_the_path(start: Start, on_host: OnHost, tmp_p
     assert Path(done.stdout.strip()) == run.folder
     assert len(run.book.metrics(["worker/x"])) == 3
     assert run.book.status == "running"
+
+
+@pytest.fixture
+def found(start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Path]:
+    """Finds or makes the folder of a run's part on a host whose root folder is "far"."""
+    extract = local_part.extract_of(manifest.read(start().folder), 1)
+    monkeypatch.setenv("ROLLBOOK_DIR", str(tmp_path / "far"))
+    return lambda: Path(local_part.folder_here("/not/here", extract["nonce"], extract)[0])
+
+
+def test_writers_that_start_at_once_keep_their_rows_in_one_part(
+    found: Callable[[], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second writer makes the part, wholly, at any moment in which the first looks for it or makes it."""
+    monkeypatch.setattr(local_part, "_MADE_SECONDS", 0.0)  # the first does not go on meanwhile
+    folders: set[Path] = set()
+    looks = (inspect.getfile(local_part),)
+    number, lines = 0, 1
+    while number < lines:
+        number += 1
+        lines = at_line(number, looks, lambda: folders.add(found()), lambda: folders.add(found()))
+        assert [folder.parent for folder in folders] == [tmp_path / "far" / "project"], f"line {number}"
+        shutil.rmtree(tmp_path / "far")
+    assert number > 20
+
+
+def test_a_part_that_another_writer_is_making_is_waited_for(
+    found: Callable[[], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second writer looks at any moment in which the first makes the part."""
+    folders: set[Path] = set()
+    threads: list[threading.Thread] = []
+    waits_or_ended = threading.Event()
+    clock = SimpleNamespace(monotonic=time.monotonic, time=time.time, sleep=lambda seconds: waits_or_ended.set())
+    monkeypatch.setattr(local_part, "time", clock)
+
+    def look() -> None:
+        folders.add(found())
+        waits_or_ended.set()
+
+    def look_beside() -> None:
+        waits_or_ended.clear()
+        threads.append(threading.Thread(target=look))
+        threads[-1].start()
+        assert waits_or_ended.wait(PATIENCE)
+
+    makes = (inspect.getfile(local_part), inspect.getfile(files))  # the writing of run.json, too
+    number, lines = 0, 1
+    while number < lines:
+        number += 1
+        lines = at_line(number, makes, look_beside, lambda: folders.add(found()))
+        while threads:
+            threads.pop().join()
+        assert [folder.parent for folder in folders] == [tmp_path / "far" / "project"], f"line {number}"
+        shutil.rmtree(tmp_path / "far")
+    assert number > 30
 
 
 def test_another_run_in_the_place_of_the_part_is_left_alone(

@@ -16,7 +16,7 @@ from rollbook.errors import NotARun
 from rollbook.schema import manifest
 from rollbook.schema.run_files import MANIFEST_FILE, RunFile
 from rollbook.system import liveness
-from rollbook.system.files import exists, make_folders
+from rollbook.system.files import make_folders
 from rollbook.system.guard import ours, tolerating
 
 TYPE_CHECKING = False
@@ -65,7 +65,7 @@ def folder_here(folder: str, nonce: str, extract: Mapping[str, object]) -> tuple
     raised: OSError | None = None
     for candidate in (folder, *_candidates(extract)):
         about = _read(candidate)
-        if about is not None and about.nonce == nonce:
+        if about is not None and _is_of_run(about, nonce):
             is_part = bool(about.part)
             if is_part:
                 _add_attempt(candidate, extract)
@@ -102,12 +102,14 @@ def _make(folder: str, home: str, nonce: str, extract: Mapping[str, Any]) -> boo
         os.mkdir(folder)
     except FileExistsError:
         until = time.monotonic() + _MADE_SECONDS
-        while time.monotonic() < until:
-            present = _read(folder)
-            if present is not None:
-                return present.nonce == nonce
-            if exists(os.path.join(folder, MANIFEST_FILE)) or len(os.listdir(folder)) > 1:
+        while True:
+            names = os.listdir(folder)
+            if MANIFEST_FILE in names:  # whole, since it is renamed to this name
+                return _is_of_run(_read(folder), nonce)
+            if any(name != "data" and not name.startswith(MANIFEST_FILE) for name in names):
                 return False
+            if time.monotonic() > until:  # who was making it is gone
+                break
             time.sleep(0.02)
     about = manifest.RunJson.of({name: value for name, value in extract.items() if name != "home"})
     about.host = liveness.host_name()
@@ -118,9 +120,15 @@ def _make(folder: str, home: str, nonce: str, extract: Mapping[str, Any]) -> boo
 
         begin(folder, str(extract["remote"]), home=False)  # before the keeper starts, which looks for it
     with manifest.ManifestLock(folder):
-        if _read(folder) is None:
-            manifest.write(folder, about)
+        present = _read(folder)
+        if present is not None:
+            return _is_of_run(present, nonce)
+        manifest.write(folder, about)
     return True
+
+
+def _is_of_run(about: RunJson | None, nonce: str) -> bool:
+    return about is not None and about.nonce == nonce
 
 
 def _add_attempt(folder: str, extract: Mapping[str, Any]) -> None:
