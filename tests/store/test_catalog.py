@@ -147,6 +147,7 @@ def test_a_condition_is_one_expression_or_a_clear_error(root: Path, condition: s
         (lambda runs: runs.where("sed == 1"), "Did you mean 'seed'"),
         (lambda runs: runs.where("config.lrr > 3"), "Did you mean 'config.lr'"),
         (lambda runs: runs.where("lr > 3"), "Did you mean 'config.lr'"),
+        (lambda runs: runs.where("layers == 2"), "Did you mean 'config.net.layers'"),
         (lambda runs: runs.where('status = "finished"'), "single quotes"),
         (lambda runs: runs.group_by("confg.algo"), "Did you mean 'config.algo'"),
         (lambda runs: runs.one(sed=3), "Did you mean 'seed'"),

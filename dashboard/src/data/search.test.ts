@@ -44,6 +44,14 @@ describe("the text over the table of runs", () => {
     expect(askedOf("name = 'a'", settings)).toEqual({ filter: "name = 'a'" });
     expect(askedOf("unknown = 1", settings)).toEqual({ filter: "unknown = 1" });
   });
+  it("knows a setting by its last parts, where one alone has them", () => {
+    const nested = new Set(["agent.passes", "agent.net.width", "critic.net.width", "depth", "net.depth"]);
+    expect(askedOf("passes = 3", nested)).toEqual({ filter: "config.agent.passes = 3" });
+    expect(askedOf("agent.net.width > 8", nested)).toEqual({ filter: "config.agent.net.width > 8" });
+    expect(askedOf("depth = 2", nested)).toEqual({ filter: "config.depth = 2" });
+    expect(askedOf("width > 8", nested)).toEqual({ filter: "width > 8" });
+    expect(askedOf("asses = 3", nested)).toEqual({ filter: "asses = 3" });
+  });
   it("is a regular expression between two strokes", () => {
     expect(askedOf("/ppo|it's/", settings).filter).toContain("'ppo|it''s', 'i')");
   });

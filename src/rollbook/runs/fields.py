@@ -138,8 +138,8 @@ def check_field(name: str, rows: Sequence[Mapping[str, object]], asked: str) -> 
         return
     first = name.partition(".")[0]
     known = field_names(rows)
-    inner = [full_name for full_name in known if full_name.partition(".")[2] == name]
-    hint = f" Did you mean {inner[0]!r}?" if inner else did_you_mean(name, known)
+    inner = [full_name for full_name in known if full_name.endswith(f".{name}")]
+    hint = f" Did you mean {' or '.join(map(repr, inner[:3]))}?" if inner else did_you_mean(name, known)
     quoted = " Text stands in single quotes." if first == name and not inner else ""
     absent = "the run has no" if len(rows) == 1 else f"none of {amount(len(rows), 'run')} has a"
     raise BadInput(f"{asked}: {absent} field {name!r:.80}.", f"{hint}{quoted}")
