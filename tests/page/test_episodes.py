@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import rollbook
+from page_server import file_server
+from rollbook.server.static_copy import export
 
 VIDEOS = "() => [...document.querySelectorAll('.shot video')]"
 
@@ -41,6 +43,69 @@ def test_scope_and_video_choose_the_episodes(page: Any, serve: Any, filmed: Path
     page.tab.get_by_role("group", name="Which episodes").get_by_text("video").click()
     page.tab.wait_for_function("() => document.querySelectorAll('.grid-body .grid-row').length === 1")
     assert "scope=test" in page.tab.evaluate("location.hash")
+    assert page.errors == []
+
+
+@pytest.fixture(scope="module")
+def cut(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two seeds whose newest episodes, with a video and without, the end of training cut; and one that has no others."""
+    folder = tmp_path_factory.mktemp("cut") / "runs"
+    for seed in (3, 2, 1):
+        with rollbook.init("dot", "cem", seed=seed, dir=folder, sinks=[], keeper="inline", rules=()) as run:
+            for n in range(6):
+                whole, name = n < 4 and seed != 3, f"s{seed}e{n}"
+                more = {"terminated": True} if whole else {"complete": False}
+                run.scope("train" if n % 2 else "test").log_episode(
+                    episode_id=name, return_=float(n), length=4, env_step=20 * n, **more
+                )
+                if n != 3:
+                    frames = np.zeros((4, 16, 16, 3), np.uint8)
+                    run.log_video("video", frames, fps=10, episode_id=name, env_step=20 * n)
+    return folder
+
+
+OPENS_ON = {
+    "": "s1e2",
+    "only=video": "s1e2",
+    "only=terminated": "s1e3",
+    "scope=train": "s1e3",
+    "sort=-return": "s1e2",
+    "sort=return&only=video": "s1e0",
+    "with=": "s1e2",
+}
+
+
+@pytest.mark.parametrize("said", OPENS_ON)
+def test_what_opens_unasked_is_an_episode_that_came_to_its_end(page: Any, serve: Any, cut: Path, said: str) -> None:
+    run = rollbook.open(cut).one(seed=1).id
+    page.open(serve(cut), f"#/episodes?run={run}&{said}").settled()
+    head = page.tab.get_by_role("region", name="One episode").get_by_role("heading")
+    assert head.first.inner_text() == f"Episode {OPENS_ON[said]}"
+    assert page.errors == []
+
+
+def test_so_it_is_in_a_copy(page: Any, cut: Path, tmp_path: Path) -> None:
+    export([str(cut)], tmp_path / "copy")
+    run = rollbook.open(cut).one(seed=1).id
+    with file_server(tmp_path / "copy") as address:
+        for said in ("", "only=video", "only=terminated"):
+            page.open(address, f"#/episodes?run={run}&{said}").settled()
+            page.tab.get_by_role("heading", name=f"Episode {OPENS_ON[said]}").wait_for()
+    assert page.errors == []
+
+
+def test_a_video_that_is_put_beside_came_to_its_end_where_there_is_one(page: Any, serve: Any, cut: Path) -> None:
+    one, _, bare = (rollbook.open(cut).one(seed=seed).id for seed in (1, 2, 3))
+    page.open(serve(cut), f"#/episodes?run={one}").settled()
+    for seed in (2, 3):
+        page.tab.keyboard.press("b")
+        others = page.tab.get_by_role("group", name="The newest video of another run")
+        others.get_by_role("button", name=f"seed {seed}").click()
+        page.tab.wait_for_function(f"() => document.querySelectorAll('.shot').length === {seed}")
+    shown = page.tab.locator(".shot figcaption a").all_inner_texts()
+    assert shown == ["s1e2", "s2e2", "s3e5"]
+    page.open(serve(cut), f"#/episodes?run={bare}").settled()
+    assert page.tab.get_by_role("heading", name="Episode s3e5").count() == 1, "where all were cut, the newest"
     assert page.errors == []
 
 

@@ -273,7 +273,8 @@ export class Copy implements Source {
   /** One with a video or traces is whole; of another, its row. */
   episode: Source["episode"] = async (run, episode) => {
     const { rows } = await this.of<api.EpisodesAnswer>(run, "episodes");
-    const place = episode === "last" ? 0 : rows.findIndex((row) => row["episode_id"] === episode);
+    const whole = rows.findIndex((row) => row["outcome"] !== "cut");
+    const place = episode === "last" ? Math.max(0, whole) : rows.findIndex((row) => row["episode_id"] === episode);
     const row = rows[place];
     if (row === undefined || row["video"] === true || row["traces"] === true)
       return this.json(

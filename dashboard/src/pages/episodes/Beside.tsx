@@ -14,7 +14,7 @@ import { joined, list, say } from "../../state/address.ts";
 import { useAnswer } from "../../state/answer.ts";
 import { colorOfRun } from "../../state/colors.ts";
 import { source } from "../../state/here.ts";
-import { ending } from "./ending.ts";
+import { ending, firstWhole } from "./ending.ts";
 
 const MOST = 5;
 const said = list("with");
@@ -162,10 +162,9 @@ function Choices({ run, close }: { run: string; close: () => void }) {
   });
   useEffect(() => setNone(""), [run]);
   const put = async (of: string, sort: { column: string; descending: boolean }[], name: string): Promise<void> => {
-    const { rows } = await source.episodes(of, { video: true, limit: 1, sort });
-    const id = rows[0]?.["episode_id"];
-    if (id === undefined) return setNone(`${name} has no video.`);
-    toggleBeside(of, String(id));
+    const id = await firstWhole(of, { video: true, sort });
+    if (id === null) return setNone(`${name} has no video.`);
+    toggleBeside(of, id);
     close();
     (document.activeElement as HTMLElement | null)?.blur(); // so that Space plays
   };

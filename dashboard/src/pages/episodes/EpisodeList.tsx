@@ -1,6 +1,5 @@
 /** All episodes of a run: a scatter whose box filters, and a table. */
 
-import { signal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 import type { EpisodesQuery, Obj } from "../../api/names.ts";
 import { Scatter } from "../../charts/Scatter.tsx";
@@ -17,11 +16,9 @@ import { useNews } from "../../state/run.ts";
 import { beside, toggleBeside } from "./Beside.tsx";
 import { ending } from "./ending.ts";
 
-export const only = word("only");
-/** The first episode of the table: shown where a filter is set and none was chosen. */
-export const first = signal("last");
+const only = word("only");
 const order = word("sort");
-export const scope = word("scope");
+const scope = word("scope");
 const SCOPES = ["train", "test"];
 const box = word("box");
 const ENDS: [name: string, color: number][] = [
@@ -31,7 +28,8 @@ const ENDS: [name: string, color: number][] = [
 ];
 const FILTERS = ["all", "video", "traces", "terminated", "truncated"];
 
-function queryOf(axis: string): EpisodesQuery {
+/** What the table shows, as the address says it. */
+export function queryOf(axis: string): EpisodesQuery {
   const [x0, x1, y0, y1] = box.value.split("_").map(Number);
   return {
     ...(SCOPES.includes(scope.value) ? { where: `scope = '${scope.value}'` } : {}),
@@ -158,7 +156,6 @@ export function EpisodeList({ run, axis, episode, shown }: EpisodeListProps) {
       },
     ];
   }, [axis, order.value, episode, beside.value]);
-  first.value = only.value === "" && scope.value === "" ? "last" : String(rows.row(0)?.["episode_id"] ?? "last");
   return (
     <section class="pane" aria-label="Episodes">
       <div class="bar">

@@ -7,9 +7,9 @@ import { RunPicker } from "../../parts/RunPicker.tsx";
 import { Empty, Failure } from "../../parts/Say.tsx";
 import { address } from "../../state/address.ts";
 import { useAnswer } from "../../state/answer.ts";
-import { source } from "../../state/here.ts";
 import { useRun } from "../../state/run.ts";
-import { EpisodeList, first, only, scope } from "./EpisodeList.tsx";
+import { firstWhole } from "./ending.ts";
+import { EpisodeList, queryOf } from "./EpisodeList.tsx";
 import { OneEpisode } from "./OneEpisode.tsx";
 
 const episode = computed(() => address.value.words.get("episode") ?? "");
@@ -17,13 +17,20 @@ const episode = computed(() => address.value.words.get("episode") ?? "");
 export function Episodes() {
   const { run, detail, none } = useRun("episodes");
   const has = detail.value?.tables["episodes"];
-  // Where nobody chose an episode, the newest one with a video says most.
-  const filmed = useAnswer(run !== null && has ? `${run} filmed` : null, async () => {
-    const { rows } = await source.episodes(run as string, { video: true, limit: 1 });
-    return String(rows[0]?.["episode_id"] ?? "last");
-  });
+  const axis = detail.value?.x ?? "";
+  const query = queryOf(axis);
+  const isAll = JSON.stringify(query) === JSON.stringify({ sort: query.sort });
+  // Where nobody chose an episode: of all of them one with a video says most.
+  const asked = isAll ? "all" : JSON.stringify(query);
+  const unchosen = useAnswer(run !== null && has ? `${run} ${asked}` : null, async () => {
+    const of = run as string;
+    const id = isAll
+      ? ((await firstWhole(of, { video: true })) ?? (await firstWhole(of, {})))
+      : await firstWhole(of, query);
+    return { of, id: id ?? "last" };
+  }).value;
   const shown = useSignal("");
-  const unchosen = only.value !== "" || scope.value !== "" ? first.value : (filmed.value ?? "last");
+  const one = episode.value !== "" ? episode.value : unchosen?.of === run ? unchosen.id : "";
   return (
     <>
       <Context>
@@ -47,13 +54,8 @@ export function Episodes() {
         <main id="main" class={has ? "split eps" : ""}>
           {has ? (
             <>
-              <EpisodeList key={run} run={run} axis={detail.value.x} episode={episode.value} shown={shown.value} />
-              <OneEpisode
-                key={`${run} ${episode.value} ${unchosen}`}
-                run={run}
-                episode={episode.value !== "" ? episode.value : unchosen}
-                shown={shown}
-              />
+              <EpisodeList key={run} run={run} axis={axis} episode={episode.value} shown={shown.value} />
+              {one !== "" && <OneEpisode key={`${run} ${one}`} run={run} episode={one} shown={shown} />}
             </>
           ) : (
             <Empty title="No episodes were recorded" code="env = rollbook.capture.gym.RecordEpisodes(env, run)">
