@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+import rollbook
+
 HASH = "() => location.hash"
 
 
@@ -193,4 +195,46 @@ def test_the_palette_finds_keys_runs_pages_and_actions_and_a_key_is_a_chart(
     page.tab.keyboard.type("timings")
     option.filter(has_text="Timings").first.click()
     page.tab.wait_for_function("() => location.hash.startsWith('#/timings')")
+    assert page.errors == []
+
+
+def test_the_palette_finds_what_is_wrong_by_its_rule_its_words_and_its_run(
+    page: Any, serve: Any, tmp_path: Path
+) -> None:
+    folder = tmp_path / "runs"
+    for seed, rule in enumerate(("gripper", "drift", "gripper")):
+        with rollbook.init("arm", "sac", seed=seed, dir=folder, sinks=[], keeper="inline", rules=()) as run:
+            run.log({"train/return": 1.0}, env_step=1)
+            own = {"rule": rule, "message": f"the {rule} of joint 4 is stuck", "level": "warn", "source": "own"}
+            run.record("alerts", {name: [cell] for name, cell in {**own, "evidence": "{}"}.items()}, n=1, env_step=1)
+    page.open(serve(folder)).drawn(1).settled()
+    for text in ("gripper", "joint 4 gripper", "stuck grip"):
+        page.tab.keyboard.press("/")
+        page.tab.keyboard.type(text)
+        page.tab.get_by_role("option").filter(has_text="gripper · 2 runs").wait_for()
+        page.tab.keyboard.press("Escape")
+        page.tab.locator("dialog[open]").wait_for(state="detached")
+    page.tab.keyboard.press("/")
+    page.tab.keyboard.type("drift")
+    page.tab.get_by_role("option").filter(has_text="drift · 1 run").wait_for()
+    page.tab.keyboard.press("Enter")
+    page.tab.get_by_role("heading", name="1 finding").wait_for()
+    assert page.tab.locator(".worstrow").all_inner_texts()[0].count("drift") > 0
+    page.tab.get_by_role("button", name="show all").click()
+    page.tab.get_by_role("heading", name="2 findings").wait_for()
+    assert page.errors == []
+
+
+def test_only_the_chart_under_the_cursor_writes_a_table_of_its_values(page: Any, serve: Any, recorded: Path) -> None:
+    """One in each chart was made anew with every move of the hand, and seen in none."""
+    page.open(serve(recorded), "#/runs?g=none").drawn(2).settled()
+    tips = page.tab.locator(".tip")
+    assert tips.count() == 0
+    for place in (0, 1):
+        box = page.tab.locator("#charts .plotarea").nth(place).bounding_box()
+        page.tab.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + box["height"] * 0.5)
+        page.tab.locator(".chart.here .tip").wait_for()
+        assert tips.count() == 1
+    page.tab.mouse.move(2, 2)
+    page.tab.wait_for_function("() => document.querySelectorAll('.tip').length === 0")
     assert page.errors == []

@@ -3,12 +3,12 @@
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { found, type Places, type Thing } from "../data/finding.ts";
 import { pinnedFirst } from "../data/keys.ts";
-import { amount } from "../data/numbers.ts";
+import { amount, sentence } from "../data/numbers.ts";
 import { addressOf, go, say } from "../state/address.ts";
 import { useAnswer } from "../state/answer.ts";
 import { hands } from "../state/hands.ts";
 import { source } from "../state/here.ts";
-import { namesApart, tellingApart } from "./RunPicker.tsx";
+import { fullName, namesApart, tellingApart } from "./RunPicker.tsx";
 
 interface Entry extends Thing {
   act: () => void;
@@ -16,7 +16,7 @@ interface Entry extends Thing {
 
 const EACH = 7;
 const NEWEST = 300;
-const ORDER = ["Keys", "Runs", "Pages", "Actions"];
+const ORDER = ["Keys", "Runs", "Health", "Pages", "Actions"];
 
 export function PalettePanel({ pages, onRuns, close }: Places & { close: () => void }) {
   const [text, setText] = useState("");
@@ -31,6 +31,8 @@ export function PalettePanel({ pages, onRuns, close }: Places & { close: () => v
   const hits = useAnswer(ready && text !== "" ? `palette ${text}` : null, (stop) =>
     source.runs({ ...ask, limit: EACH, search: text }, stop),
   );
+  const health = useAnswer(text === "" ? null : "palette health", () => source.findings());
+  const findings = text === "" ? [] : (health.value?.findings ?? []);
   const sure = text === "" || hits.old ? [] : (hits.value?.rows ?? []);
   const others = (newest.value?.rows ?? []).filter((row) => !sure.some(({ id }) => id === row.id));
   const runs = [...sure, ...others].flatMap((row) => (row.kind === "run" ? [row] : []));
@@ -52,6 +54,13 @@ export function PalettePanel({ pages, onRuns, close }: Places & { close: () => v
       sure: sure.includes(row),
       soft: `${row.project} · ${row.status}`,
       act: () => go(`#/run/${encodeURIComponent(row.run)}`),
+    })),
+    ...findings.map(({ rule, level, message, many, runs: at }) => ({
+      kind: "Health",
+      name: sentence(message),
+      also: [rule, level, message, ...at.map(fullName)].join(" "),
+      soft: `${rule === "ended" ? level : rule} · ${amount(many, "run")}`,
+      act: () => go(`#/health?rule=${encodeURIComponent(rule)}`),
     })),
     ...pages.map(({ name, question, address }) => ({ kind: "Pages", name, soft: question, act: () => go(address) })),
     ...hands.value
@@ -90,8 +99,8 @@ export function PalettePanel({ pages, onRuns, close }: Places & { close: () => v
         aria-expanded="true"
         aria-controls="found"
         aria-activedescendant={shown.length > 0 ? `found-${chosen}` : undefined}
-        aria-label="Find runs, keys, pages and actions"
-        placeholder="Find runs, keys, pages, actions"
+        aria-label="Find runs, keys, findings, pages and actions"
+        placeholder="Find runs, keys, findings, pages, actions"
         autocomplete="off"
         spellcheck={false}
         value={text}

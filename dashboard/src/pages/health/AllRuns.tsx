@@ -19,6 +19,8 @@ import { Moment } from "./Moment.tsx";
 
 const TONES: Record<string, string> = { crashed: "bad", fail: "bad", warn: "warn" };
 const project = word("project");
+/** The rule whose findings alone are shown; "": all. */
+const ruled = word("rule");
 const FEW = 3;
 const EVERY = 5_000;
 
@@ -57,6 +59,7 @@ function List({ found }: { found: FindingsAnswer }) {
   const projects = [...new Set(every.flatMap(({ runs }) => runs.map((at) => at.project)))].sort();
   const only = projects.includes(project.value) ? project.value : "";
   const findings = every.flatMap((one) => {
+    if (ruled.value !== "" && one.rule !== ruled.value) return [];
     if (only === "") return [one];
     const runs = one.runs.filter((at) => at.project === only);
     return runs.length === 0 ? [] : [{ ...one, runs, many: runs.length === one.runs.length ? one.many : runs.length }];
@@ -71,11 +74,22 @@ function List({ found }: { found: FindingsAnswer }) {
   if (all === 0) return <Empty title="No runs yet" code="rollbook demo" />;
   return (
     <div class="cols">
-      {findings.length > 0 && (
+      {(findings.length > 0 || ruled.value !== "") && (
         <section class="card c12 worst">
           <header>
             <h2>{amount(findings.length, "finding")}, the worst first</h2>
-            <span class="soft">each once, however many runs have it</span>
+            {ruled.value === "" ? (
+              <span class="soft">each once, however many runs have it</span>
+            ) : (
+              <button
+                class="chip"
+                type="button"
+                aria-label={`Of the rule ${ruled.value}: show all`}
+                onClick={() => say({ rule: "" })}
+              >
+                rule {ruled.value} ×
+              </button>
+            )}
             {fresh > 0 && (
               <button class="link" type="button" onClick={() => setPlaces(every.map(keyOf))}>
                 {count(fresh)} new · show
