@@ -48,7 +48,7 @@ def test_scope_and_video_choose_the_episodes(page: Any, serve: Any, filmed: Path
 
 @pytest.fixture(scope="module")
 def cut(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two seeds whose newest episodes, with a video and without, the end of training cut; and one that has no others."""
+    """Two seeds whose newest episodes, with a video and without, the end of training cut; and one without others."""
     folder = tmp_path_factory.mktemp("cut") / "runs"
     for seed in (3, 2, 1):
         with rollbook.init("dot", "cem", seed=seed, dir=folder, sinks=[], keeper="inline", rules=()) as run:

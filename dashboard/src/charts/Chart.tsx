@@ -1,17 +1,18 @@
 /** A chart in its frame: title, values under the cursor, the plot, and what can be done with it. */
 
+import { useSignal, type ReadonlySignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { amount, value, type Write } from "../data/numbers.ts";
 import { valueAt } from "../data/lines.ts";
 import { shortNames, sidesOf } from "../data/names.ts";
 import type { Range } from "../data/range.ts";
+import { lazy } from "../parts/lazy.tsx";
 import { ground } from "../state/theme.ts";
 import type { Hub, View } from "./hub.ts";
 import { isNamed, type AxisKind, type Line, type Mark, type Pin } from "./model.ts";
 import { palette } from "./palette.ts";
 import { Plot } from "./plot.ts";
-import { Tip } from "./Tip.tsx";
 
 export interface ChartProps {
   hub: Hub;
@@ -72,6 +73,8 @@ export function labelsOf(names: readonly string[], width: number, big: boolean):
 const NO_MARKS: readonly Mark[] = [];
 const OTHERS = 100; // ms
 
+const Tip = lazy(() => import("./Tip.tsx").then((m) => m.Tip));
+
 export function Chart(props: ChartProps) {
   const root = useRef<HTMLDivElement>(null);
   const figure = useRef<HTMLElement>(null);
@@ -82,6 +85,8 @@ export function Chart(props: ChartProps) {
   const look = palette(ground.value);
   const curves = props.lines.filter(isNamed);
   const [width, setWidth] = useState(0);
+  /** The cursor is this chart's own. */
+  const here = useSignal(false);
   const full = curves.map((line) => line.name);
   const big = props.big === true;
   const wanted = labelsOf(full, width, big);
@@ -102,7 +107,8 @@ export function Chart(props: ChartProps) {
       sized: (now) => setWidth(Math.round(now / 8) * 8),
       ends: (places, left) => settle(reads.current, root.current, places, left, named.current),
       read: (x, hovered) => {
-        figure.current?.classList.toggle("here", hovered && x !== null);
+        here.value = hovered && x !== null;
+        figure.current?.classList.toggle("here", here.peek());
         // The chart under the pointer says its values at once, the others ten times a second: texts cost layout.
         last = x;
         if (hovered) tell(reads.current, now.current, x);
@@ -194,12 +200,26 @@ export function Chart(props: ChartProps) {
       )}
       <div ref={root} class="plotarea" role="img" tabIndex={0} aria-label={sentence(props)} onKeyDown={key} />
       {(big || lines.length > 3 || !labels.values) && (
-        <Tip hub={props.hub} lines={lines} xName={props.xName} xKind={xKind} plot={plot} write={props.write ?? value} />
+        <OfCursor here={here}>
+          <Tip
+            hub={props.hub}
+            lines={lines}
+            xName={props.xName}
+            xKind={xKind}
+            plot={plot}
+            write={props.write ?? value}
+          />
+        </OfCursor>
       )}
       {props.note}
     </figure>
   );
 }
+
+/** What the chart under the cursor has: of all others it would be made anew with every move of a hand, for nobody. */
+const OfCursor = ({ here, children }: { here: ReadonlySignal<boolean>; children: ComponentChildren }) => (
+  <>{here.value && children}</>
+);
 
 /** Puts the names to the ends of their lines, or in a row below the title. */
 function settle(

@@ -8,7 +8,7 @@ import { drawAxes } from "./draw.ts";
 import { project, type Axes, type AxisKind } from "./model.ts";
 import { palette } from "./palette.ts";
 import { fit } from "./canvas.ts";
-import { place } from "./Tip.tsx";
+import { place } from "./place.ts";
 
 export interface Layer {
   name: string;

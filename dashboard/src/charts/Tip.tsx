@@ -1,23 +1,17 @@
 /** The values under the cursor as a small table beside it, in the chart under the pointer. */
 
-import { useComputed } from "@preact/signals";
 import type { RefObject } from "preact";
-import { clock, count, seconds, value, type Write } from "../data/numbers.ts";
+import { useMemo } from "preact/hooks";
+import type { Write } from "../data/numbers.ts";
 import { valueAt } from "../data/lines.ts";
 import { shortNames } from "../data/names.ts";
 import type { Hub } from "./hub.ts";
 import { isNamed, type AxisKind, type Line } from "./model.ts";
+import { place } from "./place.ts";
 import type { Plot } from "./plot.ts";
 
 const ROWS = 12;
 const NAME = 24; // letters of a name
-
-/** An x in words: `412 672`, `14:32:07`, `4 m 33 s`. */
-export function place(x: number, kind: AxisKind): string {
-  if (kind === "wall") return clock(x);
-  if (kind === "duration") return seconds(x);
-  return Number.isInteger(x) || Math.abs(x) >= 1000 ? count(x) : value(x, 4);
-}
 
 export function Tip({
   hub,
@@ -34,20 +28,16 @@ export function Tip({
   plot: RefObject<Plot | null>;
   write: Write;
 }) {
-  const x = useComputed(() => hub.cursor.value);
-  const at = x.value;
+  const at = hub.cursor.value;
   const view = hub.current();
-  if (at === null || !view) return null;
-  const shown = lines
-    .filter(isNamed)
-    .map((line) => ({ line, hit: valueAt(line, at) }))
+  const shown = (at === null ? [] : lines.filter(isNamed))
+    .map((line) => ({ line, hit: valueAt(line, at ?? 0) }))
     .filter((row) => row.hit !== null)
     .sort((a, b) => (b.hit?.value ?? 0) - (a.hit?.value ?? 0));
-  if (shown.length === 0) return null;
-  const names = shortNames(
-    shown.slice(0, ROWS).map(({ line }) => line.name),
-    NAME,
-  );
+  const full = shown.slice(0, ROWS).map(({ line }) => line.name);
+  // The cursor moves far more often than they change.
+  const names = useMemo(() => shortNames(full, NAME), [full.join("\n")]);
+  if (at === null || !view || shown.length === 0) return null;
   const box = plot.current?.layout().box;
   const share = (at - view.x0) / (view.x1 - view.x0);
   const px = box ? box.left + share * (box.right - box.left) : 0;

@@ -7,7 +7,7 @@ import { isPage, PAGES, type PageId } from "../pages/registry.ts";
 import { Runs } from "../pages/runs/Runs.tsx";
 import { address, addressOf } from "../state/address.ts";
 import { takeColors } from "../state/colors.ts";
-import { behind, shown } from "../state/first.ts";
+import { calm, shown } from "../state/first.ts";
 import { hello, source } from "../state/here.ts";
 import { hear, reborn, watch } from "../state/live.ts";
 import { refusal, type Refusal } from "../state/source.ts";
@@ -30,8 +30,6 @@ const alerts = signal(0);
 const UNDER: { [page in PageId]?: PageId } = { run: "runs", sweep: "compare" };
 /** How long one may be away from a page before its alerts are counted again. */
 const ALERTS_EVERY = 30_000;
-/** The first view comes first: to count alerts, every run is opened. */
-const SLOWLY_AFTER = 2_000;
 
 function open(id: PageId): void {
   PAGES[id].load().then(
@@ -61,16 +59,15 @@ function startSlowly(): () => void {
     );
   };
   const stops = [watch("runs")];
-  const first = setTimeout(() => {
-    // So that they open at once, also while the server is away.
+  let gone = false;
+  void calm.then(() => {
     for (const one of Object.values(PAGES)) void one.load().catch(() => undefined);
-    void behind.then(() => {
-      count();
-      stops.push(hear("runs", count));
-    });
-  }, SLOWLY_AFTER);
+    if (gone) return;
+    count(); // to count alerts, every run is opened
+    stops.push(hear("runs", count));
+  });
   return () => {
-    clearTimeout(first);
+    gone = true;
     stops.forEach((stop) => stop());
   };
 }

@@ -1,9 +1,9 @@
-/** Parts whose code comes behind the first curves, or when they are opened before that. */
+/** Parts whose code comes behind the first view, or when they are opened before that. */
 
 import { signal } from "@preact/signals";
 import type { ComponentType } from "preact";
 import { useLayoutEffect } from "preact/hooks";
-import { behind } from "../state/first.ts";
+import { calm } from "../state/first.ts";
 
 /** The component that `load` brings; nothing stands in its place until it is there. */
 export function lazy<P extends object>(load: () => Promise<ComponentType<P>>): ComponentType<P> {
@@ -17,7 +17,7 @@ export function lazy<P extends object>(load: () => Promise<ComponentType<P>>): C
         () => undefined, // the server is away: the next opening asks again
       );
   };
-  void behind.then(fetch);
+  void calm.then(fetch);
   return function Later(props: P) {
     useLayoutEffect(fetch, []);
     const View = made.value;

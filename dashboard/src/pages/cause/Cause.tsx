@@ -17,7 +17,7 @@ import { go } from "../../state/address.ts";
 import { calledThere, hub, tags } from "../runs/charts.ts";
 import { entities } from "../runs/table.ts";
 import { cause, sayCause } from "../runs/view.ts";
-import { place } from "../../charts/Tip.tsx";
+import { place } from "../../charts/place.ts";
 import { kindOf } from "../../state/desk.ts";
 import { Crashed } from "./Crashed.tsx";
 import { PANELS } from "./panels.tsx";

@@ -14,7 +14,7 @@ import { useAnswer } from "../../state/answer.ts";
 import { source } from "../../state/here.ts";
 import { ranked } from "../../data/ranking.ts";
 import { pinnedFirst } from "../../data/keys.ts";
-import { place } from "../../charts/Tip.tsx";
+import { place } from "../../charts/place.ts";
 import { kindOf } from "../../state/desk.ts";
 import { colorOf, drawn, table } from "../runs/table.ts";
 import { Diff } from "./Diff.tsx";

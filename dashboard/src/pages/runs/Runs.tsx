@@ -7,6 +7,7 @@ import { amount, count } from "../../data/numbers.ts";
 import { CopyLink } from "../../parts/CopyLink.tsx";
 import { Context } from "../../parts/Context.tsx";
 import { useHands } from "../../state/hands.ts";
+import { calm } from "../../state/first.ts";
 import { Icon } from "../../parts/Icon.tsx";
 import { newborn } from "../../parts/Live.tsx";
 import { Boards } from "./Boards.tsx";
@@ -17,7 +18,6 @@ import { entities, show, startTable, table } from "./table.ts";
 import * as view from "./view.ts";
 
 const drawer: Signal<ComponentType | null> = signal(null);
-const AFTER = 1_500; // ms: the drawer's code comes behind the first charts, before somebody clicks on one
 
 const fetchDrawer = (): void => {
   if (drawer.peek() === null)
@@ -68,8 +68,8 @@ export function Runs() {
   useHands(() => [{ keys: ["b"], what: "boards", act: () => document.getElementById("pick-board")?.click() }]);
   const open = view.cause.value !== null;
   useEffect(() => {
-    const timer = setTimeout(fetchDrawer, open ? 0 : AFTER);
-    return () => clearTimeout(timer);
+    if (open) fetchDrawer();
+    else void calm.then(fetchDrawer);
   }, [open]);
   const Drawer = drawer.value;
   const runs = entities.value.reduce((n, entity) => n + entity.runs.length, 0);
