@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 import rollbook
 from rollbook.book import Book
@@ -21,3 +25,21 @@ def test_what_is_asked_within_a_read_sees_the_same_rows_and_after_it_the_newest(
         assert book.files.read(["metrics", "episodes"], within) == (1, 1, ["a"])
         assert book.keys() == ["a", "b"]
         assert sorted(book.latest()) == ["a", "b"]
+
+
+@pytest.mark.parametrize("changed", ["long ago", "just now"])
+def test_the_first_rows_of_a_table_are_found_by_an_open_book(changed: str, tmp_path: Path) -> None:
+    for name in ("one", "other"):
+        with rollbook.init("p", name, dir=tmp_path, sinks=[], keeper="inline") as run:
+            run.log({"a": 1.0})
+            if name == "other":
+                run.log_text("note", "words")
+    one, other = (next((tmp_path / "p").glob(f"{name}-*/data")) for name in ("one", "other"))
+    if changed == "long ago":
+        os.utime(one, (1.0, 1.0))
+    book = Book(one.parent)
+    assert book.text().num_rows == 0
+    shutil.copytree(other / "text", one / "text")
+    assert book.text().num_rows == 1
+    shutil.rmtree(one / "text")
+    assert book.text().num_rows == 0

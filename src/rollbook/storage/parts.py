@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from rollbook.errors import Damaged
 from rollbook.schema import source
-from rollbook.schema.run_files import CONSTANTS, METADATA_KEY, PartName, part_folders, table_folder
+from rollbook.schema.run_files import CONSTANTS, METADATA_KEY, PartName, data_folder, part_folders, table_folder
 from rollbook.storage.parquet_files import open_to_read
 from rollbook.storage.tabulate import Meta
 from rollbook.system.files import is_link
@@ -277,6 +277,8 @@ class OpenParts:
 
     def __init__(self, run: str, writers: Collection[str] | None = None) -> None:
         self._run, self._writers = run, writers
+        self._data, self._data_stamp = data_folder(run), (0, 0)
+        self._names: frozenset[str] | None = None
         self._known: dict[str, dict[str, Part]] = {}
         self._stamps: dict[str, list[tuple[int, int]]] = {}
         self._listed: dict[str, list[Part]] = {}
@@ -289,7 +291,9 @@ class OpenParts:
           FileNotFoundError: a part was replaced while it was being opened; call again.
         """
         stamps, folders = [], []
-        for folder in part_folders(self._run, table) if not is_link(table_folder(self._run, table)) else ():
+        own = table_folder(self._run, table)
+        is_there = self._may_hold(os.path.basename(own)) and not is_link(own)
+        for folder in part_folders(self._run, table) if is_there else ():
             with tolerating(FileNotFoundError, NotADirectoryError) as missed:
                 stat = os.lstat(folder)
             if missed:
@@ -318,9 +322,19 @@ class OpenParts:
         parts = [known[path] for path in sorted(known, key=lambda path: (os.path.basename(path), path))]
         self._listed[table] = uncovered(parts)
         # A folder that changed within the resolution of timestamps is listed again next time.
-        if time.time_ns() - max(changed for changed, _ in stamps) > 100_000_000:
+        if _is_settled(max(changed for changed, _ in stamps)):
             self._stamps[table] = stamps
         return self._listed[table]
+
+    def _may_hold(self, name: str) -> bool:
+        """Whether the folder of data may have an entry of that name. Most runs have few of the fifteen tables, so it is
+        listed when it has changed, instead of a look for each."""
+        with tolerating(OSError) as missed:
+            stat = os.stat(self._data)
+            if self._data_stamp != (stat.st_mtime_ns, stat.st_ino):
+                self._names = frozenset(os.listdir(self._data))
+                self._data_stamp = (stat.st_mtime_ns, stat.st_ino) if _is_settled(stat.st_mtime_ns) else (0, 0)
+        return bool(missed) or self._names is None or name in self._names
 
     def _is_wanted(self, name: PartName) -> bool:
         return self._writers is None or name.kind == "merged" or name.writer in self._writers
@@ -341,6 +355,11 @@ class OpenParts:
             self.problems.pop(entry.path, None)
         except Damaged as err:
             self.problems[entry.path] = str(err)
+
+
+def _is_settled(changed: int) -> bool:
+    """Whether a folder changed, at these unix ns, so long ago that another change would have another time."""
+    return time.time_ns() - changed > 100_000_000
 
 
 def belonging(part: Part, table: str) -> Part:
