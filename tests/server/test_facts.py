@@ -10,7 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from rollbook.book import Book
-from rollbook.server.curves import memory
+from rollbook.server.runs import table as table_of_runs
 from rollbook.server.shared import state
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.state import Facts, FactsCache, Readers
@@ -81,6 +81,20 @@ def test_a_run_is_read_once_for_the_table_its_keys_and_a_sweep(
     assert set(read.values()) == {1}
 
 
+@pytest.mark.parametrize(("few", "read_first"), [(6, 6), (5, 0)])
+def test_the_table_waits_for_no_run_of_a_group_that_is_too_large(
+    few: int, read_first: int, client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(table_of_runs, "_FEW", few)
+    monkeypatch.setattr(table_of_runs, "_PATIENCE", PATIENCE)
+    facts = client.app.app.state.context.facts  # type: ignore[attr-defined]
+    later: list[RunRow] = []
+    monkeypatch.setattr(facts, "fetch", lambda rows, columns: len(later.extend(rows) or later))
+    found = client.post("/api/runs", json={"group_by": ["project"], "columns": ['last("train/return")']}).json()
+    assert [row["run_count"] for row in found["rows"]] == [6]
+    assert (len(facts._facts), len(later), found["pending"]) == (read_first, 6 - read_first, 6 - read_first)
+
+
 def test_numbers_of_a_run_stay_if_two_threads_read_it_at_once(client: TestClient, runs: list[str]) -> None:
     context = client.app.app.state.context  # type: ignore[attr-defined]
     row = context.row(runs[0])
@@ -103,7 +117,6 @@ def test_a_request_looks_once_whether_a_run_has_changed(
         return stamp_of(folder)
 
     monkeypatch.setattr(state, "stamp_of", counted)
-    monkeypatch.setattr(memory, "stamp_of", counted)
     assert client.post(f"/api/{path}", json={"runs": runs, **key}).status_code == 200
     assert len(looked) == len(runs)
     assert set(looked.values()) == {1}

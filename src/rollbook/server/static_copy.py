@@ -38,7 +38,7 @@ from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Streamed
 from rollbook.server.shared.rows import KeysAsk
 from rollbook.server.shared.shapes import RunAsk
-from rollbook.server.shared.state import ServerContext, stamp_of
+from rollbook.server.shared.state import ServerContext, Stamps
 from rollbook.server.tables import episodes, fates, files, health, histograms, logs, rollouts, samples, timings
 from rollbook.server.tables.episodes import EpisodeAsk, EpisodesAsk, ScatterAsk, TracesAsk
 from rollbook.server.tables.fates import FatesAsk, PromptsAsk
@@ -385,7 +385,7 @@ class _Copy:
             group = Group(name=row.id, runs=row.runs)
             names = sorted({key for run in group.runs for key in self._keys_of(run)})
             members = [self._context.row(run) for run in group.runs]
-            stamps = {row.folder: stamp_of(row.folder) for row in members}
+            stamps = Stamps()
             for place, key in enumerate(names):
                 rows_of_runs(self._context, members, key, None, stamps, names[place + 1 :])  # read together, and kept
                 ask = CurvesAsk(by=[group], keys=[key])

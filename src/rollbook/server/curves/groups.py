@@ -26,7 +26,7 @@ from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint, Streamed
 from rollbook.server.shared.rows import check_points
 from rollbook.server.shared.shapes import Ask, Refused, plain, words_of
-from rollbook.server.shared.state import ServerContext
+from rollbook.server.shared.state import ServerContext, Stamps
 
 CurvesAsk = shape_of(
     Curves,
@@ -105,7 +105,7 @@ def _frames(
     name_of = {row.folder: row.key for row in rows}
     groups = question.by if isinstance(question.by, Mapping) else {}
     asked = {name: [name_of[path] for path in paths] for name, paths in groups.items()}
-    stamps = Memory(context, rows).stamps
+    stamps = Stamps()
     for number, key in enumerate(keys if rows else ()):
         began = time.perf_counter()
         ask = msgspec.structs.replace(question, key=key)
@@ -155,14 +155,14 @@ class Found(NamedTuple):
 
 
 def answers(
-    context: ServerContext, rows: list[RunRow], ask: Curves, stamps: Mapping[str, object], ahead: Sequence[str] = (),
+    context: ServerContext, rows: list[RunRow], ask: Curves, stamps: Stamps, ahead: Sequence[str] = (),
     *, refine: bool = False,
 ) -> Iterator[Found]:  # fmt: skip
     """The curves of a key, kept for a while. Preliminary ones come first if that was requested and the full ones take
     long.
 
     Args:
-      stamps: of the runs, by folder.
+      stamps: of the runs; those that are drawn first are asked for first.
       ahead: keys that will be requested next.
     """
     known = ("curves", tuple(row.folder for row in rows), msgspec.json.encode(ask))
@@ -171,7 +171,7 @@ def answers(
             part = _first_of(context, rows, ask, stamps)
         if part is not None:
             yield part
-    version = version_of(tuple(stamps.values()))
+    version = version_of(tuple(stamps[row.folder] for row in rows))
     kept: Found | None = context.answers.get(known, version)
     if kept is not None:
         yield kept
@@ -192,7 +192,7 @@ def _is_long(context: ServerContext, rows: Sequence[RunRow], ask: Curves) -> boo
     return unread(context, rows, ask.key, ask.x) > context.limits.many_runs
 
 
-def _first_of(context: ServerContext, rows: list[RunRow], ask: Curves, stamps: Mapping[str, object]) -> Found | None:
+def _first_of(context: ServerContext, rows: list[RunRow], ask: Curves, stamps: Stamps) -> Found | None:
     """The curves of some runs of each group, with few resamples; None if those have no rows."""
     about = {row.folder: row for row in rows}
     every, labels = grouped(Memory(context, rows).rows, ask.by, f"curves({ask.key!r})")
@@ -203,7 +203,7 @@ def _first_of(context: ServerContext, rows: list[RunRow], ask: Curves, stamps: M
     few = msgspec.structs.replace(ask, by={label: [row.folder for row in chosen] for label, chosen in some.items()})
     chosen = [row for members in some.values() for row in members]
     try:
-        (found,) = _found(context, chosen, few, {row.folder: stamps[row.folder] for row in chosen}, (FEW_DRAWS,))
+        (found,) = _found(context, chosen, few, stamps, (FEW_DRAWS,))
     except UnknownKey:
         return None
     note = {
@@ -215,12 +215,12 @@ def _first_of(context: ServerContext, rows: list[RunRow], ask: Curves, stamps: M
 
 
 def _found(
-    context: ServerContext, rows: list[RunRow], ask: Curves, stamps: Mapping[str, object], stages: Sequence[int],
+    context: ServerContext, rows: list[RunRow], ask: Curves, stamps: Stamps, stages: Sequence[int],
     ahead: Sequence[str] = (),
 ) -> Iterator[Found]:  # fmt: skip
     """The curves of these runs, one for each number of resamples."""
     source = Memory(context, rows, ahead, stamps)
-    version = version_of(tuple(stamps.values()))
+    version = version_of(tuple(stamps[row.folder] for row in rows))
     for curves in refined(ask, source, stages):
         members = {label: [source.key_of[path] for path in paths] for label, paths in curves.members.items()}
         missing = {label: [source.key_of[path] for path in paths] for label, paths in curves.missing.items()}

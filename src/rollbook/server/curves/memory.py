@@ -18,7 +18,7 @@ from rollbook.server.curves.kept_rows import Rows, keep, kept, rows_in
 from rollbook.server.curves.row_helpers import RowHelpers
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.rows import axis_name, contents, started
-from rollbook.server.shared.state import ServerContext, stamp_of
+from rollbook.server.shared.state import ServerContext, Stamps
 from rollbook.values.array_types import NDArray
 
 T = TypeVar("T")
@@ -178,16 +178,17 @@ class Memory:
 
     Args:
       ahead: keys that will be asked for next: a few runs are read once for several of them.
-      stamps: of the runs, by folder, where they are known already.
+      stamps: of the runs, where some are known already.
     Attributes:
-      context: of the server; of_table: the runs, as the table of runs has them.
+      context: of the server; of_table: the runs, as the table of runs has them; stamps: of these, by folder.
     """
 
     def __init__(
         self, context: ServerContext, rows: Sequence[RunRow], ahead: Sequence[str] = (),
-        stamps: Mapping[str, object] | None = None,
+        stamps: Stamps | None = None,
     ) -> None:  # fmt: skip
-        self.context, self.of_table, self._ahead, self._stamps = context, list(rows), ahead, stamps
+        self.context, self.of_table, self._ahead = context, list(rows), ahead
+        self.stamps = Stamps() if stamps is None else stamps
         self.rows: list[Row] = [{**row.about, "path": row.folder} for row in self.of_table]
         roots = context.catalogue.roots
         self.root = roots[0] if len(roots) == 1 else ""
@@ -195,8 +196,7 @@ class Memory:
 
     def each(self, key: str, x: str | None, take: Callable[[Line], T]) -> dict[str, T]:
         """See `Source.each`."""
-        stamps = self.stamps
-        held = rows_of_runs(self.context, self.of_table, key, x, stamps, own_axes=True)
+        held = rows_of_runs(self.context, self.of_table, key, x, self.stamps, own_axes=True)
         taken: dict[str, T] = {}
         for row in self.of_table:
             rows = held.get(row.key)
@@ -205,7 +205,7 @@ class Memory:
             if rows.is_whole:
                 taken[row.folder] = take(rows)
             else:
-                taken[row.folder] = self._whole(row, key, x, take, stamps[row.folder])
+                taken[row.folder] = self._whole(row, key, x, take, self.stamps[row.folder])
         if not taken:
             self._check(key)
         return taken
@@ -216,13 +216,6 @@ class Memory:
         if not held:
             self._check(key)
         return {row.folder: held[row.key] for row in self.of_table if row.key in held}
-
-    @property
-    def stamps(self) -> Mapping[str, object]:
-        """The stamps of the runs by folder, taken once: a request sees them as they were at one moment."""
-        if self._stamps is None:
-            self._stamps = {row.folder: stamp_of(row.folder) for row in self.of_table}
-        return self._stamps
 
     def _check(self, key: str) -> None:
         """Raise if none of the runs has a key. Raises: UnknownKey."""

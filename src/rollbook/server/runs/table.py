@@ -294,6 +294,8 @@ _PATIENCE = 0.15
 """Seconds that a window of the table waits for numbers that were not read yet."""
 _PATIENCE_FOR_NEWER = 0.03
 """Seconds that it waits for newer numbers of live runs that already have numbers."""
+_FEW = 100
+"""Of a group with more runs that were not read yet, none is waited for: its numbers need all of them."""
 MOST_COLUMNS = 60
 
 Item = TypeVar("Item")
@@ -483,13 +485,14 @@ def _read_ahead(context: ServerContext, window: Sequence[_Entry], columns: Seque
     missing."""
     wanted = facts_for(columns)
     shown: list[RunRow] = []
+    late: list[RunRow] = []
     for entry in window:
         if isinstance(entry, RunGroup):
-            shown += entry.members
+            unread = sum(context.facts.known(row) is None for row in entry.members)
+            (late if unread > _FEW else shown).extend(entry.members)
         elif isinstance(entry, _Run):
             shown.append(entry.row)
     began = time.perf_counter()
-    late = []
     longest = _PATIENCE_FOR_NEWER if context.facts.is_reading else _PATIENCE  # the background reads them already
     if context.drawing:
         longest = 0.0

@@ -150,6 +150,15 @@ def stamp_of(folder: str) -> Stamp:
     return (page, heart, tuple(journal), tuple(tables), int(time.time()) if writing else 0)
 
 
+class Stamps(dict[str, Stamp]):
+    """The stamps of runs by folder. Each is taken when it is first asked for, and then stays: whatever is answered
+    meanwhile is of one moment of that run."""
+
+    def __missing__(self, folder: str) -> Stamp:
+        stamp = self[folder] = stamp_of(folder)
+        return stamp
+
+
 _DEAD: dict[str, None] = {}
 """Writers, by folder, whose process has gone; it does not come back."""
 
