@@ -19,7 +19,7 @@ from syntax import tree as tree_of
 
 SRC = Path(rollbook.__file__).parent
 QUOTING = ("pasted(", "files.pasted(", "shlex.quote(", "shlex.join(")
-QUOTED = {"place": "place = ", "folder": "folder = shlex.quote(", "_command()": "", "command": "command = _command()"}
+QUOTED = {"folder": "folder = shlex.quote(", "_command()": "", "command": "command = _command()"}
 """In cli and demo: names of what was quoted a few lines above, and how."""
 
 COMMAND = rf"rollbook ({'|'.join(app.list_commands(Context(app)))})( [^.;:,(\n]*)?"

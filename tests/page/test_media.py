@@ -91,11 +91,11 @@ def test_histograms_of_a_key_lie_in_common_bins_and_keep_every_number(logged: tu
     with client_of(folder) as client:
         found = client.get(f"/api/runs/{first}/histograms?bins=20&key=weights").json()
         assert (found["keys"], found["key"], found["total"]) == (["biases", "weights"], "weights", 10)
-        assert found["places"] == [float(step) for step in range(0, 1000, 100)]
+        assert found["positions"] == [float(step) for step in range(0, 1000, 100)]
         assert (found["edges"][0], found["edges"][-1], len(found["edges"])) == (1.0, 11.0, 21)
         assert [sum(counts) for counts in found["counts"]] == [100.0] * 10
         few = client.get(f"/api/runs/{first}/histograms?steps=4&key=weights").json()
-        assert len(few["places"]) <= 4
-        assert few["places"][-1] == 900.0
+        assert len(few["positions"]) <= 4
+        assert few["positions"][-1] == 900.0
         assert client.get(f"/api/runs/{first}/histograms?bins=0").status_code == 400
         assert client.get(f"/api/runs/{first}/histograms?key=none").json()["counts"] == []

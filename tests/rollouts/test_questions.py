@@ -80,7 +80,7 @@ def test_each_answer_begins_with_the_row_that_matters_most(book: Any) -> None:
     assert stale == {1: (1, 0.3), 2: (1, 0.1)}
     assert (_first(book, "gaps")["rollout_id"], _first(book, "gaps")["gap_max"]) == (ids[1], 3.0)
     worst = _first(book, "tokens")
-    assert (worst["token"], worst["gap_max"], worst["rollout_id"], worst["turn"], worst["place"]) == (
+    assert (worst["token"], worst["gap_max"], worst["rollout_id"], worst["turn"], worst["token_index"]) == (
         9,
         3.0,
         ids[1],

@@ -157,8 +157,8 @@ def test_every_rollout_stands_in_one_layer_of_the_fates(client: TestClient, plac
     assert fates["layers"][0]["reason"] == "used"
     assert {"zero_std", "no fate yet"} <= {layer["reason"] for layer in fates["layers"]}
     assert sum(sum(layer["n"]) for layer in fates["layers"]) == 64
-    assert all(len(cells) == len(fates["places"]) for cells in fates["curves"].values())
-    assert len(client.get(f"{place}/fates?points=3").json()["places"]) <= 3
+    assert all(len(cells) == len(fates["starts"]) for cells in fates["curves"].values())
+    assert len(client.get(f"{place}/fates?points=3").json()["starts"]) <= 3
     assert {row["name"] for row in fates["tools"]} == {"read", "run_tests"}
     known = asked(client, place, where="used and staleness is not null and clipped is not null")["matched"]
     assert sum(sum(column["n"]) for column in fates["clipping"]) == known > 0
@@ -188,7 +188,7 @@ _TABLES = ("layers", "curves", "clipping", "stale", "gaps", "tools", "tokens", "
 def test_a_part_of_training_has_the_fates_that_the_layers_have_there(client: TestClient, place: str) -> None:
     fates = client.get(f"{place}/fates").json()
     for low, high in ((2, 3), (3, 7), (0, 99)):
-        inside = [i for i, at in enumerate(fates["places"]) if low <= at <= high]
+        inside = [i for i, at in enumerate(fates["starts"]) if low <= at <= high]
         counted = {layer["reason"]: sum(layer["n"][i] for i in inside) for layer in fates["layers"]}
         counted.pop("no fate yet")  # of which no update is known but their own
         found = asked(client, place, where=f"gradient_step between {low} and {high}")

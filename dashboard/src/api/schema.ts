@@ -486,7 +486,7 @@ export interface Failure {
 export interface FatesAnswer {
   took_ms: number;
   x: string;
-  places: (number | "-Infinity" | "Infinity" | "NaN" | null)[];
+  starts: (number | "-Infinity" | "Infinity" | "NaN" | null)[];
   width: number | "-Infinity" | "Infinity" | "NaN" | null;
   total: number;
   layers: FatesLayer[];
@@ -548,7 +548,7 @@ export interface Finding {
   many: number;
 }
 
-/** Where something was found: the place on the run's own axis, and the key that it is about, if they are known. */
+/** Where something was found: the position on the run's own axis, and the key that it is about, if they are known. */
 export interface FindingRun {
   run: string;
   name: string;
@@ -637,7 +637,7 @@ export interface HistogramsAnswer {
   x: string;
   total: number;
   edges: number[];
-  places: (number | "-Infinity" | "Infinity" | "NaN" | null)[];
+  positions: (number | "-Infinity" | "Infinity" | "NaN" | null)[];
   counts: number[][];
   low: (number | "-Infinity" | "Infinity" | "NaN" | null)[];
   high: (number | "-Infinity" | "Infinity" | "NaN" | null)[];

@@ -3,7 +3,7 @@ import { askedLast, callsOf, conditionOf, headOf } from "./rollouts.ts";
 import {
   colorOf,
   parted,
-  placesIn,
+  startsIn,
   stretchWords,
   stripWords,
   together,
@@ -71,7 +71,7 @@ test("a part of training stands in the condition beside whatever else is asked",
     for (const within of [null, { by: "policy_version", low: 3, high: 12 } as const])
       expect(parted(together(within, rest))).toEqual({ within, rest });
   expect(parted("reward between 1 and 2")).toEqual({ within: null, rest: "reward between 1 and 2" });
-  expect(placesIn({ places: [0, 10, 20, 30] }, { by: "gradient_step", low: 10, high: 29 })).toEqual([1, 3]);
+  expect(startsIn({ starts: [0, 10, 20, 30] }, { by: "gradient_step", low: 10, high: 29 })).toEqual([1, 3]);
 });
 
 test("a part of training is told by what taught something, and by what grew since before", () => {

@@ -93,10 +93,10 @@ export function together(within: Stretch | null, rest: string): string {
 }
 
 /** Places of stretches that lie in a part of training: the first, and the one behind the last. */
-export function placesIn({ places }: Pick<Fates, "places">, within: Stretch): [number, number] {
-  const from = places.findIndex((at) => Number(at) >= within.low);
-  const to = places.findIndex((at) => Number(at) > within.high);
-  return [from < 0 ? places.length : from, to < 0 ? places.length : to];
+export function startsIn({ starts }: Pick<Fates, "starts">, within: Stretch): [number, number] {
+  const from = starts.findIndex((at) => Number(at) >= within.low);
+  const to = starts.findIndex((at) => Number(at) > within.high);
+  return [from < 0 ? starts.length : from, to < 0 ? starts.length : to];
 }
 
 export interface Told {
@@ -110,7 +110,7 @@ export interface Told {
 
 const GREW = 0.05;
 
-/** What became of the rollouts between two places of training, and of those before. */
+/** What became of the rollouts between two steps of training, and of those before. */
 export function told({ layers }: Pick<Fates, "layers">, from: number, to: number): Told {
   const sum = (cells: readonly number[], a: number, b: number): number => cells.slice(a, b).reduce((s, n) => s + n, 0);
   const all = (a: number, b: number): number => layers.reduce((s, { n }) => s + sum(n, a, b), 0);

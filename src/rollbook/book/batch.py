@@ -97,8 +97,8 @@ def _of_the_same_rows(
     for key in keys:
         groups.setdefault(tuple(n for n, piece in enumerate(pieces) if key in piece.meta["keys"]), []).append(key)
     by_key: dict[str, Series | None] = {}
-    for places, group in groups.items():
-        mine = [pieces[n] for n in places]
+    for indices, group in groups.items():
+        mine = [pieces[n] for n in indices]
         axis = asked.x if asked.x is not None else usual_axis(mine, run, group[0])
         in_order = as_they_lie(mine, run, group, axis, asked) if len(group) > 1 else None
         if in_order is None:

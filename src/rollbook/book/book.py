@@ -743,8 +743,8 @@ class Book(RunFields):
         Args:
           attempts: "effective", "all", or attempt numbers.
           x: the axis of `start` and `stop`: a clock, "time" or "relative"; default: the run's own.
-          start: only what was timed from this place on.
-          stop: only what was timed before this place.
+          start: only what was timed from this position on.
+          stop: only what was timed before this position.
         Returns:
           Columns: name (a/b is a part of a), calls, seconds (parts included), own (without them), share (what own is of
           the time of all stages), and of one call median, p99 and longest, in seconds.
@@ -906,7 +906,7 @@ class Book(RunFields):
         """What went on near a point: the keys that left their usual range there, and what every table has.
 
         Args:
-          at: the place on the axis.
+          at: the position on the axis.
           key: the key whose value stands there; canonical names are accepted.
           x: the axis: a clock, a key, "time" or "relative"; default: the run's own.
           rows: the most rows of each table.
@@ -917,7 +917,7 @@ class Book(RunFields):
           A `Surroundings`: `sentences()`, `as_data()`, and the rows of each table as `episodes.table` and so on.
         Raises:
           UnknownKey: the run has no such key or axis.
-          BadInput: a place or window that is no number, or a number of rows that is none.
+          BadInput: a position or window that is no number, or a number of rows that is none.
         """
         from rollbook.book.questions import Cause, Files, around
 

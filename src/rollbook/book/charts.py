@@ -83,11 +83,11 @@ def _line(key: str, series: Series) -> Line:
 
 def _bad(series: Series) -> Trace | None:
     """Rows that are not finite: their values if known, else NaN."""
-    places = ~np.isfinite(series.mean) if series.bad is None else np.asarray(series.bad) > 0
-    if not places.any():
+    where = ~np.isfinite(series.mean) if series.bad is None else np.asarray(series.bad) > 0
+    if not where.any():
         return None
     values = np.where(np.isfinite(series.mean), np.nan, series.mean)
-    return Trace(series.x[places], values[places])
+    return Trace(series.x[where], values[where])
 
 
 def _remarks(series: Mapping[str, Series]) -> tuple[str, ...]:

@@ -153,9 +153,9 @@ def as_they_lie(
     in_order = sorted((stretch for stretch in stretches if stretch is not None and len(stretch[0])), key=_first_x)
     if None in stretches or not in_order:
         return None
-    places = [stretch[0] for stretch in in_order]
+    xs = [stretch[0] for stretch in in_order]
     parts = {key: [stretch[1][n] for stretch in in_order] for n, key in enumerate(keys)}
-    x = places[0] if len(places) == 1 else np.concatenate(places)
+    x = xs[0] if len(xs) == 1 else np.concatenate(xs)
     if not bool(np.all(x[1:] > x[:-1])):
         return None  # rows of the same x are ordered by time
     first = 0 if asked.start is None else int(np.searchsorted(x, asked.start))
@@ -364,10 +364,10 @@ def _from_pyramid(
             level += 1
         if in_sight / bucket_rows(level) < points:
             return None
-        places, cells = pyramid.read([axis, column], level, seen.tolist())
+        positions, cells = pyramid.read([axis, column], level, seen.tolist())
     except (OSError, Damaged, ValueError, IndexError):
         return None
-    low_x, high_x = places[2], places[3]
+    low_x, high_x = positions[2], positions[3]
     span = float(high_x.max() - low_x.min()) if low_x.size else 0.0
     if span > 0 and float((high_x - low_x).astype(np.float64).sum()) > 3 * span:
         return None

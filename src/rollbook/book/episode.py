@@ -133,9 +133,9 @@ def find_episode(book: EpisodeTables, which: str) -> Episode:
     """
     if which in CHOICES:
         rows = book.episodes()
-        place = _place(rows, which)
-        if place is not None:
-            return Episode(book, rows.slice(place, 1))
+        index = _index_of(rows, which)
+        if index is not None:
+            return Episode(book, rows.slice(index, 1))
         raise UnknownKey(
             f"{book.path} holds no finished episode, so there is no {which!r} one.",
             "Record some with RecordEpisodes(env, scope), or read book.episodes() for those that were cut short",
@@ -149,7 +149,7 @@ def find_episode(book: EpisodeTables, which: str) -> Episode:
     return Episode(book, same_id.slice(same_id.num_rows - 1))
 
 
-def _place(rows: pa.Table, which: str) -> int | None:
+def _index_of(rows: pa.Table, which: str) -> int | None:
     names = [name for name in ("return", "complete") if name in rows.column_names]
     cells = rows.select(names).to_pylist()
     whole = [i for i, row in enumerate(cells) if row.get("complete") is not False]

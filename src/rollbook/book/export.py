@@ -60,32 +60,32 @@ def _write(table: pa.Table, file: IO[bytes], kind: str) -> None:
 
 
 def _rows(table: pa.Table) -> Iterator[dict[str, object]]:
-    for place, field in enumerate(table.schema):
+    for index, field in enumerate(table.schema):
         if pa.types.is_timestamp(field.type) and field.type.unit == "ns":  # Python times have no ns
-            cells = table.column(place).cast(pa.timestamp("us", field.type.tz), safe=False)
-            table = table.set_column(place, field.name, cells)
+            cells = table.column(index).cast(pa.timestamp("us", field.type.tz), safe=False)
+            table = table.set_column(index, field.name, cells)
     for batch in table.to_batches(max_chunksize=10_000):
         yield from batch.to_pylist()
 
 
 def _flat(table: pa.Table) -> pa.Table:
     """The table with nested and binary columns as text."""
-    for place, field in enumerate(table.schema):
+    for index, field in enumerate(table.schema):
         if pa.types.is_nested(field.type) or pa.types.is_binary(field.type) or pa.types.is_dictionary(field.type):
             cells = [
                 None if cell is None else cell if isinstance(cell, str) else json_text(cell)
-                for cell in table.column(place).to_pylist()
+                for cell in table.column(index).to_pylist()
             ]
-            table = table.set_column(place, field.name, pa.array(cells, pa.string()))
+            table = table.set_column(index, field.name, pa.array(cells, pa.string()))
     return table
 
 
 def _harmless(table: pa.Table) -> pa.Table:
     """Texts of a run made safe for spreadsheets and terminals: no formulas, no control characters."""
-    for place, field in enumerate(table.schema):
+    for index, field in enumerate(table.schema):
         if pa.types.is_string(field.type) or pa.types.is_large_string(field.type):
-            cells = [None if cell is None else csv_cell(cell) for cell in table.column(place).to_pylist()]
-            table = table.set_column(place, field.name, strings(cells))
+            cells = [None if cell is None else csv_cell(cell) for cell in table.column(index).to_pylist()]
+            table = table.set_column(index, field.name, strings(cells))
     return table
 
 

@@ -93,8 +93,8 @@ def with_files(table: pa.Table, folder: str) -> pa.Table:
     source.fetch(folder, [path for path in table["path"].to_pylist() if isinstance(path, str)])
     names: list[str | None] = []
     for path in table["path"].to_pylist():
-        place = locate(root, path) if isinstance(path, str) and path else None
-        names.append(None if place is None else os.path.relpath(place, root).replace(os.sep, "/"))
+        located = locate(root, path) if isinstance(path, str) and path else None
+        names.append(None if located is None else os.path.relpath(located, root).replace(os.sep, "/"))
     return table.append_column("file", strings(names))
 
 
@@ -102,8 +102,10 @@ def waiting_pixels(folder: str, path: str) -> npt.NDArray[np.uint8]:
     """See `Book.pixels`."""
     waiting = read_waiting(folder, path)
     if waiting is None:
-        place = locate(folder, path)
-        where = f"its file is {place}" if place is not None else "it has no file either: evicted, or never a picture"
+        located = locate(folder, path)
+        where = (
+            f"its file is {located}" if located is not None else "it has no file either: evicted, or never a picture"
+        )
         raise UnknownKey(f"pixels({path!r}): no raw pixels of it wait in the spool; {where}")
     note, pixels = waiting
     shape = (note["frames"], note["height"], note["width"], note["channels"])

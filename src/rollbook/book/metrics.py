@@ -144,6 +144,7 @@ def pivot(table: pa.Table, keys: Sequence[str] | None, clocks: tuple[str, ...]) 
     shared = take_table(table.select([c for c in table.column_names if c not in ("value", "integer")]), first)
     values = to_numpy(table["value"])[0]
     integers = to_numpy(table["integer"])[0]
+    # The lines of a key one after the other: each key becomes a column, of which the rows without it are empty.
     order = np.argsort(order_of(names), kind="stable")
     starts: list[int] = []
     if n:
@@ -156,7 +157,7 @@ def pivot(table: pa.Table, keys: Sequence[str] | None, clocks: tuple[str, ...]) 
         own = set(kinds[at].tolist())
         valid = np.zeros(n_rows, dtype=bool)
         valid[row_of[at]] = True
-        if own <= {"q", "b"}:
+        if own <= {"q", "b"}:  # whole numbers beyond 2**53 would be rounded as floats
             cells = np.zeros(n_rows, dtype=np.int64)
             cells[row_of[at]] = integers[at]
             if own == {"b"}:
@@ -166,11 +167,11 @@ def pivot(table: pa.Table, keys: Sequence[str] | None, clocks: tuple[str, ...]) 
             cells[row_of[at]] = values[at]
         labels.append(value_name(key, clocks))
         columns.append(from_numpy(cells, None if valid.all() else valid))
-    place = {} if keys is None else {key: place for place, key in enumerate(keys)}
-    by_place = sorted(zip(labels, columns, strict=True), key=lambda pair: (place.get(pair[0], 0), pair[0]))
+    rank = {} if keys is None else {key: rank for rank, key in enumerate(keys)}
+    in_order = sorted(zip(labels, columns, strict=True), key=lambda pair: (rank.get(pair[0], 0), pair[0]))
     return pa.Table.from_arrays(
-        [*shared.columns, *(column for _, column in by_place)],
-        [*shared.column_names, *(label for label, _ in by_place)],
+        [*shared.columns, *(column for _, column in in_order)],
+        [*shared.column_names, *(label for label, _ in in_order)],
     )
 
 

@@ -45,9 +45,9 @@ def read_near(table: str, pieces: Pieces, run: Context, clock: str, value: int, 
         if not everything:
             mask = run.history.chosen(identity(part, piece.meta), run.attempts)
             allowed = allowed if mask is None else allowed & mask
-        places = np.flatnonzero(allowed)
-        distances = np.abs(readings[places].astype(np.float64) - value)
-        best += [(float(distances[i]), number, block, int(places[i])) for i in _smallest(distances, rows).tolist()]
+        indices = np.flatnonzero(allowed)
+        distances = np.abs(readings[indices].astype(np.float64) - value)
+        best += [(float(distances[i]), number, block, int(indices[i])) for i in _smallest(distances, rows).tolist()]
         best = sorted(best)[:rows]
 
     def pick(piece: Piece) -> pa.Table | None:
@@ -56,8 +56,8 @@ def read_near(table: str, pieces: Pieces, run: Context, clock: str, value: int, 
             if pieces[number] is piece:
                 mine.setdefault(block, []).append(row)
         tables = [
-            take_table(piece.read(None, None if block < 0 else [block]), np.array(sorted(places), dtype=np.int64))
-            for block, places in sorted(mine.items())
+            take_table(piece.read(None, None if block < 0 else [block]), np.array(sorted(indices), dtype=np.int64))
+            for block, indices in sorted(mine.items())
         ]
         return join_tables(tables) if tables else None
 
@@ -68,10 +68,10 @@ def _smallest(distances: NDArray, rows: int) -> NDArray:
     """The indices of the `rows` smallest, smallest first, ties in order; without a full sort."""
     if rows < 1:
         return np.zeros(0, dtype=np.int64)
-    places = np.arange(len(distances))
+    indices = np.arange(len(distances))
     if len(distances) > rows:
-        places = np.flatnonzero(distances <= np.partition(distances, rows - 1)[rows - 1])
-    return places[np.argsort(distances[places], kind="stable")[:rows]]
+        indices = np.flatnonzero(distances <= np.partition(distances, rows - 1)[rows - 1])
+    return indices[np.argsort(distances[indices], kind="stable")[:rows]]
 
 
 def _blocks(piece: Piece) -> list[int]:

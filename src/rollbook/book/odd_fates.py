@@ -47,15 +47,15 @@ def odd_fates(book: RolloutTables) -> list[Problem]:
 
     fates = _rows(book.row_groups("fates", "effective"), ["rollout_id", *_OF_USE, "trained_version", "staleness"])
     rollouts = _rows(book.row_groups("rollouts", "effective"), ["rollout_id", "policy_version"])
-    place = pc.index_in(fates["rollout_id"], value_set=rollouts["rollout_id"].combine_chunks())
-    begun = pc.take(rollouts["policy_version"].combine_chunks(), place)
+    indices = pc.index_in(fates["rollout_id"], value_set=rollouts["rollout_id"].combine_chunks())
+    begun = pc.take(rollouts["policy_version"].combine_chunks(), indices)
     age = pc.coalesce(fates["staleness"], pc.subtract(fates["trained_version"], begun))
     uses = fates.filter(pc.is_valid(fates["gradient_step"]))
     owner = pa.chunked_array([uses["rollout_id"].combine_chunks().dictionary_encode().indices])
     which = np.stack([_known(column, UNKNOWN) for column in (owner, *(uses[name] for name in _OF_USE))])
     _, first, times = np.unique(which, axis=1, return_index=True, return_counts=True)
     found = (
-        fates.filter(pc.is_null(place)),
+        fates.filter(pc.is_null(indices)),
         take_table(uses, first[times > 1]),
         take_table(fates.append_column("age", age), np.flatnonzero(_known(age, 0) < 0)),
     )
@@ -96,7 +96,7 @@ def _rows(groups: RowGroups, columns: Sequence[str]) -> pa.Table:
     def start() -> Callable[..., None]:
         found[:] = [empty_table(schema)]
 
-        def take(_place: object, rows: pa.Table, chosen: NDArray | None, *_more: object) -> None:
+        def take(_row_group: object, rows: pa.Table, chosen: NDArray | None, *_more: object) -> None:
             own = without_dictionaries(rows if chosen is None else take_table(rows, np.flatnonzero(chosen)))
             own = own.select([name for name in columns if name in own.column_names])
             found.append(join_tables([found[0], own]).select(columns).cast(schema, safe=False))

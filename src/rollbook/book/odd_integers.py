@@ -53,10 +53,10 @@ def _columns(piece: Piece) -> Iterator[_Column]:
         yield from _of_lines(piece)
         return
     schema = piece.without_rows().read().schema if piece.part is not None or piece.is_frames else None
-    for place, key in enumerate(piece.meta["keys"]):
+    for index, key in enumerate(piece.meta["keys"]):
         column = piece.column_of(key)
         if schema is None:
-            yield key, piece.meta["types"][place], lambda column=column: _largest(piece, column)  # type: ignore[misc]
+            yield key, piece.meta["types"][index], lambda column=column: _largest(piece, column)  # type: ignore[misc]
         elif column in schema.names:
             kind = str(schema.field(column).type)
             code = "q" if "int" in kind else "d" if kind in ("double", "float", "halffloat") else ""

@@ -61,6 +61,6 @@ def odd_lists(book: RolloutTables) -> list[Problem]:
 
 def _each(groups: RowGroups, columns: Sequence[str], take: Callable[[pa.Table], None]) -> None:
     def start() -> Callable[..., None]:
-        return lambda _place, rows, *_more: take(without_dictionaries(rows)) if rows.num_rows else None
+        return lambda _row_group, rows, *_more: take(without_dictionaries(rows)) if rows.num_rows else None
 
     groups.scan(columns, start)

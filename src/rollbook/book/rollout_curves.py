@@ -205,7 +205,7 @@ class RolloutQueries:
         names = ['"group"', *(name for name in ("task_id", "batch") if name in self._columns["rollouts"])]
         is_given = "batch is not null" if "batch" in names else "false"
         return f"""with chunks as materialized (
-          select x, name, is_given, version is not null as has_version, version, place, min(began) as began,
+          select x, name, is_given, version is not null as has_version, version, own_step, min(began) as began,
             max(ended) as ended, bool_and(is_solved) as every_solved, bool_or(is_solved) as any_solved,
             min(reward) as low, max(reward) as high, coalesce(bool_or(used and reason is null), false) as any_used
           from (select *, hash({", ".join(names)}) as name, {is_given} as is_given
@@ -217,12 +217,12 @@ class RolloutQueries:
           bool_or(any_solved) over w as any_solved, min(low) over w as low, max(high) over w as high,
           bool_or(any_used) over w as any_used
         from (select *, sum(is_new::int) over (
-              partition by name, has_version order by since, version, place) as generation
+              partition by name, has_version order by since, version, own_step) as generation
           from (select *, not is_given and coalesce(since > max(until) over (
-                partition by name, has_version order by since, version, place
+                partition by name, has_version order by since, version, own_step
                 rows between unbounded preceding and 1 preceding), false) as is_new
-            from (select *, case when has_version then min(place) over v else began end as since,
-                case when has_version then max(place) over v else ended end as until
+            from (select *, case when has_version then min(own_step) over v else began end as since,
+                case when has_version then max(own_step) over v else ended end as until
               from chunks semi join several using (name) window v as (partition by name, version))))
         window w as (partition by name, has_version, generation))"""
 
@@ -248,9 +248,9 @@ class RolloutQueries:
             raise BadInput(f"rollout_prompts(x={x!r}): pass {' or '.join(map(repr, _STEPS))}")
         same = [name for name in ("task_id", "group", "batch") if name in self._columns["rollouts"]]
         group = ", ".join(f"r.{quoted(name)}" for name in same)
-        place, said = "r.x", ""
+        step, said = "r.x", ""
         if x is None:
-            place, said = "case when (select by_update from axis) then r.place else r.version end", ", by_update"
+            step, said = "case when (select by_update from axis) then r.own_step else r.version end", ", by_update"
         strips, with_strips = "", ""
         if stretches:
             strips = """, s as (select task_id, (x - first_x) // width as stretch, any_value(first_x) as first_x,
@@ -262,7 +262,7 @@ class RolloutQueries:
         return f"""
     with {self._needed((solved or "reward").lower())},
     axis as materialized (select {self.BY_UPDATE} as by_update from now),
-    r as materialized (select {place} as x, r.is_solved, r.reward, r.rollout_id, r.time, {group}
+    r as materialized (select {step} as x, r.is_solved, r.reward, r.rollout_id, r.time, {group}
       from ({self._placed(x or _STEPS[0], mode, solved, late=False)}) r),
     ends as (select (floor(max(x) - (max(x) - min(x) + 1) / 5) + 1)::bigint as since, min(x)::bigint as first_x,
         greatest(1, ceil((max(x) - min(x) + 1) / {stretches or 1}))::bigint as width from r),
@@ -282,11 +282,11 @@ class RolloutQueries:
 
     def _used(self, x: str, mode: str | None) -> str:
         """The uses, each with its reading of `x`; of rollouts with one fate from `now`."""
-        known, place, is_there = self._columns["rollouts"], self._step(), _in_mode(mode)
+        known, step, is_there = self._columns["rollouts"], self._step(), _in_mode(mode)
         if x == "policy_version":
-            place = "r.policy_version"
+            step = "r.policy_version"
         version = "policy_version" if "policy_version" in known else "null::bigint as policy_version"
-        of_facts = f"""select {place} as x, {", ".join(f"f.{name}" for name in _OF_USE)},
+        of_facts = f"""select {step} as x, {", ".join(f"f.{name}" for name in _OF_USE)},
         coalesce(f.staleness, f.trained_version - r.policy_version) as staleness
       from ({self._uses()}) f join (select rollout_id, mode, {version} from {self._rows}) r using (rollout_id)
       where f.used and {is_there}"""
@@ -382,24 +382,25 @@ class RolloutQueries:
         ended = "epoch_us(greatest(r.time, r.fate_time))" if no_version else "null::bigint"
         version = "null::bigint" if self._has_no_version() else "r.policy_version"
         order = began if no_version else version
-        placed = f"""select r.*, coalesce(u.first_step, r.gradient_step) as place, {version} as version,
+        placed = f"""select r.*, coalesce(u.first_step, r.gradient_step) as own_step, {version} as version,
           {order} as in_order, {began} as began, {ended} as ended
         from (select * replace ({finite}), {odd} as not_finite from now) r left join ({first}) u using (rollout_id)
         where {_in_mode(mode)}"""
         if x == "policy_version" or not late:
-            x = "version" if x == "policy_version" else "place"
+            x = "version" if x == "policy_version" else "own_step"
             return f"{limit} select {x} as x, *, {condition} as is_solved from ({placed})"
         # Those that wait stand where rollouts of their version were first handled.
         return f"""{limit}, p as not materialized ({placed}),
-        orders as materialized (select in_order, min(place) as begins, max(place) as ends,
-            count(*) > count(place) as waits from p group by 1),
+        orders as materialized (select in_order, min(own_step) as begins, max(own_step) as ends,
+            count(*) > count(own_step) as waits from p group by 1),
         handled as (select in_order, begins, ends from orders where begins is not null),
         late as materialized (select w.in_order, coalesce(
-            case when w.in_order = h.in_order then h.begins else h.ends end, (select min(begins) from handled)) as place
+            case when w.in_order = h.in_order then h.begins else h.ends end,
+            (select min(begins) from handled)) as own_step
           from (select in_order from orders where waits) w
             asof left join handled h on w.in_order >= h.in_order)
-        select place as x, *, {condition} as is_solved from p where place is not null union all
-        select late.place as x, p.*, {condition} as is_solved from (select * from p where place is null) p
+        select own_step as x, *, {condition} as is_solved from p where own_step is not null union all
+        select late.own_step as x, p.*, {condition} as is_solved from (select * from p where own_step is null) p
           left join late on p.in_order is not distinct from late.in_order"""
 
     def _uses(self) -> str:

@@ -98,13 +98,13 @@ _CELLS = """with listed as {kept} (select rollout_id, turn, first, ids, sampler_
   pairs as (select o.rollout_id, o.turn, o.ids, o.sampler_logprobs as sampler, coalesce(o.trainer_logprobs,
       l.logprobs[coalesce(o.first, 0) + 1 : coalesce(o.first, 0) + len(o.sampler_logprobs)])::double[] as trainer
     from own o left join late l using (rollout_id)),
-  cells as (select rollout_id, turn, unnest(range(len(sampler))) as place, unnest(ids) as token,
+  cells as (select rollout_id, turn, unnest(range(len(sampler))) as token_index, unnest(ids) as token,
       unnest(trainer) - unnest(sampler) as gap
     from pairs where len(sampler) = len(trainer) and len(ids) = len(sampler))"""
 _TOKENS = f"""{_CELLS.format(kept="materialized")}
   select token::bigint as token, count(*) as times, avg(abs(gap)) as gap_mean, max(abs(gap)) as gap_max,
     max_by(rollout_id, abs(gap)) as rollout_id, max_by(turn, abs(gap)) as turn,
-    max_by(place, abs(gap)) as place
+    max_by(token_index, abs(gap)) as token_index
   from cells where not isnan(gap) group by 1 order by gap_max desc, token"""
 _HAS_TRAINER = "select 1 from tokens where trainer_logprobs is not null limit 1"
 _KNOWN = "gap_max is not null and not isnan(gap_max)"
@@ -115,11 +115,11 @@ _RANKED = f"""with t as materialized (select rollout_id, bool_or(turn is not nul
     from fates semi join t using (rollout_id) group by 1),
   r as (select rollout_id, case when has_turns then most end as most,
       has_late and (f.most is null or lacks_one) as is_unreported,
-      row_number() over (order by case when has_turns then most end desc nulls last, rollout_id) as place
+      row_number() over (order by case when has_turns then most end desc nulls last, rollout_id) as rank
     from t left join f using (rollout_id))
-  select rollout_id, most is not null and place <= $first as is_first, is_unreported from r
-  where is_unreported or (most is not null and place <= $first)
-  order by is_first desc, place limit $first + {_MOST_BY_NAME}"""
+  select rollout_id, most is not null and rank <= $first as is_first, is_unreported from r
+  where is_unreported or (most is not null and rank <= $first)
+  order by is_first desc, rank limit $first + {_MOST_BY_NAME}"""
 _HAS_SAMPLER = "select 1 from tokens where sampler_logprobs is not null limit 1"
 _COMPUTED = f"""{_CELLS.format(kept="not materialized")} select rollout_id from cells where not isnan(gap) group by 1
   order by max(abs(gap)) desc, 1"""

@@ -14,10 +14,10 @@ from rollbook.errors import Damaged
 from rollbook.schema.manifest import Attempts
 from rollbook.storage import BadPiece, Pieces, RunFiles, identity
 
-Place: TypeAlias = tuple[int, int]
+RowGroup: TypeAlias = tuple[int, int]
 """A row group: the number of its piece, and its own number in it."""
 
-Taker: TypeAlias = Callable[[Place, pa.Table, "npt.NDArray[np.bool_] | None", str], None]
+Taker: TypeAlias = Callable[[RowGroup, pa.Table, "npt.NDArray[np.bool_] | None", str], None]
 
 
 class RowGroups:
@@ -41,7 +41,7 @@ class RowGroups:
         """Read some columns of all row groups, in order.
 
         Args:
-          start: called first, and again if files moved meanwhile; returns what takes each row group: its place, its
+          start: called first, and again if files moved meanwhile; returns what takes each row group: which it is, its
             rows, which of them are of the chosen attempts (None: all), and the scope of rows without that column.
         """
 
@@ -64,16 +64,16 @@ class RowGroups:
 
         self._files.read([self._table], work)
 
-    def read(self, place: Place) -> tuple[pa.Table, set[str]]:
+    def read(self, group: RowGroup) -> tuple[pa.Table, set[str]]:
         """All columns of a row group, and which of them hold JSON.
 
         Raises:
           Damaged: its file has become unreadable; it is counted in `damaged`.
           FileNotFoundError: it was merged into another file; `scan` again.
         """
-        piece = self._pieces[place[0]]
+        piece = self._pieces[group[0]]
         try:
-            rows = piece.read(None, None if piece.part is None else [place[1]])
+            rows = piece.read(None, None if piece.part is None else [group[1]])
         except BadPiece as bad:
             self._files.report(bad)
             self.damaged[bad.path] = self.damaged.get(bad.path, 0) + 1

@@ -325,11 +325,11 @@ def _rest(table: str, pieces: Pieces, run: Context) -> pa.Table:
 
 def _without_zone(rows: pa.Table) -> pa.Table:
     """Times in UTC without a time zone, so that Python gets them from DuckDB without pytz."""
-    for place, field in enumerate(rows.schema):
+    for index, field in enumerate(rows.schema):
         if pa.types.is_timestamp(field.type) and field.type.tz is not None:
-            cells, valid = to_numpy(rows.column(place))
+            cells, valid = to_numpy(rows.column(index))
             unit = 1000 if field.type.unit == "ns" else 1
-            rows = rows.set_column(place, field.name, from_numpy(cells // unit, valid, pa.timestamp("us")))
+            rows = rows.set_column(index, field.name, from_numpy(cells // unit, valid, pa.timestamp("us")))
     return rows
 
 

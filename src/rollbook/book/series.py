@@ -240,16 +240,16 @@ def reduce_points(
         return Series(nothing, nothing, nothing, nothing, np.zeros(0, dtype=np.int64), axis)
     low = float(start) if start is not None else float(np.min(buckets.low_x))
     high = float(stop) if stop is not None else float(np.max(buckets.high_x))
-    place = np.zeros(n, dtype=np.int64)
+    stretch = np.zeros(n, dtype=np.int64)
     if high > low:
         span = buckets.high_x - buckets.low_x
         integer = span.dtype.kind in "iu"
         middle = buckets.low_x + (span // 2 if integer else span / 2)
-        place = np.searchsorted(stretch_edges(low, high, points, integer=integer), middle, side="right")
-    if bool(np.any(place[1:] < place[:-1])):
-        order = np.argsort(place, kind="stable")
-        place, buckets = place[order], buckets.select(order)
-    starts = np.flatnonzero(np.concatenate([[True], place[1:] != place[:-1]]))
+        stretch = np.searchsorted(stretch_edges(low, high, points, integer=integer), middle, side="right")
+    if bool(np.any(stretch[1:] < stretch[:-1])):
+        order = np.argsort(stretch, kind="stable")
+        stretch, buckets = stretch[order], buckets.select(order)
+    starts = np.flatnonzero(np.concatenate([[True], stretch[1:] != stretch[:-1]]))
     count = np.add.reduceat(buckets.count, starts)
     total = np.add.reduceat(buckets.total, starts)
     lowest = np.minimum.reduceat(buckets.min, starts)

@@ -45,10 +45,10 @@ def unique_samples(columns: Iterable[str], table: str = "samples") -> str:
     order = ", ".join(f'"{name}" desc' for name in ("batch", "time", "index") if name in known)
     first = 'min("batch") over items as first_seen, max("batch") over items as last_seen, min("time") over items'
     counted = f"count(*) over items as times_seen, {first} as first_time"
-    place = f"row_number() over (partition by {item} order by {order}) as place"
+    newest_first = f"row_number() over (partition by {item} order by {order}) as nth_newest"
     own = "* exclude (first_seen)" if "first_seen" in known else "*"
-    rows = f"select {own}, {counted}, {place} from {table} window items as (partition by {item})"
-    return f"(select * exclude (place) from ({rows}) where place = 1) as unique_samples"
+    rows = f"select {own}, {counted}, {newest_first} from {table} window items as (partition by {item})"
+    return f"(select * exclude (nth_newest) from ({rows}) where nth_newest = 1) as unique_samples"
 
 
 def apart(text: str, columns: Collection[str]) -> tuple[str | None, str | None]:
@@ -346,11 +346,11 @@ def _with_outer(relation: Any) -> Any:
 
 def _in_utc(table: pa.Table) -> pa.Table:
     """The table with its times, which have no time zone, as times in UTC."""
-    for place, field in enumerate(table.schema):
+    for index, field in enumerate(table.schema):
         if pa.types.is_timestamp(field.type) and field.type.tz is None:
-            values, valid = to_numpy(table.column(place))
+            values, valid = to_numpy(table.column(index))
             kind = pa.timestamp(field.type.unit, tz="UTC")
-            table = table.set_column(place, field.name, from_numpy(values, valid, kind))
+            table = table.set_column(index, field.name, from_numpy(values, valid, kind))
     return table
 
 

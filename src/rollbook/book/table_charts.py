@@ -43,14 +43,14 @@ def stages(book: ChartTables, keys: list[str], x: str | None, points: int = _STR
     table = book.timings()
     title = f"{book.project}/{book.name}: time per stage"
     axis = _axis_of(book, table, x)
-    places, names, seconds = along(table, axis), _texts(table, "name"), column(table, "seconds")
-    known = np.isfinite(places) & np.isfinite(seconds)
+    positions, names, seconds = along(table, axis), _texts(table, "name"), column(table, "seconds")
+    known = np.isfinite(positions) & np.isfinite(seconds)
     if not known.any():
         return Stack(title, axis, "seconds", np.zeros(0), (), np.zeros((0, 0)))
     labels = list(dict.fromkeys(names))
     number = {name: n for n, name in enumerate(labels)}
     which = np.array([number[name] for name in names])[known]
-    middle, stretch = _stretches(places[known], points)
+    middle, stretch = _stretches(positions[known], points)
     parts = np.zeros((len(labels), len(middle)))
     np.add.at(parts, (which, stretch), seconds[known])
     own = own_seconds(labels, parts)
@@ -140,11 +140,11 @@ def novelty(book: ChartTables, keys: list[str], x: str | None, points: int = 60)
     if not table.num_rows or "is_new" not in table.column_names:
         return Panel(title, x or "batch", ())
     axis = x or ("batch" if "batch" in table.column_names else _axis_of(book, table, None))
-    places = along(table, axis)
+    positions = along(table, axis)
     new = np.array([word == "True" for word in _texts(table, "is_new")], dtype=np.float64)
-    known = np.isfinite(places)
-    order = np.argsort(places[known], kind="stable")
-    xs, news = places[known][order], new[known][order]
+    known = np.isfinite(positions)
+    order = np.argsort(positions[known], kind="stable")
+    xs, news = positions[known][order], new[known][order]
     if not len(xs):
         return Panel(title, axis, ())
     middle, stretch = _stretches(xs, points)
@@ -173,18 +173,18 @@ def rewards(
     rows = [n for n, name in enumerate(_texts(table, "stage")) if name == stage]
     mine = table.take(rows) if rows else table.slice(0, 0)
     axis = _axis_of(book, mine, x)
-    places, sums = along(mine, axis), column(mine, "sum")
+    positions, sums = along(mine, axis), column(mine, "sum")
     components, ids = _texts(mine, "component"), _texts(mine, "episode_id")
-    known = np.isfinite(places)
+    known = np.isfinite(positions)
     if not known.any():
         return Stack(title, axis, "", np.zeros(0), (), np.zeros((0, 0)))
     names = [name for name in dict.fromkeys(components) if name != _WHOLE] or [_WHOLE]
-    middle, stretch_known = _stretches(places[known], points)
-    stretch = np.full(len(places), -1)
+    middle, stretch_known = _stretches(positions[known], points)
+    stretch = np.full(len(positions), -1)
     stretch[known] = stretch_known
     played = np.zeros(len(middle))
-    for place in {identity: int(n) for identity, n in zip(ids, stretch, strict=True)}.values():
-        played[place] += place >= 0
+    for index in {identity: int(n) for identity, n in zip(ids, stretch, strict=True)}.values():
+        played[index] += index >= 0
     used = np.flatnonzero(played)
     parts = np.stack([_sums(sums, stretch, [c == name for c in components], len(middle)) for name in names])
     total = _sums(sums, stretch, [c == _WHOLE for c in components], len(middle)) if _WHOLE in components else None
@@ -201,14 +201,14 @@ def _sums(values: Floats, stretch: NDArray, mine: Sequence[bool], n: int) -> Flo
     return np.asarray(np.bincount(stretch[chosen], values[chosen], minlength=n), dtype=np.float64)
 
 
-def _stretches(places: Floats, points: int) -> tuple[Floats, NDArray]:
+def _stretches(positions: Floats, points: int) -> tuple[Floats, NDArray]:
     """(the middle of each interval, the interval of each row): at most `points` equal intervals of the axis."""
     if points < 1:
         raise BadInput(f"points={points}: ask for at least 1")
-    low, high = float(places.min()), float(places.max())
-    n = min(points, len(np.unique(places)))
+    low, high = float(positions.min()), float(positions.max())
+    n = min(points, len(np.unique(positions)))
     width = (high - low) / n or 1.0
-    stretch = np.clip(((places - low) / width).astype(np.int64), 0, n - 1)
+    stretch = np.clip(((positions - low) / width).astype(np.int64), 0, n - 1)
     return np.asarray(low + (np.arange(n) + 0.5) * width, dtype=np.float64), stretch
 
 

@@ -25,7 +25,7 @@ from rollbook.values.arrow import take_table, to_numpy
 Window: TypeAlias = list[float | Histogram]
 """The values of one key since its last dump, in order; an array too large to keep raw is a histogram."""
 
-_Place: TypeAlias = tuple[int, str, int, int]  # unix ns, writer, lane, seq
+_Position: TypeAlias = tuple[int, str, int, int]  # unix ns, writer, lane, seq
 
 
 def read_windows(book: StoredRun) -> dict[tuple[str, str], dict[str, Window]]:
@@ -36,7 +36,7 @@ def read_windows(book: StoredRun) -> dict[tuple[str, str], dict[str, Window]]:
         since = _since(read_table("marks", tables["marks"], run), run)
         if not since:
             return {}
-        values: dict[tuple[str, str], dict[str, list[tuple[_Place, float | Histogram]]]] = {
+        values: dict[tuple[str, str], dict[str, list[tuple[_Position, float | Histogram]]]] = {
             scope: {key: [] for key in keys} for scope, keys in since.items()
         }
         _add_numbers(values, since, tables["metrics"], run)
@@ -49,7 +49,7 @@ def read_windows(book: StoredRun) -> dict[tuple[str, str], dict[str, Window]]:
     return book.files.read(["marks", "metrics", "histograms"], work)
 
 
-_Since: TypeAlias = dict[tuple[str, str], dict[str, _Place]]  # -> key -> its last dump mark
+_Since: TypeAlias = dict[tuple[str, str], dict[str, _Position]]  # -> key -> its last dump mark
 
 
 def _since(marks: pa.Table, run: Context) -> _Since:
@@ -59,14 +59,14 @@ def _since(marks: pa.Table, run: Context) -> _Since:
     if not marks.num_rows:
         return stored
     names = [marks[column].to_pylist() for column in ("mark", "keys", "scope", "at")]
-    for mark, keys, scope, at, place in zip(*names, _places(marks), strict=True):
-        if mark not in ("store", "dump") or place[1] not in run.main_writers:
+    for mark, keys, scope, at, position in zip(*names, _positions(marks), strict=True):
+        if mark not in ("store", "dump") or position[1] not in run.main_writers:
             continue
         for key in json.loads(keys):
             if mark == "store":
                 stored.setdefault((scope, at), {})[key] = (0, "", 0, 0)
             else:
-                dumped.setdefault((scope, at), {})[key] = place  # marks are in time order
+                dumped.setdefault((scope, at), {})[key] = position  # marks are in time order
     return {
         scope: {key: dumped.get(scope, {}).get(key, never) for key, never in keys.items()}
         for scope, keys in stored.items()
@@ -91,38 +91,38 @@ def _add_numbers(values: dict[tuple[str, str], dict[str, Any]], since: _Since, p
             # The cheap test first: rows older than the mark are out, whatever their writer.
             rows = np.flatnonzero(here & (times >= mark[0]) & (True if valid is None else valid))
             chosen = take_table(table.select(["time", "writer", "lane", "seq"]), rows)
-            for place, cell in zip(_places(chosen), cells[rows].tolist(), strict=True):
-                if _is_behind(place, mark, run):
-                    values[scope, at][key].append((place, float(cell)))
+            for position, cell in zip(_positions(chosen), cells[rows].tolist(), strict=True):
+                if _is_behind(position, mark, run):
+                    values[scope, at][key].append((position, float(cell)))
 
 
 def _add_arrays(values: dict[tuple[str, str], dict[str, Any]], since: _Since, table: pa.Table, run: Context) -> None:
     if not table.num_rows:
         return
-    places = _places(table)
+    positions = _positions(table)
     names = [table[column].to_pylist() for column in ("key", "scope", "at")]
     for row, (key, scope, at) in enumerate(zip(*names, strict=True)):
         mark = since.get((scope, at), {}).get(key)
-        if mark is None or not _is_behind(places[row], mark, run):
+        if mark is None or not _is_behind(positions[row], mark, run):
             continue
         cells = table.slice(row, 1).drop_columns(["time"]).to_pylist()[0]
         into = values[scope, at][key]
         if cells.get("counts"):
             summary = {name: cells.get(name) for name in ("low", "high", "total", "total_squares")}
-            into.append((places[row], Histogram(cells["edges"], cells["counts"], **summary)))
+            into.append((positions[row], Histogram(cells["edges"], cells["counts"], **summary)))
         else:
-            into += [(places[row], float(value)) for value in cells.get("values") or () if value is not None]
+            into += [(positions[row], float(value)) for value in cells.get("values") or () if value is not None]
 
 
-def _places(table: pa.Table) -> list[_Place]:
+def _positions(table: pa.Table) -> list[_Position]:
     times = to_numpy(table["time"])[0].tolist()
     return list(zip(times, *(table[name].to_pylist() for name in ("writer", "lane", "seq")), strict=True))
 
 
-def _is_behind(place: _Place, mark: _Place, run: Context) -> bool:
+def _is_behind(position: _Position, mark: _Position, run: Context) -> bool:
     """By sequence number if both are in one lane, else by time. Rows of other writers are never in a window."""
-    if place[1] not in run.main_writers:
+    if position[1] not in run.main_writers:
         return False
-    if place[1:3] == mark[1:3]:
-        return place[3] > mark[3]
-    return place[0] > mark[0]
+    if position[1:3] == mark[1:3]:
+        return position[3] > mark[3]
+    return position[0] > mark[0]

@@ -27,7 +27,7 @@ def cause(run: str, root: str, as_json: bool, **options: Any) -> None:
       rollbook cause cartpole/ppo --at 5000 --everything --json
     """
     if options["at"] is None:
-        raise click.UsageError("say --at, the place on the axis, such as --at 5000")
+        raise click.UsageError("say --at, the position on the axis, such as --at 5000")
     found = find_book(run, root).cause(**options)
     if as_json:
         print_json({"sentences": found.sentences(), **found.as_data()})

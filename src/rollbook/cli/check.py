@@ -40,9 +40,9 @@ def check(runs: str, root: str, where: str | None, rules: str, fail_on: str, as_
     created = [float(row.get("created") or 0.0) for row in found.rows()]
     of_each: list[list[dict[str, Any]]] = [[] for _ in created]
     earlier: list[Any] = []  # some rules compare a run with those before
-    for place in sorted(range(len(created)), key=created.__getitem__):
-        book = found[place]
-        of_each[place] = [
+    for index in sorted(range(len(created)), key=created.__getitem__):
+        book = found[index]
+        of_each[index] = [
             {
                 "run": book.id, "project": book.project, "name": book.name, "level": alert.level, "rule": alert.rule,
                 "key": alert.key, "message": alert.message, "clocks": dict(alert.clocks),

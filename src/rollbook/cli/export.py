@@ -105,7 +105,7 @@ def _table(
         data = book.table(table, attempts=attempts)
     export_table(data, sys.stdout.buffer if out == "-" else out, chosen)
     if unplaced > 0:
-        remark(f"left out: {amount(unplaced, 'row')} without a place on {x}, such as those before its first reading")
+        remark(f"left out: {amount(unplaced, 'row')} without a position on {x}, such as those before its first reading")
     for problem in book.files.damage.values():
         remark(f"left out: {problem}")
     remark(f"{amount(data.num_rows, 'row')} of {table} as {chosen}" + ("" if out == "-" else f" in {out}"))

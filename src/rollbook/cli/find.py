@@ -159,9 +159,9 @@ def find_folders(word: str, root: str) -> list[str]:
         nothing = err
     if is_address(word) or is_address(root):
         return found
-    places = tuple(os.path.join(os.path.abspath(place), "") for place in (word, root))
-    own = [path for path in found if path.startswith(places)]  # not the copies of what other tools wrote
-    if os.path.isdir(word) and all(path.startswith(places[0]) for path in own):
+    folders = tuple(os.path.join(os.path.abspath(folder), "") for folder in (word, root))
+    own = [path for path in found if path.startswith(folders)]  # not the copies of what other tools wrote
+    if os.path.isdir(word) and all(path.startswith(folders[0]) for path in own):
         lost = list(_written_below(word))
     else:
         lost = list(_lost_runs(word, root))

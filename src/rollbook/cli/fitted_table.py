@@ -83,8 +83,8 @@ def print_fitted(
         return "  ".join(aligned).rstrip()
 
     click.echo(click.style(line({name: _cut(clean(name), widths[name]) for name in shown}), bold=True))
-    for place in range(len(rows)):
-        click.echo(line({name: fitting[name][place] for name in shown}))
+    for index in range(len(rows)):
+        click.echo(line({name: fitting[name][index] for name in shown}))
     hidden = [name for name in names if name not in shown]
     if hidden:
         remark(f"not shown: {clean(', '.join(hidden))} ({hint})")

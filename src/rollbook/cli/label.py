@@ -47,8 +47,8 @@ def label(pattern: str | None, fields: tuple[str, ...], remove: bool) -> None:
     if len(runs) > 5:
         remark(f"… and {len(runs) - 5:,} more")
     if not runs and not remove:
-        place = os.path.dirname(file)
-        remark(f"no run has a path like {clean(rest)}: rollbook ls {pasted(place)} lists what is there")
+        folder = os.path.dirname(file)
+        remark(f"no run has a path like {clean(rest)}: rollbook ls {pasted(folder)} lists what is there")
 
 
 def _said_of(pattern: str) -> list[str]:

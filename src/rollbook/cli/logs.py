@@ -57,12 +57,12 @@ def logs(run: str, root: str, follow: bool, as_list: bool, as_json: bool, **opti
     for line in shown:
         _print(line, as_json)
     try:
-        place, ends = end_of_lines(path), not follow
+        start, ends = end_of_lines(path), not follow
         while not ends:
             ends = book.status != "running"
-            place = min(place, os.path.getsize(path))  # its middle may have been left out
-            grown = part_of_log(path, start=place, lines=2_000, search=question.search)
-            place = grown.end
+            start = min(start, os.path.getsize(path))  # its middle may have been left out
+            grown = part_of_log(path, start=start, lines=2_000, search=question.search)
+            start = grown.end
             for line in grown.lines:
                 _print(line, as_json)
             if not ends:

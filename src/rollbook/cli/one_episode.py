@@ -45,7 +45,7 @@ def show_episode(book: Book, which: str, *, as_json: bool = False) -> None:
     files = {key: os.fspath(path) for key, path in episode.files().items()}
     steps, rewards, alerts = episode.steps(), episode.rewards().to_pylist(), episode.alerts().to_pylist()
     checkpoint = episode.checkpoint()
-    if as_json:
+    if as_json:  # what is printed as lines below, as data; only the number of recorded steps
         answer = {
             **episode.row,
             "rewards": [{k: v for k, v in row.items() if k not in _NOT_OF_STEPS} for row in rewards],
@@ -58,6 +58,7 @@ def show_episode(book: Book, which: str, *, as_json: bool = False) -> None:
         return
     row = episode.row
     click.echo(click.style(f"episode {clean(episode.id)}", bold=True) + f"  {clean(book.project)}/{clean(book.name)}")
+    # Its row: the known columns in a sentence, and a line for each that the program or an environment added.
     length = row.get("length")
     took = f" in {duration(row['seconds'])}" if row.get("seconds") is not None else ""
     click.echo(f"return {number(row.get('return'))} over {number(length)} steps{took}, {end_of(row)}")
@@ -65,6 +66,7 @@ def show_episode(book: Book, which: str, *, as_json: bool = False) -> None:
     width = max(map(len, others), default=0)
     for name, value in others.items():
         click.echo(f"  {clean(name):{width}s}  {cell(name, value)}")
+    # What was kept besides: rewards by part, steps, media, alerts and the checkpoint to play it again from.
     for reward in rewards:
         whose = " ".join(clean(reward[n]) for n in ("agent", "component", "stage") if reward.get(n))
         click.echo(f"reward      {whose}: sum {number(reward.get('sum'))}, mean {number(reward.get('mean'))}")

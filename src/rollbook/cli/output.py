@@ -180,10 +180,10 @@ def in_microseconds(table: pyarrow.Table) -> pyarrow.Table:
     """Reduce nanoseconds, which Python's times do not have; without pandas those columns could not be printed."""
     import pyarrow as pa
 
-    for place, field in enumerate(table.schema):
+    for index, field in enumerate(table.schema):
         if pa.types.is_timestamp(field.type) and field.type.unit == "ns":
-            cells = table.column(place).cast(pa.timestamp("us", tz=field.type.tz), safe=False)
-            table = table.set_column(place, field.name, cells)
+            cells = table.column(index).cast(pa.timestamp("us", tz=field.type.tz), safe=False)
+            table = table.set_column(index, field.name, cells)
     return table
 
 

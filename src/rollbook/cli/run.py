@@ -31,11 +31,11 @@ def run(wandb: str | None, tensorboard: bool, root: str | None, program: tuple[s
     """
     words = list(program)
     if wandb is None and "--wandb" in words:  # also accepted after the program
-        place = words.index("--wandb")
-        wandb = words[place + 1] if place + 1 < len(words) else ""
+        index = words.index("--wandb")
+        wandb = words[index + 1] if index + 1 < len(words) else ""
         if wandb not in ("replace", "beside"):
             raise click.UsageError(f"--wandb {wandb}: there are replace and beside")
-        del words[place : place + 2]
+        del words[index : index + 2]
     if not tensorboard and "--tensorboard" in words:
         words.remove("--tensorboard")
         tensorboard = True

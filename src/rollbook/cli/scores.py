@@ -8,7 +8,12 @@ from rollbook.cli.find import format_options
 from rollbook.cli.fitted_table import has_colours, print_fitted, terminal_width
 from rollbook.cli.output import clean, print_json, print_rows, remark
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rollbook.compare import Comparison
+
 _CHARTS = ("aggregates", "profiles", "improvement", "intervals")
+_OF_STATISTIC = ("statistic", "estimate", "low", "high")
 
 
 @click.command()
@@ -66,14 +71,7 @@ def scores(
     from rollbook.compare import published
 
     answer = published(files, normalise=normalise, direction=direction)
-    rows: list[dict[str, object]] = []
-    if not latex or as_json:
-        counts = {group.label: len(group.seeds_R) for group in answer.groups}
-        for label, row in answer.aggregates(resample).items():
-            rows += [
-                {"algorithm": label, "runs": counts[label], "statistic": each.statistic, "estimate": each.estimate,
-                 "low": each.low, "high": each.high} for each in row
-            ]  # fmt: skip
+    rows = [] if latex and not as_json else _rows(answer, resample)
     drawn, wrote = None, None
     if output is not None or text:
         options = {"resample": resample} if chart == "aggregates" else {}
@@ -91,15 +89,28 @@ def scores(
     elif as_json or as_csv:
         print_rows(rows, as_json=as_json, as_csv=as_csv)
     else:
-        order = list(dict.fromkeys(row["statistic"] for row in rows))
-        names = ["statistic", *(name for name in rows[0] if name != "statistic")]
-        shown = [
-            {name: row[name] for name in names} for row in sorted(rows, key=lambda row: order.index(row["statistic"]))
-        ]
-        print_fitted(shown, names, width=terminal_width() or 80)
+        _print_by_statistic(rows)
         for note in answer.notes:
             remark(clean(note))
     if drawn is not None and not as_json:
         click.echo("\n" + drawn)
     if wrote is not None:
         remark(f"wrote {clean(wrote)}")
+
+
+def _rows(answer: Comparison, resample: str) -> list[dict[str, object]]:
+    """A row for each statistic of each algorithm, with its interval."""
+    counts = {group.label: len(group.seeds_R) for group in answer.groups}
+    return [
+        {"algorithm": label, "runs": counts[label], **{name: getattr(each, name) for name in _OF_STATISTIC}}
+        for label, statistics in answer.aggregates(resample).items()
+        for each in statistics
+    ]
+
+
+def _print_by_statistic(rows: list[dict[str, object]]) -> None:
+    """Print rows with the algorithms of one statistic below each other, where they can be compared."""
+    order = list(dict.fromkeys(row["statistic"] for row in rows))
+    names = ["statistic", *(name for name in rows[0] if name != "statistic")]
+    in_order = sorted(rows, key=lambda row: order.index(row["statistic"]))
+    print_fitted([{name: row[name] for name in names} for row in in_order], names, width=terminal_width() or 80)

@@ -86,8 +86,8 @@ def _print_identity(book: Book, about: Mapping[str, Any], width: int, everything
         took += f", at work {seconds(about['worked'])} of it"
     click.echo(f"{seed}begun {ago(began)}{took}")
     _print_failure(about["failure"], about["why"], width, everything)
-    for place, line in enumerate(about["resume"]):
-        click.echo(f"{'or' if place else 'go on':<9}{clean(line)}")
+    for index, line in enumerate(about["resume"]):
+        click.echo(f"{'or' if index else 'go on':<9}{clean(line)}")
     if code := _code_in_words(book.info.git):
         click.echo(f"{'code':<9}{clean(code)}")
     click.echo(clean(about["remote"].get("address") or about["path"]))
@@ -121,8 +121,8 @@ def _print_failure(failure: Mapping[str, str] | None, why: str | None, width: in
             _print_list("ended", [why], width)
         return
     words = f"{failure['type']}: {failure['message']}" if failure["message"] else failure["type"]
-    for place, line in enumerate(_lines(words, everything, _LINES_OF_MESSAGE)):
-        click.echo(f"{'' if place else 'ended by':<9}{_cut(line, width - 9)}")
+    for index, line in enumerate(_lines(words, everything, _LINES_OF_MESSAGE)):
+        click.echo(f"{'' if index else 'ended by':<9}{_cut(line, width - 9)}")
     trace = failure["traceback"].splitlines()
     last = next((n for n in range(len(trace) - 1, -1, -1) if trace[n].startswith("  ")), -1)  # the message is above
     for text in ("\n".join(trace if everything else trace[: last + 1]), failure["stderr"]):
@@ -251,9 +251,9 @@ def _print_settings(config: Mapping[str, object], width: int, everything: bool) 
         if sum(len(block[0]) for block in blocks) + 3 * (len(blocks) - 1) <= room:
             break
     shown = lines if everything or lines <= _MOST_LINES + 1 else _MOST_LINES
-    for place in range(shown):
-        line = "   ".join(block[place] for block in blocks if place < len(block))
-        click.echo(f"{'' if place else 'config':<9}{line}".rstrip())
+    for index in range(shown):
+        line = "   ".join(block[index] for block in blocks if index < len(block))
+        click.echo(f"{'' if index else 'config':<9}{line}".rstrip())
     if shown < lines:
         left_out = len(pairs) - sum(len(block[:shown]) for block in blocks)
         click.echo(f"{'':9}… and {left_out:,} settings more: --all shows them")

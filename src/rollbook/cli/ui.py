@@ -81,21 +81,21 @@ def ui(
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     stores = [asked for asked in roots if is_address(asked)]
     found = [_folders(asked, root) for asked in roots or (root,)]
-    places = tuple(place for folders in found for place in folders)
+    served = tuple(one for folders in found for one in folders)
     is_ready = page_is_ready()
     title = ", ".join(roots) if stores else ""
     if folder is not None:
-        _export(places, folder, title)
+        _export(served, folder, title)
         return
     if not stores:
-        for place in places:
-            _remark_if_empty(place)
+        for root_folder in served:
+            _remark_if_empty(root_folder)
     from rollbook.server.serving import prepared
     from rollbook.server.settings import ServerSettings
 
     settings = prepared(
         ServerSettings(
-            roots=places,
+            roots=served,
             host=host,
             port=_USUAL_PORT if port is None else port,
             hosts=frozenset(hosts),
@@ -143,21 +143,25 @@ def page_is_ready() -> bool:
     return False
 
 
-def _remark_if_empty(place: str) -> None:
+def _remark_if_empty(folder: str) -> None:
     from rollbook.formats.foreign import found as found_of_others
     from rollbook.formats.opening import open as open_runs
     from rollbook.runs.catalog import found, stamped
 
-    if not os.path.isdir(place):
-        click.echo(add_what_is_there(f"there is no folder {clean(place)} yet", looks_here=True), err=True)
-    elif found(place, _FEW) < _FEW and not found_of_others(place, stamped(place)) and not len(runs := open_runs(place)):
-        click.echo(add_what_is_there(f"there is no run below {clean(place)} yet", runs), err=True)
+    if not os.path.isdir(folder):
+        click.echo(add_what_is_there(f"there is no folder {clean(folder)} yet", looks_here=True), err=True)
+    elif (
+        found(folder, _FEW) < _FEW
+        and not found_of_others(folder, stamped(folder))
+        and not len(runs := open_runs(folder))
+    ):
+        click.echo(add_what_is_there(f"there is no run below {clean(folder)} yet", runs), err=True)
 
 
-def _export(places: tuple[str, ...], folder: str, title: str) -> None:
+def _export(roots: tuple[str, ...], folder: str, title: str) -> None:
     from rollbook.server.static_copy import export
 
-    index = export(places, folder, report=lambda text: click.echo(text, err=True), title=title)
+    index = export(roots, folder, report=lambda text: click.echo(text, err=True), title=title)
     click.echo(f"{index} is a copy of the page. Look at it with: python -m http.server -d {folder}", err=True)
 
 
@@ -177,14 +181,14 @@ def _server(settings: ServerSettings, any_port: bool) -> Listening:
 def _folders(asked: str, root: str) -> list[str]:
     """A folder of runs, the named run, or a store; of one run of a store its view in the cache."""
     if not is_address(asked):
-        return _places_of(asked, root)
+        return _local_folders(asked, root)
     from rollbook.runs.catalog import open as open_runs
 
     runs = open_runs(asked)
     return [asked] if runs.as_of is not None else [str(runs[0].path)]
 
 
-def _places_of(asked: str, root: str) -> list[str]:
+def _local_folders(asked: str, root: str) -> list[str]:
     """A folder of runs, or the named runs. A folder may be empty: runs appear when they are recorded."""
     if asked == root or (os.path.isdir(asked) and (os.sep in asked or asked in (os.curdir, os.pardir))):
         return [os.path.abspath(asked)]

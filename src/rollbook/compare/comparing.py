@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from rollbook import stats
-from rollbook.compare.comparison import Comparison, Place
+from rollbook.compare.comparison import Comparison, ScoreEnd
 from rollbook.compare.facts import Fact
 from rollbook.compare.group_curve import Floats
 from rollbook.compare.scales import no_common_point, scale_of
@@ -50,7 +50,7 @@ def compare(
     paired: bool = False,
     seed: int = 0,
     facts: Iterable[Fact] = (),
-    place: Place | None = None,
+    end: ScoreEnd | None = None,
 ) -> Comparison:
     """Compare groups of runs by one score; see `RunSet.compare`.
 
@@ -69,7 +69,7 @@ def compare(
       paired: whether equal seeds are compared with each other.
       seed: of resampling and splits.
       facts: further facts for the reader.
-      place: where on the axis the scores end; None: each run's own end, on an axis without a name.
+      end: where on the axis the scores end; None: each run's own end, on an axis without a name.
     Raises:
       BadInput: no run has a score; groups, floor, delta, statistic or direction differ from the plan's.
       UnknownOption: `direction` has another value.
@@ -132,16 +132,16 @@ def compare(
     )
     if len(groups) == 1:
         facts.append(Fact("one group", groups[0].label, values={"by": by, "alone": alone}))
-    place = place or Place()
-    facts += _ends(entries, place)
+    end = end or ScoreEnd()
+    facts += _ends(entries, end)
     if not planned:
-        facts += _leaders(entries, pairs, place, tasks, scale, floor)
+        facts += _leaders(entries, pairs, end, tasks, scale, floor)
     pooled = np.concatenate([group.scores_RT[~np.isnan(group.scores_RT)] for group in groups])
     thresholds = _thresholds(pooled)
     profiles = _profiles(groups, len(tasks), thresholds, lower)
     return Comparison(
         metric, by, how, tasks, statistic, tuple(groups), pairs, thresholds, profiles, study, tuple(facts),
-        lower_is_better=lower, normalised=normalise is not None, place=place, entries=tuple(entries),
+        lower_is_better=lower, normalised=normalise is not None, end=end, entries=tuple(entries),
     )  # fmt: skip
 
 
@@ -311,19 +311,19 @@ _ENDS_ALIKE = 0.05
 """Ends that differ by at most this share of the longest run are equal: seeds end within an episode of each other."""
 
 
-def _ends(entries: Sequence[Entry], place: Place) -> list[Fact]:
-    """Whether the runs that count end at different places of one axis."""
+def _ends(entries: Sequence[Entry], end: ScoreEnd) -> list[Fact]:
+    """Whether the runs that count end at different positions of one axis."""
     spans = [e.span for e in entries if e.span is not None and e.score is not None and not (e.crashed or e.running)]
-    if len({axis for axis, _, _ in spans}) != 1 or place.kind == "chosen":
+    if len({axis for axis, _, _ in spans}) != 1 or end.kind == "chosen":
         return []
     if ends_alike(spans):
         return []
     (axis, *_), ends = spans[0], [last for _, _, last in spans]
-    return [Fact("ends differ", values={"axis": axis, "first": min(ends), "last": max(ends), "at": place.kind})]
+    return [Fact("ends differ", values={"axis": axis, "first": min(ends), "last": max(ends), "at": end.kind})]
 
 
 def ends_alike(spans: Sequence[tuple[str, float, float]]) -> bool:
-    """Whether runs, (axis, first, last) each, end at about the same place of one axis."""
+    """Whether runs, (axis, first, last) each, end at about the same position of one axis."""
     if not spans:
         return True
     ends = [last for _, _, last in spans]
@@ -333,13 +333,13 @@ def ends_alike(spans: Sequence[tuple[str, float, float]]) -> bool:
 def _leaders(
     entries: Sequence[Entry],
     pairs: Sequence[Pair],
-    place: Place,
+    end: ScoreEnd,
     tasks: tuple[str, ...],
     scale: Mapping[str, tuple[float, float]],
     floor: float | None,
 ) -> list[Fact]:
     """The pairs whose leader is another one with the other choice of where runs are scored."""
-    if place.kind == "chosen" or all(entry.otherwise is None for entry in entries):
+    if end.kind == "chosen" or all(entry.otherwise is None for entry in entries):
         return []
     others = [replace(entry, score=entry.otherwise) for entry in entries]
     complete = {
@@ -356,7 +356,7 @@ def _leaders(
         other = float(stats.aggregate(pair.statistic, a) - stats.aggregate(pair.statistic, b))
         if other * pair.difference >= 0:
             continue
-        own, common = (pair.difference, other) if place.kind == "own end" else (other, pair.difference)
+        own, common = (pair.difference, other) if end.kind == "own end" else (other, pair.difference)
         leads = {
             name: pair.a if (difference > 0) != pair.lower_is_better else pair.b
             for name, difference in (("own_leader", own), ("common_leader", common))
@@ -366,7 +366,7 @@ def _leaders(
                 "leaders differ",
                 values={
                     "a": pair.a, "b": pair.b, "statistic": pair.statistic, "own": own, "common": common, **leads,
-                    "axis": place.axis, "common_end": place.common_end,
+                    "axis": end.axis, "common_end": end.common_end,
                     "side": "lower" if pair.lower_is_better else "higher",
                 },
             )

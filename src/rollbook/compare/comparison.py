@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ScoreEnd:
     """Where on the axis the scores of runs end.
 
     Attributes:
       kind: "own end": each run at its own. "common end": all at the first end of a run that counts. "chosen": all at a
-        place that was asked for.
+        position that was asked for.
       axis: "" if the runs have several.
-      at: the place where all end; None at their own ends.
+      at: the position where all end; None at their own ends.
       common_end: the first end of a run that counts; None if there is none.
       runs: how many runs count, that is, have finished and have a finite value.
     """
@@ -81,7 +81,7 @@ class Comparison:
       lower_is_better: whether lower scores are better.
       normalised: whether scores are normalised by anchors, to 0 and 1.
       looks: label -> which colour and dashes of the style, from 0; without, those of a group's index.
-      place: where on the axis the scores end, and why.
+      end: where on the axis the scores end, and why.
       entries: the runs that were asked about, with the rows that each score is made of.
     """
 
@@ -101,7 +101,7 @@ class Comparison:
     lower_is_better: bool = False
     normalised: bool = False
     looks: Mapping[str, int] = field(default_factory=dict)
-    place: Place = Place()
+    end: ScoreEnd = ScoreEnd()
     entries: tuple[Entry, ...] = ()
 
     @property
@@ -329,7 +329,7 @@ class Comparison:
         return panels
 
     def _looks_of(self, labels: Iterable[str]) -> tuple[int, ...]:
-        indices = {group.label: place for place, group in enumerate(self.groups)}
+        indices = {group.label: index for index, group in enumerate(self.groups)}
         return tuple(self.looks.get(label, indices[label]) for label in labels)
 
     def _verdicts_in_a_picture(self, pairs: Sequence[Pair]) -> list[str]:

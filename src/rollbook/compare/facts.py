@@ -234,7 +234,7 @@ def _rewards_of_unlike_parts(fact: Fact) -> Words:
 
 def _ends_differ(fact: Fact) -> Words:
     first, last, axis = fact.values["first"], fact.values["last"], fact.values["axis"]
-    where = f"Runs end at different places, from {first:.6g} to {last:.6g} {axis}"
+    where = f"Runs end at different positions, from {first:.6g} to {last:.6g} {axis}"
     if fact.values["at"] == "own end":
         return f"{where}; each is scored at its own end.", 'At "common end" (at=, --at) all are scored at the first.'
     return f"{where}; all are scored at the first, whatever came later.", 'At "own end" (at=, --at) each counts whole.'

@@ -50,7 +50,7 @@ class Parted:
 
 
 def _reading(x: float) -> str:
-    """A place from a thousand on as a whole number, a smaller one with six figures."""
+    """A position from a thousand on as a whole number, a smaller one with six figures."""
     return f"{x:,.0f}" if x.is_integer() or abs(x) >= 1_000 else f"{x:,.6g}"
 
 

@@ -29,7 +29,7 @@ class Entry:
       ends_in_nan: whether its last row is NaN or infinite; its score is then from an earlier row.
       called: what people call it; "" for its name.
       rows, of: how many finite rows its score is made of the whole of, and how many it has; they differ if scores stop
-        at a place of the axis that the run went past.
+        at a position of the axis that the run went past.
       non_finite: how many of its rows are NaN or infinite and left out.
       otherwise: its score with the other choice of where runs are scored (`Comparison.at_why`); None if there is none.
       never: whether it finished without reaching the level that its score is about.

@@ -225,7 +225,7 @@ def _importances(
         lacks[name] = why or ("every configuration has a value of its own" if own else "")
     labels_of = {names[0]: labels for labels, names in parted.items() if not lacks[names[0]]}
     shares = variance_shares(scores, labels_of, rng, whole=not alone)
-    place = {name: at for at, name in enumerate(shares.settings)}
+    rank = {name: at for at, name in enumerate(shares.settings)}
     found = []
     for labels, (name, *others) in parted.items():
         rating = shares.settings.get(name)
@@ -233,7 +233,7 @@ def _importances(
         unknown = rating is not None and math.isnan(rating.share)
         reason = f"{many} configurations are too few to tell it from the settings above" if unknown else lacks[name]
         found.append(Importance(name, tuple(others), **rated, levels=len(set(labels)), why=reason))
-    found.sort(key=lambda each: place.get(each.name, len(place)))
+    found.sort(key=lambda each: rank.get(each.name, len(rank)))
     return found, shares.seeds, shares.chance, why
 
 
@@ -243,8 +243,8 @@ def _levels(values: Sequence[object], alone: bool) -> tuple[int, ...]:
     numbers = [v for v in values if isinstance(v, (int, float)) and not isinstance(v, bool) and math.isfinite(v)]
     ranges = min(_MOST_LEVELS, len(values) // 3)
     if alone or len(numbers) < len(values) or len(distinct) * 2 <= len(values) or ranges < 2:
-        place: dict[Hashable, int] = {word: number for number, word in enumerate(distinct)}
-        return tuple(place[_word(value)] for value in values)
+        level: dict[Hashable, int] = {word: number for number, word in enumerate(distinct)}
+        return tuple(level[_word(value)] for value in values)
     order = np.sort(np.array(numbers, dtype=np.float64))
     edges = [order[len(order) * cut // ranges] for cut in range(1, ranges)]
     return tuple(int(np.searchsorted(edges, float(v), side="right")) for v in numbers)

@@ -166,7 +166,7 @@ def _parallel(asked: _Asked, theme: str, options: dict[str, Any]) -> Picture:
 def _division(values: Sequence[str]) -> tuple[int, ...]:
     """Which runs have equal values: for each run, the index of the first run with its value."""
     first: dict[str, int] = {}
-    return tuple(first.setdefault(value, place) for place, value in enumerate(values))
+    return tuple(first.setdefault(value, index) for index, value in enumerate(values))
 
 
 def _go_along(names: Sequence[str]) -> str:

@@ -141,10 +141,10 @@ class _TablePiece(Piece):
     def part(self, key: str) -> Part:
         """See `Piece`."""
         column = self._rows[key]
-        places = pc.indices_nonzero(column.is_valid()).to_numpy().tolist()
+        indices = pc.indices_nonzero(column.is_valid()).to_numpy().tolist()
         values = array("d")
         values.frombytes(pc.cast(column.drop_null(), pa.float64()).to_numpy().tobytes())
-        return self, values, places
+        return self, values, indices
 
     def time(self, row: int) -> int:
         """See `Piece`."""

@@ -90,8 +90,8 @@ def colours_of_groups(groups: Sequence[Sequence[Row]], local: bool = True, drawn
     ids = [[str(row["id"]) for row in group] for group in groups]
     colours = [_of_group(names, known) for names in ids]
     if local and 0 in colours:
-        for place, colour in enumerate(colours):
-            colours[place] = colour or _unlike(
+        for index, colour in enumerate(colours):
+            colours[index] = colour or _unlike(
                 [other for other in colours if other], [each for _, each in known.values()]
             )
         if not drawn:
@@ -101,9 +101,9 @@ def colours_of_groups(groups: Sequence[Sequence[Row]], local: bool = True, drawn
             known = keep(rows, {}, new)
             return [_of_group(names, known) for names in ids]
         colours = [_of_group(names, known) for names in ids]
-    for place, names in enumerate(ids):
+    for index, names in enumerate(ids):
         wanted, drawn_now = _of_name(min(names, default="")), [other for other in colours if other]
-        colours[place] = colours[place] or (_unlike(drawn_now, ()) if wanted in drawn_now else wanted)
+        colours[index] = colours[index] or (_unlike(drawn_now, ()) if wanted in drawn_now else wanted)
     return colours
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from rollbook import compare
 from rollbook.compare.comparing import ends_alike
-from rollbook.compare.comparison import Place
+from rollbook.compare.comparison import ScoreEnd
 from rollbook.compare.facts import Fact
 from rollbook.compare.seeds import COUNTS
 from rollbook.errors import BadInput
@@ -23,7 +23,7 @@ from rollbook.runs.groups import grouped, name_of, seed_of, task_of, units_of
 from rollbook.runs.measures import Score, level_of, score_named
 from rollbook.runs.questions import At, Compare, Seeds
 from rollbook.runs.reward_parts import on_one_scale
-from rollbook.runs.source import Line, Row, Source
+from rollbook.runs.source import KeyRows, Row, Source
 from rollbook.schema.status import ENDED_BADLY
 
 
@@ -41,13 +41,13 @@ def compared(ask: Compare, source: Source, *, opened: bool = True) -> compare.Co
         raise BadInput(f"{asked}: the set is empty.", "Look what there is with rollbook.open(…).table()")
     if not isinstance(ask.by, str) and len(ask.by) > _MOST_GROUPS:
         raise BadInput(f"{asked}: {len(ask.by)} groups; at most {_MOST_GROUPS} are compared at once")
-    # Which runs are in which group, and the score of each at the place where all are compared.
+    # Which runs are in which group, and the score of each at the position where all are compared.
     rows, labels = grouped(source.rows, ask.by, asked, ask.task)
     if ask.task is not None:
         check_field(ask.task, rows, f"compare({ask.metric!r}, task={ask.task!r})")
     metric, of_parts = on_one_scale(source, rows, ask.metric)
     score, level = score_named(ask.score, metric), level_of(ask.score)
-    scored, place = scores_at(source, rows, metric, score, ask.x, ask.at)
+    scored, end = scores_at(source, rows, metric, score, ask.x, ask.at)
     entries = [
         compare.Entry(
             group=label, name=name_of(row), seed=seed_of(row), task=task_of(row, ask.task), unit=unit, called=name,
@@ -75,7 +75,7 @@ def compared(ask: Compare, source: Source, *, opened: bool = True) -> compare.Co
     answer = compare.compare(
         entries, metric=metric, by=by, how=str(how), normalise=ask.normalise, statistic=ask.statistic,
         study=before.study, planned=ask.plan is not None, seeds=ask.seeds, delta=ask.delta, floor=ask.floor,
-        direction=direction, against=ask.against, paired=ask.paired, seed=ask.seed, place=place,
+        direction=direction, against=ask.against, paired=ask.paired, seed=ask.seed, end=end,
         facts=[
             *of_parts, *(by_what_differs(rows, labels, by, ask.task) if len(set(labels)) > 1 else ()),
             *mixed(rows, labels, by, ask.task), *alike(rows, labels, by, ask.task),
@@ -120,32 +120,32 @@ NO_SCORE = Scored()
 
 def scores_at(
     source: Source, rows: Sequence[Row], key: str, score: Score, x: str | None, at: At
-) -> tuple[dict[str, Scored], Place]:
+) -> tuple[dict[str, Scored], ScoreEnd]:
     """The score of each run by path, and where on the axis they end.
 
-    Scores leave rows that are not finite out. Where the runs that count end at different places, each has its score
+    Scores leave rows that are not finite out. Where the runs that count end at different positions, each has its score
     with the other choice, too (`Scored.otherwise`).
     """
-    place = None if isinstance(at, str) else float(at)
-    scored = source.each(key, x, UpTo(place, score).of)
+    stop = None if isinstance(at, str) else float(at)
+    scored = source.each(key, x, UpTo(stop, score).of)
     axes = list(dict.fromkeys(one.span[0] for row in rows if (one := scored.get(str(row["path"]))) and one.span))
-    if at != "own end" and len(axes) > 1:  # one place needs one axis: that of the first run
+    if at != "own end" and len(axes) > 1:  # one position needs one axis: that of the first run
         x = axes[0]
-        scored = source.each(key, x, UpTo(place, score).of)
+        scored = source.each(key, x, UpTo(stop, score).of)
         axes = axes[:1]
     axis = axes[0] if len(axes) == 1 else ""
     spans = [one.span for row in rows if _counts(row) and (one := scored.get(str(row["path"]))) and one.span]
     ends = [last for _, _, last in spans]
     common = min(ends) if ends and axis else None
-    if place is not None:
-        return scored, Place("chosen", axis, place, common, len(ends))
+    if stop is not None:
+        return scored, ScoreEnd("chosen", axis, stop, common, len(ends))
     if common is not None and (at == "common end" or not ends_alike(spans)):
         cut = source.each(key, x, UpTo(common, score).of)
         own, first = (scored, cut) if at == "own end" else (cut, scored)
         scored = {path: one._replace(otherwise=first.get(path, NO_SCORE).score) for path, one in own.items()}
     if at == "own end":
-        return scored, Place("own end", axis, None, common, len(ends))
-    return scored, Place("common end", axis, common, common, len(ends))
+        return scored, ScoreEnd("own end", axis, None, common, len(ends))
+    return scored, ScoreEnd("common end", axis, common, common, len(ends))
 
 
 def _counts(row: Row) -> bool:
@@ -154,18 +154,18 @@ def _counts(row: Row) -> bool:
 
 
 class UpTo(NamedTuple):
-    """Makes the score of the finite rows of a run up to a place of the axis. Equal ones make equal scores."""
+    """Makes the score of the finite rows of a run up to a position of the axis. Equal ones make equal scores."""
 
     at: float | None
     score: Score
 
-    def of(self, line: Line) -> Scored:
+    def of(self, rows: KeyRows) -> Scored:
         """The score, and what it is made of."""
-        finite = np.isfinite(line.y)
+        finite = np.isfinite(rows.y)
         if not len(finite):
             return NO_SCORE
-        x, y = line.x[finite], line.y[finite]
-        span, of = (line.axis, float(x.min()), float(x.max())) if len(x) else None, len(x)
+        x, y = rows.x[finite], rows.y[finite]
+        span, of = (rows.axis, float(x.min()), float(x.max())) if len(x) else None, len(x)
         if self.at is not None:
             there = x <= self.at
             x, y = x[there], y[there]

@@ -84,9 +84,9 @@ def _columns(
     arrays: list[pa.Array] = []
     tree: dict[str, Any] = {}
     mixed: list[str] = []
-    for place, (path, name) in enumerate(names.items()):
+    for index, (path, name) in enumerate(names.items()):
         values = values_at(rows, name)
-        column = f'"{place}"'
+        column = f'"{index}"'
         if name == "tags":
             array = strings(["\x1f".join(map(str, value or ())) for value in values])
             column = f"string_split({column}, '\x1f')"
@@ -104,7 +104,7 @@ def _columns(
         branch[path[-1]] = column
     if not arrays:
         return pa.table({"none": pa.nulls(len(rows))}), "1", mixed
-    table = pa.Table.from_arrays(arrays, names=[str(place) for place in range(len(arrays))])
+    table = pa.Table.from_arrays(arrays, names=[str(index) for index in range(len(arrays))])
     return table, ", ".join(f"{_packed(inner)} as {_quoted(name)}" for name, inner in tree.items()), mixed
 
 

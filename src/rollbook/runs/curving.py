@@ -14,7 +14,7 @@ from rollbook.runs.grouping_facts import alike, by_what_differs
 from rollbook.runs.groups import check_groups, end_of, grouped, name_of, seed_of, task_of, units_of
 from rollbook.runs.questions import Curves
 from rollbook.runs.results import unknown_key
-from rollbook.runs.source import Line, Source
+from rollbook.runs.source import KeyRows, Source
 from rollbook.schema.status import ENDED_BADLY
 
 FEW_DRAWS = 200
@@ -40,7 +40,7 @@ def refined(ask: Curves, source: Source, stages: Sequence[int]) -> Iterator[comp
     rows, labels = grouped(source.rows, ask.by, asked, ask.task)
     if ask.task is not None:
         check_groups(rows, ask.task, f"curves(task={ask.task!r})")
-    lines = source.lines(ask.key, ask.x)
+    lines = source.key_rows(ask.key, ask.x)
     axis = ask.x or next((lines[path].axis for row in rows if (path := str(row["path"])) in lines), "")
     if not axis:
         raise unknown_key(ask.key, rows, {})
@@ -71,4 +71,4 @@ def refined(ask: Curves, source: Source, stages: Sequence[int]) -> Iterator[comp
 
 _OWN = ("key", "by", "x", "task", "draws")
 """What is used here; `compare.refined_curves` takes the other options."""
-_NOTHING = Line("", np.zeros(0), np.zeros(0))
+_NOTHING = KeyRows("", np.zeros(0), np.zeros(0))

@@ -75,8 +75,8 @@ class Diff(Sequence[Difference]):
     def __len__(self) -> int:
         return len(self._differences)
 
-    def __getitem__(self, place: Any) -> Any:
-        return self._differences[place]
+    def __getitem__(self, index: Any) -> Any:
+        return self._differences[index]
 
     def __repr__(self) -> str:
         return (
@@ -153,15 +153,15 @@ def diff(ask: Question, source: Source) -> Diff:
     kinds = set(_KINDS if ask.kinds is None else ask.kinds)
     found = [dict(_facts(row, kinds)) for row in rows]
     groups: dict[str, list[int]] = {}
-    for place, label in enumerate(labels):
-        groups.setdefault(label, []).append(place)
+    for index, label in enumerate(labels):
+        groups.setdefault(label, []).append(index)
     differences: list[Difference] = []
     equal: list[Difference] = []
     for kind, name in dict.fromkeys(name for each in found for name in each):
         one = _difference(kind, name, [each.get((kind, name), LACKING) for each in found], rows, groups, results)
         (differences if one.differs else equal).append(one)
     differences.sort(key=lambda each: -_explained(each.association, -1.0))
-    ids = {label: tuple(str(rows[place]["id"]) for place in places) for label, places in groups.items()}
+    ids = {label: tuple(str(rows[index]["id"]) for index in indices) for label, indices in groups.items()}
     return Diff(differences, ask.metric or "", ids, equal, [str(row["path"]) for row in rows])
 
 
@@ -178,18 +178,18 @@ def _difference(
 ) -> Difference:  # fmt: skip
     keys = [group_key(value) for value in values]
     texts = _texts(dict(zip(keys, values, strict=True)))
-    places_of: dict[str, list[int]] = {}
-    for place, key in enumerate(keys):
-        places_of.setdefault(key, []).append(place)
-    held = {label: {keys[place]: values[place] for place in sorted(places)} for label, places in groups.items()}
+    indices_of: dict[str, list[int]] = {}
+    for index, key in enumerate(keys):
+        indices_of.setdefault(key, []).append(index)
+    held = {label: {keys[index]: values[index] for index in sorted(indices)} for label, indices in groups.items()}
     first = next(iter(held.values()), {})
     along = None
     if results is not None:
-        along = association({texts[key]: [results[place] for place in places] for key, places in places_of.items()})
+        along = association({texts[key]: [results[index] for index in indices] for key, indices in indices_of.items()})
     return Difference(
         kind,
         name,
-        {texts[key]: tuple(str(rows[place]["id"]) for place in places) for key, places in places_of.items()},
+        {texts[key]: tuple(str(rows[index]["id"]) for index in indices) for key, indices in indices_of.items()},
         {label: tuple(each.values()) for label, each in held.items()},
         any(each.keys() != first.keys() for each in held.values()),
         along,

@@ -48,8 +48,8 @@ class Disk(Sequence[RunSpace]):
     def __len__(self) -> int:
         return len(self._runs)
 
-    def __getitem__(self, place: Any) -> Any:
-        return self._runs[place]
+    def __getitem__(self, index: Any) -> Any:
+        return self._runs[index]
 
     def __repr__(self) -> str:
         return f"<Disk: {amount(len(self), 'run')}, {in_bytes(self.total)}>"

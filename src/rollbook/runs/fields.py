@@ -31,10 +31,10 @@ def value_at(row: Mapping[str, object], name: str) -> Any:
         return inner[rest]
     value: object = row
     parts = name.split(".")
-    for place, part in enumerate(parts):
+    for index, part in enumerate(parts):
         if not isinstance(value, Mapping):
             return None
-        rest = ".".join(parts[place:])
+        rest = ".".join(parts[index:])
         if rest in value:
             return value[rest]
         value = value.get(part)

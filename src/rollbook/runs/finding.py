@@ -35,7 +35,7 @@ class AlertOfRun(msgspec.Struct, frozen=True):
     Attributes:
       level, rule, key, message: as the rule gave them; key: the series that it is about, as well as that is known.
       seconds: when, in unix seconds; clocks: the readings that it knows.
-      axis, x: the axis that its run is usually seen along, and the place there; None: not known.
+      axis, x: the axis that its run is usually seen along, and the position on it; None: not known.
     """
 
     level: str
@@ -73,23 +73,23 @@ class Finding(msgspec.Struct, frozen=True):
     Attributes:
       rule: the health rule; "ended" where runs crashed, were killed or fell silent.
       level: crashed, fail, warn or note.
-      places: the runs, the newest place first.
+      found_in: the runs, the one where it was found last first.
     """
 
     rule: str
     level: str
-    places: tuple[FoundIn, ...]
+    found_in: tuple[FoundIn, ...]
 
     @property
     def message(self) -> str:
         """What was said about the newest run."""
-        return self.places[0].message
+        return self.found_in[0].message
 
     @property
     def sentence(self) -> str:
         """The finding in words."""
-        first = self.places[0]
-        more = f" and {amount(len(self.places) - 1, 'more run')}" if len(self.places) > 1 else ""
+        first = self.found_in[0]
+        more = f" and {amount(len(self.found_in) - 1, 'more run')}" if len(self.found_in) > 1 else ""
         what = first.status if self.rule == "ended" else f"{self.level} {self.rule}"
         return f"{what}: {self.message.rstrip('.')}. In {first.run}{more}."
 
@@ -121,9 +121,9 @@ class Found(msgspec.Struct, frozen=True):
         """One row per finding: level, rule, runs (how many), newest (which), message, key, axis, x, seconds."""
         return [
             {
-                "level": each.level, "rule": each.rule, "runs": len(each.places), "newest": each.places[0].run,
+                "level": each.level, "rule": each.rule, "runs": len(each.found_in), "newest": each.found_in[0].run,
                 "message": each.message,
-                **{name: getattr(each.places[0], name) for name in ("key", "axis", "x", "seconds")},
+                **{name: getattr(each.found_in[0], name) for name in ("key", "axis", "x", "seconds")},
             }
             for each in self.findings
         ]  # fmt: skip
@@ -161,7 +161,7 @@ def found(ask: Findings, source: Source) -> Found:
         if level == "warn":
             for path in at.get(("fail", rule), {}):
                 of_run.pop(path, None)
-    troubled = {path for (level, _), places in at.items() if level != "note" for path in places}
+    troubled = {path for (level, _), runs in at.items() if level != "note" for path in runs}
     many = sum(ask.since is None or alert.seconds >= ask.since for each in alerts.values() for alert in each)
     return Found(_worst_first(at), many, len(source.rows), len(source.rows) - len(troubled), unread)
 
@@ -277,11 +277,11 @@ def _worst_first(at: Mapping[tuple[str, str], Mapping[str, FoundIn]]) -> tuple[F
         Finding(
             "ended" if level == "crashed" else rule,
             level,
-            tuple(sorted(places.values(), key=lambda place: place.seconds or 0.0, reverse=True)),
+            tuple(sorted(runs.values(), key=lambda found: found.seconds or 0.0, reverse=True)),
         )
-        for (level, rule), places in at.items()
-        if places
+        for (level, rule), runs in at.items()
+        if runs
     ]
-    findings.sort(key=lambda one: one.places[0].seconds or 0.0, reverse=True)
+    findings.sort(key=lambda one: one.found_in[0].seconds or 0.0, reverse=True)
     findings.sort(key=lambda one: _WORST.index(one.level) if one.level in _WORST else len(_WORST))
     return tuple(findings)

@@ -25,18 +25,19 @@ def table_of_groups(
     check_groups(rows, by, f"groups({by!r})")
     numbers: list[dict[str, Any]] = run_table(rows, [], metrics, x=x).to_pylist() if metrics else [{}] * len(rows)
     groups: dict[str, list[int]] = {}
-    for place, label in enumerate(labels_of(rows, by)):
-        groups.setdefault(label, []).append(place)
+    for index, label in enumerate(labels_of(rows, by)):
+        groups.setdefault(label, []).append(index)
     return [
         {
             "group": label,
-            "runs": [str(rows[place]["id"]) for place in places],
-            "statuses": dict(Counter(str(rows[place]["status"]) for place in places)),
+            "runs": [str(rows[index]["id"]) for index in indices],
+            "statuses": dict(Counter(str(rows[index]["status"]) for index in indices)),
             **{
-                name: group_cell([numbers[place][name] for place in places], len(places)) for name in numbers[places[0]]
+                name: group_cell([numbers[index][name] for index in indices], len(indices))
+                for name in numbers[indices[0]]
             },
         }
-        for label, places in groups.items()
+        for label, indices in groups.items()
     ]
 
 

@@ -93,21 +93,21 @@ def units_of(rows: Sequence[Row]) -> list[str]:
     no repetitions of each other, unless the names differ by seed, date, or the number of a trial.
     """
     of_seed: dict[tuple[object, int], list[int]] = {}
-    for place, row in enumerate(rows):
+    for index, row in enumerate(rows):
         seed = row.get("seed")
         if isinstance(seed, int) and _knows_its_configuration(row):
-            of_seed.setdefault((row.get("project"), seed), []).append(place)
+            of_seed.setdefault((row.get("project"), seed), []).append(index)
     alike: dict[str, list[int]] = {}
-    for places in of_seed.values():
-        for place in places if len(places) > 1 else ():
-            row = rows[place]
+    for indices in of_seed.values():
+        for index in indices if len(indices) > 1 else ():
+            row = rows[index]
             known = [row.get("project"), row["seed"], row["config"], row.get("algo"), row.get("env")]
             known.append((row.get("folder") or {}).get("repeated"))
-            alike.setdefault(json.dumps(known, default=str, sort_keys=True), []).append(place)
+            alike.setdefault(json.dumps(known, default=str, sort_keys=True), []).append(index)
     units = [""] * len(rows)
-    for same, places in alike.items():
-        for place in places if len(places) > 1 else ():
-            units[place] = f"{same} {_commit(rows[place])}"
+    for same, indices in alike.items():
+        for index in indices if len(indices) > 1 else ():
+            units[index] = f"{same} {_commit(rows[index])}"
     return units
 
 

@@ -61,8 +61,8 @@ class Answers(Sequence[Answer]):
     def __len__(self) -> int:
         return len(self._answers)
 
-    def __getitem__(self, place: Any) -> Any:
-        return self._answers[place]
+    def __getitem__(self, index: Any) -> Any:
+        return self._answers[index]
 
     def __iter__(self) -> Iterator[Answer]:
         return iter(self._answers)
@@ -117,18 +117,18 @@ def map_runs(
                 engine.begin(todo[0], paths[todo[0]])
                 todo.popleft()
             left = _LOOK_SECONDS if until is None else min(_LOOK_SECONDS, max(0.0, until - time.monotonic()))
-            for place, value, error in engine.ended(left):
+            for index, value, error in engine.ended(left):
                 if error is None:
-                    todo.append(place)
+                    todo.append(index)
                     continue
-                tries = answers[place].tries + 1
-                answers[place] = answers[place]._replace(value=value, error=error, tries=tries)
+                tries = answers[index].tries + 1
+                answers[index] = answers[index]._replace(value=value, error=error, tries=tries)
                 if error and tries <= retries:
-                    todo.append(place)
+                    todo.append(index)
                     continue
                 done += 1
                 if progress is not None:
-                    progress(done, len(rows), answers[place])
+                    progress(done, len(rows), answers[index])
     finally:
         engine.stop()
     return Answers(answers)
@@ -153,24 +153,24 @@ class _Local:
     def _make(self, workers: int) -> Executor:
         return DaemonThreads(workers, "rollbook-map")
 
-    def begin(self, place: int, path: str) -> None:
+    def begin(self, index: int, path: str) -> None:
         """Start one call. A call that was running when a process died gets a separate process."""
         pool = self._pool
-        if place in self._suspects:
-            pool = self._alone[place] = self._make(1)
+        if index in self._suspects:
+            pool = self._alone[index] = self._make(1)
         try:
-            self.under_way[pool.submit(_call, self._function, path)] = place
+            self.under_way[pool.submit(_call, self._function, path)] = index
         except BrokenProcessPool:  # it broke since the last poll
             self._pool.shutdown(wait=False)
             self._pool = self._make(self._workers)
-            self.under_way[self._pool.submit(_call, self._function, path)] = place
+            self.under_way[self._pool.submit(_call, self._function, path)] = index
 
     def ended(self, seconds: float) -> Iterator[tuple[int, Any, str | None]]:
-        """(place, value, error) of the calls that ended within this time; error None: the cause is unknown."""
+        """(index, value, error) of the calls that ended within this time; error None: the cause is unknown."""
         ready, _ = wait(self.under_way, timeout=seconds, return_when=FIRST_COMPLETED)
         for future in ready:
-            place = self.under_way.pop(future)
-            alone = self._alone.pop(place, None)
+            index = self.under_way.pop(future)
+            alone = self._alone.pop(index, None)
             if alone is not None:
                 alone.shutdown(wait=False)
             error: str | None = ""
@@ -179,11 +179,11 @@ class _Local:
             except BrokenProcessPool:
                 value, error = None, "its process died"
                 if alone is None and self._workers > 1:
-                    self._suspects.add(place)
+                    self._suspects.add(index)
                     error = None
             except ours(Exception) as err:
                 value, error = None, f"{type(err).__name__}: {err}"
-            yield place, value, error
+            yield index, value, error
 
     def stop(self) -> None:
         """Start nothing more. Processes are ended; threads finish their call, and the end of the program waits
@@ -203,8 +203,8 @@ class _Processes(_Local):
         super().__init__(function, workers)
         self._has_begun = False
 
-    def begin(self, place: int, path: str) -> None:
-        super().begin(place, path)
+    def begin(self, index: int, path: str) -> None:
+        super().begin(index, path)
         self._has_begun = True
 
     def ended(self, seconds: float) -> Iterator[tuple[int, Any, str | None]]:
@@ -239,20 +239,20 @@ class _Ray:
         self._function = self._ray.put(function)
         self.under_way: dict[ray.ObjectRef, int] = {}
 
-    def begin(self, place: int, path: str) -> None:
-        self.under_way[self._task.remote(self._function, path)] = place
+    def begin(self, index: int, path: str) -> None:
+        self.under_way[self._task.remote(self._function, path)] = index
 
     def ended(self, seconds: float) -> Iterator[tuple[int, Any, str]]:
         ready, _ = self._ray.wait(list(self.under_way), num_returns=1, timeout=seconds)
         for reference in ready:
-            place = self.under_way.pop(reference)
+            index = self.under_way.pop(reference)
             try:
-                yield place, self._ray.get(reference), ""
+                yield index, self._ray.get(reference), ""
             except self._ray.exceptions.RayTaskError as err:
                 cause = err.cause if getattr(err, "cause", None) is not None else err
-                yield place, None, f"{type(cause).__name__}: {cause}"
+                yield index, None, f"{type(cause).__name__}: {cause}"
             except self._ray.exceptions.RayError as err:
-                yield place, None, f"its process died ({type(err).__name__})"
+                yield index, None, f"its process died ({type(err).__name__})"
 
     def stop(self) -> None:
         for reference in self.under_way:

@@ -117,7 +117,7 @@ def calls_in(condition: str) -> tuple[str, dict[str, Measure]]:
 def split_columns(text: str) -> list[str]:
     """The columns of a list with commas; a comma inside a call or quotes divides nothing."""
     columns, depth, quote, start = [], 0, "", 0
-    for place, letter in enumerate(text):
+    for index, letter in enumerate(text):
         if quote:
             quote = "" if letter == quote else quote
         elif letter in "\"'" and depth:
@@ -125,8 +125,8 @@ def split_columns(text: str) -> list[str]:
         elif letter in "()":
             depth += 1 if letter == "(" else -1
         elif letter == "," and depth <= 0:
-            columns.append(text[start:place])
-            start = place + 1
+            columns.append(text[start:index])
+            start = index + 1
     return [column for each in (*columns, text[start:]) if (column := each.strip())]
 
 
@@ -199,11 +199,18 @@ def _score_of_function(how: Callable[..., Any], key: str) -> Score:
 
 @functools.lru_cache(256)
 def _score_of_words(how: str, key: str) -> Score:
-    import numpy as np
-
     word = how.strip().lower()
     if word == "best":
         word = "min" if lower_is_better(key) else "max"
+    made = _of_all_rows(word) or _first_at_level(word, key) or _over_window(word)
+    if made is None:
+        raise BadInput(f"{key}: {how!r} is not a way to make one number of it.", did_you_mean(word, list(WORDS)))
+    return made
+
+
+def _of_all_rows(word: str) -> Score | None:
+    import numpy as np
+
     simple: Mapping[str, Score] = {
         "last": lambda x, values: float(values[-1]),
         "first": lambda x, values: float(values[0]),
@@ -214,21 +221,31 @@ def _score_of_words(how: str, key: str) -> Score:
         "count": lambda x, values: float(len(values)),
         "area": _area,
     }
-    if word in simple:
-        return simple[word]
+    return simple.get(word)
+
+
+def _first_at_level(word: str, key: str) -> Score | None:
+    import numpy as np
+
     steps = _STEPS.fullmatch(word)
-    if steps is not None:
-        level, sign = float(steps.group(1)), -1.0 if lower_is_better(key) else 1.0
+    if steps is None:
+        return None
+    level, sign = float(steps.group(1)), -1.0 if lower_is_better(key) else 1.0
 
-        def first_at_level(x: NDArray, values: NDArray) -> float:
-            """The first x where the level is reached, from the first row on; NaN if never."""
-            there = np.flatnonzero(sign * values >= sign * level)
-            return float(x[there[0]]) if len(there) else np.nan
+    def first_at_level(x: NDArray, values: NDArray) -> float:
+        """The first x where the level is reached, from the first row on; NaN if never."""
+        there = np.flatnonzero(sign * values >= sign * level)
+        return float(x[there[0]]) if len(there) else np.nan
 
-        return first_at_level
+    return first_at_level
+
+
+def _over_window(word: str) -> Score | None:
+    import numpy as np
+
     window = _WINDOW.fullmatch(word)
     if window is None or float(window.group(2)) <= 0:
-        raise BadInput(f"{key}: {how!r} is not a way to make one number of it.", did_you_mean(word, list(WORDS)))
+        return None
     reduce: Any = getattr(np, window.group(1))
     amount = float(window.group(2))
     if not window.group(3):

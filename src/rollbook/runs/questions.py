@@ -89,7 +89,7 @@ _End = Annotated[
     At,
     words(
         'where on the axis scores end: "own end": each run at its own; "common end": all at the first end of a '
-        "finished run; or a place of the axis."
+        "finished run; or a position of the axis."
     ),
 ]
 _AxisOfScores = Annotated[str | None, words('the axis that defines "last"; default: the run\'s own.')]

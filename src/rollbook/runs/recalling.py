@@ -48,7 +48,7 @@ def recall(book: Book, specs: Sequence[Mapping[str, Any]], attempt: int, most_ro
       attempt: rows of earlier attempts count if they are in the effective history.
     Returns:
       rules: the memory of each rule, by name. said: the state of `Alerts`. again: [columns, clocks] of each alert about
-      these rows that the rewind has hidden, because it was written only after the place to which the run went back.
+      these rows that the rewind has hidden, because it was written only after the point to which the run went back.
       None if the history is longer than `most_rows`.
     """
     made = {str(spec["name"]): health.make(**spec) for spec in specs if spec["name"] != "silent"}

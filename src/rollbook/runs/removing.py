@@ -238,16 +238,16 @@ def check_removable(path: str, *, force: bool = False) -> None:
 
 def _move(path: str, stamp: str, *, force: bool) -> None:
     project = os.path.dirname(path)
-    place = os.path.join(os.path.dirname(project), BIN, stamp, os.path.basename(project))
+    bin_folder = os.path.join(os.path.dirname(project), BIN, stamp, os.path.basename(project))
     with manifest.ManifestLock(path):  # an attempt that begins now has it first, or finds nothing
         check_removable(path, force=force)
-        os.makedirs(place, exist_ok=True)
-        target = os.path.join(place, os.path.basename(path))
+        os.makedirs(bin_folder, exist_ok=True)
+        target = os.path.join(bin_folder, os.path.basename(path))
         if os.path.lexists(target):
             raise BadInput(f"the bin has {target} already")
         os.rename(path, target)
     remove_file(os.path.join(target, "data", "page.lock"))
-    for folder in (place, project):
+    for folder in (bin_folder, project):
         sync_folder(folder)
 
 

@@ -56,7 +56,7 @@ def measures_of(
     missing = [key for key, _ in wanted if rows and key not in have]
     if missing:
         raise unknown_key(missing[0], rows, dict.fromkeys(key for _, _, others in answers for key in others))
-    return [[found[place] for found, _, _ in answers] for place in range(len(wanted))]
+    return [[found[index] for found, _, _ in answers] for index in range(len(wanted))]
 
 
 def latest_of(book: Book, keys: Collection[str]) -> dict[str, float | None]:

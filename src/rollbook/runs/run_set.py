@@ -65,17 +65,17 @@ class RunSet(Sequence["Book"]):
         return len(self._rows)
 
     @overload
-    def __getitem__(self, place: int) -> Book: ...
+    def __getitem__(self, index: int) -> Book: ...
 
     @overload
-    def __getitem__(self, place: slice) -> RunSet: ...
+    def __getitem__(self, index: slice) -> RunSet: ...
 
-    def __getitem__(self, place: int | slice) -> Book | RunSet:
-        if isinstance(place, slice):
-            return self._some(self._rows[place])
-        if isinstance(place, str):
-            raise BadInput(f"runs[{place!r}]: runs are numbered.", f"For a name or an id ask runs.one({place!r})")
-        return _book(self._rows[place])
+    def __getitem__(self, index: int | slice) -> Book | RunSet:
+        if isinstance(index, slice):
+            return self._some(self._rows[index])
+        if isinstance(index, str):
+            raise BadInput(f"runs[{index!r}]: runs are numbered.", f"For a name or an id ask runs.one({index!r})")
+        return _book(self._rows[index])
 
     def __iter__(self) -> Iterator[Book]:
         return (_book(row) for row in self._rows)
@@ -597,7 +597,7 @@ class RunSet(Sequence["Book"]):
             groups themselves, {label: ids, names or paths of runs}.
           score: how a run's metric becomes one number: "last", "best", "area", "steps to 475" …, see `table`.
           at: where on the axis scores end: "own end": each run at its own; "common end": all at the first end of a
-            finished run; or a place of the axis.
+            finished run; or a position of the axis.
           x: the axis that defines "last"; default: the run's own.
           task: the field with a run's task, such as "config.env"; seeds are matched across tasks.
           normalise: for several tasks: {task: (random, human)}, or the name of a published table ("atari", "d4rl").
@@ -648,7 +648,7 @@ class RunSet(Sequence["Book"]):
           project: of which project; "": the one with most configurations.
           score: how a run's metric becomes one number: "last", "best", "area", "steps to 475" …, see `table`.
           at: where on the axis scores end: "own end": each run at its own; "common end": all at the first end of a
-            finished run; or a place of the axis.
+            finished run; or a position of the axis.
           x: the axis that defines "last"; default: the run's own.
           direction: whether "higher" or "lower" is better. By default the metric's name decides, see `compare`.
           seed: seed of the permutations that estimate chance.

@@ -18,7 +18,7 @@ Row: TypeAlias = Mapping[str, Any]
 """A run as `RunSet.rows` lists it."""
 
 
-class Line(NamedTuple):
+class KeyRows(NamedTuple):
     """A key of a run: every row of it, in order of the axis; NaN and infinite rows included.
 
     Attributes:
@@ -49,7 +49,7 @@ class Source(Protocol):
     def root(self) -> str:
         """See above."""
 
-    def each(self, key: str, x: str | None, take: Callable[[Line], T]) -> dict[str, T]:
+    def each(self, key: str, x: str | None, take: Callable[[KeyRows], T]) -> dict[str, T]:
         """Apply `take` to a key of every run, by path; without the runs that have no row of it. Rows are freed at once.
 
         Args:
@@ -60,10 +60,10 @@ class Source(Protocol):
           UnknownKey: none of the runs has it.
         """
 
-    def lines(self, key: str, x: str | None) -> dict[str, Line]:
+    def key_rows(self, key: str, x: str | None) -> dict[str, KeyRows]:
         """A key of every run along one axis, by path; without the runs that have no row of it there.
 
-        A source may have means of stretches of long runs instead of their rows; see `Line.is_whole`.
+        A source may have means of stretches of long runs instead of their rows; see `KeyRows.is_whole`.
 
         Args:
           key: a key, or a canonical name.
@@ -91,25 +91,25 @@ class Files:
     def __init__(self, rows: Sequence[Row], root: str) -> None:
         self.rows, self.root = rows, root
 
-    def each(self, key: str, x: str | None, take: Callable[[Line], T]) -> dict[str, T]:
+    def each(self, key: str, x: str | None, take: Callable[[KeyRows], T]) -> dict[str, T]:
         """See `Source.each`."""
         from rollbook.runs.results import taken_of
 
-        taken = taken_of(self.rows, [key], lambda series: take(Line(series.axis, series.x, series.mean)), x=x)
+        taken = taken_of(self.rows, [key], lambda series: take(KeyRows(series.axis, series.x, series.mean)), x=x)
         return {path: of_key[key] for path, of_key in taken.items() if key in of_key}
 
-    def lines(self, key: str, x: str | None) -> dict[str, Line]:
-        """See `Source.lines`."""
+    def key_rows(self, key: str, x: str | None) -> dict[str, KeyRows]:
+        """See `Source.key_rows`."""
         from rollbook.runs.results import taken_of
 
-        lines = self.each(key, x, lambda line: line)
-        axis = x or next((line.axis for line in lines.values() if len(line.x)), None)
+        read = self.each(key, x, lambda rows: rows)
+        axis = x or next((rows.axis for rows in read.values() if len(rows.x)), None)
         for row in self.rows:  # a run with another axis of its own is read along that of the first run
             path = str(row["path"])
-            if path in lines and x is None and lines[path].axis != axis:
-                taken = taken_of([row], [key], lambda series: Line(series.axis, series.x, series.mean), x=axis)
-                lines[path] = taken[path][key]
-        return {path: line for path, line in lines.items() if len(line.x)}
+            if path in read and x is None and read[path].axis != axis:
+                taken = taken_of([row], [key], lambda series: KeyRows(series.axis, series.x, series.mean), x=axis)
+                read[path] = taken[path][key]
+        return {path: rows for path, rows in read.items() if len(rows.x)}
 
     def facts(self, name: str, take: Callable[[Book], T], rows: Sequence[Row] | None = None) -> dict[str, T]:
         """See `Source.facts`."""

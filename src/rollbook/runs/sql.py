@@ -31,14 +31,14 @@ def _table(rows: Sequence[Mapping[str, object]], table: str, query: str) -> pa.T
     if table == "runs":
         return run_table(rows, None, None, x=None)
     tables, owners = [], []
-    for place, row in enumerate(rows):
+    for index, row in enumerate(rows):
         book = Book(str(row["path"]))
         try:
             own = _metrics(book, query) if table == "metrics" else book.table(table)
         except UnknownKey:  # only other runs have this table
             continue
         tables.append(own)
-        owners.append(np.full(own.num_rows, place, dtype=np.int64))
+        owners.append(np.full(own.num_rows, index, dtype=np.int64))
     if not tables:
         return pa.table({name: pa.nulls(0) for name in (*_BESIDE, "time")})
     return _with_its_run(rows, join_tables(tables), np.concatenate(owners))

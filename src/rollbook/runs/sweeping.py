@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rollbook import compare
-from rollbook.compare.comparison import Place
+from rollbook.compare.comparison import ScoreEnd
 from rollbook.errors import BadInput
 from rollbook.runs.comparing import NO_SCORE, scores_at
 from rollbook.runs.fields import value_at
@@ -36,7 +36,7 @@ class Swept:
     Attributes:
       project: whose runs these are; projects: how many (runs, configurations) each project has.
       metric, metrics: the score's key; the keys that tell most, the best known first.
-      how: how a run's metric became one number; place: where on the axis that ends.
+      how: how a run's metric became one number; end: where on the axis that ends.
       lower_is_better: whether lower scores are better.
       sweep: the numbers; `group` of its configurations is an id of `groups`.
       groups: id -> the runs of a configuration, and what it is called.
@@ -49,7 +49,7 @@ class Swept:
     metric: str
     metrics: tuple[str, ...]
     how: str
-    place: Place
+    end: ScoreEnd
     lower_is_better: bool
     sweep: compare.Sweep
     groups: Mapping[str, RunGroup[Row]]
@@ -100,15 +100,17 @@ def swept(ask: Sweep, source: Source) -> Swept:
     configurations = {name: groups_of(members, ["auto"]) for name, members in of_project.items()}
     if ask.project and ask.project not in configurations:
         raise BadInput(f"project={ask.project!r:.80}: no run that fits belongs to it")
+    # The project in which most was tried, unless one is named: settings of two projects have nothing in common.
     project = ask.project or max(configurations, key=lambda name: len(configurations[name]), default="")
     every = configurations.get(project, [])
     groups = every[:_MOST_CONFIGURATIONS]
     rows = [row for group in groups for row in group.members]
     metrics = metrics_of(source, rows)
     metric = ask.metric or next(iter(metrics), "")
-    scored, place = (
-        scores_at(source, rows, metric, score_named(ask.score, metric), ask.x, ask.at) if metric else ({}, Place())
+    scored, end = (
+        scores_at(source, rows, metric, score_named(ask.score, metric), ask.x, ask.at) if metric else ({}, ScoreEnd())
     )
+    # Crashed and running ones are passed on, too: they do not count, but the answer names them.
     group_of = {str(row["path"]): group.id for group in groups for row in group.members}
     entries = [
         compare.Entry(
@@ -131,7 +133,7 @@ def swept(ask: Sweep, source: Source) -> Swept:
         metric=metric,
         metrics=tuple(metrics),
         how=ask.score if isinstance(ask.score, str) else getattr(ask.score, "__name__", "a function"),
-        place=place,
+        end=end,
         lower_is_better=lower,
         sweep=found,
         groups={group.id: group for group in groups},

@@ -171,7 +171,7 @@ class AgentTools:
         """
         chosen = self._chosen(where).newest()
         total = len(chosen)
-        begin = _place(cursor)
+        begin = _first_row(cursor)
         page = chosen[begin : begin + 200]
         ways: dict[str, list[str]] = {}
         for one in map(measure_of_option, metrics):
@@ -230,7 +230,7 @@ class AgentTools:
             for pair in answer.pairs
         ]
         head = {"metric": answer.metric, "by": answer.by, "score": answer.how, "statistic": answer.statistic,
-                "at": answer.place.at, "at_why": answer.place.why}  # fmt: skip
+                "at": answer.end.at, "at_why": answer.end.why}  # fmt: skip
         return head, rows
 
     def _drawn(self, runs: RunSet, question: Curves) -> tuple[dict[str, Any], list[Any]]:
@@ -243,8 +243,8 @@ class AgentTools:
         """Sentences first; then settings, by the share of the variance that goes along; then configurations."""
         answer = swept(question, Files(runs.rows(), runs.root))
         rows: list[dict[str, Any]] = [{"sentence": sentence} for sentence in answer.sentences()]
-        head = {"project": answer.project, "metric": answer.metric, "score": answer.how, "at": answer.place.at,
-                "at_why": answer.place.why, "better": "lower" if answer.lower_is_better else "higher"}  # fmt: skip
+        head = {"project": answer.project, "metric": answer.metric, "score": answer.how, "at": answer.end.at,
+                "at_why": answer.end.why, "better": "lower" if answer.lower_is_better else "higher"}  # fmt: skip
         return head, [*rows, *answer.settings(), *answer.table()]
 
     def _planned(self, runs: RunSet, question: Seeds) -> tuple[dict[str, Any], list[Any]]:
@@ -382,12 +382,12 @@ class AgentTools:
         Args:
           begin: the position of the first of `rows`, if earlier ones are left out; total: of all rows.
         """
-        place, token = _place(cursor), cursor.partition(".")[2]
+        first, token = _first_row(cursor), cursor.partition(".")[2]
         if begin is None and (begun := self._begun.of(token)):
             head, rows = begun
         else:
             token = ""
-        waiting = list(rows) if begin is not None else list(rows[place:])
+        waiting = list(rows) if begin is not None else list(rows[first:])
         total = len(rows) if total is None else total
         head = _cut(dict(head), _CELLS[1])
         room = self.budget - len(json_text({**head, "of": total, "rows": [], "next": _LONGEST_CURSOR}))
@@ -401,7 +401,7 @@ class AgentTools:
             if room < 0:
                 break
             shown.append(fitting)
-        done, following = place + len(shown), None
+        done, following = first + len(shown), None
         if done < total:
             following = str(done) if begin is not None else f"{done}.{token or self._begun.keep(head, rows)}"
         return json_text({**head, "of": total, "rows": shown, "next": following})
@@ -490,7 +490,7 @@ class _Begun:
         return self._kept.get(token)
 
 
-def _place(cursor: str) -> int:
+def _first_row(cursor: str) -> int:
     if cursor and not re.fullmatch(r"[0-9]{1,12}(\.[0-9a-f]{1,12})?", cursor):
         raise BadInput(f"cursor={cursor!r:.80}: no `next` of an answer.", "Give that of the answer before, or nothing")
     return int(cursor.partition(".")[0] or 0)

@@ -48,7 +48,7 @@ class Frame:
     def __init__(self) -> None:
         self.entries: list[msgspec.Struct] = []
         self._parts: list[bytes] = []
-        self._places: dict[bytes, int] = {}
+        self._offsets: dict[bytes, int] = {}
         self._size = 0
 
     def exact(self, values: NDArray) -> Array:
@@ -97,11 +97,11 @@ class Frame:
 
     def _add(self, values: NDArray, kind: Any) -> Array:
         raw = values.tobytes()
-        place = self._places.setdefault(raw, self._size)  # runs of one schedule share their positions along the axis
-        if place == self._size:
+        offset = self._offsets.setdefault(raw, self._size)  # runs of one schedule share their positions along the axis
+        if offset == self._size:
             self._parts += [raw, bytes(-len(raw) % 8)]
             self._size += len(raw) + -len(raw) % 8
-        return Array(o=place, n=len(values), t=kind)
+        return Array(o=offset, n=len(values), t=kind)
 
 
 def unpack(body: bytes) -> list[tuple[dict[str, object], dict[int, dict[str, NDArray]]]]:
@@ -113,13 +113,13 @@ def unpack(body: bytes) -> list[tuple[dict[str, object], dict[int, dict[str, NDA
       ValueError: something else than a frame.
     """
     frames = []
-    place = 0
-    while place < len(body):
-        magic, header_size, size, _ = _HEAD.unpack_from(body, place)
+    offset = 0
+    while offset < len(body):
+        magic, header_size, size, _ = _HEAD.unpack_from(body, offset)
         if magic != b"RBF1":
-            raise ValueError(f"no frame at byte {place}")
-        start = place + _HEAD.size + header_size
-        header = msgspec.json.decode(body[place + _HEAD.size : start])
+            raise ValueError(f"no frame at byte {offset}")
+        start = offset + _HEAD.size + header_size
+        header = msgspec.json.decode(body[offset + _HEAD.size : start])
         arrays = {
             number: {
                 name: _array(body, start, entry)
@@ -131,7 +131,7 @@ def unpack(body: bytes) -> list[tuple[dict[str, object], dict[int, dict[str, NDA
             for number, each in enumerate(header["entries"])
         }
         frames.append((header, arrays))
-        place = start + size
+        offset = start + size
     return frames
 
 

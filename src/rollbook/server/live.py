@@ -128,7 +128,7 @@ class Live:
             if len(request.topics) > _MOST_TOPICS:
                 raise Refused("too_large", f"{len(request.topics)} topics; at most {_MOST_TOPICS}")
             listener.topics = frozenset(request.topics)
-            starts = {name: place for name, place in listener.logs.items() if name in listener.topics}
+            starts = {name: start for name, start in listener.logs.items() if name in listener.topics}
             for topic in listener.topics:
                 if topic.startswith("log:") and topic not in starts:
                     starts[topic] = await anyio.to_thread.run_sync(self._log_size, topic)

@@ -156,9 +156,9 @@ def _copy_page(built: BuiltPage, target: Path) -> None:
     target.mkdir(parents=True, exist_ok=True)
     for path in sorted(built.folder.rglob("*")):
         if path.is_file() and not path.is_symlink():
-            place = target / path.relative_to(built.folder)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, place)
+            copy = target / path.relative_to(built.folder)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, copy)
     index = (built.folder / "index.html").read_text(encoding="utf-8")
     live = re.search(r'<meta name="rollbook" content="live" ?/?>', index)
     if live is None:
@@ -293,15 +293,15 @@ class _Copy:
             self._json(f"runs/{row.key}/logs/{number}.json", lambda ask=ask: logs.log(self._context, ask))  # type: ignore[misc]
 
     def _histograms(self, row: RunRow) -> None:
-        """Those of the first keys, by the place of the key; of a run without any, an answer that says so."""
+        """Those of the first keys, by the index of the key; of a run without any, an answer that says so."""
         first = self._try(lambda: histograms.histograms(self._context, HistogramsAsk(run=row.key)))
         if first is None:
             return
         self._write(f"runs/{row.key}/histograms/0.json", plain_json(first))
         for number, key in enumerate(first.keys[1:_MOST_HISTOGRAMS], 1):
             ask = HistogramsAsk(run=row.key, key=key)
-            place = f"runs/{row.key}/histograms/{number}.json"
-            self._json(place, lambda ask=ask: histograms.histograms(self._context, ask))  # type: ignore[misc]
+            path = f"runs/{row.key}/histograms/{number}.json"
+            self._json(path, lambda ask=ask: histograms.histograms(self._context, ask))  # type: ignore[misc]
 
     def _series(self, row: RunRow) -> None:
         keys = self._keys_of(row.key)
@@ -334,10 +334,10 @@ class _Copy:
             if not _PLAIN.fullmatch(identity) or identity.strip(".") == "":
                 continue
             ask = EpisodeAsk(run=row.key, episode=identity)
-            place = f"runs/{row.key}/episodes/{identity}"
-            self._json(f"{place}.json", lambda ask=ask: episodes.episode(self._context, ask))  # type: ignore[misc]
+            path = f"runs/{row.key}/episodes/{identity}"
+            self._json(f"{path}.json", lambda ask=ask: episodes.episode(self._context, ask))  # type: ignore[misc]
             traces = TracesAsk(run=row.key, episode=identity)
-            self._frames(f"{place}/traces.bin", lambda traces=traces: episodes.traces(self._context, traces))  # type: ignore[misc]
+            self._frames(f"{path}/traces.bin", lambda traces=traces: episodes.traces(self._context, traces))  # type: ignore[misc]
 
     def _rollouts(self, row: RunRow) -> None:
         """The newest rollouts, each as a conversation, the prompts, and the fates of all."""
@@ -371,9 +371,9 @@ class _Copy:
             path = health.there(root, entry.path)
             if path is None or not files.is_shown(os.path.join(root, path)):
                 continue
-            place = self._data.parent / "media" / row.key / path
-            place.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(os.path.join(root, path), place)
+            copy = self._data.parent / "media" / row.key / path
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(os.path.join(root, path), copy)
 
     def _curves(self, rows: list[TableRow]) -> None:
         """Every key of each group; the pages find a group by its runs."""
@@ -386,8 +386,8 @@ class _Copy:
             names = sorted({key for run in group.runs for key in self._keys_of(run)})
             members = [self._context.row(run) for run in group.runs]
             stamps = Stamps()
-            for place, key in enumerate(names):
-                rows_of_runs(self._context, members, key, None, stamps, names[place + 1 :])  # read together, and kept
+            for nth, key in enumerate(names):
+                rows_of_runs(self._context, members, key, None, stamps, names[nth + 1 :])  # read together, and kept
                 ask = CurvesAsk(by=[group], keys=[key])
                 name = f"{number}.bin"
                 if self._frames(f"curves/{name}", lambda ask=ask: curves.group_curves(self._context, ask)):  # type: ignore[misc]

@@ -62,15 +62,15 @@ function Shades({
   const canvas = useRef<HTMLCanvasElement>(null);
   const width = useWidth(box);
   const look = palette(ground.value);
-  const places = found.places.map(Number);
+  const at = found.positions.map(Number);
   const now = Math.max(
     0,
-    places.findLastIndex((x) => x <= step),
+    at.findLastIndex((x) => x <= step),
   );
   useLayoutEffect(() => {
     if (!canvas.current || width < LEFT + 20) return;
     const pen = fit(canvas.current, width, HEIGHT);
-    const [first, last] = [places[0] ?? 0, places.at(-1) ?? 1];
+    const [first, last] = [at[0] ?? 0, at.at(-1) ?? 1];
     const wide = width - LEFT - 2;
     const px = (x: number): number => LEFT + (last > first ? ((x - first) / (last - first)) * wide : wide / 2);
     const tall = HEIGHT - FOOT;
@@ -78,8 +78,8 @@ function Shades({
     pen.fillStyle = look.series[colorOfRun(run)] ?? look.ink2;
     found.counts.forEach((counts, i) => {
       const most = Math.max(...counts, 1e-300);
-      const from = i === 0 ? LEFT : (px(places[i - 1] as number) + px(places[i] as number)) / 2;
-      const to = i === places.length - 1 ? width - 2 : (px(places[i] as number) + px(places[i + 1] as number)) / 2;
+      const from = i === 0 ? LEFT : (px(at[i - 1] as number) + px(at[i] as number)) / 2;
+      const to = i === at.length - 1 ? width - 2 : (px(at[i] as number) + px(at[i + 1] as number)) / 2;
       counts.forEach((many, bin) => {
         if (many <= 0) return;
         pen.globalAlpha = 0.08 + 0.92 * Math.sqrt(many / most);
@@ -102,8 +102,8 @@ function Shades({
     pen.fillText(`${short(last)} ${found.x}`, width - 2, tall + 4);
     pen.strokeStyle = look.ink;
     pen.beginPath();
-    pen.moveTo(px(places[now] as number), 0);
-    pen.lineTo(px(places[now] as number), tall);
+    pen.moveTo(px(at[now] as number), 0);
+    pen.lineTo(px(at[now] as number), tall);
     pen.stroke();
   }, [found, width, look, now, range.low, range.high]);
   const counts = found.counts[now] ?? [];
@@ -112,7 +112,7 @@ function Shades({
   const told = `${low} to ${high}, mean ${mean}`;
   return (
     <div ref={box} class="shades">
-      <canvas ref={canvas} role="img" aria-label={`${found.key}: ${told} at step ${value(places[now], 6)}`} />
+      <canvas ref={canvas} role="img" aria-label={`${found.key}: ${told} at step ${value(at[now], 6)}`} />
       <svg
         viewBox={`0 0 ${counts.length} 24`}
         preserveAspectRatio="none"
@@ -124,7 +124,7 @@ function Shades({
         ))}
       </svg>
       <p class="soft small">
-        step {value(places[now], 6)}: {told}
+        step {value(at[now], 6)}: {told}
       </p>
     </div>
   );

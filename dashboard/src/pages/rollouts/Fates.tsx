@@ -87,7 +87,7 @@ function All({ run, found, missing }: { run: string; found: Found; missing: read
         )}
         <StackedArea
           label={`Fates of ${amount(found.total, "rollout")} over training, as shares`}
-          x={found.places.map(Number)}
+          x={found.starts.map(Number)}
           layers={found.layers.map((layer) => ({
             name: shown(layer.reason),
             color: colorOf(layer.reason),
@@ -163,7 +163,7 @@ function All({ run, found, missing }: { run: string; found: Found; missing: read
         title="Largest gaps by token"
         soft="tokens of the 20 rollouts with the largest gaps; example: where the gap is largest"
         rows={found.tokens}
-        columns={["token", "gap_max", "gap_mean", "times", "rollout_id", "turn", "place"]}
+        columns={["token", "gap_max", "gap_mean", "times", "rollout_id", "turn", "token_index"]}
         bar="gap_mean"
       />
       <Rows
@@ -190,7 +190,7 @@ function Small({ name, cells }: { name: string; cells: readonly Num[] }) {
   const [low, high] = [Math.min(...known), Math.max(...known)];
   const at = (v: number, i: number): string =>
     [(i / Math.max(1, values.length - 1)) * 200, 52 - ((v - low) / (high - low || 1)) * 46]
-      .map((place) => place.toFixed(1))
+      .map((at) => at.toFixed(1))
       .join(",");
   let path = "";
   values.forEach((v, i) => {

@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import type { Fates as Found, Num } from "../../api/names.ts";
 import { shown } from "../../data/diff.ts";
 import { amount, count, percent, value } from "../../data/numbers.ts";
-import { colorOf, parted, placesIn, together, told, type Stretch } from "../../data/rollouts.ts";
+import { colorOf, parted, startsIn, together, told, type Stretch } from "../../data/rollouts.ts";
 import { say, word } from "../../state/address.ts";
 import { useAnswer } from "../../state/answer.ts";
 import { useHands } from "../../state/hands.ts";
@@ -18,20 +18,20 @@ const finite = (cell: Num | undefined): number => (typeof cell === "number" ? ce
 export function OverTraining({ run }: { run: string }) {
   const news = useNews(run, ["rollouts", "fates"], 10_000);
   const fates = useAnswer(`${run} brief fates ${news}`, () => source.fates(run, "brief"));
-  return fates.value && fates.value.places.length > 1 ? <Pictures found={fates.value} /> : null;
+  return fates.value && fates.value.starts.length > 1 ? <Pictures found={fates.value} /> : null;
 }
 
 function Pictures({ found }: { found: Found }) {
-  const last = found.places.length - 1;
+  const last = found.starts.length - 1;
   const { within, rest } = parted(where.value);
   const [drawn, setDrawn] = useState<[number, number] | null>(null); // while a finger or the mouse is down
-  const [a, b] = within ? placesIn(found, within) : [0, last + 1];
+  const [a, b] = within ? startsIn(found, within) : [0, last + 1];
   const [from, to] = drawn ? [Math.min(...drawn), Math.max(...drawn) + 1] : [a, b];
   const chosen = drawn !== null || within !== null;
   const stretch = (first: number, end: number): Stretch => ({
     by: found.x === "policy_version" ? "policy_version" : "gradient_step",
-    low: Number(found.places[first]),
-    high: Number(found.places[end]) + Number(found.width) - 1,
+    low: Number(found.starts[first]),
+    high: Number(found.starts[end]) + Number(found.width) - 1,
   });
   const put = (first: number, end: number): void => {
     const [low, high] = [Math.max(0, Math.min(last, first)), Math.max(0, Math.min(last, end))];
@@ -224,21 +224,21 @@ function bandOf(low: readonly number[], high: readonly number[]): string {
   const y = (v: number): string => (HIGH - 3 - v * (HIGH - 6)).toFixed(1);
   const known = low.flatMap((v, i) => (Number.isFinite(v) ? [i] : []));
   if (known.length === 0) return "";
-  const side = (of: readonly number[], places: number[]): string =>
-    places.map((i) => `${x(i, low.length)},${y(of[i] as number)}`).join("L");
+  const side = (of: readonly number[], indices: number[]): string =>
+    indices.map((i) => `${x(i, low.length)},${y(of[i] as number)}`).join("L");
   return `M${side(high, known)}L${side(low, [...known].reverse())}Z`;
 }
 
 /** Each fate as a share on top of those before it. */
-function areasOf({ layers, places }: Found): string[] {
-  const sums = places.map((_, i) => layers.reduce((s, { n }) => s + (n[i] ?? 0), 0));
-  const base = places.map(() => 0);
+function areasOf({ layers, starts }: Found): string[] {
+  const sums = starts.map((_, i) => layers.reduce((s, { n }) => s + (n[i] ?? 0), 0));
+  const base = starts.map(() => 0);
   const y = (v: number): string => (HIGH - v * HIGH).toFixed(1);
   return layers.map(({ n }) => {
-    const under = base.map((v, i) => `${x(i, places.length)},${y(v)}`).reverse();
+    const under = base.map((v, i) => `${x(i, starts.length)},${y(v)}`).reverse();
     n.forEach((k, i) => {
       base[i] = (base[i] ?? 0) + k / (sums[i] || 1);
     });
-    return `M${base.map((v, i) => `${x(i, places.length)},${y(v)}`).join("L")}L${under.join("L")}Z`;
+    return `M${base.map((v, i) => `${x(i, starts.length)},${y(v)}`).join("L")}L${under.join("L")}Z`;
   });
 }

@@ -40,20 +40,20 @@ if TYPE_CHECKING:
     from rollbook.book.questions.overview import STATES as STATES
     from rollbook.book.questions.overview import Overview as Overview
     from rollbook.book.questions.overview import remarks_of as remarks_of
-    from rollbook.book.questions.places import OUTCOMES as OUTCOMES
-    from rollbook.book.questions.places import Near as Near
-    from rollbook.book.questions.places import axis_values as axis_values
-    from rollbook.book.questions.places import cells_of as cells_of
-    from rollbook.book.questions.places import clocks_of as clocks_of
-    from rollbook.book.questions.places import in_seconds as in_seconds
-    from rollbook.book.questions.places import in_time as in_time
-    from rollbook.book.questions.places import numbers as numbers
-    from rollbook.book.questions.places import outcomes as outcomes
-    from rollbook.book.questions.places import place_of as place_of
-    from rollbook.book.questions.places import row_id as row_id
-    from rollbook.book.questions.places import seconds_column as seconds_column
-    from rollbook.book.questions.places import usual_axis_of as usual_axis_of
-    from rollbook.book.questions.places import with_outcome as with_outcome
+    from rollbook.book.questions.positions import OUTCOMES as OUTCOMES
+    from rollbook.book.questions.positions import Near as Near
+    from rollbook.book.questions.positions import axis_values as axis_values
+    from rollbook.book.questions.positions import cells_of as cells_of
+    from rollbook.book.questions.positions import clocks_of as clocks_of
+    from rollbook.book.questions.positions import in_seconds as in_seconds
+    from rollbook.book.questions.positions import in_time as in_time
+    from rollbook.book.questions.positions import numbers as numbers
+    from rollbook.book.questions.positions import outcomes as outcomes
+    from rollbook.book.questions.positions import position_in_sql as position_in_sql
+    from rollbook.book.questions.positions import row_id as row_id
+    from rollbook.book.questions.positions import seconds_column as seconds_column
+    from rollbook.book.questions.positions import usual_axis_of as usual_axis_of
+    from rollbook.book.questions.positions import with_outcome as with_outcome
     from rollbook.book.questions.prompts import PromptPage as PromptPage
     from rollbook.book.questions.prompts import axis_in as axis_in
     from rollbook.book.questions.prompts import chosen_prompts as chosen_prompts
@@ -108,9 +108,9 @@ __getattr__, __dir__ = attach(
             "log_named", "part_of_log",
         ),
         "rollbook.book.questions.overview": ("OURS", "STATES", "Overview", "remarks_of"),
-        "rollbook.book.questions.places": (
+        "rollbook.book.questions.positions": (
             "OUTCOMES", "Near", "axis_values", "cells_of", "clocks_of", "in_seconds", "in_time", "numbers", "outcomes",
-            "place_of", "row_id", "seconds_column", "usual_axis_of", "with_outcome",
+            "position_in_sql", "row_id", "seconds_column", "usual_axis_of", "with_outcome",
         ),
         "rollbook.book.questions.sql": ("see_views", "tables_for"),
         "rollbook.book.questions.stages": ("SECONDS", "Stage", "check_axis", "stages_in", "stages_of", "within"),

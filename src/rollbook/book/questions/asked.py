@@ -13,7 +13,7 @@ from rollbook.schema.question import Question, words
 class Cause(Question, frozen=True):
     """What went on near a point of a run: the keys that left their usual range there, and what every table has."""
 
-    at: Annotated[float, words("the place on the axis.")]
+    at: Annotated[float, words("the position on the axis.")]
     key: Annotated[str | None, words("the key whose value stands there; canonical names are accepted.")] = None
     x: Annotated[str | None, words('the axis: a clock, a key, "time" or "relative"; default: the run\'s own.')] = None
     rows: Annotated[int, words("the most rows of each table.")] = 6
@@ -171,8 +171,8 @@ class Stages(Question, frozen=True):
     x: Annotated[
         str | None, words('the axis of `start` and `stop`: a clock, "time" or "relative"; default: the run\'s own.')
     ] = None
-    start: Annotated[float | None, words("only what was timed from this place on.")] = None
-    stop: Annotated[float | None, words("only what was timed before this place.")] = None
+    start: Annotated[float | None, words("only what was timed from this position on.")] = None
+    stop: Annotated[float | None, words("only what was timed before this position.")] = None
     attempts: Annotated[Attempts, words('"effective", "all", or attempt numbers.')] = "effective"
 
 

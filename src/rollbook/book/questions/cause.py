@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from rollbook.book.questions.asked import Cause
 from rollbook.book.questions.logs import LogLine, lines_near, log_files
-from rollbook.book.questions.places import (
+from rollbook.book.questions.positions import (
     Near,
     axis_values,
     cells_of,
@@ -22,7 +22,7 @@ from rollbook.book.questions.places import (
     near,
     nearest_first,
     numbers,
-    place_of,
+    position_in_sql,
     seconds_column,
     usual_axis_of,
     with_outcome,
@@ -234,15 +234,15 @@ def around(ask: Cause, source: Source) -> Surroundings:
     if not math.isfinite(ask.at) or (ask.window is not None and not 0 <= ask.window < math.inf):
         raise BadInput(f"cause(at={ask.at}, window={ask.window}): at and window are finite numbers")
     point = _Point(source, ask)
-    clock, place, began = point.clock, point.place, point.began
+    clock, position, began = point.clock, point.position, point.began
     window = ask.window if ask.window is not None and clock == point.x else point.usual_window()
     episodes = point.near("episodes", window, ask.rows, "episode_id", with_outcome)
     unusual, looked_at = point.unusual()
     log_name, log = _log(source.folder, point.time)
-    before, after = _checkpoints(source.table("checkpoints"), clock, place, began)
+    before, after = _checkpoints(source.table("checkpoints"), clock, position, began)
     values, others = point.everything(ask.rows) if ask.everything else (None, {})
     return Surroundings(
-        x=clock, at=place, time=point.time, clocks=point.clocks, attempt=point.attempt, window=window,
+        x=clock, at=position, time=point.time, clocks=point.clocks, attempt=point.attempt, window=window,
         value=point.value(), unusual=unusual, looked_at=looked_at,
         alerts=point.near("alerts", window, None, "rule"), episodes=episodes,
         media=point.videos(window, episodes.table), samples=point.samples(window, ask.rows),
@@ -255,10 +255,10 @@ class _Own(NamedTuple):
     """Rows of the point's key, in order.
 
     Attributes:
-      places: on the axis; times: unix seconds; values: of the key; table: with all clocks.
+      positions: on the axis; times: unix seconds; values: of the key; table: with all clocks.
     """
 
-    places: NDArray
+    positions: NDArray
     times: NDArray
     values: NDArray
     table: pa.Table
@@ -268,8 +268,9 @@ class _Point:
     """A point of a run, and the metrics around it.
 
     Attributes:
-      x: the axis that was asked for. clock, place: an axis that all tables have, and the position on it: the requested
-        axis if that is a clock or the time, else the run's usual one.
+      x: the axis that was asked for.
+      clock, position: an axis that all tables have, and the position on it: the requested axis if that is a clock or
+        the time, else the run's usual one.
       time, clocks, attempt: of the nearest row. began: when the run did.
     """
 
@@ -285,9 +286,9 @@ class _Point:
         self._key = ask.key if ask.key is not None else self._any_key()
         own = self._own(self.x, ask.at) if self.x in (*self._known, "time", "relative") else None
         self.time, self.clocks, self.attempt = self._moment(own)
-        self.clock, self.place = self._clock_of()
+        self.clock, self.position = self._clock_of()
         if own is None and self.clock != self.x:
-            own = self._own(self.clock, self.place)
+            own = self._own(self.clock, self.position)
         self._rows_of_key = own
 
     def _any_key(self) -> str | None:
@@ -302,9 +303,9 @@ class _Point:
         curve = self._source.curve(self._key, x)
         if curve is None or not len(curve):
             return None
-        places = curve.x.astype(np.float64)
+        positions = curve.x.astype(np.float64)
         rows = curve.count + (curve.bad if curve.bad is not None else 0)
-        low, high = _stretch(places, rows, at, _ROWS)
+        low, high = _stretch(positions, rows, at, _ROWS)
         shift = self.began if x == "relative" else 0.0
         axis = "time" if x == "relative" else x
         with self._source.book() as book:
@@ -315,13 +316,13 @@ class _Point:
         if name not in table.column_names:
             return None
         times = seconds_column(table)
-        places = times - shift if axis == "time" else axis_values(table, x, 0.0)
-        return _Own(places, times, numbers(table[name]), table)
+        positions = times - shift if axis == "time" else axis_values(table, x, 0.0)
+        return _Own(positions, times, numbers(table[name]), table)
 
     def _moment(self, own: _Own | None) -> tuple[float | None, dict[str, int], int | None]:
         """(time, clocks, attempt) of the row of the key, or of any key, that is nearest to the point."""
         if own is not None:
-            nearest = int(np.argmin(np.abs(own.places - self._ask.at)))
+            nearest = int(np.argmin(np.abs(own.positions - self._ask.at)))
             cells = {clock: own.table[clock][nearest].as_py() for clock in self._known
                      if clock in own.table.column_names}  # fmt: skip
             moment = float(own.times[nearest])
@@ -332,12 +333,12 @@ class _Point:
         keys = None if self._key is None else [self._key]
         with self._source.book() as book:
             table = _around_time(book, keys, target) if in_time_ else _around(book, keys, self.x, target)
-        places = np.zeros(0)
+        positions = np.zeros(0)
         if table is not None:
-            places = seconds_column(table) if in_time_ else axis_values(table, self.x, self.began)
-        if table is None or not len(places) or np.isnan(places).all():
+            positions = seconds_column(table) if in_time_ else axis_values(table, self.x, self.began)
+        if table is None or not len(positions) or np.isnan(positions).all():
             return (target if in_time_ else None), ({self.x: int(target)} if self.x in self._known else {}), None
-        row = table.slice(int(np.nanargmin(np.abs(places - target))), 1)
+        row = table.slice(int(np.nanargmin(np.abs(positions - target))), 1)
         (cells,) = cells_of(row)
         attempt = cells.get("attempt")
         return (
@@ -356,7 +357,7 @@ class _Point:
 
     def usual_window(self) -> float:
         """How far around the point to look: four times the usual distance of the key's rows; less if they are few."""
-        steps = np.diff(np.unique(self._rows_of_key.places)) if self._rows_of_key is not None else np.zeros(0)
+        steps = np.diff(np.unique(self._rows_of_key.positions)) if self._rows_of_key is not None else np.zeros(0)
         if not len(steps):
             return 1.0
         step = float(np.median(steps))
@@ -367,9 +368,9 @@ class _Point:
         own = self._rows_of_key
         if own is None or self._ask.key is None:
             return None
-        here = int(np.argmin(np.abs(own.places - self.place)))
+        here = int(np.argmin(np.abs(own.positions - self.position)))
         before = float(own.values[here - 1]) if here else None
-        return Value(self._ask.key, float(own.values[here]), before, float(own.places[here]))
+        return Value(self._ask.key, float(own.values[here]), before, float(own.positions[here]))
 
     def unusual(self) -> tuple[tuple[Unusual, ...], int]:
         """The keys that left their usual range, the strongest first; and how many were checked."""
@@ -385,7 +386,7 @@ class _Point:
             table = book.metrics(keys, since=since - 1e-6, until=self.time + 1e-5)
         ranked: list[tuple[float, Unusual]] = []
         looked_at = 0
-        places = axis_values(table, self.clock, self.began)
+        positions = axis_values(table, self.clock, self.began)
         times = seconds_column(table)
         fixed = {*self._known, "time", "inferred"}
         for name in table.column_names:
@@ -397,8 +398,10 @@ class _Point:
                 continue
             looked_at += 1
             here = int(there[-1])
-            place = places[here] if math.isfinite(places[here]) else np.interp(times[here], own.times, own.places)
-            entry = _departure(name, float(place), float(values[here]), values[there[-ROWS_BEFORE - 1 : -1]])
+            position = (
+                positions[here] if math.isfinite(positions[here]) else np.interp(times[here], own.times, own.positions)
+            )
+            entry = _departure(name, float(position), float(values[here]), values[there[-ROWS_BEFORE - 1 : -1]])
             if entry is not None:
                 ranked.append(entry)
         ranked.sort(key=lambda pair: -pair[0])
@@ -411,7 +414,7 @@ class _Point:
             return self._source.table(name), None
 
         def work(db: Queries) -> tuple[pa.Table, int]:
-            away = f"abs({place_of(x, self.began, db.columns[name])} - {at!r})"
+            away = f"abs({position_in_sql(x, self.began, db.columns[name])} - {at!r})"
             inside = db.table(f"select count(*) as n from {quoted(name)} where {away} <= {float(window)!r}")
             order = nearest_first(away, db.columns[name])
             nearest = f"select * from {quoted(name)} where {away} is not null{order} limit {_MOST_NEAR}"
@@ -422,39 +425,39 @@ class _Point:
 
     def near(self, name: str, window: float, rows: int | None, id_column: str, shape: Any = None) -> Near:
         """The rows of a table that are near."""
-        table, total = self.rows_near(name, self.clock, self.place, window)
+        table, total = self.rows_near(name, self.clock, self.position, window)
         table = table if shape is None else shape(table)
-        return near(table, axis_values(table, self.clock, self.began), self.place, window, rows, id_column, total)
+        return near(table, axis_values(table, self.clock, self.began), self.position, window, rows, id_column, total)
 
     def videos(self, window: float, episodes: pa.Table) -> Near:
         """Videos of these episodes, and pictures near the point; the nearest first."""
-        table, _ = self.rows_near("media", self.clock, self.place, window)
-        places = axis_values(table, self.clock, self.began) if table.num_rows else np.zeros(0)
+        table, _ = self.rows_near("media", self.clock, self.position, window)
+        positions = axis_values(table, self.clock, self.began) if table.num_rows else np.zeros(0)
         ids = {*episodes["episode_id"].to_pylist()} if "episode_id" in episodes.column_names else set()
         own = table["episode_id"].to_pylist() if "episode_id" in table.column_names else [None] * table.num_rows
         chosen = [
             n for n in range(table.num_rows)
-            if (own[n] is not None and own[n] in ids) or abs(places[n] - self.place) <= window
+            if (own[n] is not None and own[n] in ids) or abs(positions[n] - self.position) <= window
         ]  # fmt: skip
-        chosen.sort(key=lambda n: abs(places[n] - self.place) if math.isfinite(places[n]) else math.inf)
+        chosen.sort(key=lambda n: abs(positions[n] - self.position) if math.isfinite(positions[n]) else math.inf)
         picked = np.array(chosen[:_MOST_VIDEOS], dtype=np.int64)
-        return Near(take_table(table, picked), places[picked], len(chosen))
+        return Near(take_table(table, picked), positions[picked], len(chosen))
 
     def samples(self, window: float, rows: int) -> Near:
         """The samples near the point, with advantages that came late; their texts are long, so few are read."""
         names = table_names(self._source.folder)
         if "samples" not in names:
             return Near(empty_table(pa.schema([])), np.zeros(0), 0)
-        x, at = self.clock, self.place
+        x, at = self.clock, self.position
 
         def work(db: Queries) -> tuple[int, pa.Table]:
             columns = see_samples(db)
             if not columns or (x not in ("time", "relative") and x not in columns):
                 return 0, db.table("select * from seen limit 0")
-            place = place_of(x, self.began, columns)
-            away = f"abs({place} - {at!r})"
+            position = position_in_sql(x, self.began, columns)
+            away = f"abs({position} - {at!r})"
             total = int(db.table(f"select count(*) as n from seen where {away} <= {float(window)!r}")["n"][0].as_py())
-            few, order = f"select * from seen where {place} is not null", nearest_first(away, columns)
+            few, order = f"select * from seen where {position} is not null", nearest_first(away, columns)
             return total, db.table(f"{few}{order} limit {rows if total else 1}")
 
         total, table = self._source.asked([name for name in ("samples", "advantages") if name in names], work)
@@ -463,7 +466,7 @@ class _Point:
     def texts(self, window: float) -> Near:
         """The first texts near the point."""
         found = self.near("text", window, None, "key")
-        return Near(found.table.slice(0, _TEXTS), found.places[:_TEXTS], found.total, found.nearest)
+        return Near(found.table.slice(0, _TEXTS), found.positions[:_TEXTS], found.total, found.nearest)
 
     def everything(self, rows: int) -> tuple[pa.Table, dict[str, pa.Table]]:
         """(the newest value of each key at or before the point, the nearest rows of the tables that are not looked at
@@ -474,20 +477,20 @@ class _Point:
                 did_you_mean(str(self.clock), list(self._known)),
             )
         with self._source.book() as book:
-            tables = book.at(rows, **{self.clock: int(self.place)})
+            tables = book.at(rows, **{self.clock: int(self.position)})
         values = tables.pop("metrics", None)
         looked_at = ("alerts", "episodes", "media", "samples", "text", "checkpoints", "timings")
         others = {name: table for name, table in tables.items() if name not in looked_at}
         return (empty_table(pa.schema([])) if values is None else values), others
 
 
-def _stretch(places: NDArray, rows: NDArray, at: float, wanted: int) -> tuple[float, float]:
+def _stretch(positions: NDArray, rows: NDArray, at: float, wanted: int) -> tuple[float, float]:
     """The range to read for about `wanted` rows before `at` and some after it."""
-    behind = int(np.searchsorted(places, at, side="right"))
+    behind = int(np.searchsorted(positions, at, side="right"))
     so_far = np.cumsum(rows[:behind][::-1])
     back = min(int(np.searchsorted(so_far, wanted)) + 1, behind - 1) if behind else 0
-    low = float(places[max(0, behind - 1 - back)])
-    high = float(places[min(len(places) - 1, behind + 1)])
+    low = float(positions[max(0, behind - 1 - back)])
+    high = float(positions[min(len(positions) - 1, behind + 1)])
     return min(low, at), max(math.nextafter(high, math.inf), math.nextafter(at, math.inf))
 
 
@@ -543,7 +546,7 @@ def _attempt_at(book: ReadRun, moment: float) -> int | None:
     return None
 
 
-def _departure(key: str, place: float, value: float, before: NDArray) -> tuple[float, Unusual] | None:
+def _departure(key: str, position: float, value: float, before: NDArray) -> tuple[float, Unusual] | None:
     """How far a value is outside the middle 90 % of those before; None if it is inside."""
     finite = before[np.isfinite(before)]
     if len(finite) < _LEAST_ROWS:
@@ -560,24 +563,24 @@ def _departure(key: str, place: float, value: float, before: NDArray) -> tuple[f
         times = abs(value - median) / side
         if times < 1.5:
             return None
-    return times, Unusual(key, value, median, low, high, min(times, 1e9), place)
+    return times, Unusual(key, value, median, low, high, min(times, 1e9), position)
 
 
 def _checkpoints(table: pa.Table, clock: str, at: float, began: float) -> tuple[dict[str, Any] | None, ...]:
-    """The checkpoints before and after a point, with the name of the `file` and the place `x`."""
+    """The checkpoints before and after a point, with the name of the `file` and the position `x`."""
     if not table.num_rows:
         return None, None
-    places = axis_values(table, clock, began)
+    positions = axis_values(table, clock, began)
     picked: list[dict[str, Any] | None] = []
-    for chosen, best in ((np.flatnonzero(places <= at), np.argmax), (np.flatnonzero(places > at), np.argmin)):
+    for chosen, best in ((np.flatnonzero(positions <= at), np.argmax), (np.flatnonzero(positions > at), np.argmin)):
         if not len(chosen):
             picked.append(None)
             continue
-        row = int(chosen[best(places[chosen])])
+        row = int(chosen[best(positions[chosen])])
         (cells,) = cells_of(table.slice(row, 1))
         cells.pop("positions", None)
         cells.pop("state", None)
-        picked.append({**cells, "file": os.path.basename(str(cells.get("path") or "")), "x": float(places[row])})
+        picked.append({**cells, "file": os.path.basename(str(cells.get("path") or "")), "x": float(positions[row])})
     return tuple(picked)
 
 
@@ -598,9 +601,9 @@ def _timings(point: _Point) -> TimingsAt | None:
     first = names[roots[0]]
     bounds = np.sort(ends[np.flatnonzero(np.array([name == first for name in names]))])
     usual = float(np.median(np.diff(bounds))) if len(bounds) > 1 else math.nan
-    place = int(np.searchsorted(bounds, moment))
-    high = float(bounds[min(place, len(bounds) - 1)])
-    low = float(bounds[place - 1]) if 0 < place < len(bounds) else high - usual if len(bounds) > 1 else -math.inf
+    index = int(np.searchsorted(bounds, moment))
+    high = float(bounds[min(index, len(bounds) - 1)])
+    low = float(bounds[index - 1]) if 0 < index < len(bounds) else high - usual if len(bounds) > 1 else -math.inf
     totals: dict[str, float] = {}
     for n in np.flatnonzero((ends > low) & (ends <= max(high, moment))).tolist():
         totals[str(names[n])] = totals.get(str(names[n]), 0.0) + float(seconds[n])

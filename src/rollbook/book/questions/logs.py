@@ -62,12 +62,12 @@ def log_files(folder: str) -> list[LogFile]:
     """The text files of a run's folder that are logs: what the program printed, others by age, the keeper's last."""
     ranked: list[tuple[float, LogFile]] = []
     root = os.path.realpath(folder)
-    places = [os.path.join(root, "log"), os.path.join(root, "logs"), root, os.path.join(root, RunFile.KEEPER)]
-    for place in places:
-        for here, folders, names in os.walk(place):
+    roots = [os.path.join(root, "log"), os.path.join(root, "logs"), root, os.path.join(root, RunFile.KEEPER)]
+    for start in roots:
+        for here, folders, names in os.walk(start):
             folders[:] = (
                 []
-                if place in (root, places[3])
+                if start in (root, roots[3])
                 else [n for n in sorted(folders) if not os.path.islink(os.path.join(here, n))]
             )
             for name in sorted(names):
@@ -129,7 +129,7 @@ def part_of_log(
     path: str, *, start: int | None = None, before: int | None = None, near: float | None = None,
     lines: int = 200, search: str = "",
 ) -> LogPart:  # fmt: skip
-    """Lines of a log; its end without a place.
+    """Lines of a log; its end if nothing is said of where.
 
     Args:
       start: lines from this byte on. before: the lines that end there. near: those around a moment (unix seconds).
@@ -167,45 +167,45 @@ def _forward(path: str, start: int, most: int, words: list[str], stop: int = 0) 
     size = os.path.getsize(path)
     start = min(max(0, start), size)
     lines_that_fit: list[LogLine] = []
-    place = start
+    offset = start
     with open(path, "rb") as file:
         file.seek(start)
-        while (len(lines_that_fit) < most or place < stop) and place - start < _SEARCHED:
+        while (len(lines_that_fit) < most or offset < stop) and offset - start < _SEARCHED:
             raw = file.readline(_CHUNK)
             if not raw or (not raw.endswith(b"\n") and len(raw) < _CHUNK):
                 break  # a line that is still being written
-            line = _line(place, raw)
-            place += len(raw)
+            line = _line(offset, raw)
+            offset += len(raw)
             if _fits(line, words):
                 lines_that_fit.append(line)
-    return LogPart(lines_that_fit, start, place, size)
+    return LogPart(lines_that_fit, start, offset, size)
 
 
 def _backward(path: str, before: int | None, most: int, words: list[str]) -> LogPart:
     size = os.path.getsize(path)
     end = size if before is None else min(max(0, before), size)
     lines_that_fit: list[LogLine] = []
-    place, rest = end, b""
+    offset, rest = end, b""
     with open(path, "rb") as file:
-        while place > 0 and len(lines_that_fit) < most and end - place < _SEARCHED:
-            step = min(_CHUNK, place)
-            place -= step
-            file.seek(place)
+        while offset > 0 and len(lines_that_fit) < most and end - offset < _SEARCHED:
+            step = min(_CHUNK, offset)
+            offset -= step
+            file.seek(offset)
             block = file.read(step) + rest
-            head = 0 if place == 0 else block.find(b"\n") + 1
-            if head == 0 and place > 0:
+            head = 0 if offset == 0 else block.find(b"\n") + 1
+            if head == 0 and offset > 0:
                 rest = block[:_CHUNK]
                 continue
             rest, block = block[:head], block[head:]
-            lines, at = [], place + head
+            lines, at = [], offset + head
             for raw in block.splitlines(keepends=True):
                 lines.append(_line(at, raw))
                 at += len(raw)
             lines_that_fit = [line for line in lines if _fits(line, words)] + lines_that_fit
-            place += head
+            offset += head
             rest = b""
     lines_that_fit = lines_that_fit[-most:]
-    return LogPart(lines_that_fit, lines_that_fit[0].offset if lines_that_fit else place, end, size)
+    return LogPart(lines_that_fit, lines_that_fit[0].offset if lines_that_fit else offset, end, size)
 
 
 def lines_near(path: str, moment: float, most: int) -> LogPart:

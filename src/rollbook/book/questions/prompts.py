@@ -82,22 +82,22 @@ def _page(db: Queries, question: Prompts, counted: bool, text: str) -> PromptPag
     conditions += [] if question.only is None else [SOLVED[question.only]]
     where = f" where {' and '.join(conditions)}" if conditions else ""
     in_order = ", ".join([*([ordered.text] if ordered is not None else []), "rate", "rollouts desc", "task_id"])
-    last = "" if question.limit is None else f" and place <= {int(question.offset) + int(question.limit)}"
+    last = "" if question.limit is None else f" and rank <= {int(question.offset) + int(question.limit)}"
     apart = [*(["prompt"] if every != "counted" else []), *(["by_update"] if question.x is None else [])]
     shown = f" exclude ({', '.join(apart)})" if apart else ""
     table = db.table(
-        f"""with w as (select *{shown}, row_number() over (order by {in_order}) as place from {every}{where}
-          qualify place > {int(question.offset)}{last}),
+        f"""with w as (select *{shown}, row_number() over (order by {in_order}) as rank from {every}{where}
+          qualify rank > {int(question.offset)}{last}),
         t as (select task_id, any_value({text}) as prompt from tasks
           where task_id in (select task_id from w) group by 1)
-        select task_id, t.prompt, w.* exclude (task_id, place) from w left join t using (task_id) order by place"""
+        select task_id, t.prompt, w.* exclude (task_id, rank) from w left join t using (task_id) order by rank"""
     )
     if not counted:
         return PromptPage(table, x)
     counts = ", ".join(f"count(*) filter ({fits}) as {name}" for name, fits in SOLVED.items())
-    places = "any_value(recent_from) as recent_from, max(last) as last"
-    places += ", min(begin) as begin, any_value(width) as width" if question.stretches else ""
-    (row,) = db.table(f"select count(*) as total, {counts}, {places} from counted").to_pylist()
+    progress = "any_value(recent_from) as recent_from, max(last) as last"
+    progress += ", min(begin) as begin, any_value(width) as width" if question.stretches else ""
+    (row,) = db.table(f"select count(*) as total, {counts}, {progress} from counted").to_pylist()
     matched = row["total"] if not where else db.table(f"select count(*) as n from {every}{where}")["n"][0].as_py()
     above = db.table(queries.ABOVE)["above"][0].as_py() if question.solved is None else number_in(question.solved)
     return PromptPage(table, x, above, matched=int(matched), **row)

@@ -239,9 +239,9 @@ class _Window:
         """The rollouts with these ids, in their order; and whether no two rollouts have one id."""
         self._see("few", listed(ids))
         table = self._db.table("select * from few")
-        places = {name: place for place, name in enumerate(table["rollout_id"].to_pylist())}
-        rows = np.array([places[name] for name in ids if name in places], np.int64)
-        return take_table(table, rows), len(places) == len(ids) == table.num_rows
+        index_of = {name: index for index, name in enumerate(table["rollout_id"].to_pylist())}
+        rows = np.array([index_of[name] for name in ids if name in index_of], np.int64)
+        return take_table(table, rows), len(index_of) == len(ids) == table.num_rows
 
     def _groups(self, source: str, where: str) -> tuple[pa.Table, int]:
         """The newest rollout of each group of a window, in order, and what the group is; one without a group is its
@@ -260,10 +260,10 @@ class _Window:
             [*_OF_BOTH, *self._bounds, *self._first],
         )
         groups = _count(db, "grouped")
-        last = "" if limit is None else f" and place <= {int(offset) + int(limit)}"
+        last = "" if limit is None else f" and its_rank <= {int(offset) + int(limit)}"
         in_order = ", ".join([*filter(None, [self._order]), "newest"])
-        window = f"""select *, row_number() over (order by {in_order}) as place from grouped
-            qualify place > {int(offset)}{last}"""
+        window = f"""select *, row_number() over (order by {in_order}) as its_rank from grouped
+            qualify its_rank > {int(offset)}{last}"""
         rows = f"{source}{where}"
         if source == "rollouts" and limit is not None and limit <= _FEW_ROWS:  # without fates: those of the window
             names = db.table(f"select its_group from ({window})")["its_group"].to_pylist()
@@ -283,17 +283,17 @@ class _Window:
               list(f.reward order by f.reward) filter (isfinite(f.reward::double)) as rewards,
               max(f.staleness) as stale, median(f.turns) as turns, sum(f.sampled_tokens)::bigint as tokens,
               list({RolloutQueries.FATE} order by {RolloutQueries.FATE}) as fates
-            from f join (select its_group, its_task, its_batch, place from w) w on {same[0]} = its_group
+            from f join (select its_group, its_task, its_batch, its_rank from w) w on {same[0]} = its_group
               and {same[1]} is not distinct from its_task and {same[2]} is not distinct from its_batch
-            group by place order by place"""
+            group by its_rank order by its_rank"""
         )
         ids = found["rollout_id"].to_pylist()
         return _with_groups(self._of(ids)[0], found.to_pylist()), groups
 
     def _of_group(self, name: str) -> str:
         """A column of a group: the mean of numbers, the newest time, the first text."""
-        place = next(place for place, own in enumerate(self._schema.names) if own.lower() == name.lower())
-        kind = self._schema.field(place).type
+        index = next(index for index, own in enumerate(self._schema.names) if own.lower() == name.lower())
+        kind = self._schema.field(index).type
         is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
         return f"{'avg' if is_number else 'max' if pa.types.is_timestamp(kind) else 'min'}({quoted(name)})"
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from rollbook.book.questions.asked import Stages
-from rollbook.book.questions.places import place_of, usual_axis_of
+from rollbook.book.questions.positions import position_in_sql, usual_axis_of
 from rollbook.book.questions.source import Queries, Source
 from rollbook.book.table_protocols import ReadRun
 from rollbook.errors import UnknownKey, did_you_mean
@@ -79,8 +79,8 @@ def stages_of(question: Stages, source: Source) -> pa.Table:
     def work(db: Queries) -> list[Stage]:
         if "name" not in db.columns["timings"]:
             return []
-        place = place_of(x or "time", float(about.created or 0.0), db.columns["timings"])
-        cells = f"cast(name as varchar) as stage, {SECONDS} as seconds, {place} as place"
+        position = position_in_sql(x or "time", float(about.created or 0.0), db.columns["timings"])
+        cells = f"cast(name as varchar) as stage, {SECONDS} as seconds, {position} as x"
         return stages_in(db, f"(select * from (select {cells} from timings) where {within(question)})")
 
     stages = source.asked(["timings"], work, question.attempts) if source.rows("timings") else []
@@ -95,7 +95,7 @@ def check_axis(x: str, book: ReadRun) -> None:
 
 
 def within(question: Stages) -> str:
-    """The condition on the column `place` of timings."""
+    """The condition on the column `x` of timings."""
     bounds = ((">=", question.start), ("<", question.stop))
-    there = [f"place {sign} cast('{float(at)!r}' as double)" for sign, at in bounds if at is not None]
+    there = [f"x {sign} cast('{float(at)!r}' as double)" for sign, at in bounds if at is not None]
     return " and ".join(there) or "true"

@@ -1,4 +1,4 @@
-"""A window of a table: the rows that fit a condition and a search, in an order, from one place on so many."""
+"""A window of a table: the rows that fit a condition and a search, in an order, from one row on so many."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from rollbook.book.questions.asked import Window
-from rollbook.book.questions.places import as_written
+from rollbook.book.questions.positions import as_written
 from rollbook.book.questions.source import Queries
 from rollbook.errors import BadInput, did_you_mean
 from rollbook.schema.expressions import condition, literal, order, quoted
@@ -81,7 +81,7 @@ def _rows(db: Queries, window: Window, shown: Shown, where: str, in_order: str) 
         ids = _ids(db.table(f"select {', '.join(map(quoted, which))} from {source}{where}{in_order}{part}"), which)
         among = [_within(name, [row[which.index(name)] for row in ids]) for name in ("seq", "index") if name in which]
         table = db.table(f"select * from {source} where {' and '.join(filter(None, among))}")
-        at = {row: place for place, row in enumerate(_ids(table, which))}
+        at = {row: index for index, row in enumerate(_ids(table, which))}
         if all(row in at for row in ids):
             return take_table(table, np.array([at[row] for row in ids], np.int64))
     return db.table(f"select * from {source}{where}{in_order}{part}")

@@ -166,7 +166,7 @@ def _parts(folder: str) -> Iterator[tuple[str, str]]:
             os.path.join(data_folder(folder), table)
         ):
             continue
-        for path in [os.path.join(place, name) for place in part_folders(folder, table) for name in own_files(place)]:
+        for path in [os.path.join(parts, name) for parts in part_folders(folder, table) for name in own_files(parts)]:
             name = os.path.basename(path)
             parsed = PartName.parse(name)
             if name == COLUMNS_FILE:
@@ -209,12 +209,12 @@ def _homes(path: str, table: str) -> set[str]:
 
 def _pyramids(folder: str) -> Iterator[tuple[str, str]]:
     """(path, problem) of the pyramids of large parts."""
-    place = os.path.join(data_folder(folder), "pyramid")
-    for name in _names(place):
-        path = os.path.join(place, name)
+    pyramids = os.path.join(data_folder(folder), "pyramid")
+    for name in _names(pyramids):
+        path = os.path.join(pyramids, name)
         table, _, part_name = name.removesuffix(".pyr").partition(".")
-        places = [os.path.join(place, f"{part_name}.parquet") for place in part_folders(folder, table)]
-        part_path = next(filter(os.path.isfile, places), places[0])
+        paths = [os.path.join(parts, f"{part_name}.parquet") for parts in part_folders(folder, table)]
+        part_path = next(filter(os.path.isfile, paths), paths[0])
         parsed = PartName.parse(f"{part_name}.parquet")
         if parsed is None or not name.endswith(".pyr"):
             continue
@@ -432,9 +432,9 @@ def _set_links_aside(folder: str) -> list[str]:
 def _set_folders_aside(folder: str) -> list[str]:
     """Move aside folders with the name of a file."""
     done = []
-    places = [os.path.join(journal_folder(folder), name) for name in _names(journal_folder(folder))]
-    places.append(os.path.join(data_folder(folder), "keeper"))
-    paths = [os.path.join(place, name) for place in places for name in _names(place) if name != "cursors"]
+    folders = [os.path.join(journal_folder(folder), name) for name in _names(journal_folder(folder))]
+    folders.append(os.path.join(data_folder(folder), "keeper"))
+    paths = [os.path.join(own, name) for own in folders for name in _names(own) if name != "cursors"]
     for path in [*paths, os.path.join(data_folder(folder), ABANDONED)]:
         if os.path.isdir(path):
             lost = "the file that should be here" if _has_rows(path) else ""

@@ -33,6 +33,7 @@ def rebuilt(folder: str, writers: list[WriterInfo]) -> RunJson:
     known = {info.id: dict(info.about) for info in writers}
     known = {**former_writers(folder), **known}
     pages = [about for about in known.values() if about and not about.get("keeper")] or [{}]
+    # An attempt has one main writer, and possibly others of its own: where both are known, the main one counts.
     numbers = sorted({_attempt(about) for about in pages})
     mains = {_attempt(about): about for about in sorted(pages, key=lambda about: about.get("main") is True)}
     started = {n: _began(mains[n]) for n in numbers}
@@ -57,6 +58,7 @@ def rebuilt(folder: str, writers: list[WriterInfo]) -> RunJson:
         attempts=[
             manifest.Attempt(
                 n=n,
+                # Without the marks of rewinds it is unknown what an attempt went on from: the one before, whole.
                 parent=numbers[i - 1] if i else None,
                 cut=manifest.Cut(time=2**62) if i else None,
                 started=started[n],

@@ -25,7 +25,7 @@ PlansAsk, SeedsAsk = shape_of(Plans), shape_of(Seeds)
 
 
 class FindingRun(msgspec.Struct, kw_only=True):
-    """Where something was found: the place on the run's own axis, and the key that it is about, if they are known.
+    """Where something was found: the position on the run's own axis, and the key that it is about, if they are known.
 
     Attributes:
       name: of the run's group: with what its configuration has of its own among the runs of that name.
@@ -152,9 +152,10 @@ def findings(context: ServerContext, ask: Ask) -> FindingsAnswer:
                 level=plain(each.level),
                 message=plain(each.message),
                 runs=[
-                    _place(place, row_of[place.path], name_of[place.path]) for place in each.places[:_MOST_RUNS_OF_ONE]
+                    _finding_run(found, row_of[found.path], name_of[found.path])
+                    for found in each.found_in[:_MOST_RUNS_OF_ONE]
                 ],
-                many=len(each.places),
+                many=len(each.found_in),
             )
             for each in answer.findings[:_MOST_FINDINGS]
         ],
@@ -164,7 +165,7 @@ def findings(context: ServerContext, ask: Ask) -> FindingsAnswer:
     )
 
 
-def _place(place: Any, row: RunRow, name: str) -> FindingRun:
+def _finding_run(found: Any, row: RunRow, name: str) -> FindingRun:
     about = row.about
     seed = about.get("seed")
     return FindingRun(
@@ -173,10 +174,10 @@ def _place(place: Any, row: RunRow, name: str) -> FindingRun:
         seed=seed if isinstance(seed, int) else None,
         project=plain(str(about.get("project") or "")),
         status=row.status,
-        time=place.seconds,
-        axis=plain(place.axis),
-        x=None if place.x is None else num(place.x),
-        key=plain(place.key),
+        time=found.seconds,
+        axis=plain(found.axis),
+        x=None if found.x is None else num(found.x),
+        key=plain(found.key),
     )
 
 

@@ -49,7 +49,7 @@ def _is_whole(series: Series) -> bool:
 _NOTHING: Rows = ("", np.zeros(0), np.zeros(0), True)
 
 
-class _Place(msgspec.Struct, array_like=True):
+class _Span(msgspec.Struct, array_like=True):
     """Where the rows of a run are: rows of 8 + 8 bytes from `start`; x of kind i or f, y of kind f."""
 
     stamp: str
@@ -86,16 +86,16 @@ def kept(roots: Sequence[str], key: str, x: str | None, stamps: Mapping[str, obj
 
 def packed(rows: Mapping[str, Rows], stamps: Mapping[str, str]) -> list[bytes]:
     """Rows by name as bytes, each with its entry of `stamps` ("" if it has none)."""
-    places: dict[str, _Place] = {}
+    spans: dict[str, _Span] = {}
     parts: list[bytes] = []
     start = 0
     for name, (axis, xs, ys, is_whole) in rows.items():
         if xs.dtype.kind not in _KINDS or xs.dtype.itemsize != 8:
             continue
-        places[name] = _Place(stamps.get(name, ""), axis, xs.dtype.kind, start, len(xs), is_whole)
+        spans[name] = _Span(stamps.get(name, ""), axis, xs.dtype.kind, start, len(xs), is_whole)
         parts += [xs.astype(_KINDS[xs.dtype.kind], copy=False).tobytes(), ys.astype("<f8", copy=False).tobytes()]
         start += 16 * len(xs)
-    header = msgspec.json.encode(places)
+    header = msgspec.json.encode(spans)
     return [len(header).to_bytes(8, "little"), header, *parts]
 
 
@@ -103,16 +103,16 @@ def unpacked(content: bytes) -> Iterator[tuple[str, str, Rows]]:
     """(name, stamp, rows) of packed bytes, without a truncated end; the arrays share the bytes."""
     size = int.from_bytes(content[:8], "little")
     try:
-        places = msgspec.json.decode(content[8 : 8 + size], type=dict[str, _Place])
+        spans = msgspec.json.decode(content[8 : 8 + size], type=dict[str, _Span])
     except msgspec.MsgspecError:
         return
-    for name, place in places.items():
-        at = 8 + size + place.start
-        if place.kind not in _KINDS or place.rows < 0 or place.start < 0 or at + 16 * place.rows > len(content):
+    for name, span in spans.items():
+        at = 8 + size + span.start
+        if span.kind not in _KINDS or span.rows < 0 or span.start < 0 or at + 16 * span.rows > len(content):
             continue
-        xs = np.frombuffer(content, _KINDS[place.kind], place.rows, at)
-        ys = np.frombuffer(content, "<f8", place.rows, at + 8 * place.rows)
-        yield name, place.stamp, (place.axis, xs, ys, place.is_whole)
+        xs = np.frombuffer(content, _KINDS[span.kind], span.rows, at)
+        ys = np.frombuffer(content, "<f8", span.rows, at + 8 * span.rows)
+        yield name, span.stamp, (span.axis, xs, ys, span.is_whole)
 
 
 def _word(stamp: object) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 from rollbook.book import Book
 from rollbook.errors import RollbookError
 from rollbook.runs.results import batch_of, unknown_key
-from rollbook.runs.source import Line, Row
+from rollbook.runs.source import KeyRows, Row
 from rollbook.server.curves.kept_rows import Rows, keep, kept, rows_in
 from rollbook.server.curves.row_helpers import RowHelpers
 from rollbook.server.shared.catalogue import RunRow
@@ -27,7 +27,7 @@ T = TypeVar("T")
 _MOST_KEYS, _MOST_AHEAD = 16, 1_000
 _IN_TURN = 256
 """Requests for more unread runs take turns; one for fewer, such as the first curve of many, does not wait for them."""
-_NOTHING = Line("", np.zeros(0), np.zeros(0))
+_NOTHING = KeyRows("", np.zeros(0), np.zeros(0))
 """The line of a run without the key."""
 
 
@@ -52,7 +52,7 @@ def rows_of_runs(
     ahead: Sequence[str] = (),
     *,
     own_axes: bool = False,
-) -> dict[str, Line]:
+) -> dict[str, KeyRows]:
     """run -> its rows along one axis, without the runs that have none or cannot be read.
 
     Args:
@@ -66,8 +66,8 @@ def rows_of_runs(
     together = [key, *(other_key for other_key in ahead if other_key != key)][
         : max(1, min(_MOST_KEYS, _MOST_AHEAD // len(rows)))
     ]
-    read: dict[str, Line] = {}
-    now: dict[str, Line] = {}  # by folder: a thousand long runs are more than the cache keeps
+    read: dict[str, KeyRows] = {}
+    now: dict[str, KeyRows] = {}  # by folder: a thousand long runs are more than the cache keeps
     axis = x
     new = _missing(context, rows, key, x, stamps)
     if len(new) > context.limits.kept_runs:
@@ -75,7 +75,7 @@ def rows_of_runs(
             new = _missing(context, rows, key, x, stamps)  # another request may have read them meanwhile
             known = kept(context.catalogue.roots, key, x, {row.folder: stamps[row.folder] for row in new})
             for folder, of_run in known.items():
-                now[folder] = Line(*of_run)
+                now[folder] = KeyRows(*of_run)
                 _remember(context, folder, key, x, stamps[folder], now[folder])
             new = [row for row in new if row.folder not in known]
             now |= _read_together(context, new, together, x, stamps)
@@ -97,11 +97,11 @@ def rows_of_runs(
 
 def _read_together(
     context: ServerContext, new: Sequence[RunRow], keys: Sequence[str], x: str | None, stamps: Mapping[str, object]
-) -> dict[str, Line]:
+) -> dict[str, KeyRows]:
     """folder -> the rows of the first key, of many runs. Those of the other keys are remembered, too. Very many runs
     are read in several processes."""
     of_folder = {row.folder: row for row in new}
-    read: dict[str, Line] = {}
+    read: dict[str, KeyRows] = {}
     helpers = RowHelpers(list(of_folder), keys, "time" if x == "relative" else x, context.limits.helpers)
     try:
         for folder in helpers.mine:
@@ -115,12 +115,12 @@ def _read_together(
     return read
 
 
-def _take(context: ServerContext, row: RunRow, key: str, x: str | None, stamp: object, rows: Rows) -> Line:
+def _take(context: ServerContext, row: RunRow, key: str, x: str | None, stamp: object, rows: Rows) -> KeyRows:
     """Remember the rows of a run as it was read."""
-    axis, places, values, is_whole = rows
-    if x == "relative" and len(places):
-        places = places - started(row)
-    rows_of_run = Line(axis_name(x, axis) if axis else "", places, values, is_whole)
+    axis, positions, values, is_whole = rows
+    if x == "relative" and len(positions):
+        positions = positions - started(row)
+    rows_of_run = KeyRows(axis_name(x, axis) if axis else "", positions, values, is_whole)
     _remember(context, row.folder, key, x, stamp, rows_of_run)
     return rows_of_run
 
@@ -139,7 +139,9 @@ def _shared(x: NDArray) -> tuple[NDArray, int]:
     return x, x.nbytes
 
 
-def _remember(context: ServerContext, folder: str, key: str, x: str | None, stamp: object, rows_of_run: Line) -> None:
+def _remember(
+    context: ServerContext, folder: str, key: str, x: str | None, stamp: object, rows_of_run: KeyRows
+) -> None:
     """Keep rows by the name of their axis, by which the page asks once it knows it; and which one a run's own is. That
     is the older of the two, so that it goes no later than the rows."""
     axis, size = _shared(rows_of_run.x)
@@ -150,15 +152,15 @@ def _remember(context: ServerContext, folder: str, key: str, x: str | None, stam
     context.group_rows.put((folder, key, x), stamp, rows_of_run, size)
 
 
-def _held(context: ServerContext, folder: str, key: str, x: str | None, stamp: object) -> Line | None:
+def _held(context: ServerContext, folder: str, key: str, x: str | None, stamp: object) -> KeyRows | None:
     """The rows of a run if its newest ones are in memory."""
     if x is None:
         x = context.group_rows.get((folder, key, None), stamp)
-    held: Line | None = None if x is None else context.group_rows.get((folder, key, x), stamp)
+    held: KeyRows | None = None if x is None else context.group_rows.get((folder, key, x), stamp)
     return held
 
 
-def _rows_of(context: ServerContext, row: RunRow, keys: Sequence[str], x: str | None, stamp: object) -> Line:
+def _rows_of(context: ServerContext, row: RunRow, keys: Sequence[str], x: str | None, stamp: object) -> KeyRows:
     """The rows of the first key; those of the other keys are remembered, too."""
     rows_of_run = _held(context, row.folder, keys[0], x, stamp)
     if rows_of_run is not None:
@@ -194,7 +196,7 @@ class Memory:
         self.root = roots[0] if len(roots) == 1 else ""
         self.key_of = {row.folder: row.key for row in self.of_table}
 
-    def each(self, key: str, x: str | None, take: Callable[[Line], T]) -> dict[str, T]:
+    def each(self, key: str, x: str | None, take: Callable[[KeyRows], T]) -> dict[str, T]:
         """See `Source.each`."""
         held = rows_of_runs(self.context, self.of_table, key, x, self.stamps, own_axes=True)
         taken: dict[str, T] = {}
@@ -210,8 +212,8 @@ class Memory:
             self._check(key)
         return taken
 
-    def lines(self, key: str, x: str | None) -> dict[str, Line]:
-        """See `Source.lines`."""
+    def key_rows(self, key: str, x: str | None) -> dict[str, KeyRows]:
+        """See `Source.key_rows`."""
         held = rows_of_runs(self.context, self.of_table, key, x, self.stamps, self._ahead)
         if not held:
             self._check(key)
@@ -242,7 +244,7 @@ class Memory:
                     made[row.folder] = self.context.remembered(name, row, take, stamp=self.stamps[row.folder])
         return made
 
-    def _whole(self, row: RunRow, key: str, x: str | None, take: Callable[[Line], T], stamp: object) -> T:
+    def _whole(self, row: RunRow, key: str, x: str | None, take: Callable[[KeyRows], T], stamp: object) -> T:
         """From all rows of a long run; what was taken is kept, its rows are not."""
         name = ("taken", row.folder, key, x, take)
         known: T | None = self.context.answers.get(name, stamp)
@@ -250,6 +252,6 @@ class Memory:
             return known
         with self.context.book(row) as book:
             (series,) = batch_of(book, [key], started(row), x=x).values()
-        made = take(Line(series.axis, series.x, series.mean))
+        made = take(KeyRows(series.axis, series.x, series.mean))
         self.context.answers.put(name, stamp, made, 1_000)
         return made

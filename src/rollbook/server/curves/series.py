@@ -167,10 +167,10 @@ def _frames(
         yield Frame().pack(last=True, took_ms=0.0)
     source = KeptSeries(context, rows)
     bounded = ask if ask.points is not None else msgspec.structs.replace(ask, points=context.limits.points)
-    place, size = 0, _FIRST_KEYS if is_whole or len(rows) * len(keys) > _AT_ONCE else len(keys)
-    while keys and rows and place < len(keys):
+    done, size = 0, _FIRST_KEYS if is_whole or len(rows) * len(keys) > _AT_ONCE else len(keys)
+    while keys and rows and done < len(keys):
         began = time.perf_counter()
-        part = keys[place : place + size]
+        part = keys[done : done + size]
         kept = [read_series(context, row, part, bounded) for row in rows]
         read = {row.folder: of_run.read for row, of_run in zip(rows, kept, strict=True)}
         for key in part:
@@ -183,8 +183,8 @@ def _frames(
             facts = facts_of(ask, key, source.rows, read) + (unread(source.rows, read) if key == keys[-1] else [])
             entries[0].notes = [plain(fact.sentence) for fact in facts]
             frame.entries = [*entries]
-            place += 1
-            yield frame.pack(last=place == len(keys), took_ms=round((time.perf_counter() - began) * 1e3, 1))
+            done += 1
+            yield frame.pack(last=done == len(keys), took_ms=round((time.perf_counter() - began) * 1e3, 1))
         size = _MORE_KEYS
 
 
@@ -329,10 +329,10 @@ def _fill(entry: SeriesEntry, known: Found, fields: list[str], frame: Frame) -> 
         entry.kind = "envelope"
         entry.arrays = {"x": frame.steps(series.x.astype(np.float64, copy=False)), **_numbers(known, fields, frame)}
     if series.non_finite and series.bad is not None:
-        places = np.flatnonzero(series.bad)
-        entry.bad = {"x": frame.exact(series.x[places]), "count": frame.counts(series.bad[places])}
+        where = np.flatnonzero(series.bad)
+        entry.bad = {"x": frame.exact(series.x[where]), "count": frame.counts(series.bad[where])}
         if known.is_raw:
-            values = series.mean[places]
+            values = series.mean[where]
             kinds = np.where(np.isnan(values), 0, np.where(values > 0, 1, 2))
             entry.bad["kind"] = frame.counts(kinds)
 

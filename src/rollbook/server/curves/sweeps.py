@@ -122,13 +122,14 @@ def sweep(context: ServerContext, ask: Ask) -> SweepAnswer:
     if len(condition or "") > LONGEST:
         raise Refused("too_large", f"the filter has {len(condition or ''):,} characters; at most {LONGEST:,}")
     question, rows = asked_of(context, ask, Sweep)
-    if getattr(ask, "runs", None) is None:
+    if getattr(ask, "runs", None) is None:  # archived runs only if they are named
         rows = [row for row in rows if not row.is_archived]
     rows, _ = fitting(context, rows, condition, search)
     source = Memory(context, rows)
     answer = swept(question, source)
+    # The answer names runs as people do; the page knows them by their keys.
     run_of = {name_of(row): source.key_of[str(row["path"])] for row in source.rows}
-    found, place = answer.sweep, answer.place
+    found, end = answer.sweep, answer.end
     seed_of = {entry.name: entry.seed for entry in answer.entries}
     return SweepAnswer(
         project=plain(answer.project),
@@ -138,9 +139,9 @@ def sweep(context: ServerContext, ask: Ask) -> SweepAnswer:
         ],
         key=plain(answer.metric),
         keys=[plain(name) for name in answer.metrics[:_MOST_KEYS]],
-        x=plain(place.axis),
-        at=None if place.at is None else num(place.at),
-        at_why=place.why,
+        x=plain(end.axis),
+        at=None if end.at is None else num(end.at),
+        at_why=end.why,
         score=answer.how,
         better="lower" if answer.lower_is_better else "higher",
         sentence=plain(found.sentence),

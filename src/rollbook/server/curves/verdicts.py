@@ -262,12 +262,12 @@ def comparison(context: ServerContext, ask: Ask) -> CompareAnswer:
     for entry in answer.entries:
         members.setdefault(entry.group, []).append(row_of[run_of[entry.name]])
     more = answer.next_seeds()
-    axis = answer.place.axis or next((entry.span[0] for entry in answer.entries if entry.span is not None), "")
+    axis = answer.end.axis or next((entry.span[0] for entry in answer.entries if entry.span is not None), "")
     return CompareAnswer(
         key=answer.metric,
         x=plain(axis),
-        at=None if answer.place.at is None else num(answer.place.at),
-        at_why=answer.place.why,
+        at=None if answer.end.at is None else num(answer.end.at),
+        at_why=answer.end.why,
         score=answer.how,
         statistic=answer.statistic,
         level=0.95,

@@ -258,12 +258,12 @@ def searched(rows: list[RunRow], text: str) -> list[RunRow]:
 
 def _occurs(parts: Sequence[re.Pattern[str]], text: str) -> bool:
     """Whether some parts stand in a text one behind the other."""
-    place = 0
+    start = 0
     for part in parts:
-        match = part.search(text, place)
+        match = part.search(text, start)
         if match is None:
             return False
-        place = match.end()
+        start = match.end()
     return True
 
 
@@ -289,15 +289,15 @@ def filtered(
         chosen = holds(plain_text, [seen(row) for row in rows], judge(limits))
     except BadInput as err:
         hint = "Between two conditions stands and or or; texts stand in single quotes."
-        raise Refused("bad_input", str(err), hint, _place(text, str(err))) from None
+        raise Refused("bad_input", str(err), hint, _position(text, str(err))) from None
     return [row for row, wanted in zip(rows, chosen, strict=True) if wanted]
 
 
-def _place(text: str, message: str) -> int | None:
+def _position(text: str, message: str) -> int | None:
     """The position of the error in a condition, if the message names a word of it."""
     match = re.search(r'at or near "([^"]+)"', message)
-    place = text.find(match[1]) if match else -1
-    return place if place >= 0 else None
+    position = text.find(match[1]) if match else -1
+    return position if position >= 0 else None
 
 
 def field_hint(rows: list[RunRow], text: str) -> str | None:

@@ -51,32 +51,32 @@ def label_runs(context: ServerContext, ask: LabelAsk) -> LabelAnswer:
         raise BadInput("no field to say.", "Name algo, env, seed, group, or a setting")
     files: dict[str, None] = {}
     refused: list[LeftOut] = []
-    places = {}
+    paths = {}
     for row in context.rows(ask.runs):
-        if (place := _place_of(row)) is None:
+        if (path := _path_of(row)) is None:
             why = "it is a run of rollbook: its own record says what it is. Its group can be changed"
             refused.append(LeftOut(run=row.key, why=why))
         else:
-            places[row.key] = place
-    above = os.path.commonpath([os.path.dirname(place) for place in places.values()]) if places else ""
-    for run, place in places.items():
+            paths[row.key] = path
+    above = os.path.commonpath([os.path.dirname(path) for path in paths.values()]) if paths else ""
+    for run, path in paths.items():
         try:
-            files[label(place, fields, beside=above)[0]] = None
-            if _differs(place, fields):  # a file nearer to the run says something else
-                files[label(place, fields)[0]] = None
+            files[label(path, fields, beside=above)[0]] = None
+            if _differs(path, fields):  # a file nearer to the run says something else
+                files[label(path, fields)[0]] = None
         except OSError as err:
             raise Refused("unreadable", f"{LABELS_FILE} cannot be written: {err.strerror or err}") from None
-        if _differs(place, fields):
+        if _differs(path, fields):
             why = f"another line of {LABELS_FILE} says it; change it there"
             refused.append(LeftOut(run=run, why=why))
-    return LabelAnswer(files=[plain(file) for file in files], labelled=len(places), refused=refused)
+    return LabelAnswer(files=[plain(file) for file in files], labelled=len(paths), refused=refused)
 
 
-def _place_of(row: RunRow) -> str | None:
+def _path_of(row: RunRow) -> str | None:
     """The file or folder of a run of another tool, of which labels speak; None for a run of rollbook."""
     imported = manifest.look(row.folder).imported if is_laid_out(row.folder) else None
-    place = imported.get("place") if imported else None
-    return place if isinstance(place, str) and os.path.isabs(place) else None
+    path = imported.get("place") if imported else None
+    return path if isinstance(path, str) and os.path.isabs(path) else None
 
 
 def _field(name: str, text: str) -> tuple[str, object]:
@@ -87,9 +87,9 @@ def _field(name: str, text: str) -> tuple[str, object]:
     return field_of(f"{full}={text}") if text else (field_of(f"{full}=0")[0], None)
 
 
-def _differs(place: str, fields: dict[str, object]) -> bool:
-    """Whether the labels of a place say something else."""
-    said = labels_of(Path(place))
+def _differs(path: str, fields: dict[str, object]) -> bool:
+    """Whether the labels of a path say something else."""
+    said = labels_of(Path(path))
     return any(said.get(name, (None, ""))[0] != value for name, value in fields.items())
 
 

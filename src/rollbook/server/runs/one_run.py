@@ -164,6 +164,7 @@ def one_run(context: ServerContext, ask: RunAsk) -> RunAnswer:
         info, attempts = book.info, attempts_of(book)
         problems, status, clocks = book.problems(deep=False), book.status, list(book.clocks)
     facts = context.facts.now(row)
+    # `_text`, `_object` and `plain` make values of any kind fit for JSON: what a program wrote may be no text at all.
     return RunAnswer(
         run=row.key,
         id=plain(info.id),
@@ -308,8 +309,8 @@ def _text(value: object) -> str:
 
 def _made_by(info: RunJson) -> str:
     """For a run of another tool: the tool, and the folder of its files; else ""."""
-    place = (info.imported or {}).get("from")
-    return _text(info.made_by) + (f", read from {_text(place)}" if info.made_by and place else "")
+    origin = (info.imported or {}).get("from")
+    return _text(info.made_by) + (f", read from {_text(origin)}" if info.made_by and origin else "")
 
 
 def _moment(value: object) -> float | None:

@@ -114,7 +114,7 @@ def hello(context: ServerContext, _: HelloAsk) -> Hello:
         runs=len(shot.rows),
         live=shot.live,
         writable=context.settings.writable,
-        labels=any(map(is_laid_out, context.catalogue.places)),
+        labels=any(map(is_laid_out, context.catalogue.folders)),
         edit_token=context.settings.edit_token if context.settings.writable else "",
         only=context.only,
         limits=Limits(points=limits.points, rows=limits.rows, runs=limits.runs, series=limits.series),

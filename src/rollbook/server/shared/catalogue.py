@@ -129,9 +129,9 @@ class Catalogue:
         self._snapshot = Snapshot({}, 0)
 
     @property
-    def places(self) -> tuple[str, ...]:
+    def folders(self) -> tuple[str, ...]:
         """Where runs are looked for: the roots, and where the runs of other tools below them are laid out."""
-        return tuple(dict.fromkeys((*self.roots, *(others.place for others in self._others if others.place))))
+        return tuple(dict.fromkeys((*self.roots, *(others.folder for others in self._others if others.folder))))
 
     def snapshot(self, max_age: float = 1.0) -> Snapshot:
         """All runs as they were at most `max_age` seconds ago."""
@@ -161,7 +161,7 @@ class Catalogue:
             if full:
                 for others in self._others:
                     others.look()
-            local = [place for place in self.places if not is_address(place)]
+            local = [folder for folder in self.folders if not is_address(folder)]
             unreadable = [*self._unreadable.values(), *self._shut.values()]
             self._shut = {}
             folders = [folder for root in local for folder in self._find(root, 0)]
@@ -222,7 +222,7 @@ class Catalogue:
             return []
         known = self._folders.get(folder)
         if known is None or known.time_ns != now:
-            known = _listed(folder, self.places, self._is_run)
+            known = _listed(folder, self.folders, self._is_run)
             # What may be read changes without a new time.
             known.time_ns = now if time.time_ns() - now > _SETTLED_NS and not known.why else -1
             self._folders[folder] = known
@@ -304,26 +304,26 @@ class _Others:
     hundredth of its time: folders of other things may take seconds to go through, and no request waits.
 
     Attributes:
-      place: "" while there are none.
+      folder: "" while there are none.
     """
 
     def __init__(self, root: str, *, waits: bool) -> None:
         self._root, self._due = root, 0.0
         self._thread: threading.Thread | None = None
-        self.place = ""
+        self.folder = ""
         self._look(waits)
 
     def look(self) -> None:
         """Look again, if there were none and it is time."""
-        if not self.place and self._thread is None and time.monotonic() >= self._due:
+        if not self.folder and self._thread is None and time.monotonic() >= self._due:
             self._thread = threading.Thread(target=self._look, name="rollbook-others", daemon=True)
             self._thread.start()
 
     def _look(self, waits: bool = False) -> None:
         began = time.perf_counter()
         try:
-            place = follow(self._root, waits=waits)
-            self.place = os.path.realpath(place) if place is not None else ""
+            folder = follow(self._root, waits=waits)
+            self.folder = os.path.realpath(folder) if folder is not None else ""
         finally:
             self._due = time.monotonic() + 99 * (time.perf_counter() - began)
             self._thread = None

@@ -250,22 +250,22 @@ def near_table(found: Near, longest: int = 300) -> NearTable:
     nearest = found.nearest
     return NearTable(
         columns=columns_of(_without_identity(found.table)),
-        rows=shown_rows(found.table, found.places, longest),
+        rows=shown_rows(found.table, found.positions, longest),
         total_in_window=found.total,
         nearest=None if nearest is None else Nearest(id=plain(nearest.id), x=num(nearest.x), away=num(nearest.away)),
     )
 
 
 def shown_rows(
-    table: pa.Table, places: Sequence[float] | NDArray | None = None, longest: int | None = 300
+    table: pa.Table, positions: Sequence[float] | NDArray | None = None, longest: int | None = 300
 ) -> list[Row]:
     """Rows with their id in the API, and their position on the axis as `x` if given."""
     ids = [row_id(cells) for cells in table.select([c for c in IDENTITY if c in table.column_names]).to_pylist()]
     shown = rows_of(table.select([c for c in table.column_names if c not in IDENTITY or c == "attempt"]), longest)
-    for place, cells in enumerate(shown):
-        cells["id"] = ids[place] if ids else str(place)
-        if places is not None:
-            cells["x"] = num(float(places[place]))
+    for index, cells in enumerate(shown):
+        cells["id"] = ids[index] if ids else str(index)
+        if positions is not None:
+            cells["x"] = num(float(positions[index]))
     return shown
 
 

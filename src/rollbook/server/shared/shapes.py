@@ -67,7 +67,7 @@ class ErrorWords(msgspec.Struct, kw_only=True):
         failed.
       message: what was asked and what was found.
       hint: what to do.
-      at: the place in a filter or query that cannot be read, from 0.
+      at: the position in a filter or query that cannot be read, from 0.
     """
 
     code: str
@@ -106,7 +106,7 @@ class TablePage(Answer, kw_only=True):
     Attributes:
       total: rows of the table.
       matched: rows that fit.
-      offset: place of the first row among those that fit.
+      offset: position of the first row among those that fit.
     """
 
     total: int
@@ -120,7 +120,7 @@ class Alert(msgspec.Struct, kw_only=True):
     """What a health rule found.
 
     Attributes:
-      x: its place on the axis that was asked for.
+      x: its position on the axis that was asked for.
       level: how urgent, as the rule says it.
       evidence: what it rests on.
       key: what it is about; "" where that is not known, or was not asked for.

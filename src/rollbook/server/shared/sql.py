@@ -229,9 +229,9 @@ class TemporaryFolder:
 
 
 def _remove_left(beginning: str) -> None:
-    place = tempfile.gettempdir()
-    for name in names_in(place):
-        folder = os.path.join(place, name)
+    temporary = tempfile.gettempdir()
+    for name in names_in(temporary):
+        folder = os.path.join(temporary, name)
         if not name.startswith(beginning) or is_link(folder):
             continue
         with tolerating(OSError):  # being made, of another user, or just removed by another process
@@ -321,7 +321,7 @@ class Locked:
         self.keeps = self.streams = False
         self._process: _Process | None = None
         self._packed: dict[str, pa.Buffer] = {}
-        self._place = ""
+        self._cache = ""
         self._usable = self._moved = False
         self._until = 0.0
 
@@ -336,9 +336,9 @@ class Locked:
         self._process = _processes.take(self._limits.sql_seconds)
         self._until = time.monotonic() + self._seconds
         megabytes = max(64, self._limits.sql_bytes >> 20)
-        self._place = _answers.folder if scanned else ""
-        self.keeps = bool(self._place)
-        folders = [*self._folders, *filter(None, [self._place])] if scanned else []
+        self._cache = _answers.folder if scanned else ""
+        self.keeps = bool(self._cache)
+        folders = [*self._folders, *filter(None, [self._cache])] if scanned else []
         try:
             self._ask({"verb": "open", "megabytes": megabytes, "folders": folders, "tables": shown}, bodies)
         except BaseException:
@@ -375,7 +375,7 @@ class Locked:
           of: what the query reads: tables, and other text that it depends on.
           make: whether the answer is kept from now on; if not, it is only used if it is there.
         """
-        if not self._place:  # few rows, or no place for files
+        if not self._cache:  # few rows, or no folder for files
             self.view(name, query)
             return
         inner_query = self._names.query(query)
@@ -386,7 +386,7 @@ class Locked:
             if scan is not None:
                 made_of.update(self._packed[each])
                 made_of.update(repr([scan.queries, [_stamp(part.path) for part in scan.parts]]).encode())
-        path = os.path.join(self._place, f"{made_of.hexdigest()}.parquet")
+        path = os.path.join(self._cache, f"{made_of.hexdigest()}.parquet")
         try:
             if not _answers.holds(path):
                 if not make:

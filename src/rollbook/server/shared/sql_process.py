@@ -154,7 +154,7 @@ def _answered(session: _Session, head: Head, bodies: list[bytes]) -> tuple[Head,
         except (duckdb.Error, RuntimeError, pa.ArrowException) as err:  # RuntimeError: cannot be parsed
             if "bad_alloc" in str(err) or "std::length_error" in str(err):
                 return {"error": "memory"}, []
-            return {**_failure("bad", err), "at": _place(err)}, []
+            return {**_failure("bad", err), "at": _position(err)}, []
 
 
 def _failure(kind: str, err: Exception) -> Head:
@@ -333,7 +333,7 @@ def _peak() -> int:
     return int(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 
 
-def _place(err: Exception) -> int | None:
+def _position(err: Exception) -> int | None:
     """The column that DuckDB marks with a caret."""
     lines = str(err).splitlines()
     for number, line in enumerate(lines):

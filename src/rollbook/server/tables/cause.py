@@ -185,18 +185,18 @@ def _texts(found: Near) -> list[TextLine]:
     return [
         TextLine(
             time=float(moment), key=plain(str(cells.get("key") or "")),
-            text=plain(str(cells.get("text") or "")[:_LONGEST_TEXT]), x=num(float(place)),
+            text=plain(str(cells.get("text") or "")[:_LONGEST_TEXT]), x=num(float(position)),
         )
-        for cells, moment, place in zip(
-            cells_of(found.table), seconds_column(found.table), found.places, strict=True
+        for cells, moment, position in zip(
+            cells_of(found.table), seconds_column(found.table), found.positions, strict=True
         )
     ]  # fmt: skip
 
 
 def step(context: ServerContext, ask: StepAsk) -> StepAnswer:
     """The next or previous row of a key on the axis."""
-    place = next_row(KeptRun(context, context.row(ask.run)), ask.key, ask.x, ask.at, ask.by)
-    return StepAnswer(at=None if place is None else num(place))
+    position = next_row(KeptRun(context, context.row(ask.run)), ask.key, ask.x, ask.at, ask.by)
+    return StepAnswer(at=None if position is None else num(position))
 
 
 ENDPOINTS = [

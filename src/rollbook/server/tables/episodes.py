@@ -18,7 +18,7 @@ from rollbook.book.questions import (
     in_time,
     numbers,
     outcomes,
-    place_of,
+    position_in_sql,
     see_episodes,
 )
 from rollbook.errors import UnknownKey, did_you_mean
@@ -209,7 +209,9 @@ def scatter(context: ServerContext, ask: ScatterAsk) -> Streamed:
         for name in (x, ask.y):
             if name not in ("time", "relative") and name not in columns:
                 raise UnknownKey(f"the episodes have no column {name!r:.80}.", did_you_mean(name, columns))
-        points = f"{place_of(x, began, columns)} as x, {place_of(ask.y, began, columns)} as y, outcome, video"
+        points = (
+            f"{position_in_sql(x, began, columns)} as x, {position_in_sql(ask.y, began, columns)} as y, outcome, video"
+        )
         return db.table(f"select {points} from shown{in_time(columns)}")
 
     table = with_tables(context, row, _SEEN, "effective", work)
@@ -288,6 +290,7 @@ def episode(context: ServerContext, ask: EpisodeAsk) -> EpisodeAnswer:
         context, row, ["episodes"], "effective", lambda db: _beside(db, record.id, record.row.get("return"))
     )
     (shown,) = rows_of(record.table, None)
+    # The alerts whose evidence names this episode, and not all that were raised while it went on.
     mine = [
         alert
         for alert in alerts_of(context, row, x)

@@ -40,7 +40,7 @@ from rollbook.server.shared.state import ServerContext
 from rollbook.server.tables.rollouts import _CUT, ask_rollouts
 from rollbook.server.tables.samples import (
     ask_samples,
-    place_on_axis,
+    position_and_offset,
     reward_column,
 )
 
@@ -74,18 +74,18 @@ def unused(context: ServerContext, ask: UnusedAsk) -> UnusedAnswer:
     """The groups of one batch: which were trained on, and which taught nothing."""
     row = context.row(ask.run)
     x = ask.x or default_axis(context, row)
-    place, shift = place_on_axis(x, started(row))
+    position, shift = position_and_offset(x, started(row))
 
     def work(db: Locked, names: list[str]) -> pa.Table | None:
         if "group" not in names or (x not in ("time", "relative") and x not in names):
             return None
         chosen = (
-            f"select max({place}) from seen"
+            f"select max({position}) from seen"
             if ask.at is None
-            else f"select {place} from seen order by abs({place} - ?) limit 1"
+            else f"select {position} from seen order by abs({position} - ?) limit 1"
         )
         given = [] if ask.at is None else [ask.at + shift]
-        return db.table(f"select * from seen where {place} = ({chosen})", given)
+        return db.table(f"select * from seen where {position} = ({chosen})", given)
 
     here = ask_samples(context, row, work)
     if here is None or not here.num_rows:
@@ -186,7 +186,7 @@ class FatesAnswer(Answer, kw_only=True):
     """What became of the rollouts over training.
 
     Attributes:
-      x: gradient_step or policy_version; places: where each stretch begins; width: of a stretch.
+      x: gradient_step or policy_version; starts: where each stretch begins; width: of a stretch.
       curves: name -> a number for each stretch. stale: a row for each staleness. tools: a row for each tool.
       clipping: a column for each staleness; clipped_from: where each of its rows begins, a share of tokens.
       words: those that grew most among high advantage. gaps: the rollouts with the largest; tokens: the tokens.
@@ -194,7 +194,7 @@ class FatesAnswer(Answer, kw_only=True):
     """
 
     x: str
-    places: list[Num]
+    starts: list[Num]
     width: Num
     total: int
     layers: list[FatesLayer]
@@ -344,8 +344,8 @@ _STALEST = 9
 _CLIPPING = f"""select least(staleness, {_STALEST}) as staleness,
     {
     ", ".join(
-        f"count(*) filter (clipped >= {low}{f' and clipped < {high}' if high else ''}) as n{place}"
-        for place, (low, high) in enumerate(zip(_CLIPPED_FROM, (*_CLIPPED_FROM[1:], None), strict=True))
+        f"count(*) filter (clipped >= {low}{f' and clipped < {high}' if high else ''}) as n{index}"
+        for index, (low, high) in enumerate(zip(_CLIPPED_FROM, (*_CLIPPED_FROM[1:], None), strict=True))
     )
 }
   from rollouts_now where used and staleness >= 0 and clipped is not null and mode is distinct from 'eval'
@@ -358,12 +358,12 @@ _COUNTED = f"""with own as materialized (
       case when isfinite(reward::double) then {{solved}} end as is_solved
     from own, a where mode is distinct from 'eval'),
   e as (select min(x) as low, greatest(1, ceil((max(x) - min(x) + 1) / {{points}}.0)) as width from r),
-  b as (select reason, e.low + floor((x - e.low) / e.width) * e.width as place, any_value(e.width) as width,
+  b as (select reason, e.low + floor((x - e.low) / e.width) * e.width as start, any_value(e.width) as width,
       any_value(by_update) as by_update, count(*) as n, sum(sampled_tokens) as tokens, count(is_solved) as k,
       count(*) filter (is_solved) as solved from r, e group by 1, 2),
-  p as (select place, sum(k) as k, sum(solved) as solved from b group by 1)
-  select b.*, i.k_all, i.solved_all, i.low, i.high from b join (select place, k as k_all, solved as solved_all,
-    {RolloutQueries.interval("solved", "k")} from p) i using (place) order by reason, place"""
+  p as (select start, sum(k) as k, sum(solved) as solved from b group by 1)
+  select b.*, i.k_all, i.solved_all, i.low, i.high from b join (select start, k as k_all, solved as solved_all,
+    {RolloutQueries.interval("solved", "k")} from p) i using (start) order by reason, start"""
 """The rollouts by fate and stretch of training."""
 _CURVES = (
     "rollout/reward", "group/solved_all", "group/solved_none", "group/zero_std", "policy/staleness_mean",
@@ -405,37 +405,37 @@ def fates(context: ServerContext, ask: FatesAsk) -> FatesAnswer:
     counted, curves, answers, clipping = with_tables(
         context, row, [*dict.fromkeys([*ROLLOUTS, *more])], "effective", work
     )
-    # One layer for each reason: how many rollouts it had at each place of the axis.
+    # One layer for each reason: how many rollouts it had at each position of the axis.
     x = _axis_of(counted)
-    passed = {cells["place"]: cells for cells in counted}
-    places = sorted({cells["place"] for cells in counted})
+    passed = {cells["start"]: cells for cells in counted}
+    starts = sorted({cells["start"] for cells in counted})
     layers: dict[str, FatesLayer] = {}
     for cells in counted:
         name = str(plain(cells["reason"]))
         layer = layers.setdefault(
-            name, FatesLayer(reason=name, n=[0] * len(places), total=0, tokens=0.0, first=num(cells["place"]))
+            name, FatesLayer(reason=name, n=[0] * len(starts), total=0, tokens=0.0, first=num(cells["start"]))
         )
-        layer.n[places.index(cells["place"])] += cells["n"]
+        layer.n[starts.index(cells["start"])] += cells["n"]
         layer.total += cells["n"]
         layer.tokens = float(layer.tokens or 0.0) + float(cells["tokens"] or 0)
     order = sorted(layers.values(), key=lambda layer: (layer.reason != "used", -layer.total))
     return FatesAnswer(
         x=x,
-        places=[num(place) for place in places],
+        starts=[num(start) for start in starts],
         width=num(counted[0]["width"]) if counted else 1.0,
         total=sum(layer.total for layer in order),
         layers=order,
         passes=Passes(
-            n=[int(passed[place]["k_all"]) for place in places],
-            solved=[int(passed[place]["solved_all"]) for place in places],
-            low=[num(passed[place]["low"]) for place in places],
-            high=[num(passed[place]["high"]) for place in places],
+            n=[int(passed[start]["k_all"]) for start in starts],
+            solved=[int(passed[start]["solved_all"]) for start in starts],
+            low=[num(passed[start]["low"]) for start in starts],
+            high=[num(passed[start]["high"]) for start in starts],
         ),
-        curves={} if curves is None else _binned(curves, x, places),
+        curves={} if curves is None else _binned(curves, x, starts),
         stale=answers.get("staleness", []),
         clipped_from=list(_CLIPPED_FROM),
         clipping=[
-            Clipping(staleness=cells["staleness"], n=[cells[f"n{place}"] for place in range(len(_CLIPPED_FROM))])
+            Clipping(staleness=cells["staleness"], n=[cells[f"n{index}"] for index in range(len(_CLIPPED_FROM))])
             for cells in clipping
         ],
         tools=answers.get("tools", []),
@@ -446,19 +446,19 @@ def fates(context: ServerContext, ask: FatesAsk) -> FatesAnswer:
     )
 
 
-def _binned(curves: pa.Table, x: str, places: Sequence[float]) -> dict[str, list[Any]]:
+def _binned(curves: pa.Table, x: str, starts: Sequence[float]) -> dict[str, list[Any]]:
     """The curves, averaged over the updates of each interval."""
     found: dict[str, list[Any]] = {}
     at = curves[x].to_pylist()
     for name in _CURVES:
-        sums, counts = [0.0] * len(places), [0] * len(places)
+        sums, counts = [0.0] * len(starts), [0] * len(starts)
         stretch = 0
-        for place, cell in zip(at, curves[name].to_pylist(), strict=True):
-            if place is None:  # of those that wait before the first update
+        for position, cell in zip(at, curves[name].to_pylist(), strict=True):
+            if position is None:  # of those that wait before the first update
                 continue
-            while stretch + 1 < len(places) and place >= places[stretch + 1]:
+            while stretch + 1 < len(starts) and position >= starts[stretch + 1]:
                 stretch += 1
-            if isinstance(cell, (int, float)) and math.isfinite(cell) and places:
+            if isinstance(cell, (int, float)) and math.isfinite(cell) and starts:
                 sums[stretch] += float(cell)
                 counts[stretch] += 1
         if any(counts):

@@ -184,10 +184,10 @@ def files(context: ServerContext, ask: RunAsk) -> FilesAnswer:
                 )
     table = table_of(context, row, "checkpoints")
     hidden = [name for name in ("positions", "state") if name in table.column_names]
-    places = axis_values(table, default_axis(context, row), started(row))
+    positions = axis_values(table, default_axis(context, row), started(row))
     return FilesAnswer(
         files=entries,
-        checkpoints=list(reversed(shown_rows(table.drop_columns(hidden), places))),
+        checkpoints=list(reversed(shown_rows(table.drop_columns(hidden), positions))),
         bytes=total,
         truncated=listed > _MOST_FILES,
     )
@@ -295,7 +295,7 @@ def text(context: ServerContext, ask: OfRun) -> TextAnswer:
     question, row = of_one_run(ask, Text), context.row(ask.run)
     check_window(context.limits, question)
     page = chosen_rows(question, KeptRun(context, row), counted=True)
-    places = axis_values(page.table, default_axis(context, row), started(row))
+    positions = axis_values(page.table, default_axis(context, row), started(row))
     times = seconds_column(page.table)
     return TextAnswer(
         total=page.matched,
@@ -305,7 +305,7 @@ def text(context: ServerContext, ask: OfRun) -> TextAnswer:
                 time=float(times[n]),
                 key=plain(str(cells.get("key") or "")),
                 text=plain(str(cells.get("text") or "")[:20_000]),
-                x=float(places[n]) if places[n] == places[n] else None,
+                x=float(positions[n]) if positions[n] == positions[n] else None,
                 attempt=cells.get("attempt"),
             )
             for n, cells in enumerate(cells_of(page.table))
@@ -417,8 +417,8 @@ def _pieces(context: ServerContext, rows: Sequence[RunRow], ask: CsvAsk) -> Iter
             header = own
             yield _line(own)
         constants = [row.key, str(row.about.get("name") or ""), row.about.get("seed")]
-        for place in range(0, table.num_rows, _ROWS_A_PIECE):
-            part = table.slice(place, _ROWS_A_PIECE)
+        for first in range(0, table.num_rows, _ROWS_A_PIECE):
+            part = table.slice(first, _ROWS_A_PIECE)
             columns = [part.column(n).to_pylist() for n in range(part.num_columns)]
             yield b"".join(_line([*constants, *cells]) for cells in zip(*columns, strict=True))
 

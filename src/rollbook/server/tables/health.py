@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 from urllib.parse import quote
 
@@ -94,15 +95,16 @@ def alerts_in(context: ServerContext, row: RunRow, table: pa.Table, x: str) -> l
         return []
     with context.book(row) as book:
         clocks = book.clocks
-    places, times = axis_values(table, x, started(row)), seconds_column(table)
+    positions, times = axis_values(table, x, started(row)), seconds_column(table)
     known = context.facts.now(row).latest
     return [
-        _alert(row, cells, float(places[n]), float(times[n]), clocks, known) for n, cells in enumerate(cells_of(table))
+        _alert(row, cells, float(positions[n]), float(times[n]), clocks, known)
+        for n, cells in enumerate(cells_of(table))
     ]
 
 
 def _alert(
-    row: RunRow, cells: dict[str, Any], place: float, moment: float, clocks: tuple[str, ...],
+    row: RunRow, cells: dict[str, Any], position: float, moment: float, clocks: tuple[str, ...],
     known: Mapping[str, object],
 ) -> Alert:  # fmt: skip
     attempt = cells.get("attempt")
@@ -110,7 +112,7 @@ def _alert(
         id=row_id(cells),
         run=row.key,
         time=moment,
-        x=num(place) if np.isfinite(place) else None,
+        x=num(position) if np.isfinite(position) else None,
         clocks=clocks_of(cells, clocks),
         rule=plain(str(cells.get("rule") or "")),
         level=plain(str(cells.get("level") or "note")),
@@ -135,7 +137,7 @@ def media_of(context: ServerContext, row: RunRow, table: pa.Table, x: str) -> li
     """Rows of `media` with the addresses of those files that exist."""
     if not table.num_rows:
         return []
-    places = axis_values(table, x, started(row))
+    positions = axis_values(table, x, started(row))
     times = seconds_column(table)
     media = []
     for n, cells in enumerate(cells_of(table)):
@@ -157,7 +159,7 @@ def media_of(context: ServerContext, row: RunRow, table: pa.Table, x: str) -> li
                 bytes=os.path.getsize(os.path.join(row.folder, path)) if path is not None else None,
                 episode_id=plain(str(cells["episode_id"])) if cells.get("episode_id") else None,
                 time=float(times[n]),
-                x=num(float(places[n])) if np.isfinite(places[n]) else None,
+                x=num(float(positions[n])) if np.isfinite(positions[n]) else None,
                 there=path is not None,
             )
         )
@@ -204,50 +206,53 @@ def marks(context: ServerContext, ask: MarksAsk) -> MarksAnswer:
 
 
 def _marks_of(context: ServerContext, row: RunRow, x: str) -> list[Mark]:
-    drawn = []
-    began = started(row)
-    for name, kind in (("checkpoints", "checkpoint"), ("text", "note")):
-        table = table_of(context, row, name)
-        if not table.num_rows:
-            continue
-        places, times = axis_values(table, x, began), seconds_column(table)
-        for n, cells in enumerate(cells_of(table)):
-            if (kind == "note" and cells.get("key") != "note") or not np.isfinite(places[n]):
-                continue
-            if kind == "checkpoint":
-                label = "best" if cells.get("is_best") else "checkpoint"
-                score = cells.get("score")
-                text = f"{os.path.basename(str(cells.get('path') or ''))}" + (
-                    f", score {score:g}" if isinstance(score, (int, float)) else ""
-                )
-            else:
-                label, text = "note", str(cells.get("text") or "")
-            identity = str(cells.get("checkpoint_id") or row_id(cells))
-            drawn.append(_mark(row, kind, float(places[n]), float(times[n]), identity, label, text, None))
-    for alert in alerts_of(context, row, x):
-        if isinstance(alert.x, float):
-            drawn.append(_mark(row, "alert", alert.x, alert.time, alert.id, alert.rule, alert.message, alert.level))
+    alerts = [
+        _mark(row, "alert", alert.x, alert.time, alert.id, alert.rule, alert.message, alert.level)
+        for alert in alerts_of(context, row, x)
+        if isinstance(alert.x, float)
+    ]
+    return [*_checkpoints(context, row, x), *_notes(context, row, x), *alerts, *_attempts(context, row, x)]
+
+
+def _checkpoints(context: ServerContext, row: RunRow, x: str) -> Iterator[Mark]:
+    for cells, position, moment in _rows_on_axis(context, row, "checkpoints", x):
+        label, score = "best" if cells.get("is_best") else "checkpoint", cells.get("score")
+        text = os.path.basename(str(cells.get("path") or ""))
+        text += f", score {score:g}" if isinstance(score, (int, float)) else ""
+        yield _mark(row, "checkpoint", position, moment, str(cells.get("checkpoint_id") or row_id(cells)), label, text)
+
+
+def _notes(context: ServerContext, row: RunRow, x: str) -> Iterator[Mark]:
+    for cells, position, moment in _rows_on_axis(context, row, "text", x):
+        if cells.get("key") == "note":
+            yield _mark(row, "note", position, moment, row_id(cells), "note", str(cells.get("text") or ""))
+
+
+def _rows_on_axis(
+    context: ServerContext, row: RunRow, name: str, x: str
+) -> Iterator[tuple[dict[str, Any], float, float]]:
+    """(cells, position, unix seconds) of the rows of a table that have a position on the axis."""
+    table = table_of(context, row, name)
+    if not table.num_rows:
+        return
+    positions, times = axis_values(table, x, started(row)), seconds_column(table)
+    for cells, position, moment in zip(cells_of(table), positions.tolist(), times.tolist(), strict=True):
+        if math.isfinite(position):
+            yield cells, position, moment
+
+
+def _attempts(context: ServerContext, row: RunRow, x: str) -> Iterator[Mark]:
+    """Where each attempt went on from an earlier one."""
     with context.book(row) as book:
         attempts = book.attempts
     for entry in attempts:
         begun = entry.get("started")
-        if entry.get("parent") is not None and isinstance(begun, (int, float)):
-            place = _of_attempt(context, row, entry, x, began)
-            if place is not None:
-                title = f"attempt {entry['n']} went on from attempt {entry['parent']}"
-                drawn.append(
-                    _mark(
-                        row,
-                        "attempt",
-                        place,
-                        float(begun),
-                        f"attempt-{entry['n']}",
-                        f"attempt {entry['n']}",
-                        title,
-                        None,
-                    )
-                )
-    return drawn
+        if entry.get("parent") is None or not isinstance(begun, (int, float)):
+            continue
+        position = _of_attempt(context, row, entry, x, started(row))
+        if position is not None:
+            name, text = f"attempt {entry['n']}", f"attempt {entry['n']} went on from attempt {entry['parent']}"
+            yield _mark(row, "attempt", position, float(begun), f"attempt-{entry['n']}", name, text)
 
 
 def _of_attempt(context: ServerContext, row: RunRow, entry: dict[str, Any], x: str, began: float) -> float | None:
@@ -264,8 +269,9 @@ def _of_attempt(context: ServerContext, row: RunRow, entry: dict[str, Any], x: s
 
 
 def _mark(
-    row: RunRow, kind: Any, x: float, moment: float | None, identity: str, label: str, text: str, level: str | None
-) -> Mark:
+    row: RunRow, kind: Any, x: float, moment: float | None, identity: str, label: str, text: str,
+    level: str | None = None,
+) -> Mark:  # fmt: skip
     return Mark(
         run=row.key,
         kind=kind,

@@ -36,8 +36,8 @@ class HistogramsAnswer(Answer, kw_only=True):
 
     Attributes:
       keys: all keys with histograms; total: how many the key has.
-      edges: of the bins, one more than bins; places: where each histogram lies on the axis `x`.
-      counts: for each place the numbers in each bin; shares of bins that were recorded wider are no integers.
+      edges: of the bins, one more than bins; positions: where each histogram lies on the axis `x`.
+      counts: for each position the numbers in each bin; shares of bins that were recorded wider are no integers.
       low, high, mean: of each histogram, exact.
     """
 
@@ -46,7 +46,7 @@ class HistogramsAnswer(Answer, kw_only=True):
     x: str
     total: int
     edges: list[float]
-    places: list[Num]
+    positions: list[Num]
     counts: list[list[float]]
     low: list[Num]
     high: list[Num]
@@ -77,7 +77,7 @@ def histograms(context: ServerContext, ask: HistogramsAsk) -> HistogramsAnswer:
 
     keys, key, total, picked = with_tables(context, row, ["histograms"], "effective", work)
     recorded = [recorded_ for cells in cells_of(picked) if (recorded_ := _recorded(cells)) is not None]
-    places = axis_values(picked, x, started(row)) if picked.num_rows else np.empty(0)
+    positions = axis_values(picked, x, started(row)) if picked.num_rows else np.empty(0)
     kept = [n for n, cells in enumerate(cells_of(picked)) if _recorded(cells) is not None]
     edges = _edges(recorded, ask.bins)
     return HistogramsAnswer(
@@ -86,7 +86,7 @@ def histograms(context: ServerContext, ask: HistogramsAsk) -> HistogramsAnswer:
         x=plain(x),
         total=total,
         edges=edges.tolist(),
-        places=[num(float(places[n])) for n in kept],
+        positions=[num(float(positions[n])) for n in kept],
         counts=[np.round(_binned(one, edges), 3).tolist() for one in recorded],
         low=[num(float(one[0][0])) for one in recorded],
         high=[num(float(one[0][-1])) for one in recorded],

@@ -35,7 +35,7 @@ class LogsAnswer(Answer, kw_only=True):
 LogAsk = shape_of_one(
     Log, ("start", int | None, msgspec.field(name="from", default=None)), ("before", int | None, None)
 )
-"""A part of a log: lines from the byte `start` on, or those that end at the byte `before`; its end without a place."""
+"""A part of a log: lines from the byte `start` on, or those that end at the byte `before`; else its end."""
 
 
 class LogAnswer(Answer, kw_only=True):

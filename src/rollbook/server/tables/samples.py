@@ -335,6 +335,7 @@ def history(context: ServerContext, ask: SampleAxisAsk) -> HistoryAnswer:
     x = ask.x or default_axis(context, row)
     sample = _one(context, row, ask.id)
     (cells,) = cells_of(sample)
+    # Later samples of the same question: by its prompt, else by what else it may have in common with them.
     by = next((n for n in ("prompt", "group", "content", "sample_id") if cells.get(n) is not None), None)
     if by is None:
         raise Refused("not_found", "this sample has neither prompt, group nor id to be found again by")
@@ -346,7 +347,7 @@ def history(context: ServerContext, ask: SampleAxisAsk) -> HistoryAnswer:
         return seen, db.table(f"select * {same} order by {order} limit {_MOST_POINTS}", [cells[by]])
 
     seen, rows = ask_samples(context, row, work)
-    places, times = axis_values(rows, x, started(row)), seconds_column(rows)
+    positions, times = axis_values(rows, x, started(row)), seconds_column(rows)
     rewards, advantages = _numbers(rows, reward_column(rows.column_names)), _numbers(rows, "advantage")
     batches = rows["batch"].to_pylist() if "batch" in rows.column_names else [None] * rows.num_rows
     text = next((n for n in ("completion", "response", "output", "item") if n in rows.column_names), None)
@@ -355,7 +356,7 @@ def history(context: ServerContext, ask: SampleAxisAsk) -> HistoryAnswer:
     points = [
         HistoryPoint(
             id=identities[n],
-            x=_there(places[n]),
+            x=_there(positions[n]),
             time=float(times[n]),
             reward=_there(rewards[n]),
             advantage=_there(advantages[n]),
@@ -369,7 +370,7 @@ def history(context: ServerContext, ask: SampleAxisAsk) -> HistoryAnswer:
         x=plain(x),
         times_seen=seen,
         points=points,
-        groups=_by_batch(places, rewards, batches),
+        groups=_by_batch(positions, rewards, batches),
         truncated=seen > len(points),
     )
 
@@ -378,16 +379,16 @@ def _there(value: float) -> Num:
     return None if math.isnan(value) else num(float(value))
 
 
-def _by_batch(places: NDArray, rewards: NDArray, batches: Sequence[object]) -> list[HistoryGroup]:
+def _by_batch(positions: NDArray, rewards: NDArray, batches: Sequence[object]) -> list[HistoryGroup]:
     members: dict[object, list[int]] = {}
     for n, batch in enumerate(batches):
-        members.setdefault(batch if batch is not None else float(places[n]), []).append(n)
+        members.setdefault(batch if batch is not None else float(positions[n]), []).append(n)
     groups = []
     for rows in members.values():
         finite = [float(rewards[n]) for n in rows if math.isfinite(rewards[n])]
         equal = len(finite) > 1 and min(finite) == max(finite)
         mean = num(sum(finite) / len(finite)) if finite else None
-        groups.append(HistoryGroup(x=_there(float(places[rows[0]])), n=len(rows), mean=mean, all_equal=equal))
+        groups.append(HistoryGroup(x=_there(float(positions[rows[0]])), n=len(rows), mean=mean, all_equal=equal))
     return groups
 
 
@@ -396,12 +397,12 @@ def novelty(context: ServerContext, ask: NoveltyAsk) -> NoveltyAnswer:
     check_points(ask.points, 2_000)
     row = context.row(ask.run)
     x = ask.x or default_axis(context, row)
-    place, shift = place_on_axis(x, started(row))
+    position, shift = position_and_offset(x, started(row))
 
     def work(db: Locked, names: list[str]) -> pa.Table | None:
         if "is_new" not in names or (x not in ("time", "relative") and x not in names):
             return None
-        rows = f"(select {place} as x, is_new from seen where {place} is not null)"
+        rows = f"(select {position} as x, is_new from seen where {position} is not null)"
         ends = db.table(f"select min(x) as low, max(x) as high from {rows}").to_pylist()[0]
         if ends["low"] is None:
             return None
@@ -426,7 +427,7 @@ def novelty(context: ServerContext, ask: NoveltyAsk) -> NoveltyAnswer:
     )
 
 
-def place_on_axis(x: str, began: float) -> tuple[str, float]:
+def position_and_offset(x: str, began: float) -> tuple[str, float]:
     """(the position of a row, in SQL; an offset to subtract from it)."""
     if x in ("time", "relative"):
         return "epoch_us(time) / 1e6", began if x == "relative" else 0.0

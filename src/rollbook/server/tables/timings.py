@@ -14,7 +14,7 @@ from rollbook.book.questions import (
     Stages,
     axis_values,
     check_axis,
-    place_of,
+    position_in_sql,
     seconds_column,
     stages_in,
     within,
@@ -131,15 +131,15 @@ _MOST_STAGES = 200
 _MOST_SPANS = 20_000
 
 
-def _stages(db: Locked, place: str) -> list[str]:
-    """Create the view `spent` of the timings: stage, seconds, place, begin, stop, lane. Returns the stages in order of
+def _stages(db: Locked, position: str) -> list[str]:
+    """Create the view `spent` of the timings: stage, seconds, x, begin, stop, lane. Returns the stages in order of
     appearance."""
     columns = db.columns["timings"]
     if "name" not in columns:
         return []
     lane = "writer" if "writer" in columns else "''"
     stop = "epoch_us(time) / 1e6"
-    cells = f"cast(name as varchar) as stage, {SECONDS} as seconds, {place} as place, {stop} as stop, {lane} as lane"
+    cells = f"cast(name as varchar) as stage, {SECONDS} as seconds, {position} as x, {stop} as stop, {lane} as lane"
     db.view("spent", f"select *, stop - seconds as begin from (select {cells} from timings)")
     stages = db.table("select stage from spent group by stage order by min(begin), stage")
     return [str(name) for name in stages["stage"].to_pylist()]
@@ -155,7 +155,7 @@ def timings(context: ServerContext, ask: Any) -> TimingsAnswer:
         check_axis(x, book)
 
     def work(db: Locked) -> tuple[list[StageRow], StagesOver]:
-        names = _stages(db, place_of(x, started(row), db.columns["timings"]))
+        names = _stages(db, position_in_sql(x, started(row), db.columns["timings"]))
         if not names:
             return [], StagesOver(x=[], width=0.0, seconds={}, other=None)
         db.view("within", f"select * from spent where {within(question)}")
@@ -180,13 +180,13 @@ def _stage_row(stage: Stage) -> StageRow:
 
 
 def _over(db: Locked, names: list[str], points: int) -> StagesOver:
-    placed = "from within where isfinite(place)"
-    span = db.table(f"select min(place) as low, max(place) as high {placed}").to_pylist()[0]
+    placed = "from within where isfinite(x)"
+    span = db.table(f"select min(x) as low, max(x) as high {placed}").to_pylist()[0]
     if span["low"] is None:
         return StagesOver(x=[], width=0.0, seconds={}, other=None)
     low, high = float(span["low"]), float(span["high"])
     width = (high - low) / points or 1.0
-    stretch = f"least(cast(floor((place - {low!r}) / {width!r}) as bigint), {points - 1})"
+    stretch = f"least(cast(floor((x - {low!r}) / {width!r}) as bigint), {points - 1})"
     spent = db.table(f"select stage, {stretch} as n, sum(seconds) as seconds {placed} group by all")
     sums = np.zeros((len(names), points))
     for name, n, seconds in zip(*(spent[c].to_pylist() for c in ("stage", "n", "seconds")), strict=True):
@@ -213,14 +213,14 @@ def _speed(context: ServerContext, row: RunRow, x: str, ask: Any) -> StepsASecon
         return empty
     with context.book(row) as book:
         table = book.metrics([key], x=x, start=ask.start, stop=ask.stop)
-    places, times = axis_values(table, x, 0.0), seconds_column(table)
-    if len(places) < 2:
+    positions, times = axis_values(table, x, 0.0), seconds_column(table)
+    if len(positions) < 2:
         return empty
-    chosen = np.unique(np.linspace(0, len(places) - 1, ask.points + 1).astype(np.int64))
-    dx, dt = np.diff(places[chosen]), np.diff(times[chosen])
+    chosen = np.unique(np.linspace(0, len(positions) - 1, ask.points + 1).astype(np.int64))
+    dx, dt = np.diff(positions[chosen]), np.diff(times[chosen])
     good = (dt > 0) & (dx > 0)
     speed = dx[good] / dt[good]
-    middle = ((places[chosen][1:] + places[chosen][:-1]) / 2)[good]
+    middle = ((positions[chosen][1:] + positions[chosen][:-1]) / 2)[good]
     return StepsASecond(now=num(float(speed[-1])) if len(speed) else None, x=middle.tolist(), y=speed.tolist())
 
 

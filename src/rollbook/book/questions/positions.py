@@ -57,7 +57,7 @@ def axis_values(table: pa.Table, x: str, began: float) -> NDArray:
     return numbers(table[x])
 
 
-def place_of(x: str, began: float, columns: Sequence[str]) -> str:
+def position_in_sql(x: str, began: float, columns: Sequence[str]) -> str:
     """The position of a row on an axis, in SQL; null for rows without it."""
     if x in ("time", "relative"):
         return f"(epoch_us(time) / 1e6 - {began if x == 'relative' else 0.0!r})"
@@ -82,11 +82,11 @@ def as_written(columns: Sequence[str]) -> list[str]:
 
 def in_seconds(table: pa.Table) -> pa.Table:
     """A table with its times as float64 unix seconds."""
-    for place, field in enumerate(table.schema):
+    for index, field in enumerate(table.schema):
         if pa.types.is_timestamp(field.type):
-            ticks, valid = to_numpy(table.column(place))
+            ticks, valid = to_numpy(table.column(index))
             seconds = ticks.astype("int64").astype("float64") / _NS[field.type.unit]
-            table = table.set_column(place, field.name, from_numpy(seconds, valid))
+            table = table.set_column(index, field.name, from_numpy(seconds, valid))
     return table
 
 
@@ -113,7 +113,7 @@ def clocks_of(cells: Mapping[str, Any], clocks: Iterable[str]) -> dict[str, int]
 
 
 class Nearest(NamedTuple):
-    """The nearest row of a table where none is near: its id, its place, and how far away that is."""
+    """The nearest row of a table where none is near: its id, its position, and how far away that is."""
 
     id: str
     x: float
@@ -124,13 +124,13 @@ class Near(NamedTuple):
     """Rows of a table near a point, in order.
 
     Attributes:
-      table: the rows; places: of each, on the axis.
+      table: the rows; positions: of each, on the axis.
       total: how many are near; the table holds the nearest of them.
       nearest: where none is near.
     """
 
     table: pa.Table
-    places: NDArray
+    positions: NDArray
     total: int
     nearest: Nearest | None = None
 
@@ -139,7 +139,7 @@ class Near(NamedTuple):
 
 
 def near(
-    table: pa.Table, places: NDArray, at: float, window: float, rows: int | None, id_column: str,
+    table: pa.Table, positions: NDArray, at: float, window: float, rows: int | None, id_column: str,
     total: int | None = None,
 ) -> Near:  # fmt: skip
     """The rows of a table within a window around a position: the nearest are selected, then put in their order.
@@ -148,15 +148,15 @@ def near(
       rows: how many at most; None: all.
       total: how many there are, if the table holds only the nearest of them.
     """
-    distance = np.abs(places - at)
+    distance = np.abs(positions - at)
     inside = np.flatnonzero(distance <= window)
     nearest = None
     if not len(inside) and np.isfinite(distance).any():
         best = int(np.nanargmin(distance))
         cell = table[id_column][best].as_py() if id_column in table.column_names else best
-        nearest = Nearest(str(cell), float(places[best]), float(places[best] - at))
+        nearest = Nearest(str(cell), float(positions[best]), float(positions[best] - at))
     chosen = np.sort(inside[np.argsort(distance[inside], kind="stable")[:rows]])
-    return Near(take_table(table, chosen), places[chosen], len(inside) if total is None else total, nearest)
+    return Near(take_table(table, chosen), positions[chosen], len(inside) if total is None else total, nearest)
 
 
 OUTCOMES = ("terminated", "truncated", "cut")
