@@ -16,6 +16,9 @@ from rollbook.values.arrow import order_of, take_table, to_numpy
 Latest = dict[str, tuple[Any, dict[str, int], float]]
 """key -> (value, known clocks, unix seconds)."""
 
+_Age = tuple[tuple[int, int], int]
+"""((attempt, unix ns), which piece) of a row."""
+
 _TAIL_ROWS = 16
 """How many rows at the end of a live segment are checked first: mostly they have a value of each key."""
 
@@ -23,17 +26,27 @@ _TAIL_ROWS = 16
 def latest_values(pieces: Pieces, run: Context) -> Latest:
     """The newest chosen value of each key.
 
-    Rows are newer in a later attempt, and within one by time.
+    Rows are newer in a later attempt, and within one by time; of equally new ones that of the last piece counts. Pieces
+    are read from the newest on, and none that has nothing new: a live run has many, each of all keys.
     """
     labels = all_keys(pieces, run.clocks)
-    newest: dict[str, tuple[tuple[int, int], object, dict[str, int]]] = {}
-    for piece in pieces:
+    newest: dict[str, tuple[_Age, object, dict[str, int]]] = {}
+    bounds = [(piece.newest(), place) for place, piece in enumerate(pieces)]
+    for bound, place in sorted(bounds, key=lambda one: (one[0] is None, one), reverse=True):
+        piece = pieces[place]
+        if bound is not None and all(_is_newer(newest.get(labels.get(key, key)), bound) for key in piece.meta["keys"]):
+            continue
         for age, key, value, clocks in _of_piece(piece, run, labels):
             label = labels.get(key, key)
             known = newest.get(label)
-            if known is None or known[0] <= age:
-                newest[label] = (age, value, clocks)
-    return {label: (value, clocks, age[1] / 1e9) for label, (age, value, clocks) in sorted(newest.items())}
+            if known is None or known[0] <= (age, place):
+                newest[label] = ((age, place), value, clocks)
+    return {label: (value, clocks, age[1] / 1e9) for label, ((age, _), value, clocks) in sorted(newest.items())}
+
+
+def _is_newer(known: tuple[_Age, object, dict[str, int]] | None, bound: tuple[int, int]) -> bool:
+    """Whether a value is newer than anything up to a bound."""
+    return known is not None and known[0][0] > bound
 
 
 def rows_of(latest: Latest, timings: pa.Table, began: float, attempt: int) -> list[Row]:
@@ -58,6 +71,9 @@ def _of_piece(
         return [(age, key, value, dict(meta["last_clocks"])) for key, value in meta["last"].items()]
     if piece.is_long:
         return _of_long(piece, run)
+    if run.history.chooses_all(run.attempts) and (last := piece.last_row()) is not None:
+        time, clocks, values = last
+        return [((int(meta["attempt"]), time), key, value, clocks) for key, value in values.items()]
     tail = piece.tail(_TAIL_ROWS)
     entries = [] if tail is None else _of_rows(tail, run, labels)
     return entries if entries and len(entries) == len(meta["keys"]) else _of_rows(piece, run, labels)

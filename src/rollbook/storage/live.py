@@ -27,7 +27,7 @@ from rollbook.storage.durable import DurableMarks
 from rollbook.storage.fills import Fills
 from rollbook.storage.frame_tables import FrameTables, may_have, table_of
 from rollbook.storage.sealed_so_far import SealedSoFar
-from rollbook.storage.tabulate import Meta, committed_words, segment_meta, segment_table
+from rollbook.storage.tabulate import Meta, committed_words, last_row, segment_meta, segment_table
 from rollbook.system.files import names_in
 from rollbook.system.guard import handled_by, raising, tolerating
 from rollbook.system.liveness import is_alive
@@ -126,6 +126,15 @@ class LiveSegment:
         newest.meta, newest._words = dict(self.meta), self.words()[-rows:]
         newest._count()
         return newest
+
+    def last_row(self) -> tuple[int, dict[str, int], dict[str, object]] | None:
+        """See `storage.tabulate.last_row`."""
+        return last_row(self.header, self.words())
+
+    def last_time(self) -> int:
+        """The unix ns of its newest row; 0 without rows."""
+        times = self.words()[:, len(self.header.clocks)]
+        return int(times.max()) + self.header.time_offset if len(times) else 0
 
     def _read(self) -> bytes:
         with raising(lambda _: Moved(self.path), FileNotFoundError, Damaged), Segment(self.path) as segment:

@@ -85,6 +85,16 @@ class Piece:
         segment = self._segment.tail(rows)
         return Piece(segment.meta, segment.rows, self._fills, None, segment, None)
 
+    def last_row(self) -> tuple[int, dict[str, int], dict[str, object]] | None:
+        """Of a live segment; see `storage.tabulate.last_row`. None for other pieces."""
+        return None if self._segment is None else self._segment.last_row()
+
+    def newest(self) -> tuple[int, int] | None:
+        """(attempt, unix ns) that none of its rows is newer than; None: not known without reading them."""
+        attempt = self.meta.get("attempt")
+        last = self.meta.get("last_time") if self._segment is None else self._segment.last_time()
+        return None if attempt is None or last is None else (int(attempt), int(last))
+
     @property
     def is_frames(self) -> bool:
         """Whether it holds rows of unsealed frames."""

@@ -7,7 +7,7 @@ table comes with its metadata (`Meta`), which a sealed part has in its Parquet m
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -139,7 +139,7 @@ def segment_table(
     Args:
       header: of the segment.
       words: [rows, words] from `committed_words`.
-      keys: only these; None means all.
+      keys: only these, also in the metadata of the last row; None means all.
       fills: the values of deferred keys.
     """
     n, n_clocks = len(words), len(header.clocks)
@@ -150,24 +150,38 @@ def segment_table(
     columns = [("time", time_array(times)), *clocks.items(), ("seq", from_numpy(seq))]
     wanted = None if keys is None else set(keys)
     last: dict[str, object] = {}
-    for key, cells in _logged(header, words):
+    for key, cells in _logged(header, words, None if header.table == "timings" else wanted):
         if header.table == "timings":
             columns += [("name", constant(key, n)), ("seconds", from_numpy(cells.astype(np.float64)))]
             continue
         if n:
             last[key] = cells[-1].item()
-        if wanted is None or key in wanted:
-            columns.append((value_name(key, header.clocks), from_numpy(cells)))
+        columns.append((value_name(key, header.clocks), from_numpy(cells)))
     for key in map(sound_key, header.deferred):
+        if wanted is not None and key not in wanted:
+            continue
         filled = _filled(fills, header, key, seq)
         if n and filled[n - 1].is_valid:
             last[key] = filled[n - 1].as_py()
-        if wanted is None or key in wanted:
-            columns.append((value_name(key, header.clocks), filled))
+        columns.append((value_name(key, header.clocks), filled))
     meta = {**segment_meta(header), "clocks": list(clocks), **seq_range(seq, times)}
     if last:
         meta["last"], meta["last_clocks"] = last, last_clocks
     return meta, pa.Table.from_arrays([array for _, array in columns], names=[name for name, _ in columns])
+
+
+def last_row(header: SegmentHeader, words: NDArray) -> tuple[int, dict[str, int], dict[str, object]] | None:
+    """(unix ns, known clocks, key -> value) of the last row of a segment of metrics, without a column for each key.
+
+    None: it has no rows, or values that come later.
+    """
+    if not len(words) or header.deferred or header.table != "metrics":
+        return None
+    row, n_clocks = words[-1:], len(header.clocks)
+    known = zip(header.clocks, row[0, :n_clocks].tolist(), strict=True)
+    clocks = {clock: reading for clock, reading in known if reading != UNKNOWN}
+    time = int(row[0, n_clocks]) + header.time_offset
+    return time, clocks, {key: cells[0].item() for key, cells in _logged(header, row)}
 
 
 def clock_columns(readings: Iterable[tuple[str, NDArray]]) -> tuple[dict[str, pa.Array], dict[str, int]]:
@@ -183,11 +197,13 @@ def clock_columns(readings: Iterable[tuple[str, NDArray]]) -> tuple[dict[str, pa
     return columns, last
 
 
-def _logged(header: SegmentHeader, words: NDArray) -> Iterator[tuple[str, NDArray]]:
-    """(key, its cells) of the values in the segment itself."""
+def _logged(
+    header: SegmentHeader, words: NDArray, wanted: Collection[str] | None = None
+) -> Iterator[tuple[str, NDArray]]:
+    """(key, its cells) of the values in the segment itself; of some keys, or of all."""
     later = set(header.deferred)
     for i, (name, kind) in enumerate(zip(header.keys, header.types, strict=True)):
-        if name not in later:
+        if name not in later and (wanted is None or sound_key(name) in wanted):
             cells = np.ascontiguousarray(words[:, len(header.clocks) + 1 + i])
             yield sound_key(name), cells.view(np.float64) if kind == "d" else cells != 0 if kind == "b" else cells
 
