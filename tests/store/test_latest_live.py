@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 import rollbook
+from rollbook.storage import tabulate
 from rollbook.storage.live import LiveSegment
+from rollbook.values.arrow import from_numpy
 
 KEYS = [f"grad_norm/layer_{n}" for n in range(300)]
 
@@ -24,9 +26,14 @@ def test_the_newest_values_of_many_keys_are_read_from_the_last_rows_of_a_live_ru
         segments = list((run.folder / "data" / "journal").rglob("*.seg"))
         assert len(segments) > 2
         monkeypatch.setattr(LiveSegment, "read", lambda self, *more: read.append(self.path) or made(self, *more))
-        latest = rollbook.open(tmp_path).one().latest()
+        book = rollbook.open(tmp_path).one()
+        latest = book.latest()
+        assert read == []
+        wide = []
+        monkeypatch.setattr(tabulate, "from_numpy", lambda *cells: wide.append(1) or from_numpy(*cells))
+        assert len(book.series(KEYS[7])) == 200
+    assert len(wide) < 10 * len(segments), "a curve of one key makes no columns of the others"
     assert {key: latest[key][:2] for key in KEYS} == dict.fromkeys(KEYS, (199.0, {"env_step": 199}))
-    assert read == []
 
 
 def test_a_key_that_only_old_rows_have_keeps_its_newest_value(tmp_path: Path) -> None:

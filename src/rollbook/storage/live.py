@@ -27,7 +27,7 @@ from rollbook.storage.durable import DurableMarks
 from rollbook.storage.fills import Fills
 from rollbook.storage.frame_tables import FrameTables, may_have, table_of
 from rollbook.storage.sealed_so_far import SealedSoFar
-from rollbook.storage.tabulate import Meta, committed_words, last_row, segment_meta, segment_table
+from rollbook.storage.tabulate import Meta, committed_words, last_row, segment_meta, segment_names, segment_rows
 from rollbook.system.files import names_in
 from rollbook.system.guard import handled_by, raising, tolerating
 from rollbook.system.liveness import is_alive
@@ -116,7 +116,7 @@ class LiveSegment:
         if columns is not None:
             wanted, stored = set(columns), self.meta["stored"]
             keys = [key for key in self.meta["keys"] if stored.get(key, key) in wanted]
-        _, table = segment_table(self.header, self.words(), keys, fills)
+        table = segment_rows(self.header, self.words(), keys, fills)
         there = set(table.column_names)
         return table if columns is None else table.select([name for name in columns if name in there])
 
@@ -126,6 +126,11 @@ class LiveSegment:
         newest.meta, newest._words = dict(self.meta), self.words()[-rows:]
         newest._count()
         return newest
+
+    @property
+    def names(self) -> list[str]:
+        """Of its columns."""
+        return segment_names(self.header, self.words())
 
     def last_row(self) -> tuple[int, dict[str, int], dict[str, object]] | None:
         """See `storage.tabulate.last_row`."""

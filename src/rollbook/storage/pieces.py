@@ -147,8 +147,7 @@ class Piece:
         if self._frames is not None:
             return self._frames.names
         assert self._segment is not None
-        names: list[str] = self._segment.read(None, self._fills).column_names
-        return names
+        return self._segment.names
 
     def column_of(self, key: str) -> str:
         """The column of a key's rows here; it need not exist."""

@@ -134,7 +134,7 @@ def segment_table(
     keys: Iterable[str] | None = None,
     fills: Fills | None = None,
 ) -> tuple[Meta, pa.Table]:
-    """The rows of a segment as a table: time, the known clocks, seq, then one column per key.
+    """The rows of a segment as a table, and their metadata.
 
     Args:
       header: of the segment.
@@ -142,32 +142,66 @@ def segment_table(
       keys: only these, also in the metadata of the last row; None means all.
       fills: the values of deferred keys.
     """
+    last: dict[str, object] = {}
+    table = segment_rows(header, words, keys, fills, last)
+    seq, times = words[:, -1], words[:, len(header.clocks)] + header.time_offset
+    clocks, last_clocks = _known_clocks(header, words)
+    meta = {**segment_meta(header), "clocks": clocks, **seq_range(seq, times)}
+    if last:
+        meta["last"], meta["last_clocks"] = last, last_clocks
+    return meta, table
+
+
+def segment_rows(
+    header: SegmentHeader,
+    words: NDArray,
+    keys: Iterable[str] | None = None,
+    fills: Fills | None = None,
+    last: dict[str, object] | None = None,
+) -> pa.Table:
+    """The rows of a segment: time, the known clocks, seq, then one column per key; see `segment_table`.
+
+    Args:
+      last: is given the values of the last row.
+    """
     n, n_clocks = len(words), len(header.clocks)
     seq = np.ascontiguousarray(words[:, -1])
     times = words[:, n_clocks] + header.time_offset
     readings = ((clock, np.ascontiguousarray(words[:, i])) for i, clock in enumerate(header.clocks))
-    clocks, last_clocks = clock_columns(readings)
-    columns = [("time", time_array(times)), *clocks.items(), ("seq", from_numpy(seq))]
+    columns = [("time", time_array(times)), *clock_columns(readings)[0].items(), ("seq", from_numpy(seq))]
     wanted = None if keys is None else set(keys)
-    last: dict[str, object] = {}
     for key, cells in _logged(header, words, None if header.table == "timings" else wanted):
         if header.table == "timings":
             columns += [("name", constant(key, n)), ("seconds", from_numpy(cells.astype(np.float64)))]
             continue
-        if n:
+        if n and last is not None:
             last[key] = cells[-1].item()
         columns.append((value_name(key, header.clocks), from_numpy(cells)))
     for key in map(sound_key, header.deferred):
         if wanted is not None and key not in wanted:
             continue
         filled = _filled(fills, header, key, seq)
-        if n and filled[n - 1].is_valid:
+        if n and last is not None and filled[n - 1].is_valid:
             last[key] = filled[n - 1].as_py()
         columns.append((value_name(key, header.clocks), filled))
-    meta = {**segment_meta(header), "clocks": list(clocks), **seq_range(seq, times)}
-    if last:
-        meta["last"], meta["last_clocks"] = last, last_clocks
-    return meta, pa.Table.from_arrays([array for _, array in columns], names=[name for name, _ in columns])
+    return pa.Table.from_arrays([array for _, array in columns], names=[name for name, _ in columns])
+
+
+def segment_names(header: SegmentHeader, words: NDArray) -> list[str]:
+    """The columns of `segment_rows`, without a look at the values."""
+    if header.table == "timings":
+        names = ["name", "seconds"]
+    else:
+        later = set(header.deferred)
+        keys = [sound_key(name) for name in header.keys if name not in later] + [*map(sound_key, header.deferred)]
+        names = [value_name(key, header.clocks) for key in keys]
+    return ["time", *_known_clocks(header, words)[0], "seq", *names]
+
+
+def _known_clocks(header: SegmentHeader, words: NDArray) -> tuple[list[str], dict[str, int]]:
+    """The clocks that some row knows, and what the last row knows of them."""
+    known = [(clock, words[:, i]) for i, clock in enumerate(header.clocks) if (words[:, i] != UNKNOWN).any()]
+    return [clock for clock, _ in known], {clock: int(cells[-1]) for clock, cells in known if cells[-1] != UNKNOWN}
 
 
 def last_row(header: SegmentHeader, words: NDArray) -> tuple[int, dict[str, int], dict[str, object]] | None:
@@ -177,11 +211,9 @@ def last_row(header: SegmentHeader, words: NDArray) -> tuple[int, dict[str, int]
     """
     if not len(words) or header.deferred or header.table != "metrics":
         return None
-    row, n_clocks = words[-1:], len(header.clocks)
-    known = zip(header.clocks, row[0, :n_clocks].tolist(), strict=True)
-    clocks = {clock: reading for clock, reading in known if reading != UNKNOWN}
-    time = int(row[0, n_clocks]) + header.time_offset
-    return time, clocks, {key: cells[0].item() for key, cells in _logged(header, row)}
+    row = words[-1:]
+    time = int(row[0, len(header.clocks)]) + header.time_offset
+    return time, _known_clocks(header, row)[1], {key: cells[0].item() for key, cells in _logged(header, row)}
 
 
 def clock_columns(readings: Iterable[tuple[str, NDArray]]) -> tuple[dict[str, pa.Array], dict[str, int]]:
