@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +18,7 @@ import rollbook
 from rollbook.book.book import Book
 from rollbook.errors import BadInput
 from rollbook.storage.sealing.folder import seal
+from waiting import PATIENCE
 
 duckdb = pytest.importorskip("duckdb")
 
@@ -150,6 +153,17 @@ def test_a_query_only_asks(run: Path, tmp_path: Path, query: str) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["secret.txt"]
 
 
+@pytest.mark.parametrize("source", ["read_csv('/etc/passwd')", "'{outside}'", "read_text('{outside}')", "glob('/*')"])
+def test_a_query_that_reads_large_files_of_the_run_reads_no_others(
+    run: Path, tmp_path: Path, tuned: Callable[..., None], source: str
+) -> None:
+    scan_always(tuned)
+    outside = tmp_path / "secret.csv"
+    outside.write_text("secret")
+    with pytest.raises(BadInput, match="outside the run"):
+        Book(run).sql(f"select count(*) from metrics, {source.format(outside=outside)}").fetchall()
+
+
 def test_unlocked_it_may_do_more(run: Path, tmp_path: Path) -> None:
     (tmp_path / "more.csv").write_text("a\n1\n")
     book = Book(run)
@@ -211,3 +225,53 @@ def test_a_query_over_a_damaged_part_is_answered_from_the_others_and_names_it(
         assert any(part.name in problem for problem in book.problems(deep=False))
         with pytest.raises(BadInput):
             book.sql("select y from mine")
+
+
+def test_runs_whose_tables_lie_in_memory_share_one_duckdb_and_see_nothing_of_each_other(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = make_run(tmp_path, attempts=[{"n": 1, "parent": None, "cut": None, "writer": "w1", "status": "finished"}])
+    books = [Book(run), Book(other), Book(run)]
+    before = [book.sql("select count(*) from samples").fetchall() for book in books]
+    opened: list[object] = []
+    connect = duckdb.connect
+    monkeypatch.setattr(duckdb, "connect", lambda *a, **k: opened.append(connect(*a, **k)) or opened[-1])
+    for book, rows in zip([Book(run), Book(other), Book(run)], before, strict=True):
+        assert book.sql("select count(*) from samples").fetchall() == rows
+        views = "select count(*) from duckdb_views() where not internal and view_name = 'samples'"
+        assert book.sql(f"with here as (from samples) {views}").fetchall() == [(1,)]
+    assert before[0] != before[1]
+    assert not opened
+    assert books[0].sql("select 1", unlocked=True).fetchall() == [(1,)]
+    assert len(opened) == 1
+
+
+FORKS = """
+import gc, os, sys, rollbook
+from rollbook.system.tuning import TUNING
+def count():
+    return rollbook.Book(sys.argv[1]).sql("select count(*) from metrics").fetchall()
+wanted = count()
+TUNING.scan_rows = 1
+assert count() == wanted
+book = rollbook.Book(sys.argv[1])
+book.sql("select 1", unlocked=True)
+gc.disable()
+book.ring, book = book, None
+if not (child := os.fork()):
+    gc.collect()
+    assert count() == wanted
+    TUNING.scan_rows = 10**9
+    assert count() == wanted
+    os._exit(0)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
+def test_a_fork_can_ask_and_forget_what_the_process_before_it_has_asked(run: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(Path(rollbook.__file__).parent.parent)}
+    ended = subprocess.run(
+        [sys.executable, "-c", FORKS, run], env=environment, capture_output=True, timeout=PATIENCE, check=False
+    )
+    assert ended.returncode == 0, ended.stderr

@@ -22,6 +22,7 @@ from rollbook.book.scan import Scan, is_utf8
 from rollbook.errors import BadInput, Damaged, did_you_mean
 from rollbook.schema.expressions import condition, literal, named_tables, parsed_query, quoted, text_of_query
 from rollbook.schema.sql_names import SqlNames, outer
+from rollbook.system.duckdb_here import cursor, opened
 from rollbook.system.guard import tolerating
 from rollbook.system.optional import need
 from rollbook.values.arrow import from_numpy, to_numpy
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_WHY = "sql()"
 _SPACE = 16
 """Free space of the temporary folder, in multiples of the memory."""
 
@@ -87,7 +89,8 @@ def _may_name(node: object, columns: set[str]) -> bool:
 class Database:
     """An in-memory DuckDB with a view for each table that a query names.
 
-    Results are materialised, so they stay valid when files change; a later query sees the current tables.
+    Tables without large files are asked in the DuckDB of this process, which reads no file. Results are materialised,
+    so they stay valid when files change; a later query sees the current tables.
 
     Args:
       scan: returns a table by name, given how often the query was repeated.
@@ -108,7 +111,7 @@ class Database:
         self._scan, self._folder, self._leave_out, self._beside = scan, folder, leave_out, beside
         self._threads = {} if threads is None else {"threads": threads}
         self._most_bytes = most_bytes
-        self._connections: dict[bool, Any] = {}
+        self._connections: dict[str, Any] = {}
 
     def sql(
         self, query: str, tables: Iterable[str], *, unlocked: bool = False, of: str | pa.Table = "",
@@ -125,11 +128,10 @@ class Database:
           BadInput: DuckDB rejects the query, or it does more than read; the message has DuckDB's reason.
           Damaged: files keep moving during the query.
         """
-        duckdb = need("duckdb", extra="sql", why="sql()")
-        connection = self._connection(duckdb, unlocked)
+        duckdb = need("duckdb", extra="sql", why=_WHY)
         if not unlocked:
             with _plain_errors(duckdb):
-                _check_that_it_asks(duckdb, connection, SqlNames({}).query(query))
+                _check_that_it_asks(cursor(_WHY), SqlNames({}).query(query))
         known = list(tables)
         if _SHOW_TABLES.fullmatch(query):  # DuckDB knows the tables that a query names, none before
             query = f"select unnest([{', '.join(map(literal, known))}]) as name"
@@ -138,7 +140,7 @@ class Database:
         plain = [*dict.fromkeys([*named_tables(query, known), *(COMPLETIONS_OF if united else ())])]
         named = [*dict.fromkeys([*plain, *(name for each in views for name in VIEWS[each][:2])])]
 
-        def work(shown: Mapping[str, Scan], names: SqlNames) -> Any:
+        def work(connection: Any, shown: Mapping[str, Scan], names: SqlNames) -> Any:
             for name in named if _is_all(of) else plain:
                 _create(connection, name, name, shown[name], names.query((among or {}).get(name, "")))
             for name in views:
@@ -152,7 +154,7 @@ class Database:
             relation = connection.sql(names.query(query))
             return None if relation is None else _with_outer(_kept(relation))
 
-        return self._current(duckdb, connection, named, work, [*known, *VIEWS, COMPLETIONS])
+        return self._current(duckdb, named, work, [*known, *VIEWS, COMPLETIONS], unlocked=unlocked)
 
     def asked(self, tables: Sequence[str], work: Callable[[Opened], T]) -> T:
         """The result of `work` on some tables, which may ask several questions; again if their files move meanwhile.
@@ -160,32 +162,35 @@ class Database:
         Raises:
           As `sql` does.
         """
-        duckdb = need("duckdb", extra="sql", why="sql()")
-        connection = self._connection(duckdb, unlocked=False)
+        duckdb = need("duckdb", extra="sql", why=_WHY)
 
-        def opened(shown: Mapping[str, Scan], names: SqlNames) -> T:
+        def asked(connection: Any, shown: Mapping[str, Scan], names: SqlNames) -> T:
             for name in tables:
                 _create(connection, name, name, shown[name])
             return work(Opened(duckdb, connection, shown, names))
 
-        return self._current(duckdb, connection, tables, opened, tables)
+        return self._current(duckdb, tables, asked, tables)
 
     def _current(
-        self, duckdb: ModuleType, connection: Any, tables: Sequence[str],
-        work: Callable[[Mapping[str, Scan], SqlNames], T], known: Iterable[str],
+        self, duckdb: ModuleType, tables: Sequence[str], work: Callable[[Any, Mapping[str, Scan], SqlNames], T],
+        known: Iterable[str], *, unlocked: bool = False,
     ) -> T:  # fmt: skip
         """The result of `work` on tables as they are now. It is called again if files were merged or removed during
         it, and without those that turn out to be damaged."""
         why = "others are in their place"
         for tries in range(Scan.TRIES):  # parts may be merged meanwhile
             scans: list[Scan] = []
+            connection: Any = None
             try:
                 shown = {name: self._scan(name, tries) for name in tables}
                 names = SqlNames({name: scan.columns for name, scan in shown.items()})
-                shown = {name: self._registered(connection, name, scan, names) for name, scan in shown.items()}
+                shown = {name: scan.apart(names.confused) for name, scan in shown.items()}
                 scans += shown.values()
+                connection = self._connection(unlocked, reads_files=any(scan.queries for scan in scans))
+                for name, scan in shown.items():
+                    _register(connection, name, scan)
                 with _plain_errors(duckdb, known):
-                    answer = work(shown, names)
+                    answer = work(connection, shown, names)
             except duckdb.IOException as err:
                 why = str(err)
                 self._without_damage(scans)
@@ -197,7 +202,7 @@ class Database:
                     raise
                 continue
             finally:  # DuckDB would hold the stream, and it the book, in a ring that Python does not see
-                for name in tables:
+                for name in tables if connection is not None else ():
                     connection.unregister(f"stream of {name}")
             if all(scan.is_current() for scan in scans):
                 return answer
@@ -208,7 +213,7 @@ class Database:
     ) -> pa.Table:
         """The result as an Arrow table, its times in UTC."""
         relation = self.sql(query, tables, of=of, among=among)
-        with _plain_errors(need("duckdb", extra="sql", why="sql()")):
+        with _plain_errors(need("duckdb", extra="sql", why=_WHY)):
             return _in_utc(_as_arrow(relation))
 
     def _without_damage(self, scans: Iterable[Scan]) -> bool:
@@ -219,31 +224,19 @@ class Database:
         self._leave_out(damaged)
         return True
 
-    def _connection(self, duckdb: ModuleType, unlocked: bool) -> Any:
-        if unlocked not in self._connections and self._beside is not None:
-            self._connections[unlocked] = self._beside._connection(duckdb, unlocked).cursor()
-        elif unlocked not in self._connections:
-            connection = duckdb.connect(config={
-                "python_enable_replacements": unlocked, **self._threads, **_bounded(self._most_bytes),
-            })  # fmt: skip
-            connection.execute("set global TimeZone = 'UTC'")
-            with tolerating(duckdb.Error):  # in a notebook without ipywidgets, which has none and refuses to be told
-                connection.execute("set enable_progress_bar = false")  # DuckDB writes it to stdout
-            if not unlocked:
-                if self._folder and is_utf8(self._folder):  # else no file is scanned: see Scan
-                    connection.execute(f"set allowed_directories = [{literal(self._folder + '/')}]")
-                connection.execute("set enable_external_access = false")
-                connection.execute("set lock_configuration = true")
-            self._connections[unlocked] = connection
-        return self._connections[unlocked]
-
-    def _registered(self, connection: Any, name: str, scan: Scan, names: SqlNames) -> Scan:
-        """The table, with its rows in memory registered, and its columns apart from those of other tables."""
-        scan = scan.apart(names.confused)
-        connection.register(f"rest of {name}", scan.rest)
-        if scan.stream is not None:
-            connection.register(f"stream of {name}", scan.stream)
-        return scan
+    def _connection(self, unlocked: bool, reads_files: bool) -> Any:
+        is_bounded = self._threads or self._most_bytes is not None
+        kind = "unlocked" if unlocked else "files" if reads_files or is_bounded else "memory"
+        if kind not in self._connections:
+            if kind == "memory":
+                self._connections[kind] = cursor(_WHY)
+            elif self._beside is not None:
+                self._connections[kind] = self._beside._connection(unlocked, reads_files).cursor()
+            else:
+                folder = self._folder if is_utf8(self._folder) else ""  # else no file is scanned: see Scan
+                bounds: dict[str, str | int] = {**self._threads, **_bounded(self._most_bytes)}
+                self._connections[kind] = opened(_WHY, unlocked=unlocked, folder=folder, **bounds)
+        return self._connections[kind]
 
 
 class Opened:
@@ -301,6 +294,13 @@ def _bounded(most_bytes: int | None) -> dict[str, str]:
             where = os.path.join(folder, f"rollbook-{uuid.uuid4().hex}")
             return {"memory_limit": f"{most_bytes >> 10}KiB", "temp_directory": where}
     return {}
+
+
+def _register(connection: Any, name: str, scan: Scan) -> None:
+    """Register a table's rows that are no files."""
+    connection.register(f"rest of {name}", scan.rest)
+    if scan.stream is not None:
+        connection.register(f"stream of {name}", scan.stream)
 
 
 def _is_all(of: str | pa.Table) -> bool:
@@ -363,7 +363,7 @@ _ASKING = ("SELECT", "MULTI")  # DuckDB sees a PIVOT as several statements
 _EXPLAIN = re.compile(r"\s*explain\s+(analyze\s+)?", re.IGNORECASE)
 
 
-def _check_that_it_asks(duckdb: object, connection: Any, query: str) -> None:
+def _check_that_it_asks(connection: Any, query: str) -> None:
     """Refuse statements that do more than read: COPY could overwrite the files that it may read."""
     for statement in connection.extract_statements(query):
         kind = statement.type.name

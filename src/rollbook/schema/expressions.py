@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import functools
 import json
-import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from rollbook.errors import BadInput
+from rollbook.system.duckdb_here import cursor
 from rollbook.system.optional import need
+
+_WHY = "a condition in SQL"
 
 LONGEST = 20_000
 """Largest number of characters of a condition."""
@@ -176,7 +178,7 @@ _OF_ROWS = 'Write it like: reward > 1 and "train/return" is not null. `sql` take
 
 def _select(query: str, said: _Said) -> dict[str, Any]:
     """The single statement of a query, as parsed by DuckDB: a plain select, or an error."""
-    need("duckdb", extra="sql", why="a condition in SQL")
+    need("duckdb", extra="sql", why=_WHY)
     try:
         tree = json.loads(_parsed(query))
     except Exception as err:  # a text that the parser refuses, such as one with a NUL
@@ -206,20 +208,13 @@ def parsed_query(query: str) -> dict[str, Any]:
 
 def text_of_query(parsed: dict[str, Any]) -> str:
     """The text of a query that `parsed_query` read."""
-    asked = _parser(os.getpid()).cursor().execute("select json_deserialize_sql(?::json)", [json.dumps(parsed)])
+    asked = cursor(_WHY).execute("select json_deserialize_sql(?::json)", [json.dumps(parsed)])
     return str(asked.fetchone()[0])
 
 
 @functools.lru_cache(maxsize=256)
 def _parsed(query: str) -> str:
-    return str(_parser(os.getpid()).cursor().execute("select json_serialize_sql(?)", [query]).fetchone()[0])
-
-
-@functools.cache
-def _parser(process: int) -> Any:
-    """A DuckDB that only parses; one for each process, because to open one takes 15 ms."""
-    duckdb = need("duckdb", extra="sql", why="a condition in SQL")
-    return duckdb.connect(config={"enable_external_access": "false"})
+    return str(cursor(_WHY).execute("select json_serialize_sql(?)", [query]).fetchone()[0])
 
 
 def _columns(parts: list[Any], said: _Said, *, of_rows: bool) -> list[tuple[str, ...]]:
