@@ -5,8 +5,10 @@ from __future__ import annotations
 import gc
 import math
 import os
+import shutil
 import signal
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -15,14 +17,29 @@ import pytest
 
 from left_behind import children
 from rollbook.keeper import child, launch
+from rollbook.keeper.main import Keeper
 from rollbook.run import current, start_and_finish
 from rollbook.run.origin import provenance
 from rollbook.system.tuning import TUNING
-from sealing_forks import VARIABLE, forking, keeper_program, started_server
+from sealing_forks import VARIABLE, forking, keeper_program, sealing_here, started_server
 from waiting import PATIENCE, until
 
 # Tests run side by side: the matrix library's own threads wait for each other by spinning. It is not loaded yet.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+
+def lie_in_memory(folder: str = "/dev/shm", least_free: int = 4 << 30) -> None:
+    """Have temporary folders in a file system in memory, if there is one with space: a run makes dozens of small
+    files, which cost half its processor time on a disk. $TMPDIR, if set, is where they lie."""
+    if "TMPDIR" in os.environ or not os.access(folder, os.W_OK | os.X_OK):
+        return
+    runs_programs = not os.statvfs(folder).f_flag & getattr(os, "ST_NOEXEC", 0)
+    if runs_programs and shutil.disk_usage(folder).free >= least_free:
+        os.environ["TMPDIR"] = folder
+        tempfile.tempdir = None  # it is asked again
+
+
+lie_in_memory()
 
 # A shell that starts the tests in the background ignores Ctrl-C, nohup a hangup; what is ignored is handed down, and no
 # program that a test interrupts would end.
@@ -82,12 +99,13 @@ def _no_process_is_left_behind() -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="session")
 def _sealing_children_have_pyarrow_loaded(_no_process_is_left_behind: None) -> Iterator[None]:
-    """A run that is finished is sealed by a fork; see sealing_forks."""
+    """A run that is finished is sealed here or by a fork; see sealing_forks."""
     if not hasattr(os, "fork"):
         yield
         return
     with started_server() as variables, pytest.MonkeyPatch.context() as patch:
         patch.setattr(child, "start_child", forking(child.start_child))
+        patch.setattr(Keeper, "run_to_end", sealing_here(Keeper.run_to_end))
         patch.setattr(launch, "_program", keeper_program(launch._program))
         for name, value in variables.items():
             patch.setenv(name, value)
@@ -137,6 +155,12 @@ def _where_thousands_of_runs_came_from_is_asked_once() -> Iterator[None]:
 def real_sealing_children(monkeypatch: pytest.MonkeyPatch) -> None:
     """In this test a sealing child is the process that it is outside of tests."""
     monkeypatch.delenv(VARIABLE, raising=False)
+
+
+@pytest.fixture
+def sealing_in_a_child(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In this test a child seals what `finish()` waits for: the process of the test is interrupted or watched."""
+    monkeypatch.setattr(Keeper, "run_to_end", Keeper.run_to_end.__wrapped__)  # type: ignore[attr-defined]
 
 
 @pytest.fixture

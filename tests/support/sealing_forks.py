@@ -1,8 +1,10 @@
-"""Sealing children that need not import anything: forked from a process that has loaded what they use.
+"""Sealing that need not import anything: in the test's own process, or forked from one that has loaded what it uses.
 
 Hundreds of tests finish a run, and each of those starts a child that seals. Almost all that such a child does is to
-load pyarrow. Here one process has it loaded for all tests of a worker and forks the children; what a child gets (words,
-environment, folder, umask, log) and what it gives back (a process id, a status, its rows in Parquet) is the same.
+load pyarrow. The process of the tests has it loaded: what `finish()` and a keeper's `run_to_end` wait for anyway is
+sealed there. Elsewhere one process has it loaded for all tests of a worker and forks the children; what a child gets
+(words, environment, folder, umask, log) and what it gives back (a process id, a status, its rows in Parquet) is the
+same. The fixture `sealing_in_a_child` is for tests that interrupt, count or replace what happens in their process.
 
 Python processes that tests start do so too: `started/sitecustomize.py` is on their path, and keepers, which look at no
 such path, are `started/keeper.py`. The fixture `real_sealing_children` is for tests in which the child itself matters.
@@ -11,6 +13,7 @@ such path, are `started/keeper.py`. The fixture `real_sealing_children` is for t
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import signal
@@ -23,7 +26,7 @@ from typing import Any
 
 from waiting import PATIENCE
 
-__all__ = ["VARIABLE", "forking", "keeper_program", "python_path", "started_server"]
+__all__ = ["VARIABLE", "forking", "keeper_program", "python_path", "sealing_here", "started_server"]
 
 VARIABLE = "SEALING_FORKS"
 """Names the socket of the process that forks, to all processes of a test."""
@@ -76,6 +79,19 @@ def forking(start_child: Callable[..., Any]) -> Callable[..., Any]:
         return start_child(command, words, log)
 
     return start
+
+
+def sealing_here(run_to_end: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    """`rollbook.keeper.main.Keeper.run_to_end`, but in this process it also seals here."""
+    pid = os.getpid()  # not in forks of it: what threads of its packages hold would be held for ever there
+
+    @functools.wraps(run_to_end)
+    def run(keeper: Any) -> bool:
+        if os.getpid() == pid and VARIABLE in os.environ and not keeper._sealing._has_own_command:
+            keeper._sealing.is_here = True
+        return run_to_end(keeper)
+
+    return run
 
 
 def keeper_program(program: Callable[[], list[str]]) -> Callable[[], list[str]]:
