@@ -2,7 +2,7 @@
 # Needs make and Python 3.11+. uv is used where it is found, pip otherwise.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo page api test test-page test-lowest docs gallery release-check bench lint types layers pytest test-long frameworks test-frameworks clean
+.PHONY: help demo page api test test-page test-lowest docs gallery release-check bench lint types layers pytest test-long framework-environments frameworks test-frameworks clean
 
 # The first interpreter here that is new enough; say `make PYTHON=/path/to/python …` to choose another.
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
@@ -47,7 +47,8 @@ test-page: $(VENV)/.has-page page  ## the page in a real browser; its types and 
 	@$(BIN)/python scripts/page_browser.py
 	$(BIN)/python scripts/build_page.py --npm "run check" --npm "test"
 	$(BIN)/python -m rollbook.server.openapi | $(BIN)/python scripts/build_page.py --npm "run api -- --check"
-	$(BIN)/python -m pytest -n 2 -m "not frameworks and not long" tests/server/test_contract.py tests/page $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not frameworks and not long" \
+		tests/server/test_contract.py tests/page $(ARGS)
 
 # Side by side: tests wait now and then, for processes and for clocks, and types can be checked meanwhile.
 test: $(VENV)/.has-dev  ## everything that must hold here: style, types, layering, tests (minutes, no gigabytes)
@@ -112,6 +113,10 @@ test-pythons:  ## the tests in every Python that pyproject.toml names, each in a
 
 bench: .venvs/bench/.has-bench  ## the table of numbers beside the peers, into benchmarks/RESULTS.md
 	.venvs/bench/bin/python -m benchmarks $(ARGS)
+
+# What the next two need, without their tests.
+framework-environments: $(VENV)/.has-dev
+	$(BIN)/python scripts/framework_env.py --allow-missing
 
 # Environments are made once; one that cannot be had here (no such wheel, no network) is named, not a failure.
 frameworks: $(VENV)/.has-dev  ## of each framework a short real training (nine gigabytes of environments)

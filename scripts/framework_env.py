@@ -3,6 +3,7 @@
 
     python scripts/framework_env.py --list             groups, and whether each is ready
     python scripts/framework_env.py main rllib         make .venvs/main and .venvs/rllib (cached)
+    python scripts/framework_env.py --allow-missing    make all, and name those that cannot be made
     python scripts/framework_env.py --test             make what is missing, then run tests/frameworks, group by group
     python scripts/framework_env.py --test main -- -k sb3     only one group; what follows -- goes to pytest
     python scripts/framework_env.py --test -- -m core         of each group only the short training that stands for it
@@ -520,7 +521,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--list", action="store_true", help="show the groups and stop")
     parser.add_argument("--test", action="store_true", help="run the tests of these groups after making them")
     parser.add_argument(
-        "--allow-missing", action="store_true", help="with --test: an environment that cannot be made is no failure"
+        "--allow-missing", action="store_true", help="an environment that cannot be made is named and no failure"
     )
     parser.add_argument("--minutes", type=float, default=float("inf"), help="with --test: begin no group after that")
     parser.add_argument("--force", action="store_true", help="make the environments anew")
@@ -538,7 +539,12 @@ def main(argv: Sequence[str]) -> int:
     if args.test:
         return run_tests(args.groups, theirs, allow_missing=args.allow_missing, minutes=args.minutes)
     for name in args.groups or GROUPS:
-        build(name)
+        try:
+            build(name)
+        except Failed as error:
+            if not args.allow_missing:
+                raise
+            say(f"{name}: NOT MADE. {error}")
     return 0
 
 

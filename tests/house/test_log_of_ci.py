@@ -1,10 +1,14 @@
-"""The last lines of continuous integration name what failed and why."""
+"""Continuous integration runs all its parts, and its last lines name what failed and why."""
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 LOG = """
@@ -38,3 +42,49 @@ def test_each_test_that_failed_is_named_at_the_end_with_the_reason(tmp_path: Pat
     script = [sys.executable, ROOT / "scripts" / "count_tests.py", tmp_path / "log"]
     ended = subprocess.run(script, capture_output=True, text=True, check=False)
     assert (ended.stdout, ended.returncode) == (SAID, 1)
+
+
+MAKE = """#!/bin/sh
+echo "made $*"
+case $1 in bad*) echo "why $1 is bad"; exit 2 ;; lasting) until [ -e begun ]; do :; done ;; begun) touch begun ;; esac
+echo "=== 3 passed in 0.12s ==="
+"""
+PARTS = """source "$(dirname "$0")/parts.sh"
+begin 5 lasting
+begin 5 bad-beside
+part 5 bad
+part 5 begun ARGS=all
+end lasting
+end bad-beside
+report
+"""
+
+
+@pytest.mark.skipif(
+    not shutil.which("timeout") or not (ROOT / ".ci").is_dir(), reason="CI runs in a checkout, on Linux"
+)
+def test_a_part_that_fails_costs_no_other_part_and_parts_run_side_by_side(tmp_path: Path) -> None:
+    for place, text, mode in (("bin/make", MAKE, 0o755), (".ci/run", PARTS, 0o644)):
+        (tmp_path / place).parent.mkdir()
+        (tmp_path / place).write_text(text)
+        (tmp_path / place).chmod(mode)
+    for name in (".ci/parts.sh", "scripts/count_tests.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copyfile(ROOT / name, tmp_path / name)
+    path = f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    ended = subprocess.run(
+        ["bash", tmp_path / ".ci" / "run"],
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    for part in ("made lasting", "made bad-beside", "made bad", "made begun ARGS=all"):
+        assert part in ended.stdout.splitlines()
+    last = ended.stdout.splitlines()[-7:]
+    assert last == [
+        "make bad failed:", "made bad", "why bad is bad",
+        "make bad-beside failed:", "made bad-beside", "why bad-beside is bad",
+        "tests: 6 passed, 0 failed, 0 skipped",
+    ]  # fmt: skip
+    assert ended.returncode == 1
