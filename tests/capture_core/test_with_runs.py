@@ -108,7 +108,7 @@ def test_deleting_old_checkpoints_does_not_turn_the_clocks_back(begin: Any) -> N
         assert run.clocks_now() == {"env_step": 3}
         run.log({"x": 1.0})
     assert run.book.metrics(["x"])["env_step"].to_pylist() == [3]
-    rows = run.book.checkpoints()
+    rows = run.book.checkpoints(everything=True)
     gone = [step for step, kept in zip(rows["env_step"].to_pylist(), rows["kept"].to_pylist(), strict=True) if not kept]
     assert gone == [0, 1, 2]
 

@@ -72,7 +72,8 @@ def test_a_training_its_test_and_its_checkpoints_are_in_one_run(own_place: Path)
     assert book.series("val/loss", x="epoch").x.tolist() == [0, 1, 2, 3]
     assert len(book.series("test/loss")) == 1
     assert book.config["lr"] == 0.1
-    assert len(book.checkpoints()) == 4  # of each epoch; Lightning keeps two of their files
+    assert len(book.checkpoints(everything=True)) == 4  # of each epoch; Lightning keeps two of their files
+    assert len(book.checkpoints()) == 2
     assert book.checkpoint("best").path.exists()
     assert book.checkpoint("best").score == min(book.series("val/loss").mean.tolist())
     assert book.problems() == []

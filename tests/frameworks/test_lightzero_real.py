@@ -227,7 +227,7 @@ def test_every_ckpt_name_names_a_file_that_torch_loads(muzero: Any) -> None:
         assert state["last_iter"] == iteration  # the model that was evaluated, not that of a step later
     best = torch.load(folder / "ckpt" / "ckpt_best.pth.tar")
     assert scores[best["last_iter"]] == max(scores.values())
-    checkpoints = book.checkpoints().to_pylist()
+    checkpoints = book.checkpoints(everything=True).to_pylist()
     assert [row["score"] for row in checkpoints if row["is_best"]][-1] == max(scores.values())
     assert len({row["path"] for row in checkpoints}) == len(checkpoints)  # a file has one row
 
@@ -291,7 +291,7 @@ def test_a_resumed_training_goes_on_its_best_model_stays_and_checkpoints_are_bou
     assert steps == list(range(2 * len(iterations)))
     episodes = [row for row in second.book.episodes().to_pylist() if row["scope"] == "collector"]
     assert column(second.book, "collector/total_episode_count", "gradient_step")[-1][1] == len(episodes) > counted
-    rows = second.book.checkpoints().to_pylist()
+    rows = second.book.checkpoints(everything=True).to_pylist()
     best = max(value for _, value in scores(second))
     named = [row for row in rows if row["kept"] and row["score"] == best]
     state = torch.load(second.folder / "ckpt" / "ckpt_best.pth.tar")
@@ -319,7 +319,7 @@ def test_a_resumed_training_goes_on_from_the_checkpoint_that_it_loads(own_place:
 
     first = trained(20)
     whole = [step for step, _ in column(first.book, "learner/total_loss", "gradient_step")]
-    saved = [row for row in first.book.checkpoints().to_pylist() if 0 < row["gradient_step"] < whole[-1]]
+    saved = [row for row in first.book.checkpoints(everything=True).to_pylist() if 0 < row["gradient_step"] < whole[-1]]
     chosen = saved[-1]
     second = trained(7, resume="must", model_path=str(first.folder / chosen["path"]))
     kept = [step for step in whole if step < chosen["gradient_step"]]

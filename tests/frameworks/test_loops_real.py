@@ -51,7 +51,10 @@ def test_skrl_every_number_of_its_event_files_is_in_the_book(own_place: Path, mo
     assert (book.project, book.name, book.seed, book.status) == ("cartpole", "dqn", 3, "finished")
     assert same(book, given, "step") > 100
     assert book.series("Loss / Q-network loss", x="env_step").x[-1] == 2 * given["Loss / Q-network loss"][-1][0]
-    assert [Path(row["path"]).name for row in book.checkpoints().to_pylist()] == ["agent_200.pt", "agent_400.pt"]
+    assert [Path(row["path"]).name for row in book.checkpoints(everything=True).to_pylist()] == [
+        "agent_200.pt",
+        "agent_400.pt",
+    ]
     assert "learning_starts" in str(book.config["agent"])
     assert book.problems() == []
 
@@ -131,7 +134,7 @@ def test_rl_games_writes_one_number_where_its_event_file_has_three(own_place: Pa
     assert not [key for key in (*book.keys(),) if key.endswith(("/iter", "/time"))]
     returns = book.series("train/return", x="epoch")
     assert list(zip(returns.x.tolist(), returns.mean.tolist(), strict=True)) == given["rewards/iter"]
-    assert [row["env_step"] for row in book.checkpoints().to_pylist()] == [2048]
+    assert [row["env_step"] for row in book.checkpoints(everything=True).to_pylist()] == [2048]
     assert book.problems() == []
 
 
@@ -155,8 +158,8 @@ def test_d3rlpy_rows_parameters_models_and_gradients_are_in_the_book(own_place: 
         assert list(zip(series.x.tolist(), series.mean.tolist(), strict=True)) == given[key]
         assert book.series(key, x="epoch").x.tolist() == [1, 2, 3]
     assert book.config["config"]["type"] == "dqn"
-    assert len(book.checkpoints()) == 3
-    path = book.path / book.checkpoints().to_pylist()[-1]["path"]
+    assert len(book.checkpoints(everything=True)) == 3
+    path = book.path / book.checkpoints(everything=True).to_pylist()[-1]["path"]
     assert isinstance(d3rlpy.load_learnable(str(path)), d3rlpy.algos.DQN)
     assert any(key.startswith("gradients/") for key in book.table("histograms")["key"].to_pylist())
     assert book.problems() == []

@@ -282,7 +282,7 @@ def test_tune_and_the_callback_write_one_run_that_equals_the_native_files(tmp_pa
     data = Path(found.path) / "episode_data" / f"data-{int(lines[0]['num_env_steps_sampled_lifetime']):08d}.json"
     assert len(json.loads(data.read_text())) == lines[0]["env_runners"]["num_episodes"]
     assert "episode_media" not in lines[0]["env_runners"]
-    kept = book.checkpoints().to_pylist()
+    kept = book.checkpoints(everything=True).to_pylist()
     assert [row["epoch"] for row in kept] == [2]
 
 

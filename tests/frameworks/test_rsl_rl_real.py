@@ -66,7 +66,7 @@ def test_every_number_of_a_training_is_read_back(own_place: Path) -> None:
         assert list(zip(series.x.tolist(), series.mean.tolist(), strict=True)) == given, tag
     assert book.config["env"]["task"] == "points"
     assert book.config["train"]["num_steps_per_env"] == 20
-    assert {Path(row["path"]).name for row in book.checkpoints().to_pylist()} == {
+    assert {Path(row["path"]).name for row in book.checkpoints(everything=True).to_pylist()} == {
         "model_0.pt",
         "model_2.pt",
         "model_3.pt",

@@ -277,7 +277,9 @@ def test_checkpoints_are_registered_and_a_resumed_training_does_not_repeat_itsel
     run = rollbook.init("trl", "resumed", **options)
     saving = {"save_strategy": "steps", "save_steps": 2}
     trainer("grpo", own_place, RollbookCallback(run), record_rewards(short, run), max_steps=3, **saving).train()
-    assert [(row["gradient_step"], Path(row["path"]).name) for row in run.book.checkpoints().to_pylist()] == [
+    assert [
+        (row["gradient_step"], Path(row["path"]).name) for row in run.book.checkpoints(everything=True).to_pylist()
+    ] == [
         (2, "checkpoint-2"),
         (3, "checkpoint-3"),
     ]

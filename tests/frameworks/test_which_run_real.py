@@ -163,7 +163,7 @@ def test_two_callbacks_store_each_number_once(scopes: bool) -> None:
     book = books()[0]
     for key in ("a/time/iterations", "b/time/iterations") if scopes else ("time/iterations",):
         assert numbers(book, key) == [1, 2]
-    assert len(book.checkpoints()) == (4 if scopes else 2)
+    assert len(book.checkpoints(everything=True)) == (4 if scopes else 2)
     episodes = book.episodes().to_pylist()
     assert len({(row["scope"], row["episode"], row["env_index"]) for row in episodes}) == len(episodes)
 

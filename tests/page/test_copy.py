@@ -97,7 +97,11 @@ def _of_runs() -> Iterator[dict[str, Any]]:
     yield {"columns": ["max:train/return"]}
     yield {"filter": "config.lr < 0.01"}
     yield {"filter": "search me"}
-    yield {"sort": [{"column": "name"}]}
+    for name in ("name", "last:test/return", "config.lr", "created", "duration", "tags", "seed", "status", "progress"):
+        for group_by in (None, ["auto"]):
+            for sections in (None, False):
+                sort = [{"column": name, "descending": sections is None}, {"column": "seed"}]
+                yield {"sort": sort, "group_by": group_by, "sections": sections, "limit": 50}
     yield {"archived": True}
 
 

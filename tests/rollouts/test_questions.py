@@ -177,7 +177,11 @@ def test_the_table_of_the_docs_names_every_question_once_with_its_command_and_pl
     )
     assert [question for question, _python, _place in table] == list(RolloutQueries.QUESTIONS)
     page = "".join(file.read_text("utf-8") for file in PAGE.glob("*.tsx"))
-    own = {"history": "book.rollout(id).history()", "prompts": "book.rollout_prompts()"}
+    own = {
+        "history": "book.rollout(id).history()",
+        "prompts": "book.rollout_prompts()",
+        "curves": "book.rollout_curves()",
+    }
     for question, python, place in table:
         assert python == own.get(question, f'book.rollout_answer("{question}")')
         heading = place.partition(":")[2].partition(";")[0].strip() or place

@@ -54,12 +54,12 @@ def test_a_file_that_is_registered_again_leaves_no_row_that_says_something_else_
     own.write_bytes(b"second")  # another attempt of the framework writes over it
     assert again.internals.checkpoints.best_score == 13.0
     second = again.save_checkpoint(path=own, score=9.5, env_step=1)
-    rows = again.book.checkpoints().to_pylist()
-    assert [(row["checkpoint_id"], row["score"], row["kept"]) for row in rows] == [
-        (first.id, 13.0, True),
-        (first.id, 13.0, False),
-        (second.id, 9.5, True),
+    rows = again.book.checkpoints(everything=True).to_pylist()
+    assert [(row["checkpoint_id"], row["score"], row["status"]) for row in rows] == [
+        (first.id, 13.0, "deleted"),
+        (second.id, 9.5, "kept"),
     ]
+    assert again.book.checkpoints()["checkpoint_id"].to_pylist() == [second.id]
     assert again.book.checkpoint("best").score == 9.5
     assert second.is_best
     with pytest.raises(UnknownKey):
@@ -131,4 +131,4 @@ def test_the_command_lists_them_and_names_the_path_of_one(start: Start, root: Pa
     assert "best" in listed
     assert "1 more were deleted" in listed or "1 more" in listed
     assert said("last", "best").strip() == str(run.book.checkpoint("best").path)
-    assert '"state": "deleted"' in said("last", "--all", "--json")
+    assert '"status": "deleted"' in said("last", "--all", "--json")

@@ -70,6 +70,8 @@ CALLS: dict[str, list[dict[str, Any]]] = {
     "diff": [{"runs": "cartpole"}, {"metric": "test/return", "where": "project = 'cartpole'", "by": "config.algo"}],
     "findings": [{}, {"since": 0.0}],
     "plans": [{}],
+    "verify": [{"runs": "ppo-1"}, {"quick": True}],
+    "stages": [{"run": "ppo-1"}, {"run": "odd", "stretches": 3}],
     "seeds": [{"metric": "test/return", "by": "config.algo", "where": "project = 'cartpole'"}],
     "samples": [{"run": "odd"}, {"run": "odd", "unique": True}],
     "rows": [{"run": "ppo-1", "table": "checkpoints", "limit": 3}, {"run": "odd", "table": "samples", "offset": 20}],
@@ -124,7 +126,7 @@ def test_a_page_of_an_answer_that_is_long_forgotten_is_asked_anew(root: Path) ->
 def test_every_tool_is_asked() -> None:
     names = [tool.__name__ for tool in AgentTools("runs").tools()]
     assert sorted(names) == sorted(CALLS)
-    assert len(names) <= 18
+    assert len(names) <= 20
     assert all(tool.__doc__ for tool in AgentTools("runs").tools())
 
 

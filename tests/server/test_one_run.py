@@ -249,7 +249,7 @@ def test_groups_that_teach_nothing_are_counted(rich: TestClient, run: str) -> No
 
 
 def test_time_is_shown_by_stage(rich: TestClient, run: str) -> None:
-    answer = got(rich, f"/api/runs/{run}/timings", points=10)
+    answer = got(rich, f"/api/runs/{run}/timings", stretches=10)
     stages = {stage["name"]: stage for stage in answer["stages"]}
     assert set(stages) == {"update", "update/backward"}
     assert stages["update"]["calls"] == 200

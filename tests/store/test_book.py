@@ -246,7 +246,7 @@ def test_the_other_tables_come_back(book: Book) -> None:
     assert book.histograms(bins=2)["counts"].to_pylist() == [[1, 2]]
     assert book.text("note")["text"].to_pylist() == ["hello\x00 wörld"]
     assert book.media("image")["path"].to_pylist() == ["media/i.png"]
-    assert book.checkpoints()["checkpoint_id"].to_pylist() == ["c1"]
+    assert book.checkpoints(everything=True)["status"].to_pylist() == ["missing"]
     assert book.alerts()["rule"].to_pylist() == ["nan"]
     assert book.table("rewards").num_rows == 0
     assert book.table("metrics").num_rows == book.metrics().num_rows

@@ -159,8 +159,8 @@ def test_the_late_evaluation_of_the_checkpoint_one_resumes_from_stays(
     write_run(run, attempts=[attempt(1), attempt(2, 1, cut, checkpoint="kept")])
     after(run)
     assert sorted(values(run)) == [1, 10, 11, 99]
-    assert Book(run).checkpoints()["checkpoint_id"].to_pylist() == ["kept"]
-    assert len(Book(run).checkpoints(attempts="all")) == 2
+    assert Book(run).checkpoints(everything=True)["checkpoint_id"].to_pylist() == ["kept"]
+    assert len(Book(run).checkpoints("all", everything=True)) == 2
 
 
 def test_every_table_follows_the_history(tmp_path: Path, after: Callable[[Path], None]) -> None:

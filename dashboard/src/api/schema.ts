@@ -138,6 +138,17 @@ export interface Checkpoints {
   after: { [name: string]: Cell } | null;
 }
 
+/** The checkpoints of a run, one row each; those whose files are there. */
+export interface CheckpointsAsk {
+  where?: string | null;
+  order_by?: string | null;
+  limit?: number | null;
+  attempts?: string | number[];
+  search?: string | null;
+  offset?: number;
+  everything?: boolean;
+}
+
 /** The used rollouts of one staleness; of the last one also those that are staler. */
 export interface Clipping {
   staleness: number;
@@ -1696,4 +1707,25 @@ export interface Value {
   value: number | "-Infinity" | "Infinity" | "NaN" | null;
   before: number | "-Infinity" | "Infinity" | "NaN" | null;
   at: number | "-Infinity" | "Infinity" | "NaN" | null;
+}
+
+/** What is wrong with the files of a run, in words; none if it is sound. */
+export interface VerifiedRun {
+  run: string;
+  id: string;
+  problems: string[];
+}
+
+/** What is wrong with the files of runs, run by run. */
+export interface VerifyAnswer {
+  took_ms: number;
+  runs: VerifiedRun[];
+  unread: string[];
+  sentences: string[];
+}
+
+/** What is wrong with the files of runs: what cannot be read or sealed, what is missing, what cannot be right. */
+export interface VerifyAsk {
+  quick?: boolean;
+  runs?: string[] | null;
 }

@@ -40,7 +40,7 @@ export function wordsIn(search: string): (text: string) => boolean {
 }
 
 /** Without case, letter by letter, as Python folds it. */
-const folded = (text: string): string => [...text].map((letter) => letter.toUpperCase().toLowerCase()).join("");
+export const folded = (text: string): string => [...text].map((letter) => letter.toUpperCase().toLowerCase()).join("");
 
 /** What is asked of the table of runs: words that occur somewhere, or a condition. */
 export interface Asked {

@@ -2,7 +2,7 @@
 
 import type * as api from "../api/names.ts";
 import { FrameReader, type CurveEntry, type Frame, type SeriesEntry } from "../data/frames.ts";
-import { inOrder, isInside } from "../data/recorded.ts";
+import { inOrder, isInside, listed, sortsBy, type SortBy } from "../data/recorded.ts";
 import { rowOf, type SentRow } from "../data/rows.ts";
 import { fateIn, groupKey, solvedOf } from "../data/rollouts.ts";
 import { wordsIn } from "../data/search.ts";
@@ -104,7 +104,7 @@ type RecordedTable = Omit<api.RunsAnswer, "rows"> & {
 interface Asked {
   offset?: number;
   limit?: number;
-  sort?: { column: string; descending?: boolean }[];
+  sort?: SortBy[];
 }
 
 /** The names of all episodes of a run, by time, and how many have a video, or traces. */
@@ -127,6 +127,7 @@ export class Copy implements Source {
       "runs",
       "columns",
       "sections",
+      "sort",
       "offset",
       "limit",
       "drawn",
@@ -138,6 +139,9 @@ export class Copy implements Source {
     const { cells, planned, ...sent } = await this.json<RecordedTable>(grouped ? "groups.json" : "runs.json");
     const missing = query.columns?.find((column) => !cells.includes(column));
     if (missing !== undefined) throw elsewhere(`The column ${missing} of the table of runs`);
+    const sort = query.sort ?? [];
+    const unsorted = sort.find(({ column }) => !sortsBy(sent.rows, cells, column));
+    if (unsorted !== undefined) throw elsewhere(`The table of runs, by ${unsorted.column}`);
     const search = wordsIn(query.search ?? "");
     const runs = sent.rows.filter((row) => row.kind === "run");
     const fits = new Map<string, SentRow>();
@@ -149,21 +153,21 @@ export class Copy implements Source {
     const open = new Set(query.open ?? []);
     const hasSections = query.sections !== false && new Set([...fits.values()].map((row) => row.section)).size > 1;
     const rows: SentRow[] = [];
-    for (const row of sent.rows) {
+    for (const row of listed(sent.rows, new Set(fits.keys()), sort, hasSections, grouped)) {
       if (row.kind === "run") {
-        if (fits.has(row.id) && (row.member_of == null || open.has(row.member_of))) rows.push(row);
+        if (row.member_of == null || open.has(row.member_of)) rows.push(row);
       } else if (row.kind === "group") {
         const left = row.runs?.filter((run) => fits.has(run)).length ?? 0;
         // What a part of a group has in common is not recorded.
-        if (left > 0 && left < (row.runs?.length ?? 0)) throw elsewhere("A search that divides a group");
-        if (left > 0) rows.push({ ...row, open: open.has(row.id) });
-      } else if (hasSections) {
+        if (left < (row.runs?.length ?? 0)) throw elsewhere("A search that divides a group");
+        rows.push({ ...row, open: open.has(row.id) });
+      } else {
         const left = [...fits.values()].filter(({ section }) => section === row.name);
         const ends = new Set(left.map(({ id }) => JSON.stringify(planned[id] ?? {})));
         const counts: { [status: string]: number } = {};
         for (const { status = "" } of left) counts[status] = (counts[status] ?? 0) + 1;
         const values = ends.size === 1 ? (JSON.parse([...ends][0] as string) as { [clock: string]: number }) : {};
-        if (left.length > 0) rows.push({ ...row, run_count: left.length, counts, values });
+        rows.push({ ...row, run_count: left.length, counts, values });
       }
     }
     const offset = query.offset ?? 0;
@@ -303,9 +307,12 @@ export class Copy implements Source {
   traces: Source["traces"] = (run, episode) =>
     this.one<TraceEntry>(`runs/${part(run)}/episodes/${part(episode)}/traces.bin`, "This trace");
   samples: Source["samples"] = async (run, query) => {
-    asRecorded("Samples", query, ["offset", "limit", "columns"], { attempts: "effective" });
+    asRecorded("Samples", query, ["sort", "offset", "limit", "columns"], { attempts: "effective" });
     const all = await this.of<api.SamplesAnswer>(run, "samples");
-    return { ...all, offset: query.offset ?? 0, rows: windowOf("Samples", all, all.rows, query) };
+    if (query.sort?.some(({ column }) => !all.columns.some(({ name }) => name === column)))
+      throw elsewhere("Samples in this order");
+    const rows = sorted("Samples", oldestFirst(all.rows, query), query, (row, column) => row.cells[column]);
+    return { ...all, offset: query.offset ?? 0, rows: windowOf("Samples", all, rows, query) };
   };
   sample: Source["sample"] = async (run, id) => {
     const row = (await this.of<api.SamplesAnswer>(run, "samples")).rows.find((one) => one.id === id);

@@ -27,12 +27,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from rollbook.book.batch import batch
-from rollbook.book.checkpoints import checkpoint_rows, with_best
+from rollbook.book.checkpoints import checkpoint_rows
 from rollbook.book.envelope import envelope
 from rollbook.book.episode import Episode, find_episode
 from rollbook.book.episode_curves import read_metrics, with_episodes
 from rollbook.book.hosts import WriterHosts, writers_of
-from rollbook.book.kept_files import bad_files
+from rollbook.book.inspection import inspected
 from rollbook.book.latest import Latest, latest_values, rows_of
 from rollbook.book.media_files import video_of, waiting_pixels
 from rollbook.book.metrics import all_keys
@@ -59,11 +59,11 @@ from rollbook.schema import run_files as layout
 from rollbook.schema import source, status
 from rollbook.schema.checkpoint_rows import CheckpointHistory, SavedCheckpoint, counts_in
 from rollbook.schema.default_axis import own_axis
-from rollbook.schema.expressions import condition, literal, order
+from rollbook.schema.expressions import condition, order
 from rollbook.schema.manifest import Attempts
 from rollbook.schema.problems import Problem
 from rollbook.schema.tables import FORWARDED, TABLES, table_of
-from rollbook.storage import CheckpointRow, History, Pieces, RunFiles, SealedRows, identity, missing_numbers
+from rollbook.storage import CheckpointRow, History, Pieces, RunFiles, SealedRows, identity
 from rollbook.system.files import read_regular
 from rollbook.system.guard import tolerating
 from rollbook.system.tuning import TUNING
@@ -88,7 +88,6 @@ _INTERNAL = frozenset(
 """Names that other rollbook modules use; completion leaves them out."""
 
 
-_FEW_ROWS, _MANY_ROWS = 1_000, 100_000
 _IN_TIME = '"time", "writer", "lane", "seq", "index"'
 
 
@@ -169,24 +168,31 @@ class Book(RunFields):
         return read_metrics(self.files, work)
 
     def problems(self, *, deep: bool = True) -> list[Problem]:
-        """What could not be read or sealed, with reasons, and sealed files that are missing; empty if all is well.
+        """What is wrong with the run: what cannot be read or sealed, what is missing, and what cannot be right.
 
         Args:
-          deep: True reads every page of every sealed file, a few rows at a time, and every checkpoint, and counts the
-            records of each writer. False reports what opening the files shows and what was found so far. For a run in a
-            remote, True acts as False. The lengths of token lists of rollouts are compared; with False only if the
-            table `tokens` takes less than 16 MiB. Fates are compared with their rollouts; with False only below 50,000.
-            Integers that readers round to 64-bit floats are named.
+          deep: True reads every page of every sealed file, a few rows at a time, every record of the journal and every
+            checkpoint, and counts the records of each writer: the answer of `rollbook verify`. False reports what
+            opening the files shows and what was found so far. For a run in a remote, True acts as False. The lengths of
+            token lists of rollouts are compared; with False only if the table `tokens` takes less than 16 MiB. Fates
+            are compared with their rollouts; with False only below 50,000. Integers that readers round to 64-bit floats
+            are named.
         Returns:
-          Sentences, sorted. Each has its `kind`, the `path` of the file that it is about, and how many it counts: `n`.
+          Sentences, sorted; empty if all is well. Each has its `kind`, the `path` of the file that it is about, and how
+          many it counts: `n`.
         """
-        names = [*dict.fromkeys([*TABLES, *layout.table_names(self._folder)])]
-        self.files.read(names, lambda tables: None)
-        if deep:
-            for name in names:
-                self.files.check(name)
-        unsealed = [Problem(words, "unsealed") for words in [status.why_unsealed(self._folder)] if words]
+        self.files.read([*dict.fromkeys([*TABLES, *layout.table_names(self._folder)])], lambda tables: None)
         deep = deep and not source.is_view(self._folder)
+        odd = self._cannot_be_right(deep)
+        met = [Problem(words, "unreadable", path) for path, words in self.files.problems.items()]
+        met += self.files.missing()
+        if deep:
+            return sorted({*inspected(self._folder, self, met), *odd})
+        unsealed = [Problem(words, "unsealed") for words in [status.why_unsealed(self._folder)] if words]
+        return sorted({*met, *unsealed, *odd})
+
+    def _cannot_be_right(self, deep: bool) -> list[Problem]:
+        """Rows that can be read and contradict each other, or lose something when they are read; see `problems`."""
         size = self.files.read(["tokens"], lambda tables: sum(piece.bytes for piece in tables["tokens"]))
         odd = odd_lists(self) if deep or size < TUNING.scan_bytes else []
         rows = self.files.read(
@@ -199,13 +205,7 @@ class Book(RunFields):
         few = self.files.read(["metrics"], lambda tables: sum(p.rows for p in tables["metrics"] if p.is_long))
         if deep or few < TUNING.scan_rows:
             odd += self.files.read(["metrics"], lambda tables: odd_integers(tables["metrics"]))
-        said = [Problem(words, "unreadable", path) for path, words in self.files.problems.items()]
-        said += self.files.missing()
-        numbers = missing_numbers(self._folder, said) if deep else ()
-        gaps = [Problem(str(gap), "gap", gap.folder, gap.n) for gap in numbers]
-        known = {each.path for each in said}
-        bad = [Problem(f"{path}: {text}", "file", path) for path, text in (bad_files(self) if deep else ())]
-        return sorted({*said, *gaps, *unsealed, *odd, *(each for each in bad if each.path not in known)})
+        return odd
 
     # -- metrics
 
@@ -559,57 +559,51 @@ class Book(RunFields):
         order_by: str | None = None,
         limit: int | None = None,
         attempts: Attempts = "effective",
+        *,
+        search: str | None = None,
+        offset: int = 0,
     ) -> pa.Table:
         """Samples and rollouts together, one row each: the view `completions` of `sql`.
 
         `kind` is "sample" or "rollout", `id` the sample_id or rollout_id; rollouts have their newest fate and
-        `prompt`. Columns of only one of the two tables are null in rows of the other.
+        `prompt`. Columns of only one of the two tables are null in rows of the other. Like `rows("completions")`.
 
         Args:
           where, order_by: SQL, such as "reward > 1" and "reward desc".
           limit: the maximum number of rows.
           attempts: "effective", "all", or attempt numbers.
+          search: words that must all occur in the texts of the row, in any case.
+          offset: how many of the rows that fit are passed over.
         """
-        if limit is None or limit > _FEW_ROWS:
-            return self.chosen("completions", where, order_by, limit, attempts)
-        # Which ones, then all of these: the texts of the others are not read.
-        named = self.chosen("completions", where, order_by, limit, attempts, cells="id")
-        ids = ", ".join(literal(str(cell)) for cell in named["id"].to_pylist()) or "null"
-        which = f"id in ({ids})" + ("" if where is None else f" and {condition(where, of_rows=True).text}")
-        return self.chosen("completions", which, order_by, limit, attempts)
+        return self.rows(
+            "completions", where=where, order_by=order_by, limit=limit, attempts=attempts, search=search, offset=offset
+        )
 
     @suggesting
     def rollout_curves(
-        self, x: str = "gradient_step", *, mode: str | None = None, solved: str | float | None = None
+        self,
+        x: Literal["gradient_step", "policy_version"] | None = None,
+        *,
+        mode: str | None = None,
+        solved: str | float | None = None,
     ) -> pa.Table:
         """The rollouts of each update: reward and its parts, length, failures, groups, staleness, waste.
 
         Args:
-          x: "gradient_step" (of the first update that handled the rollout; one that waits counts where rollouts of
-            its policy version were first handled) or "policy_version" (that began it).
-          mode: only rollouts of this mode; None means all except evaluations.
-          solved: what solved its task, for `group/solved_all` and `group/solved_none`: an SQL condition, or the
-            number that the reward is above. Default: `solved_above()`.
+          x: where in training a rollout stands: at its first update, or at the version that began it; default: at the
+            update if at least half of the rollouts have one.
+          mode: only rollouts of this mode; default: all but evaluations.
+          solved: the reward above which a rollout solved its task, or a condition in SQL such as 'reward >= 1';
+            default: midway between the low and the high rewards of the run.
         Returns:
-          One row per value of `x`, in order; a column is empty where nothing was reported for it. `x` is null in the
-          last row if rollouts wait and no update is known. Rewards that are not finite are left out and counted in
+          One row per value of `x`, in order; a column is empty where nothing was reported for it. At updates, a rollout
+          that waits counts where rollouts of its policy version were first handled; `x` is null in the last row if
+          rollouts wait and no update is known. Rewards that are not finite are left out and counted in
           `rollout/not_finite`. A group counts at each `x` where one of its rollouts counts, with all its rollouts.
         """
-        queries = self._rollout_queries()
-        query = queries.curves(x, mode, queries.condition(solved))
-        folder = os.path.abspath(layout.data_folder(self._folder))
-        most_bytes = TUNING.curve_bytes // (7 if queries.in_one_pass else 1)  # rows of the journal are decoded beside
-        # One thread: of 500,000 rollouts it takes less memory and less processor time than two.
-        bounded, free = (
-            Database(self._stream, folder, self.files.leave_out, threads=1, most_bytes=most)
-            for most in (most_bytes, None)
-        )
-        try:
-            return bounded.arrow(query, self._tables())
-        except BadInput as err:  # a condition of the caller's may need all rows in memory, as a median does
-            if "Out of Memory" not in str(err):
-                raise
-        return free.arrow(query, self._tables())
+        from rollbook.book.questions import Files, RolloutCurves, chosen_curves
+
+        return chosen_curves(RolloutCurves(x=x, mode=mode, solved=solved), Files(self))
 
     @suggesting
     def rollout_prompts(
@@ -676,12 +670,6 @@ class Book(RunFields):
         scan = self._stream("rollouts")
         return sorted(name[8:] for name in scan.columns if name.startswith("rewards/") and name not in scan.empty)
 
-    def _rollout_queries(self) -> RolloutQueries:
-        scans = {name: self._stream(name) for name in ("rollouts", "fates")}
-        from_journal = any(scan.stream is not None for scan in scans.values())
-        columns = {name: scan.columns for name, scan in scans.items()}
-        return RolloutQueries(columns, from_journal, empty={name: scan.empty for name, scan in scans.items()})
-
     @suggesting
     def rollout_answer(
         self,
@@ -694,9 +682,9 @@ class Book(RunFields):
         """One of the questions about the rollouts of a run; the most important row of its answer comes first.
 
         Args:
-          question: "fates", "history" (of one prompt), "prompts", "groups" (that taught nothing), "staleness", "gaps"
-            (between sampler and trainer), "tokens" (of the 20 rollouts with the largest gaps), "tools", "time",
-            "words" (in rewarded answers), "lost".
+          question: "fates", "curves" (over training), "history" (of one prompt), "prompts", "groups" (that taught
+            nothing), "staleness", "gaps" (between sampler and trainer), "tokens" (of the 20 rollouts with the largest
+            gaps), "tools", "time", "words" (in rewarded answers), "lost".
           rollout_id: for "history": one rollout of the prompt.
           limit: the most rows.
           solved: for "prompts" and "history": the reward above which a rollout solved its task, or a condition in SQL
@@ -737,21 +725,26 @@ class Book(RunFields):
         x: str | None = None,
         start: float | None = None,
         stop: float | None = None,
+        stretches: int = 0,
     ) -> pa.Table:
         """Where the time of a run went: each stage that it timed, the one that took longest itself first.
 
         Args:
           attempts: "effective", "all", or attempt numbers.
-          x: the axis of `start` and `stop`: a clock, "time" or "relative"; default: the run's own.
+          x: the axis of `start`, `stop` and `stretches`: a clock, "time" or "relative"; default: the run's own.
           start: only what was timed from this position on.
           stop: only what was timed before this position.
+          stretches: into how many equal parts the axis is divided, for `strip`; 0: without it.
         Returns:
           Columns: name (a/b is a part of a), calls, seconds (parts included), own (without them), share (what own is of
-          the time of all stages), and of one call median, p99 and longest, in seconds.
+          the time of all stages), of one call median, p99 and longest, in seconds, and `first`, when it was first
+          begun (unix seconds). With stretches: where they `begin` on the axis, their `width`, and `strip`, a list of
+          {stretch, calls, seconds, own}; those in which a stage did not end are left out.
         """
-        from rollbook.book.questions import Files, Stages, stages_of
+        from rollbook.book.questions import Files, Stages, chosen_stages
 
-        return stages_of(Stages(x=x, start=start, stop=stop, attempts=attempts), Files(self))
+        ask = Stages(x=x, start=start, stop=stop, attempts=attempts, stretches=stretches)
+        return chosen_stages(ask, Files(self)).table
 
     def histograms(self, key: str | None = None, bins: int | None = None, attempts: Attempts = "effective") -> pa.Table:
         """Logged distributions (of one `key`): raw values, or edges and counts; with `bins` all are binned.
@@ -814,12 +807,38 @@ class Book(RunFields):
         """The video file of a filmed episode; see `media_files.video_of`. Internal."""
         return video_of(self, episode)
 
-    def checkpoints(self, attempts: Attempts = "effective") -> pa.Table:
-        """The checkpoints: one row when saved, and another with `kept` = false when deleted.
+    @suggesting
+    def checkpoints(
+        self,
+        attempts: Attempts = "effective",
+        *,
+        everything: bool = False,
+        where: str | None = None,
+        order_by: str | None = None,
+        limit: int | None = None,
+        search: str | None = None,
+        offset: int = 0,
+    ) -> pa.Table:
+        """The checkpoints of a run, one row each; those whose files are there.
 
-        `is_best` is true for one row: the best checkpoint that is still kept.
+        Args:
+          attempts: "effective", "all", or attempt numbers.
+          everything: also those that were deleted or whose file is gone; the column `status` says which.
+          where: a condition in SQL, such as "reward > 1".
+          order_by: columns in SQL, such as "reward desc"; rows that are equal then, and all without it, by time.
+          limit: the most rows.
+          search: words that must all occur in the texts of the row, in any case.
+          offset: how many of the rows that fit are passed over.
+        Returns:
+          Among others `checkpoint_id`, `path`, `score`, the clocks, `status` ("kept", "deleted" by rollbook, or
+          "missing": its file is gone), and `is_best`: true for the one that is there and has the best score.
         """
-        return with_best(self.table("checkpoints", attempts))
+        from rollbook.book.questions import Checkpoints
+
+        return self._rows(
+            Checkpoints(everything=everything, where=where, order_by=order_by, limit=limit, attempts=attempts,
+                        search=search, offset=offset)
+        ).table  # fmt: skip
 
     def checkpoint(self, which: str = "last") -> SavedCheckpoint:
         """One kept checkpoint of the effective history: its path, score, clocks and more.
@@ -976,13 +995,28 @@ class Book(RunFields):
 
         return overview(self)
 
-    def asked(self, names: Sequence[str], work: Callable[[Opened], T], attempts: Attempts = "effective") -> T:
+    def asked(
+        self, names: Sequence[str], work: Callable[[Opened], T], attempts: Attempts = "effective", *,
+        frugal: bool = False,
+    ) -> T:  # fmt: skip
         """The result of `work` on some tables in DuckDB; see `questions.Source`. Internal."""
         folder = os.path.abspath(layout.data_folder(self._folder))
-        database = Database(
-            lambda name, tries: self._stream(name, tries, attempts), folder, self.files.leave_out, self._database
-        )
-        return database.asked(names, work)
+
+        def scan(name: str, tries: int = 0) -> Scan:
+            return self._stream(name, tries, attempts)
+
+        if frugal:
+            # Rows of the journal are decoded beside. One thread: over 500,000 rollouts it takes less memory and less
+            # processor time than two.
+            beside = 7 if any(scan(name).stream is not None for name in names) else 1
+            most = TUNING.curve_bytes // beside
+            try:
+                return Database(scan, folder, self.files.leave_out, threads=1, most_bytes=most).asked(names, work)
+            except BadInput as err:  # a condition of the caller's may need all rows in memory, as a median does
+                if "Out of Memory" not in str(err):
+                    raise
+            return Database(scan, folder, self.files.leave_out, threads=1).asked(names, work)
+        return Database(scan, folder, self.files.leave_out, self._database).asked(names, work)
 
     def _near(self, tables: dict[str, Pieces], clock: str, value: int, rows: int) -> pa.Table:
         """Rows of one table that include the nearest ones."""
@@ -1127,7 +1161,7 @@ class Book(RunFields):
 
     def checkpoint_history(self) -> CheckpointHistory:
         """The checkpoints of the effective history: which ones are kept, and where their files are."""
-        return CheckpointHistory(checkpoint_rows(self.checkpoints()), self.path)
+        return CheckpointHistory(checkpoint_rows(self.table("checkpoints")), self.path)
 
     def episode_counts(self) -> list[tuple[str, object, object]]:
         """(scope, number, environment steps counted) of each episode of the effective history, and (scope, None, steps

@@ -113,7 +113,7 @@ class Episode(OneRow):
         Checkpoints that a rewind abandoned count only for episodes that it abandoned, too.
         """
         counts = self._book.table("episodes", where=("episode_id", self.id)).num_rows
-        table = self._book.checkpoints("effective" if counts else "all")
+        table = self._book.checkpoints("effective" if counts else "all", everything=True)
         times, mine = to_numpy(table["time"])[0], to_numpy(self._table["time"])[0][0]
         before = [i for i, moment in enumerate(times.tolist()) if moment <= mine]
         return plain_rows(table.slice(before[-1], 1))[0] if before else None

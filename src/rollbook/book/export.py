@@ -123,7 +123,10 @@ def _events(book: ChartTables) -> Iterator[dict[str, object]]:
             "ph": "X", "name": names[n].rpartition("/")[2], "cat": names[n], "pid": processes[writers[n]], "tid": lane,
             "ts": round((begin - first) * 1e6, 3), "dur": round(max(0.0, end - begin) * 1e6, 3), "args": known,
         }  # fmt: skip
-    for kind, marks, word in (("alert", book.alerts(), "rule"), ("checkpoint", book.checkpoints(), "checkpoint_id")):
+    for kind, marks, word in (
+        ("alert", book.alerts(), "rule"),
+        ("checkpoint", book.checkpoints(everything=True), "checkpoint_id"),
+    ):
         words = marks[word].to_pylist() if word in marks.column_names else []
         for moment, label in zip(moments(marks).tolist(), words, strict=False):
             if np.isfinite(moment):

@@ -27,7 +27,7 @@ def bad_files(book: EpisodeTables) -> Iterator[tuple[str, str]]:
     """
     folder = str(book.path)
     try:
-        checkpoints = kept_checkpoints(_columns(book.checkpoints("all"), *_OF_CHECKPOINTS))
+        checkpoints = kept_checkpoints(_columns(book.table("checkpoints", "all"), *_OF_CHECKPOINTS))
         media = [] if read_ledger(folder)["evicted"] else _media(book)
     except (RollbookError, OSError):  # reported where the tables are read
         return

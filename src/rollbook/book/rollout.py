@@ -13,11 +13,12 @@ import pyarrow as pa
 
 from rollbook.book.one_row import OneRow
 from rollbook.errors import UnknownKey
-from rollbook.schema.expressions import literal
+from rollbook.schema.manifest import Attempts
 from rollbook.values.arrow import plain_rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from rollbook.book.questions import Rollouts
     from rollbook.book.table_protocols import RolloutTables
 
 
@@ -31,9 +32,9 @@ class Rollout(OneRow):
       row: the row as a dict, with the columns of its newest fate (`used`, `reason`, `advantage`, `staleness`, …).
     """
 
-    def __init__(self, book: RolloutTables, table: pa.Table) -> None:
+    def __init__(self, book: RolloutTables, table: pa.Table, attempts: Attempts = "effective") -> None:
         super().__init__(table, "rollout_id")
-        self._book = book
+        self._book, self._attempts = book, attempts
 
     def __repr__(self) -> str:
         fate = {None: "no fate yet", True: "used", False: f"dropped ({self.row.get('reason')})"}[self.row.get("used")]
@@ -67,24 +68,27 @@ class Rollout(OneRow):
 
     def group(self) -> pa.Table:
         """All rollouts of its group, including itself: those with the same group, task and batch."""
-        if self.row.get("group") is None:
-            return self._like(["rollout_id"], None)
-        return self._like(["group", "task_id", "batch"], None)
+        from rollbook.book.questions import Rollouts
+
+        return self._asked(Rollouts(group=self.id, attempts=self._attempts))
 
     def history(self) -> pa.Table:
         """All rollouts of its task, by the version that generated them."""
-        if self.row.get("task_id") is None:
-            return self._like(["rollout_id"], None)
-        return self._like(["task_id"], "policy_version nulls first, time")
+        from rollbook.book.questions import Rollouts
+
+        return self._asked(Rollouts(task=self.id, order_by="policy_version nulls first", attempts=self._attempts))
+
+    def _asked(self, question: Rollouts) -> pa.Table:
+        from rollbook.book.questions import Files, chosen_rollouts
+
+        return chosen_rollouts(question, Files(self._book)).table
 
     def _of(self, table: str, order: str) -> pa.Table:
         rows = self._book.table(table, "all", where=("rollout_id", self.id))
         return rows.sort_by([(order, "ascending"), ("seq", "ascending")])
 
-    def _like(self, columns: list[str], order: str | None) -> pa.Table:
-        known = [(column, self.row.get(column)) for column in columns]
-        same = [f'"{column}" = {literal(str(value))}' for column, value in known if value is not None]
-        return self._book.chosen("rollouts_now", None, order, None, of=" and ".join(same))
+
+_EFFECTIVE_FIRST: tuple[Attempts, ...] = ("effective", "all")
 
 
 def find_rollout(book: RolloutTables, rollout_id: str) -> Rollout:
@@ -94,9 +98,8 @@ def find_rollout(book: RolloutTables, rollout_id: str) -> Rollout:
       UnknownKey: there is none.
     """
     own = pa.table({"rollout_id": [rollout_id]})
-    table = book.chosen("rollouts_now", None, None, 1, of=own)
-    if not table.num_rows:
-        table = book.chosen("rollouts_now", None, None, 1, "all", of=own)
-    if not table.num_rows:
-        raise UnknownKey(f"{book.path} has no rollout {rollout_id!r}; book.rollouts() lists them")
-    return Rollout(book, table)
+    for attempts in _EFFECTIVE_FIRST:
+        table = book.chosen("rollouts_now", None, None, 1, attempts, of=own)
+        if table.num_rows:
+            return Rollout(book, table, attempts)
+    raise UnknownKey(f"{book.path} has no rollout {rollout_id!r}; book.rollouts() lists them")

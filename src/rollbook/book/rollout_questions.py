@@ -1,7 +1,7 @@
 """The questions about the rollouts of a run, each as one SQL query, or several; `questions.answered` asks them.
 
-`answer_query("tools")` is over the tables of rollouts and the view `rollouts_now`. `prompts` is a question, too; see
-`questions/prompts.py`.
+`answer_query("tools")` is over the tables of rollouts and the view `rollouts_now`. `prompts` and `curves` are
+questions, too; see `questions/prompts.py` and `questions/rollout_curves.py`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from rollbook.schema.solved import solved_sql, threshold_query
 
 ROLLOUT_QUESTIONS: dict[str, str] = {
     "fates": "What became of the rollouts?",
+    "curves": "How did reward, length, failures, groups, staleness and waste go over training?",
     "history": "How does the policy answer one prompt over training?",
     "prompts": "Which prompt is never solved?",
     "groups": "Which groups taught nothing, and why?",

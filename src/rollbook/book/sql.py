@@ -203,7 +203,8 @@ class Database:
                 continue
             finally:  # DuckDB would hold the stream, and it the book, in a ring that Python does not see
                 for name in tables if connection is not None else ():
-                    connection.unregister(f"stream of {name}")
+                    with tolerating(duckdb.Error):  # without memory even this fails
+                        connection.unregister(f"stream of {name}")
             if all(scan.is_current() for scan in scans):
                 return answer
         raise Damaged(f"{self._folder}: the query found its files gone or damaged {Scan.TRIES} times: {why}")
@@ -401,6 +402,18 @@ QUOTES = 'A key with a slash, and a name that is a word of SQL, needs double quo
 """What to do about a query that DuckDB does not understand."""
 
 
+def mistake_in_words(error: str, tables: Iterable[str]) -> tuple[str, str]:
+    """What is wrong with a query, and what to do about it.
+
+    Args:
+      error: of DuckDB; tables: that the run has.
+    """
+    missing = _NO_TABLE.search(error)
+    if missing is not None:
+        return f"there is no table {missing[1]!r} in this run.", did_you_mean(missing[1], list(tables))
+    return f"the query cannot be answered: {outer(error).strip()}\n", QUOTES
+
+
 @contextmanager
 def _plain_errors(duckdb: ModuleType, tables: Iterable[str] = ()) -> Iterator[None]:
     """Raise DuckDB's errors about a query as BadInput; `tables`: those that the run has."""
@@ -413,12 +426,5 @@ def _plain_errors(duckdb: ModuleType, tables: Iterable[str] = ()) -> Iterator[No
         ) from None
     except duckdb.IOException:
         raise
-    except duckdb.CatalogException as err:
-        missing = _NO_TABLE.search(str(err))
-        if missing is None:
-            raise BadInput(f"the query cannot be answered: {str(err).strip()}") from None
-        raise BadInput(
-            f"there is no table {missing[1]!r} in this run.", did_you_mean(missing[1], list(tables))
-        ) from None
     except duckdb.Error as err:
-        raise BadInput(f"the query cannot be answered: {outer(str(err)).strip()}\n", QUOTES) from None
+        raise BadInput(*mistake_in_words(str(err), tables)) from None

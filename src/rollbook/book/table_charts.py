@@ -7,11 +7,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from rollbook.book.table_protocols import ChartTables
+from rollbook.book.table_protocols import ChartTables, ReadRun
 from rollbook.errors import BadInput, UnknownKey, did_you_mean
 from rollbook.plots import Cells, Dots, Line, Mark, Panel, Spans, Stack
 from rollbook.schema.default_axis import default_axis, own_axis
-from rollbook.schema.stages import own_seconds
 from rollbook.values.array_types import Floats, NDArray
 from rollbook.values.arrow import to_numpy
 
@@ -23,13 +22,11 @@ _MOST_MARKED = 2_000
 
 
 def marks_along(book: ChartTables, axis: str) -> tuple[Mark, ...]:
-    """Kept checkpoints, and alerts, if they know the axis."""
+    """The checkpoints that are there, and alerts, if they know the axis."""
     marks = []
-    checkpoints = book.checkpoints("effective")
-    ids, states = _texts(checkpoints, "checkpoint_id"), _texts(checkpoints, "kept")
-    gone = {name for name, still in zip(ids, states, strict=True) if still == "False"}
-    for name, best, x in zip(ids, _texts(checkpoints, "is_best"), along(checkpoints, axis), strict=True):
-        if np.isfinite(x) and name not in gone:
+    checkpoints = book.checkpoints()
+    for best, x in zip(_texts(checkpoints, "is_best"), along(checkpoints, axis), strict=True):
+        if np.isfinite(x):
             marks.append(Mark(float(x), "best" if best == "True" else "checkpoint"))
     alerts = book.alerts("effective")
     for rule, x in zip(_texts(alerts, "rule"), along(alerts, axis), strict=True):
@@ -38,30 +35,25 @@ def marks_along(book: ChartTables, axis: str) -> tuple[Mark, ...]:
     return tuple(marks[:_MOST_MARKED])
 
 
-def stages(book: ChartTables, keys: list[str], x: str | None, points: int = _STRETCHES) -> Stack:
+def stages(book: ReadRun, keys: list[str], x: str | None, points: int = _STRETCHES) -> Stack:
     """Seconds of each stage without its nested stages, by intervals of the axis."""
-    table = book.timings()
+    from rollbook.book.questions import Files, Stages, chosen_stages, over
+
     title = f"{book.project}/{book.name}: time per stage"
-    axis = _axis_of(book, table, x)
-    positions, names, seconds = along(table, axis), _texts(table, "name"), column(table, "seconds")
-    known = np.isfinite(positions) & np.isfinite(seconds)
-    if not known.any():
-        return Stack(title, axis, "seconds", np.zeros(0), (), np.zeros((0, 0)))
-    labels = list(dict.fromkeys(names))
-    number = {name: n for n, name in enumerate(labels)}
-    which = np.array([number[name] for name in names])[known]
-    middle, stretch = _stretches(positions[known], points)
-    parts = np.zeros((len(labels), len(middle)))
-    np.add.at(parts, (which, stretch), seconds[known])
-    own = own_seconds(labels, parts)
-    order = np.argsort(-own.sum(axis=1), kind="stable")
-    total = own.sum()
-    shares = tuple(
-        f"{labels[n]} ({own[n].sum():.3g} s, {100 * own[n].sum() / total if total else 0:.0f} %)" for n in order
-    )
-    lost = int((~known).sum())
-    remarks = (f"Not drawn, because they do not know {axis}: {lost} of {len(known):,} calls.",) if lost else ()
-    return Stack(title, axis, f"seconds in each of {len(middle)} stretches", middle, shares, own[order], None, remarks)
+    if points < 1:
+        raise BadInput(f"points={points}: ask for at least 1")
+    page = chosen_stages(Stages(x=x, stretches=points), Files(book))
+    rows = page.table.to_pylist()
+    spent = over(rows)
+    if not spent.x:
+        return Stack(title, page.x, "seconds", np.zeros(0), (), np.zeros((0, 0)))
+    shares = tuple(f"{row['name']} ({row['own']:.3g} s, {100 * row['share']:.0f} %)" for row in rows)
+    own = np.array([spent.own[row["name"]] for row in rows])
+    calls = sum(row["calls"] for row in rows)
+    lost = calls - sum(part["calls"] for row in rows for part in row["strip"])
+    remarks = (f"Not drawn, because they do not know {page.x}: {lost} of {calls:,} calls.",) if lost else ()
+    what = f"seconds in each of {len(spent.x)} stretches"
+    return Stack(title, page.x, what, np.array(spent.x), shares, own, None, remarks)
 
 
 def timeline(

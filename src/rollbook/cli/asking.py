@@ -55,7 +55,7 @@ def _option(option: Option, letter: str | None, of: str) -> Callable[[F], F]:
     words = f"{of}: {words}." if of else f"{words[:1].upper()}{words[1:]}."
     name = f"--{option.name.replace('_', '-')}"
     if option.type is bool:
-        return click.option(name, option.name, is_flag=True, default=None if of else False, help=words)
+        return click.option(*named, name, option.name, is_flag=True, default=None if of else False, help=words)
     if item_of(option.type) is not None:
         words = f"{words[:-1]}; may be given several times."
         kind: Any = _Kind(option._replace(type=item_of(option.type) | _words_of(option.type)))

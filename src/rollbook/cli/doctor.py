@@ -7,8 +7,10 @@ from collections.abc import Iterator
 
 import click
 
+from rollbook.cli.asking import asks
 from rollbook.cli.find import dir_option, find_folder, find_folders
 from rollbook.cli.output import clean, json_option, print_json, remark
+from rollbook.runs.questions import Verify
 from rollbook.schema.addresses import is_address
 from rollbook.system.files import pasted
 from rollbook.system.texts import amount
@@ -17,8 +19,9 @@ from rollbook.system.texts import amount
 @click.command()
 @click.argument("runs", nargs=-1)
 @dir_option
+@asks(Verify)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def verify(runs: tuple[str, ...], root: str, as_json: bool) -> None:
+def verify(runs: tuple[str, ...], root: str, quick: bool, as_json: bool) -> None:
     """Report what is wrong with runs, if anything. Changes nothing. Exit status 1 if something is wrong.
 
     A run in a remote is fetched whole and checked piece by piece.
@@ -31,12 +34,12 @@ def verify(runs: tuple[str, ...], root: str, as_json: bool) -> None:
       rollbook verify s3://bucket/runs
     """
     from rollbook.errors import ForeignManifest
-    from rollbook.runs.verifying import verify as verify_run
+    from rollbook.runs.verifying import problems_of as problems_of_run
 
     problems_of: dict[str, list[str]] = {}
     for run, folder in _meant(runs or ("last",), root):
         try:
-            problems_of[run] = [str(problem) for problem in verify_run(folder)]
+            problems_of[run] = [str(problem) for problem in problems_of_run(folder, Verify(quick=quick))]
         except ForeignManifest as err:  # another program's run.json: not checked
             remark(f"passed over: {clean(err)}")
     if as_json:

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-from rollbook.book.questions import Prompts, RolloutAnswer, Rollouts
+from rollbook.book.questions import Prompts, RolloutAnswer, RolloutCurves, Rollouts
 from rollbook.cli.asking import asks
 from rollbook.cli.find import dir_option, find_book, format_options, run_argument_or_last
 from rollbook.cli.fitted_table import print_fitted, terminal_width
@@ -19,6 +19,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _EMPTY = {
     "fates": "every rollout is of an evaluation",
+    "curves": "every rollout is of an evaluation",
     "prompts": "no rollout was logged with its prompt",
     "groups": "of each group with a fate, at least one rollout was trained on with an advantage other than 0",
     "staleness": "no fate was reported with its staleness: trained(…, trained_version=…)",
@@ -35,7 +36,7 @@ _WIDE = {"list": "item", "prompts": "prompt", "tools": "error"}
 
 
 _LIST = "list"
-_QUESTIONS: dict[str, type[Question]] = {_LIST: Rollouts, "prompts": Prompts}
+_QUESTIONS: dict[str, type[Question]] = {_LIST: Rollouts, "prompts": Prompts, "curves": RolloutCurves}
 """What has options of its own; all else is a `RolloutAnswer`."""
 _PLAIN = ("status", "reward", "used", "reason", "advantage", "staleness", "gradient_step", "prompt", "item")
 _OF_GROUPS = ("group_n", "group_marks", "group_mean", "group_spread", "group_stale", "group_turns", "group_tokens")
@@ -43,18 +44,23 @@ _OF_GROUPS = ("group_n", "group_marks", "group_mean", "group_spread", "group_sta
 
 def _options(command: F) -> F:
     """The options of all questions, each once; they are None unless they are given."""
-    seen = {"question"}
     rest = [option.name for option in options(RolloutAnswer) if option.name != "limit"]
     command = asks(RolloutAnswer, arguments=rest, defaults={"limit": 20})(command)
-    seen.add("limit")
-    for question, of in ((Rollouts, "For list"), (Prompts, "For prompts"), (RolloutAnswer, "")):
-        own = {option.name for option in options(question)}
-        both = own & {option.name for option in options(Rollouts)} & {option.name for option in options(Prompts)}
-        for names, about in ((both, "For list, prompts"), (own - both, of)):
-            left_out = [option.name for option in options(question) if option.name not in names - seen]
-            command = asks(question, arguments=left_out, of=about, short={"rollout_id": "--id"})(command)
-            seen |= names
+    seen = {"question", "limit"}
+    each: tuple[type[Question], ...] = (*_QUESTIONS.values(), RolloutAnswer)
+    for question in each:
+        names = [option.name for option in options(question)]
+        for name in (one for one in names if one not in seen):
+            others = [other for other in names if other != name]
+            command = asks(question, arguments=others, of=_of(name), short={"rollout_id": "--id"})(command)
+        seen |= {*names}
     return command
+
+
+def _of(name: str) -> str:
+    """What an option is for, in words."""
+    having = [word for word, question in _QUESTIONS.items() if name in question.__struct_fields__]
+    return f"For {', '.join(having)}" if having else ""
 
 
 @click.command()
@@ -68,7 +74,7 @@ def rollouts(
 ) -> None:  # fmt: skip
     """List the rollouts of a run or its prompts, or answer a question about them; the worst comes first.
 
-    QUESTION is list, prompts, fates, history, groups, staleness, gaps, tokens, tools, time, words or lost.
+    QUESTION is list, prompts, fates, curves, history, groups, staleness, gaps, tokens, tools, time, words or lost.
 
     \b
     Examples:
@@ -77,6 +83,7 @@ def rollouts(
       rollbook rollouts last list --by-group --order-by reward
       rollbook rollouts last prompts               which prompt is never solved
       rollbook rollouts last prompts --solved 0.9  solved: a reward above 0.9
+      rollbook rollouts last curves --csv          reward, length, staleness and more of each update
       rollbook rollouts last tools --json          which tool breaks
       rollbook rollouts last history --id 09ab-7   this prompt over training
     """
@@ -98,6 +105,8 @@ def rollouts(
         answer = book.rollouts(**said, limit=most)
     elif question == "prompts":
         answer = book.rollout_prompts(**said, limit=most)
+    elif question == "curves":
+        answer = book.rollout_curves(**said).slice(0, most if most >= 0 else None)
     else:
         answer = book.rollout_answer(question, **said, limit=most)  # type: ignore[arg-type]
     solved = said.get("solved")

@@ -128,12 +128,15 @@ SHAPES: dict[str, object] = {
     "media": [{**_ROW, "key": "text", "kind": "text", "path": "text", "file": "text?"}],
     "rows": [_ROW],
     "checkpoints": [{
-        "id": "text", "best": "text", "score": "number?", "attempt": "integer", "path": "text", "*": "any",
+        **_ROW, "checkpoint_id": "text", "path": "text", "score": "number?", "is_best": "boolean", "kept": "boolean",
+        "status": "text",
     }],
     "play": {"video": "text", "episode": "text"},
     "timings": [{
         "name": "text", "calls": "integer", "seconds": "number", "own": "number", "share": "number",
-        "median": "number", "p99": "number", "longest": "number",
+        "median": "number", "p99": "number", "longest": "number", "first": "number", "begin?": "number?",
+        "width?": "number?",
+        "strip?": [{"stretch": "integer", "calls": "integer", "seconds": "number", "own": "number"}],
     }],
     "rollouts": [{"*": "any"}],
     "export": {"wrote": "text", "counts": {"*": "integer"}},

@@ -18,7 +18,7 @@ from rollbook.cli.output import print_rows, remark, seconds
 @dir_option
 @asks(Stages)
 @format_options
-def timings(run: str, root: str, as_json: bool, as_csv: bool, **options: Any) -> None:
+def timings(run: str, root: str, stretches: int, as_json: bool, as_csv: bool, **options: Any) -> None:
     """Show where the time of a run went: each stage that `run.timer` measured, the longest first.
 
     A stage inside another one is called outer/inner. Its own time is without the stages inside of it; shares are of the
@@ -29,10 +29,11 @@ def timings(run: str, root: str, as_json: bool, as_csv: bool, **options: Any) ->
       rollbook timings
       rollbook timings cartpole/ppo --json
       rollbook timings last --start 50000               from here of its axis on
+      rollbook timings last --stretches 5               in each fifth of training
       rollbook sql last 'select * from timings'         every single measurement
     """
     book = find_book(run, root, lambda book: book.row_count("timings") > 0, "timings")
-    rows = book.stages(**options).to_pylist()
+    rows = book.stages(**options, stretches=stretches).to_pylist()
     if as_json or as_csv:
         print_rows(rows, as_json=as_json, as_csv=as_csv)
         return
@@ -52,6 +53,17 @@ def timings(run: str, root: str, as_json: bool, as_csv: bool, **options: Any) ->
         for row in rows
     ]
     print_fitted(shown, list(shown[0]), width=terminal_width())
+    if stretches and rows[0]["width"] is not None:
+        remark(f"each stage's own time, from {rows[0]['begin']:g} on in stretches of {rows[0]['width']:g}:")
+        print_fitted(_over(rows), ["stage", *map(str, range(1, stretches + 1))], width=terminal_width())
+
+
+def _over(rows: list[dict[str, Any]]) -> list[dict[str, str]]:
+    """The own time of each stage in each stretch, by the number of the stretch."""
+    return [
+        {"stage": row["name"], **{str(part["stretch"] + 1): seconds(part["own"]) for part in row["strip"]}}
+        for row in rows
+    ]
 
 
 def _short(duration: float) -> str:

@@ -245,6 +245,14 @@ class Alerts(Question, frozen=True):
     since: Annotated[float | None, _SINCE] = None
 
 
+class Verify(Question, frozen=True):
+    """What is wrong with the files of runs: what cannot be read or sealed, what is missing, what cannot be right."""
+
+    quick: Annotated[
+        bool, words("only what opening the files shows, instead of reading all of every file, from remotes too.")
+    ] = False
+
+
 class Plans(Question, frozen=True):
     """The plans stored with runs, with their looks and verdicts."""
 
@@ -277,5 +285,16 @@ class Sweep(Question, frozen=True):
     seed: Annotated[int, words("seed of the permutations that estimate chance.")] = 0
 
 
-QUESTIONS: tuple[type[Question], ...] = (Series, Compare, Curves, Sweep, Seeds, Diff, Findings, Alerts, Plans)
+QUESTIONS: tuple[type[Question], ...] = (
+    Series,
+    Compare,
+    Curves,
+    Sweep,
+    Seeds,
+    Diff,
+    Findings,
+    Alerts,
+    Verify,
+    Plans,
+)
 """All of them. `RunSet`, the command line, the server and the agents' tools have a door for each, with its name."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple, Protocol
@@ -11,6 +10,7 @@ import numpy as np
 
 from rollbook.book import ROWS_A_POINT, Book
 from rollbook.book import Series as OneSeries
+from rollbook.book.questions import check_range
 from rollbook.compare.facts import Fact
 from rollbook.errors import BadInput, RollbookError, UnknownKey
 from rollbook.runs.comparing import called
@@ -162,15 +162,6 @@ def check(ask: Series) -> None:
     if ask.points is not None and ask.points < 1:
         raise BadInput(f"points={ask.points}: none.", "Ask for at least 1, or for None to get every row")
     check_range(ask.start, ask.stop)
-
-
-def check_range(start: float | None, stop: float | None) -> None:
-    """Raises: BadInput: a range that is none."""
-    for name, end in (("start", start), ("stop", stop)):
-        if end is not None and not math.isfinite(end):
-            raise BadInput(f"{name}={end}: a finite number, or none for no end")
-    if start is not None and stop is not None and stop < start:
-        raise BadInput(f"start={start:g} lies behind stop={stop:g}")
 
 
 def check_key(key: str, source: SeriesSource, found: Mapping[str, Read]) -> None:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from rollbook.runs.reading import SeriesOfRuns
     from rollbook.runs.removing import Bin, Removal
     from rollbook.runs.sweeping import Swept
+    from rollbook.runs.verifying import Verified
 
 Coloured = TypeVar("Coloured", "Curves", "Comparison")
 
@@ -727,6 +728,20 @@ class RunSet(Sequence["Book"]):
         from rollbook.runs.source import Files
 
         return alerted(Alerts(since=since), Files(self._rows, self.root))
+
+    def verify(self, quick: bool = False) -> Verified:
+        """What is wrong with the files of runs: what cannot be read or sealed, what is missing, what cannot be right.
+
+        Args:
+          quick: only what opening the files shows, instead of reading all of every file, from remotes too.
+        Returns:
+          The problems of each run; `table` and `sentences` have them as rows and in words.
+        """
+        from rollbook.runs.questions import Verify
+        from rollbook.runs.source import Files
+        from rollbook.runs.verifying import verified
+
+        return verified(Verify(quick=quick), Files(self._rows, self.root), self.problems)
 
     def plans(self) -> list[dict[str, Any]]:
         """The plans stored with runs, with their looks and verdicts.

@@ -61,6 +61,12 @@ class CheckpointHistory:
         """Kept checkpoints by id, oldest first."""
         return kept_checkpoints(self.rows)
 
+    def statuses(self) -> dict[str, str]:
+        """Of each checkpoint by id: "kept"; "deleted" by rollbook; "missing": its file is gone."""
+        kept, present = self.kept, self._present
+        saved = dict.fromkeys(str(row["checkpoint_id"]) for row in self.rows)
+        return {name: "kept" if name in present else "missing" if name in kept else "deleted" for name in saved}
+
     def file_of(self, row: Mapping[str, object]) -> Path:
         """The file or folder of a checkpoint: in the run's folder, unless it was registered from elsewhere."""
         path = Path(str(row["path"]))
@@ -99,11 +105,10 @@ class CheckpointHistory:
             raise UnknownKey(f"checkpoint({which!r}): {words}.", did_you_mean(which, ["best", "last", *present]))
         source.fetch(self._folder, [_name_of(row)])
         best = self.choose("best")
-        score = row.get("score")
         return SavedCheckpoint(
             id=str(row["checkpoint_id"]),
             path=self.file_of(row).absolute(),
-            score=float(score) if isinstance(score, (int, float)) and _is_score(score) else None,
+            score=score_of(row),
             is_best=best is not None and best["checkpoint_id"] == row["checkpoint_id"],
             clocks={name: int(row[name]) for name in clocks if row.get(name) is not None},
             attempt=int(row["attempt"]),
@@ -139,6 +144,12 @@ def best_of(checkpoints: Mapping[str, Mapping[str, Any]]) -> str | None:
         return None
     sign = -1.0 if list(scored.values())[-1].get("higher_is_better") is False else 1.0
     return max(scored, key=lambda identity: sign * float(scored[identity]["score"]))
+
+
+def score_of(row: Mapping[str, object]) -> float | None:
+    """The score of a checkpoint; None without one."""
+    score = row.get("score")
+    return float(score) if isinstance(score, (int, float)) and _is_score(score) else None
 
 
 def _is_score(value: object) -> bool:

@@ -37,11 +37,13 @@ from rollbook.book.questions import (
     RolloutAnswer,
     Rows,
     Samples,
+    Stages,
     Window,
     answered,
     around,
     asked_log,
     chosen_rows,
+    chosen_stages,
     in_seconds,
     see_views,
     tables_for,
@@ -54,11 +56,12 @@ from rollbook.runs.curving import drawn
 from rollbook.runs.diff import diff
 from rollbook.runs.finding import alerted, found
 from rollbook.runs.measures import measure_of_option
-from rollbook.runs.questions import Alerts, Compare, Curves, Diff, Findings, Plans, Seeds, Series, Sweep
+from rollbook.runs.questions import Alerts, Compare, Curves, Diff, Findings, Plans, Seeds, Series, Sweep, Verify
 from rollbook.runs.reading import SeriesOfFiles, is_raw, points_of, read
 from rollbook.runs.run_set import RunSet
 from rollbook.runs.source import Files
 from rollbook.runs.sweeping import swept
+from rollbook.runs.verifying import verified
 from rollbook.runs.waiting import wait
 from rollbook.schema.question import Option, Question, of_text, options
 from rollbook.server.answering import Workers, read_body, refusal
@@ -117,18 +120,20 @@ class AgentTools:
         self.samples = self._asking_one(Samples, self._chose, {"limit": 20})
         self.rows = self._asking_one(Rows, self._chose, {"limit": 20})
         self.rollouts = self._asking_one(RolloutAnswer, self._answered, {"limit": 50}, "rollouts")
+        self.stages = self._asking_one(Stages, self._timed)
         self.logs = self._asking_one(Log, self._logged, {"lines": 50}, "logs")
         self.seeds = self._asking(Seeds, self._planned)
         self.diff = self._asking(Diff, self._differed)
         self.findings = self._asking(Findings, self._found)
         self.alerts = self._asking(Alerts, self._alerted)
+        self.verify = self._asking(Verify, self._verified)
         self.plans = self._asking(Plans, self._plans)
 
     def tools(self) -> list[Callable[..., str]]:
         """All of them, in the order in which an agent needs them."""
         return [self.probe, self.runs, self.series, self.cause, self.compare, self.curves, self.sweep,
-                self.seeds, self.diff, self.findings, self.alerts, self.plans, self.samples, self.rows,
-                self.rollouts, self.logs, self.sql, self.wait]  # fmt: skip
+                self.seeds, self.diff, self.findings, self.alerts, self.verify, self.plans, self.samples, self.rows,
+                self.rollouts, self.stages, self.logs, self.sql, self.wait]  # fmt: skip
 
     def probe(self, of: str = "", cursor: str = "") -> str:
         """What is here. Start with this one.
@@ -263,6 +268,12 @@ class AgentTools:
         """Here the newest first."""
         return {}, alerted(question, Files(runs.rows(), runs.root))[::-1]
 
+    def _verified(self, runs: RunSet, question: Verify) -> tuple[dict[str, Any], list[Any]]:
+        """Sentences first; then each problem; then the sound runs. Name few runs: all of their files are read."""
+        answer = verified(question, Files(runs.rows(), runs.root), runs.problems)
+        sound = [{"sound": run.run, "id": run.id} for run in answer.runs if not run.problems]
+        return {}, [{"sentence": sentence} for sentence in answer.sentences()] + answer.table() + sound
+
     def _plans(self, runs: RunSet, question: Plans) -> tuple[dict[str, Any], list[Any]]:
         return {}, runs.plans()
 
@@ -276,6 +287,12 @@ class AgentTools:
     def _answered(self, book: Book, question: RolloutAnswer) -> tuple[dict[str, Any], list[Any]]:
         """`rows` of the table rollouts lists the rollouts themselves, each with its prompt and newest fate."""
         return {}, _rows_of(answered(question, ApartFiles(book)))
+
+    def _timed(self, book: Book, question: Stages) -> tuple[dict[str, Any], list[Any]]:
+        if question.stretches > _MOST_POINTS:
+            raise BadInput(f"stretches={question.stretches}: at most {_MOST_POINTS:,}")
+        page = chosen_stages(question, ApartFiles(book))
+        return {"x": page.x}, page.table.to_pylist()
 
     def _logged(self, book: Book, question: Log) -> tuple[dict[str, Any], list[Any]]:
         """The answer lists all logs of the run."""

@@ -336,19 +336,6 @@ class RunFiles:
             f"{self.run}: its files were replaced {_TRIES} times while they were read; is something moving them?"
         )
 
-    def check(self, table: str) -> None:
-        """Read all pages of the sealed parts of a table; unreadable ones become problems."""
-
-        def work(tables: dict[str, Pieces]) -> None:
-            for part in [piece.part for piece in tables[table] if piece.part is not None]:
-                try:
-                    part.check()
-                except Damaged as err:
-                    self._open_parts.problems[part.path] = str(err)
-
-        if not source.is_view(self.run):
-            self.read([table], work)
-
     def report(self, bad: BadPiece) -> None:
         """Add a partly readable part to the problems; the rest of it is still read."""
         self._open_parts.problems[bad.path] = str(bad)

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import json
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 _LARGEST = 2**63
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
@@ -34,8 +38,8 @@ def json_text(value: object, indent: int | None = None) -> str:
     """Any value as JSON that every parser accepts (RFC 8259): the format of `--json` and of an export to JSON lines.
 
     NaN and infinities are the texts "NaN", "Infinity" and "-Infinity", as in the page's answers. Integers beyond 64
-    bits are texts of their digits. Bytes are texts; invalid UTF-8 and half surrogate pairs are escaped. Times and other
-    values without a JSON form are texts.
+    bits are texts of their digits; decimals and fractions are numbers. Bytes are texts; invalid UTF-8 and half
+    surrogate pairs are escaped. Times and other values without a JSON form are texts.
     """
     return json.dumps(_for_json(value), indent=indent, allow_nan=False)
 
@@ -58,7 +62,15 @@ def _for_json(value: object) -> object:
     if isinstance(value, (bytes, bytearray)):
         return value.decode("utf-8", "backslashreplace")
     plain = getattr(value, "tolist", None)  # of numpy
+    if not callable(plain) and hasattr(value, "as_integer_ratio"):
+        return _for_json(exact_number(value))
     return _for_json(plain()) if callable(plain) else _for_json(str(value))
+
+
+def exact_number(value: Any) -> int | float:
+    """A decimal or a fraction as an integer if it is one, such as a sum of integers in SQL; else as a float."""
+    as_float = float(value)
+    return int(value) if as_float - as_float == 0 and value == int(value) else as_float
 
 
 def _spelled(character: str) -> str:

@@ -9,6 +9,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from rollbook.system.texts import exact_number
+
 Num = float | Literal["NaN", "Infinity", "-Infinity"] | None
 """A number; as text if JSON cannot write it; null: there is none."""
 
@@ -55,6 +57,8 @@ def plain(value: object, longest: int | None = None, depth: int = 0) -> Any:
         return value.total_seconds()
     if isinstance(value, (bytes, bytearray)):
         return {"bytes": len(value)}
+    if hasattr(value, "as_integer_ratio"):  # a decimal
+        return plain(exact_number(value), longest, depth)
     if depth >= _DEEPEST:
         return "…"
     if isinstance(value, Mapping):

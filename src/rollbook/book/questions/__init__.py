@@ -12,11 +12,13 @@ if TYPE_CHECKING:
     from rollbook.book.questions.asked import ONE_RUN as ONE_RUN
     from rollbook.book.questions.asked import AboutRollouts as AboutRollouts
     from rollbook.book.questions.asked import Cause as Cause
+    from rollbook.book.questions.asked import Checkpoints as Checkpoints
     from rollbook.book.questions.asked import Episodes as Episodes
     from rollbook.book.questions.asked import Log as Log
     from rollbook.book.questions.asked import Media as Media
     from rollbook.book.questions.asked import Prompts as Prompts
     from rollbook.book.questions.asked import RolloutAnswer as RolloutAnswer
+    from rollbook.book.questions.asked import RolloutCurves as RolloutCurves
     from rollbook.book.questions.asked import Rollouts as Rollouts
     from rollbook.book.questions.asked import Rows as Rows
     from rollbook.book.questions.asked import Samples as Samples
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from rollbook.book.questions.cause import Surroundings as Surroundings
     from rollbook.book.questions.cause import around as around
     from rollbook.book.questions.cause import next_row as next_row
+    from rollbook.book.questions.checkpoints import chosen_checkpoints as chosen_checkpoints
+    from rollbook.book.questions.checkpoints import saved_checkpoints as saved_checkpoints
     from rollbook.book.questions.logs import LogFile as LogFile
     from rollbook.book.questions.logs import LogLine as LogLine
     from rollbook.book.questions.logs import LogPart as LogPart
@@ -44,6 +48,7 @@ if TYPE_CHECKING:
     from rollbook.book.questions.positions import Near as Near
     from rollbook.book.questions.positions import axis_values as axis_values
     from rollbook.book.questions.positions import cells_of as cells_of
+    from rollbook.book.questions.positions import check_range as check_range
     from rollbook.book.questions.positions import clocks_of as clocks_of
     from rollbook.book.questions.positions import in_seconds as in_seconds
     from rollbook.book.questions.positions import in_time as in_time
@@ -63,6 +68,8 @@ if TYPE_CHECKING:
     from rollbook.book.questions.rollout_answers import answered as answered
     from rollbook.book.questions.rollout_answers import kept as kept
     from rollbook.book.questions.rollout_answers import see_now as see_now
+    from rollbook.book.questions.rollout_curves import chosen_curves as chosen_curves
+    from rollbook.book.questions.rollout_curves import curves_in as curves_in
     from rollbook.book.questions.rollouts import GROUP_COLUMNS as GROUP_COLUMNS
     from rollbook.book.questions.rollouts import RolloutPage as RolloutPage
     from rollbook.book.questions.rollouts import chosen_rollouts as chosen_rollouts
@@ -76,31 +83,36 @@ if TYPE_CHECKING:
     from rollbook.book.questions.source import Files as Files
     from rollbook.book.questions.source import Queries as Queries
     from rollbook.book.questions.source import Source as Source
+    from rollbook.book.questions.sql import VIEWS_OF_SQL as VIEWS_OF_SQL
+    from rollbook.book.questions.sql import known_tables as known_tables
     from rollbook.book.questions.sql import see_views as see_views
     from rollbook.book.questions.sql import tables_for as tables_for
     from rollbook.book.questions.stages import SECONDS as SECONDS
+    from rollbook.book.questions.stages import Over as Over
     from rollbook.book.questions.stages import Stage as Stage
-    from rollbook.book.questions.stages import check_axis as check_axis
-    from rollbook.book.questions.stages import stages_in as stages_in
-    from rollbook.book.questions.stages import stages_of as stages_of
-    from rollbook.book.questions.stages import within as within
+    from rollbook.book.questions.stages import StagesPage as StagesPage
+    from rollbook.book.questions.stages import chosen_stages as chosen_stages
+    from rollbook.book.questions.stages import over as over
     from rollbook.book.questions.windows import Page as Page
     from rollbook.book.questions.windows import words_of as words_of
+    from rollbook.book.sql import mistake_in_words as mistake_in_words
 
 __getattr__, __dir__ = attach(
     __name__,
     {
         "rollbook.book.questions.asked": (
-            "ONE_RUN", "AboutRollouts", "Cause", "Episodes", "Log", "Media", "Prompts", "RolloutAnswer", "Rollouts",
-            "Rows", "Samples", "Stages", "Text", "Window",
+            "ONE_RUN", "AboutRollouts", "Cause", "Checkpoints", "Episodes", "Log", "Media", "Prompts",
+            "RolloutAnswer", "RolloutCurves", "Rollouts", "Rows", "Samples", "Stages", "Text", "Window",
         ),
         "rollbook.book.questions.prompts": ("PromptPage", "axis_in", "chosen_prompts"),
         "rollbook.book.questions.rollout_answers": (
             "OTHER_TABLES", "ROLLOUTS", "answer_in", "answered", "kept", "see_now",
         ),
+        "rollbook.book.questions.rollout_curves": ("chosen_curves", "curves_in"),
         "rollbook.book.questions.rollouts": (
             "GROUP_COLUMNS", "RolloutPage", "chosen_rollouts", "listed", "see_rollouts",
         ),
+        "rollbook.book.questions.checkpoints": ("chosen_checkpoints", "saved_checkpoints"),
         "rollbook.book.questions.cause": ("Surroundings", "around", "next_row"),
         "rollbook.book.questions.rows_of_tables": ("MADE", "chosen_rows", "see_episodes", "see_samples"),
         "rollbook.book.questions.logs": (
@@ -109,11 +121,12 @@ __getattr__, __dir__ = attach(
         ),
         "rollbook.book.questions.overview": ("OURS", "STATES", "Overview", "remarks_of"),
         "rollbook.book.questions.positions": (
-            "OUTCOMES", "Near", "axis_values", "cells_of", "clocks_of", "in_seconds", "in_time", "numbers", "outcomes",
-            "position_in_sql", "row_id", "seconds_column", "usual_axis_of", "with_outcome",
+            "OUTCOMES", "Near", "axis_values", "cells_of", "check_range", "clocks_of", "in_seconds", "in_time",
+            "numbers", "outcomes", "position_in_sql", "row_id", "seconds_column", "usual_axis_of", "with_outcome",
         ),
-        "rollbook.book.questions.sql": ("see_views", "tables_for"),
-        "rollbook.book.questions.stages": ("SECONDS", "Stage", "check_axis", "stages_in", "stages_of", "within"),
+        "rollbook.book.sql": ("mistake_in_words",),
+        "rollbook.book.questions.sql": ("VIEWS_OF_SQL", "known_tables", "see_views", "tables_for"),
+        "rollbook.book.questions.stages": ("SECONDS", "Over", "Stage", "StagesPage", "chosen_stages", "over"),
         "rollbook.book.questions.windows": ("Page", "words_of"),
         "rollbook.book.questions.source": ("OVERVIEW", "Files", "Queries", "Source"),
     },

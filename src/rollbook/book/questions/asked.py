@@ -95,6 +95,14 @@ class Media(Window, frozen=True):
     key: Annotated[str | None, words("only this one, in full.")] = None
 
 
+class Checkpoints(Window, frozen=True):
+    """The checkpoints of a run, one row each; those whose files are there."""
+
+    everything: Annotated[
+        bool, words("also those that were deleted or whose file is gone; the column `status` says which.")
+    ] = False
+
+
 _SOLVED = (
     "the reward above which a rollout solved its task, or a condition in SQL such as 'reward >= 1'; default: midway "
     "between the low and the high rewards of the run."
@@ -116,6 +124,16 @@ class Rollouts(Window, frozen=True):
     solved: Annotated[str | float | None, words(_SOLVED)] = None
 
 
+_StandsAt = Annotated[
+    Literal["gradient_step", "policy_version"] | None,
+    words(
+        "where in training a rollout stands: at its first update, or at the version that began it; default: at the "
+        "update if at least half of the rollouts have one."
+    ),
+]
+_OfMode = Annotated[str | None, words("only rollouts of this mode; default: all but evaluations.")]
+
+
 class Prompts(Window, frozen=True):
     """The prompts of the rollouts, one row each: how often each was tried and solved; the least solved come first."""
 
@@ -124,14 +142,8 @@ class Prompts(Window, frozen=True):
         str | None,
         words('columns in SQL, such as "rollouts desc"; rows that are equal then, and all without it, by their rate.'),
     ] = None
-    x: Annotated[
-        Literal["gradient_step", "policy_version"] | None,
-        words(
-            "where in training a rollout stands: at its first update, or at the version that began it; default: at "
-            "the update if at least half of the rollouts have one."
-        ),
-    ] = None
-    mode: Annotated[str | None, words("only rollouts of this mode; default: all but evaluations.")] = None
+    x: _StandsAt = None
+    mode: _OfMode = None
     solved: Annotated[str | float | None, words(_SOLVED)] = None
     only: Annotated[Literal["never", "sometimes", "always"] | None, words("only prompts that are solved so often.")] = (
         None
@@ -141,8 +153,16 @@ class Prompts(Window, frozen=True):
     ] = 0
 
 
+class RolloutCurves(Question, frozen=True):
+    """The rollouts of each update: reward and its parts, length, failures, groups, staleness, waste."""
+
+    x: _StandsAt = None
+    mode: _OfMode = None
+    solved: Annotated[str | float | None, words(_SOLVED)] = None
+
+
 AboutRollouts = Literal[
-    "fates", "history", "prompts", "groups", "staleness", "gaps", "tokens", "tools", "time", "words", "lost"
+    "fates", "curves", "history", "prompts", "groups", "staleness", "gaps", "tokens", "tools", "time", "words", "lost"
 ]
 
 
@@ -152,9 +172,9 @@ class RolloutAnswer(Question, frozen=True):
     question: Annotated[
         AboutRollouts,
         words(
-            '"fates", "history" (of one prompt), "prompts", "groups" (that taught nothing), "staleness", "gaps" '
-            '(between sampler and trainer), "tokens" (of the 20 rollouts with the largest gaps), "tools", "time", '
-            '"words" (in rewarded answers), "lost".'
+            '"fates", "curves" (over training), "history" (of one prompt), "prompts", "groups" (that taught nothing), '
+            '"staleness", "gaps" (between sampler and trainer), "tokens" (of the 20 rollouts with the largest gaps), '
+            '"tools", "time", "words" (in rewarded answers), "lost".'
         ),
     ]
     rollout_id: Annotated[str | None, words('for "history": one rollout of the prompt.')] = None
@@ -169,11 +189,18 @@ class Stages(Question, frozen=True):
     """Where the time of a run went: each stage that it timed, the one that took longest itself first."""
 
     x: Annotated[
-        str | None, words('the axis of `start` and `stop`: a clock, "time" or "relative"; default: the run\'s own.')
+        str | None,
+        words('the axis of `start`, `stop` and `stretches`: a clock, "time" or "relative"; default: the run\'s own.'),
     ] = None
     start: Annotated[float | None, words("only what was timed from this position on.")] = None
     stop: Annotated[float | None, words("only what was timed before this position.")] = None
     attempts: Annotated[Attempts, words('"effective", "all", or attempt numbers.')] = "effective"
+    stretches: Annotated[
+        int, words("into how many equal parts the axis is divided, for `strip`; 0: without it.", amount=True)
+    ] = 0
+
+    def __post_init__(self) -> None:
+        _check_amounts(stretches=self.stretches)
 
 
 class Log(Question, frozen=True):
@@ -199,8 +226,10 @@ ONE_RUN: tuple[type[Question], ...] = (
     Episodes,
     Text,
     Media,
+    Checkpoints,
     Rollouts,
     Prompts,
+    RolloutCurves,
     RolloutAnswer,
     Stages,
     Log,

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from rollbook.book.questions.asked import Cause
+from rollbook.book.questions.asked import Cause, Checkpoints
+from rollbook.book.questions.checkpoints import chosen_checkpoints
 from rollbook.book.questions.logs import LogLine, lines_near, log_files
 from rollbook.book.questions.positions import (
     Near,
@@ -239,7 +240,7 @@ def around(ask: Cause, source: Source) -> Surroundings:
     episodes = point.near("episodes", window, ask.rows, "episode_id", with_outcome)
     unusual, looked_at = point.unusual()
     log_name, log = _log(source.folder, point.time)
-    before, after = _checkpoints(source.table("checkpoints"), clock, position, began)
+    before, after = _checkpoints(chosen_checkpoints(Checkpoints(), source).table, clock, position, began)
     values, others = point.everything(ask.rows) if ask.everything else (None, {})
     return Surroundings(
         x=clock, at=position, time=point.time, clocks=point.clocks, attempt=point.attempt, window=window,

@@ -9,14 +9,15 @@ from typing import Any
 
 from rollbook.book.retention import Retention
 from rollbook.book.table_protocols import ReadRun
-from rollbook.errors import UnknownKey
 from rollbook.schema.addresses import backlog
+from rollbook.schema.checkpoint_rows import CheckpointHistory, score_of
 from rollbook.schema.endings import how_to_resume, why_ended
 from rollbook.schema.manifest import worked
 from rollbook.schema.problems import Problem
 from rollbook.schema.run_files import RunFile
 from rollbook.schema.source import is_view
 from rollbook.system.files import read_json
+from rollbook.values.arrow import plain_rows
 
 OURS = ("host/", "rollbook/")
 """Scopes of keys that are not about the training."""
@@ -141,15 +142,18 @@ def _stages(book: ReadRun) -> dict[str, float]:
 
 def _checkpoints(book: ReadRun) -> dict[str, Any]:
     """How many checkpoints are still there, and which are the best and the last."""
-    answer: dict[str, Any] = {}
-    present = len(book.checkpoint_history().kept)
-    for which in ("best", "last") if present else ():
-        try:
-            saved = book.checkpoint(which)
-        except UnknownKey:  # none has a score, or all files are gone
-            continue
-        answer[which] = {"id": saved.id, "path": str(saved.path), "score": saved.score, **saved.clocks}
-    return {"kept": present, **answer} if present else {}
+    rows = plain_rows(book.checkpoints())
+    chosen = {"best": next((row for row in rows if row["is_best"]), None), "last": rows[-1] if rows else None}
+    history = CheckpointHistory([], book.path)
+    told = {
+        which: {
+            "id": str(row["checkpoint_id"]), "path": str(history.file_of(row).absolute()), "score": score_of(row),
+            **{clock: row[clock] for clock in book.clocks if row.get(clock) is not None},
+        }
+        for which, row in chosen.items()
+        if row is not None
+    }  # fmt: skip
+    return {"kept": len(rows), **told} if rows else {}
 
 
 def _alerts(book: ReadRun) -> list[dict[str, Any]]:

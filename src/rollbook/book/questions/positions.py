@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from rollbook.errors import BadInput
 from rollbook.schema.default_axis import default_axis, own_axis
 from rollbook.schema.expressions import quoted
 from rollbook.system.texts import amount
@@ -25,6 +26,15 @@ def usual_axis_of(x: str, total: Mapping[str, object] | None, clocks: Iterable[s
       x, total: as in its manifest; a listing has no x. clocks: those that its rows have readings of.
     """
     return default_axis(own_axis(x, total), list(clocks))
+
+
+def check_range(start: float | None, stop: float | None) -> None:
+    """Raises: BadInput: a range that is none."""
+    for name, end in (("start", start), ("stop", stop)):
+        if end is not None and not math.isfinite(end):
+            raise BadInput(f"{name}={end}: a finite number, or none for no end")
+    if start is not None and stop is not None and stop < start:
+        raise BadInput(f"start={start:g} lies behind stop={stop:g}")
 
 
 def seconds_column(table: pa.Table) -> NDArray:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import pyarrow as pa
 
 from rollbook.book.questions.asked import Prompts
-from rollbook.book.questions.rollouts import see_rollouts
+from rollbook.book.questions.rollouts import check_solved, see_rollouts
 from rollbook.book.questions.source import Queries, Source
 from rollbook.book.questions.windows import check_columns, containing, words_of
 from rollbook.book.rollout_curves import RolloutQueries
@@ -59,6 +59,7 @@ def chosen_prompts(question: Prompts, source: Source, *, counted: bool = False, 
 
 
 def _page(db: Queries, question: Prompts, counted: bool, text: str) -> PromptPage:
+    check_solved(db, question.solved)
     if db.keeps:
         see_rollouts(db)
     queries = RolloutQueries(db.columns, db.streams, "slim" if db.keeps else "", db.empty)
@@ -103,7 +104,7 @@ def _page(db: Queries, question: Prompts, counted: bool, text: str) -> PromptPag
     return PromptPage(table, x, above, matched=int(matched), **row)
 
 
-def axis_in(counted: pa.Table) -> str:
+def axis_in(counted: pa.Table) -> Literal["gradient_step", "policy_version"]:
     """Where rollouts stand, of the answer to a query of `RolloutQueries.BY_UPDATE`; of none, at their update."""
     is_by_update = not counted.num_rows or counted["by_update"][0].as_py()
     return "gradient_step" if is_by_update else "policy_version"

@@ -9,9 +9,10 @@ from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 
-from rollbook.book.questions.asked import Prompts, RolloutAnswer
+from rollbook.book.questions.asked import Prompts, RolloutAnswer, RolloutCurves
 from rollbook.book.questions.prompts import chosen_prompts
-from rollbook.book.questions.rollouts import see_rollouts
+from rollbook.book.questions.rollout_curves import chosen_curves
+from rollbook.book.questions.rollouts import check_solved, see_rollouts
 from rollbook.book.questions.source import Queries, Source
 from rollbook.book.rollout_curves import RolloutQueries
 from rollbook.errors import UnknownKey
@@ -31,6 +32,8 @@ def answered(question: RolloutAnswer, source: Source) -> pa.Table:
     """
     if question.question == "prompts":
         return chosen_prompts(Prompts(solved=question.solved, limit=question.limit), source).table
+    if question.question == "curves":
+        return chosen_curves(RolloutCurves(solved=question.solved), source).slice(0, question.limit)
     names = OTHER_TABLES.get(question.question, ROLLOUTS)
     return source.asked(names, lambda db: answer_in(db, question))
 
@@ -43,6 +46,7 @@ def answer_in(db: Queries, question: RolloutAnswer) -> pa.Table:
     def ask(query: str) -> pa.Table:
         return kept(db, query, of)
 
+    check_solved(db, question.solved)
     if question.question == "tokens":
         return RolloutQueries.worst_tokens(ask, among(db, "tokens"), limit)
     if question.question not in ("tools", "time", "lost"):

@@ -90,6 +90,20 @@ def see_with_prompts(db: Queries, name: str, sources: tuple[str, str] | None = N
     db.view(name, f"select {own}, t.prompt from ({now}) r left join ({_TASKS}) t using (task_id)")
 
 
+def judged_by(solved: str | float | None) -> list[str]:
+    """The columns by which a condition says whether a rollout solved its task; [] for a number."""
+    if not isinstance(solved, str) or number_in(solved) is not None:
+        return []
+    return [name for name, *_inside in condition(solved, of_rows=True).columns]
+
+
+def check_solved(db: Queries, solved: str | float | None) -> None:
+    """Raises: BadInput: the condition of a solved task names a column that rollouts do not have."""
+    if names := judged_by(solved):
+        known = db.table(f"select * from ({RolloutQueries(db.columns).now()}) limit 0").column_names
+        check_columns([[name] for name in names], known)
+
+
 def listed(names: Sequence[object]) -> str:
     """Ids as what stands behind IN."""
     texts = [str(name) for name in names]
@@ -110,9 +124,7 @@ class _Window:
     def __init__(self, db: Queries, question: Rollouts, counted: bool) -> None:
         self._db, self._ask, self._counted = db, question, counted
         self._solved = RolloutQueries.condition(question.solved) or RolloutQueries.SOLVED
-        self._judged = []  # by these columns
-        if question.by_group and isinstance(question.solved, str) and number_in(question.solved) is None:
-            self._judged = [name for name, *_inside in condition(question.solved, of_rows=True).columns]
+        self._judged = judged_by(question.solved) if question.by_group else []
         self._words = words_of(question.search)
         see_with_prompts(db, "seen")
         self._schema = db.table("select * from seen limit 0").schema
@@ -128,8 +140,9 @@ class _Window:
             *self._alike(question.group, ("group", "task_id", "batch")),
             *self._alike(question.task, ("task_id",)),
         ]
-        self._chooses = bool(alike or given or self._words or not self._is_of_rows(self._sorts))
-        see_rollouts(db, make=self._chooses)
+        self._is_alike = bool(alike)
+        self._chooses = bool(given or self._words or not self._is_of_rows(self._sorts) or (alike and question.by_group))
+        see_rollouts(db, make=self._is_alike or self._chooses)
         self._slim = [name.lower() for name in db.table("select * from slim limit 0").column_names]
         wide = [name.lower() for name in self._schema.names]
         steps, rest = (None, None) if given is None else apart(given.text, [n for n in wide if n not in _STEPS])
@@ -153,7 +166,7 @@ class _Window:
 
     def _is_of_rows(self, names: Sequence[str]) -> bool:
         """Whether the table of rollouts alone knows these columns: no fate changes them."""
-        late = {*TABLES["fates"].columns, *_STEPS, "epoch", "staleness"}
+        late = {*TABLES["fates"].columns, "gradient_step", "epoch", "staleness"}
         known = {name.lower() for name in self._db.columns["rollouts"] if name not in late}
         return all(name.lower() in known for name in names)
 
@@ -229,7 +242,8 @@ class _Window:
         in_order = f" order by {', '.join([*filter(None, [self._order]), *ties])}"
         window = in_order + ("" if limit is None else f" limit {int(limit)}") + (f" offset {offset}" if offset else "")
         whole = f"select * from {'narrow' if source == 'narrow' else 'seen'}{where}{window}"
-        if source == "narrow" or limit is None or limit > _FEW_ROWS:
+        is_many = limit is None or limit > _FEW_ROWS
+        if source == "narrow" or (is_many and not self._is_alike):
             return self._db.table(whole)
         ids = self._db.table(f"select rollout_id from {source}{where}{window}")["rollout_id"].to_pylist()
         table, is_each = self._of(ids)

@@ -9,11 +9,14 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from rollbook.book.completions import COMPLETIONS, COMPLETIONS_OF
 from rollbook.book.media_files import with_files
-from rollbook.book.questions.asked import Episodes, Media, Rollouts, Rows, Samples, Text, Window
+from rollbook.book.questions.asked import Checkpoints, Episodes, Media, Rollouts, Rows, Samples, Text, Window
+from rollbook.book.questions.checkpoints import chosen_checkpoints
 from rollbook.book.questions.rollouts import chosen_rollouts
 from rollbook.book.questions.source import Queries, Source
 from rollbook.book.questions.windows import Page, Shown, page_of
+from rollbook.book.rollout_curves import RolloutQueries
 from rollbook.book.sql import unique_samples
 from rollbook.errors import UnknownKey, did_you_mean
 from rollbook.schema.expressions import literal, named_tables, quoted
@@ -34,6 +37,8 @@ def chosen_rows(question: Window, source: Source, *, counted: bool = False) -> P
     Raises:
       UnknownKey: the run has no such table. BadInput: a condition or order that cannot be understood.
     """
+    if isinstance(question, Checkpoints) or (isinstance(question, Rows) and question.table == "checkpoints"):
+        return chosen_checkpoints(question, source, counted=counted)
     if isinstance(question, Rows) and question.table == "rollouts":
         own = {name: getattr(question, name) for name in Window.__struct_fields__}
         found = chosen_rollouts(Rollouts(**own), source, counted=counted)
@@ -43,7 +48,8 @@ def chosen_rows(question: Window, source: Source, *, counted: bool = False) -> P
     names = [*dict.fromkeys([*names, *named_tables(question.where or "", known)])]  # a condition may ask others
     own = {name: getattr(question, name, None) for name in ("kind", "key")}
     bare = msgspec.structs.replace(question, **{name: None for name, text in own.items() if text is not None})
-    if not counted and bare == _whole(question) and (len(names) == 1 or not isinstance(question, Samples)):
+    is_stored = len(names) == 1 or not (isinstance(question, Samples) or names == [*COMPLETIONS_OF])
+    if not counted and bare == _whole(question) and is_stored:
         table = source.table(names[0], question.attempts)  # needs no DuckDB
         for name, text in own.items():
             table = table if text is None else _with_text(table, name, text)
@@ -75,12 +81,20 @@ Looks = tuple[list[str], Callable[[Queries], Shown]]
 
 def _of_any(question: Any, source: Source) -> Looks:
     name = question.table
-    known = [*dict.fromkeys([*TABLES, *table_names(source.folder)])]
+    known = [*dict.fromkeys([*TABLES, *table_names(source.folder), COMPLETIONS])]
+    if name == COMPLETIONS and name not in known[:-1]:
+        return list(COMPLETIONS_OF), _completions
     if name not in known or name in HIDDEN_TABLES:
         raise UnknownKey(f"the run has no table {name!r:.80}.", did_you_mean(name, known))
     if name == "episodes":  # conditions and orders know what `Episodes` knows of them
         return ["episodes", "media"], lambda db: Shown(name, "shown", see_episodes(db))
     return [name], lambda db: Shown(name, quoted(name), db.columns[name])
+
+
+def _completions(db: Queries) -> Shown:
+    db.view(COMPLETIONS, RolloutQueries(db.columns).completions())
+    columns = db.table(f"select * from {COMPLETIONS} limit 0").column_names
+    return Shown(COMPLETIONS, COMPLETIONS, columns, key="id")
 
 
 def _of_samples(question: Any, source: Source) -> Looks:

@@ -82,8 +82,15 @@ class Source(Protocol):
     def table(self, name: str, attempts: Attempts = "effective") -> pa.Table:
         """A whole table. For tables of thousands of rows, not of millions."""
 
-    def asked(self, names: Sequence[str], work: Callable[[Queries], T], attempts: Attempts = "effective") -> T:
-        """The result of `work` on some tables; it may be called again if their files move meanwhile."""
+    def asked(
+        self, names: Sequence[str], work: Callable[[Queries], T], attempts: Attempts = "effective", *,
+        frugal: bool = False,
+    ) -> T:  # fmt: skip
+        """The result of `work` on some tables; it may be called again if their files move meanwhile.
+
+        Args:
+          frugal: in little memory, for answers that are made of all rows.
+        """
 
     def curve(self, key: str, x: str) -> Series | None:
         """A key along an axis, as few points; None if the run does not have it."""
@@ -114,9 +121,12 @@ class Files:
         """See `Source.table`."""
         return self._book.table(name, attempts)
 
-    def asked(self, names: Sequence[str], work: Callable[[Queries], T], attempts: Attempts = "effective") -> T:
+    def asked(
+        self, names: Sequence[str], work: Callable[[Queries], T], attempts: Attempts = "effective", *,
+        frugal: bool = False,
+    ) -> T:  # fmt: skip
         """See `Source.asked`."""
-        return self._book.asked(names, work, attempts)
+        return self._book.asked(names, work, attempts, frugal=frugal)
 
     def curve(self, key: str, x: str) -> Series | None:
         """See `Source.curve`."""

@@ -15,7 +15,7 @@ from rollbook.schema.expressions import named_tables
 from rollbook.schema.run_files import HIDDEN_TABLES, table_names
 from rollbook.schema.tables import TABLES
 
-_VIEWS = {**{view: tables[:2] for view, tables in VIEWS.items()}, COMPLETIONS: COMPLETIONS_OF}
+VIEWS_OF_SQL = {**{view: tables[:2] for view, tables in VIEWS.items()}, COMPLETIONS: COMPLETIONS_OF}
 """View -> the tables that it is made of."""
 
 
@@ -25,15 +25,20 @@ def tables_for(query: str, folders: Iterable[str]) -> list[str]:
     Args:
       folders: of the runs that are asked.
     """
-    known = dict.fromkeys([*TABLES, *(name for folder in folders for name in table_names(folder))])
+    known = known_tables(folders)
     named = named_tables(query, [name for name in known if name not in HIDDEN_TABLES])
-    views = [view for view in named_tables(query, _VIEWS) if view not in named]
-    return [*dict.fromkeys([*named, *(table for view in views for table in _VIEWS[view])])]
+    views = [view for view in named_tables(query, VIEWS_OF_SQL) if view not in named]
+    return [*dict.fromkeys([*named, *(table for view in views for table in VIEWS_OF_SQL[view])])]
+
+
+def known_tables(folders: Iterable[str]) -> list[str]:
+    """The names of all tables of some runs, also of those that a program recorded itself."""
+    return [*dict.fromkeys([*TABLES, *(name for folder in folders for name in table_names(folder))])]
 
 
 def see_views(db: Queries, query: str) -> None:
     """Create the views that a query names: `rollouts_now` and `completions`."""
     queries = RolloutQueries(db.columns)
-    for name in named_tables(query, _VIEWS):
+    for name in named_tables(query, VIEWS_OF_SQL):
         if name not in db.columns:
             db.view(name, queries.completions() if name == COMPLETIONS else queries.now())

@@ -1,16 +1,17 @@
-"""Where the time of a run went: the stages that it timed, each with and without the stages inside of it."""
+"""Where the time of a run went: the stages that it timed, each with and without the stages inside of it; in all, and in
+each part of training."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from rollbook.book.questions.asked import Stages
-from rollbook.book.questions.positions import position_in_sql, usual_axis_of
+from rollbook.book.questions.positions import check_range, position_in_sql, usual_axis_of
 from rollbook.book.questions.source import Queries, Source
-from rollbook.book.table_protocols import ReadRun
 from rollbook.errors import UnknownKey, did_you_mean
 from rollbook.schema.stages import own_seconds
 
@@ -24,7 +25,7 @@ class Stage(NamedTuple):
     Attributes:
       name: "a/b" is a part of "a". calls: how often it was timed.
       seconds: all of it; own: without the stages inside of it; share: what `own` is of the time of all stages.
-      median, p99, longest: seconds of one call.
+      median, p99, longest: seconds of one call. first: when it was first begun, in unix seconds.
     """
 
     name: str
@@ -35,67 +36,151 @@ class Stage(NamedTuple):
     median: float
     p99: float
     longest: float
+    first: float
 
 
-_SCHEMA = pa.schema([
-    ("name", pa.string()), ("calls", pa.int64()),
-    *((name, pa.float64()) for name in ("seconds", "own", "share", "median", "p99", "longest")),
-])  # fmt: skip
+class StagesPage(NamedTuple):
+    """The stages of a run.
 
-
-def stages_in(db: Queries, timed: str) -> list[Stage]:
-    """The stages of some timings, the one that took longest itself first.
-
-    Args:
-      timed: a relation with the columns stage and seconds.
+    Attributes:
+      table: the columns of `Stage`. With stretches also `begin` and `width`, the same in each row, and `strip`, a list
+        of {stretch, calls, seconds, own}, without the stretches in which the stage did not end.
+      x: the axis.
     """
+
+    table: pa.Table
+    x: str
+
+
+class Over(NamedTuple):
+    """The time of stages over the axis.
+
+    Attributes:
+      x: the middle of each stretch in which a stage ended; width: of a stretch.
+      own: name -> seconds in each of them, without the stages inside; in the order in which stages first began.
+    """
+
+    x: list[float]
+    width: float
+    own: dict[str, list[float]]
+
+
+def over(stages: Sequence[Mapping[str, Any]]) -> Over:
+    """The rows of a `StagesPage` with stretches, stretch by stretch."""
+    used = sorted({part["stretch"] for stage in stages for part in stage["strip"]})
+    rank = {stretch: n for n, stretch in enumerate(used)}
+    own: dict[str, list[float]] = {}
+    for stage in sorted(stages, key=lambda stage: (stage["first"], stage["name"])):
+        cells = own[stage["name"]] = [0.0] * len(used)
+        for part in stage["strip"]:
+            cells[rank[part["stretch"]]] = part["own"]
+    if not used:
+        return Over([], 0.0, {})
+    begin, width = stages[0]["begin"], stages[0]["width"]
+    return Over([begin + (n + 0.5) * width for n in used], width, own)
+
+
+_STRIP = pa.list_(
+    pa.struct([("stretch", pa.int64()), ("calls", pa.int64()), ("seconds", pa.float64()), ("own", pa.float64())])
+)
+_NUMBERS = ("seconds", "own", "share", "median", "p99", "longest", "first")
+_SCHEMA = pa.schema([("name", pa.string()), ("calls", pa.int64()), *((name, pa.float64()) for name in _NUMBERS)])
+_OF_STRETCHES = [("begin", pa.float64()), ("width", pa.float64()), ("strip", _STRIP)]
+
+
+def chosen_stages(question: Stages, source: Source) -> StagesPage:
+    """The stages of a run.
+
+    Raises:
+      UnknownKey: the run has no such axis.
+      BadInput: a range that is none.
+    """
+    check_range(question.start, question.stop)
+    with source.book() as book:
+        about, clocks = book.info, list(book.clocks)
+    if question.x is not None and question.x not in ("time", "relative", *clocks):
+        raise UnknownKey(
+            f"x={question.x!r:.80}: the run has no such clock.", did_you_mean(question.x, ["time", "relative", *clocks])
+        )
+    x = question.x
+    if x is None:
+        read = {clock for known in source.newest().values() for clock in known}
+        x = usual_axis_of(about.x, about.total, [clock for clock in clocks if clock in read])
+
+    def work(db: Queries) -> list[dict[str, Any]]:
+        if "name" not in db.columns["timings"]:
+            return []
+        position = position_in_sql(x, float(about.created or 0.0), db.columns["timings"])
+        cells = f"cast(name as varchar) as stage, {SECONDS} as seconds, {position} as x, epoch_us(time) / 1e6 as stop"
+        db.view("spent", f"select * from (select {cells} from timings) where stage is not null and {_within(question)}")
+        stages = _stages_in(db)
+        rows = [stage._asdict() for stage in stages]
+        if question.stretches:
+            parts = _stretches(db, [stage.name for stage in stages], question.stretches)
+            rows = [row | own for row, own in zip(rows, parts, strict=True)]
+        return rows
+
+    rows = source.asked(["timings"], work, question.attempts) if source.rows("timings") else []
+    schema = pa.schema([*_SCHEMA, *_OF_STRETCHES]) if question.stretches else _SCHEMA
+    return StagesPage(pa.Table.from_pylist(rows, schema=schema), x)
+
+
+def _stages_in(db: Queries) -> list[Stage]:
+    """The stages of the view `spent`, the one that took longest itself first."""
     numbers = (
-        "count(*) as calls, sum(seconds) as seconds, median(seconds) as median, "
-        "quantile_cont(seconds, 0.99) as p99, max(seconds) as longest"
+        "count(*) as calls, sum(seconds) as seconds, median(seconds) as median, quantile_cont(seconds, 0.99) as p99, "
+        "max(seconds) as longest, min(stop - seconds) as first"
     )
-    rows = db.table(f"select stage, {numbers} from {timed} where stage is not null group by stage").to_pylist()
+    rows = db.table(f"select stage, {numbers} from spent group by stage").to_pylist()
     names = [str(row["stage"]) for row in rows]
     own = own_seconds(names, np.array([row["seconds"] for row in rows], dtype=np.float64)).tolist()
     whole = sum(own)
     stages = [
         Stage(name, row["calls"], row["seconds"], mine, mine / whole if whole else 0.0, row["median"], row["p99"],
-              row["longest"])
+              row["longest"], row["first"])
         for name, row, mine in zip(names, rows, own, strict=True)
     ]  # fmt: skip
     return sorted(stages, key=lambda stage: (-stage.own, stage.name))
 
 
-def stages_of(question: Stages, source: Source) -> pa.Table:
-    """The stages of a run as a table with the columns of `Stage`."""
-    with source.book() as book:
-        about, clocks = book.info, list(book.clocks)
-        if question.x is not None:
-            check_axis(question.x, book)
-    x = question.x
-    if x is None and (question.start is not None or question.stop is not None):
-        read = {clock for known in source.newest().values() for clock in known}
-        x = usual_axis_of(about.x, about.total, [clock for clock in clocks if clock in read])
+def _stretches(db: Queries, names: list[str], many: int) -> list[dict[str, Any]]:
+    """Of each stage its seconds in each of so many equal parts of the axis; a call counts where it ended."""
+    placed = "from spent where isfinite(x)"
+    (ends,) = db.table(f"select min(x) as low, max(x) as high {placed}").to_pylist()
+    if ends["low"] is None:
+        return [{"begin": None, "width": None, "strip": []} for _ in names]
+    low, high = float(ends["low"]), float(ends["high"])
+    width = (high - low) / many or 1.0
+    stretch = f"least(cast(floor((x - {low!r}) / {width!r}) as bigint), {many - 1})"
+    spent = db.table(
+        f"select stage, {stretch} as n, count(*) as calls, sum(seconds) as seconds {placed} group by all"
+    ).to_pylist()
+    row = {name: n for n, name in enumerate(names)}
+    sums, calls = np.zeros((len(names), many)), np.zeros((len(names), many), np.int64)
+    for part in spent:
+        at = row[part["stage"]], part["n"]
+        sums[at], calls[at] = part["seconds"], part["calls"]
+    own = own_seconds(names, sums)
+    return [
+        {
+            "begin": low,
+            "width": width,
+            "strip": [
+                {
+                    "stretch": n,
+                    "calls": int(calls[row[name], n]),
+                    "seconds": float(sums[row[name], n]),
+                    "own": float(own[row[name], n]),
+                }
+                for n in np.flatnonzero(calls[row[name]]).tolist()
+            ],
+        }
+        for name in names
+    ]
 
-    def work(db: Queries) -> list[Stage]:
-        if "name" not in db.columns["timings"]:
-            return []
-        position = position_in_sql(x or "time", float(about.created or 0.0), db.columns["timings"])
-        cells = f"cast(name as varchar) as stage, {SECONDS} as seconds, {position} as x"
-        return stages_in(db, f"(select * from (select {cells} from timings) where {within(question)})")
 
-    stages = source.asked(["timings"], work, question.attempts) if source.rows("timings") else []
-    return pa.Table.from_pylist([stage._asdict() for stage in stages], schema=_SCHEMA)
-
-
-def check_axis(x: str, book: ReadRun) -> None:
-    """Raises: UnknownKey: the run has no such axis."""
-    known, keys = ["time", "relative", *book.clocks], book.keys()
-    if x not in known and x not in keys:
-        raise UnknownKey(f"x={x!r:.80}: the run has no such clock.", did_you_mean(x, known))
-
-
-def within(question: Stages) -> str:
-    """The condition on the column `x` of timings."""
+def _within(question: Stages) -> str:
+    """The condition on the position of a timing, `x`."""
     bounds = ((">=", question.start), ("<", question.stop))
     there = [f"x {sign} cast('{float(at)!r}' as double)" for sign, at in bounds if at is not None]
     return " and ".join(there) or "true"

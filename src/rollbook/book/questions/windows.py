@@ -39,6 +39,7 @@ class Shown(NamedTuple):
     Attributes:
       table: whose rows are all; source: a view or a subquery of it; columns: of the source.
       also: further conditions of our own. is_same: whether each row of the table is one of the source.
+      key: a column of short texts that tells its rows apart: few rows are found first, and read then; "" if unknown.
     """
 
     table: str
@@ -46,6 +47,7 @@ class Shown(NamedTuple):
     columns: Sequence[str]
     also: Sequence[str] = ()
     is_same: bool = True
+    key: str = ""
 
 
 def page_of(db: Queries, window: Window, shown: Shown, *, counted: bool = False) -> Page:
@@ -77,6 +79,12 @@ def _rows(db: Queries, window: Window, shown: Shown, where: str, in_order: str) 
     )
     which = [name for name in _IDENTITY if name in shown.columns]
     is_few = limit is not None and 0 < limit <= _FEW_ROWS and not window.search  # a search reads the texts anyhow
+    if is_few and shown.key:
+        names = db.table(f"select {shown.key} from {source}{where}{in_order}{part}")[shown.key].to_pylist()
+        these = f"{shown.key} in ({', '.join(literal(str(name)) for name in names) or 'null'})"
+        table = db.table(f"select * from {source}{where}{' and ' if where else ' where '}{these}{in_order}")
+        if table.num_rows == len(names):
+            return table
     if is_few and shown.is_same and shown.table in db.in_files and "seq" in which:
         ids = _ids(db.table(f"select {', '.join(map(quoted, which))} from {source}{where}{in_order}{part}"), which)
         among = [_within(name, [row[which.index(name)] for row in ids]) for name in ("seq", "index") if name in which]

@@ -8,20 +8,22 @@ from typing import Any
 import msgspec
 
 from rollbook.runs.comparing import seeds_needed
+from rollbook.runs.disk import disk
 from rollbook.runs.finding import alerted, found
 from rollbook.runs.grouping import groups_of
 from rollbook.runs.looks import plans_below
-from rollbook.runs.questions import Alerts, Findings, Plans, Seeds
+from rollbook.runs.questions import Alerts, Findings, Plans, Seeds, Verify
+from rollbook.runs.verifying import verified
 from rollbook.server.asking import asked_of, shape_of
 from rollbook.server.curves.memory import Memory
 from rollbook.server.curves.verdicts import StoredPlan, stored_plan
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint
-from rollbook.server.shared.shapes import Answer, Ask, Num, num, plain
+from rollbook.server.shared.shapes import Answer, Ask, Num, Refused, num, plain
 from rollbook.server.shared.state import ServerContext
 
 FindingsAsk, AlertsAsk = shape_of(Findings), shape_of(Alerts)
-PlansAsk, SeedsAsk = shape_of(Plans), shape_of(Seeds)
+PlansAsk, SeedsAsk, VerifyAsk = shape_of(Plans), shape_of(Seeds), shape_of(Verify)
 
 
 class FindingRun(msgspec.Struct, kw_only=True):
@@ -95,6 +97,30 @@ class AlertsAnswer(Answer, kw_only=True):
     alerts: list[AlertRow]
 
 
+class VerifiedRun(msgspec.Struct, kw_only=True):
+    """What is wrong with the files of a run, in words; none if it is sound.
+
+    Attributes:
+      run: as the table of runs names it; id: of the run.
+    """
+
+    run: str
+    id: str
+    problems: list[str]
+
+
+class VerifyAnswer(Answer, kw_only=True):
+    """What is wrong with the files of runs, run by run.
+
+    Attributes:
+      unread: what else lies in their folder and cannot be read as a run; sentences: all in words.
+    """
+
+    runs: list[VerifiedRun]
+    unread: list[str]
+    sentences: list[str]
+
+
 class PlansAnswer(Answer, kw_only=True):
     """The plans kept beside the runs."""
 
@@ -122,6 +148,7 @@ class SeedsAnswer(Answer, kw_only=True):
 
 
 _MOST_FINDINGS, _MOST_ALERTS, _MOST_RUNS_OF_ONE = 500, 1_000, 50
+_MOST_VERIFIED = 10**9
 
 
 def _newest(context: ServerContext, ask: Ask) -> list[RunRow]:
@@ -187,6 +214,31 @@ def alerts(context: ServerContext, ask: Ask) -> AlertsAnswer:
     return AlertsAnswer(total=len(rows), alerts=[AlertRow(**plain(row)) for row in rows[-_MOST_ALERTS:]])
 
 
+def verify(context: ServerContext, ask: Ask) -> VerifyAnswer:
+    """What is wrong with the files of runs."""
+    question, rows = asked_of(context, ask, Verify)
+    source = Memory(context, rows)
+    size = 0 if question.quick else disk(source.rows).total
+    if size > _MOST_VERIFIED:
+        raise Refused(
+            "too_large", f"the files of these runs take {size / 1e9:,.1f} GB, and verify reads all of them",
+            "Ask for fewer runs, or with quick; or run in a terminal: rollbook verify",
+        )  # fmt: skip
+    shot = context.catalogue.snapshot()
+    answer = verified(question, source, shot.unreadable if getattr(ask, "runs", None) is None else ())
+    keys = {row.folder: row.key for row in rows}
+    return VerifyAnswer(
+        runs=[
+            VerifiedRun(
+                run=keys[run.path], id=plain(run.id), problems=[plain(str(problem), None) for problem in run.problems]
+            )
+            for run in answer.runs
+        ],
+        unread=[plain(words, None) for words in answer.unread],
+        sentences=[plain(sentence, None) for sentence in answer.sentences()],
+    )
+
+
 def plans(context: ServerContext, ask: Ask) -> PlansAnswer:
     """The plans beside the runs."""
     return PlansAnswer(plans=[stored_plan(plan) for root in context.catalogue.roots for plan in plans_below(root)])
@@ -216,6 +268,7 @@ ENDPOINTS = [
         "POST", "/api/findings", FindingsAsk, FindingsAnswer, findings, "What is wrong with runs, each thing once"
     ),
     Endpoint("POST", "/api/alerts", AlertsAsk, AlertsAnswer, alerts, "What health rules found in runs, one by one"),
+    Endpoint("POST", "/api/verify", VerifyAsk, VerifyAnswer, verify, "What is wrong with the files of runs"),
     Endpoint("POST", "/api/plans", PlansAsk, PlansAnswer, plans, "The plans kept beside the runs"),
     Endpoint("POST", "/api/seeds", SeedsAsk, SeedsAnswer, seeds, "How many seeds each group needs"),
 ]

@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from rollbook import compare
+from rollbook.book.questions import check_range
 from rollbook.errors import RollbookError, UnknownKey
 from rollbook.runs.curving import FEW_DRAWS, refined
 from rollbook.runs.groups import grouped
 from rollbook.runs.questions import Curves
-from rollbook.runs.reading import check_range
 from rollbook.server.asking import asked_of, shape_of
 from rollbook.server.curves.memory import Memory, unread
 from rollbook.server.curves.series import EntryError, version_of

@@ -48,7 +48,10 @@ class KeptRun:
         """See `Source.table`; kept until the run changes."""
         return table_of(self._context, self._row, name, attempts)
 
-    def asked(self, names: Sequence[str], work: Callable[[Queries], T], attempts: Attempts = "effective") -> T:
+    def asked(
+        self, names: Sequence[str], work: Callable[[Queries], T], attempts: Attempts = "effective", *,
+        frugal: bool = False,
+    ) -> T:  # fmt: skip
         """See `Source.asked`."""
         return with_tables(self._context, self._row, names, attempts, work)
 
@@ -65,6 +68,9 @@ class ApartFiles(Files):
         super().__init__(book)
         self._apart = book
 
-    def asked(self, names: Sequence[str], work: Callable[[Queries], T], attempts: Attempts = "effective") -> T:
+    def asked(
+        self, names: Sequence[str], work: Callable[[Queries], T], attempts: Attempts = "effective", *,
+        frugal: bool = False,
+    ) -> T:  # fmt: skip
         """See `Source.asked`."""
         return with_book(self._apart, names, work, attempts)

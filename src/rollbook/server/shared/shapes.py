@@ -196,8 +196,8 @@ class Refused(RollbookError):
     """
 
     def __init__(self, code: str, message: str, hint: str | None = None, at: int | None = None) -> None:
-        super().__init__(message)
-        self.code, self.message, self.hint, self.at = code, message, hint, at
+        super().__init__(message, hint or "")
+        self.code, self.hint, self.at = code, hint, at
 
 
 _CODES: tuple[tuple[type[Exception], str], ...] = (

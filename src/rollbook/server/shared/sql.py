@@ -24,7 +24,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from rollbook.book import Book, Scan
-from rollbook.book.questions import in_seconds, see_views, tables_for
+from rollbook.book.questions import VIEWS_OF_SQL, in_seconds, known_tables, mistake_in_words, see_views, tables_for
 from rollbook.errors import BadInput, Damaged, RollbookError
 from rollbook.schema.expressions import literal, quoted
 from rollbook.schema.manifest import Attempts
@@ -296,6 +296,7 @@ class Locked:
       tables: what it sees, by name: Arrow tables, or scans of sealed parts.
       folders: the folders of the scanned parts.
       seconds: how long its queries may take together; None: as in `limits`.
+      known: the tables that may be named; (): those that it sees.
     Attributes:
       columns: of each table; in_files: the tables of which parts are scanned in their files; empty: the columns without
         any value, where that is known.
@@ -308,11 +309,12 @@ class Locked:
         tables: Mapping[str, pa.Table | Scan],
         folders: Sequence[str] = (),
         seconds: float | None = None,
+        known: Collection[str] = (),
     ) -> None:
         scans = {name: table if isinstance(table, Scan) else Scan.of_table(table) for name, table in tables.items()}
         self._names = SqlNames({name: scan.columns for name, scan in scans.items()})
         self._tables = {name: scan.apart(self._names.confused) for name, scan in scans.items()}
-        self._limits, self._folders = limits, folders
+        self._limits, self._folders, self._known = limits, folders, [*known] or [*tables]
         self._seconds = limits.sql_seconds if seconds is None else seconds
         self.columns = {name: list(scan.columns) for name, scan in scans.items()}
         self.in_files = [name for name, scan in scans.items() if scan.queries]
@@ -472,12 +474,8 @@ class Locked:
             raise self._out_of_memory()
         if error == "large":
             raise Refused("too_large", f"the answer has {message}", "Ask for fewer rows or columns.")
-        raise Refused(
-            "bad_input",
-            f"the query cannot be answered: {message}",
-            'Names with a slash, and words of SQL, need double quotes: "train/return".',
-            None if self._moved else answer.get("at"),
-        )
+        said, advice = mistake_in_words(str(answer.get("message", "")), self._known)
+        raise Refused("bad_input", said.strip(), advice.strip() or None, None if self._moved else answer.get("at"))
 
     def _out_of_memory(self) -> Refused:
         return Refused(
@@ -557,10 +555,11 @@ def _found(
 ) -> T:
     why = "others are in their place"
     folders = [os.path.join(run, "data") for run in runs]
+    known = [*known_tables(runs), *VIEWS_OF_SQL]
     for tries in range(Scan.TRIES):
         scans = scanned(tries)
         try:
-            with Locked(limits, scans, folders) as db:
+            with Locked(limits, scans, folders, known=known) as db:
                 answer = work(db)
         except FilesMoved as err:
             why = str(err)

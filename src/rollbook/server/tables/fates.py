@@ -18,10 +18,12 @@ from rollbook.book.questions import (
     PromptPage,
     Prompts,
     RolloutAnswer,
+    RolloutCurves,
     answer_in,
     axis_values,
     cells_of,
     chosen_prompts,
+    curves_in,
     kept,
     listed,
     row_id,
@@ -391,8 +393,8 @@ def fates(context: ServerContext, ask: FatesAsk) -> FatesAnswer:
             by_reason = _COUNTED.format(points=ask.points, solved=RolloutQueries.solved(ask.above))
             counted = kept(db, by_reason, ROLLOUTS).to_pylist()
         if "curves" in parts:
-            queries = RolloutQueries(db.columns, now="slim" if "filled" in db.stored else "", empty=db.empty)
-            curves = kept(db, queries.curves(_axis_of(counted), solved=queries.condition(ask.above)), ROLLOUTS)
+            over = RolloutCurves(x=_axis_of(counted), solved=ask.above)
+            curves = curves_in(db, over, now="slim" if "filled" in db.stored else "")
         if "fates" in parts:
             clipping = kept(db, _CLIPPING, ROLLOUTS).to_pylist()
         answers: dict[str, list[Row]] = {
@@ -466,7 +468,7 @@ def _binned(curves: pa.Table, x: str, starts: Sequence[float]) -> dict[str, list
     return found
 
 
-def _axis_of(counted: Sequence[Mapping[str, Any]]) -> str:
+def _axis_of(counted: Sequence[Mapping[str, Any]]) -> Literal["gradient_step", "policy_version"]:
     """Where in training rollouts stand."""
     return "gradient_step" if not counted or counted[0]["by_update"] else "policy_version"
 

@@ -10,17 +10,27 @@ from typing import Any, Literal
 
 import msgspec
 
+from rollbook.book.questions import (
+    Checkpoints,
+    Rows,
+    Text,
+    Window,
+    axis_values,
+    cells_of,
+    check_range,
+    chosen_rows,
+    in_seconds,
+    seconds_column,
+)
 from rollbook.book.questions import Media as OfMedia
-from rollbook.book.questions import Rows, Text, axis_values, cells_of, chosen_rows, in_seconds, seconds_column
 from rollbook.errors import BadInput, Damaged, RollbookError
-from rollbook.runs.reading import check_range
 from rollbook.schema.tables import TABLES
 from rollbook.server.asking import of_one_run, shape_of_one
 from rollbook.server.curves.one_run import KeptRun
 from rollbook.server.runs.one_run import Change, changes
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Download, Endpoint, Streamed
-from rollbook.server.shared.rows import check_window, default_axis, shown_rows, started, table_of
+from rollbook.server.shared.rows import check_window, default_axis, shown_rows, started
 from rollbook.server.shared.shapes import (
     Answer,
     Ask,
@@ -81,6 +91,7 @@ class MediaAnswer(Answer, kw_only=True):
 
 
 RowsAsk = shape_of_one(Rows, defaults={"limit": 100})
+CheckpointsAsk = shape_of_one(Checkpoints, defaults={"limit": 100})
 
 
 class ConfigAttempt(msgspec.Struct, kw_only=True):
@@ -182,7 +193,7 @@ def files(context: ServerContext, ask: RunAsk) -> FilesAnswer:
                 entries.append(
                     FileEntry(path=plain(inside), bytes=stat.st_size, modified=stat.st_mtime, kind=_kind(inside))
                 )
-    table = table_of(context, row, "checkpoints")
+    table = chosen_rows(Checkpoints(everything=True), KeptRun(context, row)).table
     hidden = [name for name in ("positions", "state") if name in table.column_names]
     positions = axis_values(table, default_axis(context, row), started(row))
     return FilesAnswer(
@@ -349,7 +360,16 @@ def config(context: ServerContext, ask: RunAsk) -> ConfigAnswer:
 
 def rows(context: ServerContext, ask: OfRun) -> TablePage:
     """A window of any table, unchanged."""
-    question, row = of_one_run(ask, Rows), context.row(ask.run)
+    return _window(context, ask, of_one_run(ask, Rows))
+
+
+def checkpoints(context: ServerContext, ask: OfRun) -> TablePage:
+    """A window of the checkpoints."""
+    return _window(context, ask, of_one_run(ask, Checkpoints))
+
+
+def _window(context: ServerContext, ask: OfRun, question: Window) -> TablePage:
+    row = context.row(ask.run)
     check_window(context.limits, question)
     page = chosen_rows(question, KeptRun(context, row), counted=True)
     return TablePage(
@@ -444,6 +464,15 @@ ENDPOINTS = [
     Endpoint("POST", "/api/runs/{run}/media", MediaAsk, MediaAnswer, media, "A window of the pictures and videos"),
     Endpoint("POST", "/api/runs/{run}/text", TextAsk, TextAnswer, text, "A window of the texts"),
     Endpoint("GET", "/api/runs/{run}/config", RunAsk, ConfigAnswer, config, "What each attempt was started with"),
+    Endpoint(
+        "POST",
+        "/api/runs/{run}/checkpoints",
+        CheckpointsAsk,
+        TablePage,
+        checkpoints,
+        "A window of the checkpoints, one row each",
+        lane="question",
+    ),
     Endpoint("POST", "/api/runs/{run}/rows", RowsAsk, TablePage, rows, "A window of any table", lane="question"),
     Endpoint(
         "GET",

@@ -13,11 +13,20 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from rollbook.book.questions import axis_values, cells_of, clocks_of, row_id, seconds_column
+from rollbook.book.questions import (
+    Checkpoints,
+    axis_values,
+    cells_of,
+    check_range,
+    chosen_rows,
+    clocks_of,
+    row_id,
+    seconds_column,
+)
 from rollbook.errors import Damaged, RollbookError
 from rollbook.runs.checking import asked
 from rollbook.runs.finding import key_of
-from rollbook.runs.reading import check_range
+from rollbook.server.curves.one_run import KeptRun
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint
 from rollbook.server.shared.rows import contents, default_axis, started, table_of
@@ -215,7 +224,8 @@ def _marks_of(context: ServerContext, row: RunRow, x: str) -> list[Mark]:
 
 
 def _checkpoints(context: ServerContext, row: RunRow, x: str) -> Iterator[Mark]:
-    for cells, position, moment in _rows_on_axis(context, row, "checkpoints", x):
+    there = chosen_rows(Checkpoints(), KeptRun(context, row)).table
+    for cells, position, moment in _rows_on_axis(row, there, x):
         label, score = "best" if cells.get("is_best") else "checkpoint", cells.get("score")
         text = os.path.basename(str(cells.get("path") or ""))
         text += f", score {score:g}" if isinstance(score, (int, float)) else ""
@@ -223,16 +233,13 @@ def _checkpoints(context: ServerContext, row: RunRow, x: str) -> Iterator[Mark]:
 
 
 def _notes(context: ServerContext, row: RunRow, x: str) -> Iterator[Mark]:
-    for cells, position, moment in _rows_on_axis(context, row, "text", x):
+    for cells, position, moment in _rows_on_axis(row, table_of(context, row, "text"), x):
         if cells.get("key") == "note":
             yield _mark(row, "note", position, moment, row_id(cells), "note", str(cells.get("text") or ""))
 
 
-def _rows_on_axis(
-    context: ServerContext, row: RunRow, name: str, x: str
-) -> Iterator[tuple[dict[str, Any], float, float]]:
+def _rows_on_axis(row: RunRow, table: pa.Table, x: str) -> Iterator[tuple[dict[str, Any], float, float]]:
     """(cells, position, unix seconds) of the rows of a table that have a position on the axis."""
-    table = table_of(context, row, name)
     if not table.num_rows:
         return
     positions, times = axis_values(table, x, started(row)), seconds_column(table)

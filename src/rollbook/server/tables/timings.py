@@ -3,33 +3,23 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from rollbook.book.questions import (
-    SECONDS,
-    Stage,
-    Stages,
-    axis_values,
-    check_axis,
-    position_in_sql,
-    seconds_column,
-    stages_in,
-    within,
-)
-from rollbook.runs.reading import check_range
-from rollbook.schema.stages import own_seconds
+from rollbook.book.questions import SECONDS, Over, Stages, axis_values, check_range, chosen_stages, over, seconds_column
 from rollbook.server.asking import of_one_run, shape_of_one
+from rollbook.server.curves.one_run import KeptRun
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint
-from rollbook.server.shared.rows import check_points, default_axis, started
 from rollbook.server.shared.shapes import Answer, Num, OfRun, Refused, RunAsk, num, plain
 from rollbook.server.shared.sql import Locked, with_tables
 from rollbook.server.shared.state import ServerContext
 
-TimingsAsk = shape_of_one(Stages, ("points", int, 80))
+_STRETCHES = 80
+TimingsAsk = shape_of_one(Stages, defaults={"stretches": _STRETCHES})
 
 
 class StageRow(msgspec.Struct, kw_only=True):
@@ -127,82 +117,41 @@ class CostAnswer(Answer, kw_only=True):
     metrics: dict[str, Num]
 
 
-_MOST_STAGES = 200
+_MOST_STAGES, _MOST_STRETCHES = 200, 2_000
 _MOST_SPANS = 20_000
-
-
-def _stages(db: Locked, position: str) -> list[str]:
-    """Create the view `spent` of the timings: stage, seconds, x, begin, stop, lane. Returns the stages in order of
-    appearance."""
-    columns = db.columns["timings"]
-    if "name" not in columns:
-        return []
-    lane = "writer" if "writer" in columns else "''"
-    stop = "epoch_us(time) / 1e6"
-    cells = f"cast(name as varchar) as stage, {SECONDS} as seconds, {position} as x, {stop} as stop, {lane} as lane"
-    db.view("spent", f"select *, stop - seconds as begin from (select {cells} from timings)")
-    stages = db.table("select stage from spent group by stage order by min(begin), stage")
-    return [str(name) for name in stages["stage"].to_pylist()]
 
 
 def timings(context: ServerContext, ask: Any) -> TimingsAnswer:
     """Stages, and how they changed over training."""
-    check_points(ask.points, 2_000)
-    check_range(ask.start, ask.stop)
-    row, question = context.row(ask.run), of_one_run(ask, Stages)
-    x = ask.x or default_axis(context, row)
-    with context.book(row) as book:
-        check_axis(x, book)
-
-    def work(db: Locked) -> tuple[list[StageRow], StagesOver]:
-        names = _stages(db, position_in_sql(x, started(row), db.columns["timings"]))
-        if not names:
-            return [], StagesOver(x=[], width=0.0, seconds={}, other=None)
-        db.view("within", f"select * from spent where {within(question)}")
-        rows = [_stage_row(stage) for stage in stages_in(db, "within")[:_MOST_STAGES]]
-        return rows, _over(db, names[:_MOST_STAGES], ask.points)
-
-    stages, over = with_tables(context, row, ["timings"], question.attempts, work)
-    return TimingsAnswer(x=plain(x), stages=stages, over=over, steps_per_second=_speed(context, row, x, ask))
+    question, row = of_one_run(ask, Stages), context.row(ask.run)
+    if question.stretches > _MOST_STRETCHES:
+        raise Refused("too_large", f"stretches={question.stretches:,}; at most {_MOST_STRETCHES:,}")
+    page = chosen_stages(question, KeptRun(context, row))
+    stages = page.table.slice(0, _MOST_STAGES).to_pylist()
+    spent = over(stages) if question.stretches else Over([], 0.0, {})
+    own = {plain(name): seconds for name, seconds in spent.own.items()}
+    return TimingsAnswer(
+        x=plain(page.x),
+        stages=[_stage_row(stage) for stage in stages],
+        over=StagesOver(x=list(spent.x), width=spent.width, seconds=own, other=None),
+        steps_per_second=_speed(context, row, page.x, question),
+    )
 
 
-def _stage_row(stage: Stage) -> StageRow:
+def _stage_row(stage: Mapping[str, Any]) -> StageRow:
     return StageRow(
-        name=plain(stage.name),
-        depth=stage.name.count("/"),
-        total=stage.seconds,
-        own=stage.own,
-        share=stage.share,
-        median=num(stage.median),
-        p99=num(stage.p99),
-        calls=stage.calls,
+        name=plain(stage["name"]),
+        depth=stage["name"].count("/"),
+        total=stage["seconds"],
+        own=stage["own"],
+        share=stage["share"],
+        median=num(stage["median"]),
+        p99=num(stage["p99"]),
+        calls=stage["calls"],
     )
 
 
-def _over(db: Locked, names: list[str], points: int) -> StagesOver:
-    placed = "from within where isfinite(x)"
-    span = db.table(f"select min(x) as low, max(x) as high {placed}").to_pylist()[0]
-    if span["low"] is None:
-        return StagesOver(x=[], width=0.0, seconds={}, other=None)
-    low, high = float(span["low"]), float(span["high"])
-    width = (high - low) / points or 1.0
-    stretch = f"least(cast(floor((x - {low!r}) / {width!r}) as bigint), {points - 1})"
-    spent = db.table(f"select stage, {stretch} as n, sum(seconds) as seconds {placed} group by all")
-    sums = np.zeros((len(names), points))
-    for name, n, seconds in zip(*(spent[c].to_pylist() for c in ("stage", "n", "seconds")), strict=True):
-        if name in names:
-            sums[names.index(name), n] = seconds
-    used = np.array(sorted(set(spent["n"].to_pylist())), dtype=np.int64)
-    own = own_seconds(names, sums)
-    return StagesOver(
-        x=[low + (n + 0.5) * width for n in used.tolist()],
-        width=width,
-        seconds={plain(name): total[used].tolist() for name, total in zip(names, own, strict=True)},
-        other=None,
-    )
-
-
-def _speed(context: ServerContext, row: RunRow, x: str, ask: Any) -> StepsASecond:
+def _speed(context: ServerContext, row: RunRow, x: str, ask: Stages) -> StepsASecond:
     """Readings of the axis a second, from the times of the rows that have it."""
     empty = StepsASecond(now=None, x=[], y=[])
     facts = context.facts.now(row)
@@ -216,7 +165,7 @@ def _speed(context: ServerContext, row: RunRow, x: str, ask: Any) -> StepsASecon
     positions, times = axis_values(table, x, 0.0), seconds_column(table)
     if len(positions) < 2:
         return empty
-    chosen = np.unique(np.linspace(0, len(positions) - 1, ask.points + 1).astype(np.int64))
+    chosen = np.unique(np.linspace(0, len(positions) - 1, (ask.stretches or _STRETCHES) + 1).astype(np.int64))
     dx, dt = np.diff(positions[chosen]), np.diff(times[chosen])
     good = (dt > 0) & (dx > 0)
     speed = dx[good] / dt[good]
@@ -234,7 +183,7 @@ def timeline(context: ServerContext, ask: TimelineAsk) -> TimelineAnswer:
 
 
 def _timeline(db: Locked, ask: TimelineAsk) -> TimelineAnswer:
-    names = _stages(db, "cast(null as double)")
+    names = _see_spans(db)
     if not names:
         return TimelineAnswer(since=None, until=None, first=None, last=None, names=[], lanes=[], spans=[])
     ends = db.table("select min(begin) as first, max(stop) as last from spent").to_pylist()[0]
@@ -270,6 +219,19 @@ def _timeline(db: Locked, ask: TimelineAsk) -> TimelineAnswer:
             for cells in spans_of_lane.to_pylist()
         ],
     )
+
+
+def _see_spans(db: Locked) -> list[str]:
+    """Create the view `spent` of the timings: stage, seconds, begin, stop, lane. Returns the stages in order of
+    appearance."""
+    columns = db.columns["timings"]
+    if "name" not in columns:
+        return []
+    lane = "writer" if "writer" in columns else "''"
+    cells = f"cast(name as varchar) as stage, {SECONDS} as seconds, epoch_us(time) / 1e6 as stop, {lane} as lane"
+    db.view("spent", f"select *, stop - seconds as begin from (select {cells} from timings)")
+    stages = db.table("select stage from spent group by stage order by min(begin), stage")
+    return [str(name) for name in stages["stage"].to_pylist()]
 
 
 def _stretch(db: Locked, last: float, ask: TimelineAsk) -> tuple[float, float]:

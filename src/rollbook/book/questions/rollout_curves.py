@@ -1,0 +1,35 @@
+"""The rollouts of each update counted: reward, length, failures, groups, staleness, waste."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from rollbook.book.questions.asked import RolloutCurves
+from rollbook.book.questions.prompts import axis_in
+from rollbook.book.questions.rollouts import check_solved
+from rollbook.book.questions.source import Queries, Source
+from rollbook.book.rollout_curves import RolloutQueries
+
+_OF = ("rollouts", "fates")
+
+
+def chosen_curves(question: RolloutCurves, source: Source) -> pa.Table:
+    """A row for each update, in order; the column with its number is called as `x`.
+
+    Raises:
+      BadInput: another `x`, or a condition that cannot be understood.
+    """
+    return source.asked(_OF, lambda db: curves_in(db, question), frugal=True)
+
+
+def curves_in(db: Queries, question: RolloutCurves, now: str = "") -> pa.Table:
+    """The answer, of which the tables are open; `now` as in `RolloutQueries`."""
+    check_solved(db, question.solved)
+    queries = RolloutQueries(db.columns, db.streams and not now, now, db.empty)
+    x = question.x
+    if x is None:
+        rows = now or f"({queries.now()})"
+        x = axis_in(db.table(f"select {RolloutQueries.BY_UPDATE} as by_update from {rows}"))
+    query = queries.curves(x, question.mode, queries.condition(question.solved))
+    db.keep("curves", query, _OF)
+    return db.table("select * from curves")
