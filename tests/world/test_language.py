@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 Begin = Callable[..., Any]
 
 
@@ -66,3 +68,55 @@ def test_a_reward_function_that_answers_nothing_leaves_its_part_empty(begin: Beg
     run.rollouts.log_many(completions=["a", "b"], rewards={"accuracy": [1.0, 0.0], "style": [None, 0.5]})
     rows = run.book.rollouts().to_pylist()
     assert [(row["rewards/style"], row["reward"]) for row in rows] == [(None, None), (0.5, 0.5)]
+
+
+class _Model:
+    """A message as client libraries hand it over: an object that lists its fields."""
+
+    def __init__(self, **fields: Any) -> None:
+        self.__dict__.update(fields)
+
+    def model_dump(self, **_: Any) -> dict[str, Any]:
+        def dumped(value: Any) -> Any:
+            return [dumped(each) for each in value] if isinstance(value, list) else getattr(value, "__dict__", value)
+
+        return {name: dumped(value) for name, value in self.__dict__.items()}
+
+
+class _Bare:
+    """The same without a way to list them."""
+
+    def __init__(self, **fields: Any) -> None:
+        self.__dict__.update(fields)
+
+
+@pytest.mark.parametrize("make", [dict, _Model, _Bare, lambda **fields: _Bare(message=_Model(**fields))])
+def test_a_message_is_kept_whichever_kind_of_object_it_is(begin: Begin, make: Callable[..., Any]) -> None:
+    run = begin()
+    call = {"id": "c1", "type": "function", "function": {"name": "search", "arguments": "{}"}}
+    asked = {"role": "user", "content": "Who?"}
+    answers = [make(role="assistant", content=None, tool_calls=[call]), make(role="assistant", content="Ada")]
+    result = {"role": "tool", "tool_call_id": "c1", "content": "nothing"}
+    run.rollouts.log_many(messages=[[asked, answers[0], result, answers[1]]])
+    run.rollouts.log_many(prompts=[[make(**asked)]], completions=[answers[1]])
+    first, second = run.book.rollouts().to_pylist()
+    assert (first["prompt"], first["item"], first["turns"]) == ("Who?", "Ada", 3)
+    assert (second["prompt"], second["item"], second["turns"]) == ("user: Who?", "Ada", 1)
+    turns = run.book.table("turns").to_pylist()
+    assert [turn["name"] for turn in turns] == [None, "search", None, None]
+    assert "search" in turns[0]["calls"]
+    assert run.bill()["drops"] == {}
+
+
+def test_a_picture_in_a_prompt_is_named_in_its_text_and_not_spelled_out(begin: Begin) -> None:
+    run = begin()
+    url = "data:image/png;base64," + "A" * 1000
+    parts = [{"type": "text", "text": "Who is this?"}, {"type": "image_url", "image_url": {"url": url}}]
+    run.rollouts.log_many(
+        messages=[
+            [{"role": "user", "content": parts}, {"role": "assistant", "content": [{"type": "text", "text": "Ada"}]}]
+        ]
+    )
+    (row,) = run.book.rollouts().to_pylist()
+    assert (row["prompt"], row["item"]) == ("user: Who is this?\n[image_url]", "Ada")
+    assert url in run.book.table("tasks")["messages"][0].as_py()

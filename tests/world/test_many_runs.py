@@ -133,3 +133,46 @@ def test_trials_that_are_pruned_fail_or_return_nothing_are_rows_of_the_sweep(beg
     numbers = [row["step"] for row in run.book.metrics(["params/lr"], x="step").to_pylist()]
     assert numbers == [0, 1, 2, 3]
     assert run.book.metrics(["loss"], x="step").num_rows == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("CartPole-v1__ppo__{seed}__17000001{seed}3", "CartPole-v1__ppo"),
+        ("ppo_s{seed}", "ppo"),
+        ("dqn seed_{seed}", "dqn"),
+        ("2026-05-0{seed}_12-33-01 sac", "sac"),
+        ("layers-2 ({seed})", "layers-2"),
+    ],
+)
+def test_runs_that_carry_their_seed_in_their_name_are_seeds_of_one_group(
+    begin: Begin, root: Path, name: str, shown: str
+) -> None:
+    for seed in (1, 2, 3):
+        begin(name.format(seed=seed), seed=seed, config={"lr": 0.1}).log({"return": float(seed)}, env_step=1)
+    runs = rollbook.open(root)
+    assert {label: len(members) for label, members in runs.curves("return").members.items()} == {shown: 3}
+    assert list(runs.group_by("auto")) == [shown]
+
+
+def test_a_number_in_a_name_that_is_no_seed_tells_groups_apart(begin: Begin, root: Path) -> None:
+    for layers in (1, 2):
+        for seed in (1, 2):
+            begin(f"layers-{layers}", seed=seed).log({"return": 1.0}, env_step=1)
+    assert sorted(rollbook.open(root).group_by("auto")) == ["layers-1", "layers-2"]
+
+
+@pytest.mark.parametrize("given", [["config.algo", "config.env"], ("config.algo",), 3], ids=str)
+@pytest.mark.parametrize("verb", ["compare", "curves", "refined_curves", "groups", "plot", "diff", "group_by", "seeds"])
+def test_groups_by_anything_but_one_field_are_refused_with_what_is_possible(
+    begin: Begin, root: Path, verb: str, given: Any
+) -> None:
+    for seed in (0, 1):
+        begin("ppo", seed=seed, config={"algo": "ppo", "env": "ant"}).log({"return": 1.0}, env_step=1)
+    runs: Any = rollbook.open(root)
+    ask = {
+        "groups": lambda: runs.groups(given), "group_by": lambda: runs.group_by(given),
+        "diff": lambda: runs.diff(by=given), "refined_curves": lambda: list(runs.refined_curves("return", by=given)),
+    }.get(verb, lambda: getattr(runs, verb)("return", by=given))  # fmt: skip
+    with pytest.raises(rollbook.errors.BadInput, match="one field"):
+        ask()

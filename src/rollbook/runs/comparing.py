@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -39,7 +39,7 @@ def compared(ask: Compare, source: Source, *, opened: bool = True) -> compare.Co
     asked = f"compare({ask.metric!r})"
     if not source.rows:
         raise BadInput(f"{asked}: the set is empty.", "Look what there is with rollbook.open(…).table()")
-    if not isinstance(ask.by, str) and len(ask.by) > _MOST_GROUPS:
+    if isinstance(ask.by, Mapping) and len(ask.by) > _MOST_GROUPS:
         raise BadInput(f"{asked}: {len(ask.by)} groups; at most {_MOST_GROUPS} are compared at once")
     # Which runs are in which group, and the score of each at the position where all are compared.
     rows, labels = grouped(source.rows, ask.by, asked, ask.task)

@@ -127,6 +127,15 @@ def is_field(name: str, rows: Sequence[Mapping[str, object]]) -> bool:
     return name.partition(".")[0] in _NESTED and (not rows or any(_has(row, name) for row in rows))
 
 
+def check_one(name: object, asked: str) -> None:
+    """Raise if what should be the name of one field is something else, such as a list of names. Raises: BadInput."""
+    if not isinstance(name, str):
+        raise BadInput(
+            f"{asked}: one field makes the groups, found {name!r:.80} of type {type(name).__name__}.",
+            "Name one field, 'auto' for what differs in the configuration, or {label: runs} where that is given",
+        )
+
+
 def check_field(name: str, rows: Sequence[Mapping[str, object]], asked: str) -> None:
     """Raise if no run has a field of this name.
 
@@ -134,6 +143,7 @@ def check_field(name: str, rows: Sequence[Mapping[str, object]], asked: str) -> 
       BadInput: no run has such a field; the message lists the fields. An empty set accepts any name below config and
         summary.
     """
+    check_one(name, asked)
     if is_field(name, rows):
         return
     first = name.partition(".")[0]

@@ -14,6 +14,7 @@ import msgspec
 
 from rollbook.errors import BadInput
 from rollbook.runs.fields import flat, group_value, grouped
+from rollbook.runs.shared_names import shared_names
 from rollbook.system.brief import brief
 from rollbook.values.json_values import plain
 
@@ -98,7 +99,7 @@ def groups_of(
 
     Args:
       columns: ["auto"]: what differs in the configuration of runs of one project and group; where a run was given no
-        group, its name stands for it.
+        group, its name without seed and time stands for it.
       about: the fields of a run; value: of a column of a run.
       task: see `auto_columns`.
     """
@@ -106,11 +107,10 @@ def groups_of(
     if not columns:
         raise BadInput("group_by=[]: no column.", "Name at least one, or 'auto'; null for no groups")
     automatic = list(columns) == ["auto"]
+    own_names = _own_names([about(row) for row in rows]) if automatic else [""] * len(rows)
     by_name: dict[tuple[str, str], list[T]] = {}
-    for row in rows:
-        own = about(row).get("group") or about(row).get("name")
-        both = (str(about(row).get("project") or ""), str(own or "") if automatic else "")
-        by_name.setdefault(both, []).append(row)
+    for row, its_name in zip(rows, own_names, strict=True):
+        by_name.setdefault((str(about(row).get("project") or ""), its_name), []).append(row)
     groups: dict[str, RunGroup[T]] = {}
     for (project, name), members in by_name.items():
         chosen = auto_columns([about(row) for row in members], task) if automatic else list(columns)
@@ -138,10 +138,10 @@ def what_differs(rows: Sequence[Row], task: str | None = None) -> list[str]:
     Args:
       task: see `auto_columns`.
     """
-    groups: dict[tuple[object, object], list[RunGroup[Row]]] = {}
+    own_of = dict(zip((str(row["path"]) for row in rows), _own_names(rows), strict=True))
+    groups: dict[tuple[str, str], list[RunGroup[Row]]] = {}
     for group in groups_of(rows, ["auto"], task=task):
-        one = group.members[0]
-        groups.setdefault((group.section, one.get("group") or one.get("name")), []).append(group)
+        groups.setdefault((group.section, own_of[str(group.members[0]["path"])]), []).append(group)
     fields = ["project"] if len({section for section, _ in groups}) > 1 else []
     if len({own for _, own in groups}) > 1:
         fields.append("group" if all(row.get("group") for row in rows) else "name")
@@ -151,6 +151,27 @@ def what_differs(rows: Sequence[Row], task: str | None = None) -> list[str]:
         for column in telling_columns([group.values for group in alike], [*alike[0].values])
     ]
     return [*fields, *dict.fromkeys(settings)]
+
+
+def _own_names(rows: Sequence[Row]) -> list[str]:
+    """The group of each run; where it was given none, its name without seed and time."""
+    of_project: dict[object, list[int]] = {}
+    for index, row in enumerate(rows):
+        of_project.setdefault(row.get("project"), []).append(index)
+    names = [str(row.get("group") or "") for row in rows]
+    for indices in of_project.values():
+        own = [index for index in indices if not names[index]]
+        shared = shared_names([str(rows[n].get("name") or "") for n in own], [_seed_of(rows[n]) for n in own])
+        for index, name in zip(own, shared, strict=True):
+            names[index] = name
+    return names
+
+
+def _seed_of(row: Row) -> int | None:
+    """The seed of a run, or that of its configuration."""
+    config = row.get("config")
+    seeds = (row.get("seed"), config.get("seed") if isinstance(config, Mapping) else None)
+    return next((seed for seed in seeds if isinstance(seed, int) and not isinstance(seed, bool)), None)
 
 
 def _usual(configurations: Sequence[Mapping[str, object]], columns: Sequence[str]) -> dict[str, bytes]:

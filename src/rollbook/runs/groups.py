@@ -10,7 +10,7 @@ from typing import Any
 
 from rollbook.errors import BadInput
 from rollbook.runs.colours import COLOURS, colours_of_groups
-from rollbook.runs.fields import check_field, group_label, group_value
+from rollbook.runs.fields import check_field, check_one, group_label, group_value
 from rollbook.runs.grouping import groups_of
 from rollbook.runs.questions import Groups
 from rollbook.schema.addresses import is_address
@@ -32,7 +32,7 @@ def grouped(
     Raises:
       BadInput: a field, or a run, that is not there; no group.
     """
-    if by is None or isinstance(by, str):
+    if not isinstance(by, Mapping):
         rows = begun_first(rows)
         if by is not None:
             check_groups(rows, by, f"{asked[:-1]}, by={by!r})")
@@ -152,6 +152,8 @@ def labels_of(rows: Sequence[Row], by: str | None, task: str | None = None) -> l
     """The name of the group of each run: the value of the field `by`, as text; "auto": what differs from the others,
     other than the task."""
     if by != "auto":
+        if by is not None:
+            check_one(by, f"by={by!r}")
         return [label_of(row, by) for row in rows]
     groups = groups_of(list(rows), ["auto"], task=task)
     often = Counter(group.name for group in groups)

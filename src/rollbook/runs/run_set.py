@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Any, Literal, TypeVar, overload
 
 from rollbook.errors import AmbiguousRun, BadInput, RunNotFound, did_you_mean, suggesting
-from rollbook.runs.fields import check_field, group_key, group_label
+from rollbook.runs.fields import check_field, check_one, group_key, group_label
 from rollbook.schema.aliases import SCORES
 from rollbook.system.texts import amount
 
@@ -139,6 +139,7 @@ class RunSet(Sequence["Book"]):
         Raises:
           BadInput: no run has the field.
         """
+        check_one(field, f"group_by({field!r})")
         if field == "auto":
             from rollbook.runs.groups import labels_of
 

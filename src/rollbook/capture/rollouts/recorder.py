@@ -19,8 +19,9 @@ import re
 
 from rollbook.capture.batch_columns import BatchColumns, is_column
 from rollbook.capture.rollouts.batch import LISTS, Turns, step_back, version_of, write_rollouts
+from rollbook.capture.rollouts.messages import conversation, task_of, turns_of
 from rollbook.capture.rollouts.rollout import OpenRollout
-from rollbook.capture.rollouts.rows import RolloutRows, conversation, new_prefix, numbers, reported, turns_of
+from rollbook.capture.rollouts.rows import RolloutRows, new_prefix, numbers, reported
 from rollbook.schema import manifest
 from rollbook.system.guard import handled_by
 from rollbook.values import flatten
@@ -148,7 +149,7 @@ class RolloutLog:
         if messages is None:
             texts = list(completions if completions is not None else ())
             n = len(texts)
-            given = self._column("log_many", "prompts", None if prompts is None else list(prompts), n)
+            given = self._column("log_many", "prompts", None if prompts is None else list(map(task_of, prompts)), n)
             talks = [(prompt, turns_of(text)) for prompt, text in zip(given, texts, strict=True)]
         else:
             talks = [conversation(talk) for talk in messages]

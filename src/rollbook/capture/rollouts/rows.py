@@ -10,6 +10,7 @@ import sys
 from array import array
 
 from rollbook.capture.batch_columns import is_column, pieces
+from rollbook.capture.rollouts.messages import rendered, task_of
 from rollbook.capture.samples.items import Items
 from rollbook.capture.shared_clocks import clock_names
 from rollbook.capture.storable import UNSTORABLE, plain
@@ -170,6 +171,7 @@ class RolloutRows:
         """The id of a task: 16 hexadecimal digits of its content, or the caller's. Its row is written once."""
         if task is None and task_id is None:
             return None
+        task = task_of(task)
         if task_id is None:
             content = fingerprint_of(task if tools is None else [task, tools])
             if content is None:
@@ -184,7 +186,7 @@ class RolloutRows:
         if name not in self._tasks:
             self._tasks.add(name)
             row: dict[str, Any] = {"task_id": name, "env": None if env is None else _word(env)}
-            if isinstance(task, (list, tuple)):
+            if isinstance(task, list):
                 row["messages"] = self.json("task", task)
                 task = rendered(task)
             if task is not None:
@@ -270,43 +272,6 @@ class RolloutRows:
                 }
                 or None,
             )
-
-
-def conversation(messages: object) -> tuple[object, list[dict[str, Any]]]:
-    """(the task, the turns after it) of a list of messages; a text is one turn of the assistant.
-
-    The task is the messages before the first one of the assistant; a single message becomes its text.
-    """
-    if isinstance(messages, (str, bytes)) or not is_column(messages):
-        return None, turns_of(messages)
-    listed = turns_of(messages)
-    first = next((n for n, message in enumerate(listed) if message.get("role") == "assistant"), len(listed))
-    before = listed[:first]
-    plain_one = len(before) == 1 and isinstance(before[0].get("content"), str)
-    task = before[0]["content"] if plain_one else [dict(message) for message in before] or None
-    return task, listed[first:]
-
-
-def turns_of(completion: object) -> list[dict[str, Any]]:
-    """A text or a list of messages, as messages."""
-    if isinstance(completion, (str, bytes)) or not is_column(completion):
-        return [{"role": "assistant", "content": completion}]
-    listed = completion if type(completion) is list else list(completion)  # type: ignore[call-overload]
-    if set(map(type, listed)) <= {dict}:
-        return listed
-    return [message if type(message) is dict else dict(message) for message in listed if hasattr(message, "get")]
-
-
-def rendered(messages: Iterable[Any]) -> str:
-    """Messages as one text, one paragraph each."""
-    parts = []
-    for message in messages:
-        if hasattr(message, "get"):
-            content = message.get("content")
-            parts.append(f"{message.get('role')}: {content if isinstance(content, str) else repr(content)}")
-        else:
-            parts.append(str(message))
-    return "\n\n".join(parts)
 
 
 def number(value: Any) -> float | None:

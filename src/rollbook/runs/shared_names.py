@@ -1,0 +1,50 @@
+"""Names of runs without what a program writes into the name of each: the seed, and the time when it began."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+_BEFORE = r"[_\-. =,:+/]*"
+_SEED = re.compile(_BEFORE + r"(?<![A-Za-z])seeds?[_\-. =:]*\d+(?!\d)", re.IGNORECASE)
+_DAY = r"20\d\d[_\-.]?[01]\d[_\-.]?[0-3]\d"
+_CLOCK = r"[0-2]\d[_\-.:h]?[0-5]\d(?:[_\-.:m]?[0-5]\d)?"
+_MOMENT = re.compile(
+    _BEFORE + rf"(?<![0-9A-Za-z])(?:1[4-9]\d{{8}}(?:\.\d+)?|{_DAY}(?:[_\-. T]*{_CLOCK})?)(?![0-9A-Za-z])"
+)
+_NUMBER = re.compile(_BEFORE + r"(?<![0-9A-Za-z.])(?<!\d[eE][-+])s?(\d+)(?![0-9A-Za-z]|\.\d)")
+
+_EMPTY = re.compile(_BEFORE + r"(?:\(\)|\[\])")
+
+
+def shared_names(names: Sequence[str], seeds: Sequence[int | None]) -> list[str]:
+    """The name of each run without its seed and its time: "CartPole-v1__ppo__3__1700000000" is "CartPole-v1__ppo".
+
+    A number is a seed if it is the seed of every run whose name is the same but for its numbers, so that "layers-2" and
+    "layers-3" of seed 2 stay two. A name of which nothing would be left stays as it is.
+
+    Args:
+      names: of runs of one project; seeds: of each, None if unknown.
+    """
+    bare = [_MOMENT.sub("", _SEED.sub("", name)) or name for name in names]
+    is_seed: dict[tuple[str, int], bool] = {}
+    for name, seed in zip(bare, seeds, strict=True):
+        for nth, number in enumerate(_NUMBER.finditer(name)):
+            known = is_seed.get((_shape(name), nth), True)
+            is_seed[_shape(name), nth] = known and int(number[1]) == seed
+    return [
+        _cut(name, [number for nth, number in enumerate(_NUMBER.finditer(name)) if is_seed[_shape(name), nth]])
+        for name in bare
+    ]
+
+
+def _shape(name: str) -> str:
+    """The name with a mark in the place of each number."""
+    return _NUMBER.sub("\0", name)
+
+
+def _cut(name: str, numbers: Sequence[re.Match[str]]) -> str:
+    rest = name
+    for number in reversed(numbers):
+        rest = rest[: number.start()] + rest[number.end() :]
+    return _EMPTY.sub("", rest).strip("_-. =,:+/") or name
