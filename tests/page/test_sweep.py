@@ -63,3 +63,56 @@ def test_compare_takes_what_it_offers_however_many_runs_are_drawn(tried: Path, s
     page.settled()
     assert "The first 20 of 24 that are drawn." in page.tab.locator(".said").inner_text()
     assert page.errors == []
+
+
+@pytest.fixture(scope="module")
+def nested(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A random search over a deep configuration: long paths, long words, no two runs alike."""
+    folder = tmp_path_factory.mktemp("nested") / "runs"
+    for n in range(14):
+        config = {
+            "env": {"id": ("FrozenLake-v1-slippery", "Taxi-v3")[n % 2]},
+            "agent": {
+                "optim": {"lr": 10.0 ** -(1 + n % 5), "lr_decay": (0.0, 1e-3)[n // 7]},
+                "exploration": {"kind": ("eps_greedy", "softmax", "ucb")[n % 3], "temperature": 0.1 * (n + 1)},
+                "n_step": 1 + n % 4,
+            },
+            "critic": {"optim": {"lr": 10.0 ** -(1 + n % 3)}},
+        }
+        with rollbook.init("p", f"trial_{n}", dir=folder, config=config, sinks=[], keeper="inline", rules=()) as run:
+            for step in range(4):
+                run.log({"test/return": n % 5 + step * 0.1}, env_step=step)
+    return folder
+
+
+NAMES_LIE_OVER = """() => {
+    const boxes = [...document.querySelectorAll('.axisnames button')].map(one => one.getBoundingClientRect());
+    return boxes.slice(1).filter((box, i) => box.left < boxes[i].right - 1).length;
+}"""
+CUT_AT_THE_LEFT = """() => {
+    const left = document.querySelector('.threads svg').getBoundingClientRect().left;
+    return [...document.querySelectorAll('.threads .tick')].filter(
+        one => one.getBoundingClientRect().left < left).length;
+}"""
+
+
+@pytest.mark.parametrize("width", [1440, 1000, 390])
+def test_axes_have_names_of_their_own_that_can_be_read(nested: Path, serve: Any, tab_of: Any, width: int) -> None:
+    page = tab_of(width, 900).open(serve(nested), "#/sweep").settled()
+    assert page.tab.evaluate(NAMES_LIE_OVER) == 0
+    assert page.tab.evaluate(CUT_AT_THE_LEFT) == 0
+    names = [
+        name.replace("\n", " ").removesuffix(" log") for name in page.tab.locator(".axisnames button").all_inner_texts()
+    ]
+    assert len(set(names)) == len(names)
+    assert {"temperature", "n_step", "lr_decay", "exploration.kind", "env.id"} <= set(names)
+    assert page.errors == []
+
+
+def test_many_notes_about_pairs_are_folded(nested: Path, serve: Any, page: Any) -> None:
+    page.open(serve(nested), "#/runs?g=none").settled()
+    page.tab.keyboard.press("c")
+    page.tab.wait_for_selector(".said .ranking")
+    page.settled()
+    assert page.tab.locator(".said .notes .tag:visible").count() <= 3
+    assert page.errors == []

@@ -6,7 +6,7 @@ import {
   quarter,
   readRanges,
   readScales,
-  shortSetting,
+  namesOfSettings,
   thread,
   writeRanges,
   writeScales,
@@ -123,9 +123,12 @@ test("a thread is broken where a value is missing", () => {
   ).toBe("M0 0C5 0 5 4 10 4");
 });
 
-test("a setting is called by its path in the configuration", () => {
-  expect(shortSetting("config.optim.lr")).toBe("optim.lr");
-  expect(shortSetting("name")).toBe("name");
+test("settings are called by what tells them apart", () => {
+  const nested = ["config.agent.optim.lr", "config.critic.optim.lr", "config.agent.gamma", "config.env.id", "name"];
+  const called = namesOfSettings(nested);
+  expect(nested.map(called)).toEqual(["agent.optim.lr", "critic.optim.lr", "gamma", "env.id", "name"]);
+  expect(namesOfSettings(["config.optim.lr", "config.layers"])("config.optim.lr")).toBe("lr");
+  expect(namesOfSettings(["config.lr", "config.critic.lr"])("config.lr")).toBe("lr");
 });
 
 test("the range of an axis is set, moved, widened and taken away by keys", () => {

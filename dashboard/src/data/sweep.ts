@@ -123,8 +123,20 @@ export function fits(values: ReadonlyMap<string, number | null>, ranges: Ranges)
 export const quarter = (place: number, many: number): number =>
   Math.min(4, Math.floor((4 * place) / Math.max(1, many)) + 1);
 
-/** A setting without what all names begin with. */
-export const shortSetting = (column: string): string => column.replace(/^config\./, "");
+/** Last parts that say nothing by themselves. */
+const BARE = /^(id|name|kind|type|cls|class|value|size|_target_)$/;
+
+/** How settings are called beside each other: by their last part, or by more where others end so or it says nothing. */
+export function namesOfSettings(columns: readonly string[]): (column: string) => string {
+  const all = [...new Set(columns)].map((column) => column.replace(/^config\./, "").split("."));
+  const ends = (parts: readonly string[], n: number): string => parts.slice(-n).join(".");
+  return (column) => {
+    const parts = column.replace(/^config\./, "").split(".");
+    let n = BARE.test(parts.at(-1) ?? "") ? 2 : 1;
+    while (n < parts.length && all.filter((other) => ends(other, n) === ends(parts, n)).length > 1) n++;
+    return ends(parts, n);
+  };
+}
 
 /** A smooth path through points from left to right; where one is missing it is broken. */
 export function thread(points: readonly (readonly [number, number] | null)[]): string {

@@ -11,6 +11,9 @@ import { Next } from "./Projects.tsx";
 import { addressOf } from "../../state/address.ts";
 import { colorOfGroup, drawnProjects, leftOut, shortOf } from "./groups.ts";
 
+/** Notes that are read at once; the others are folded. */
+const FEW = 3;
+
 export function Answer({ found, groups }: { found: CompareAnswer; groups: GroupOf[] }) {
   const order = ranked(found.groups, found.pairs);
   const without = order.filter(({ scored }) => !scored).map(({ group }) => group);
@@ -68,16 +71,26 @@ export function Answer({ found, groups }: { found: CompareAnswer; groups: GroupO
               <a href={addressOf("sweep")}>Sweep</a> looks at all.
             </span>
           )}
-          {notes.map((note) => (
-            <span key={note} class="tag">
-              {sentence(note)}
-            </span>
+          {notes.slice(0, FEW).map((note) => (
+            <Note key={note} of={note} />
           ))}
         </p>
+      )}
+      {notes.length > FEW && (
+        <details>
+          <summary>{amount(notes.length - FEW, "more note")}</summary>
+          <p class="notes">
+            {notes.slice(FEW).map((note) => (
+              <Note key={note} of={note} />
+            ))}
+          </p>
+        </details>
       )}
     </section>
   );
 }
+
+const Note = ({ of }: { of: string }) => <span class="tag">{sentence(of)}</span>;
 
 const Name = ({ of }: { of: string }) => (
   <>

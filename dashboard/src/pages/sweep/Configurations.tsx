@@ -3,7 +3,7 @@
 import type { Cell, SweepAnswer } from "../../api/names.ts";
 import { shortNames } from "../../data/names.ts";
 import { plain, rounded, value } from "../../data/numbers.ts";
-import { axisOf, quarter, shortSetting } from "../../data/sweep.ts";
+import { axisOf, quarter } from "../../data/sweep.ts";
 import { Middle } from "../../parts/Middle.tsx";
 import { MiniTable } from "../../parts/MiniTable.tsx";
 import { addressOf } from "../../state/address.ts";
@@ -14,7 +14,15 @@ const MOST_SETTINGS = 6;
 const MOST_ROWS = 100;
 const MOST_LETTERS = 28;
 
-export function Configurations({ found, kept }: { found: SweepAnswer; kept: readonly boolean[] }) {
+export function Configurations({
+  found,
+  called,
+  kept,
+}: {
+  found: SweepAnswer;
+  called: (column: string) => string;
+  kept: readonly boolean[];
+}) {
   const many = found.configurations.filter((one) => one.seeds.length > 0).length;
   const scores = axisOf(found.configurations.flatMap((one) => one.seeds.map((seed) => seed.value)));
   const rows = found.configurations.map((one, i) => ({ one, i })).filter(({ i }) => kept[i]);
@@ -28,7 +36,7 @@ export function Configurations({ found, kept }: { found: SweepAnswer; kept: read
   const shown = settings.slice(0, MOST_SETTINGS);
   const columns = [
     { id: "rank", head: "configuration" },
-    ...shown.map(({ column, at }) => ({ id: `${at}`, head: shortSetting(column), number: true })),
+    ...shown.map(({ column, at }) => ({ id: `${at}`, head: called(column), number: true })),
     { id: "seeds", head: "seeds" },
     { id: "mean", head: found.key, number: true },
     { id: "n", head: "n", number: true },

@@ -3,17 +3,19 @@
 import type { Num, SweepAnswer, SweepSetting } from "../../api/names.ts";
 import { amount } from "../../data/numbers.ts";
 import { Middle } from "../../parts/Middle.tsx";
-import { shortSetting } from "../../data/sweep.ts";
 
 const share = (v: Num): number => (typeof v === "number" ? v : NaN);
 const percent = (v: Num): string => `${Math.round(100 * share(v))}`;
 
 export function Matters({
   found,
+  called,
   chosen,
   onChoose,
 }: {
   found: SweepAnswer;
+  /** What a setting is called among the others. */
+  called: (column: string) => string;
   chosen: number;
   onChoose: (column: string) => void;
 }) {
@@ -31,11 +33,11 @@ export function Matters({
             type="button"
             class="matter"
             aria-pressed={i === chosen}
-            title={`${one.column}: ${amount(one.levels, "value")}, or ranges of them${sharing(one)}`}
+            title={`${one.column}: ${amount(one.levels, "value")}, or ranges of them${sharing(one, called)}`}
             onClick={() => onChoose(one.column)}
           >
             <span class="rowname">
-              <Middle text={[one.column, ...one.together].map(shortSetting).join(" + ")} />
+              <Middle text={[one.column, ...one.together].map(called).join(" + ")} />
             </span>
             <Bar of={one} chance={chance} />
             <span class="num">{text(one)}</span>
@@ -60,10 +62,10 @@ export function Matters({
           .slice(0, MOST_SHARING)
           .map((one) => (
             <p key={one.column} class="small">
-              <b>{shortSetting(one.column)}</b> alone goes with {percent(one.alone)} %.{" "}
+              <b>{called(one.column)}</b> alone goes with {percent(one.alone)} %.{" "}
               {one.alike
-                ? `These runs cannot tell it from ${shortSetting(one.goes_with)}: their values go together.`
-                : `What ${shortSetting(one.goes_with)} has of that is counted there.`}
+                ? `These runs cannot tell it from ${called(one.goes_with)}: their values go together.`
+                : `What ${called(one.goes_with)} has of that is counted there.`}
             </p>
           ))}
         {found.settings.some((one) => one.why !== "") && (
@@ -80,9 +82,9 @@ const MOST_SHARING = 3;
 const shared = (of: SweepSetting): number =>
   of.goes_with === "" ? 0 : Math.max(0, share(of.alone) - (Number.isFinite(share(of.share)) ? share(of.share) : 0));
 
-const sharing = (of: SweepSetting): string =>
+const sharing = (of: SweepSetting, called: (column: string) => string): string =>
   shared(of) > 0
-    ? `; ${Math.round(100 * shared(of))} % more are shared with ${shortSetting(of.goes_with)}, which stands above it`
+    ? `; ${Math.round(100 * shared(of))} % more are shared with ${called(of.goes_with)}, which stands above it`
     : "";
 
 const right = (v: number): string => `${100 - 100 * v}%`;

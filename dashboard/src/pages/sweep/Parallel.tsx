@@ -2,26 +2,20 @@
 
 import { useRef } from "preact/hooks";
 import type { SweepAnswer } from "../../api/names.ts";
-import {
-  keyedRange,
-  quarter,
-  shortSetting,
-  thread,
-  type Range,
-  type Ranges,
-  type SettingAxis,
-} from "../../data/sweep.ts";
+import { keyedRange, quarter, thread, type Range, type Ranges, type SettingAxis } from "../../data/sweep.ts";
 import { amount, count, value } from "../../data/numbers.ts";
 import { useWidth } from "../../parts/useWidth.ts";
 import { hot } from "./hot.ts";
 
-const [HEIGHT, TOP, BOTTOM, LEFT, RIGHT] = [270, 12, 12, 44, 74];
+const [HEIGHT, TOP, BOTTOM, RIGHT] = [270, 12, 12, 74];
+const [LEAST, MOST, LETTER] = [44, 130, 5.6]; // px before the first axis, and of a letter there
 const BEST = 3;
 /** Of an axis: below that the names would lie over each other, and the picture is scrolled. */
 const NARROWEST = 92;
 
 export function Parallel({
   found,
+  called,
   axes,
   places,
   kept,
@@ -31,6 +25,8 @@ export function Parallel({
   onAxis,
 }: {
   found: SweepAnswer;
+  /** What a setting is called among the others. */
+  called: (column: string) => string;
   axes: readonly SettingAxis[];
   places: readonly ReadonlyMap<string, number | null>[];
   kept: readonly boolean[];
@@ -42,7 +38,10 @@ export function Parallel({
   const root = useRef<HTMLDivElement>(null);
   const columns = [...found.settings.map(({ column }) => column), found.key];
   const width = Math.max(useWidth(root), NARROWEST * columns.length);
-  const x = (i: number): number => LEFT + (i * (width - LEFT - RIGHT)) / Math.max(1, columns.length - 1);
+  const longest = Math.max(0, ...(axes[0]?.ticks ?? []).map(({ text }) => text.length));
+  const left = Math.max(LEAST, Math.min(MOST, 12 + LETTER * longest));
+  const apart = (width - left - RIGHT) / Math.max(1, columns.length - 1);
+  const x = (i: number): number => left + i * apart;
   const y = (at: number): number => HEIGHT - BOTTOM - at * (HEIGHT - TOP - BOTTOM);
   const many = found.configurations.filter((one) => one.seeds.length > 0).length;
   const shown = kept.filter(Boolean).length;
@@ -85,10 +84,14 @@ export function Parallel({
                 event.preventDefault();
                 setRange(column, next);
               }}
-              style={{ left: `${x(i)}px`, ...(i === 0 ? { transform: `translateX(-${LEFT - 4}px)` } : {}) }}
+              style={{
+                left: `${x(i)}px`,
+                maxWidth: `${Math.max(NARROWEST, apart) - 4}px`,
+                ...(i === 0 ? { transform: `translateX(-${Math.min(left, apart / 2) - 4}px)` } : {}),
+              }}
               onClick={() => i < columns.length - 1 && onAxis(column)}
             >
-              {shortSetting(column)}
+              {i < columns.length - 1 ? called(column) : column}
               {axes[i]?.log && <span class="soft"> log</span>}
             </button>
           ))}

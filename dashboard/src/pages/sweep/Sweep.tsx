@@ -7,7 +7,7 @@ import {
   fits,
   readRanges,
   readScales,
-  shortSetting,
+  namesOfSettings,
   writeRanges,
   writeScales,
   type Ranges,
@@ -124,6 +124,10 @@ function Nothing({ of }: { of: SweepAnswer }) {
 function Shown({ found }: { found: SweepAnswer }) {
   const asLog = useMemo(() => readScales(scales.value), [scales.value]);
   const axes = useMemo(() => axesOf(found, asLog), [found, asLog]);
+  const called = useMemo(
+    () => namesOfSettings(found.settings.flatMap(({ column, together }) => [column, ...together])),
+    [found],
+  );
   const places = useMemo(
     () =>
       found.configurations.map(
@@ -149,7 +153,7 @@ function Shown({ found }: { found: SweepAnswer }) {
     0,
     found.settings.findIndex(({ column }) => column === against.value),
   );
-  const matters = <Matters found={found} chosen={chosen} onChoose={(column) => say({ of: column })} />;
+  const matters = <Matters found={found} called={called} chosen={chosen} onChoose={(column) => say({ of: column })} />;
   return (
     <div class="cols">
       <section class="card c12 said">
@@ -176,6 +180,7 @@ function Shown({ found }: { found: SweepAnswer }) {
         <>
           <Parallel
             found={found}
+            called={called}
             axes={axes}
             places={places}
             kept={kept}
@@ -190,7 +195,7 @@ function Shown({ found }: { found: SweepAnswer }) {
       {found.settings.length > 0 && (
         <Against
           found={found}
-          name={shortSetting(found.settings[chosen]?.column ?? "")}
+          name={called(found.settings[chosen]?.column ?? "")}
           x={axes[chosen] as SettingAxis}
           y={axes.at(-1) as SettingAxis}
           onScale={turn}
@@ -200,7 +205,7 @@ function Shown({ found }: { found: SweepAnswer }) {
       )}
       <div class={`pile ${found.settings.length === 0 ? "c12" : "c7"}`}>
         {found.settings.length === 1 && matters /* beside the one picture: parallel lines would be a second one */}
-        <Configurations found={found} kept={kept} />
+        <Configurations found={found} called={called} kept={kept} />
       </div>
     </div>
   );
