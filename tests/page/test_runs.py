@@ -363,3 +363,22 @@ def test_chosen_runs_of_other_tools_are_labelled_in_two_clicks(
         ("None", None), ("ppo", 64), ("ppo", 64),
     ]  # fmt: skip
     assert page.errors == []
+
+
+def test_a_key_of_groups_that_have_another_axis_is_drawn_over_time_without_an_error(
+    page: Any, serve: Any, tmp_path: Path
+) -> None:
+    """Folders of several tools: one counts steps of the environment, another updates."""
+    for name, clock, key in (("td3", "env_step", "rollout/ep_rew_mean"), ("ppo", "gradient_step", "Train/mean_reward")):
+        for seed in (1, 2):
+            more: dict[str, Any] = {"dir": tmp_path, "sinks": [], "keeper": "inline", "rules": ()}
+            with rollbook.init("mixed", name, seed=seed, **more) as run:
+                for step in range(30):
+                    run.log({key: float(step)}, **{clock: step})
+    page.open(serve(tmp_path), "#/runs").drawn(2).settled()
+    keys = page.tab.locator("#charts [data-key]")
+    for key in ("rollout/ep_rew_mean", "Train/mean_reward"):
+        assert keys.and_(page.tab.locator(f"[data-key='{key}']")).locator("[data-drawn]").count() == 1
+    assert page.tab.locator("#charts .alert").count() == 0
+    assert page.tab.get_by_text("over time", exact=True).count() == 1
+    assert page.errors == []

@@ -16,7 +16,7 @@ from rollbook.compare.grid import shared_grid, span_of
 from rollbook.compare.group_curve import Floats, GroupCurve, RunCurve
 from rollbook.compare.scales import no_common_point, scale_of
 from rollbook.compare.seeding import generator
-from rollbook.errors import BadInput
+from rollbook.errors import BadInput, UnknownKey
 from rollbook.stats import Aligned, Band
 
 TYPE_CHECKING = False
@@ -31,7 +31,7 @@ def curves(groups: Mapping[str, Mapping[str, RunCurve]], *, draws: int = 1999, *
       groups, options: see `refined_curves`.
       draws: number of resamples for the intervals.
     Raises:
-      BadInput: no run has a row, or options that conflict.
+      UnknownKey: no run has a row. BadInput: options that conflict.
     """
     return next(refined_curves(groups, stages=(draws,), **options))
 
@@ -70,12 +70,12 @@ def refined_curves(
       facts: what else readers should know.
       alignment: see `stats.align`.
     Raises:
-      BadInput: no run has a row, or options that conflict.
+      UnknownKey: no run has a row. BadInput: options that conflict.
     """
     lines = {label: dict(runs) for label, runs in groups.items()}
     with_rows = [line for runs in lines.values() for line in runs.values() if len(line.x)]
     if not with_rows:
-        raise BadInput(f"curves of {key!r}: none of the runs has a row of it along {axis!r}")
+        raise UnknownKey(f"curves of {key!r}: none of the runs has a row of it along {axis!r}")
     if whole_curve and statistic not in ("mean", "iqm"):
         raise BadInput(f"whole_curve=True with statistic={statistic!r}: there is such a band for the mean alone")
     if whole_curve:
