@@ -98,3 +98,19 @@ def test_enter_opens_the_row_that_a_key_went_to_after_a_click_elsewhere(page: An
     page.tab.go_back()
     page.settled()
     assert page.tab.locator(".square[aria-pressed=true]").count() == pressed
+
+
+def test_beside_the_name_of_the_only_line_a_key_can_be_read(page: Any, serve: Any, tmp_path: Path) -> None:
+    """Its name is the same in every chart, and its value stays."""
+    name = "anymal_c_rough_with_a_long_name_of_its_own"
+    with rollbook.init("rsl_rl", name, seed=1, dir=tmp_path, sinks=[], keeper="inline", rules=()) as run:
+        for step in range(20):
+            run.log({f"Episode_Reward/{key}": step / 7 for key in ("track_lin_vel", "ang_vel_xy")}, env_step=step)
+    page.open(serve(tmp_path), "#/runs").drawn(2).settled()
+    cut = """() => [...document.querySelectorAll('#charts .chart')].filter(one => {
+        const [title, value] = [one.querySelector('.title'), one.querySelector('.read b').getBoundingClientRect()];
+        return title.scrollWidth > title.clientWidth || value.right > one.getBoundingClientRect().right
+            || value.width === 0;
+    }).length"""
+    assert page.tab.evaluate(cut) == 0
+    assert page.errors == []
