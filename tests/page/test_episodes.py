@@ -84,6 +84,24 @@ def test_what_opens_unasked_is_an_episode_that_came_to_its_end(page: Any, serve:
     assert page.errors == []
 
 
+def test_an_episode_that_is_like_all_others_is_not_called_the_worst(page: Any, serve: Any, tmp_path: Path) -> None:
+    with rollbook.init("car", "dqn", seed=1, dir=tmp_path, sinks=[], keeper="inline", rules=()) as run:
+        for n in range(30):
+            run.log_episode(episode_id=f"e{n}", return_=-200.0, length=200, truncated=True, env_step=200 * n)
+    page.open(serve(tmp_path), "#/episodes").settled()
+    said = page.tab.get_by_text("return \u2212200, as all 30")
+    assert said.count() == 1
+    assert said.get_attribute("class").split() == ["tag"]
+    with rollbook.init("car", "dqn", seed=2, dir=tmp_path, sinks=[], keeper="inline", rules=()) as run:
+        for n in range(30):
+            run.log_episode(episode_id=f"e{n}", return_=float(29 - n), length=200, truncated=True, env_step=200 * n)
+    page.tab.evaluate("run => { location.hash = `#/episodes?run=${run}`; }", run.id)
+    worst = page.tab.get_by_text("return 0, better than 0 % of 30")
+    worst.wait_for()
+    assert "bad" in worst.get_attribute("class").split()
+    assert page.errors == []
+
+
 def test_so_it_is_in_a_copy(page: Any, cut: Path, tmp_path: Path) -> None:
     export([str(cut)], tmp_path / "copy")
     run = rollbook.open(cut).one(seed=1).id

@@ -176,7 +176,7 @@ def test_the_command_that_shows_an_episode_names_its_run_among_seeds_of_one_name
 
 def test_an_episode_comes_with_its_traces(rich: TestClient, run: str) -> None:
     answer = got(rich, f"/api/runs/{run}/episodes/e120")
-    assert answer["rank"] == {"lower": 12, "of": 20}
+    assert answer["rank"] == {"lower": 12, "equal": 1, "of": 20}
     assert [alert["rule"] for alert in answer["alerts"]] == ["kl"]
     assert (answer["previous"], answer["next"]) == ("e110", "e130")
     assert {trace["name"]: trace["group"] for trace in answer["traces"]} == {
@@ -372,7 +372,7 @@ def test_tables_of_many_rows_are_asked_and_not_read_whole(
     assert read["text"]["total"] == 14
     assert [line["text"] for line in read["text"]["rows"]] == ["line 399", "line 398", "line 397"]
     assert [line["text"] for line in read["rows"]["rows"]] == ["line 5", "line 6"]
-    assert read["episodes/e30"]["rank"] == {"lower": 30, "of": n}
+    assert read["episodes/e30"]["rank"] == {"lower": 30, "equal": 1, "of": n}
     assert (read["episodes/e30"]["previous"], read["episodes/e30"]["next"]) == ("e29", "e31")
     assert [row["episode_id"] for row in read["episodes"]["rows"]] == ["e399", "e398"]
     assert [(stage["name"], stage["total"], stage["calls"]) for stage in read["timings"]["stages"]] == [

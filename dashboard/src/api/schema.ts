@@ -1054,9 +1054,10 @@ export interface QuietRule {
   checked: string;
 }
 
-/** How many episodes of how many returned less. */
+/** How many episodes of how many returned less, and how many the same, itself among them. */
 export interface Rank {
   lower: number;
+  equal: number;
   of: number;
 }
 

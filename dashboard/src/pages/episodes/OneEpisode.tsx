@@ -89,9 +89,11 @@ function Shown({ run, found }: { run: string; found: EpisodeDetail }) {
           Episode <span class="mono">{id}</span>
         </h2>
         {rank && rank.of > 1 && (
-          <span class={`tag${rank.lower / rank.of < 0.05 ? " bad" : rank.lower / rank.of > 0.95 ? " good" : ""}`}>
-            return {value(Number(row["return"]))}, better than {Math.round((100 * rank.lower) / rank.of)} % of{" "}
-            {count(rank.of)}
+          <span class={`tag ${toneOf(rank)}`}>
+            return {value(Number(row["return"]))}
+            {rank.equal === rank.of
+              ? `, as all ${count(rank.of)}`
+              : `, better than ${Math.round((100 * rank.lower) / rank.of)} % of ${count(rank.of)}`}
           </span>
         )}
         <span class="tag">{ending(row)}</span>
@@ -204,6 +206,10 @@ function Shown({ run, found }: { run: string; found: EpisodeDetail }) {
     </>
   );
 }
+
+/** The worst and the best twentieth stand out, not what is like many others. */
+const toneOf = ({ lower, equal, of }: { lower: number; equal: number; of: number }): string =>
+  equal < of && (lower + equal) / of <= 0.05 ? "bad" : lower / of > 0.95 ? "good" : "";
 
 function Facts({ found, length }: { found: EpisodeDetail; length: number }) {
   const { row, rewards, checkpoint } = found;

@@ -102,9 +102,10 @@ class EpisodeAsk(OfRun, kw_only=True):
 
 
 class Rank(msgspec.Struct, kw_only=True):
-    """How many episodes of how many returned less."""
+    """How many episodes of how many returned less, and how many the same, itself among them."""
 
     lower: int
+    equal: int
     of: int
 
 
@@ -327,9 +328,9 @@ def _beside(db: Locked, identity: str, score: object) -> tuple[Rank | None, str 
     rank = None
     if "return" in columns and isinstance(score, (int, float)) and not math.isnan(score):
         scores = 'select try_cast("return" as double) as score from episodes'
-        both = "count(*) as n, count(*) filter (score < ?) as lower"
+        both = "count(*) as n, count(*) filter (score < $1) as lower, count(*) filter (score = $1) as equal"
         cells = db.table(f"select {both} from ({scores}) where not isnan(score)", [float(score)]).to_pylist()[0]
-        rank = Rank(lower=int(cells["lower"]), of=int(cells["n"]))
+        rank = Rank(lower=int(cells["lower"]), equal=int(cells["equal"]), of=int(cells["n"]))
     if "episode_id" not in columns:
         return rank, None, None
     order = in_time(columns)
