@@ -693,12 +693,37 @@ def test_a_number_of_a_key_is_the_same_in_every_table(doors: Doors) -> None:
     assert plain({ids[row["run"]]: {"id": ids[row["run"]], **row["cells"]} for row in shown}) == expected
 
 
+SORTED = [KEY, "name", "config.lr", "seed", MEASURES[1], "status", "config.net.width"]
+
+
+@pytest.mark.parametrize("sort", [*SORTED, *(f"-{name}" for name in SORTED)])
+def test_runs_come_in_the_same_order_by_every_door(sort: str, doors: Doors) -> None:
+    """Numbers before texts; what has no number, or NaN, comes last in either direction; equal ones newest first."""
+    expected = [str(row["id"]) for row in rollbook.open(doors.root / "runs").sorted(sort).rows()]
+    line = ["ls", "--dir", str(doors.root / "runs"), "--json", "--limit", "1000", "--sort", sort]
+    assert [row["id"] for row in json.loads(CliRunner().invoke(app, line).stdout)] == expected
+    assert [row["id"] for row in doors.mcp("runs", "runs", {"sort": [sort]})["rows"]] == expected
+    name = sort.removeprefix("-")
+    order = {"column": f'last("{KEY}")' if name == KEY else name, "descending": sort.startswith("-")}
+    ask = {"sort": [order], "limit": 1000, "sections": False}
+
+    def settled() -> dict[str, Any] | None:
+        answer = doors.clients["runs"].post("/api/runs", json=ask).json()
+        return None if answer["pending"] else answer
+
+    ids = {key: Path(folder).name.rpartition("-")[2] for folder, key in doors.keys.items()}
+    assert [ids[row["run"]] for row in until(settled)["rows"]] == expected
+
+
 @pytest.mark.parametrize("by", ["auto", "config.algo"])
 def test_groups_and_the_centre_of_their_numbers_are_the_same_in_every_table(by: str, doors: Doors) -> None:
     runs = rollbook.open(doors.root / "runs").where("project in ('lengths', 'study')")
     found = runs.groups(by, {KEY: "best"})
     line = ["ls", "--dir", str(doors.root / "runs"), "--by", by, "-m", f"{KEY}=best", "--json"]
-    told = json.loads(CliRunner().invoke(app, [*line, "--where", "project in ('lengths', 'study')"]).stdout)
+    condition = "project in ('lengths', 'study')"
+    told = json.loads(CliRunner().invoke(app, [*line, "--where", condition]).stdout)
+    assert told == json.loads(json.dumps(found))
+    told = doors.mcp("runs", "runs", {"where": condition, "by": by, "metrics": [f"{KEY}=best"]})["rows"]
     assert told == json.loads(json.dumps(found))
     column = f'best("{KEY}")'
     ask = {"columns": [column], "limit": 1000, "filter": "project = 'lengths'", "group_by": [by], "sections": False}

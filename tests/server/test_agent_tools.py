@@ -53,7 +53,16 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 BUDGET = 2_000
 CALLS: dict[str, list[dict[str, Any]]] = {
     "probe": [{}, {"of": "cartpole"}, {"of": "odd"}],
-    "runs": [{}, {"where": "config.algo = 'ppo'", "columns": ["config.algo"], "metrics": ["test/return=max"]}],
+    "runs": [
+        {},
+        {
+            "where": "config.algo = 'ppo'",
+            "columns": ["config.algo"],
+            "metrics": ["test/return=max"],
+            "sort": ["-test/return"],
+        },
+        {"by": "config.algo", "metrics": ["test/return"]},
+    ],
     "series": [
         {"runs": "ppo-1", "keys": "test/return", "points": 100},
         {"runs": "ppo-1", "keys": ["test/return"], "x": "time"},

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     help='A result as a column: "test/return" or "test/return=best".',
 )
 @click.option("--by", default=None, help='Groups instead of runs: a field such as config.algo; "auto": what differs.')
-@click.option("--sort", default=None, help='Sort by a column shown; "-test/return" puts the highest first.')
+@click.option("--sort", default=None, help='Sort by a column, or several; "-test/return" puts the highest first.')
 @click.option("--left-out", is_flag=True, help="List files of other tools that cannot be read, and why.")
 @format_options
 def ls(
@@ -166,39 +166,33 @@ def _chosen(
     as_csv: bool,
 ) -> None:  # fmt: skip
     """The requested columns, by `RunSet.table`, sorted."""
+    from rollbook.runs.ordering import is_key, ordered
     from rollbook.runs.results import latest_of
+    from rollbook.runs.run_set import RunSet as Runs
 
-    wanted = split_columns(columns or "") or ["status", "seed"]
-    ways = _ways(metrics)
-    name = (sort or "").removeprefix("-")
-    shown = {key if len(hows) == 1 else f"{key} {how}" for key, hows in ways.items() for how in hows}
-    if name in ways and name not in shown:  # several numbers of a key: by the first
-        name = f"{name} {ways[name][0]}"
-    extra = [name] if name and name not in (*wanted, *shown) else []
-    ordered = runs.newest()
-    table = ordered.table([*wanted, *extra], ways or None)
+    wanted, ways = split_columns(columns or "") or ["status", "seed"], _ways(metrics)
+    order = split_columns(sort or "")
+    for name in (each.removeprefix("-") for each in order):  # what decides the order is shown, too
+        if is_key(name, runs.rows()):
+            ways.setdefault(name, ["last"])
+        elif name not in ways:
+            wanted.append(name)
+    shown = Runs(ordered(runs.rows(), order, ways)[:limit], runs.root)
+    table = shown.table(list(dict.fromkeys(wanted)), ways or None)
     rows: list[dict[str, object]] = table.to_pylist()
-    ends = [latest_of(book, ways) for book in ordered] if ways else [{}] * len(rows)
-    for row, about, last in zip(rows, ordered.rows(), ends, strict=True):
+    for row, book, about in zip(rows, shown, shown.rows(), strict=True):
         row["run"], row["id"] = f"{about['project']}/{about['name']}", about["id"]
+        last = latest_of(book, ways) if ways else {}
         if diverged := [key for key, value in last.items() if value is not None and not math.isfinite(value)]:
             row["ends in NaN"] = ", ".join(diverged)
-    if name:
-        rows = sorted(rows, key=lambda row: _order(row.get(name)), reverse=bool(sort and sort.startswith("-")))
-        rows = [row for row in rows if row.get(name) is not None] + [row for row in rows if row.get(name) is None]
     marks = ["ends in NaN"] if any("ends in NaN" in row for row in rows) else []
     names = list(dict.fromkeys(["id", *table.column_names, *marks, "run"]))
     if as_json or as_csv:
-        print_rows(rows[:limit], as_json=as_json, as_csv=as_csv, columns=names)
+        print_rows(rows, as_json=as_json, as_csv=as_csv, columns=names)
         return
-    print_fitted(rows[:limit], names, width=terminal_width())
-    if len(rows) > limit:
-        remark(f"… {len(rows) - limit:,} more runs; --limit shows them")
-
-
-def _order(value: object) -> tuple[bool, object]:
-    """Numbers before texts, so that a column of both can be sorted."""
-    return (False, value) if isinstance(value, (int, float)) else (True, str(value))
+    print_fitted(rows, names, width=terminal_width())
+    if len(runs) > limit:
+        remark(f"… {len(runs) - limit:,} more runs; --limit shows them")
 
 
 _COLUMNS = ("run", "id", "made by", "status", "seed", "best", "begun", "took", "attempts", "cause", "tags")

@@ -168,6 +168,22 @@ class RunSet(Sequence["Book"]):
         rows = sorted(self._rows, key=_created, reverse=True)
         return self._some(rows if n is None else rows[:n])
 
+    @suggesting
+    def sorted(self, by: str | Sequence[str], *, x: str | None = None) -> RunSet:
+        """The runs in the order of a column, as `rollbook ls --sort` and the page sort them.
+
+        Args:
+          by: a column, or several, the first of which decides: a field such as "config.lr", or a number of a key, such
+            as 'best("test/return")'; a key alone is its last row. "-test/return" has the highest first. Numbers come
+            before texts; runs without a value, or with NaN, come last; equal ones newest first.
+          x: the axis of metrics; default: the run's own.
+        Raises:
+          BadInput: a column that no run has. UnknownKey: a key that no run has.
+        """
+        from rollbook.runs.ordering import ordered
+
+        return self._some(ordered(self._rows, by, x=x))
+
     def last(self) -> Book:
         """The run that started last.
 

@@ -56,6 +56,7 @@ from rollbook.runs.curving import drawn
 from rollbook.runs.diff import diff
 from rollbook.runs.finding import alerted, found
 from rollbook.runs.measures import measure_of_option
+from rollbook.runs.ordering import ordered
 from rollbook.runs.questions import Alerts, Compare, Curves, Diff, Findings, Plans, Seeds, Series, Sweep, Verify
 from rollbook.runs.reading import SeriesOfFiles, is_raw, points_of, read
 from rollbook.runs.run_set import RunSet
@@ -166,21 +167,29 @@ class AgentTools:
         head = {**_who(book), "clocks": list(book.clocks), "tables": found.tables, "remarks": found.sentences()}
         return self._answer(head, rows, cursor)
 
-    def runs(self, where: str = "", columns: Sequence[str] = (), metrics: Sequence[str] = (), cursor: str = "") -> str:
-        """List runs, newest first.
+    def runs(
+        self, where: str = "", columns: Sequence[str] = (), metrics: Sequence[str] = (), sort: Sequence[str] = (),
+        by: str = "", cursor: str = "",
+    ) -> str:  # fmt: skip
+        """List runs, newest first, or groups of them.
 
         `where` is a condition in SQL over project, name, status, seed, group, tags, created, config.<name>, such as
         "config.lr < 3e-4 and status = 'finished'". `columns` are such fields. `metrics` are keys, "test/return" for the
         last value or "test/return=best" (max, min, mean, median, first, count, "mean of the last 10%"). Conditions and
         columns may be numbers of keys: last("loss"), mean("test/return", last="10%"), steps_to(475, "test/return").
+        `sort` are such columns; "-test/return" has the highest first. `by` is a field such as config.algo, or "auto",
+        what differs: then each group with its runs and, of each of `metrics`, the centre (IQM) and its 95 % interval.
         """
-        chosen = self._chosen(where).newest()
-        total = len(chosen)
-        begin = _first_row(cursor)
-        page = chosen[begin : begin + 200]
         ways: dict[str, list[str]] = {}
         for one in map(measure_of_option, metrics):
             ways.setdefault(one.key, []).append(one.how)
+        chosen = self._chosen(where)
+        if by:
+            return self._answer({}, chosen.groups(by, ways or None), cursor)
+        chosen = RunSet(ordered(chosen.rows(), list(sort), ways), chosen.root)
+        total = len(chosen)
+        begin = _first_row(cursor)
+        page = chosen[begin : begin + 200]
         rows: list[dict[str, Any]] = [
             {name: row.get(name) for name in ("id", "project", "name", "status", "seed")} for row in page.rows()
         ]

@@ -12,8 +12,9 @@ from typing import Literal, TypeVar
 import msgspec
 
 from rollbook.errors import BadInput
-from rollbook.runs.group_rows import common, group_cell, sort_key
+from rollbook.runs.group_rows import common, group_cell
 from rollbook.runs.grouping import RunGroup
+from rollbook.runs.ordering import by_value
 from rollbook.schema.expressions import LONGEST
 from rollbook.server.runs.columns import (
     cell_of,
@@ -431,7 +432,7 @@ def _flatten(shot: Snapshot, ask: RunsAsk, context: ServerContext) -> _Flat:
     order = _order(ask, known)
     rows.sort(key=lambda row: row.about.get("created") or 0, reverse=True)
     for column, descending in reversed(order):
-        rows = _sorted(rows, lambda row, column=column: value_of(column, row, known(row)), descending)  # type: ignore[misc]
+        rows = by_value(rows, lambda row, column=column: value_of(column, row, known(row)), descending)  # type: ignore[misc]
     with_sections = ask.sections if ask.sections is not None else len({row.about.get("project") for row in rows}) > 1
     sections: dict[str, list[RunRow]] = {}
     for row in rows:
@@ -445,7 +446,7 @@ def _flatten(shot: Snapshot, ask: RunsAsk, context: ServerContext) -> _Flat:
             continue
         groups = groups_of(members, ask.group_by)
         for column, descending in reversed(order):
-            groups = _sorted(groups, lambda group, column=column: group_value(group, column, known), descending)  # type: ignore[misc]
+            groups = by_value(groups, lambda group, column=column: group_value(group, column, known), descending)  # type: ignore[misc]
         for group in groups:
             if len(group.members) == 1:
                 result.entries.append(_Run(group.members[0]))
@@ -471,13 +472,6 @@ def _order(ask: RunsAsk, known: Callable[[RunRow], Facts | None]) -> list[tuple[
     if len(ask.sort) > 5:
         raise Refused("too_large", f"{len(ask.sort)} columns to sort by; at most 5")
     return [(sort.column, sort.descending) for sort in ask.sort]
-
-
-def _sorted(items: list[Item], value: Callable[[Item], object], descending: bool) -> list[Item]:
-    """Sorted by a value; rows without one are last in either direction."""
-    keyed = [(sort_key(value(item)), item) for item in items]
-    there = sorted((pair for pair in keyed if pair[0][0] < 3), key=lambda pair: pair[0], reverse=descending)
-    return [item for _, item in there] + [item for key, item in keyed if key[0] == 3]
 
 
 def _read_ahead(context: ServerContext, window: Sequence[_Entry], columns: Sequence[str]) -> int:
