@@ -105,6 +105,8 @@ def test_axes_have_names_of_their_own_that_can_be_read(nested: Path, serve: Any,
         name.replace("\n", " ").removesuffix(" log") for name in page.tab.locator(".axisnames button").all_inner_texts()
     ]
     assert len(set(names)) == len(names)
+    ranks = page.tab.get_by_role("table", name="Configurations").get_by_role("link").all_inner_texts()
+    assert not any("…" in rank and rank.replace("…", "").strip("# 0123456789") == "" for rank in ranks), ranks
     assert {"temperature", "n_step", "lr_decay", "exploration.kind", "env.id"} <= set(names)
     assert page.errors == []
 

@@ -62,7 +62,11 @@ export function Configurations({
             return (
               <a href={addressOf("runs", { show: `${one.group}.1`, g: "auto" })} title={`The curves of ${one.name}`}>
                 <i class={`rankdot q${quarter(i, many)}`} /> #{i + 1}{" "}
-                <Middle text={names[i] ?? one.name} name={one.name} />
+                {/\w/.test(names[i] ?? "") ? (
+                  <Middle text={names[i] ?? ""} name={one.name} />
+                ) : (
+                  <span class="sr">{one.name}</span> // too long to be cut to anything: the columns say it
+                )}
               </a>
             );
           if (id === "seeds") return <Strip of={one} at={(v) => scores.at(v)} tone={quarter(i, many)} />;
