@@ -159,13 +159,13 @@ def test_a_command_about_one_run_takes_the_newest_that_has_something_to_show(
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_command_about_several_runs_takes_all_that_are_meant(way: str, here: Path, tmp_path: Path) -> None:
-    from rollbook.cli.ui import _places_of
+    from rollbook.cli.ui import _local_folders
     from rollbook.server.shared.catalogue import Catalogue
 
     word, meant = way.format(here), WAYS[way][:1] if way == "last" else WAYS[way]
     assert [row["id"] for row in json.loads(call("ls", word, "--json").stdout)] == meant
-    places = _places_of(word, "runs")
-    catalogue = Catalogue(places)
+    folders = _local_folders(word, "runs")
+    catalogue = Catalogue(folders)
     catalogue.refresh()
     assert {str(row.about["id"]) for row in catalogue.snapshot(60).rows.values()} == set(meant)
     drawn = call("plot", word, "--key", "train/return")
@@ -180,13 +180,13 @@ def test_a_command_about_several_runs_takes_all_that_are_meant(way: str, here: P
 def test_the_page_of_a_folder_shows_runs_that_begin_later_however_the_folder_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from rollbook.cli.ui import _places_of
+    from rollbook.cli.ui import _local_folders
 
     monkeypatch.chdir(tmp_path)
     for project in ("a", "b"):
         rollbook.init(project, "ppo", dir=tmp_path / "elsewhere", sinks=[], keeper="import").finish()
     for word in ("elsewhere", "./elsewhere", str(tmp_path / "elsewhere")):
-        assert _places_of(word, "runs") == [str(tmp_path / "elsewhere")], word
+        assert _local_folders(word, "runs") == [str(tmp_path / "elsewhere")], word
 
 
 def test_verify_and_repair_of_many_runs_pass_none_over(

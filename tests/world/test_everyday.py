@@ -160,3 +160,42 @@ def test_a_text_that_begins_like_a_formula_is_a_text(begin: Begin) -> None:
     run = begin()
     run.log_text("note", "=1+1")
     assert run.book.table("text")["text"].to_pylist() == ["=1+1"]
+
+
+@pytest.mark.parametrize("rate", [[3e-4], (3e-4,), [[3e-4]]], ids=str)
+def test_a_list_of_one_number_is_that_number(begin: Begin, rate: Any) -> None:
+    """`scheduler.get_last_lr()` of torch."""
+    run = begin()
+    for step in range(20):
+        run.log({"lr": rate, "weights": [1.0, 2.0]}, env_step=step)
+    book = run.book
+    assert (book.series("lr").count.sum(), book.latest()["lr"][0]) == (20, 3e-4)
+    assert set(book.histograms()["key"].to_pylist()) == {"weights"}
+
+
+def test_tables_that_a_program_recorded_itself_are_shown_and_of_many_the_first(begin: Begin, root: Path) -> None:
+    run = begin("own")
+    for step in range(12):
+        run.record(f"answers_{step:02d}", {"text": ["a", "b"]}, 2, env_step=step)
+    run.finish()
+    assert run.book.overview().tables == {f"answers_{step:02d}": 2 for step in range(12)}
+    shown = CliRunner().invoke(app, ["show", "own", "--dir", str(root)]).output
+    assert "answers_00 2" in shown
+    assert "5 more" in shown
+    assert "answers_11 2" in CliRunner().invoke(app, ["show", "own", "--dir", str(root), "--all"]).output
+
+
+def test_the_api_of_wandb_has_the_history_of_every_run_whoever_recorded_it(begin: Begin, root: Path) -> None:
+    run = begin("native")
+    for step in range(0, 50, 10):
+        run.log({"return": float(step)}, env_step=step)
+    begin("bare").log({"loss": 1.0})
+    import rollbook.wandb as wandb
+
+    runs = {each.name: each for each in wandb.Api().runs("world")}
+    rows = runs["native"].history(pandas=False)
+    assert [(row["_step"], row["env_step"], row["return"]) for row in rows] == [
+        (n, n, float(n)) for n in range(0, 50, 10)
+    ]
+    assert runs["native"].lastHistoryStep == 40
+    assert [row["loss"] for row in runs["bare"].scan_history(keys=["loss"])] == [1.0]

@@ -1243,11 +1243,13 @@ class Book(RunFields):
         return self.files.read([table], work)
 
     def table_rows(self) -> dict[str, int]:
-        """How many stored rows each table has, where it has some; of checkpoints, how many were saved. Internal."""
+        """How many stored rows each table has, where it has some, those that the program recorded itself last; of
+        checkpoints, how many were saved. Internal."""
         saved = self.table("checkpoints")  # a row for each event of one: saved, no longer kept
         counts = {name: self._rows_of(name, "effective") for name in TABLES if name != "checkpoints"}
         counts["checkpoints"] = len(set(saved.column("checkpoint_id").to_pylist())) if saved.num_rows else 0
-        return {name: counts[name] for name in TABLES if counts[name]}
+        own = {name: self._rows_of(name, "effective") for name in self.files.known() if name not in TABLES}
+        return {name: rows for name, rows in ({name: counts[name] for name in TABLES} | own).items() if rows}
 
     def run_info(self) -> RunInfo:
         """What a sink or a health rule learns about the run. Internal."""

@@ -40,7 +40,7 @@ def logs(run: str, root: str, follow: bool, as_list: bool, as_json: bool, **opti
     """
     from rollbook.book.questions import asked_log, end_of_lines, log_named, part_of_log
 
-    book = find_book(run, root, lambda book: any(log.bytes for log in book.logs()), "a log")
+    book = find_book(run, root, lambda book: any(log.bytes for log in book.logs()), "log")
     if as_list:
         rows = [{"name": log.name, "label": log.label, "bytes": log.bytes} for log in book.logs()]
         if as_json:

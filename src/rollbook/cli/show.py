@@ -11,6 +11,7 @@ from rollbook.book.questions import OURS, STATES, remarks_of
 from rollbook.cli.find import dir_option, find_book, run_argument_or_last
 from rollbook.cli.fitted_table import print_fitted, terminal_width
 from rollbook.cli.output import ago, cell, clean, number, print_json, print_patch, print_wrapped, remark, seconds
+from rollbook.schema.tables import TABLES
 from rollbook.system.texts import amount
 
 TYPE_CHECKING = False
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 _PIPE_WIDTH = 100
 _MOST_LINES = 10
+_OWN_TABLES = 8
+"""Of the tables that a program recorded itself, at most this many are named."""
 _LINES_OF_MESSAGE, _LINES_OF_TRACE = 4, 7
 
 
@@ -67,7 +70,7 @@ def show(run: str, root: str, everything: bool, as_patch: bool, as_json: bool) -
     _print_list("time", _stages_in_words(about["seconds"], everything), width)
     _print_list("saved", _checkpoints_in_words(book, about["checkpoints"]), width)
     _print_list("writers", _writers_in_words(about["writers"]), width)
-    _print_list("tables", (f"{name} {rows:,}" for name, rows in about["tables"].items()), width)
+    _print_list("tables", _tables_in_words(about["tables"], everything), width)
     _print_keys(about["keys"], book.clocks, everything)
     _print_alerts(about["alerts"], everything)
     for line in _remarks(found):
@@ -223,6 +226,14 @@ def _shipped_in_words(remote: Mapping[str, Any]) -> str:
         return "all is there" if remote.get("done") else "nothing has gone yet"
     since = f", since {ago(remote.get('since'))}" if remote.get("since") else ""
     return f"waiting here: {amount(remote['waiting_files'], 'file')} ({remote['waiting_bytes']:,} bytes){since}"
+
+
+def _tables_in_words(tables: Mapping[str, int], everything: bool) -> list[str]:
+    """The tables with their rows; of many that a program recorded itself (one an iteration), the first."""
+    own = [name for name in tables if name not in TABLES]
+    few = own if everything or len(own) <= _OWN_TABLES else own[: _OWN_TABLES - 1]
+    words = [f"{clean(name)} {rows:,}" for name, rows in tables.items() if name in TABLES or name in few]
+    return words if len(few) == len(own) else [*words, f"{len(own) - len(few):,} more"]
 
 
 def _print_list(title: str, parts: Iterable[str], width: int) -> None:

@@ -17,6 +17,7 @@ import pyarrow as pa
 from rollbook.errors import Damaged
 from rollbook.schema import source
 from rollbook.schema.problems import Problem
+from rollbook.schema.run_files import HIDDEN_TABLES, table_names
 from rollbook.storage.damage import losses
 from rollbook.storage.fills import Fills
 from rollbook.storage.history import IDENTITY, identity
@@ -360,6 +361,11 @@ class RunFiles:
     def holds(self, table: str) -> bool:
         """Whether there were rows of a table when something was read last; reads nothing."""
         return table in self._journal.tables or bool(self.parts(table))
+
+    def known(self) -> list[str]:
+        """The tables of the run that readers see, also those that a program recorded itself; of the journal those that
+        it had when something was read last."""
+        return sorted({*table_names(self.run), *(name for name in self._journal.tables if name not in HIDDEN_TABLES)})
 
     def part_pieces(self, table: str) -> Pieces:
         """The sealed parts of a table at this moment, without the journal.

@@ -254,26 +254,38 @@ class ApiRun:
     ) -> Iterator[dict[str, Any]]:
         """Every row of history as a dict with `_step`, `_timestamp`, `_runtime` and the values logged at that step.
 
-        With `keys`, only rows that have all of them, as in wandb.
+        With `keys`, only rows that have all of them, as in wandb. Of a run that was not logged by this module, `_step`
+        is the axis of its rows (`env_step`, …), which is a column, too; without any, rows are numbered.
         """
         rows: dict[int, dict[str, Any]] = {}
         there = set(self.book.keys())
         wanted = [key for key in (keys or sorted(there)) if key in there and not key.startswith(("rollbook/", "host/"))]
         for key in wanted:
-            table = self.book.metrics([key], x="step")
-            steps, times = table["step"].to_pylist(), table["time"].to_pylist()
-            for step, stamp, value in zip(steps, times, table[key].to_pylist(), strict=True):
+            axis, table = self._rows_of(key)
+            steps = range(table.num_rows) if axis is None else table[axis].to_pylist()
+            for step, stamp, value in zip(steps, table["time"].to_pylist(), table[key].to_pylist(), strict=True):
                 if step is None or value is None:
                     continue
                 moment = stamp.timestamp()
                 row = rows.setdefault(
                     int(step), {"_step": int(step), "_timestamp": moment, "_runtime": moment - self.created}
                 )
+                if axis not in (None, "step"):
+                    row[axis] = step
                 row[key] = value
         for step in sorted(rows):
             inside = (min_step is None or step >= min_step) and (max_step is None or step < max_step)
             if inside and (keys is None or all(key in rows[step] or key.startswith("_") for key in keys)):
                 yield rows[step]
+
+    def _rows_of(self, key: str) -> tuple[str | None, Any]:
+        """(the axis, a clock; None if rows have none; the rows of a key with it)."""
+        for axis in dict.fromkeys(("step", self.book.series(key, points=1).axis)):
+            if axis in self.book.clocks:
+                table = self.book.metrics([key], x=axis, exact=True)
+                if table.num_rows:
+                    return axis, table
+        return None, self.book.metrics([key])
 
     def history(
         self,
