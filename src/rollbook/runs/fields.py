@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -81,8 +82,12 @@ def group_key(value: object) -> str:
 
 def group_label(value: object) -> str:
     """The name of the group with this value: a text as it is, in quotes if it reads as a number or a word of JSON."""
-    if not isinstance(value, str):
-        return group_key(value)
+    return _label_of_text(value) if isinstance(value, str) else group_key(value)
+
+
+@functools.lru_cache(maxsize=1024)
+def _label_of_text(value: str) -> str:
+    """The same of a text. Thousands of runs have the same few."""
     with tolerating(ValueError):
         return group_key(value) if not isinstance(json.loads(value), (str, list, dict)) else value
     return value

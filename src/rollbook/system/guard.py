@@ -184,6 +184,8 @@ def _handlers() -> list[object]:
             handler: object = signal.getsignal(number) if signal is not None else None
         except ValueError:
             continue
+        if handler is None or isinstance(handler, int):  # of C, by default, or ignored: nearly all of them
+            continue
         handler = getattr(handler, "func", handler)  # functools.partial
         function = getattr(handler, "__func__", handler)
         code = getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)
