@@ -1272,7 +1272,7 @@ class Book(RunFields):
         """What other rollbook modules need to know besides the rows. Internal."""
         info = self.info
         clocks = dict.fromkeys([*self.clocks, *(clock for piece in pieces for clock in piece.meta["clocks"])])
-        writers = frozenset(str(entry["writer"]) for entry in self.attempts if entry.get("writer"))
+        writers = frozenset(entry.writer for entry in info.attempts if entry.writer)
         history = History(info, self._checkpoint_rows)
         return Context(
             self._folder, tuple(clocks), history, attempts, writers, own_axis(info.x, info.total), self._hosts

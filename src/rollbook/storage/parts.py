@@ -18,7 +18,6 @@ from rollbook.schema import source
 from rollbook.schema.run_files import CONSTANTS, METADATA_KEY, PartName, data_folder, part_folders, table_folder
 from rollbook.storage.parquet_files import open_to_read
 from rollbook.storage.tabulate import Meta
-from rollbook.system.files import is_link
 from rollbook.system.guard import ours, raising, tolerating
 from rollbook.values.array_types import NDArray
 from rollbook.values.arrow import strings, to_numpy
@@ -281,6 +280,7 @@ class OpenParts:
         self._run, self._writers = run, writers
         self._data, self._data_stamp = data_folder(run), (0, 0)
         self._names: frozenset[str] | None = None
+        self._folders: dict[str, list[str]] = {}  # by table: where its parts may be, its own folder first
         self._known: dict[str, dict[str, Part]] = {}
         self._stamps: dict[str, list[tuple[int, int]]] = {}
         self._listed: dict[str, list[Part]] = {}
@@ -293,16 +293,19 @@ class OpenParts:
           FileNotFoundError: a part was replaced while it was being opened; call again.
         """
         stamps, folders = [], []
-        own = table_folder(self._run, table)
-        is_there = self._may_hold(os.path.basename(own)) and not is_link(own)
-        for folder in part_folders(self._run, table) if is_there else ():
+        if table not in self._folders:
+            self._folders[table] = part_folders(self._run, table)
+        own = self._folders[table][0]
+        for folder in self._folders[table] if self._may_hold(os.path.basename(own)) else ():
             with tolerating(FileNotFoundError, NotADirectoryError) as missed:
                 stat = os.lstat(folder)
             if missed:
                 continue
-            if S_ISDIR(stat.st_mode):  # a link leads out of the run: not followed
+            if S_ISDIR(stat.st_mode):
                 folders.append(folder)
                 stamps.append((stat.st_mtime_ns, stat.st_ino))
+            elif folder == own:  # a link leads out of the run: not followed, nor what is in it
+                break
         if not folders:
             self._known.pop(table, None)
             self._stamps.pop(table, None)

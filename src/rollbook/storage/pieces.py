@@ -377,28 +377,32 @@ class RunFiles:
             return [Piece(part.meta, part.rows, Fills(), part, None, None) for part in self.parts(table)]
 
     def _gather(self, tables: Sequence[str], having: tuple[str, str] | None) -> dict[str, Pieces]:
-        live = self._journal.snapshot(lambda: self._sealed_tops(tables), tables, having)
+        listed: dict[str, list[Part]] = {}
+        live = self._journal.snapshot(lambda: self._sealed_tops(tables, listed), tables, having)
         fills = live.fills
         for part in self.parts("fills"):
             try:
                 fills.add_table(part.meta["writer"], part.read())
             except ours(Damaged, KeyError) as err:
                 raise BadPiece(part.path, str(err)) from None
-        return {table: self._of_table(table, live, fills) for table in tables}
+        return {table: self._of_table(table, live, fills, listed[table]) for table in tables}
 
-    def _sealed_tops(self, tables: Sequence[str]) -> dict[tuple[str, int], int]:
-        """(writer, lane) -> the highest sequence number in Parquet."""
+    def _sealed_tops(self, tables: Sequence[str], listed: dict[str, list[Part]]) -> dict[tuple[str, int], int]:
+        """(writer, lane) -> the highest sequence number in Parquet; the parts of each table are put into `listed`."""
         last_seqs: dict[tuple[str, int], int] = {}
         for table in tables:
-            for part in self.parts(table):
+            listed[table] = self.parts(table)
+            for part in listed[table]:
                 for writer, lane, _, _, last in covers_of(part.meta):
                     last_seqs[writer, lane] = max(last, last_seqs.get((writer, lane), 0))
         return last_seqs
 
-    def _of_table(self, table: str, live: Snapshot, fills: Fills) -> Pieces:
+    def _of_table(self, table: str, live: Snapshot, fills: Fills, listed: Sequence[Part]) -> Pieces:
         pieces: Pieces = []
         ranges: dict[tuple[str, int, str], list[tuple[int, int]]] = {}
-        for part in self.parts(table):
+        if live.writers:  # what was in the journal may have been sealed since the parts were listed
+            listed = self.parts(table)
+        for part in listed:
             limit = None
             for writer, lane, group, first, last in covers_of(part.meta):
                 ranges.setdefault((writer, lane, group), []).append((first, last))
