@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -389,6 +390,20 @@ def test_a_plan_is_kept_beside_the_runs_before_its_first_look(tmp_path: Path) ->
 def test_bad_input_is_reported(runs: rollbook.RunSet, ask: Any, words: str) -> None:
     with pytest.raises(BadInput, match=words):
         ask(runs)
+
+
+def test_a_question_opens_each_run_once(runs: rollbook.RunSet, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: Counter[str] = Counter()
+    open_book = rollbook.Book.__init__
+
+    def counted(book: rollbook.Book, path: Any) -> None:
+        opened[str(path)] += 1
+        open_book(book, path)
+
+    monkeypatch.setattr(rollbook.Book, "__init__", counted)
+    runs.compare("test/return", by="config.algo", at="common end")
+    assert set(opened.values()) == {1}
+    assert len(opened) == len(runs)
 
 
 @pytest.fixture(scope="module")

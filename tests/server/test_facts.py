@@ -120,3 +120,21 @@ def test_a_request_looks_once_whether_a_run_has_changed(
     assert client.post(f"/api/{path}", json={"runs": runs, **key}).status_code == 200
     assert len(looked) == len(runs)
     assert set(looked.values()) == {1}
+
+
+def test_a_comparison_of_runs_that_were_drawn_reads_none_of_them(
+    client: TestClient, runs: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = {"runs": runs, "by": "config.lr"}
+    assert client.post("/api/curves", json={**asked, "keys": ["train/return"]}).status_code == 200
+    context = client.app.app.state.context  # type: ignore[attr-defined]
+    read: list[str] = []
+    book = context.book
+
+    def counted(row: RunRow) -> Any:
+        read.append(row.key)
+        return book(row)
+
+    monkeypatch.setattr(context, "book", counted)
+    assert client.post("/api/compare", json={**asked, "metric": "train/return"}).status_code == 200
+    assert read == []

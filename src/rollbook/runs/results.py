@@ -68,18 +68,20 @@ def latest_of(book: Book, keys: Collection[str]) -> dict[str, float | None]:
 
 
 def taken_of(
-    rows: Sequence[Row], keys: Sequence[str], take: Callable[[Series], T], *, x: str | None = None, **more: Any
-) -> dict[str, dict[str, T]]:
+    rows: Sequence[Row], keys: Sequence[str], take: Callable[[Series], T], *, x: str | None = None,
+    opened: Callable[[Row], Book] | None = None, **more: Any,
+) -> dict[str, dict[str, T]]:  # fmt: skip
     """Apply `take` to each series, by path of the run and key; each series is freed at once.
 
     Args:
       x: as of `Book.series`; also "relative", seconds since the run began.
+      opened: returns the book of a run; None: each is opened for this alone.
     Raises:
       UnknownKey: a key that none of the runs has.
     """
 
     def one_run(row: Row) -> tuple[dict[str, T], list[str]]:
-        book = Book(str(row["path"]))
+        book = Book(str(row["path"])) if opened is None else opened(row)
         series = batch_of(book, keys, began_at(row), x=x, **more)
         return {key: take(each) for key, each in series.items()}, [] if len(series) == len(keys) else book.keys()
 

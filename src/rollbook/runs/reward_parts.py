@@ -5,15 +5,22 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 from rollbook.book import Book
 from rollbook.compare.facts import Fact
 from rollbook.errors import BadInput
 from rollbook.runs.source import Row, Source
+from rollbook.storage import Pieces
 
 _PART = re.compile(r"(?P<before>(?:.*/|eval_)?)rewards/(?P<part>.+?)(?P<after>/mean)?$")
 """A metric of one part of the reward, as TRL names it."""
 _TOTALS = ("reward", "return")
+_PREFIXES = ("", "eval_")
+PARTS = "reward parts"
+"""The name of the facts that `reward_parts_of` makes; see `Source.facts`."""
+Parts: TypeAlias = Mapping[str, Mapping[str, str]]
+"""{prefix of the metrics: {part of the reward: its metric, "" if it has none}}, without prefixes that have no part."""
 
 
 def on_one_scale(source: Source, rows: Sequence[Row], metric: str) -> tuple[str, list[Fact]]:
@@ -30,8 +37,8 @@ def on_one_scale(source: Source, rows: Sequence[Row], metric: str) -> tuple[str,
     if not metric.replace("_", "/").rsplit("/", 1)[-1].endswith(_TOTALS) or len(rows) < 2:
         return metric, []
     prefix = "eval_" if "eval" in re.split("[/_]", metric) else ""
-    parts_of = source.facts(f"reward parts {prefix}", functools.partial(_parts, prefix))
-    made_of = [(parts_of.get(str(row["path"]), {}), _weights(row)) for row in rows]
+    parts_of = source.facts(PARTS, reward_parts_of)
+    made_of = [(parts_of.get(str(row["path"]), {}).get(prefix, {}), _weights(row)) for row in rows]
     with_parts = [(parts, weights) for parts, weights in made_of if parts]
     kinds = [(frozenset(parts), weights) for parts, weights in with_parts]
     if all(kind == kinds[0] for kind in kinds):
@@ -56,12 +63,34 @@ def on_one_scale(source: Source, rows: Sequence[Row], metric: str) -> tuple[str,
     return metric_of_all, [Fact("rewards of unlike parts", values=values)]
 
 
-def _parts(prefix: str, book: Book) -> dict[str, str]:
-    """Part of the reward -> its metric, "" if it has none."""
-    keys, of_rollouts = book.files.read(["metrics", "rollouts"], lambda _: (book.keys(), book.reward_parts()))
+def reward_parts_of(book: Book) -> Parts:
+    """The parts of a run's rewards."""
+
+    def work(tables: Mapping[str, Pieces]) -> Parts:
+        of_keys, of_rollouts = of_metrics(tables["metrics"]), book.reward_parts() if tables["rollouts"] else []
+        return {
+            prefix: {**dict.fromkeys(of_rollouts, ""), **of_keys.get(prefix, {})}
+            for prefix in _PREFIXES
+            if of_rollouts or prefix in of_keys
+        }
+
+    return book.files.read(["metrics", "rollouts"], work)
+
+
+def of_metrics(metrics: Pieces) -> Parts:
+    """The same of a run without rollouts."""
+    return _parts_in(tuple(dict.fromkeys(key for piece in metrics for key in piece.meta["keys"])))
+
+
+@functools.lru_cache(maxsize=64)
+def _parts_in(keys: tuple[str, ...]) -> Parts:
+    """The same of keys. The runs of a study mostly have the same ones."""
     found = [match for match in map(_PART.fullmatch, keys) if match]
-    parts = {match["part"]: match[0] for match in found if match["before"] == prefix and _is_mean(match, keys)}
-    return parts | {name: "" for name in of_rollouts if name not in parts}
+    parts = {
+        prefix: {match["part"]: match[0] for match in found if match["before"] == prefix and _is_mean(match, keys)}
+        for prefix in _PREFIXES
+    }
+    return {prefix: own for prefix, own in parts.items() if own}
 
 
 def _weights(row: Row) -> object:

@@ -11,7 +11,7 @@ from rollbook.values.array_types import NDArray
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rollbook.book import Book
+    from rollbook.book import Book, Series
 
 T = TypeVar("T")
 Row: TypeAlias = Mapping[str, Any]
@@ -85,17 +85,32 @@ class Source(Protocol):
         """
 
 
+_MOST_OPEN = 2_000
+"""Books that stay open during a question."""
+
+
 class Files:
-    """The files of the runs, read at every question. See `Source`."""
+    """The files of the runs, read at every question, and opened once for it. See `Source`."""
 
     def __init__(self, rows: Sequence[Row], root: str) -> None:
         self.rows, self.root = rows, root
+        self._books: dict[str, Book] = {}
+
+    def _book(self, row: Row) -> Book:
+        """The book of a run. Called in any thread, for one run in one thread at a time."""
+        from rollbook.book import Book
+
+        path = str(row["path"])
+        book = self._books.get(path) or Book(path)
+        if len(self._books) < _MOST_OPEN:
+            self._books[path] = book
+        return book
 
     def each(self, key: str, x: str | None, take: Callable[[KeyRows], T]) -> dict[str, T]:
         """See `Source.each`."""
         from rollbook.runs.results import taken_of
 
-        taken = taken_of(self.rows, [key], lambda series: take(KeyRows(series.axis, series.x, series.mean)), x=x)
+        taken = taken_of(self.rows, [key], lambda series: take(_as_key_rows(series)), x=x, opened=self._book)
         return {path: of_key[key] for path, of_key in taken.items() if key in of_key}
 
     def key_rows(self, key: str, x: str | None) -> dict[str, KeyRows]:
@@ -107,18 +122,16 @@ class Files:
         for row in self.rows:  # a run with another axis of its own is read along that of the first run
             path = str(row["path"])
             if path in read and x is None and read[path].axis != axis:
-                taken = taken_of([row], [key], lambda series: KeyRows(series.axis, series.x, series.mean), x=axis)
-                read[path] = taken[path][key]
+                read[path] = taken_of([row], [key], _as_key_rows, x=axis, opened=self._book)[path][key]
         return {path: rows for path, rows in read.items() if len(rows.x)}
 
     def facts(self, name: str, take: Callable[[Book], T], rows: Sequence[Row] | None = None) -> dict[str, T]:
         """See `Source.facts`."""
-        from rollbook.book import Book
         from rollbook.runs.results import for_each_run
 
         def one_run(row: Row) -> list[T]:
             with tolerating(RollbookError, OSError):
-                return [take(Book(str(row["path"])))]
+                return [take(self._book(row))]
             return []
 
         rows = self.rows if rows is None else rows
@@ -128,3 +141,7 @@ class Files:
     def keys(self) -> dict[str, tuple[Sequence[str], Mapping[str, str]]]:
         """See `Source.keys`."""
         return self.facts("keys", lambda book: (book.keys(), {key: name for name, key in book.canonical().items()}))
+
+
+def _as_key_rows(series: Series) -> KeyRows:
+    return KeyRows(series.axis, series.x, series.mean)

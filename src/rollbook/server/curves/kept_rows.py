@@ -10,16 +10,32 @@ import contextlib
 import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
 from rollbook.book import ROWS_A_POINT, Book, Series
+from rollbook.runs.reward_parts import Parts, of_metrics
+from rollbook.storage import Pieces
 from rollbook.system.files import remove, replacing, user_cache
 from rollbook.values.array_types import NDArray
 
-Rows = tuple[str, NDArray, NDArray, bool]
-"""(axis, x, y) of a run, and whether these are all of its rows, as they were logged."""
+
+class Rows(NamedTuple):
+    """What is kept of a key of a run.
+
+    Attributes:
+      axis, x, y: its rows; is_whole: whether these are all of them, as they were logged.
+      parts: of the run's rewards, which were found in the same read; None: a look at its rollouts has to tell.
+    """
+
+    axis: str
+    x: NDArray
+    y: NDArray
+    is_whole: bool
+    parts: Parts | None = None
+
 
 ROWS_A_RUN = 5_000
 """Runs of up to four times as many rows are taken unreduced; longer ones as the means of this many intervals."""
@@ -28,12 +44,17 @@ _KINDS = {"i": np.dtype("<i8"), "f": np.dtype("<f8")}
 
 
 def rows_in(book: Book, keys: Sequence[str], axis: str | None) -> dict[str, Rows]:
-    """{key: (axis, x, y)} of a run; a missing key has no rows."""
-    read = book.batch(keys, x=axis, points=ROWS_A_RUN, raw=ROWS_A_POINT * ROWS_A_RUN)
+    """The rows of each key of a run; a missing key has none."""
+
+    def work(tables: Mapping[str, Pieces]) -> tuple[dict[str, Series], Parts | None]:
+        read = book.batch(keys, x=axis, points=ROWS_A_RUN, raw=ROWS_A_POINT * ROWS_A_RUN)
+        return read, None if book.files.holds("rollouts") else of_metrics(tables["metrics"])
+
+    read, parts = book.files.read(["metrics"], work)
     return {
-        key: (series.axis, series.x, series.mean, _is_whole(series))
+        key: Rows(series.axis, series.x, series.mean, _is_whole(series), parts)
         if (series := read.get(key)) is not None
-        else _NOTHING
+        else Rows("", np.zeros(0), np.zeros(0), True, parts)
         for key in keys
     }
 
@@ -46,9 +67,6 @@ def _is_whole(series: Series) -> bool:
     return bool(np.all(series.count + bad <= 1)) and series.non_finite == int(np.sum(~np.isfinite(series.mean)))
 
 
-_NOTHING: Rows = ("", np.zeros(0), np.zeros(0), True)
-
-
 class _Span(msgspec.Struct, array_like=True):
     """Where the rows of a run are: rows of 8 + 8 bytes from `start`; x of kind i or f, y of kind f."""
 
@@ -58,11 +76,12 @@ class _Span(msgspec.Struct, array_like=True):
     start: int
     rows: int
     is_whole: bool = True
+    parts: Parts | None = None
 
 
 def keep(roots: Sequence[str], key: str, x: str | None, stamps: Mapping[str, object], rows: Mapping[str, Rows]) -> None:
     """Keep the rows of runs, by folder; nothing if there are too many rows."""
-    if sum(16 * len(xs) for _, xs, _, _ in rows.values()) > _MOST_BYTES:
+    if sum(16 * len(of_run.x) for of_run in rows.values()) > _MOST_BYTES:
         return
     path = _path(roots, key, x)
     with contextlib.suppress(OSError):
@@ -89,10 +108,10 @@ def packed(rows: Mapping[str, Rows], stamps: Mapping[str, str]) -> list[bytes]:
     spans: dict[str, _Span] = {}
     parts: list[bytes] = []
     start = 0
-    for name, (axis, xs, ys, is_whole) in rows.items():
+    for name, (axis, xs, ys, is_whole, reward_parts) in rows.items():
         if xs.dtype.kind not in _KINDS or xs.dtype.itemsize != 8:
             continue
-        spans[name] = _Span(stamps.get(name, ""), axis, xs.dtype.kind, start, len(xs), is_whole)
+        spans[name] = _Span(stamps.get(name, ""), axis, xs.dtype.kind, start, len(xs), is_whole, reward_parts)
         parts += [xs.astype(_KINDS[xs.dtype.kind], copy=False).tobytes(), ys.astype("<f8", copy=False).tobytes()]
         start += 16 * len(xs)
     header = msgspec.json.encode(spans)
@@ -112,7 +131,7 @@ def unpacked(content: bytes) -> Iterator[tuple[str, str, Rows]]:
             continue
         xs = np.frombuffer(content, _KINDS[span.kind], span.rows, at)
         ys = np.frombuffer(content, "<f8", span.rows, at + 8 * span.rows)
-        yield name, span.stamp, (span.axis, xs, ys, span.is_whole)
+        yield name, span.stamp, Rows(span.axis, xs, ys, span.is_whole, span.parts)
 
 
 def _word(stamp: object) -> str:
@@ -120,7 +139,7 @@ def _word(stamp: object) -> str:
 
 
 def _path(roots: Sequence[str], key: str, x: str | None) -> str:
-    return os.path.join(user_cache(), "rows", f"{_word((2, tuple(roots), key, x))}.rows")
+    return os.path.join(user_cache(), "rows", f"{_word((3, tuple(roots), key, x))}.rows")
 
 
 def _remove_old(folder: str) -> None:

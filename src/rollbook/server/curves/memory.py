@@ -13,6 +13,7 @@ import numpy as np
 from rollbook.book import Book
 from rollbook.errors import RollbookError
 from rollbook.runs.results import batch_of, unknown_key
+from rollbook.runs.reward_parts import PARTS
 from rollbook.runs.source import KeyRows, Row
 from rollbook.server.curves.kept_rows import Rows, keep, kept, rows_in
 from rollbook.server.curves.row_helpers import RowHelpers
@@ -75,8 +76,7 @@ def rows_of_runs(
             new = _missing(context, rows, key, x, stamps)  # another request may have read them meanwhile
             known = kept(context.catalogue.roots, key, x, {row.folder: stamps[row.folder] for row in new})
             for folder, of_run in known.items():
-                now[folder] = KeyRows(*of_run)
-                _remember(context, folder, key, x, stamps[folder], now[folder])
+                now[folder] = _remember(context, folder, key, x, stamps[folder], of_run)
             new = [row for row in new if row.folder not in known]
             now |= _read_together(context, new, together, x, stamps)
     for row in rows:
@@ -90,7 +90,11 @@ def rows_of_runs(
         if len(rows_of_run.x):
             read[row.key] = rows_of_run
     if len(new) > context.limits.kept_runs:
-        done = {row.folder: (*read[row.key],) for row in rows if row.key in read and not row.is_live}
+        done = {
+            row.folder: Rows(*read[row.key], context.answers.get((PARTS, row.folder), stamps[row.folder]))
+            for row in rows
+            if row.key in read and not row.is_live
+        }
         keep(context.catalogue.roots, key, x, stamps, done)
     return read
 
@@ -117,12 +121,9 @@ def _read_together(
 
 def _take(context: ServerContext, row: RunRow, key: str, x: str | None, stamp: object, rows: Rows) -> KeyRows:
     """Remember the rows of a run as it was read."""
-    axis, positions, values, is_whole = rows
-    if x == "relative" and len(positions):
-        positions = positions - started(row)
-    rows_of_run = KeyRows(axis_name(x, axis) if axis else "", positions, values, is_whole)
-    _remember(context, row.folder, key, x, stamp, rows_of_run)
-    return rows_of_run
+    positions = rows.x - started(row) if x == "relative" and len(rows.x) else rows.x
+    axis = axis_name(x, rows.axis) if rows.axis else ""
+    return _remember(context, row.folder, key, x, stamp, rows._replace(axis=axis, x=positions))
 
 
 _axes: WeakValueDictionary[tuple[object, ...], NDArray] = WeakValueDictionary()
@@ -139,17 +140,18 @@ def _shared(x: NDArray) -> tuple[NDArray, int]:
     return x, x.nbytes
 
 
-def _remember(
-    context: ServerContext, folder: str, key: str, x: str | None, stamp: object, rows_of_run: KeyRows
-) -> None:
+def _remember(context: ServerContext, folder: str, key: str, x: str | None, stamp: object, rows: Rows) -> KeyRows:
     """Keep rows by the name of their axis, by which the page asks once it knows it; and which one a run's own is. That
     is the older of the two, so that it goes no later than the rows."""
-    axis, size = _shared(rows_of_run.x)
-    rows_of_run, size = rows_of_run._replace(x=axis), size + rows_of_run.y.nbytes + 300
+    axis, size = _shared(rows.x)
+    kept_rows = KeyRows(rows.axis, axis, rows.y, rows.is_whole)
     if x is None:
-        x = rows_of_run.axis
+        x = rows.axis
         context.group_rows.put((folder, key, None), stamp, x, 200)
-    context.group_rows.put((folder, key, x), stamp, rows_of_run, size)
+    context.group_rows.put((folder, key, x), stamp, kept_rows, size + rows.y.nbytes + 300)
+    if rows.parts is not None:
+        context.answers.put((PARTS, folder), stamp, rows.parts, 500)
+    return kept_rows
 
 
 def _held(context: ServerContext, folder: str, key: str, x: str | None, stamp: object) -> KeyRows | None:

@@ -19,6 +19,7 @@ from rollbook.runs.questions import Compare, Curves, Diff
 from rollbook.server.asking import asked_of, shape_of
 from rollbook.server.curves.groups import answers
 from rollbook.server.curves.memory import Memory
+from rollbook.server.curves.series import version_of
 from rollbook.server.runs.one_run import LeftOut
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint
@@ -366,12 +367,17 @@ def _parted(source: Memory, groups: dict[str, list[RunRow]], key: str, statistic
     rows = [row for members in groups.values() for row in members]
     by = {name: [row.folder for row in members] for name, members in groups.items()}
     ask = Curves(key=key, by=by, x=axis or None, statistic=statistic)  # type: ignore[arg-type]
+    context, known = source.context, ("parted", tuple(row.folder for row in rows), msgspec.json.encode(ask))
+    version = version_of(tuple(source.stamps[row.folder] for row in rows))
+    kept: list[PartedPair] | None = context.answers.get(known, version)
+    if kept is not None:
+        return kept
     try:
-        found = answers(source.context, rows, ask, source.stamps, refine=True)
+        found = answers(context, rows, ask, source.stamps, refine=True)
         curves = next(each for each in found if not each.is_part).curves
     except RollbookError:
         return []
-    return [
+    parted = [
         PartedPair(
             a=plain(pair.a),
             b=plain(pair.b),
@@ -382,6 +388,8 @@ def _parted(source: Memory, groups: dict[str, list[RunRow]], key: str, statistic
         )
         for pair in curves.parted()
     ]
+    context.answers.put(known, version, parted, 500 * len(parted) + 200 * len(rows))
+    return parted
 
 
 def _plans(context: ServerContext, key: str) -> list[StoredPlan]:
