@@ -35,6 +35,9 @@ PYRAMID_BLOCK_ROWS = 1024 * 1024
 WIDE_BYTES = 16 * 1024 * 1024
 """Bytes per row group of all tables but metrics: readers request a few rows of them, with all columns."""
 
+LIST_BYTES = 4 * 1024 * 1024
+"""The same of tokens. Readers want those of a few rollouts here and there, and decode whole row groups of lists."""
+
 _PAGE_BYTES = 64 * 1024
 """Bytes per page of tables of texts: a reader of a few rows decodes the pages that have one of them. Lists of numbers
 take 4 % more in such pages, and are read by row groups."""
@@ -118,7 +121,7 @@ def group_limits(table: str, columns: int) -> tuple[int, int]:
     if table == "steps":
         return TUNING.episode_group_rows, TUNING.episode_group_bytes
     most_rows = TUNING.group_rows * min(NARROW_TIMES, max(1, NARROW_COLUMNS // max(1, columns)))
-    return most_rows, ROW_GROUP_BYTES if table == "metrics" else WIDE_BYTES
+    return most_rows, {"metrics": ROW_GROUP_BYTES, "tokens": LIST_BYTES}.get(table, WIDE_BYTES)
 
 
 class PartWriter:
