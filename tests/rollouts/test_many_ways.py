@@ -11,6 +11,7 @@ import pytest
 
 from cases import some_of
 from rollbook.book import RolloutQueries
+from rollbook.book.late_facts import columns_of
 
 duckdb = pytest.importorskip("duckdb")
 
@@ -101,12 +102,18 @@ def test_curves_and_prompts_are_the_same_however_rollouts_and_fates_are_joined(s
         name: [cell for cell in table.column_names if table[cell].null_count == table.num_rows]
         for name, table in tables.items()
     }
-    query, shown = RolloutQueries(columns, empty=empty).slim()
+    query, shown, names = RolloutQueries(columns, empty=empty).slim()
     db.execute(f"create table filled as {query}")
     db.execute(f"create view slim as select {shown} from filled")
-    every, _ = RolloutQueries(columns).slim()
-    names = [each[0] for each in db.execute(f"describe {every}").fetchall()]
-    listed = ", ".join(f'"{name}"' for name in names)
+    every, _, names_of_every = RolloutQueries(columns).slim()
+
+    def described(query: str) -> list[str]:
+        return [each[0] for each in db.execute(f"describe {query}").fetchall()]
+
+    assert described("select * from slim") == names
+    assert described(every) == names_of_every
+    assert described(RolloutQueries(columns).now()) == columns_of("rollouts_now", columns)
+    listed = ", ".join(f'"{name}"' for name in names_of_every)
     assert _rounded(db.execute(f"select {listed} from slim").fetchall()) == _rounded(db.execute(every).fetchall())
     ways = (
         RolloutQueries(columns, True), RolloutQueries(columns), RolloutQueries(columns, empty=empty),

@@ -19,7 +19,7 @@ _OF_THE_UPDATE = ("gradient_step", "epoch")
 """Clocks taken from the late fact, if it has them."""
 
 
-SEVERAL = '"several facts"'
+SEVERAL = "several facts"
 """Column: whether all late facts of a row must be read: it has several, or shows values of its own beside."""
 
 
@@ -42,19 +42,7 @@ def view(
     table, late, key = VIEWS[name]
     known, more = columns[table], columns[late]
     both = [key, *(["run"] if "run" in known and "run" in more else [])]  # for rows of several runs
-    fixed = TABLES[late].columns
-    own = [column for column in known if column not in _OF_THE_UPDATE]
-    taken = {*own, *IDENTITY, "time", *_OF_THE_UPDATE}
-    of_late = [column for column in fixed if column not in (key, "staleness")]
-    cells = [f"r.{quoted(column)}" for column in own if column not in fixed or column == key]
-    for column in [*of_late, *(column for column in more if column not in taken and column not in fixed)]:
-        cells.append(_first([("f", more), ("r", known)], column))
-    version = 'r."policy_version"' if "policy_version" in known else "null::bigint"
-    own_staleness = ', r."staleness"' if "staleness" in known else ""
-    cells.append(f'coalesce(f."staleness", f."trained_version" - {version}{own_staleness}) as "staleness"')
-    cells += [] if "policy_version" in known else [f'{version} as "policy_version"']
-    cells += [_first([("f", more), ("r", known)], column) for column in _OF_THE_UPDATE]
-    cells.append('f."time" as "fate_time"')
+    cells = _cells(name, columns)
     same = " and ".join(f"r.{quoted(column)} = f.{quoted(column)}" for column in both)
     order = ", ".join(f"{quoted(column)} desc" for column in ("time", "writer", "seq", "index") if column in more)
     by = ", ".join(map(quoted, both))
@@ -72,13 +60,43 @@ def view(
             qualify row_number() over (partition by {by} order by {order}) = 1"""
         own_step = "r.gradient_step" if "gradient_step" in known else "null"
         step = "f.gradient_step" if "gradient_step" in more else "null"
-        mixed = any(column in known for column in (*of_late, "staleness"))  # then a row's own value may be shown
+        mixed = any(column in known for column in (*_of_late(name), "staleness"))  # then a row's own value may be shown
         is_apart = f"f.is_of_several or ({step} is null and {own_step} is not null)"
-        cells.append(f"{'true' if mixed else f'coalesce({is_apart}, false)'} as {SEVERAL}")
-    return f"select {', '.join(cells)} from {rows} r left join ({newest}) f on {same}"
+        cells[SEVERAL] = "true" if mixed else f"coalesce({is_apart}, false)"
+    shown = ", ".join(f"{cell} as {quoted(column)}" for column, cell in cells.items())
+    return f"select {shown} from {rows} r left join ({newest}) f on {same}"
+
+
+def columns_of(name: str, columns: Mapping[str, Collection[str]]) -> list[str]:
+    """The columns of a view, without asking for any row."""
+    return list(_cells(name, columns))
+
+
+def _cells(name: str, columns: Mapping[str, Collection[str]]) -> dict[str, str]:
+    """Column of a view -> what it is made of."""
+    table, late, key = VIEWS[name]
+    known, more = columns[table], columns[late]
+    fixed = TABLES[late].columns
+    own = [column for column in known if column not in _OF_THE_UPDATE]
+    taken = {*own, *IDENTITY, "time", *_OF_THE_UPDATE}
+    cells = {column: f"r.{quoted(column)}" for column in own if column not in fixed or column == key}
+    for column in [*_of_late(name), *(column for column in more if column not in taken and column not in fixed)]:
+        cells[column] = _first([("f", more), ("r", known)], column)
+    version = 'r."policy_version"' if "policy_version" in known else "null::bigint"
+    own_staleness = ', r."staleness"' if "staleness" in known else ""
+    cells["staleness"] = f'coalesce(f."staleness", f."trained_version" - {version}{own_staleness})'
+    cells.setdefault("policy_version", version)
+    cells |= {column: _first([("f", more), ("r", known)], column) for column in _OF_THE_UPDATE}
+    return {**cells, "fate_time": 'f."time"'}
+
+
+def _of_late(name: str) -> list[str]:
+    """The fixed columns of the late facts that a view shows as they are."""
+    _table, late, key = VIEWS[name]
+    return [column for column in TABLES[late].columns if column not in (key, "staleness")]
 
 
 def _first(sources: list[tuple[str, Collection[str]]], column: str) -> str:
     """A column from the first source with a value in the row; null if none has one."""
     there = [f"{source}.{quoted(column)}" for source, columns in sources if column in columns]
-    return f"coalesce({', '.join(there)}) as {quoted(column)}" if there else f"null::bigint as {quoted(column)}"
+    return f"coalesce({', '.join(there)})" if there else "null::bigint"

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from typing import ClassVar
 
 from rollbook.book.completions import completions
-from rollbook.book.late_facts import SEVERAL, view
+from rollbook.book.late_facts import SEVERAL, columns_of, view
 from rollbook.book.rollout_questions import (
     ABOVE,
     FATE,
@@ -145,13 +145,13 @@ class RolloutQueries:
         """
         return view("rollouts_now", self._columns, of, sources)
 
-    def slim(self, *, marked: bool = True) -> tuple[str, str]:
+    def slim(self, *, marked: bool = True) -> tuple[str, str, list[str]]:
         """The view `rollouts_now` without texts, errors and columns of the caller's: what questions over all need.
 
         Args:
           marked: see `late_facts.view`.
         Returns:
-          A query without the columns that have no value, and what selects all columns from its answer.
+          A query without the columns that have no value, what selects all columns from its answer, and their names.
         """
         of_row = {name for name, kind in TABLES["rollouts"].columns.items() if kind != "text"} | _SHORT
         of_fate = {*TABLES["fates"].columns, *_STEPS, "epoch"}
@@ -293,13 +293,13 @@ class RolloutQueries:
         if self.in_one_pass:
             return of_facts
         return f"""select {x} as x, {", ".join(_OF_USE)}, staleness
-      from now r where used and not {SEVERAL} and {is_there} union all {of_facts}"""
+      from now r where used and not {quoted(SEVERAL)} and {is_there} union all {of_facts}"""
 
     def _facts_of_several(self) -> str:
         """The fates that `now` does not have. Read in one pass: all."""
         if self.in_one_pass:
             return self._facts
-        return f"(select * from {self._facts} where rollout_id in (select rollout_id from now where {SEVERAL}))"
+        return f"(select * from {self._facts} where rollout_id in (select rollout_id from now where {quoted(SEVERAL)}))"
 
     def _needed(self, solved: str, *, of_each: bool = True) -> str:
         """`now`: the view `rollouts_now` with the columns that a curve reads; and both tables, if read in one pass.
@@ -330,17 +330,18 @@ class RolloutQueries:
             for name, table in ((self._rows, "rollouts"), (self._facts, "fates"))
             if self.in_one_pass
         ]
-        made, shown_of = self._filled(needed, unread, (self._rows, self._facts), marked=not self.in_one_pass)
+        made, shown_of, _names = self._filled(needed, unread, (self._rows, self._facts), marked=not self.in_one_pass)
         if not (of_each or self.in_one_pass or "rollout_id" in solved):  # long texts
-            made = f"select * replace (case when {SEVERAL} then rollout_id end as rollout_id) from ({made})"
+            made = f"select * replace (case when {quoted(SEVERAL)} then rollout_id end as rollout_id) from ({made})"
         kept = "not materialized" if self.in_one_pass else "materialized"
         return f"""{"".join(own)}filled as {kept} ({made}), now as not materialized (select {shown_of} from filled)"""
 
     def _filled(
         self, needed: Mapping[str, Collection[str]], unread: Collection[str],
         sources: tuple[str, str] | None = None, *, marked: bool,
-    ) -> tuple[str, str]:  # fmt: skip
-        """The view `rollouts_now` of some columns: a query of those with values, and the list that selects all."""
+    ) -> tuple[str, str, list[str]]:  # fmt: skip
+        """The view `rollouts_now` of some columns: a query of those with values, the list that selects all, and their
+        names."""
         filled = {name for table, names in needed.items() for name in names if name not in self._empty.get(table, ())}
         lacking = {
             name: _TYPES[name] for names in needed.values() for name in names if name in _TYPES and name not in filled
@@ -349,8 +350,11 @@ class RolloutQueries:
         made = view("rollouts_now", of_both, sources=sources, marked=marked)
         late = [name for name in lacking if name in TABLES["fates"].columns]  # the view has them in any case
         left_out = [*(name for name in unread if name not in lacking), *late]
-        shown = [f"null::{kind} as {quoted(name)}" for name, kind in lacking.items() if name not in unread]
-        return f"select * exclude ({', '.join(map(quoted, left_out))}) from ({made})", ", ".join(["*", *shown])
+        added = {name: kind for name, kind in lacking.items() if name not in unread}
+        shown = ", ".join(["*", *(f"null::{kind} as {quoted(name)}" for name, kind in added.items())])
+        there = [name for name in columns_of("rollouts_now", of_both) if name not in left_out]
+        names = [*there, *([SEVERAL] if marked else []), *added]
+        return f"select * exclude ({', '.join(map(quoted, left_out))}) from ({made})", shown, names
 
     def _step(self) -> str:
         return "f.gradient_step" if "gradient_step" in self._columns["fates"] else "null::bigint"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -9,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from rollbook.book.late_facts import columns_of
 from rollbook.book.questions.asked import Rollouts
 from rollbook.book.questions.source import Queries, Source
 from rollbook.book.questions.windows import check_columns, words_of
@@ -68,15 +70,18 @@ def chosen_rollouts(question: Rollouts, source: Source, *, counted: bool = False
     return source.asked(names, lambda db: _Window(db, question, counted).page(), question.attempts)
 
 
-def see_rollouts(db: Queries, *, make: bool = True) -> None:
+def see_rollouts(db: Queries, *, make: bool = True) -> list[str]:
     """Create the view `slim`: all rollouts with their newest fates, without texts.
 
     Args:
       make: whether a source that keeps answers keeps this one from now on.
+    Returns:
+      its columns.
     """
-    query, columns = RolloutQueries(db.columns, empty=db.empty).slim(marked=db.keeps)
+    query, columns, names = RolloutQueries(db.columns, empty=db.empty).slim(marked=db.keeps)
     db.keep("filled", query, ["rollouts", "fates"], make=make)
     db.view("slim", f"select {columns} from filled")
+    return names
 
 
 def see_with_prompts(db: Queries, name: str, sources: tuple[str, str] | None = None) -> None:
@@ -126,14 +131,13 @@ class _Window:
         self._solved = RolloutQueries.condition(question.solved) or RolloutQueries.SOLVED
         self._judged = judged_by(question.solved) if question.by_group else []
         self._words = words_of(question.search)
-        see_with_prompts(db, "seen")
-        self._schema = db.table("select * from seen limit 0").schema
+        self._wide = [*(name for name in columns_of("rollouts_now", db.columns) if name != "prompt"), "prompt"]
         given = None if question.where is None else condition(question.where, of_rows=True)
         ordered = None if question.order_by is None else order(question.order_by)
         for each in (given, ordered):
             if each is not None:
-                check_columns(each.columns, self._schema.names)
-        check_columns([[name] for name in self._judged], self._schema.names)
+                check_columns(each.columns, self._wide)
+        check_columns([[name] for name in self._judged], self._wide)
         self._order = "" if ordered is None else ordered.text
         self._sorts = [*dict.fromkeys(name for name, *_inside in (ordered.columns if ordered is not None else ()))]
         alike = [
@@ -142,13 +146,22 @@ class _Window:
         ]
         self._is_alike = bool(alike)
         self._chooses = bool(given or self._words or not self._is_of_rows(self._sorts) or (alike and question.by_group))
-        see_rollouts(db, make=self._is_alike or self._chooses)
-        self._slim = [name.lower() for name in db.table("select * from slim limit 0").column_names]
-        wide = [name.lower() for name in self._schema.names]
+        self._slim = [name.lower() for name in see_rollouts(db, make=self._is_alike or self._chooses)]
+        wide = [name.lower() for name in self._wide]
         steps, rest = (None, None) if given is None else apart(given.text, [n for n in wide if n not in _STEPS])
         first, rest = (None, None) if rest is None else apart(rest, [n for n in wide if n not in self._slim])
         self._bounds = [*alike, *filter(None, [steps])]
         self._first, self._rest = [*filter(None, [first])], rest
+
+    @functools.cached_property
+    def _seen(self) -> str:
+        """The view of all that is known of all rollouts. Few windows need it."""
+        see_with_prompts(self._db, "seen")
+        return "seen"
+
+    @functools.cached_property
+    def _schema(self) -> pa.Schema:
+        return self._db.table(f"select * from {self._seen} limit 0").schema
 
     def _alike(self, identity: str | None, columns: Sequence[str]) -> list[str]:
         """Conditions for the rollouts that share columns with one; only itself if it lacks them."""
@@ -228,7 +241,7 @@ class _Window:
                 self._see("narrow", "select rollout_id from fitting")
                 return "narrow", f" where {self._rest}"
         every = [*conditions, *filter(None, [self._rest])]
-        return "seen", f" where {' and '.join(every)}" if every else ""
+        return self._seen, f" where {' and '.join(every)}" if every else ""
 
     def _see(self, name: str, ids: str) -> None:
         """Create a view of all that is known of some rollouts; `ids`: what stands behind IN."""
@@ -238,16 +251,19 @@ class _Window:
 
     def _rows(self, source: str, where: str) -> pa.Table:
         limit, offset = self._ask.limit, self._ask.offset
-        ties = [quoted(name) for name in _TIES if name in self._schema.names]
+        ties = [quoted(name) for name in _TIES if name in self._wide]
         in_order = f" order by {', '.join([*filter(None, [self._order]), *ties])}"
         window = in_order + ("" if limit is None else f" limit {int(limit)}") + (f" offset {offset}" if offset else "")
-        whole = f"select * from {'narrow' if source == 'narrow' else 'seen'}{where}{window}"
+
+        def whole() -> pa.Table:
+            return self._db.table(f"select * from {source if source == 'narrow' else self._seen}{where}{window}")
+
         is_many = limit is None or limit > _FEW_ROWS
         if source == "narrow" or (is_many and not self._is_alike):
-            return self._db.table(whole)
+            return whole()
         ids = self._db.table(f"select rollout_id from {source}{where}{window}")["rollout_id"].to_pylist()
         table, is_each = self._of(ids)
-        return table if is_each else self._db.table(whole)
+        return table if is_each else whole()
 
     def _of(self, ids: Sequence[str]) -> tuple[pa.Table, bool]:
         """The rollouts with these ids, in their order; and whether no two rollouts have one id."""
@@ -287,7 +303,7 @@ class _Window:
             see_with_prompts(db, "own", ("grouped_rollouts", "grouped_fates"))
             rows = "own"
         elif source == "rollouts":
-            rows = f"{'seen' if self._judged else 'slim'}{where}"
+            rows = f"{self._seen if self._judged else 'slim'}{where}"
         mark = f"""case when reward is null or not isfinite(reward::double) then 'x'
           when {self._solved} then '1' else '0' end"""
         found = db.table(
@@ -306,8 +322,7 @@ class _Window:
 
     def _of_group(self, name: str) -> str:
         """A column of a group: the mean of numbers, the newest time, the first text."""
-        index = next(index for index, own in enumerate(self._schema.names) if own.lower() == name.lower())
-        kind = self._schema.field(index).type
+        kind = next(field.type for field in self._schema if field.name.lower() == name.lower())
         is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
         return f"{'avg' if is_number else 'max' if pa.types.is_timestamp(kind) else 'min'}({quoted(name)})"
 
