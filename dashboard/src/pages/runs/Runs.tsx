@@ -1,6 +1,6 @@
 /** How is training going? The table of runs and their charts; the cause of a point in the place of the table. */
 
-import { signal, type Signal } from "@preact/signals";
+import { effect, signal, type Signal } from "@preact/signals";
 import type { ComponentType } from "preact";
 import { useEffect, useLayoutEffect } from "preact/hooks";
 import { amount, count } from "../../data/numbers.ts";
@@ -12,7 +12,8 @@ import { Icon } from "../../parts/Icon.tsx";
 import { newborn } from "../../parts/Live.tsx";
 import { Boards } from "./Boards.tsx";
 import { ChartsPane } from "./ChartsPane.tsx";
-import { learnColumns } from "./columns.tsx";
+import { keys } from "./charts.ts";
+import { heroKey, known, learnColumns } from "./columns.tsx";
 import { RunsPane } from "./RunsPane.tsx";
 import { entities, show, startTable, table } from "./table.ts";
 import * as view from "./view.ts";
@@ -61,9 +62,16 @@ function Newborn() {
 export function Runs() {
   useLayoutEffect(() => {
     // what is asked for here need not wait for the first paint
-    const stop = startTable();
+    const stops = [
+      startTable(),
+      effect(() => {
+        // A page that was open before the first row knows no number to show in the table.
+        const isNew = (keys.value?.keys.length ?? 0) > 0 && heroKey.peek() === "" && known.peek() !== null;
+        if (isNew) void learnColumns().catch(() => undefined);
+      }),
+    ];
     void learnColumns().catch(() => undefined);
-    return stop;
+    return () => stops.forEach((stop) => stop());
   }, []);
   useHands(() => [{ keys: ["b"], what: "boards", act: () => document.getElementById("pick-board")?.click() }]);
   const open = view.cause.value !== null;
