@@ -109,3 +109,54 @@ def test_no_event_moves_what_one_looks_at_on_any_page(tab_of: Any, tmp_path: Pat
             page.tab.locator(".banner:has-text('does not answer')").wait_for(state="detached")
         unchanged("the server was away")
     assert [page.errors for page in pages.values() if page.errors] == []
+
+
+def test_what_is_open_and_active_in_a_list_stays_so_while_newer_rows_come_before_it(
+    tab_of: Any, serve: Any, tmp_path: Path
+) -> None:
+    """Samples and rollouts stand newest first: nobody who reads one is shown another."""
+    with rollbook.init("live", "grpo", seed=1, dir=tmp_path, sinks=[]) as run:
+
+        def more(step: int) -> None:
+            for prompt in ("2 + 3", "17 * 23"):
+                texts = [f"answer {n} of step {step} to {prompt}" for n in range(4)]
+                asked = [prompt] * 4
+                group = f"{step} {prompt}"
+                run.rollouts.log_many(prompts=asked, completions=texts, reward=[0.0, 1.0, 0.0, 1.0], group=group,
+                                      policy_version=step)  # fmt: skip
+                run.log_samples(texts, group=group, prompt=asked, completion=texts, reward=[0.0, 1.0, 0.0, 1.0],
+                                policy_version=step)  # fmt: skip
+
+        for step in range(4):
+            more(step)
+        address = serve(tmp_path)
+        places = {"rollouts": "#/rollouts", "list": "#/rollouts?list=one", "samples": "#/samples"}
+        pages = {name: tab_of(1280, 800).open(address, at) for name, at in places.items()}
+        first, *others = pages.values()
+        first.settled(*others)
+        opened = "() => document.querySelector('main section:last-of-type').innerText.match(/answer . of step ./)?.[0]"
+        total = "() => document.querySelector('main .foot').innerText"
+        before = {name: page.tab.evaluate(opened) for name, page in pages.items()}
+        assert None not in before.values(), before
+        seen = {name: page.tab.evaluate(total) for name, page in pages.items()}
+        for step in range(4, 6):
+            more(step)
+        for name, page in pages.items():
+            page.tab.wait_for_function(f"before => ({total})() !== before", arg=seen[name])
+        first.settled(*others)
+        assert {name: page.tab.evaluate(opened) for name, page in pages.items()} == before
+        active = "() => document.querySelector('main .grid-row.active')?.innerText"
+        for page in pages.values():
+            page.tab.keyboard.press("j")
+            page.tab.keyboard.press("j")
+        first.settled(*others)
+        held = {name: page.tab.evaluate(active) for name, page in pages.items()}
+        assert None not in held.values()
+        seen = {name: page.tab.evaluate(total) for name, page in pages.items()}
+        more(7)
+        for name, page in pages.items():
+            page.tab.wait_for_function(f"before => ({total})() !== before", arg=seen[name])
+        first.settled(*others)
+        assert {name: page.tab.evaluate(active) for name, page in pages.items()} == held
+    for page in pages.values():
+        assert page.errors == []

@@ -2,7 +2,7 @@
 
 import { useSignal, type Signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
-import { useEffect, useMemo } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { amount, count, seconds } from "../data/numbers.ts";
 import { say } from "../state/address.ts";
 import { useHands } from "../state/hands.ts";
@@ -26,13 +26,18 @@ export interface Lines<Row> {
   see: (first: number, last: number) => void;
 }
 
-type Found<Answer> = Answer & { all: number };
+/** Lines among which the active one is looked for after others came. */
+const MOST_LOOKED_AT = 2_000;
+
+type Found<Answer> = Answer & { all: number; question: string };
 
 export interface Asked<Row, Answer extends Matching<Row>> {
   rows: Windows<Row, Found<Answer>>;
   answer: Found<Answer> | null;
   lines: Lines<Row>;
   active: Signal<number>;
+  /** The first row as the question was answered first: what is shown of it stays, whatever rows come before it. */
+  top: Row | undefined;
   open: (row: Row) => void;
   pick: (row: Row) => boolean;
 }
@@ -44,6 +49,8 @@ export interface Asking<Row, Query, Answer extends Matching<Row>> {
   /** Changes when there are new rows. */
   news: number;
   ask: (query: Query & { offset: number; limit: number }, signal: AbortSignal) => Promise<Answer>;
+  /** What a line is called: where other lines come before it, it stays the active one. */
+  id: (row: Row) => string;
   open: (row: Row) => void;
   /** A row was pressed; true: that is all, it is not opened. */
   pick?: (row: Row) => boolean;
@@ -62,6 +69,7 @@ export function useAsked<Row, Query, Answer extends Matching<Row>>({
   query,
   news,
   ask,
+  id,
   open,
   pick = () => false,
   lines: linesOf,
@@ -77,12 +85,32 @@ export function useAsked<Row, Query, Answer extends Matching<Row>>({
   useEffect(() => {
     void rows.again(async (offset, limit, signal) => {
       const answer = await ask({ ...query, offset, limit }, signal);
-      return { ...answer, all: answer.total, total: answer.groups ?? answer.matched };
+      return { ...answer, all: answer.total, total: answer.groups ?? answer.matched, question };
     });
   }, [rows, question, news]);
   void rows.changed.value;
   const plain = useMemo(() => ({ row: (i: number) => rows.row(i), see }), [rows]);
   const lines = linesOf?.(rows) ?? { ...plain, total: rows.total.value };
+  const answered = rows.answer.value?.question;
+  const top = useRef<{ of: string; row: Row | undefined }>({ of: "", row: undefined });
+  if (answered !== undefined && (answered !== top.current.of || top.current.row === undefined))
+    top.current = { of: answered, row: rows.row(0) };
+  const nameAt = (i: number): string => {
+    const line = lines.row(i);
+    return line === undefined ? "" : id(line);
+  };
+  const held = useRef("");
+  useLayoutEffect(() => {
+    held.current = nameAt(active.value);
+  }, [active.value]);
+  useLayoutEffect(() => {
+    if (held.current === "" || [held.current, ""].includes(nameAt(active.peek()))) return;
+    for (let i = 0; i < Math.min(lines.total, MOST_LOOKED_AT); i++)
+      if (nameAt(i) === held.current) {
+        active.value = i;
+        return;
+      }
+  }, [rows.changed.value]);
   const move = (by: number): void => {
     active.value = Math.max(0, Math.min(lines.total - 1, active.value + by));
     const next = lines.row(active.value);
@@ -103,7 +131,7 @@ export function useAsked<Row, Query, Answer extends Matching<Row>>({
       act: () => move(-1),
     },
   ]);
-  return { rows, answer: rows.answer.value, lines, active, open, pick };
+  return { rows, answer: rows.answer.value, lines, active, top: top.current.row, open, pick };
 }
 
 /** The order as the address has it, for the server: a column, with a minus where the largest is first. */

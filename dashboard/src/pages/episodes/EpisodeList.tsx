@@ -63,7 +63,8 @@ export function EpisodeList({ run, axis, episode, shown }: EpisodeListProps) {
     query: queryOf(axis),
     news,
     ask: (query) => source.episodes(run, query),
-    open: (row: Obj) => open(String(row["episode_id"])),
+    id: (row: Obj) => String(row["episode_id"]),
+    open: (row) => open(String(row["episode_id"])),
     also: ["]", "["],
   });
   const { rows, answer, active } = asked;

@@ -5,7 +5,7 @@ import { useMemo, useRef } from "preact/hooks";
 import type { RolloutsQuery } from "../../api/names.ts";
 import { shown } from "../../data/diff.ts";
 import { count } from "../../data/numbers.ts";
-import { conditionOf, parted, together } from "../../data/rollouts.ts";
+import { conditionOf, groupKey, parted, together } from "../../data/rollouts.ts";
 import { Field } from "../../parts/Field.tsx";
 import { AskedRows, NoneFits, sortOf, sorts, useAsked, type Lines } from "../../parts/Asked.tsx";
 import type { Column } from "../../parts/Grid.tsx";
@@ -45,7 +45,8 @@ export function List({ run, row, first }: { run: string; row: string; first: Sig
     query,
     news,
     ask: (query, signal) => source.rollouts(run, query, signal),
-    open: ({ id: name }: Line) => openRollout(name, row === ""),
+    id: (line: Line) => (line.group == null || line.place !== undefined ? line.id : groupKey(line)),
+    open: ({ id: name }) => openRollout(name, row === ""),
     pick: (line) => {
       if (line.group == null) return false;
       unfold(line);
@@ -54,8 +55,8 @@ export function List({ run, row, first }: { run: string; row: string; first: Sig
     },
     lines: unfolded,
   });
-  const { answer, rows, lines, active } = asked;
-  first.value = rows.row(0)?.id ?? "";
+  const { answer, lines, active } = asked;
+  first.value = asked.top?.id ?? "";
   const fates = useRef<{ [fate: string]: number }>({}); // the first window of rows says them
   if (Object.keys(answer?.fates ?? {}).length > 0) fates.current = answer?.fates ?? {};
   const again = useRef<ReadonlySet<string>>(new Set());

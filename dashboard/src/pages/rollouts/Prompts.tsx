@@ -62,14 +62,15 @@ export function Prompts({ run, row, first }: { run: string; row: string; first: 
     query: { ...(filter ? { only: filter } : {}), ...above.value, sort: sortOf(order.value) },
     news,
     ask: (query: PromptsQuery, signal) => source.prompts(run, query, signal),
-    open: (one: PromptRow) => {
+    id: (one: PromptRow) => one.id,
+    open: (one) => {
       task.value = one.id;
       say({ row: one.example }, row === "");
     },
   });
   const { answer } = asked;
   const [read, setRead] = useState<string | null>(null);
-  const top = asked.rows.row(0);
+  const { top } = asked;
   first.value = top?.example ?? "";
   const x = answer?.x === "policy_version" ? "version" : "update";
   const since = answer?.recent_from ?? null;

@@ -142,12 +142,13 @@ function List({ run }: { run: string }) {
     },
     news: useNews(run, ["samples"], 5000),
     ask: (query, signal) => source.samples(run, query, signal),
-    open: ({ id }: SampleCells) => say({ row: id }, row.peek() === ""),
+    id: (one: SampleCells) => one.id,
+    open: ({ id }) => say({ row: id }, row.peek() === ""),
   });
   const { rows, answer } = asked;
   again.current = repeats(rows);
   const reward = REWARDS.find((name) => answer?.columns.some((column) => column.name === name));
-  first.value = rows.row(0)?.id ?? "";
+  first.value = asked.top?.id ?? "";
   const prompt = PROMPTS.find((name) => answer?.columns.some((column) => column.name === name));
   const names = shown.value.length > 0 ? shown.value : usual(answer?.columns ?? []);
   const columns = useMemo<Column<SampleCells>[]>(
