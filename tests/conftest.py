@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import math
 import os
@@ -30,13 +31,23 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 def lie_in_memory(folder: str = "/dev/shm", least_free: int = 4 << 30) -> None:
     """Have temporary folders in a file system in memory, if there is one with space: a run makes dozens of small
-    files, which cost half its processor time on a disk. $TMPDIR, if set, is where they lie."""
+    files, which cost half its processor time on a disk. $TMPDIR, if set, is where they lie. Those of tests that failed
+    stay; what a test leaves elsewhere goes with this process."""
     if "TMPDIR" in os.environ or not os.access(folder, os.W_OK | os.X_OK):
         return
     runs_programs = not os.statvfs(folder).f_flag & getattr(os, "ST_NOEXEC", 0)
-    if runs_programs and shutil.disk_usage(folder).free >= least_free:
-        os.environ["TMPDIR"] = folder
-        tempfile.tempdir = None  # it is asked again
+    if not runs_programs or shutil.disk_usage(folder).free < least_free:
+        return
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", folder)
+    os.environ["TMPDIR"] = made = tempfile.mkdtemp(prefix="rollbook-tests-", dir=folder)
+    tempfile.tempdir = None  # it is asked again
+    process = os.getpid()
+
+    def remove() -> None:
+        if os.getpid() == process:  # not where a fork of it ends
+            shutil.rmtree(made, ignore_errors=True)
+
+    atexit.register(remove)
 
 
 lie_in_memory()
