@@ -9,6 +9,7 @@ from rollbook.errors import BadInput
 from rollbook.runs.fields import check_field, column_of, field_names, is_field, values_at
 from rollbook.schema.expressions import condition
 from rollbook.schema.sql_names import SqlNames, inner
+from rollbook.system.duckdb_here import cursor
 from rollbook.system.optional import need
 
 TYPE_CHECKING = False
@@ -64,7 +65,7 @@ def answered_by(fields: Collection[str], text: str, rows: Sequence[Mapping[str, 
 def _evaluated(query: str, table: pa.Table) -> list[bool | None]:
     duckdb = need("duckdb", extra="sql", why="where()")
     try:
-        with duckdb.connect(config={"enable_external_access": "false"}) as connection:
+        with cursor("where()") as connection:
             connection.register("fields", table)
             (answer,) = connection.execute(query).fetchnumpy().values()
             values: list[bool | None] = answer.tolist()
