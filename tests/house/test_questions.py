@@ -668,7 +668,7 @@ def test_the_axis_that_nobody_named_is_the_same_by_every_door(tmp_path: Path) ->
 
 MEASURES = [
     f'last("{KEY}")', f'best("{KEY}")', f'min("{KEY}")', f'mean("{KEY}", last="10%")', f'max("{KEY}", last=2)',
-    f'steps_to(5, "{KEY}")', f'area("{KEY}")', 'last("update/loss")',
+    "duration", "worked", f'steps_to(5, "{KEY}")', f'area("{KEY}")', 'last("update/loss")',
 ]  # fmt: skip
 
 
@@ -693,7 +693,7 @@ def test_a_number_of_a_key_is_the_same_in_every_table(doors: Doors) -> None:
     assert plain({ids[row["run"]]: {"id": ids[row["run"]], **row["cells"]} for row in shown}) == expected
 
 
-SORTED = [KEY, "name", "config.lr", "seed", MEASURES[1], "status", "config.net.width"]
+SORTED = [KEY, "duration", "name", "config.lr", "seed", MEASURES[1], "status", "config.net.width"]
 
 
 @pytest.mark.parametrize("sort", [*SORTED, *(f"-{name}" for name in SORTED)])
@@ -757,7 +757,14 @@ def test_a_run_that_ends_in_nan_is_marked_in_every_list_where_its_number_does_no
 
 
 @pytest.mark.parametrize(
-    "condition", [f"{MEASURES[0]} > 3", f"{MEASURES[1]} <= 4 and project = 'study'", f"{MEASURES[0]} is null"]
+    "condition",
+    [
+        f"{MEASURES[0]} > 3",
+        "duration > 0.02",
+        "duration is null",
+        f"{MEASURES[1]} <= 4 and project = 'study'",
+        f"{MEASURES[0]} is null",
+    ],
 )
 def test_a_condition_on_a_number_of_a_key_chooses_the_same_runs_by_every_door(condition: str, doors: Doors) -> None:
     expected = {str(row["id"]) for row in rollbook.open(doors.root / "runs").where(condition).rows()}

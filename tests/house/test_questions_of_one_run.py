@@ -562,5 +562,15 @@ def test_the_page_shows_the_answers_about_rollouts(doors: Doors) -> None:
     ]
 
 
+@pytest.mark.parametrize("name", ["samples", "episodes", "text", "media", "checkpoints", "rollouts", "rows"])
+def test_the_columns_of_a_window_do_not_depend_on_what_is_asked_of_it(name: str, doors: Doors) -> None:
+    run = "agents" if name == "rollouts" else "grpo"
+    of = [{"table": "episodes"}, {"table": "checkpoints"}, {"table": "alerts"}] if name == "rows" else [{}]
+    for table in of:
+        whole = doors.python(name, run, table).column_names
+        for window in ({"limit": 1000}, {"where": "true"}, {"order_by": "time"}, {"offset": 1}):
+            assert doors.python(name, run, table | window).column_names == whole, (table, window)
+
+
 def test_every_question_is_asked() -> None:
     assert set(ASKED) == set(FACES) == {name_of(question) for question in ONE_RUN}

@@ -9,6 +9,8 @@ from typing import Any
 
 from rollbook.errors import BadInput, did_you_mean
 from rollbook.schema import manifest
+from rollbook.schema.source import is_view
+from rollbook.schema.status import heard_at
 from rollbook.system.guard import tolerating
 from rollbook.system.texts import amount
 
@@ -20,12 +22,16 @@ FIELDS = tuple(manifest.listed(manifest.RunJson()))
 """The fields of run.json in a listing, besides `path`. Each run has all of them, None if unknown."""
 
 _NESTED = ("config", "summary", "total", "folder")
+_MADE = ("duration",)
+"""Fields that a listing makes of others."""
 
 
 def value_at(row: Mapping[str, object], name: str) -> Any:
     """The value at a dotted name; None if there is none. Keys that contain dots are found, too."""
     if name in row:
         return row[name]
+    if name in _MADE:
+        return duration_of(row)
     first, _, rest = name.partition(".")
     inner = row.get(first)
     if type(inner) is dict and rest in inner:  # the usual case, three times as fast
@@ -40,6 +46,17 @@ def value_at(row: Mapping[str, object], name: str) -> Any:
             return value[rest]
         value = value.get(part)
     return value
+
+
+def duration_of(row: Mapping[str, object]) -> float | None:
+    """Seconds from the begin of a run to its end; without an end to its last sign of life on this disk, if any."""
+    created, ended = row.get("created"), row.get("ended")
+    if ended is None and not row.get("made_by"):
+        path = str(row.get("path") or "")
+        ended = None if not path or is_view(path) else heard_at(path)
+    if not isinstance(created, (int, float)) or not isinstance(ended, (int, float)):
+        return None
+    return max(0.0, float(ended) - float(created))  # the last file may have been stamped by another clock
 
 
 def group_value(row: Mapping[str, object], name: str) -> Any:
@@ -110,7 +127,7 @@ def flat(config: Mapping[str, object], prefix: str = "") -> dict[str, Any]:
 
 def field_names(rows: Iterable[Mapping[str, object]]) -> list[str]:
     """Every name for which some run has a value, the fixed fields first."""
-    names = dict.fromkeys(("path", *(name for name in FIELDS if name not in _NESTED)))
+    names = dict.fromkeys(("path", *(name for name in FIELDS if name not in _NESTED), *_MADE))
     known: set[tuple[str, ...]] = set()  # most runs of a folder share their flat fields
     for row in rows:
         for nested in _NESTED:
@@ -127,7 +144,7 @@ def field_names(rows: Iterable[Mapping[str, object]]) -> list[str]:
 
 def is_field(name: str, rows: Sequence[Mapping[str, object]]) -> bool:
     """Whether some run has a field of this name; an empty set has any name below config and summary."""
-    if name in ("path", *FIELDS) or (rows and name in rows[0]):
+    if name in ("path", *FIELDS, *_MADE) or (rows and name in rows[0]):
         return True
     return name.partition(".")[0] in _NESTED and (not rows or any(_has(row, name) for row in rows))
 
@@ -156,6 +173,9 @@ def check_field(name: str, rows: Sequence[Mapping[str, object]], asked: str) -> 
     inner = [full_name for full_name in known if full_name.endswith(f".{name}")]
     hint = f" Did you mean {' or '.join(map(repr, inner[:3]))}?" if inner else did_you_mean(name, known)
     quoted = " Text stands in single quotes." if first == name and not inner else ""
+    if "/" in name or first == "metrics":  # as other tools write the number of a key
+        key = name.removeprefix("metrics.")
+        raise BadInput(f"{asked}: no run has a field {name!r:.80}.", f'A number of a key is a call: last("{key:.80}")')
     absent = "the run has no" if len(rows) == 1 else f"none of {amount(len(rows), 'run')} has a"
     raise BadInput(f"{asked}: {absent} field {name!r:.80}.", f"{hint}{quoted}")
 

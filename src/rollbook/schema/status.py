@@ -55,12 +55,17 @@ def _main_writer(run: str, about: RunJson) -> dict[str, object] | None:
 
 def quiet_seconds(run: str, about: RunJson) -> float:
     """Seconds since the last sign of life of the run; in a remote, since the next shipment was due."""
+    # `created` is by the clock of the run's host: only if no file has a time
+    return time.time() - (heard_at(run) or about.created or 0.0)
+
+
+def heard_at(run: str) -> float | None:
+    """When the run gave its last sign of life, in unix seconds; None if no file has a time."""
     heard = 0.0
     for path in (heartbeat_path(run), os.path.join(run, MANIFEST_FILE)):
         with tolerating(OSError):
             heard = max(heard, os.stat(path).st_mtime)
-    # `created` is by the clock of the run's host: only if no file has a time
-    return time.time() - (heard or about.created or 0.0)
+    return heard or None
 
 
 def why_unsealed(run: str | os.PathLike[str]) -> str:

@@ -68,10 +68,10 @@ def chosen_checkpoints(question: Window, source: Source, *, counted: bool = Fals
     more = named_tables(question.where or "", [*TABLES, *table_names(source.folder)])
 
     def work(db: Queries) -> Page:
-        own = [name for name in db.columns["checkpoints"] if name not in _NOW]
-        db.view("saved", _query(every, own))
+        columns = list(dict.fromkeys([*db.columns["checkpoints"], *_NOW]))
+        db.view("saved", _query(every, columns))
         also = [] if everything else ["status = 'kept'"]
-        return page_of(db, question, Shown("saved", "saved", [*own, *_NOW], also), counted=counted)
+        return page_of(db, question, Shown("saved", "saved", columns, also), counted=counted)
 
     return source.asked([*dict.fromkeys(["checkpoints", *more])], work, question.attempts)
 
@@ -84,19 +84,18 @@ def _those_kept(table: pa.Table) -> pa.Table:
     return take_table(table, np.flatnonzero([status == "kept" for status in table["status"].to_pylist()]))
 
 
-def _query(every: pa.Table, own: list[str]) -> str:
+def _query(every: pa.Table, columns: list[str]) -> str:
     """These rows in SQL: those of the table, with what is known of each now."""
-    columns = ", ".join(f"c.{quoted(name)}" for name in own)
     if not every.num_rows:
-        kinds = ("boolean", "boolean", "varchar")
-        none = ", ".join(f"null::{kind} as {name}" for kind, name in zip(kinds, _NOW, strict=True))
-        return f"select {columns}, {none} from checkpoints c where false"
+        kinds = dict(zip(_NOW, ("boolean", "boolean", "varchar"), strict=True))
+        none = [f"null::{kinds[name]} as {name}" if name in kinds else quoted(name) for name in columns]
+        return f"select {', '.join(none)} from checkpoints where false"
+    shown = ", ".join(f"{'n' if name in _NOW else 'c'}.{quoted(name)}" for name in columns)
     cells = every.select([*_ROW, *_NOW]).to_pylist()
     rows = ", ".join(f"({', '.join(map(_cell, row.values()))})" for row in cells)
     named = ", ".join(map(quoted, (*_ROW, *_NOW)))
     same = " and ".join(f"c.{quoted(name)} is not distinct from n.{quoted(name)}" for name in _ROW)
-    shown = ", ".join(f"n.{name}" for name in _NOW)
-    return f"select {columns}, {shown} from checkpoints c join (values {rows}) n({named}) on {same}"
+    return f"select {shown} from checkpoints c join (values {rows}) n({named}) on {same}"
 
 
 def _cell(value: object) -> str:

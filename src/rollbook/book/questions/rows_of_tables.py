@@ -48,8 +48,8 @@ def chosen_rows(question: Window, source: Source, *, counted: bool = False) -> P
     names = [*dict.fromkeys([*names, *named_tables(question.where or "", known)])]  # a condition may ask others
     own = {name: getattr(question, name, None) for name in ("kind", "key")}
     bare = msgspec.structs.replace(question, **{name: None for name, text in own.items() if text is not None})
-    is_stored = len(names) == 1 or not (isinstance(question, Samples) or names == [*COMPLETIONS_OF])
-    if not counted and bare == _whole(question) and is_stored:
+    is_made = len(names) > 1 and isinstance(question, (Samples, Rows))  # of several tables
+    if not counted and bare == _whole(question) and not is_made:
         table = source.table(names[0], question.attempts)  # needs no DuckDB
         for name, text in own.items():
             table = table if text is None else _with_text(table, name, text)
