@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import signal
+import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -93,3 +94,42 @@ def test_a_program_that_never_calls_finish_has_finished(
 ) -> None:
     assert outcome(program("rollbook.init('world', 'job', **QUIET).log({'loss': 1.0})\n"))[0] == 0
     assert [(book.status, book.metrics(["loss"]).num_rows) for book in rollbook.open(root)] == [("finished", 1)]
+
+
+CELL = """
+run = rollbook.init("world", "loop", sinks=[], keeper="import", rules=())
+for step in range(50):
+    run.log({"loss": 1.0}, env_step=step)
+    if step == stop:
+        raise error
+"""
+
+
+def _run_cell(code: str, names: dict[str, Any]) -> None:
+    """Run code as a notebook does: an exception is shown and stored, and the next cell can be run."""
+    try:
+        exec(compile(code, f"/tmp/ipykernel_1/{abs(hash(code))}.py", "exec"), names)
+    except BaseException as err:
+        sys.last_type, sys.last_value, sys.last_traceback = type(err), err, err.__traceback__
+
+
+@pytest.mark.parametrize(
+    ("error", "status"), [(RuntimeError("CUDA out of memory"), "crashed"), (KeyboardInterrupt(), "killed"), (None, "")]
+)
+def test_a_run_whose_cell_failed_ends_with_the_reason_when_the_cell_is_run_again(
+    begin: Begin, root: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException | None, status: str
+) -> None:
+    monkeypatch.setattr(sys, "ps1", ">>> ", raising=False)
+    for name in ("last_type", "last_value", "last_traceback"):
+        monkeypatch.setattr(sys, name, None, raising=False)
+    names = {"rollbook": rollbook, "error": error, "stop": None if error is None else 20}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        _run_cell(CELL, names)
+        if error is None:
+            _run_cell("a_typo_in_another_cell", {})
+        _run_cell(CELL, {**names, "stop": None})
+    first, second = sorted(rollbook.open(root), key=lambda book: book.info.created or 0.0)
+    assert (first.status, second.status) == (status or "finished", "running")
+    assert (first.failure or {}).get("type") == (type(error).__name__ if error else None)
+    rollbook.finish()

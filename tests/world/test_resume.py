@@ -133,3 +133,9 @@ def test_a_run_may_have_the_id_that_the_program_chose(begin: Begin, root: Path) 
     assert (book.id, len(_curve(book))) == (chosen, 2)
     assert json.loads((Path(book.path) / "run.json").read_text())["id"] == chosen
     assert os.path.basename(book.path).endswith(chosen)
+
+
+def test_an_id_that_is_passed_as_resume_is_answered_with_the_call_that_resumes(begin: Begin) -> None:
+    begin("ppo", run_id="k3f9x2ab").finish()
+    with pytest.raises(rollbook.errors.UnknownOption, match="run_id='k3f9x2ab' and resume='must'"):
+        begin("ppo", resume="k3f9x2ab")

@@ -44,7 +44,13 @@ def check_resume(resume: object) -> str:
     """
     if resume is None or isinstance(resume, bool):
         return "allow" if resume else "never"
-    check_option("resume", resume, ("never", "allow", "must", "takeover"))
+    choices = ("never", "allow", "must", "takeover")
+    if isinstance(resume, str) and resume not in choices and not resume.isalpha():  # ids have figures, the words none
+        raise UnknownOption(
+            f"resume={resume!r:.80} is not one of the choices: {', '.join(choices)}.",
+            f"To go on with the run of that id, pass run_id={resume!r:.80} and resume='must'",
+        )
+    check_option("resume", resume, choices)
     return str(resume)
 
 

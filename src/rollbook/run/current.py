@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextvars
 
-from rollbook.system.bill import Bill, warn_caller
+from rollbook.system.bill import Bill
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,6 +29,11 @@ def leave(run: OpenRun) -> None:
     _stack.set(tuple(r for r in _stack.get() if r is not run))
 
 
+def in_a_block(run: OpenRun) -> bool:
+    """Whether `run` is open in a `with` block of this context."""
+    return run in _stack.get()
+
+
 def current_run() -> Any:
     """The innermost `with` run of this context, else the run opened last, else None."""
     inner = _stack.get()
@@ -42,24 +47,6 @@ def interactive() -> bool:
     import sys
 
     return "ipykernel" in sys.modules or hasattr(sys, "ps1")
-
-
-def end_former(project: str, name: str) -> None:
-    """Finish earlier runs of this name that were opened at this prompt: the user has run the cell again.
-
-    Runs inside a `with` block end with the block. Runs of another process are left alone.
-    """
-    import os
-
-    inner = _stack.get()
-    for run in list(opened):
-        same = (run.project, run.name) == (project, name) and run._writer.main and run._writer.pid == os.getpid()
-        if same and run not in inner:
-            run.finish()
-            warn_caller(
-                f"run {run.id} of {project}/{name} was still open; it was finished, because init() was called for the "
-                "name again. To go on with it, pass resume='must'"
-            )
 
 
 def current_verb(verb: str) -> Any:

@@ -19,7 +19,7 @@ from rollbook.run.arguments import (
 )
 from rollbook.run.attaching import attach
 from rollbook.run.choosing_remote import requested_remote
-from rollbook.run.current import end_former, interactive
+from rollbook.run.current import interactive
 from rollbook.run.ending import status_of
 from rollbook.run.joining import elder, is_taken
 from rollbook.run.needed import import_needed
@@ -180,6 +180,8 @@ def init(
     )
     import_needed(orders, keeper)
     if interactive():
+        from rollbook.run.cells import end_former
+
         end_former(project, name)
     while True:
         found = elder(wanted)
@@ -195,6 +197,10 @@ def init(
                 warn_caller(f"this process writes run {about.id} of its own, {found.why}")
             _report_what_differs(about, differs, by_id=run_id is not None)
             run = start(writer.run_folder, about, writer, orders, keeper, config, how == "must", console)
+            if interactive():
+                from rollbook.run.cells import note_cell
+
+                note_cell(run)
             if receiver is not None:
                 run.on_alert(receiver[0], level=receiver[1])
             _report_what_is_hidden(settings)

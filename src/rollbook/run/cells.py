@@ -1,0 +1,66 @@
+"""Runs that cells of a notebook open: a cell that is run again ends the run of the time before."""
+
+from __future__ import annotations
+
+import os
+import sys
+import weakref
+
+from rollbook.run.current import in_a_block, opened
+from rollbook.run.ending import status_of
+from rollbook.run.failure import describe
+from rollbook.system.bill import warn_caller
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rollbook.run.open_run import OpenRun
+
+_cells: weakref.WeakKeyDictionary[Any, tuple[str, object]] = weakref.WeakKeyDictionary()
+"""Of a run that a cell opened: the file of the cell's code, and the exception that was shown last before."""
+
+
+def note_cell(run: OpenRun) -> None:
+    """Remember which cell of a notebook opened a run."""
+    own = os.path.dirname(os.path.dirname(__file__))
+    frame: Any = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(own):
+        frame = frame.f_back
+    if frame is not None and frame.f_code.co_filename != "<stdin>":  # lines at a prompt of Python all have this one
+        _cells[run] = (frame.f_code.co_filename, getattr(sys, "last_value", None))
+
+
+def _what_ended_its_cell(run: OpenRun) -> BaseException | None:
+    """The exception that ended the cell which opened a run, after it had; None if none did.
+
+    A notebook goes on after an exception and calls no hook; it stores the newest one that it has shown.
+    """
+    cell, before = _cells.get(run, ("", None))
+    error = getattr(sys, "last_value", None)
+    trace = None if error is None or error is before else error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == cell:
+            return error
+        trace = trace.tb_next
+    return None
+
+
+def end_former(project: str, name: str) -> None:
+    """Finish earlier runs of this name that were opened at this prompt: the user has run the cell again.
+
+    A run whose cell ended with an exception ends with that. Runs inside a `with` block end with the block. Runs of
+    another process are left alone.
+    """
+    for run in list(opened):
+        same = (run.project, run.name) == (project, name) and run._writer.main and run._writer.pid == os.getpid()
+        if same and not in_a_block(run):
+            error = _what_ended_its_cell(run)
+            if error is not None:
+                run._parts.failure = describe(error)
+            status = status_of(None if error is None else type(error))
+            run.finish(status)
+            warn_caller(
+                f"run {run.id} of {project}/{name} was still open; it ended as {status}, because init() was called for "
+                "the name again. To go on with it, pass resume='must'"
+            )
