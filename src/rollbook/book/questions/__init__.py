@@ -66,7 +66,6 @@ if TYPE_CHECKING:
     from rollbook.book.questions.rollout_answers import ROLLOUTS as ROLLOUTS
     from rollbook.book.questions.rollout_answers import answer_in as answer_in
     from rollbook.book.questions.rollout_answers import answered as answered
-    from rollbook.book.questions.rollout_answers import kept as kept
     from rollbook.book.questions.rollout_answers import see_now as see_now
     from rollbook.book.questions.rollout_curves import chosen_curves as chosen_curves
     from rollbook.book.questions.rollout_curves import curves_in as curves_in
@@ -83,6 +82,7 @@ if TYPE_CHECKING:
     from rollbook.book.questions.source import Files as Files
     from rollbook.book.questions.source import Queries as Queries
     from rollbook.book.questions.source import Source as Source
+    from rollbook.book.questions.source import kept as kept
     from rollbook.book.questions.sql import VIEWS_OF_SQL as VIEWS_OF_SQL
     from rollbook.book.questions.sql import known_tables as known_tables
     from rollbook.book.questions.sql import see_views as see_views
@@ -106,7 +106,7 @@ __getattr__, __dir__ = attach(
         ),
         "rollbook.book.questions.prompts": ("PromptPage", "axis_in", "chosen_prompts"),
         "rollbook.book.questions.rollout_answers": (
-            "OTHER_TABLES", "ROLLOUTS", "answer_in", "answered", "kept", "see_now",
+            "OTHER_TABLES", "ROLLOUTS", "answer_in", "answered", "see_now",
         ),
         "rollbook.book.questions.rollout_curves": ("chosen_curves", "curves_in"),
         "rollbook.book.questions.rollouts": (
@@ -128,6 +128,6 @@ __getattr__, __dir__ = attach(
         "rollbook.book.questions.sql": ("VIEWS_OF_SQL", "known_tables", "see_views", "tables_for"),
         "rollbook.book.questions.stages": ("SECONDS", "Over", "Stage", "StagesPage", "chosen_stages", "over"),
         "rollbook.book.questions.windows": ("Page", "words_of"),
-        "rollbook.book.questions.source": ("OVERVIEW", "Files", "Queries", "Source"),
+        "rollbook.book.questions.source": ("OVERVIEW", "Files", "Queries", "Source", "kept"),
     },
 )  # fmt: skip

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import pyarrow as pa
 
@@ -13,7 +13,7 @@ from rollbook.book.questions.asked import Prompts, RolloutAnswer, RolloutCurves
 from rollbook.book.questions.prompts import chosen_prompts
 from rollbook.book.questions.rollout_curves import chosen_curves
 from rollbook.book.questions.rollouts import check_solved, see_rollouts
-from rollbook.book.questions.source import Queries, Source
+from rollbook.book.questions.source import Queries, Source, kept
 from rollbook.book.rollout_curves import RolloutQueries
 from rollbook.errors import UnknownKey
 from rollbook.schema.expressions import literal
@@ -71,12 +71,6 @@ def see_now(db: Queries, *, make: bool = True) -> None:
         db.view("rollouts_now", "select * from slim")
     else:
         db.view("rollouts_now", RolloutQueries(db.columns).now())
-
-
-def kept(db: Queries, query: str, of: Sequence[str]) -> pa.Table:
-    """The answer to one of our own queries, which a source that keeps answers computes once; `of` as in `keep`."""
-    db.keep("kept", query, of)
-    return db.table("select * from kept")
 
 
 def among(db: Queries, table: str) -> Callable[[str, str], pa.Table]:

@@ -7,7 +7,7 @@ import pyarrow as pa
 from rollbook.book.questions.asked import RolloutCurves
 from rollbook.book.questions.prompts import axis_in
 from rollbook.book.questions.rollouts import check_solved
-from rollbook.book.questions.source import Queries, Source
+from rollbook.book.questions.source import Queries, Source, kept
 from rollbook.book.rollout_curves import RolloutQueries
 
 _OF = ("rollouts", "fates")
@@ -28,8 +28,6 @@ def curves_in(db: Queries, question: RolloutCurves, now: str = "") -> pa.Table:
     queries = RolloutQueries(db.columns, db.streams and not now, now, db.empty)
     x = question.x
     if x is None:
-        rows = now or f"({queries.now()})"
+        rows = now or f"({queries.slim()[0]})"
         x = axis_in(db.table(f"select {RolloutQueries.BY_UPDATE} as by_update from {rows}"))
-    query = queries.curves(x, question.mode, queries.condition(question.solved))
-    db.keep("curves", query, _OF)
-    return db.table("select * from curves")
+    return kept(db, queries.curves(x, question.mode, queries.condition(question.solved)), _OF)

@@ -70,18 +70,15 @@ def chosen_rollouts(question: Rollouts, source: Source, *, counted: bool = False
     return source.asked(names, lambda db: _Window(db, question, counted).page(), question.attempts)
 
 
-def see_rollouts(db: Queries, *, make: bool = True) -> list[str]:
+def see_rollouts(db: Queries, *, make: bool = True) -> None:
     """Create the view `slim`: all rollouts with their newest fates, without texts.
 
     Args:
       make: whether a source that keeps answers keeps this one from now on.
-    Returns:
-      its columns.
     """
-    query, columns, names = RolloutQueries(db.columns, empty=db.empty).slim(marked=db.keeps)
+    query, columns, _names = RolloutQueries(db.columns, empty=db.empty).slim(marked=db.keeps)
     db.keep("filled", query, ["rollouts", "fates"], make=make)
     db.view("slim", f"select {columns} from filled")
-    return names
 
 
 def see_with_prompts(db: Queries, name: str, sources: tuple[str, str] | None = None) -> None:
@@ -146,12 +143,18 @@ class _Window:
         ]
         self._is_alike = bool(alike)
         self._chooses = bool(given or self._words or not self._is_of_rows(self._sorts) or (alike and question.by_group))
-        self._slim = [name.lower() for name in see_rollouts(db, make=self._is_alike or self._chooses)]
+        self._slim = [name.lower() for name in RolloutQueries(db.columns, empty=db.empty).slim(marked=db.keeps)[2]]
         wide = [name.lower() for name in self._wide]
         steps, rest = (None, None) if given is None else apart(given.text, [n for n in wide if n not in _STEPS])
         first, rest = (None, None) if rest is None else apart(rest, [n for n in wide if n not in self._slim])
         self._bounds = [*alike, *filter(None, [steps])]
         self._first, self._rest = [*filter(None, [first])], rest
+
+    @functools.cached_property
+    def _all(self) -> str:
+        """The view `slim`. The window of a group, or of a prompt, does not need it."""
+        see_rollouts(self._db, make=self._is_alike or self._chooses)
+        return "slim"
 
     @functools.cached_property
     def _seen(self) -> str:
@@ -212,7 +215,7 @@ class _Window:
         among, own = " and ".join(bounds), "rollouts"
         if among:
             own = "searched"
-            self._db.only(own, "rollouts", f"rollout_id in (select rollout_id from slim where {among})")
+            self._db.only(own, "rollouts", f"rollout_id in (select rollout_id from {self._all} where {among})")
         each = " and ".join(
             f"(contains(lower(item), {literal(word)}) or task_id in"
             f" (select task_id from tasks where contains(lower(prompt), {literal(word)})))"
@@ -223,7 +226,7 @@ class _Window:
 
     def _fates(self) -> dict[str, int]:
         among = f" where {' and '.join(self._bounds)}" if self._bounds else ""
-        counted = f"select {RolloutQueries.FATE} as fate, count(*) as n from slim{among} group by 1"
+        counted = f"select {RolloutQueries.FATE} as fate, count(*) as n from {self._all}{among} group by 1"
         rows = self._db.table(f"{counted} order by n desc, fate limit {_MOST_FATES}").to_pylist()
         return {str(row["fate"]): row["n"] for row in rows}
 
@@ -232,11 +235,11 @@ class _Window:
         conditions = [*self._bounds, *self._first]
         where = f" where {' and '.join(conditions)}" if conditions else ""
         if not self._rest and all(name.lower() in self._slim for name in [*self._sorts, *self._judged]):
-            return ("slim" if self._chooses else "rollouts"), where
+            return (self._all if self._chooses else "rollouts"), where
         if not self._chooses:
             return "rollouts", where
         if conditions and self._rest:
-            self._db.hold("fitting", f"select rollout_id from slim{where}", [*_OF_BOTH, where])
+            self._db.hold("fitting", f"select rollout_id from {self._all}{where}", [*_OF_BOTH, where])
             if _count(self._db, "fitting") <= _MANY_ROWS:
                 self._see("narrow", "select rollout_id from fitting")
                 return "narrow", f" where {self._rest}"
@@ -303,7 +306,7 @@ class _Window:
             see_with_prompts(db, "own", ("grouped_rollouts", "grouped_fates"))
             rows = "own"
         elif source == "rollouts":
-            rows = f"{self._seen if self._judged else 'slim'}{where}"
+            rows = f"{self._seen if self._judged else self._all}{where}"
         mark = f"""case when reward is null or not isfinite(reward::double) then 'x'
           when {self._solved} then '1' else '0' end"""
         found = db.table(
