@@ -199,3 +199,12 @@ def test_the_api_of_wandb_has_the_history_of_every_run_whoever_recorded_it(begin
     ]
     assert runs["native"].lastHistoryStep == 40
     assert [row["loss"] for row in runs["bare"].scan_history(keys=["loss"])] == [1.0]
+
+
+@pytest.mark.parametrize("empty", [[], (), np.array([])], ids=["list", "tuple", "array"])
+def test_nothing_in_a_list_is_called_empty(begin: Begin, empty: Any) -> None:
+    """`infos["episode"]["r"][done]` where no episode has ended."""
+    run = begin()
+    with pytest.warns(rollbook.errors.RollbookWarning, match="an empty"):
+        run.log({"returns": empty, "loss": 1.0}, env_step=1)
+    assert _column(run.book, "loss") == [1.0]

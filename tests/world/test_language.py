@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
+
+from rollbook.cli.app import app
 
 Begin = Callable[..., Any]
 
@@ -120,3 +124,13 @@ def test_a_picture_in_a_prompt_is_named_in_its_text_and_not_spelled_out(begin: B
     (row,) = run.book.rollouts().to_pylist()
     assert (row["prompt"], row["item"]) == ("user: Who is this?\n[image_url]", "Ada")
     assert url in run.book.table("tasks")["messages"][0].as_py()
+
+
+def test_rollouts_of_evaluations_are_left_out_of_fates_and_it_is_said(begin: Begin, root: Path) -> None:
+    run = begin("evals")
+    run.rollouts.log_many(prompts=["q"] * 3, completions=["a", "b", "c"], reward=[1.0, 0.0, 1.0], mode="eval")
+    run.rollouts.trained(run.rollouts.log_many(completions=["d"], reward=[1.0]), gradient_step=1)
+    run.finish()
+    shown = CliRunner().invoke(app, ["rollouts", "evals", "--dir", str(root)])
+    assert "used" in shown.stdout
+    assert "3 rollouts of evaluations" in shown.output

@@ -14,6 +14,7 @@ from rollbook.cli.fitted_table import print_fitted, terminal_width
 from rollbook.cli.output import in_microseconds, print_arrow, remark
 from rollbook.schema.question import Question, options
 from rollbook.schema.solved import RULE, number_in
+from rollbook.system.texts import amount
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -130,6 +131,10 @@ def rollouts(
             remark(f"nothing to list: {_EMPTY[question]}")
         else:
             remark("nothing to list: the run has no rollouts. `run.rollouts` records them")
+    if question == "fates" and not (as_json or as_csv):
+        (evaluations,) = book.sql("select count(*) from rollouts where mode = 'eval'").fetchall()[0]
+        if evaluations:
+            remark(f"not among these: {amount(evaluations, 'rollout')} of evaluations, which are not trained on")
     if answer.num_rows > limit:
         remark(f"only the first {limit:,} rows; --limit shows more")
 

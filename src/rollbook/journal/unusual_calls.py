@@ -6,7 +6,7 @@ import time
 
 from rollbook.journal.lane import NO_DESCRIPTOR
 from rollbook.schema.clocks import STANDARD, UNKNOWN, as_clock, now
-from rollbook.system.guard import handled_by, is_foreign
+from rollbook.system.guard import handled_by, is_foreign, tolerating
 from rollbook.values import Histogram, devices, flatten, is_missing, scalar_of
 from rollbook.values.describe import histogram_columns
 from rollbook.values.known import KINDS
@@ -295,10 +295,14 @@ class UnusualCalls:
         self._refuse(key, value, f" ({type(err).__name__}: {err})")
 
     def _refuse(self, key: str, value: object, why: str = "") -> None:
+        kind, wrong = type(value).__name__, "which is not a number, text or array of numbers"
+        with tolerating(Exception):
+            if not why and len(value) == 0:  # type: ignore[arg-type]
+                kind, wrong = f"an empty {kind}", "which holds no number"
         self._writer.bill.count(
             "unloggable",
-            message=f"log({{{key!r}: …}}): found {type(value).__name__}, which is not a number, text or array of "
-            f"numbers{why:.300}; it was not kept, the rest of the row was. Convert it first",
+            message=f"log({{{key!r}: …}}): found {kind}, {wrong}{why:.300}; it was not kept, the rest of the row was. "
+            "Convert it first",
             name=key,
         )
 
