@@ -208,3 +208,14 @@ def test_nothing_in_a_list_is_called_empty(begin: Begin, empty: Any) -> None:
     with pytest.warns(rollbook.errors.RollbookWarning, match="an empty"):
         run.log({"returns": empty, "loss": 1.0}, env_step=1)
     assert _column(run.book, "loss") == [1.0]
+
+
+def test_a_run_whose_health_rules_were_given_up_is_not_shown_as_one_without_alerts(begin: Begin, root: Path) -> None:
+    """The keeper gives rules up where a look takes too long; this is what it then writes."""
+    run = begin("fast")
+    run.log({"rollbook/rules/failures": 1.0})
+    run.finish()
+    begin("calm").log({"rollbook/rules/failures": 0.0})
+    shown = {name: CliRunner().invoke(app, ["show", name, "--dir", str(root)]).output for name in ("fast", "calm")}
+    assert f"rollbook check {run.id}" in shown["fast"]
+    assert "rollbook check" not in shown["calm"]

@@ -12,6 +12,7 @@ from rollbook.cli.find import dir_option, find_book, run_argument_or_last
 from rollbook.cli.fitted_table import print_fitted, terminal_width
 from rollbook.cli.output import ago, cell, clean, number, print_json, print_patch, print_wrapped, remark, seconds
 from rollbook.schema.tables import TABLES
+from rollbook.system.files import pasted
 from rollbook.system.texts import amount
 
 TYPE_CHECKING = False
@@ -219,6 +220,12 @@ def _remarks(found: Overview) -> Iterator[str]:
         words = f": {clean(remote['words'])}" if remote.get("words") else ""
         yield f"remote: {clean(remote['url'])}: {_shipped_in_words(remote)}{words}"
     yield from map(clean, remarks_of(found.drops, found.remarks, found.retention, found.problems))
+    failed = found.keys.get("rollbook/rules/failures", {}).get("value")
+    if isinstance(failed, (int, float)) and failed > 0:  # else "no alert" would look like "all is well"
+        yield (
+            f"health rules: {amount(int(failed), 'look')} failed or took too long while it was recorded; to ask them "
+            f"now: rollbook check {pasted(found.id)}"
+        )
 
 
 def _shipped_in_words(remote: Mapping[str, Any]) -> str:
