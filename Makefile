@@ -116,7 +116,7 @@ bench: .venvs/bench/.has-bench  ## the table of numbers beside the peers, into b
 
 # What the next two need, without their tests.
 framework-environments: $(VENV)/.has-dev
-	$(BIN)/python scripts/framework_env.py --allow-missing
+	$(BIN)/python scripts/framework_env.py --allow-missing --minutes 15
 
 # Environments are made once; one that cannot be had here (no such wheel, no network) is named, not a failure.
 frameworks: $(VENV)/.has-dev  ## of each framework a short real training (nine gigabytes of environments)

@@ -523,7 +523,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument(
         "--allow-missing", action="store_true", help="an environment that cannot be made is named and no failure"
     )
-    parser.add_argument("--minutes", type=float, default=float("inf"), help="with --test: begin no group after that")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no group after that")
     parser.add_argument("--force", action="store_true", help="make the environments anew")
     args = parser.parse_args(ours)
     for name in args.groups:
@@ -538,10 +538,11 @@ def main(argv: Sequence[str]) -> int:
             shutil.rmtree(HOME / name, ignore_errors=True)
     if args.test:
         return run_tests(args.groups, theirs, allow_missing=args.allow_missing, minutes=args.minutes)
+    DEADLINE[0] = time.monotonic() + args.minutes * 60
     for name in args.groups or GROUPS:
         try:
             build(name)
-        except Failed as error:
+        except (Failed, OSError, subprocess.SubprocessError) as error:
             if not args.allow_missing:
                 raise
             say(f"{name}: NOT MADE. {error}")
