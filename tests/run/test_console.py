@@ -14,11 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
 import rollbook
-from rollbook.book import Book
+from rollbook.book import Book, questions
+from rollbook.book.questions import asked_log
+from rollbook.cli.app import app
 from rollbook.run.console import Console
 from rollbook.system.tuning import TUNING
 from waiting import until
@@ -336,6 +339,24 @@ def test_what_is_followed_comes_as_it_is_written(tmp_path: Path) -> None:
             run.finish()
             reader.join()
     assert [line.split(" ", 1)[1] for line in lines] == ["one\n", "two\n"]
+
+
+def test_a_line_that_comes_while_the_lines_before_are_read_is_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with rollbook.init("p", "n", dir=tmp_path, sinks=[], rules=(), keeper="inline") as run:
+        console: Any = run._parts.console
+        console.take("", "one\n")
+    log = run.folder / "log" / "console.log"
+
+    def slow(*asked: Any) -> Any:
+        answer = asked_log(*asked)
+        log.write_text(log.read_text() + log.read_text().replace("one", "two"))
+        return answer
+
+    monkeypatch.setattr(questions, "asked_log", slow)
+    done = CliRunner().invoke(app, ["logs", "-f", str(run.folder)])
+    assert [line.split(" ", 1)[1] for line in done.stdout.splitlines()] == ["one", "two"]
 
 
 def test_of_an_error_output_that_processes_share_a_run_keeps_its_own_lines(tmp_path: Path) -> None:

@@ -50,14 +50,15 @@ def logs(run: str, root: str, follow: bool, as_list: bool, as_json: bool, **opti
         return
     question = Log(**options)
     path = os.path.join(book.path, *log_named(str(book.path), question.name).name.split("/"))
-    shown = asked_log(question, str(book.path)).lines
+    start = end_of_lines(path) if follow else 0  # first: a line that comes meanwhile is printed once
+    shown = [line for line in asked_log(question, str(book.path)).lines if not follow or line.offset < start]
     if as_json and not follow:
         print_json([_plain(line) for line in shown])
         return
     for line in shown:
         _print(line, as_json)
     try:
-        start, ends = end_of_lines(path), not follow
+        ends = not follow
         while not ends:
             ends = book.status != "running"
             start = min(start, os.path.getsize(path))  # its middle may have been left out
