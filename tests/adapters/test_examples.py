@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 import rollbook
+from sealing_forks import python_path
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def run_example(name: str, *arguments: str) -> None:
-    env = {**os.environ, "PYTHONPATH": str(Path(rollbook.__file__).parent.parent)}
+    env = {**os.environ, "PYTHONPATH": python_path(Path(rollbook.__file__).parent.parent)}
     command = [sys.executable, str(EXAMPLES / name), *arguments]
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr[-2000:]

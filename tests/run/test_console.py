@@ -24,6 +24,7 @@ from rollbook.book.questions import asked_log
 from rollbook.cli.app import app
 from rollbook.run.console import Console
 from rollbook.system.tuning import TUNING
+from sealing_forks import python_path
 from waiting import until
 
 STAMP = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ(!?) ?")
@@ -53,7 +54,7 @@ def script(body: str, root: Path, *, expect: int = 0, env: dict[str, str] | None
         "import os, sys, threading, signal, rollbook\n"
         "run = rollbook.init('p', 'n', dir=sys.argv[1], sinks=[], rules=(), keeper='inline')\n"
     )
-    environment = {**os.environ, "PYTHONPATH": str(Path(rollbook.__file__).parent.parent), **(env or {})}
+    environment = {**os.environ, "PYTHONPATH": python_path(Path(rollbook.__file__).parent.parent), **(env or {})}
     done = subprocess.run(
         [sys.executable, "-c", head + body, str(root)], env=environment, capture_output=True, timeout=600, **options
     )

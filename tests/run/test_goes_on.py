@@ -15,6 +15,7 @@ from rollbook.book import Book
 from rollbook.errors import RollbookWarning
 from rollbook.schema.endings import how_to_resume, resume_line
 from rollbook.schema.manifest import Attempt, RunJson, worked
+from sealing_forks import python_path
 
 DOORS = {
     "init": """
@@ -40,7 +41,7 @@ WORK = "import os, sys\ndef work():\n    if sys.argv[1:] == ['fail now']: raise 
 
 
 def start(place: Path, words: list[str]) -> None:
-    environment = {**os.environ, "PYTHONPATH": str(Path(rollbook.__file__).parent.parent)}
+    environment = {**os.environ, "PYTHONPATH": python_path(Path(rollbook.__file__).parent.parent)}
     subprocess.run(words, cwd=place, env=environment, timeout=600, check=False, capture_output=True)
 
 

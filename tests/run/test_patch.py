@@ -15,6 +15,7 @@ from click.testing import CliRunner
 import rollbook
 from rollbook.cli.app import app
 from rollbook.run.origin.patch import keep_patch, patch_of, without_secrets_in_code
+from sealing_forks import python_path
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
@@ -48,7 +49,7 @@ def found(folder: Path, seconds: float = 60.0, **how: bool) -> dict[str, Any]:
 
 
 def train(folder: Path, seed: int, program: str = "train.py") -> None:
-    environment = {**os.environ, "PYTHONPATH": str(Path(rollbook.__file__).parent.parent)}
+    environment = {**os.environ, "PYTHONPATH": python_path(Path(rollbook.__file__).parent.parent)}
     command = [sys.executable, program, str(seed), str(folder.parent / "runs")]
     subprocess.run(command, cwd=folder, env=environment, check=True, timeout=600)
 

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import rollbook
+from sealing_forks import python_path
 from waiting import PATIENCE
 
 _FORKS = """
@@ -42,7 +43,7 @@ def forked(program: str, imports: str = "import rollbook") -> Iterator[Callable[
       program: what each fork runs. Nothing runs at its end but the program itself (no `atexit`).
       imports: what all of them have loaded.
     """
-    environment = {**os.environ, "PYTHONPATH": str(Path(rollbook.__file__).parent.parent)}
+    environment = {**os.environ, "PYTHONPATH": python_path(Path(rollbook.__file__).parent.parent)}
     command = [sys.executable, "-c", _FORKS, imports, program]
     server = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert server.stdin is not None

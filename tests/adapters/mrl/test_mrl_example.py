@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 import rollbook
+from sealing_forks import python_path
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
 def run_example(name: str, *arguments: str) -> str:
-    environment = {**os.environ, "PYTHONPATH": str(Path(rollbook.__file__).parent.parent)}
+    environment = {**os.environ, "PYTHONPATH": python_path(Path(rollbook.__file__).parent.parent)}
     done = subprocess.run(
         [sys.executable, EXAMPLES / name, *arguments],
         env=environment,
