@@ -171,7 +171,7 @@ class Book(RunFields):
         """What is wrong with the run: what cannot be read or sealed, what is missing, and what cannot be right.
 
         Args:
-          deep: True reads every page of every sealed file, a few rows at a time, every record of the journal and every
+          deep: True reads every page of every sealed file, a row group at a time, every record of the journal and every
             checkpoint, and counts the records of each writer: the answer of `rollbook verify`. False reports what
             opening the files shows and what was found so far. For a run in a remote, True acts as False. The lengths of
             token lists of rollouts are compared; with False only if the table `tokens` takes less than 16 MiB. Fates

@@ -154,7 +154,11 @@ def broken_parts(folder: str) -> Iterator[tuple[str, str]]:
                 part = belonging(Part(path, parsed), table)
                 if part_folder("", part.meta["table"], part.meta["group"]) not in _homes(path, table):
                     raise Damaged(f"{path} has rows of the table {part.meta['table']}: it belongs into another folder")
-                part.check()
+                for group in range(len(part.row_groups)):  # `Part.check` takes fifty times as long over many texts
+                    rows = part.read(row_groups=[group])
+                    rows.validate(full=True)
+                    if "seq" in rows.column_names and rows["seq"].null_count:
+                        raise Damaged(f"{path}: rows without a sequence number")
             except FileNotFoundError:
                 continue
             except Exception as err:  # any error of Arrow about damaged bytes

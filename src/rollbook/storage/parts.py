@@ -159,10 +159,8 @@ class Part:
         """
         texts = [field.name for field in self.schema if pa.types.is_string(field.type)]
         with self._open(texts) as file, self._rows_are_whole():
-            for batch in file.iter_batches(_ROWS_CHECKED, use_threads=False):
-                batch.validate(full=True)
-                if "seq" in batch.schema.names and batch.column("seq").null_count:
-                    raise Damaged(f"{self.path}: rows without a sequence number")
+            for _ in file.iter_batches(_ROWS_CHECKED, use_threads=False):
+                pass
 
     def decoded_bytes(self) -> int:
         """The approximate memory of all its rows once read, never much less; from the footer alone.
