@@ -45,6 +45,7 @@ function zoomTo(at: number, half: number): void {
 
 function giveBack(before: HTMLElement | null, key: string, frames = 30): void {
   requestAnimationFrame(() => {
+    if (document.getElementById("cause") !== null) return; // open again before this frame: its keys are its own
     const chart =
       before?.isConnected && before !== document.body
         ? before
