@@ -32,7 +32,7 @@ def test_the_newest_values_of_many_keys_are_read_from_the_last_rows_of_a_live_ru
         wide = []
         monkeypatch.setattr(tabulate, "from_numpy", lambda *cells: wide.append(1) or from_numpy(*cells))
         assert len(book.series(KEYS[7])) == 200
-    assert len(wide) < 10 * len(segments), "a curve of one key makes no columns of the others"
+        assert len(wide) < 10 * len(segments), "a curve of one key makes no columns of the others"
     assert {key: latest[key][:2] for key in KEYS} == dict.fromkeys(KEYS, (199.0, {"env_step": 199}))
 
 
