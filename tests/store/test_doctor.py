@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import random
@@ -10,6 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from fake_writer import GONE, FakeWriter, make_run
 
@@ -21,6 +24,7 @@ from rollbook.book.repair.doctor import repair, verify
 from rollbook.errors import NewerFormat, NotARun, RollbookError
 from rollbook.journal import format as layout
 from rollbook.run.origin.config import write_config_files
+from rollbook.storage.footers import may_be_asked
 from rollbook.storage.sealing.folder import seal
 
 ROWS = 400
@@ -245,6 +249,27 @@ def test_a_page_that_is_made_again_knows_the_rewinds(tmp_path: Path, monkeypatch
     assert "1 rewind was found again" in repair(run.folder)
     assert run.book.metrics(["x"], x="env_step").to_pylist() == before
     assert len(before) == 11
+
+
+def test_a_footer_that_contradicts_itself_is_named_and_set_aside_and_ends_no_program(sealed: Path) -> None:
+    """A column that may lack values is said to lack none: pyarrow ends the process that asks for its sizes."""
+    part = one(sealed, "data/metrics/*/*.parquet")
+    data = part.read_bytes()
+    damaged: list[bytes] = []
+    footers: list[Any] = []
+    for at in range(len(data) - 8 - int.from_bytes(data[-8:-4], "little"), len(data) - 8):
+        if data[at] == 2:
+            other = data[:at] + b"\0" + data[at + 1 :]
+            with contextlib.suppress(pa.ArrowException, OSError, ValueError):
+                footers.append(pq.ParquetFile(pa.BufferReader(other)).metadata)
+                damaged.append(other)
+    fatal = [other for other, asked in zip(damaged, may_be_asked(footers), strict=True) if not asked]
+    part.write_bytes((fatal or damaged)[0])  # none is fatal where a later pyarrow raises
+    assert any(part.name in text for text in verify(sealed))
+    assert any(part.name in text and "set aside" in text for text in repair(sealed))
+    (lost,) = losses(sealed)
+    assert part.name in str(lost)
+    assert Book(sealed).text().num_rows == 4, "the other tables are whole"
 
 
 def test_a_newer_format_is_refused_with_its_version(sealed: Path) -> None:

@@ -28,6 +28,7 @@ from rollbook.schema.run_files import (
 )
 from rollbook.schema.status import why_unsealed
 from rollbook.storage import Part, Pyramid, SealedSoFar, belonging, damage_of, losses, missing_numbers, missing_parts
+from rollbook.storage.footers import may_be_asked
 from rollbook.system.files import open_regular, own_files
 from rollbook.system.guard import tolerating
 from rollbook.system.liveness import is_alive
@@ -36,6 +37,9 @@ from rollbook.values.spool.encode import SPOOL
 
 _MOST_AT_ONCE = 2 << 30
 """Bytes of a row group that is read whole, as its footer tells; it counts repeated texts for each row."""
+
+_PARTS_AT_ONCE = 64
+"""Sealed files that are open at once."""
 
 
 def inspected(folder: str, book: EpisodeTables | None, met: Collection[Problem] = ()) -> list[Problem]:
@@ -139,6 +143,7 @@ def _log(path: str, gone: bool) -> list[str]:
 
 def broken_parts(folder: str) -> Iterator[tuple[str, str]]:
     """(path, problem) of the sealed files that are not sound."""
+    opened: list[Part] = []
     for table in names_in(data_folder(folder)):
         if table in ("journal", "keeper", "pyramid", "aside") or not os.path.isdir(
             os.path.join(data_folder(folder), table)
@@ -157,19 +162,41 @@ def broken_parts(folder: str) -> Iterator[tuple[str, str]]:
                 part = belonging(Part(path, parsed), table)
                 if part_folder("", part.meta["table"], part.meta["group"]) not in _homes(path, table):
                     raise Damaged(f"{path} has rows of the table {part.meta['table']}: it belongs into another folder")
-                groups = range(len(part.row_groups))
-                if part.decoded_bytes() > _MOST_AT_ONCE * len(groups):  # takes fifty times as long over many texts
-                    part.check()
-                    continue
-                for group in groups:
-                    rows = part.read(row_groups=[group])
-                    rows.validate(full=True)
-                    if "seq" in rows.column_names and rows["seq"].null_count:
-                        raise Damaged(f"{path}: rows without a sequence number")
             except FileNotFoundError:
                 continue
             except Exception as err:  # any error of Arrow about damaged bytes
-                yield path, str(err) if isinstance(err, Damaged) else f"{path}: {err}"
+                yield path, _said_of(path, err)
+            else:
+                opened.append(part)
+            if len(opened) == _PARTS_AT_ONCE:
+                yield from _unsound(opened)
+                opened.clear()
+    yield from _unsound(opened)
+
+
+def _unsound(parts: list[Part]) -> Iterator[tuple[str, str]]:
+    """(path, problem) of those whose rows cannot all be read."""
+    for part, asked in zip(parts, may_be_asked([part.footer for part in parts]), strict=True):
+        try:
+            if not asked:
+                raise Damaged(f"{part.path}: its end contradicts itself about the sizes of its columns")
+            groups = range(len(part.row_groups))
+            if part.decoded_bytes() > _MOST_AT_ONCE * len(groups):  # takes fifty times as long over many texts
+                part.check()
+                continue
+            for group in groups:
+                rows = part.read(row_groups=[group])
+                rows.validate(full=True)
+                if "seq" in rows.column_names and rows["seq"].null_count:
+                    raise Damaged(f"{part.path}: rows without a sequence number")
+        except FileNotFoundError:
+            continue
+        except Exception as err:  # any error of Arrow about damaged bytes
+            yield part.path, _said_of(part.path, err)
+
+
+def _said_of(path: str, err: Exception) -> str:
+    return str(err) if isinstance(err, Damaged) else f"{path}: {err}"
 
 
 def _columns_file(path: str) -> str:

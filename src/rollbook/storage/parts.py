@@ -101,6 +101,12 @@ class Part:
         return file
 
     @property
+    def footer(self) -> pq.FileMetaData:
+        """What the end of the file says of it."""
+        assert self._footer is not None
+        return self._footer
+
+    @property
     def columns(self) -> list[str]:
         """The names of the columns."""
         names: list[str] = self.schema.names

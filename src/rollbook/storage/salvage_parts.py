@@ -33,6 +33,7 @@ from rollbook.schema.run_files import (
     journal_folder,
     table_folder,
 )
+from rollbook.storage.footers import may_be_asked
 from rollbook.storage.parts import covers_of
 from rollbook.storage.tabulate import LONG_COLUMNS, Meta, type_codes
 from rollbook.system.files import open_regular, read_json
@@ -72,7 +73,10 @@ class DamagedPart:
         self._file = _opened(path)
         self._footer = self._file.metadata
         described = _described(self._footer)
-        names = _column_names(self._file, self._known_names(described or {}))
+        (self._has_chunks,) = may_be_asked([self._footer])
+        names: list[str] = self._file.schema_arrow.names
+        if self._has_chunks:
+            names = _column_names(self._file, self._known_names(described or {}))
         whole = pa.schema([field.with_name(name) for field, name in zip(self._file.schema_arrow, names, strict=True)])
         self._in_file = dict(zip(names, self._file.schema_arrow.names, strict=True))
         self.meta: Meta = described or self._meta_from_columns(
@@ -201,7 +205,7 @@ class DamagedPart:
         """The sequence numbers of the rows of a row group, and whether they can only be these."""
         low, high = before + 1, before + n
         about = self._footer.row_group(group)
-        for number in range(about.num_columns):
+        for number in range(about.num_columns) if self._has_chunks else ():
             column = about.column(number)
             is_seq = column.path_in_schema in ("seq", self._in_file.get("seq"))
             if is_seq and column.is_stats_set and column.statistics.has_min_max:

@@ -1,0 +1,49 @@
+"""Footers of Parquet files that contradict themselves.
+
+Where the sizes that a footer has of a column chunk do not fit each other, pyarrow ends the process that asks for that
+chunk instead of raising (up to 25: the error passes a call that declares none). One damaged bit can do that. What reads
+files that may be damaged therefore lets a child look first.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import warnings
+from collections.abc import Sequence
+
+import pyarrow.parquet as pq
+
+from rollbook.system.guard import tolerating
+
+
+def may_be_asked(footers: Sequence[pq.FileMetaData]) -> list[bool]:
+    """Of each footer, whether a process lives on that asks for its column chunks. True where processes cannot fork."""
+    if not footers or not hasattr(os, "fork") or _is_survived(footers):
+        return [True] * len(footers)
+    return [_is_survived([footer]) for footer in footers]
+
+
+def _is_survived(footers: Sequence[pq.FileMetaData]) -> bool:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads: this one takes no lock of theirs
+        child = os.fork()
+    if not child:
+        try:
+            faulthandler.disable()  # its last words are not the program's
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+            with tolerating(Exception):
+                for footer in footers:
+                    _ask(footer)
+        finally:
+            os._exit(0)
+    return os.waitpid(child, 0)[1] == 0
+
+
+def _ask(footer: pq.FileMetaData) -> None:
+    for group in range(footer.num_row_groups):
+        about = footer.row_group(group)
+        for number in range(about.num_columns):
+            column = about.column(number)
+            if column.path_in_schema and column.is_stats_set and column.statistics.has_min_max:
+                _ = column.statistics.min_raw, column.statistics.max_raw
