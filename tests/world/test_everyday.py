@@ -173,6 +173,19 @@ def test_a_list_of_one_number_is_that_number(begin: Begin, rate: Any) -> None:
     assert set(book.histograms()["key"].to_pylist()) == {"weights"}
 
 
+def test_lists_of_several_numbers_stay_lists_when_there_is_one(begin: Begin) -> None:
+    """The returns of the episodes that ended in an iteration; and the tokens of a rollout."""
+    run = begin()
+    for step, returns in enumerate(([1.0, 2.0], [3.0], [4.0, 5.0, 6.0])):
+        run.log({"returns": returns}, env_step=step)
+    assert run.book.histograms().num_rows == 3
+    assert "returns" not in run.book.latest()
+    with run.rollouts.begin(task="t") as rollout:
+        rollout.turn("assistant", "a", tokens=[17], logprobs=[-0.5])
+        rollout.turn("assistant", "b c", tokens=[17, 3], logprobs=[-1.0, -2.0])
+    assert run.book.table("tokens")["sampler_logprobs"].to_pylist() == [[-0.5], [-1.0, -2.0]]
+
+
 def test_tables_that_a_program_recorded_itself_are_shown_and_of_many_the_first(begin: Begin, root: Path) -> None:
     run = begin("own")
     for step in range(12):

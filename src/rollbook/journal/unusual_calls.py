@@ -46,10 +46,11 @@ class _Parts:
 class UnusualCalls:
     """The slow path of one channel. Called by its log function; raises only with strict=True and for wrong calls."""
 
-    __slots__ = ("_channel", "_writer")
+    __slots__ = ("_array_keys", "_channel", "_writer")
 
     def __init__(self, writer: OpenWriter, channel: Channel) -> None:
         self._writer, self._channel = writer, channel
+        self._array_keys: set[str] = set()
 
     def __call__(
         self, values: Any, clocks: tuple[object, ...], declared: Mapping[str, object], more: tuple[object, ...] = ()
@@ -281,7 +282,10 @@ class UnusualCalls:
             (parts.deferred if single else parts.device_arrays)[key] = devices.copy_on_device(value)
         elif (number := scalar_of(value)) is not None:
             parts.numbers[key] = number
+        elif key not in self._array_keys and (number := _only_number(value)) is not None:
+            parts.numbers[key] = number
         elif _is_array(value):
+            self._array_keys.add(key)  # from now on a list of one is a list
             parts.arrays[key] = value
         elif KINDS.of(value) is not None:
             parts.kinds[key] = value
@@ -413,6 +417,15 @@ def _packs(kind: type) -> bool:
 _NUMPY_PACKS = frozenset(
     ("float64", "float32", "float16", "int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8")
 )
+
+
+def _only_number(value: Any) -> float | int | bool | None:
+    """The number in a list of one, as `scheduler.get_last_lr()` of torch returns its rate; None for all else."""
+    if not isinstance(value, (list, tuple)):
+        return None
+    while isinstance(value, (list, tuple)) and len(value) == 1:
+        value = value[0]
+    return None if isinstance(value, (list, tuple)) else scalar_of(value)
 
 
 def _is_array(value: object) -> bool:

@@ -64,8 +64,7 @@ def scalar_of(value: Any) -> float | int | bool | None:
     """`value` as a Python number, or None if it is not a single real number.
 
     Accepts Python numbers, numpy scalars, and anything in host memory with one element and an `item` method (0-d
-    arrays, CPU tensors), and a list of one number, as `scheduler.get_last_lr()` returns it. Does not check devices:
-    call `is_deferred` of the journal first.
+    arrays, CPU tensors). Does not check devices: call `is_deferred` of the journal first.
 
     Args:
       value: anything.
@@ -75,8 +74,6 @@ def scalar_of(value: Any) -> float | int | bool | None:
         return value  # type: ignore[no-any-return]
     if isinstance(value, (bool, int, float)):
         return float(value) if isinstance(value, float) else int(value)
-    if kind is list or kind is tuple:
-        return scalar_of(value[0]) if len(value) == 1 else None
     item = getattr(value, "item", None)
     if item is not None:
         if hasattr(value, "filled"):  # a masked array or element: masked data is not its value
