@@ -68,7 +68,7 @@ def held(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
         "interval": stats.iqm_interval(scores) if hasattr(stats, "iqm_interval") else None,
         "siblings": siblings, "cause": book.cause(POINTS // 2, x="env_step", everything=True),
         "overview": book.overview(), "findings": runs.findings(), "problem": Problem("a sentence", "kind"),
-        "disk": runs.disk(), "to remove": runs.remove(), "bin": runs.bin,
+        "disk": runs.disk(), "to remove": runs.remove(), "bin": runs.bin, "verified": runs.verify(),
         "run.json": book.info,
         "binned": Binned("b", "a", "i", "p", "n", 0.0, 1),
         "log": [LogFile(name="a", label="a", bytes=1, kind="file"), LogLine(offset=0, text="a", time=None)],

@@ -108,7 +108,7 @@ for step in range(50):
 def _run_cell(code: str, names: dict[str, Any]) -> None:
     """Run code as a notebook does: an exception is shown and stored, and the next cell can be run."""
     try:
-        exec(compile(code, f"/tmp/ipykernel_1/{abs(hash(code))}.py", "exec"), names)
+        exec(compile(code, f"ipykernel_1/{abs(hash(code))}.py", "exec"), names)
     except BaseException as err:
         sys.last_type, sys.last_value, sys.last_traceback = type(err), err, err.__traceback__
 

@@ -63,10 +63,9 @@ def inspected(folder: str, book: EpisodeTables | None, met: Collection[Problem] 
     paths = {problem.path for problem in (*links, *damaged)}
     damaged += [problem for problem in met if problem.path not in paths]
     gaps = [Problem(str(gap), "gap", gap.folder, gap.n) for gap in missing_numbers(folder, damaged)]
-    waiting = [
-        Problem(text, "unsealed")
-        for text in (*_unsealed(folder), why_unsealed(folder), *_pictures_waiting(folder, book)) if text
-    ]  # fmt: skip
+    why = why_unsealed(folder)
+    unsealed = [why] if why else _unsealed(folder)
+    waiting = [Problem(text, "unsealed") for text in (*unsealed, *_pictures_waiting(folder, book))]
     of_manifest = [Problem(text, "manifest") for text in _manifest_problems(folder)]
     said = [*of_manifest, *links, *damaged, *gaps, *waiting]
     known = {problem.path for problem in said}
@@ -113,7 +112,10 @@ def _journal(folder: str) -> Iterator[Problem]:
 
 
 def _unsealed(folder: str) -> Iterator[str]:
-    for info in list_writers(folder):
+    writers = list(list_writers(folder))
+    if any(info.closed is None and is_alive(info.about) for info in writers):
+        return  # the keeper of a run that is being written seals them by its end
+    for info in writers:
         unsealed = sum(parse_name(name) is not None for name in names_in(info.folder))
         if unsealed and info.closed is None and is_alive(info.about) is False:
             yield (

@@ -84,7 +84,7 @@ def rollouts(
       rollbook rollouts last list --by-group --order-by reward
       rollbook rollouts last prompts               which prompt is never solved
       rollbook rollouts last prompts --solved 0.9  solved: a reward above 0.9
-      rollbook rollouts last curves --csv          reward, length, staleness and more of each update
+      rollbook rollouts last curves --csv          reward, length … of each update
       rollbook rollouts last tools --json          which tool breaks
       rollbook rollouts last history --id 09ab-7   this prompt over training
     """
