@@ -8,6 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from cases import some_of
@@ -16,6 +17,7 @@ from rollbook.journal.writer import Writer
 from rollbook.protocols import Row
 from rollbook.schema.columns import Columns, columns_of
 from rollbook.schema.tables import FORWARDED
+from rollbook.values.arrow import table_of
 
 TABLES = FORWARDED | {"episodes", "timings"}
 
@@ -132,3 +134,22 @@ def test_a_reader_goes_on_where_it_stopped_and_leaves_out_the_middle_when_it_is_
     values = list(Columns(last.pieces).column("k").values)
     assert values[-1] == 599.0
     assert len(values) + last.skipped == 600
+
+
+def test_rows_as_a_table_are_what_arrow_itself_would_make() -> None:
+    part = pa.struct([("fate", pa.string()), ("n", pa.int64())])
+    schema = pa.schema([
+        ("name", pa.string()), ("n", pa.int64()), ("share", pa.float64()), ("parts", pa.list_(part)), ("part", part),
+    ])  # fmt: skip
+    rows: list[dict[str, Any]] = [
+        {"name": "ä", "n": 2**62, "share": 0.1, "parts": [{"fate": "used", "n": 1}, {"fate": None}], "part": {"n": 3}},
+        {"name": None, "n": None, "share": float("inf"), "parts": None, "part": {"fate": "lost", "n": None}},
+        {"parts": []},
+    ]
+    made, theirs = table_of(rows, schema), pa.Table.from_pylist(rows, schema=schema)
+    assert made.schema == theirs.schema
+    assert [row | {"part": None} for row in made.to_pylist()] == [row | {"part": None} for row in theirs.to_pylist()]
+    assert made["part"].to_pylist()[:2] == theirs["part"].to_pylist()[:2]
+    assert table_of([], schema).num_rows == 0
+    with pytest.raises(TypeError, match="bool"):
+        table_of([{"x": True}], pa.schema([("x", pa.bool_())]))

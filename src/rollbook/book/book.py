@@ -591,7 +591,7 @@ class Book(RunFields):
 
         Args:
           x: where in training a rollout stands: at its first update, or at the version that began it; default: at the
-            update if at least half of the rollouts have one.
+            update if at least half of the rollouts have one, or none has a version.
           mode: only rollouts of this mode; default: all but evaluations.
           solved: the reward above which a rollout solved its task, or a condition in SQL such as 'reward >= 1';
             default: midway between the low and the high rewards of the run.
@@ -625,7 +625,7 @@ class Book(RunFields):
 
         Args:
           x: where in training a rollout stands: at its first update, or at the version that began it; default: at the
-            update if at least half of the rollouts have one.
+            update if at least half of the rollouts have one, or none has a version.
           mode: only rollouts of this mode; default: all but evaluations.
           solved: the reward above which a rollout solved its task, or a condition in SQL such as 'reward >= 1';
             default: midway between the low and the high rewards of the run.

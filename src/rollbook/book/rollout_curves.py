@@ -93,7 +93,6 @@ class RolloutQueries:
       QUESTIONS: question -> what it asks.
       answer: the query for a question; `worst_tokens` and `words` ask those of several queries.
       interval: of a share, as two columns in SQL.
-      BY_UPDATE: whether rollouts stand at their update in training: at least half of them have one.
     """
 
     FATE: ClassVar = FATE
@@ -103,7 +102,6 @@ class RolloutQueries:
     words = staticmethod(words_of_high_advantage)
     interval = staticmethod(wilson)
     ABOVE: ClassVar = ABOVE
-    BY_UPDATE: ClassVar = "count(gradient_step) * 2 >= count(*)"
     SOLVED: ClassVar = SOLVED
 
     def __init__(
@@ -186,7 +184,7 @@ class RolloutQueries:
         parts = {f"rollout/{name[8:]}": f"avg({quoted(name)})" for name in sorted(rewards)}
         rows = [*list(_ROLLOUTS.items())[:2], *parts.items(), *list(_ROLLOUTS.items())[2:]]
         return f"""
-    with {self._needed((solved or "reward").lower(), of_each=self._has_no_version())},
+    with {self._needed((solved or "reward").lower(), of_each=self.has_no_version())},
     r as ({self._placed(x, mode, solved)}),
     a as (select x, {_listed(dict(rows))} from r where {self._counts(x)} group by x),
     g as ({self._groups("r")}),
@@ -226,7 +224,14 @@ class RolloutQueries:
               from chunks semi join several using (name) window v as (partition by name, version))))
         window w as (partition by name, has_version, generation))"""
 
-    def _has_no_version(self) -> bool:
+    @property
+    def by_update(self) -> str:
+        """Whether rollouts stand at their update in training, as an expression over all of them: if at least half of
+        them have one, or none has a version."""
+        return "count(*) >= 0" if self.has_no_version() else "count(gradient_step) * 2 >= count(*)"
+
+    def has_no_version(self) -> bool:
+        """Whether no rollout has a version of its policy, as far as the columns tell."""
         return "policy_version" not in self._columns["rollouts"] or "policy_version" in self._empty.get("rollouts", ())
 
     @staticmethod
@@ -238,7 +243,7 @@ class RolloutQueries:
 
         Args:
           x, mode, solved: as for `curves`. The last fifth is that of the readings of `x`. None: the update, if at least
-            half of all rollouts have one, else the version; then the column `by_update` says which.
+            half of all rollouts have one, or none a version, else the version; then the column `by_update` says which.
           stretches: at most so many equal parts of training, in `strip` as a list of {stretch, n, k}: k of n attempts
             solved it. Those without an attempt are left out; `begin` and `width` say where they lie. 0: without these.
         Raises:
@@ -261,7 +266,7 @@ class RolloutQueries:
             with_strips = " left join strips using (task_id)"
         return f"""
     with {self._needed((solved or "reward").lower())},
-    axis as materialized (select {self.BY_UPDATE} as by_update from now),
+    axis as materialized (select {self.by_update} as by_update from now),
     r as materialized (select {step} as x, r.is_solved, r.reward, r.rollout_id, r.time, {group}
       from ({self._placed(x or _STEPS[0], mode, solved, late=False)}) r),
     ends as (select (floor(max(x) - (max(x) - min(x) + 1) / 5) + 1)::bigint as since, min(x)::bigint as first_x,
@@ -381,10 +386,10 @@ class RolloutQueries:
         # Of one use, rollouts_now has the update.
         several = "group by rollout_id having count(*) > 1"
         first = f"select rollout_id, min({self._step()}) as first_step from {self._facts_of_several()} f {several}"
-        no_version = late and self._has_no_version()
+        no_version = late and self.has_no_version()
         began = "epoch_us(r.time)" if no_version else "null::bigint"
         ended = "epoch_us(greatest(r.time, r.fate_time))" if no_version else "null::bigint"
-        version = "null::bigint" if self._has_no_version() else "r.policy_version"
+        version = "null::bigint" if self.has_no_version() else "r.policy_version"
         order = began if no_version else version
         placed = f"""select r.*, coalesce(u.first_step, r.gradient_step) as own_step, {version} as version,
           {order} as in_order, {began} as began, {ended} as ended

@@ -280,12 +280,10 @@ class UnusualCalls:
         elif devices.is_deferred(value):
             single = devices.elements(value) == 1
             (parts.deferred if single else parts.device_arrays)[key] = devices.copy_on_device(value)
-        elif (number := scalar_of(value)) is not None:
-            parts.numbers[key] = number
-        elif key not in self._array_keys and (number := _only_number(value)) is not None:
+        elif (number := self._number_in(key, value)) is not None:
             parts.numbers[key] = number
         elif _is_array(value):
-            self._array_keys.add(key)  # from now on a list of one is a list
+            self._array_keys.add(key)
             parts.arrays[key] = value
         elif KINDS.of(value) is not None:
             parts.kinds[key] = value
@@ -293,6 +291,14 @@ class UnusualCalls:
             self._sort_odd(parts, key, value.value)
         else:
             self._refuse(key, value)
+
+    def _number_in(self, key: str, value: Any) -> float | int | bool | None:
+        """`value` as a number; also a list of one, as `scheduler.get_last_lr()` of torch returns its rate, until the
+        key has had a list of several."""
+        if key not in self._array_keys:
+            while isinstance(value, (list, tuple)) and len(value) == 1:
+                value = value[0]
+        return scalar_of(value)
 
     def _unreadable(self, key: str, value: object, err: Exception) -> None:
         """The caller's object failed."""
@@ -417,15 +423,6 @@ def _packs(kind: type) -> bool:
 _NUMPY_PACKS = frozenset(
     ("float64", "float32", "float16", "int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8")
 )
-
-
-def _only_number(value: Any) -> float | int | bool | None:
-    """The number in a list of one, as `scheduler.get_last_lr()` of torch returns its rate; None for all else."""
-    if not isinstance(value, (list, tuple)):
-        return None
-    while isinstance(value, (list, tuple)) and len(value) == 1:
-        value = value[0]
-    return None if isinstance(value, (list, tuple)) else scalar_of(value)
 
 
 def _is_array(value: object) -> bool:

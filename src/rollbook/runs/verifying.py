@@ -35,6 +35,9 @@ class VerifiedRun(msgspec.Struct, frozen=True):
     run: str
     problems: tuple[Problem, ...]
 
+    def __repr__(self) -> str:
+        return f"<VerifiedRun {self.run}: {amount(len(self.problems), 'problem') if self.problems else 'sound'}>"
+
 
 class Verified(msgspec.Struct, frozen=True):
     """What is wrong with the files of some runs.
@@ -47,12 +50,17 @@ class Verified(msgspec.Struct, frozen=True):
     runs: tuple[VerifiedRun, ...]
     unread: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        return f"<Verified: {self._how_many_are_sound()}>"
+
     def sentences(self) -> list[str]:
         """Each problem with its run, what else cannot be read, and how many runs are sound."""
-        sound = sum(not run.problems for run in self.runs)
         said = [f"{run.run}: {problem}" for run in self.runs for problem in run.problems]
-        of = f"{sound:,} of {amount(len(self.runs), 'run')} {'is' if sound == 1 else 'are'} sound."
-        return [*said, *self.unread, of]
+        return [*said, *self.unread, f"{self._how_many_are_sound()}."]
+
+    def _how_many_are_sound(self) -> str:
+        sound = sum(not run.problems for run in self.runs)
+        return f"{sound:,} of {amount(len(self.runs), 'run')} {'is' if sound == 1 else 'are'} sound"
 
     def table(self) -> list[dict[str, Any]]:
         """One row per problem: run, id, kind, path (of the file), n (how many it counts), problem."""

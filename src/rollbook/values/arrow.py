@@ -7,7 +7,7 @@ second. Everything here uses buffers instead, so neither sealing nor reading eve
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -280,6 +280,37 @@ def arrays(table: pa.Table) -> dict[str, NDArray]:
 def empty_table(schema: pa.Schema) -> pa.Table:
     """A table without rows. pyarrow's own function imports pandas."""
     return pa.Table.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
+
+
+def table_of(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
+    """Rows as a table, null where a row lacks a column. Arrow's own function would load pandas.
+
+    Args:
+      schema: texts, integers, floats, and lists and structs of these.
+    Raises:
+      TypeError: a column of another type.
+    """
+    columns = [_column_of([row.get(field.name) for row in rows], field.type) for field in schema]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _column_of(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    if pa.types.is_string(kind):
+        return strings(values)
+    if pa.types.is_integer(kind):
+        return integers(values)
+    if pa.types.is_floating(kind):
+        return floats(values)
+    if pa.types.is_struct(kind):
+        fields = [kind.field(number) for number in range(kind.num_fields)]
+        inner = [_column_of([(value or {}).get(field.name) for value in values], field.type) for field in fields]
+        return pa.StructArray.from_arrays(inner, fields=fields)
+    if pa.types.is_list(kind):
+        offsets = np.cumsum([0, *(len(value or ()) for value in values)])
+        flat = _column_of([item for value in values for item in value or ()], kind.value_type)
+        valid = np.fromiter((value is not None for value in values), dtype=bool, count=len(values))
+        return _lists(offsets, flat, valid)
+    raise TypeError(f"table_of() makes no column of {kind}")
 
 
 def join_tables(tables: Sequence[pa.Table]) -> pa.Table:

@@ -128,7 +128,7 @@ _StandsAt = Annotated[
     Literal["gradient_step", "policy_version"] | None,
     words(
         "where in training a rollout stands: at its first update, or at the version that began it; default: at the "
-        "update if at least half of the rollouts have one."
+        "update if at least half of the rollouts have one, or none has a version."
     ),
 ]
 _OfMode = Annotated[str | None, words("only rollouts of this mode; default: all but evaluations.")]

@@ -105,6 +105,6 @@ def _page(db: Queries, question: Prompts, counted: bool, text: str) -> PromptPag
 
 
 def axis_in(counted: pa.Table) -> Literal["gradient_step", "policy_version"]:
-    """Where rollouts stand, of the answer to a query of `RolloutQueries.BY_UPDATE`; of none, at their update."""
+    """Where rollouts stand, of the answer to a query of `RolloutQueries.by_update`; of none, at their update."""
     is_by_update = not counted.num_rows or counted["by_update"][0].as_py()
     return "gradient_step" if is_by_update else "policy_version"

@@ -27,7 +27,9 @@ def curves_in(db: Queries, question: RolloutCurves, now: str = "") -> pa.Table:
     check_solved(db, question.solved)
     queries = RolloutQueries(db.columns, db.streams and not now, now, db.empty)
     x = question.x
+    if x is None and queries.has_no_version():
+        x = "gradient_step"
     if x is None:
         rows = now or f"({queries.slim()[0]})"
-        x = axis_in(db.table(f"select {RolloutQueries.BY_UPDATE} as by_update from {rows}"))
+        x = axis_in(db.table(f"select {queries.by_update} as by_update from {rows}"))
     return kept(db, queries.curves(x, question.mode, queries.condition(question.solved)), _OF)

@@ -20,7 +20,7 @@ from rollbook.schema.expressions import condition, literal, named_tables, order,
 from rollbook.schema.run_files import table_names
 from rollbook.schema.solved import number_in
 from rollbook.schema.tables import TABLES
-from rollbook.values.arrow import take_table
+from rollbook.values.arrow import table_of, take_table
 
 _STEPS = ("gradient_step", "policy_version")
 _TIES = ("time", "seq", "index", "rollout_id")
@@ -344,7 +344,7 @@ GROUP_COLUMNS = _GROUP.names
 
 def _with_groups(table: pa.Table, groups: Sequence[Mapping[str, Any]]) -> pa.Table:
     """The newest rollouts of groups, and what the groups are."""
-    columns = pa.Table.from_pylist([_group(cells) for cells in groups], schema=_GROUP)
+    columns = table_of([_group(cells) for cells in groups], _GROUP)
     for name in columns.column_names:
         table = table.append_column(name, columns[name])
     return table

@@ -14,6 +14,7 @@ from rollbook.book.questions.positions import check_range, position_in_sql, usua
 from rollbook.book.questions.source import Queries, Source
 from rollbook.errors import UnknownKey, did_you_mean
 from rollbook.schema.stages import own_seconds
+from rollbook.values.arrow import table_of
 
 SECONDS = "case when isfinite(try_cast(seconds as double)) then try_cast(seconds as double) else 0 end"
 """The seconds of a row of the timings, in SQL: what is no number took none."""
@@ -122,7 +123,7 @@ def chosen_stages(question: Stages, source: Source) -> StagesPage:
 
     rows = source.asked(["timings"], work, question.attempts) if source.rows("timings") else []
     schema = pa.schema([*_SCHEMA, *_OF_STRETCHES]) if question.stretches else _SCHEMA
-    return StagesPage(pa.Table.from_pylist(rows, schema=schema), x)
+    return StagesPage(table_of(rows, schema), x)
 
 
 def _stages_in(db: Queries) -> list[Stage]:

@@ -354,7 +354,7 @@ _CLIPPING = f"""select least(staleness, {_STALEST}) as staleness,
   group by 1 order by 1"""
 _COUNTED = f"""with own as materialized (
     select gradient_step, policy_version, used, reason, sampled_tokens, reward, mode from rollouts_now),
-  a as (select {RolloutQueries.BY_UPDATE} as by_update from own),
+  a as (select {{by_update}} as by_update from own),
   r as (select coalesce(case when by_update then gradient_step end, policy_version, 0) as x, by_update,
       {RolloutQueries.FATE} as reason, sampled_tokens,
       case when isfinite(reward::double) then {{solved}} end as is_solved
@@ -390,7 +390,9 @@ def fates(context: ServerContext, ask: FatesAsk) -> FatesAnswer:
         curves: pa.Table | None = None
         clipping: list[dict[str, Any]] = []
         if ask.part in (None, "curves"):
-            by_reason = _COUNTED.format(points=ask.points, solved=RolloutQueries.solved(ask.above))
+            by_update = RolloutQueries(db.columns, empty=db.empty).by_update
+            solved = RolloutQueries.solved(ask.above)
+            by_reason = _COUNTED.format(points=ask.points, solved=solved, by_update=by_update)
             counted = kept(db, by_reason, ROLLOUTS).to_pylist()
         if "curves" in parts:
             over = RolloutCurves(x=_axis_of(counted), solved=ask.above)
