@@ -130,10 +130,10 @@ def test_keys_act_while_rows_arrive(page: Any, serve: Any, tmp_path: Path) -> No
 
         rows()
         tab = page.open(serve(folder), "#/runs?g=none").drawn(2).settled().tab
-        last = "() => [...document.querySelectorAll(\"[data-key='train/return'] .read b\")].map(one => one.textContent)"
+        last = "() => document.querySelector(\"[data-key='train/return'] .plotarea\").getAttribute('aria-label')"
 
         def come() -> None:
-            """More rows are there, and drawn."""
+            """More rows are there, and in the chart's sentence: its numbers are those at the cursor."""
             before = tab.evaluate(last)
             rows()
             tab.wait_for_function(f"before => JSON.stringify(({last})()) !== JSON.stringify(before)", arg=before)
