@@ -27,8 +27,17 @@ from rollbook.schema.run_files import (
     part_folders,
 )
 from rollbook.schema.status import why_unsealed
-from rollbook.storage import Part, Pyramid, SealedSoFar, belonging, damage_of, losses, missing_numbers, missing_parts
-from rollbook.storage.footers import may_be_asked
+from rollbook.storage import (
+    Part,
+    Pyramid,
+    SealedSoFar,
+    belonging,
+    damage_of,
+    losses,
+    may_be_asked,
+    missing_numbers,
+    missing_parts,
+)
 from rollbook.system.files import open_regular, own_files
 from rollbook.system.guard import tolerating
 from rollbook.system.liveness import is_alive

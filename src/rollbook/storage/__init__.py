@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from rollbook.storage.damage import note_missing as note_missing
     from rollbook.storage.durable import settled as settled
     from rollbook.storage.encode import write_part as write_part
+    from rollbook.storage.footers import may_be_asked as may_be_asked
     from rollbook.storage.history import IDENTITY as IDENTITY
     from rollbook.storage.history import CheckpointRow as CheckpointRow
     from rollbook.storage.history import History as History
@@ -45,6 +46,7 @@ __getattr__, __dir__ = attach(
         "rollbook.storage.damage": ("join_damage", "losses", "note_files", "note_missing"),
         "rollbook.storage.durable": ("settled",),
         "rollbook.storage.encode": ("write_part",),
+        "rollbook.storage.footers": ("may_be_asked",),
         "rollbook.storage.history": ("CheckpointRow", "History", "IDENTITY", "identity"),
         "rollbook.storage.lane_numbers": ("missing_numbers",),
         "rollbook.storage.live": ("Moved",),
