@@ -174,7 +174,7 @@ def test_a_part_that_another_writer_is_making_is_waited_for(
         number += 1
         lines = at_line(number, makes, look_beside, lambda: folders.add(found()))
         while threads:
-            threads.pop().join()
+            threads.pop().join(PATIENCE)
         assert [folder.parent for folder in folders] == [tmp_path / "far" / "project"], f"line {number}"
         shutil.rmtree(tmp_path / "far")
     assert number > 30

@@ -7,6 +7,7 @@ import hashlib
 import json
 import random
 import shutil
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from rollbook.book.repair.doctor import repair, verify
 from rollbook.errors import NewerFormat, NotARun, RollbookError
 from rollbook.journal import format as layout
 from rollbook.run.origin.config import write_config_files
-from rollbook.storage.footers import may_be_asked
+from rollbook.storage import footers, may_be_asked
 from rollbook.storage.sealing.folder import seal
 
 ROWS = 400
@@ -256,20 +257,28 @@ def test_a_footer_that_contradicts_itself_is_named_and_set_aside_and_ends_no_pro
     part = one(sealed, "data/metrics/*/*.parquet")
     data = part.read_bytes()
     damaged: list[bytes] = []
-    footers: list[Any] = []
+    ends: list[Any] = []
     for at in range(len(data) - 8 - int.from_bytes(data[-8:-4], "little"), len(data) - 8):
         if data[at] == 2:
             other = data[:at] + b"\0" + data[at + 1 :]
             with contextlib.suppress(pa.ArrowException, OSError, ValueError):
-                footers.append(pq.ParquetFile(pa.BufferReader(other)).metadata)
+                ends.append(pq.ParquetFile(pa.BufferReader(other)).metadata)
                 damaged.append(other)
-    fatal = [other for other, asked in zip(damaged, may_be_asked(footers), strict=True) if not asked]
+    fatal = [other for other, asked in zip(damaged, may_be_asked(ends), strict=True) if not asked]
     part.write_bytes((fatal or damaged)[0])  # none is fatal where a later pyarrow raises
     assert any(part.name in text for text in verify(sealed))
     assert any(part.name in text and "set aside" in text for text in repair(sealed))
     (lost,) = losses(sealed)
     assert part.name in str(lost)
     assert Book(sealed).text().num_rows == 4, "the other tables are whole"
+
+
+def test_a_child_that_looks_at_footers_and_does_not_end_is_ended(sealed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    footer = pq.ParquetFile(one(sealed, "data/metrics/*/*.parquet")).metadata
+    assert may_be_asked([footer, footer]) == [True, True]
+    monkeypatch.setattr(footers, "_SECONDS", 0.0)
+    monkeypatch.setattr(footers, "_ask", lambda footer: signal.pause())
+    assert may_be_asked([footer]) == [False]
 
 
 def test_a_newer_format_is_refused_with_its_version(sealed: Path) -> None:

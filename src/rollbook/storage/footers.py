@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import faulthandler
 import os
+import signal
+import time
 import warnings
 from collections.abc import Sequence
 
@@ -16,9 +18,15 @@ import pyarrow.parquet as pq
 
 from rollbook.system.guard import tolerating
 
+_SECONDS = 20.0
+"""How long a child may take; thousands of column chunks take it milliseconds."""
+
 
 def may_be_asked(footers: Sequence[pq.FileMetaData]) -> list[bool]:
-    """Of each footer, whether a process lives on that asks for its column chunks. True where processes cannot fork."""
+    """Of each footer, whether a process that asks for its column chunks lives on and comes to an end.
+
+    True where processes cannot fork: there it is not known.
+    """
     if not footers or not hasattr(os, "fork") or _is_survived(footers):
         return [True] * len(footers)
     return [_is_survived([footer]) for footer in footers]
@@ -37,7 +45,15 @@ def _is_survived(footers: Sequence[pq.FileMetaData]) -> bool:
                     _ask(footer)
         finally:
             os._exit(0)
-    return os.waitpid(child, 0)[1] == 0
+    until = time.monotonic() + _SECONDS
+    while True:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            return status == 0
+        if time.monotonic() > until:  # what a thread held when it was forked is held for ever there
+            os.kill(child, signal.SIGKILL)
+            until = float("inf")
+        time.sleep(0.001)
 
 
 def _ask(footer: pq.FileMetaData) -> None:
