@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import shutil
 import signal
 import sys
 import warnings
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -132,4 +134,33 @@ def test_a_run_whose_cell_failed_ends_with_the_reason_when_the_cell_is_run_again
     first, second = sorted(rollbook.open(root), key=lambda book: book.info.created or 0.0)
     assert (first.status, second.status) == (status or "finished", "running")
     assert (first.failure or {}).get("type") == (type(error).__name__ if error else None)
+    rollbook.finish()
+
+
+FAILS = """
+batch = Batch()
+held.append(weakref.ref(batch))
+raise RuntimeError("CUDA out of memory")
+"""
+
+
+def test_what_failed_in_a_notebook_is_not_kept_by_the_runs_that_are_opened_afterwards(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The frames of an exception hold what they had: a batch on the device, of which there is no room for two."""
+
+    class Batch:
+        pass
+
+    monkeypatch.setattr(sys, "ps1", ">>> ", raising=False)
+    held: list[weakref.ref[Batch]] = []
+    names: dict[str, Any] = {"rollbook": rollbook, "error": None, "stop": None}
+    for name in ("last_type", "last_value", "last_traceback"):
+        monkeypatch.setattr(sys, name, None, raising=False)
+    _run_cell(FAILS, {"Batch": Batch, "held": held, "weakref": weakref})
+    assert held[0]() is not None, "the notebook keeps it"
+    _run_cell(CELL, names)
+    sys.last_type = sys.last_value = sys.last_traceback = None
+    gc.collect()
+    assert held[0]() is None
     rollbook.finish()

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
     from rollbook.run.open_run import OpenRun
 
-_cells: weakref.WeakKeyDictionary[Any, tuple[str, object]] = weakref.WeakKeyDictionary()
-"""Of a run that a cell opened: the file of the cell's code, and the exception that was shown last before."""
+_cells: weakref.WeakKeyDictionary[Any, tuple[str, tuple[int, int]]] = weakref.WeakKeyDictionary()
+"""Of a run that a cell opened: the file of the cell's code, and which exception was shown last before. Not that itself:
+its traceback holds what its frames hold, such as the batch for which there was no memory."""
 
 
 def note_cell(run: OpenRun) -> None:
@@ -28,7 +29,12 @@ def note_cell(run: OpenRun) -> None:
     while frame is not None and frame.f_code.co_filename.startswith(own):
         frame = frame.f_back
     if frame is not None and frame.f_code.co_filename != "<stdin>":  # lines at a prompt of Python all have this one
-        _cells[run] = (frame.f_code.co_filename, getattr(sys, "last_value", None))
+        _cells[run] = (frame.f_code.co_filename, _which(getattr(sys, "last_value", None)))
+
+
+def _which(error: BaseException | None) -> tuple[int, int]:
+    """Tells an exception from another, without keeping it."""
+    return id(error), id(None if error is None else error.__traceback__)
 
 
 def _what_ended_its_cell(run: OpenRun) -> BaseException | None:
@@ -36,9 +42,9 @@ def _what_ended_its_cell(run: OpenRun) -> BaseException | None:
 
     A notebook goes on after an exception and calls no hook; it stores the newest one that it has shown.
     """
-    cell, before = _cells.get(run, ("", None))
+    cell, before = _cells.get(run, ("", (0, 0)))
     error = getattr(sys, "last_value", None)
-    trace = None if error is None or error is before else error.__traceback__
+    trace = None if error is None or _which(error) == before else error.__traceback__
     while trace is not None:
         if trace.tb_frame.f_code.co_filename == cell:
             return error
