@@ -111,7 +111,7 @@ test-pythons:  ## the tests in every Python that pyproject.toml names, each in a
 		$(MAKE) --no-print-directory pytest VENV=.venvs/cpython-$$version PYTHON=$$found || status=1; \
 	done; exit $$status
 
-bench: .venvs/bench/.has-bench  ## the table of numbers beside the peers, into benchmarks/RESULTS.md
+bench: .venvs/bench/.has-bench page  ## the table of numbers beside the peers, into benchmarks/RESULTS.md
 	.venvs/bench/bin/python -m benchmarks $(ARGS)
 
 # What the next two need, without their tests.

@@ -281,6 +281,14 @@ def test_a_child_that_looks_at_footers_and_does_not_end_is_ended(sealed: Path, m
     assert may_be_asked([footer]) == [False]
 
 
+def test_a_program_that_has_its_children_waited_for_can_have_a_run_verified(sealed: Path) -> None:
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        assert verify(sealed) == []
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+
+
 def test_a_newer_format_is_refused_with_its_version(sealed: Path) -> None:
     page = sealed / "run.json"
     page.write_text(json.dumps({**json.loads(page.read_text()), "format": 99}))

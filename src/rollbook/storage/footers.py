@@ -25,7 +25,7 @@ _SECONDS = 20.0
 def may_be_asked(footers: Sequence[pq.FileMetaData]) -> list[bool]:
     """Of each footer, whether a process that asks for its column chunks lives on and comes to an end.
 
-    True where processes cannot fork: there it is not known.
+    True where that cannot be known: where processes cannot fork, or how their children end is kept from them.
     """
     if not footers or not hasattr(os, "fork") or _is_survived(footers):
         return [True] * len(footers)
@@ -35,7 +35,10 @@ def may_be_asked(footers: Sequence[pq.FileMetaData]) -> list[bool]:
 def _is_survived(footers: Sequence[pq.FileMetaData]) -> bool:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads: this one takes no lock of theirs
-        child = os.fork()
+        with tolerating(OSError) as refused:  # no memory, or too many processes
+            child = os.fork()
+    if refused:
+        return True
     if not child:
         try:
             faulthandler.disable()  # its last words are not the program's
@@ -47,7 +50,10 @@ def _is_survived(footers: Sequence[pq.FileMetaData]) -> bool:
             os._exit(0)
     until = time.monotonic() + _SECONDS
     while True:
-        ended, status = os.waitpid(child, os.WNOHANG)
+        with tolerating(ChildProcessError) as missed:
+            ended, status = os.waitpid(child, os.WNOHANG)
+        if missed:  # the program waits for all its children, or has the system do so
+            return True
         if ended:
             return status == 0
         if time.monotonic() > until:  # what a thread held when it was forked is held for ever there
