@@ -1,7 +1,7 @@
 /** One chart drawn with a pen: frame and ticks (`drawAxes`), curves and marks (`drawLines`). No DOM, no state. */
 
 import { cuts, startBeside } from "../data/range.ts";
-import { short, shorts, value } from "../data/numbers.ts";
+import { shorts, value, wallTexts } from "../data/numbers.ts";
 import { valueAt } from "../data/lines.ts";
 import * as ticks from "../data/ticks.ts";
 import {
@@ -30,23 +30,20 @@ export function xTicks(axes: Axes, width: number): number[] {
   return ticks.linear(axes.x0, axes.x1, room);
 }
 
-const pad = (n: number): string => n.toString().padStart(2, "0");
-
-/** The text of a tick; `span` decides how fine a time is written. */
-export function tickText(x: number, kind: AxisKind, span: number): string {
-  if (kind === "number") return short(x);
-  if (kind === "wall") {
-    const date = new Date(x * 1000);
-    const time = `${pad(date.getHours())}:${pad(date.getMinutes())}`;
-    if (span > 4 * 86400) return `${pad(date.getMonth() + 1)}-${pad(date.getDate())}`;
-    if (span > 86400) return `${pad(date.getDate())}. ${time}`;
-    return span < 600 ? `${time}:${pad(date.getSeconds())}` : time;
-  }
-  if (span >= 2 * 86400) return `${short(x / 86400)} d`;
-  if (span >= 2 * 3600) return `${short(x / 3600)} h`;
-  if (span >= 120) return `${short(x / 60)} m`;
-  return `${short(x)} s`;
+/** The texts of ticks beside each other, of which no two are alike; `span` decides the unit of a length of time. */
+export function tickTexts(xs: readonly number[], kind: AxisKind, span: number): string[] {
+  if (kind === "wall") return wallTexts(xs);
+  const [unit, size] = kind === "number" ? ["", 1] : unitOf(span);
+  return shorts(xs.map((x) => x / size)).map((text) => text + unit);
 }
+
+function unitOf(span: number): [string, number] {
+  if (span >= 2 * DAY) return [" d", DAY];
+  if (span >= 2 * 3600) return [" h", 3600];
+  return span >= 120 ? [" m", 60] : [" s", 1];
+}
+
+const DAY = 86400;
 
 /** Grid lines and the texts at both axes. */
 export function drawAxes(pen: Pen, axes: Axes, box: Box, look: Palette): void {
@@ -92,7 +89,7 @@ export function drawXTexts(pen: Pen, axes: Axes, box: Box, look: Palette): void 
   pen.fillStyle = look.ink3;
   pen.textBaseline = "top";
   const xs = xTicks(axes, box.right - box.left);
-  const texts = axes.xKind === "number" ? shorts(xs) : xs.map((x) => tickText(x, axes.xKind, span));
+  const texts = tickTexts(xs, axes.xKind, span);
   for (const [i, x] of xs.entries()) {
     const px = at.px(x);
     pen.textAlign = px > box.right - 12 ? "right" : px < box.left + 8 ? "left" : "center";

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { tickTexts, xTicks } from "../charts/draw.ts";
 import { SvgPen } from "../charts/pen.ts";
 import { Colors, colorOfName, nextColor, type Drawn, type New } from "./colors.ts";
 import { counts, doubles, floats, FrameReader } from "./frames.ts";
@@ -61,6 +62,16 @@ describe("ticks", () => {
   });
   test("of a log scale are powers of ten", () => {
     expect(ticks.log(1e-3, 1e3, 6)).toEqual([1e-3, 0.01, 0.1, 1, 10, 100, 1000]);
+  });
+  test("beside each other are told apart, on any axis, however far from 0 and however near to each other", () => {
+    for (const kind of ["number", "duration", "wall"] as const)
+      for (const begin of [0, 90, 95_970_000, 1_764_444_412])
+        for (const span of [0.05, 1, 7, 59, 130, 700, 4000, 9000, 90_000, 200_000, 4e5, 3e6, 4e7])
+          for (const width of [150, 320, 700, 1400]) {
+            const axes = { x0: begin, x1: begin + span, y0: 0, y1: 1, xLog: false, yLog: false, xKind: kind };
+            const texts = tickTexts(xTicks(axes, width), kind, span);
+            expect(new Set(texts).size, `${kind} from ${begin}, ${span} wide: ${texts.join(", ")}`).toBe(texts.length);
+          }
   });
   test("never run away however narrow the range", () => {
     expect(ticks.linear(1e12, 1e12 + 1e-3, 5).length).toBeLessThan(20);

@@ -145,6 +145,21 @@ export function day(unix: number): string {
   return `${date.getFullYear()}-${pad(date.getMonth() + 1)}-${pad(date.getDate())}`;
 }
 
+/** Moments beside each other, in unix seconds: as fine as what lies between them, and with a day where it matters. */
+export function wallTexts(all: readonly number[]): string[] {
+  const step = all.length < 2 ? 60 : Math.min(...all.slice(1).map((x, i) => x - (all[i] as number)));
+  const span = (all[all.length - 1] ?? 0) - (all[0] ?? 0);
+  const digits = step < 1 ? Math.min(6, Math.ceil(-Math.log10(step) - 1e-9)) : 0;
+  return all.map((x) => {
+    const date = new Date(x * 1000);
+    const [hours, minutes] = [pad(date.getHours()), pad(date.getMinutes())];
+    if (step >= 86_400 - 3600) return span > 300 * 86_400 ? day(x) : day(x).slice(5); // a day may have 23 hours
+    if (step >= 60) return `${span > 86_400 - 3600 ? `${pad(date.getDate())}. ` : ""}${hours}:${minutes}`;
+    const part = digits === 0 ? "" : (x - Math.floor(x)).toFixed(digits).slice(1);
+    return `${hours}:${minutes}:${pad(date.getSeconds())}${part}`;
+  });
+}
+
 /** How long ago, in one unit. */
 export function ago(unix: number, now = Date.now() / 1000): string {
   const s = Math.max(0, now - unix);
