@@ -107,3 +107,13 @@ def test_a_run_that_is_drawn_alone_has_a_line_without_dashes_whatever_its_colour
     page.drawn(1).settled()
     assert page.tab.evaluate(GAPS) == 0, "ink in every column of pixels"
     assert page.errors == []
+
+
+def test_no_two_columns_have_one_head_and_a_curve_is_called_one(page: Any, serve: Any, recorded: Path) -> None:
+    columns = "spark~return~last:train/return~max:train/return~last:update/loss~config.lr"
+    page.open(serve(recorded), f"#/runs?cols={columns}").settled()
+    heads = page.tab.locator("[role=columnheader] [role=img]").evaluate_all("all => all.map(one => one.ariaLabel)")
+    assert heads == ["curve", "return", "train/return", "max return", "loss", "lr"]
+    page.open(page.tab.url.split("#")[0], "#/runs?cols=status~spark").settled()
+    assert "return" in page.tab.locator("[data-column=spark]").inner_text(), "alone it says of what it is"
+    assert page.errors == []
