@@ -401,11 +401,11 @@ class Book(RunFields):
         Args:
           table: the table, such as checkpoints, or one that `record` made.
           where: a condition in SQL, such as "reward > 1".
-          order_by: columns in SQL, such as "reward desc"; rows that are equal then, and all without it, by time.
-          limit: the most rows.
+          order_by: columns in SQL, such as "reward desc"; ties, and rows without an order, are sorted by time.
+          limit: the largest number of rows.
           attempts: "effective", "all", or attempt numbers.
-          search: words that must all occur in the texts of the row, in any case.
-          offset: how many of the rows that fit are passed over.
+          search: words that must all occur in the texts of a row; case is ignored.
+          offset: how many matching rows to skip.
         Raises:
           UnknownKey: the run has no such table.
           BadInput: a condition or order that cannot be understood, or an unknown column in it.
@@ -435,11 +435,11 @@ class Book(RunFields):
 
         Args:
           where: a condition in SQL, such as "reward > 1".
-          order_by: columns in SQL, such as "reward desc"; rows that are equal then, and all without it, by time.
-          limit: the most rows.
+          order_by: columns in SQL, such as "reward desc"; ties, and rows without an order, are sorted by time.
+          limit: the largest number of rows.
           attempts: "effective", "all", or attempt numbers.
-          search: words that must all occur in the texts of the row, in any case.
-          offset: how many of the rows that fit are passed over.
+          search: words that must all occur in the texts of a row; case is ignored.
+          offset: how many matching rows to skip.
           outcome: only those that ended so.
           video: only those with a video.
           traces: only those whose steps were kept.
@@ -488,13 +488,13 @@ class Book(RunFields):
 
         Args:
           where: a condition in SQL, such as "reward > 1".
-          order_by: columns in SQL, such as "reward desc"; rows that are equal then, and all without it, by time.
-          limit: the most rows.
+          order_by: columns in SQL, such as "reward desc"; ties, and rows without an order, are sorted by time.
+          limit: the largest number of rows.
           attempts: "effective", "all", or attempt numbers.
           unique: one row for each different item: its newest, with `times_seen`, `first_seen` and `last_seen` (batches)
             and `first_time`. `time` is then when it was last seen, and `where` applies to these rows.
-          search: words that must all occur in the texts of the row, in any case.
-          offset: how many of the rows that fit are passed over.
+          search: words that must all occur in the texts of a row; case is ignored.
+          offset: how many matching rows to skip.
         Returns:
           The columns of the table, with an `advantage` that was recorded later, in the table `advantages`.
         """
@@ -529,11 +529,11 @@ class Book(RunFields):
 
         Args:
           where: a condition in SQL, such as "reward > 1".
-          order_by: columns in SQL, such as "reward desc"; rows that are equal then, and all without it, by time.
-          limit: the most rows.
+          order_by: columns in SQL, such as "reward desc"; ties, and rows without an order, are sorted by time.
+          limit: the largest number of rows.
           attempts: "effective", "all", or attempt numbers.
-          search: words that must all occur in the texts of the row, in any case.
-          offset: how many of the rows that fit are passed over.
+          search: words that must all occur in the texts of a row; case is ignored.
+          offset: how many matching rows to skip.
           group: the id of a rollout: only those of its group.
           task: the id of a rollout: only those of its task.
           by_group: one row for each group of these rollouts: its newest one, with columns about the group, `group_n`
@@ -570,10 +570,10 @@ class Book(RunFields):
 
         Args:
           where, order_by: SQL, such as "reward > 1" and "reward desc".
-          limit: the maximum number of rows.
+          limit: the largest number of rows.
           attempts: "effective", "all", or attempt numbers.
-          search: words that must all occur in the texts of the row, in any case.
-          offset: how many of the rows that fit are passed over.
+          search: words that must all occur in the texts of a row; case is ignored.
+          offset: how many matching rows to skip.
         """
         return self.rows(
             "completions", where=where, order_by=order_by, limit=limit, attempts=attempts, search=search, offset=offset
@@ -631,12 +631,11 @@ class Book(RunFields):
             default: midway between the low and the high rewards of the run.
           only: only prompts that are solved so often.
           where: a condition in SQL, such as "rate < 0.2 and rollouts > 8".
-          order_by: columns in SQL, such as "rollouts desc"; rows that are equal then, and all without it, by their
-            rate.
-          limit: the most rows.
+          order_by: columns in SQL, such as "rollouts desc"; ties, and rows without an order, are sorted by rate.
+          limit: the largest number of rows.
           attempts: "effective", "all", or attempt numbers.
-          search: words that must all occur in the texts of the row, in any case.
-          offset: how many of the rows that fit are passed over.
+          search: words that must all occur in the texts of a row; case is ignored.
+          offset: how many matching rows to skip.
           stretches: into how many equal parts training is divided, at most, for `strip`; 0: without it.
         Returns:
           By `rate`, then by most attempts: `task_id`, `prompt`, `rollouts` (attempts; without a reward it is not
@@ -656,8 +655,8 @@ class Book(RunFields):
     def solved_above(self) -> float | None:
         """The reward above which a rollout counts as solved, unless `solved=` says something else.
 
-        It lies midway between the low and the high rewards of the run; the lowest twentieth, the highest hundredth (at
-        least one of each) and rewards that are not finite do not count. None: there are no rewards.
+        It is midway between the low and the high rewards of the run, without the lowest twentieth and the highest
+        hundredth (at least one reward each) and without rewards that are not finite. None: there are no rewards.
         """
         if not self.row_count("rollouts"):
             return None
@@ -686,7 +685,7 @@ class Book(RunFields):
             nothing), "staleness", "gaps" (between sampler and trainer), "tokens" (of the 20 rollouts with the largest
             gaps), "tools", "time", "words" (in rewarded answers), "lost".
           rollout_id: for "history": one rollout of the prompt.
-          limit: the most rows.
+          limit: the largest number of rows.
           solved: for "prompts" and "history": the reward above which a rollout solved its task, or a condition in SQL
             such as 'reward >= 1'; default: midway between the low and the high rewards of the run.
         Raises:
@@ -776,11 +775,11 @@ class Book(RunFields):
           kind: "image", "video" or "figure"; default: all.
           key: only this one, in full.
           where: a condition in SQL, such as "reward > 1".
-          order_by: columns in SQL, such as "reward desc"; rows that are equal then, and all without it, by time.
-          limit: the most rows.
+          order_by: columns in SQL, such as "reward desc"; ties, and rows without an order, are sorted by time.
+          limit: the largest number of rows.
           attempts: "effective", "all", or attempt numbers.
-          search: words that must all occur in the texts of the row, in any case.
-          offset: how many of the rows that fit are passed over.
+          search: words that must all occur in the texts of a row; case is ignored.
+          offset: how many matching rows to skip.
         Returns:
           `path` is the final name of the file, `file` the file that exists now, both relative to the run's folder. Raw
           pixels wait in `media/.spool` until a keeper (or `rollbook repair`) encodes them; see `pixels`. `file` is null
@@ -825,10 +824,10 @@ class Book(RunFields):
           attempts: "effective", "all", or attempt numbers.
           everything: also those that were deleted or whose file is gone; the column `status` says which.
           where: a condition in SQL, such as "reward > 1".
-          order_by: columns in SQL, such as "reward desc"; rows that are equal then, and all without it, by time.
-          limit: the most rows.
-          search: words that must all occur in the texts of the row, in any case.
-          offset: how many of the rows that fit are passed over.
+          order_by: columns in SQL, such as "reward desc"; ties, and rows without an order, are sorted by time.
+          limit: the largest number of rows.
+          search: words that must all occur in the texts of a row; case is ignored.
+          offset: how many matching rows to skip.
         Returns:
           Among others `checkpoint_id`, `path`, `score`, the clocks, `status` ("kept", "deleted" by rollbook, or
           "missing": its file is gone), and `is_best`: true for the one that is there and has the best score.
@@ -871,11 +870,11 @@ class Book(RunFields):
         Args:
           key: only this one, in full.
           where: a condition in SQL, such as "reward > 1".
-          order_by: columns in SQL, such as "reward desc"; rows that are equal then, and all without it, by time.
-          limit: the most rows.
+          order_by: columns in SQL, such as "reward desc"; ties, and rows without an order, are sorted by time.
+          limit: the largest number of rows.
           attempts: "effective", "all", or attempt numbers.
-          search: words that must all occur in the texts of the row, in any case.
-          offset: how many of the rows that fit are passed over.
+          search: words that must all occur in the texts of a row; case is ignored.
+          offset: how many matching rows to skip.
         """
         from rollbook.book.questions import Text
 
@@ -928,8 +927,8 @@ class Book(RunFields):
           at: the position on the axis.
           key: the key whose value stands there; canonical names are accepted.
           x: the axis: a clock, a key, "time" or "relative"; default: the run's own.
-          rows: the most rows of each table.
-          window: how far around is near, on the axis; by default told from how often the key was logged.
+          rows: the largest number of rows of each table.
+          window: the distance on the axis that counts as near; by default it follows from how often the key was logged.
           everything: also the newest value of each key at or before the point, and the nearest rows of the other tables
             that know the clock.
         Returns:
@@ -1006,7 +1005,7 @@ class Book(RunFields):
             return self._stream(name, tries, attempts)
 
         if frugal:
-            # Rows of the journal are decoded beside. One thread: over 500,000 rollouts it takes less memory and less
+            # Rows of the journal are decoded meanwhile. One thread: over 500,000 rollouts it takes less memory and less
             # processor time than two.
             beside = 7 if any(scan(name).stream is not None for name in names) else 1
             most = TUNING.curve_bytes // beside

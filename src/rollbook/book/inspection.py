@@ -45,7 +45,8 @@ from rollbook.system.texts import amount
 from rollbook.values.spool.encode import SPOOL
 
 _MOST_AT_ONCE = 2 << 30
-"""Bytes of a row group that is read whole, as its footer tells; it counts repeated texts for each row."""
+"""A row group of at most this many bytes is read whole. The size is the footer's, which counts repeated texts in each
+row."""
 
 _PARTS_AT_ONCE = 64
 """Sealed files that are open at once."""

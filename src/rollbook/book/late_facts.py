@@ -20,7 +20,7 @@ _OF_THE_UPDATE = ("gradient_step", "epoch")
 
 
 SEVERAL = "several facts"
-"""Column: whether all late facts of a row must be read: it has several, or shows values of its own beside."""
+"""Column: whether all late facts of a row must be read, because it has several or also shows values of its own."""
 
 
 def view(
@@ -37,7 +37,7 @@ def view(
       columns: of the two tables, as they are now.
       of: a condition on the rows alone; late facts of other rows are not read.
       sources: views to read instead of the two tables.
-      marked: with the column SEVERAL. The late facts are read twice, which is faster for many that lie in files.
+      marked: with the column SEVERAL. The late facts are read twice, which is faster if there are many in files.
     """
     table, late, key = VIEWS[name]
     known, more = columns[table], columns[late]

@@ -198,7 +198,7 @@ class RolloutQueries:
         """The groups at each `x` where one of their rollouts counts, each judged by all its rollouts.
 
         Rollouts of a group have its name, task and batch in common. If there is no batch, a name may be that of a
-        later group, too: then the updates of its rollouts lie apart.
+        later group, too: then its rollouts are in different updates.
         """
         names = ['"group"', *(name for name in ("task_id", "batch") if name in self._columns["rollouts"])]
         is_given = "batch is not null" if "batch" in names else "false"
@@ -383,7 +383,7 @@ class RolloutQueries:
             f"case when isfinite({name}::double) then {name} end as {name}" for name in map(quoted, rewards)
         )
         odd = " or ".join(f"coalesce(not isfinite({name}::double), false)" for name in map(quoted, rewards))
-        # Of one use, rollouts_now has the update.
+        # If a rollout was used once, rollouts_now has its update.
         several = "group by rollout_id having count(*) > 1"
         first = f"select rollout_id, min({self._step()}) as first_step from {self._facts_of_several()} f {several}"
         no_version = late and self.has_no_version()
@@ -398,7 +398,7 @@ class RolloutQueries:
         if x == "policy_version" or not late:
             x = "version" if x == "policy_version" else "own_step"
             return f"{limit} select {x} as x, *, {condition} as is_solved from ({placed})"
-        # Those that wait stand where rollouts of their version were first handled.
+        # Rollouts that still wait count where rollouts of their version were first handled.
         return f"""{limit}, p as not materialized ({placed}),
         orders as materialized (select in_order, min(own_step) as begins, max(own_step) as ends,
             count(*) > count(own_step) as waits from p group by 1),

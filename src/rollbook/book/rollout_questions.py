@@ -109,7 +109,7 @@ _TOKENS = f"""{_CELLS.format(kept="materialized")}
   from cells where not isnan(gap) group by 1 order by gap_max desc, token"""
 _HAS_TRAINER = "select 1 from tokens where trainer_logprobs is not null limit 1"
 _KNOWN = "gap_max is not null and not isnan(gap_max)"
-# Of a rollout that is used twice, one gap may be reported and the other not.
+# If a rollout was used twice, the gap may be known for one use only.
 _RANKED = f"""with t as materialized (select rollout_id, bool_or(turn is not null) as has_turns,
     bool_or(turn is null) as has_late from tokens group by 1),
   f as (select rollout_id, max(gap_max) filter ({_KNOWN}) as most, bool_or(not ({_KNOWN})) as lacks_one

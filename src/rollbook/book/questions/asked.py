@@ -16,10 +16,10 @@ class Cause(Question, frozen=True):
     at: Annotated[float, words("the position on the axis.")]
     key: Annotated[str | None, words("the key whose value stands there; canonical names are accepted.")] = None
     x: Annotated[str | None, words('the axis: a clock, a key, "time" or "relative"; default: the run\'s own.')] = None
-    rows: Annotated[int, words("the most rows of each table.")] = 6
+    rows: Annotated[int, words("the largest number of rows of each table.")] = 6
     window: Annotated[
         float | None,
-        words("how far around is near, on the axis; by default told from how often the key was logged."),
+        words("the distance on the axis that counts as near; by default it follows from how often the key was logged."),
     ] = None
     everything: Annotated[
         bool,
@@ -43,12 +43,12 @@ class Window(Question, frozen=True):
     where: Annotated[str | None, words('a condition in SQL, such as "reward > 1".')] = None
     order_by: Annotated[
         str | None,
-        words('columns in SQL, such as "reward desc"; rows that are equal then, and all without it, by time.'),
+        words('columns in SQL, such as "reward desc"; ties, and rows without an order, are sorted by time.'),
     ] = None
-    limit: Annotated[int | None, words("the most rows.", amount=True)] = None
+    limit: Annotated[int | None, words("the largest number of rows.", amount=True)] = None
     attempts: Annotated[Attempts, words('"effective", "all", or attempt numbers.')] = "effective"
-    search: Annotated[str | None, words("words that must all occur in the texts of the row, in any case.")] = None
-    offset: Annotated[int, words("how many of the rows that fit are passed over.")] = 0
+    search: Annotated[str | None, words("words that must all occur in the texts of a row; case is ignored.")] = None
+    offset: Annotated[int, words("how many matching rows to skip.")] = 0
 
     def __post_init__(self) -> None:
         _check_amounts(limit=self.limit, offset=self.offset)
@@ -140,7 +140,7 @@ class Prompts(Window, frozen=True):
     where: Annotated[str | None, words('a condition in SQL, such as "rate < 0.2 and rollouts > 8".')] = None
     order_by: Annotated[
         str | None,
-        words('columns in SQL, such as "rollouts desc"; rows that are equal then, and all without it, by their rate.'),
+        words('columns in SQL, such as "rollouts desc"; ties, and rows without an order, are sorted by rate.'),
     ] = None
     x: _StandsAt = None
     mode: _OfMode = None
@@ -178,7 +178,7 @@ class RolloutAnswer(Question, frozen=True):
         ),
     ]
     rollout_id: Annotated[str | None, words('for "history": one rollout of the prompt.')] = None
-    limit: Annotated[int | None, words("the most rows.", amount=True)] = None
+    limit: Annotated[int | None, words("the largest number of rows.", amount=True)] = None
     solved: Annotated[str | float | None, words('for "prompts" and "history": ' + _SOLVED)] = None
 
     def __post_init__(self) -> None:

@@ -104,7 +104,7 @@ class Surroundings:
     Attributes:
       x, at: a clock that all tables have, or the time, and the point on it.
       time: of the nearest row, unix seconds; clocks: all at that moment; attempt: that wrote it.
-      window: how far around is near, on the axis.
+      window: the distance on the axis that counts as near.
       value: of the key that was asked about.
       unusual: keys that left their usual range, most first; looked_at: how many were checked.
       alerts, episodes, media, samples, text: rows near the point.
@@ -169,7 +169,7 @@ _IDENTITY = frozenset(("writer", "lane", "seq", "index", "scope", "at"))
 
 
 def _slim(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row without empty cells and without what only tells it from others."""
+    """A row without empty cells and without the columns that only identify it."""
     return {name: cell for name, cell in row.items() if cell is not None and name not in _IDENTITY}
 
 
@@ -297,7 +297,7 @@ class _Point:
         return next((key for key in self._newest if not key.startswith(_OURS)), None)
 
     def _own(self, x: str, at: float) -> _Own | None:
-        """The rows of the key before the point and the one after it, read once: the curve tells how far back to
+        """The rows of the key before the point and the one after it, read once. The curve shows how far back to
         read."""
         if self._key is None:
             return None

@@ -18,7 +18,7 @@ from rollbook.schema.tables import TABLES
 from rollbook.values.arrow import from_numpy, strings, take_table
 
 _ROW = ("writer", "lane", "seq", "index")
-"""The columns that tell any two rows apart."""
+"""Columns that together identify a row."""
 _NOW = ("is_best", "kept", "status")
 """Columns that a row of the table cannot know, because they depend on later rows and on the files."""
 

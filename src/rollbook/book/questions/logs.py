@@ -129,7 +129,7 @@ def part_of_log(
     path: str, *, start: int | None = None, before: int | None = None, near: float | None = None,
     lines: int = 200, search: str = "",
 ) -> LogPart:  # fmt: skip
-    """Lines of a log; its end if nothing is said of where.
+    """Lines of a log; by default its last ones.
 
     Args:
       start: lines from this byte on. before: the lines that end there. near: those around a moment (unix seconds).
@@ -222,7 +222,7 @@ def lines_near(path: str, moment: float, most: int) -> LogPart:
                 low = middle
             else:
                 high = middle
-        if low:  # it may lie within a line
+        if low:  # it may be within a line
             file.seek(low - 1)
             file.readline(_CHUNK)
             low = file.tell()

@@ -30,9 +30,9 @@ class Overview:
     """What is in a run.
 
     Attributes:
-      failure: what ended the run early; why: the same in a line, or what is known of a run that noted nothing.
+      failure: what ended the run early; why: the same in a line, or what is known if the run recorded no reason.
       attempts: how many. config, summary: of the newest. worked: seconds in which attempts were at work.
-      resume: of a run that ended early, what goes on with it: a command, and Python if its program calls `init`.
+      resume: how to continue a run that ended early: a command, and Python if its program calls `init`.
       writers: how many processes wrote ("all"), on how many hosts, and how many by their final state.
       seconds: in each stage, the longest first; nested stages as a/b.
       checkpoints: how many are kept, the best and the last; {} if none are.
@@ -114,7 +114,7 @@ def overview(book: ReadRun) -> Overview:
 def remarks_of(
     drops: Mapping[str, int], remarks: Mapping[str, int], retention: Mapping[str, Any], problems: Sequence[Problem]
 ) -> Iterator[str]:
-    """What was lost or left out of a run, and what is wrong. What a problem counts, too, is said there alone."""
+    """What a run lost or left out, and what is wrong with it. Losses that a problem counts are only in the problem."""
     for cause, n in drops.items():
         if sum(problem.n for problem in problems if problem.kind == cause) < n:
             yield f"{cause}: {n:,}"

@@ -86,7 +86,7 @@ def nearest_first(away: str, columns: Sequence[str]) -> str:
 
 
 def as_written(columns: Sequence[str]) -> list[str]:
-    """The columns, in quotes, whose order is that of writing and tells any two rows apart."""
+    """The columns, quoted, that sort rows in the order of writing without ties."""
     return [quoted(name) for name in ("time", "writer", "lane", "seq", "index") if name in columns]
 
 
@@ -123,7 +123,7 @@ def clocks_of(cells: Mapping[str, Any], clocks: Iterable[str]) -> dict[str, int]
 
 
 class Nearest(NamedTuple):
-    """The nearest row of a table where none is near: its id, its position, and how far away that is."""
+    """The nearest row of a table that has none near the point: its id, its position and its distance."""
 
     id: str
     x: float
@@ -135,8 +135,8 @@ class Near(NamedTuple):
 
     Attributes:
       table: the rows; positions: of each, on the axis.
-      total: how many are near; the table holds the nearest of them.
-      nearest: where none is near.
+      total: how many are near; the table has the nearest of them.
+      nearest: the nearest row if none is near.
     """
 
     table: pa.Table

@@ -17,7 +17,7 @@ from rollbook.schema.solved import number_in
 SOLVED = {"never": "solved = 0", "sometimes": "solved > 0 and solved < rollouts", "always": "solved = rollouts"}
 """How often a prompt is solved, as a condition on its row."""
 _APART = ("begin", "width", "strip", "by_update")
-"""Columns that are not of a prompt; no condition is about them."""
+"""Columns that do not describe a prompt; conditions cannot use them."""
 
 
 class PromptPage(NamedTuple):
@@ -25,10 +25,11 @@ class PromptPage(NamedTuple):
 
     Attributes:
       table: those of the window.
-      x: where rollouts stand. above: a rollout with a reward above this solved its prompt, if `solved` is no condition.
-      recent_from: where the last fifth of training begins; last: where its last attempt stands; begin, width: of the
-        stretches, if there are some.
-      total: all prompts; never, sometimes, always: how many of them are solved so; matched: those that fit.
+      x: the axis of the rollouts.
+      above: a rollout with a reward above this solved its prompt, unless `solved` is a condition.
+      recent_from: the position where the last fifth of training begins; last: that of the last rollout.
+      begin, width: of the stretches, if there are any.
+      total: number of prompts; never, sometimes, always: how many are solved that often; matched: how many match.
     """
 
     table: pa.Table
@@ -49,8 +50,8 @@ def chosen_prompts(question: Prompts, source: Source, *, counted: bool = False, 
     """The prompts that a question asks for.
 
     Args:
-      counted: whether to count those of the run, those that fit, and how often they are solved.
-      text: of `prompt`, what is shown of it, in SQL.
+      counted: whether to count all prompts, the matching ones, and those solved never, sometimes and always.
+      text: the SQL expression over `prompt` that is shown.
     Raises:
       BadInput: a condition or order that cannot be understood, an unknown column in it, or another `x`.
     """
@@ -74,7 +75,7 @@ def _page(db: Queries, question: Prompts, counted: bool, text: str) -> PromptPag
     ordered = None if question.order_by is None else order(question.order_by)
     named = [name for each in (given, ordered) if each is not None for name in each.columns]
     check_columns(named, columns)
-    # The texts are read at last, and only those of the window, where nothing else needs them.
+    # The texts are large: unless a condition needs them, only those of the window are read, last.
     every = "counted"
     if words or any(name.lower() == "prompt" for name, *_inside in named):
         whole = "select task_id, any_value(prompt) as prompt from tasks group by 1"
@@ -105,6 +106,6 @@ def _page(db: Queries, question: Prompts, counted: bool, text: str) -> PromptPag
 
 
 def axis_in(counted: pa.Table) -> Literal["gradient_step", "policy_version"]:
-    """Where rollouts stand, of the answer to a query of `RolloutQueries.by_update`; of none, at their update."""
+    """The axis of the rollouts, given the answer to `RolloutQueries.by_update`; without rollouts the update."""
     is_by_update = not counted.num_rows or counted["by_update"][0].as_py()
     return "gradient_step" if is_by_update else "policy_version"

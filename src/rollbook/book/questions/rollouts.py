@@ -24,11 +24,11 @@ from rollbook.values.arrow import table_of, take_table
 
 _STEPS = ("gradient_step", "policy_version")
 _TIES = ("time", "seq", "index", "rollout_id")
-"""The columns whose order is that of writing, and tells any two rollouts apart."""
+"""Sorting by these columns gives the order of writing, without ties."""
 _FEW_ROWS = 1_000
-"""Of so few rollouts, those that a window has are found first, and only then are their texts read."""
+"""For a window of at most this many rollouts, their ids are found first; then only their texts are read."""
 _MANY_ROWS = 100_000
-"""Among so many that fit otherwise, those whose texts fit are looked for one by one."""
+"""If at most this many rollouts meet the other conditions, only their texts are searched."""
 _MOST_LISTED = 4_000
 """Ids in a query; DuckDB splits a text of more of them faster than it reads them one by one."""
 _MOST_FATES = 30
@@ -41,13 +41,14 @@ class RolloutPage(NamedTuple):
     """Rollouts of a run.
 
     Attributes:
-      table: those of the window. With `by_group` the newest of each group, with these columns about those that fit of
-        it: `group_n`, how many; `group_marks`, a sign for each (1 solved, 0 not, x without a reward; the solved first);
-        `group_mean` and `group_spread` (standard deviation) of their rewards; `group_stale`, the largest staleness;
-        `group_turns`, the median; `group_tokens`, sampled ones together; `group_fates`, fate and how many, most first.
-      total: all rollouts; matched: those that fit; groups: how many groups these are of, with `by_group`.
-      fates: what became of those that `search`, `group`, `task`, and the parts of `where` about updates and versions
-        leave: fate -> how many, most first; {} beyond the first window. All of these are 0 if nobody asked for them.
+      table: the rollouts of the window. With `by_group` the newest rollout of each group, with these columns about the
+        matching rollouts of the group: `group_n`, their number; `group_marks`, one character each (1 solved, 0 not
+        solved, x no reward; solved ones first); `group_mean` and `group_spread` (standard deviation) of their rewards;
+        `group_stale`, the largest staleness; `group_turns`, the median; `group_tokens`, the sum of sampled tokens;
+        `group_fates`, the number of each fate, most frequent first.
+      total: number of rollouts; matched: of matching ones; groups: with `by_group`, of groups with a matching one.
+      fates: fate -> number of rollouts, most frequent first, after `search`, `group`, `task` and the parts of `where`
+        about updates and versions; {} beyond the first window. Without `counted` the numbers are 0.
     """
 
     table: pa.Table
@@ -61,7 +62,7 @@ def chosen_rollouts(question: Rollouts, source: Source, *, counted: bool = False
     """The rollouts that a question asks for.
 
     Args:
-      counted: whether to count those of the run, those that fit, and their fates.
+      counted: whether to count all rollouts, the matching ones, and their fates.
     Raises:
       BadInput: a condition or order that cannot be understood, or an unknown column in it.
     """
@@ -82,7 +83,7 @@ def see_rollouts(db: Queries, *, make: bool = True) -> None:
 
 
 def see_with_prompts(db: Queries, name: str, sources: tuple[str, str] | None = None) -> None:
-    """Create a view of all that is known of rollouts: with their newest fates and their prompts.
+    """Create a view of the rollouts with all columns, those of their newest fates and their prompts included.
 
     Args:
       sources: views of some of the rollouts, and of fates; default: all.
@@ -93,21 +94,21 @@ def see_with_prompts(db: Queries, name: str, sources: tuple[str, str] | None = N
 
 
 def judged_by(solved: str | float | None) -> list[str]:
-    """The columns by which a condition says whether a rollout solved its task; [] for a number."""
+    """The columns in the condition that defines a solved task; [] if a number defines it."""
     if not isinstance(solved, str) or number_in(solved) is not None:
         return []
     return [name for name, *_inside in condition(solved, of_rows=True).columns]
 
 
 def check_solved(db: Queries, solved: str | float | None) -> None:
-    """Raises: BadInput: the condition of a solved task names a column that rollouts do not have."""
+    """Raises: BadInput: the condition that defines a solved task names a column that rollouts do not have."""
     if names := judged_by(solved):
         known = db.table(f"select * from ({RolloutQueries(db.columns).now()}) limit 0").column_names
         check_columns([[name] for name in names], known)
 
 
 def listed(names: Sequence[object]) -> str:
-    """Ids as what stands behind IN."""
+    """Ids as the SQL inside of `in (…)`."""
     texts = [str(name) for name in names]
     if len(texts) <= _MOST_LISTED:
         return ", ".join(map(literal, texts)) or "null"
@@ -117,10 +118,10 @@ def listed(names: Sequence[object]) -> str:
 
 
 class _Window:
-    """A window of the rollouts of some tables.
+    """A window of the rollouts of some tables, computed in three steps, so that few texts are read.
 
-    The conditions that need no texts choose first: from `slim`, which a server keeps. Then texts are read, but only
-    those of the rollouts that are left; and the whole rows at last, but only those of the window.
+    First the conditions that need no texts are applied to `slim`, which a server keeps in memory. Then the texts of
+    the remaining rollouts are searched. At last the whole rows are read, but only those of the window.
     """
 
     def __init__(self, db: Queries, question: Rollouts, counted: bool) -> None:
@@ -152,13 +153,13 @@ class _Window:
 
     @functools.cached_property
     def _all(self) -> str:
-        """The view `slim`. The window of a group, or of a prompt, does not need it."""
+        """The view `slim`. A window of one group or of one prompt does not need it."""
         see_rollouts(self._db, make=self._is_alike or self._chooses)
         return "slim"
 
     @functools.cached_property
     def _seen(self) -> str:
-        """The view of all that is known of all rollouts. Few windows need it."""
+        """The view of all rollouts with all columns. Few windows need it."""
         see_with_prompts(self._db, "seen")
         return "seen"
 
@@ -209,8 +210,8 @@ class _Window:
         return RolloutPage(table, total, matched, groups, fates or {})
 
     def _found(self) -> str:
-        """A table of the rollouts with all of the words in the last answer or the prompt; texts of others are not
-        read."""
+        """A table of the rollouts whose last answer or prompt has all words. Rollouts that other conditions exclude
+        are not searched."""
         bounds = self._bounds if self._counted else [*self._bounds, *self._first]
         among, own = " and ".join(bounds), "rollouts"
         if among:
@@ -231,7 +232,7 @@ class _Window:
         return {str(row["fate"]): row["n"] for row in rows}
 
     def _source(self) -> tuple[str, str]:
-        """Where the rollouts are chosen from, and the condition: what needs no texts needs `slim` alone."""
+        """(the view to choose rollouts from, the condition). Without a condition on texts the view is `slim`."""
         conditions = [*self._bounds, *self._first]
         where = f" where {' and '.join(conditions)}" if conditions else ""
         if not self._rest and all(name.lower() in self._slim for name in [*self._sorts, *self._judged]):
@@ -247,7 +248,7 @@ class _Window:
         return self._seen, f" where {' and '.join(every)}" if every else ""
 
     def _see(self, name: str, ids: str) -> None:
-        """Create a view of all that is known of some rollouts; `ids`: what stands behind IN."""
+        """Create a view of some rollouts with all columns; `ids`: the SQL inside of `in (…)`."""
         for table in ("rollouts", "fates"):
             self._db.only(f"{name}_{table}", table, f"rollout_id in ({ids})")
         see_with_prompts(self._db, name, (f"{name}_rollouts", f"{name}_fates"))
@@ -269,7 +270,7 @@ class _Window:
         return table if is_each else whole()
 
     def _of(self, ids: Sequence[str]) -> tuple[pa.Table, bool]:
-        """The rollouts with these ids, in their order; and whether no two rollouts have one id."""
+        """The rollouts with these ids, in that order; and whether the ids are unique."""
         self._see("few", listed(ids))
         table = self._db.table("select * from few")
         index_of = {name: index for index, name in enumerate(table["rollout_id"].to_pylist())}
@@ -277,8 +278,8 @@ class _Window:
         return take_table(table, rows), len(index_of) == len(ids) == table.num_rows
 
     def _groups(self, source: str, where: str) -> tuple[pa.Table, int]:
-        """The newest rollout of each group of a window, in order, and what the group is; one without a group is its
-        own."""
+        """The newest rollout of each group of a window, in order, with the columns about the group; and the number of
+        groups. A rollout without a group is a group of one."""
         db, limit, offset = self._db, self._ask.limit, self._ask.offset
         known = db.columns["rollouts"]
         group = 'coalesce("group", rollout_id)' if "group" in known else "rollout_id"
@@ -298,7 +299,8 @@ class _Window:
         window = f"""select *, row_number() over (order by {in_order}) as its_rank from grouped
             qualify its_rank > {int(offset)}{last}"""
         rows = f"{source}{where}"
-        if source == "rollouts" and limit is not None and limit <= _FEW_ROWS:  # without fates: those of the window
+        # The groups were chosen without fates: read fates only for the groups of the window.
+        if source == "rollouts" and limit is not None and limit <= _FEW_ROWS:
             names = db.table(f"select its_group from ({window})")["its_group"].to_pylist()
             db.only("grouped_rollouts", "rollouts", f"{group} in ({listed(names)})")
             ids = "select rollout_id from grouped_rollouts"
@@ -339,7 +341,7 @@ _GROUP = pa.schema([
 
 
 GROUP_COLUMNS = _GROUP.names
-"""The columns of a group that a rollout of it has besides."""
+"""The columns about its group that a rollout has with `by_group`."""
 
 
 def _with_groups(table: pa.Table, groups: Sequence[Mapping[str, Any]]) -> pa.Table:

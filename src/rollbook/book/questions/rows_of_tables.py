@@ -33,7 +33,7 @@ def chosen_rows(question: Window, source: Source, *, counted: bool = False) -> P
     """The rows that a question asks for.
 
     Args:
-      counted: whether to count those of the table, and those that fit.
+      counted: whether to count all rows and the matching ones.
     Raises:
       UnknownKey: the run has no such table. BadInput: a condition or order that cannot be understood.
     """

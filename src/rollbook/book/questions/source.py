@@ -15,7 +15,7 @@ from rollbook.schema.manifest import Attempts
 T = TypeVar("T")
 
 OVERVIEW = 512
-"""Points of a curve that only tells where rows lie."""
+"""Points of a curve that is only needed to locate rows."""
 
 
 class Queries(Protocol):

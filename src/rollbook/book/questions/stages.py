@@ -1,5 +1,5 @@
-"""Where the time of a run went: the stages that it timed, each with and without the stages inside of it; in all, and in
-each part of training."""
+"""Where the time of a run went: the stages that it timed, with and without the stages nested in them, for the whole
+run and over training."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rollbook.schema.stages import own_seconds
 from rollbook.values.arrow import table_of
 
 SECONDS = "case when isfinite(try_cast(seconds as double)) then try_cast(seconds as double) else 0 end"
-"""The seconds of a row of the timings, in SQL: what is no number took none."""
+"""The seconds of a row of the timings, in SQL: values that are not finite count as 0."""
 
 
 class Stage(NamedTuple):
@@ -145,7 +145,7 @@ def _stages_in(db: Queries) -> list[Stage]:
 
 
 def _stretches(db: Queries, names: list[str], many: int) -> list[dict[str, Any]]:
-    """Of each stage its seconds in each of so many equal parts of the axis; a call counts where it ended."""
+    """The seconds of each stage in each of `many` equal parts of the axis; a call counts where it ended."""
     placed = "from spent where isfinite(x)"
     (ends,) = db.table(f"select min(x) as low, max(x) as high {placed}").to_pylist()
     if ends["low"] is None:

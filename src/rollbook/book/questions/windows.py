@@ -1,4 +1,4 @@
-"""A window of a table: the rows that fit a condition and a search, in an order, from one row on so many."""
+"""A window of a table: rows that match a condition and a search, ordered, with offset and limit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rollbook.values.arrow import take_table
 
 _MOST_WORDS = 12
 _FEW_ROWS = 1_000
-"""Of so few rows, those that a window has are found first, and only then is what they hold read."""
+"""For a window of at most this many rows, the rows are found first by few columns; then only they are read whole."""
 
 
 class Page(NamedTuple):
@@ -25,7 +25,7 @@ class Page(NamedTuple):
 
     Attributes:
       table: the rows of the window.
-      total: all rows of the table; matched: those that fit. 0 if nobody asked for them.
+      total: number of rows of the table; matched: of matching rows. Without `counted` both are 0.
     """
 
     table: pa.Table
@@ -34,12 +34,14 @@ class Page(NamedTuple):
 
 
 class Shown(NamedTuple):
-    """What a window looks at.
+    """The rows that a window selects from.
 
     Attributes:
-      table: whose rows are all; source: a view or a subquery of it; columns: of the source.
-      also: further conditions of our own. is_same: whether each row of the table is one of the source.
-      key: a column of short texts that tells its rows apart: few rows are found first, and read then; "" if unknown.
+      table: the table whose rows count as `total`.
+      source: a view or subquery of the table; columns: its columns.
+      also: further conditions, besides those of the question.
+      is_same: whether the source has every row of the table.
+      key: a column of short texts that identifies a row, to find few rows by before they are read; "" if unknown.
     """
 
     table: str
@@ -72,7 +74,7 @@ def page_of(db: Queries, window: Window, shown: Shown, *, counted: bool = False)
 
 
 def _rows(db: Queries, window: Window, shown: Shown, where: str, in_order: str) -> pa.Table:
-    """The rows of a window. Rows are wide: the few that are shown are found by the deciding columns."""
+    """The rows of a window. Rows are wide, so a few are first found by the columns that decide, then read."""
     source, limit = shown.source, window.limit
     part = (
         f"{'' if limit is None else f' limit {int(limit)}'}{f' offset {int(window.offset)}' if window.offset else ''}"
@@ -108,8 +110,8 @@ def _ids(table: pa.Table, names: Sequence[str]) -> list[tuple[Any, ...]]:
 
 
 def ordered(order_by: str | None, columns: Sequence[str]) -> str:
-    """ORDER BY what was asked for, then time; without that, time. No choice is left: two windows of one table would
-    else share a row, or lose one between them.
+    """ORDER BY the requested columns, then the order of writing. The order has no ties: otherwise a row could be in
+    two windows of one table, or in none.
 
     Raises:
       BadInput: it is no order, or has an unknown column.
@@ -153,7 +155,7 @@ def containing(words: Sequence[str], texts: Sequence[str]) -> list[str]:
 
 
 def texts_of(empty: pa.Table) -> list[str]:
-    """The columns of a table that a search looks into: its texts, but for those that only tell rows apart."""
+    """The columns that a search looks into: the texts of the table, except those that only identify rows."""
     return [each.name for each in empty.schema if _is_text(each.type) and each.name not in _APART]
 
 
