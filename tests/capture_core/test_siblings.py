@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,9 @@ class FakeRun:
 
     def count(self, cause: str, n: int = 1, message: str = "") -> None:
         self.counts[cause] = self.counts.get(cause, 0) + n
+
+    def _end_writing(self, status: str) -> None:
+        self.status = status
 
     def finish(self, status: str = "finished") -> None:
         self.status = status
@@ -153,6 +157,39 @@ def test_all_end_together(error: Any, status: str) -> None:
     except (ValueError, KeyboardInterrupt, SystemExit):
         pass
     assert [run.status for run in group] == [status, status]
+
+
+def test_the_end_of_each_is_on_disk_before_the_first_keeper_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Keepers seal while the others end, and a program that is killed meanwhile has crashed no run."""
+    from rollbook.run import start_and_finish
+
+    waited: list[list[str]] = []
+
+    def wait(run: rollbook.Run) -> None:
+        pages = [json.loads(page.read_text()) for page in tmp_path.glob("p/*/run.json")]
+        waited.append([page["status"] for page in pages])
+
+    monkeypatch.setattr(start_and_finish, "_let_keeper_finish", wait)
+    group = rollbook.siblings(3, project="p", dir=tmp_path, keeper="inline", sinks=[])
+    group.log({"loss": np.arange(3.0)})
+    said: list[str] = []
+    for run in group:
+        run.on_finish(said.append)
+    group.finish()
+    group.finish()
+    assert waited == [["finished"] * 3] * 3
+    assert said == ["finished"] * 3
+
+
+def test_one_that_raises_at_its_end_keeps_none_of_the_others_open(tmp_path: Path) -> None:
+    group = rollbook.siblings(3, project="p", dir=tmp_path, keeper="inline", sinks=[], strict=True)
+    group[0].on_finish(lambda status: 1 / 0)
+    with pytest.raises(LoggingFailed, match="ZeroDivisionError"):
+        group.finish()
+    assert [run.status for run in group] == ["finished"] * 3
+    assert all(rollbook.open(tmp_path).one(id=run.id).status == "finished" for run in group)
 
 
 def test_tensors_are_taken_apart_without_reading_them() -> None:

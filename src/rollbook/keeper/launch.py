@@ -23,7 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["PATH_VARIABLE", "closed_writers", "is_kept", "launch", "may_share", "wait_done"]
+__all__ = ["PATH_VARIABLE", "closed_writers", "is_kept", "launch", "may_share", "wait_done", "wake"]
 
 PATH_VARIABLE = "ROLLBOOK_KEEPER_PATH"
 """Passes the trainer's module path to the keeper, which starts without `site`."""
@@ -216,6 +216,11 @@ def wait_done(run_folder: str | os.PathLike[str], timeout: float) -> bool:
         if now - began >= timeout or (not at_work and now > starting_until):
             return False
         time.sleep(min(0.01 if now - began < 1.0 else 0.05, max(0.0, began + timeout - now)))
+
+
+def wake(run_folder: str | os.PathLike[str]) -> bool:
+    """Let the run's keeper look now, such as after closed.json was written. False if there is none to wake."""
+    return _wake(read_json(state_path(os.fspath(run_folder))))
 
 
 def closed_writers(run_folder: str) -> set[str]:

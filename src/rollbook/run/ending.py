@@ -16,6 +16,7 @@ from rollbook.system.guard import ours, tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
     from types import FrameType
     from typing import Any
 
@@ -47,6 +48,29 @@ def watch(run: OpenRun) -> None:
 def forget(run: OpenRun) -> None:
     """Stop watching: the run has ended normally."""
     _open_runs.discard(run)
+
+
+def finish_together(
+    runs: Sequence[OpenRun], status: str, report: Callable[[OpenRun, Exception], object] | None = None
+) -> None:
+    """Finish several runs. The end of each is on disk before the first is waited for, and their keepers work meanwhile.
+
+    Args:
+      report: takes a run that cannot be finished, and why. None: that is raised, after the others have ended.
+    Raises:
+      LoggingFailed: `strict=True` only, without `report`: the first failure.
+    """
+    failures: list[tuple[OpenRun, Exception]] = []
+    several = runs if len(runs) > 1 else ()
+    for run, finish in [*((run, run._end_writing) for run in several), *((run, run.finish) for run in runs)]:
+        try:
+            finish(status)
+        except ours(Exception) as err:
+            failures.append((run, err))
+    for run, raised in failures:
+        if report is None:
+            raise raised
+        report(run, raised)
 
 
 def status_of(kind: type[BaseException] | None) -> str:
@@ -91,12 +115,12 @@ def _finish_all(status: str, failure: dict[str, Any] | None) -> None:
     if os.getpid() != _owner:  # a forked child must not end its parent's runs
         return
     _of_process = failure
-    for run in list(_open_runs):
-        try:
-            run.finish(status)
-        except ours(Exception) as err:
-            with tolerating(Exception):  # stderr may be closed, or None
-                sys.stderr.write(f"rollbook: could not finish {run!r}: {type(err).__name__}: {err}\n")
+    finish_together(list(_open_runs), status, _report_on_stderr)
+
+
+def _report_on_stderr(run: object, err: Exception) -> None:
+    with tolerating(Exception):  # stderr may be closed, or None
+        sys.stderr.write(f"rollbook: could not finish {run!r}: {type(err).__name__}: {err}\n")
 
 
 def _at_exit() -> None:

@@ -36,6 +36,7 @@ class Parts:
       keeper_watch: restarts the keeper process after it has died or hung.
       keeper_thread: the Keeper that runs in a thread of this process.
       inline_sinks: the sinks that finish() feeds if there is no other keeper.
+      is_closed: whether the last rows and the end of the run are on disk; finish() then waits for its keeper.
       ticker: the run's own thread.
       native_config: the configuration as given, until it changes or is written as Python.
       wants_config_files: whether the configuration is also written as Python.
@@ -63,6 +64,7 @@ class Parts:
         "foreign_rows",
         "formatted_config",
         "inline_sinks",
+        "is_closed",
         "keeper",
         "keeper_thread",
         "keeper_watch",
@@ -89,6 +91,7 @@ class Parts:
         self.keeper_thread: Keeper | None = None
         self.keeper_watch: KeeperWatch | None = None
         self.inline_sinks: list[object] = []
+        self.is_closed = False
         self.ticker: _Rounds | None = None
         self.native_config: object = None
         self.formatted_config: str | None = None

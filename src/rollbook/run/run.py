@@ -58,7 +58,7 @@ class Run(Scope):
         folder: Path,
         about: RunJson,
         writer: Writer,
-        end: Callable[[Run, str], None],
+        end: Callable[[Run, str, bool], None],
     ) -> None:
         self._folder, self._about, self._writer, self._end = folder, about, writer, end
         self.id: str = about.id
@@ -659,7 +659,11 @@ class Run(Scope):
         bill.whole(self._finish, status)
         bill.raise_held()
 
-    def _finish(self, status: str) -> None:
+    def _end_writing(self, status: str) -> None:
+        """The part of `finish` that waits for nobody, for runs that end together: see `ending.finish_together`."""
+        self._writer.bill.whole(self._finish, status, False)
+
+    def _finish(self, status: str, waits: bool = True) -> None:
         if self.status == "running" and status != "finished" and self._parts.failure is None:
             from rollbook.run.ending import failure
 
@@ -675,8 +679,8 @@ class Run(Scope):
             return
         try:
             if not self._ended:  # also after an exception during the end
-                self._end(self, self.status)
-                self._ended = True
+                self._end(self, self.status, waits)
+                self._ended = waits
         finally:
             self._endings.give(turn)
 

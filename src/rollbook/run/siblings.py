@@ -12,6 +12,7 @@ Logging does not work inside `jax.vmap`. Let the function return its metrics, wi
 from __future__ import annotations
 
 from rollbook.errors import BadInput
+from rollbook.run.ending import finish_together, status_of
 from rollbook.values.devices import is_deferred
 
 TYPE_CHECKING = False
@@ -57,8 +58,7 @@ def siblings(
                 arguments["run_id"] = f"{arguments['run_id']}-{seed}"
             opened.append((open_others if opened and open_others else open_run)(**arguments))
     except BaseException:
-        for run in opened:
-            run.finish("crashed")
+        finish_together(opened, "crashed")
         raise
     return Siblings(opened, chosen)
 
@@ -128,9 +128,8 @@ class Siblings:
         return Siblings([run.scope(name, at=position) for run, position in zip(self.runs, at, strict=True)], self.seeds)
 
     def finish(self, status: str = "finished") -> None:
-        """End all runs."""
-        for run in self.runs:
-            run.finish(status)
+        """End all runs, at once: it takes little longer than the end of one."""
+        finish_together(self.runs, status)
 
     def _shares(self, values: Mapping[str, Any], axes: int) -> list[dict[str, object]]:
         """What each run gets; an array with fewer than `axes` axes has no seed axis."""
@@ -164,8 +163,6 @@ class Siblings:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        from rollbook.run.ending import status_of
-
         self.finish(status_of(kind))
 
     def __repr__(self) -> str:

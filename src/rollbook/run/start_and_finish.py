@@ -110,10 +110,28 @@ def undo(writer: Writer, made: bool, status: str) -> None:
         shutil.rmtree(writer.run_folder, ignore_errors=True)
 
 
-def end(run: Run, status: str) -> None:
-    """The work of `Run.finish`. Failures are counted, never raised. Can be repeated after an outside exception."""
+def end(run: Run, status: str, waits: bool = True) -> None:
+    """The work of `Run.finish`. Failures are counted, never raised. Can be repeated after an outside exception.
+
+    Args:
+      waits: for the sinks and the keeper. False: close the run and wake its keeper; another call does the rest.
+    """
     if os.getpid() != run._writer.pid:  # a forked child must not end its parent's run
         return
+    if not run._parts.is_closed:
+        _close(run, status)
+        run._parts.is_closed = True
+    if waits:
+        _drain(run)
+    elif run._parts.keeper == "process":
+        from rollbook.keeper.launch import wake
+
+        with handled_by(run._writer.failed, "seal"):
+            wake(run.folder)
+
+
+def _close(run: Run, status: str) -> None:
+    """Write the last rows and how the run ended. From then on everything is on disk."""
     if run in opened:
         opened.remove(run)
     # A forked child has neither the threads nor the sinks of its parent, only locks that those threads may hold.
@@ -144,8 +162,12 @@ def end(run: Run, status: str) -> None:
             for name in _FOR_CHILDREN:
                 os.environ.pop(name, None)
             os.environ.update(run._parts.above)  # a child of a pool continues with the next task of its parent
-    if ticker is not None:
-        ticker.tick(final=True)
+
+
+def _drain(run: Run) -> None:
+    """Wait until sinks have their rows and the keeper has sealed."""
+    if run._parts.ticker is not None and run._parts.pid == os.getpid():
+        run._parts.ticker.tick(final=True)
     with handled_by(run._writer.failed, "seal"):
         _let_keeper_finish(run)
     if run._parts.alert_calls is not None and run._parts.pid == os.getpid():
