@@ -413,9 +413,16 @@ class Book(RunFields):
         from rollbook.book.questions import Rows
 
         return self._rows(
-            Rows(table=table, where=where, order_by=order_by, limit=limit, attempts=attempts, search=search,
-                 offset=offset)
-        ).table  # fmt: skip
+            Rows(
+                table=table,
+                where=where,
+                order_by=order_by,
+                limit=limit,
+                attempts=attempts,
+                search=search,
+                offset=offset,
+            )
+        ).table
 
     @suggesting
     def episodes(
@@ -449,9 +456,18 @@ class Book(RunFields):
         from rollbook.book.questions import MADE, Episodes
 
         found = self._rows(
-            Episodes(where=where, order_by=order_by, limit=limit, attempts=attempts, search=search, offset=offset,
-                     outcome=outcome, video=video, traces=traces)
-        )  # fmt: skip
+            Episodes(
+                where=where,
+                order_by=order_by,
+                limit=limit,
+                attempts=attempts,
+                search=search,
+                offset=offset,
+                outcome=outcome,
+                video=video,
+                traces=traces,
+            )
+        )
         return found.table.select([name for name in found.table.column_names if name not in MADE])
 
     def episode(self, which: str) -> Episode:
@@ -501,9 +517,16 @@ class Book(RunFields):
         from rollbook.book.questions import Samples
 
         return self._rows(
-            Samples(where=where, order_by=order_by, limit=limit, attempts=attempts, search=search, offset=offset,
-                    unique=unique)
-        ).table  # fmt: skip
+            Samples(
+                where=where,
+                order_by=order_by,
+                limit=limit,
+                attempts=attempts,
+                search=search,
+                offset=offset,
+                unique=unique,
+            )
+        ).table
 
     def _rows(self, question: WindowOfRows) -> Page:
         from rollbook.book.questions import Files, chosen_rows
@@ -548,9 +571,20 @@ class Book(RunFields):
         from rollbook.book.questions import Files, Rollouts, chosen_rollouts
 
         return chosen_rollouts(
-            Rollouts(where=where, order_by=order_by, limit=limit, attempts=attempts, search=search, offset=offset,
-                     group=group, task=task, by_group=by_group, solved=solved), Files(self),
-        ).table  # fmt: skip
+            Rollouts(
+                where=where,
+                order_by=order_by,
+                limit=limit,
+                attempts=attempts,
+                search=search,
+                offset=offset,
+                group=group,
+                task=task,
+                by_group=by_group,
+                solved=solved,
+            ),
+            Files(self),
+        ).table
 
     @suggesting
     def completions(
@@ -648,9 +682,21 @@ class Book(RunFields):
         from rollbook.book.questions import Files, Prompts, chosen_prompts
 
         return chosen_prompts(
-            Prompts(x=x, mode=mode, solved=solved, only=only, where=where, order_by=order_by, limit=limit,
-                    attempts=attempts, search=search, offset=offset, stretches=stretches), Files(self),
-        ).table  # fmt: skip
+            Prompts(
+                x=x,
+                mode=mode,
+                solved=solved,
+                only=only,
+                where=where,
+                order_by=order_by,
+                limit=limit,
+                attempts=attempts,
+                search=search,
+                offset=offset,
+                stretches=stretches,
+            ),
+            Files(self),
+        ).table
 
     def solved_above(self) -> float | None:
         """The reward above which a rollout counts as solved, unless `solved=` says something else.
@@ -788,9 +834,17 @@ class Book(RunFields):
         from rollbook.book.questions import Media
 
         return self._rows(
-            Media(kind=kind, key=key, where=where, order_by=order_by, limit=limit, attempts=attempts, search=search,
-                  offset=offset)
-        ).table  # fmt: skip
+            Media(
+                kind=kind,
+                key=key,
+                where=where,
+                order_by=order_by,
+                limit=limit,
+                attempts=attempts,
+                search=search,
+                offset=offset,
+            )
+        ).table
 
     def pixels(self, path: str) -> npt.NDArray[np.uint8]:
         """The pixels of a picture or video that is not encoded yet: [frames, height, width, channels], uint8.
@@ -835,9 +889,16 @@ class Book(RunFields):
         from rollbook.book.questions import Checkpoints
 
         return self._rows(
-            Checkpoints(everything=everything, where=where, order_by=order_by, limit=limit, attempts=attempts,
-                        search=search, offset=offset)
-        ).table  # fmt: skip
+            Checkpoints(
+                everything=everything,
+                where=where,
+                order_by=order_by,
+                limit=limit,
+                attempts=attempts,
+                search=search,
+                offset=offset,
+            )
+        ).table
 
     def checkpoint(self, which: str = "last") -> SavedCheckpoint:
         """One kept checkpoint of the effective history: its path, score, clocks and more.
@@ -995,9 +1056,13 @@ class Book(RunFields):
         return overview(self)
 
     def asked(
-        self, names: Sequence[str], work: Callable[[Opened], T], attempts: Attempts = "effective", *,
+        self,
+        names: Sequence[str],
+        work: Callable[[Opened], T],
+        attempts: Attempts = "effective",
+        *,
         frugal: bool = False,
-    ) -> T:  # fmt: skip
+    ) -> T:
         """The result of `work` on some tables in DuckDB; see `questions.Source`. Internal."""
         folder = os.path.abspath(layout.data_folder(self._folder))
 
@@ -1039,9 +1104,17 @@ class Book(RunFields):
         return self._database.sql(query, self._tables(), unlocked=unlocked)
 
     def chosen(
-        self, rows: str, where: str | None, order_by: str | None, limit: int | None,
-        attempts: Attempts = "effective", *, tables: Sequence[str] = (), of: str | pa.Table = "", cells: str = "*",
-    ) -> pa.Table:  # fmt: skip
+        self,
+        rows: str,
+        where: str | None,
+        order_by: str | None,
+        limit: int | None,
+        attempts: Attempts = "effective",
+        *,
+        tables: Sequence[str] = (),
+        of: str | pa.Table = "",
+        cells: str = "*",
+    ) -> pa.Table:
         """Rows of a view, or of a subquery over `tables`, in time order or as requested. Internal.
 
         `of` is a condition on the rows of the view alone, or a table of their ids; `cells` are the columns.
@@ -1253,10 +1326,20 @@ class Book(RunFields):
     def run_info(self) -> RunInfo:
         """What a sink or a health rule learns about the run. Internal."""
         return RunInfo(
-            folder=self.path, project=self.project, name=self.name, id=self.id, attempt=len(self.attempts) or 1,
-            clocks=tuple(self.clocks), config=self.config, seed=self.seed, group=self.group, tags=tuple(self.tags),
-            notes=self.info.notes, x=self.info.x, total=dict(self.info.total),
-        )  # fmt: skip
+            folder=self.path,
+            project=self.project,
+            name=self.name,
+            id=self.id,
+            attempt=len(self.attempts) or 1,
+            clocks=tuple(self.clocks),
+            config=self.config,
+            seed=self.seed,
+            group=self.group,
+            tags=tuple(self.tags),
+            notes=self.info.notes,
+            x=self.info.x,
+            total=dict(self.info.total),
+        )
 
     def rows_so_far(self) -> list[Row]:
         """The time spent in every stage and the newest value of every key, as a live view takes them. Internal."""

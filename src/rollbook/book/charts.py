@@ -76,9 +76,13 @@ def _line(key: str, series: Series) -> Line:
     words = f"{key}: mean of the rows behind each point, faint: their lowest and highest" if reduced else key
     bad = _bad(series)
     return Line(
-        words, series.x, np.where(np.isfinite(series.mean), series.mean, np.nan),
-        least=series.min if reduced else None, most=series.max if reduced else None, raw=bad,
-    )  # fmt: skip
+        words,
+        series.x,
+        np.where(np.isfinite(series.mean), series.mean, np.nan),
+        least=series.min if reduced else None,
+        most=series.max if reduced else None,
+        raw=bad,
+    )
 
 
 def _bad(series: Series) -> Trace | None:

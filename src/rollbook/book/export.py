@@ -120,9 +120,15 @@ def _events(book: ChartTables) -> Iterator[dict[str, object]]:
         lane = _lane(lanes.setdefault(writers[n], []), begin, end)
         known = {clock: cells[n] for clock, cells in clocks.items() if cells[n] is not None}
         yield {
-            "ph": "X", "name": names[n].rpartition("/")[2], "cat": names[n], "pid": processes[writers[n]], "tid": lane,
-            "ts": round((begin - first) * 1e6, 3), "dur": round(max(0.0, end - begin) * 1e6, 3), "args": known,
-        }  # fmt: skip
+            "ph": "X",
+            "name": names[n].rpartition("/")[2],
+            "cat": names[n],
+            "pid": processes[writers[n]],
+            "tid": lane,
+            "ts": round((begin - first) * 1e6, 3),
+            "dur": round(max(0.0, end - begin) * 1e6, 3),
+            "args": known,
+        }
     for kind, marks, word in (
         ("alert", book.alerts(), "rule"),
         ("checkpoint", book.checkpoints(everything=True), "checkpoint_id"),

@@ -75,12 +75,14 @@ def writers_of(run_folder: str) -> list[dict[str, Any]]:
             continue
         alive = None if closed else is_alive(about)
         state = "closed" if closed else "unknown" if alive is None else "writing" if alive else "died"
-        writers.append({
-            "id": name,
-            "state": state,
-            **{field: about.get(field) for field in ("host", "pid", "attempt", "rank", "main")},
-            "whereabouts": about.get("whereabouts") or {},
-        })  # fmt: skip
+        writers.append(
+            {
+                "id": name,
+                "state": state,
+                **{field: about.get(field) for field in ("host", "pid", "attempt", "rank", "main")},
+                "whereabouts": about.get("whereabouts") or {},
+            }
+        )
     _judge_by_keepers(writers, manifest.look(run_folder).writers_died or {})
     return writers
 

@@ -24,9 +24,12 @@ SEVERAL = "several facts"
 
 
 def view(
-    name: str, columns: Mapping[str, Collection[str]], of: str = "", sources: tuple[str, str] | None = None,
+    name: str,
+    columns: Mapping[str, Collection[str]],
+    of: str = "",
+    sources: tuple[str, str] | None = None,
     marked: bool = False,
-) -> str:  # fmt: skip
+) -> str:
     """The query of a view.
 
     It has every column of the rows and of their newest late fact. If both have a column, the late fact's value is used

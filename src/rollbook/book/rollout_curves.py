@@ -105,9 +105,12 @@ class RolloutQueries:
     SOLVED: ClassVar = SOLVED
 
     def __init__(
-        self, columns: Mapping[str, Collection[str]], in_one_pass: bool = False, now: str = "",
+        self,
+        columns: Mapping[str, Collection[str]],
+        in_one_pass: bool = False,
+        now: str = "",
         empty: Mapping[str, Collection[str]] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._columns, self.in_one_pass, self._now, self._empty = columns, in_one_pass, now, empty or {}
         self._rows, self._facts = ("own", "facts") if in_one_pass else ("rollouts", "fates")
 
@@ -155,11 +158,12 @@ class RolloutQueries:
         of_fate = {*TABLES["fates"].columns, *_STEPS, "epoch"}
         needed = {
             "rollouts": [
-                name for name in self._columns["rollouts"]
+                name
+                for name in self._columns["rollouts"]
                 if name in of_row or name in _WHEN or name.startswith(("rewards/", "metrics/", "seconds/"))
             ],
             "fates": [name for name in self._columns["fates"] if name in of_fate or name in _WHEN],
-        }  # fmt: skip
+        }
         return self._filled(needed, ["writer"], marked=marked)
 
     def completions(self) -> str:
@@ -342,9 +346,13 @@ class RolloutQueries:
         return f"""{"".join(own)}filled as {kept} ({made}), now as not materialized (select {shown_of} from filled)"""
 
     def _filled(
-        self, needed: Mapping[str, Collection[str]], unread: Collection[str],
-        sources: tuple[str, str] | None = None, *, marked: bool,
-    ) -> tuple[str, str, list[str]]:  # fmt: skip
+        self,
+        needed: Mapping[str, Collection[str]],
+        unread: Collection[str],
+        sources: tuple[str, str] | None = None,
+        *,
+        marked: bool,
+    ) -> tuple[str, str, list[str]]:
         """The view `rollouts_now` of some columns: a query of those with values, the list that selects all, and their
         names."""
         filled = {name for table, names in needed.items() for name in names if name not in self._empty.get(table, ())}

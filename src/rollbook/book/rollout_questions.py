@@ -161,9 +161,16 @@ _HISTORY = f"""with one as (select task_id, mode from rollouts where rollout_id 
     from rollouts_now where task_id = (select task_id from one) and mode is not distinct from (select mode from one)
     group by 1) order by version nulls first"""
 _QUERIES = {
-    "fates": _FATES, "history": _HISTORY, "groups": _GROUPS, "staleness": _STALENESS, "gaps": _GAPS, "tokens": _TOKENS,
-    "tools": _TOOLS, "time": _TIME, "lost": _LOST,
-}  # fmt: skip
+    "fates": _FATES,
+    "history": _HISTORY,
+    "groups": _GROUPS,
+    "staleness": _STALENESS,
+    "gaps": _GAPS,
+    "tokens": _TOKENS,
+    "tools": _TOOLS,
+    "time": _TIME,
+    "lost": _LOST,
+}
 
 
 def worst_tokens(
@@ -203,9 +210,12 @@ def worst_tokens(
 
 
 def words_of_high_advantage(
-    ask: Callable[[str], pa.Table], among: Callable[[str, str], pa.Table], limit: int | None = None,
-    of: Callable[[str, str], pa.Table] | None = None, newest: int = 20_000,
-) -> pa.Table:  # fmt: skip
+    ask: Callable[[str], pa.Table],
+    among: Callable[[str, str], pa.Table],
+    limit: int | None = None,
+    of: Callable[[str, str], pa.Table] | None = None,
+    newest: int = 20_000,
+) -> pa.Table:
     """The answer to `words`: of the `newest` used rollouts, the tenths with most and with least advantage. Only
     their texts are read.
 

@@ -105,18 +105,28 @@ class Database:
     unique_samples = staticmethod(unique_samples)
 
     def __init__(
-        self, scan: Callable[[str, int], Scan], folder: str, leave_out: Callable[[dict[str, str]], None] | None = None,
-        beside: Database | None = None, threads: int | None = None, most_bytes: int | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        scan: Callable[[str, int], Scan],
+        folder: str,
+        leave_out: Callable[[dict[str, str]], None] | None = None,
+        beside: Database | None = None,
+        threads: int | None = None,
+        most_bytes: int | None = None,
+    ) -> None:
         self._scan, self._folder, self._leave_out, self._beside = scan, folder, leave_out, beside
         self._threads = {} if threads is None else {"threads": threads}
         self._most_bytes = most_bytes
         self._connections: dict[str, Any] = {}
 
     def sql(
-        self, query: str, tables: Iterable[str], *, unlocked: bool = False, of: str | pa.Table = "",
+        self,
+        query: str,
+        tables: Iterable[str],
+        *,
+        unlocked: bool = False,
+        of: str | pa.Table = "",
         among: Mapping[str, str] | None = None,
-    ) -> Any:  # fmt: skip
+    ) -> Any:
         """The result as a DuckDB relation: `.fetchall()`, `.df()`, `.pl()`, `.to_arrow_table()`.
 
         Args:
@@ -172,9 +182,14 @@ class Database:
         return self._current(duckdb, tables, asked, tables)
 
     def _current(
-        self, duckdb: ModuleType, tables: Sequence[str], work: Callable[[Any, Mapping[str, Scan], SqlNames], T],
-        known: Iterable[str], *, unlocked: bool = False,
-    ) -> T:  # fmt: skip
+        self,
+        duckdb: ModuleType,
+        tables: Sequence[str],
+        work: Callable[[Any, Mapping[str, Scan], SqlNames], T],
+        known: Iterable[str],
+        *,
+        unlocked: bool = False,
+    ) -> T:
         """The result of `work` on tables as they are now. It is called again if files were merged or removed during
         it, and without those that turn out to be damaged."""
         why = "others are in their place"

@@ -100,9 +100,14 @@ def histograms(book: ChartTables, keys: list[str], x: str | None) -> Cells:
     whole = [len(e) == len(c) + 1 and len(c) > 0 for e, c in zip(edges, counts, strict=True)]
     counts = [c if good else np.zeros(0) for c, good in zip(counts, whole, strict=True)]
     return Cells(
-        f"{book.project}/{book.name}: {key}", axis, along(mine, axis), tuple(edges), tuple(counts), column(mine, "low"),
+        f"{book.project}/{book.name}: {key}",
+        axis,
+        along(mine, axis),
+        tuple(edges),
+        tuple(counts),
+        column(mine, "low"),
         column(mine, "high"),
-    )  # fmt: skip
+    )
 
 
 def episodes(book: ChartTables, keys: list[str], x: str | None) -> Dots:
@@ -182,10 +187,15 @@ def rewards(
     total = _sums(sums, stretch, [c == _WHOLE for c in components], len(middle)) if _WHOLE in components else None
     remarks = (f"{int(played.sum()):,} episodes, stage {stage!r}.",)
     return Stack(
-        f"{title} ({stage})", axis, "mean per episode", middle[used],
-        tuple(name or "reward" for name in names), parts[:, used] / played[used],
-        None if total is None else total[used] / played[used], remarks,
-    )  # fmt: skip
+        f"{title} ({stage})",
+        axis,
+        "mean per episode",
+        middle[used],
+        tuple(name or "reward" for name in names),
+        parts[:, used] / played[used],
+        None if total is None else total[used] / played[used],
+        remarks,
+    )
 
 
 def _sums(values: Floats, stretch: NDArray, mine: Sequence[bool], n: int) -> Floats:

@@ -74,13 +74,25 @@ class ChartTables(EpisodeTables, Protocol):
     def keys(self) -> list[str]: ...
     def canonical(self) -> dict[str, str]: ...
     def series(
-        self, key: str, *, x: str | None = ..., points: int | None = ..., start: float | None = ...,
-        stop: float | None = ..., attempts: Attempts = ...,
-    ) -> Series: ...  # fmt: skip
+        self,
+        key: str,
+        *,
+        x: str | None = ...,
+        points: int | None = ...,
+        start: float | None = ...,
+        stop: float | None = ...,
+        attempts: Attempts = ...,
+    ) -> Series: ...
     def batch(
-        self, keys: Sequence[str], *, x: str | None = ..., points: int | None = ..., start: float | None = ...,
-        stop: float | None = ..., attempts: Attempts = ...,
-    ) -> dict[str, Series]: ...  # fmt: skip
+        self,
+        keys: Sequence[str],
+        *,
+        x: str | None = ...,
+        points: int | None = ...,
+        start: float | None = ...,
+        stop: float | None = ...,
+        attempts: Attempts = ...,
+    ) -> dict[str, Series]: ...
     def timings(self, name: str | None = ..., attempts: Attempts = ...) -> pa.Table: ...
     def histograms(self, key: str | None = ..., bins: int | None = ..., attempts: Attempts = ...) -> pa.Table: ...
 
@@ -112,23 +124,43 @@ class ReadRun(ChartTables, Protocol):
         self, names: Sequence[str], work: Callable[[Opened], T], attempts: Attempts = ..., *, frugal: bool = ...
     ) -> T: ...
     def batch(
-        self, keys: Sequence[str], *, x: str | None = ..., points: int | None = ..., start: float | None = ...,
-        stop: float | None = ..., attempts: Attempts = ..., raw: int = ...,
-    ) -> dict[str, Series]: ...  # fmt: skip
+        self,
+        keys: Sequence[str],
+        *,
+        x: str | None = ...,
+        points: int | None = ...,
+        start: float | None = ...,
+        stop: float | None = ...,
+        attempts: Attempts = ...,
+        raw: int = ...,
+    ) -> dict[str, Series]: ...
     def metrics(
-        self, keys: str | Sequence[str] | None = ..., *, x: str | None = ..., start: float | None = ...,
-        stop: float | None = ..., since: float | None = ..., until: float | None = ..., attempts: Attempts = ...,
+        self,
+        keys: str | Sequence[str] | None = ...,
+        *,
+        x: str | None = ...,
+        start: float | None = ...,
+        stop: float | None = ...,
+        since: float | None = ...,
+        until: float | None = ...,
+        attempts: Attempts = ...,
         exact: bool | None = ...,
-    ) -> pa.Table: ...  # fmt: skip
+    ) -> pa.Table: ...
 
 
 class RolloutTables(ReadRun, Protocol):
     """The tables of a run about its rollouts. `Book` is one; see there for results and errors of each call."""
 
     def chosen(
-        self, rows: str, where: str | None, order_by: str | None, limit: int | None, attempts: Attempts = ...,
-        *, of: str | pa.Table = ...,
-    ) -> pa.Table: ...  # fmt: skip
+        self,
+        rows: str,
+        where: str | None,
+        order_by: str | None,
+        limit: int | None,
+        attempts: Attempts = ...,
+        *,
+        of: str | pa.Table = ...,
+    ) -> pa.Table: ...
     def row_groups(self, table: str, attempts: Attempts = ...) -> RowGroups: ...
 
 

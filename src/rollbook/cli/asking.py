@@ -60,9 +60,14 @@ def _option(option: Option, letter: str | None, of: str) -> Callable[[F], F]:
         words = f"{words[:-1]}; may be given several times."
         kind: Any = _Kind(option._replace(type=item_of(option.type) | _words_of(option.type)))
         return click.option(
-            *named, name, option.name, multiple=True, type=kind, help=words,
+            *named,
+            name,
+            option.name,
+            multiple=True,
+            type=kind,
+            help=words,
             callback=lambda _context, _option, given: None if of and not given else _of_list(given, option.default),
-        )  # fmt: skip
+        )
     return click.option(*named, name, option.name, default=None if of else default, type=_Kind(option), help=words)
 
 

@@ -44,11 +44,17 @@ def check(runs: str, root: str, where: str | None, rules: str, fail_on: str, as_
         book = found[index]
         of_each[index] = [
             {
-                "run": book.id, "project": book.project, "name": book.name, "level": alert.level, "rule": alert.rule,
-                "key": alert.key, "message": alert.message, "clocks": dict(alert.clocks),
+                "run": book.id,
+                "project": book.project,
+                "name": book.name,
+                "level": alert.level,
+                "rule": alert.rule,
+                "key": alert.key,
+                "message": alert.message,
+                "clocks": dict(alert.clocks),
             }
             for alert in ask(book, asked, earlier)
-        ]  # fmt: skip
+        ]
     rows = [row for some in of_each for row in some]
     if as_json or as_csv:
         print_rows(rows, as_json=as_json, as_csv=as_csv, columns=None if rows else ())

@@ -58,9 +58,17 @@ def disk(runs: str, root: str, where: str | None, limit: int, as_json: bool, as_
 )
 @json_option
 def rm(
-    runs: str, root: str, where: str | None, yes: bool, force: bool, as_list: bool, restored: str | None, empty: bool,
-    days: float, as_json: bool,
-) -> None:  # fmt: skip
+    runs: str,
+    root: str,
+    where: str | None,
+    yes: bool,
+    force: bool,
+    as_list: bool,
+    restored: str | None,
+    empty: bool,
+    days: float,
+    as_json: bool,
+) -> None:
     """Move runs into a bin, from which they can be restored until it is emptied. Not a run that is being written.
 
     Without --yes nothing is moved, only listed. The bin is the folder .bin beside the projects; it takes
@@ -119,17 +127,27 @@ def _of_the_bin(own: object, restored: str | None, empty: bool, days: float, yes
         were = "were" if yes else "would be"
         said = f"{amount(len(gone), 'run')} ({size}) {were} deleted for good{'' if yes else '; --yes does it'}"
     rows = [
-        {"run": f"{entry.project}/{entry.name}", "id": entry.id, "removed": entry.removed, "bytes": entry.bytes,
-         "path": entry.path} for entry in entries
-    ]  # fmt: skip
+        {
+            "run": f"{entry.project}/{entry.name}",
+            "id": entry.id,
+            "removed": entry.removed,
+            "bytes": entry.bytes,
+            "path": entry.path,
+        }
+        for entry in entries
+    ]
     if as_json:
         print_json({"sentences": [said] if said else [], "bin": own.folder, "runs": rows})
         return
     if said:
         print_sentence(clean(said), 100)
     if not (restored or empty):
-        print_rows([{**row, "removed": ago(entry.removed), "bytes": in_bytes(entry.bytes)}
-                    for row, entry in zip(rows, entries, strict=True)])  # fmt: skip
+        print_rows(
+            [
+                {**row, "removed": ago(entry.removed), "bytes": in_bytes(entry.bytes)}
+                for row, entry in zip(rows, entries, strict=True)
+            ]
+        )
         if not rows:
             remark(f"nothing is in {clean(own.folder)}")
 

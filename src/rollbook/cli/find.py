@@ -81,9 +81,15 @@ def format_options(command: F) -> F:
 
 
 def find_runs(
-    word: str, root: str, where: str | None = None, *, having: Callable[[Book], bool] | None = None, what: str = "",
-    may_be_none: bool = False, newest: int | None = None,
-) -> RunSet:  # fmt: skip
+    word: str,
+    root: str,
+    where: str | None = None,
+    *,
+    having: Callable[[Book], bool] | None = None,
+    what: str = "",
+    may_be_none: bool = False,
+    newest: int | None = None,
+) -> RunSet:
     """All runs that a word names; "" names all below `root`.
 
     Args:

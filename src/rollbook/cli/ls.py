@@ -162,9 +162,15 @@ def _ways(metrics: tuple[str, ...]) -> dict[str, list[str]]:
 
 
 def _chosen(
-    runs: RunSet, columns: str | None, metrics: tuple[str, ...], sort: str | None, limit: int, *, as_json: bool,
+    runs: RunSet,
+    columns: str | None,
+    metrics: tuple[str, ...],
+    sort: str | None,
+    limit: int,
+    *,
+    as_json: bool,
     as_csv: bool,
-) -> None:  # fmt: skip
+) -> None:
     """The requested columns, by `RunSet.table`, sorted."""
     from rollbook.runs.ordering import is_key, ordered
     from rollbook.runs.results import latest_of

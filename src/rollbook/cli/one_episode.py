@@ -15,9 +15,24 @@ if TYPE_CHECKING:
     from rollbook.book import Book
 
 _NOT_SHOWN = frozenset(
-    ("time", "attempt", "writer", "lane", "seq", "index", "at", "episode_id", "return", "length", "seconds",
-     "terminated", "truncated", "complete", "steps_kept")
-)  # fmt: skip
+    (
+        "time",
+        "attempt",
+        "writer",
+        "lane",
+        "seq",
+        "index",
+        "at",
+        "episode_id",
+        "return",
+        "length",
+        "seconds",
+        "terminated",
+        "truncated",
+        "complete",
+        "steps_kept",
+    )
+)
 _NOT_OF_STEPS = frozenset(("time", "episode_id", "scope", "at", "attempt", "writer", "lane", "seq", "index"))
 
 

@@ -111,9 +111,16 @@ def _has(book: Book, keys: list[str]) -> bool:
 
 
 def _picture(
-    runs: str, root: str, where: str | None, keys: list[str], by: str | None, axis: str | None, chart: str, theme: str,
+    runs: str,
+    root: str,
+    where: str | None,
+    keys: list[str],
+    by: str | None,
+    axis: str | None,
+    chart: str,
+    theme: str,
     options: dict[str, object],
-) -> Any:  # fmt: skip
+) -> Any:
     from rollbook.runs.charts import kinds
 
     chosen = find_runs(runs, root, where, having=lambda book: _has(book, keys), what=", ".join(keys) or "rows")

@@ -70,9 +70,7 @@ def _of(name: str) -> str:
 @_options
 @dir_option
 @format_options
-def rollouts(
-    run: str, question: str, limit: int, root: str, as_json: bool, as_csv: bool, **given: Any
-) -> None:  # fmt: skip
+def rollouts(run: str, question: str, limit: int, root: str, as_json: bool, as_csv: bool, **given: Any) -> None:
     """List the rollouts of a run or its prompts, or answer a question about them; the worst comes first.
 
     QUESTION is list, prompts, fates, curves, history, groups, staleness, gaps, tokens, tools, time, words or lost.

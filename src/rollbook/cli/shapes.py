@@ -9,19 +9,20 @@ from rollbook.cli.output import print_json
 VERSION = 1
 """Rises when a field goes or changes its meaning; fields that are added do not change it."""
 
+# fmt: off
 _ROW = {
     "time": "text", "scope": "text", "at": "text", "attempt": "integer", "writer": "text", "lane": "integer",
     "seq": "integer", "index": "integer", "*": "any",
-}  # fmt: skip
+}
 _FINDING = {
     "run": "text", "project": "text", "name": "text", "level": "text", "rule": "text", "key": "text",
     "message": "text", "clocks": {"*": "integer"},
-}  # fmt: skip
+}
 _CHECKPOINT = {"id": "text", "path": "text", "score": "number?", "*": "any"}
 _UPLOAD = {
     "run": "text", "pieces": "integer", "bytes": "integer", "files": "integer", "stored": "integer", "swept": "integer",
     "done": "boolean", "remark": "text",
-}  # fmt: skip
+}
 _DOWNLOAD = {"run": "text", "files": "integer", "bytes": "integer", "there": "integer"}
 
 SHAPES: dict[str, object] = {
@@ -159,7 +160,8 @@ SHAPES: dict[str, object] = {
     "sync": {"up": _UPLOAD, "down": _DOWNLOAD, "tidied": {"*": "integer"}},
     "catalogue": {"runs": "integer", "seconds_old": "number", "problems": ["text"]},
     "shapes": {"version": "integer", "shapes": {"*": "any"}},
-}  # fmt: skip
+}
+# fmt: on
 """Command -> what it prints. `tail` prints one such object a line; `episodes --episode` one row with what was kept.
 
 "text", "integer", "number", "boolean" and "any" name values; a `?` behind one means that it may be null, a `?` behind

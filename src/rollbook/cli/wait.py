@@ -47,10 +47,15 @@ def wait(run: str, root: str, until: str, timeout: float, as_json: bool) -> None
     if as_json:
         print_json(
             {
-                "outcome": waited.outcome, "run": book.id, "path": str(book.path), "status": waited.status,
-                "values": waited.values, "seconds": waited.seconds, "hint": waited.hint,
+                "outcome": waited.outcome,
+                "run": book.id,
+                "path": str(book.path),
+                "status": waited.status,
+                "values": waited.values,
+                "seconds": waited.seconds,
+                "hint": waited.hint,
             }
-        )  # fmt: skip
+        )
     else:
         values = "".join(f", {clean(term)} is {number(value)}" for term, value in waited.values.items())
         click.echo(f"{waited.outcome}: {clean(book.project)}/{clean(book.name)} {book.id} is {waited.status}{values}")

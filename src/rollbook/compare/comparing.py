@@ -77,19 +77,20 @@ def compare(
     if direction not in (None, "higher", "lower"):
         raise UnknownOption(f'direction={direction!r}: it has to be "higher" or "lower" (is better)')
     lower = direction == "lower" or (direction is None and normalise is None and lower_is_better(metric))
+    # A plan was made for one question; its own options hold.
     if study is not None and planned:
         asked = {"delta": delta, "floor": floor, "against": against, "seeds": seeds, "paired": paired or None}
         _same_question(study.plan, direction, asked)
         floor, lower, delta = study.plan.floor, study.plan.lower_is_better, study.plan.delta
         against, paired = study.plan.against, study.plan.paired
+    # Groups without any run of this metric are left out, and named.
     statistic = statistic or "iqm"
-    tasks = tuple(dict.fromkeys(entry.task for entry in entries))
     if not any(entry.score is not None for entry in entries):
         raise BadInput(f"compare({metric!r}): none of {amount(len(entries), 'run')} has a finite value of it")
     known = {
         entry.group for entry in entries if entry.crashed or entry.running or entry.never or entry.score is not None
     }
-    others = Counter(entry.group for entry in entries if entry.group not in known)  # of another metric
+    others = Counter(entry.group for entry in entries if entry.group not in known)
     facts = list(facts)
     if others:
         facts.append(Fact("groups without score", values={"runs_of": dict(others)}))
@@ -97,6 +98,7 @@ def compare(
     labels = tuple(dict.fromkeys(entry.group for entry in entries if entry.group in known))
     entries = [entry for entry in entries if entry.group in known]
     tasks = tuple(dict.fromkeys(entry.task for entry in entries))
+    # The scores of each group, its interval, and what is missing in it.
     scale, of_scale = scale_of(tasks, normalise)
     facts += of_scale
     groups = [_group([e for e in entries if e.group == label], label, tasks, scale, floor, lower) for label in labels]
@@ -109,11 +111,18 @@ def compare(
         raise UnknownOption(
             f"compare(against={against!r}): there is no such group.", did_you_mean(against, list(labels))
         )
+    # One look at all pairs: verdicts allow for the looks before it.
     if study is None or not planned:
         plan = Plan(
-            (seeds or _PLANNED) if planned else None, labels if planned and len(labels) > 1 else (), against,
-            delta=delta, floor=floor, lower_is_better=lower, paired=paired, note=metric,
-        )  # fmt: skip
+            seeds=(seeds or _PLANNED) if planned else None,
+            arms=labels if planned and len(labels) > 1 else (),
+            against=against,
+            delta=delta,
+            floor=floor,
+            lower_is_better=lower,
+            paired=paired,
+            note=metric,
+        )
         study = Study(plan, study.looks if study is not None else ())
     if len(groups) > 1 or study.plan.arms:
         floors = (
@@ -121,15 +130,18 @@ def compare(
         )
         study = study.look(
             {group.label: group.judged_RT for group in groups},
-            seeds={group.label: group.judged_seeds for group in groups}, floors=floors, common_scale=bool(scale),
+            seeds={group.label: group.judged_seeds for group in groups},
+            floors=floors,
+            common_scale=bool(scale),
             pairs=[(a, b) for a, b in study.plan.pairs(labels) if (a, b) not in apart and (b, a) not in apart],
-        )  # fmt: skip
+        )
     verdicts = {frozenset((v.a, v.b)): v for v in study.verdicts}
     pairs = tuple(
         _pair(a, b, verdicts.get(frozenset((a.label, b.label))), statistic, lower)
         for a, b in itertools.combinations(groups, 2)
         if against in (None, a.label, b.label)
     )
+    # What readers should know besides, and the profiles.
     if len(groups) == 1:
         facts.append(Fact("one group", groups[0].label, values={"by": by, "alone": alone}))
     end = end or ScoreEnd()
@@ -140,9 +152,22 @@ def compare(
     thresholds = _thresholds(pooled)
     profiles = _profiles(groups, len(tasks), thresholds, lower)
     return Comparison(
-        metric, by, how, tasks, statistic, tuple(groups), pairs, thresholds, profiles, study, tuple(facts),
-        lower_is_better=lower, normalised=normalise is not None, end=end, entries=tuple(entries),
-    )  # fmt: skip
+        metric=metric,
+        by=by,
+        how=how,
+        tasks=tasks,
+        statistic=statistic,
+        groups=tuple(groups),
+        pairs=pairs,
+        thresholds_H=thresholds,
+        profiles_GH=profiles,
+        study=study,
+        facts=tuple(facts),
+        lower_is_better=lower,
+        normalised=normalise is not None,
+        end=end,
+        entries=tuple(entries),
+    )
 
 
 def _profiles(groups: Sequence[Group], tasks: int, thresholds: Floats, lower: bool) -> Floats:
@@ -208,8 +233,9 @@ def _group(
     names: dict[object, str] = {}
     seeds: dict[object, int | None] = {}
     same: dict[object, str] = {}  # unit and task -> what its runs have in common
-    crashed, lacking, again, spoilt = [], [], [], []
+    crashed, without_score, again, ends_in_nan = [], [], [], []
     crashed_of: dict[object, list[str]] = {}  # unit -> its runs that crashed
+    # Which runs repeat the configuration, seed and code of an earlier one.
     first_of: dict[str, str] = {}
     for entry in entries:
         if entry.unit and first_of.setdefault(f"{entry.unit} {entry.task}", entry.name) != entry.name:
@@ -217,6 +243,7 @@ def _group(
     running = [entry.name for entry in entries if entry.running]
     # If a seed was run again after a failure, the finished run counts.
     finished = {(e.unit, e.task) for e in entries if e.unit and not (e.crashed or e.running or e.score is None)}
+    # One row of scores for each unit, with a column for each task.
     for n, entry in enumerate(entries):
         score = entry.score
         if entry.running or (entry.crashed and (entry.unit, entry.task) in finished):
@@ -225,9 +252,9 @@ def _group(
             crashed.append(entry.name)
             score = floor
         elif score is None:
-            lacking.append(entry.name)
+            without_score.append(entry.name)
         elif entry.ends_in_nan:
-            spoilt.append(entry.name)
+            ends_in_nan.append(entry.name)
         if score is None and not entry.crashed and not entry.never:
             continue
         # Over several tasks a seed is one unit. With one task, or without a seed, each run (or set of repeats) is one.
@@ -250,20 +277,28 @@ def _group(
             score = (score - zero) / (one - zero)
         names[unit] = name
         rows.setdefault(unit, [[] for _ in tasks])[task].append(float(score))
+    # A verdict counts units that failed, too: as worse than every score.
     scores = _means(rows, rows, tasks)
     judged = _means(failed, rows, tasks)
     for at, cells in enumerate(failed.values()):
         judged[at, list(cells)] = math.inf if lower else -math.inf
     has_all_tasks: list[bool] = np.logical_not(np.isnan(judged).any(axis=1)).tolist()
+    complete = list(zip(failed, has_all_tasks, strict=True))
     return Group(
-        label, scores, tuple(names[unit] for unit in rows), None, tuple(crashed), tuple(running), tuple(lacking),
-        tuple(again), tuple(spoilt), tuple(seeds[unit] for unit in rows), judged[has_all_tasks],
-        tuple(seeds[unit] for unit, has_all in zip(failed, has_all_tasks, strict=True) if has_all),
-        tuple(
-            name for unit, has_all in zip(failed, has_all_tasks, strict=True) if not has_all
-            for name in crashed_of.get(unit, ())
-        ),
-    )  # fmt: skip
+        label=label,
+        scores_RT=scores,
+        names=tuple(names[unit] for unit in rows),
+        interval=None,
+        crashed=tuple(crashed),
+        running=tuple(running),
+        without_score=tuple(without_score),
+        again=tuple(again),
+        ends_in_nan=tuple(ends_in_nan),
+        seeds=tuple(seeds[unit] for unit in rows),
+        judged_RT=judged[has_all_tasks],
+        judged_seeds=tuple(seeds[unit] for unit, has_all in complete if has_all),
+        crashed_alone=tuple(name for unit, has_all in complete if not has_all for name in crashed_of.get(unit, ())),
+    )
 
 
 def _means(units: Iterable[object], rows: Mapping[object, list[list[float]]], tasks: tuple[str, ...]) -> Floats:
@@ -291,10 +326,12 @@ def _who_is_missing(group: Group, floor: float | None, entries: Sequence[Entry])
     never = {entry.name for entry in entries if entry.never}  # these count, as the slowest
     of_kind = {
         "crashed": tuple(name for name in group.crashed if name not in group.crashed_alone),
-        "crashed alone": group.crashed_alone, "running": group.running,
+        "crashed alone": group.crashed_alone,
+        "running": group.running,
         "without score": tuple(name for name in group.without_score if name not in never),
-        "ends in nan": group.ends_in_nan, "repeated": group.again,
-    }  # fmt: skip
+        "ends in nan": group.ends_in_nan,
+        "repeated": group.again,
+    }
     return [
         Fact(
             kind,
@@ -365,12 +402,18 @@ def _leaders(
             Fact(
                 "leaders differ",
                 values={
-                    "a": pair.a, "b": pair.b, "statistic": pair.statistic, "own": own, "common": common, **leads,
-                    "axis": end.axis, "common_end": end.common_end,
+                    "a": pair.a,
+                    "b": pair.b,
+                    "statistic": pair.statistic,
+                    "own": own,
+                    "common": common,
+                    **leads,
+                    "axis": end.axis,
+                    "common_end": end.common_end,
                     "side": "lower" if pair.lower_is_better else "higher",
                 },
             )
-        )  # fmt: skip
+        )
     return facts
 
 

@@ -262,9 +262,11 @@ class Comparison:
         from rollbook.plots import draw
 
         makers: dict[str, Callable[..., object]] = {
-            "intervals": self._bars, "aggregates": self._aggregates, "profiles": self._profiles,
+            "intervals": self._bars,
+            "aggregates": self._aggregates,
+            "profiles": self._profiles,
             "improvement": self._improvement,
-        }  # fmt: skip
+        }
         if chart not in makers:
             raise UnknownOption(f"plot({chart!r}): a comparison has no such chart.", did_you_mean(chart, list(makers)))
         of_numbers = {"aggregates": "resample", "improvement": "against"}.get(chart)

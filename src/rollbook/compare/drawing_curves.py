@@ -88,9 +88,13 @@ def refined_curves(
     grid = alignment.pop("grid", None)
     if grid is None:
         grid = shared_grid(
-            [[line.x for line in runs.values() if len(line.x)] for runs in lines.values()], points,
-            span=alignment.pop("span", "any"), spacing=alignment.pop("spacing", "linear"), start=start, stop=stop,
-        )  # fmt: skip
+            [[line.x for line in runs.values() if len(line.x)] for runs in lines.values()],
+            points,
+            span=alignment.pop("span", "any"),
+            spacing=alignment.pop("spacing", "linear"),
+            start=start,
+            stop=stop,
+        )
     told = (*of_scale, *_about_rows(lines, key, axis), *facts)
     ready = []
     for label, runs in lines.items():
@@ -207,9 +211,15 @@ def _whole(pointwise: Band, curves_UTP: Floats, level: float) -> Band:
     low, high, claim = nothing.copy(), nothing.copy(), nothing.copy()
     low[there], high[there], claim[there] = band.low_P, band.high_P, band.claim_P
     return replace(
-        pointwise, low_P=low, high_P=high, claim_P=claim, methods=band.methods, kind=band.kind, draws=0,
+        pointwise,
+        low_P=low,
+        high_P=high,
+        claim_P=claim,
+        methods=band.methods,
+        kind=band.kind,
+        draws=0,
         reasons=band.reasons,
-    )  # fmt: skip
+    )
 
 
 def _is_group(aligned: Aligned, curves_UTP: Floats) -> NDArray:

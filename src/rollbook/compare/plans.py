@@ -18,7 +18,15 @@ def plan_data(study: Study) -> dict[str, Any]:
     plan = study.plan
     pairs = max(len(plan.pairs(plan.arms)), 1)
     return {
-        "arms": list(plan.arms), "seeds": plan.seeds, "first_look": plan.first_look(pairs), "alpha": plan.alpha,
-        "delta": plan.delta, "floor": plan.floor, "against": plan.against, "paired": plan.paired, "note": plan.note,
-        "looks": study.as_data()["looks"], "verdicts": [verdict.as_data() for verdict in study.verdicts],
-    }  # fmt: skip
+        "arms": list(plan.arms),
+        "seeds": plan.seeds,
+        "first_look": plan.first_look(pairs),
+        "alpha": plan.alpha,
+        "delta": plan.delta,
+        "floor": plan.floor,
+        "against": plan.against,
+        "paired": plan.paired,
+        "note": plan.note,
+        "looks": study.as_data()["looks"],
+        "verdicts": [verdict.as_data() for verdict in study.verdicts],
+    }

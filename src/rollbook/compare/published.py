@@ -62,9 +62,14 @@ def published(
         if len(counts := {len(each) for each in tasks.values()}) > 1
     ]
     return compare(
-        entries, metric="score" if normalise is None else "normalised score", by="algorithm", how="as published",
-        normalise=normalise, direction=direction, facts=facts,
-    )  # fmt: skip
+        entries,
+        metric="score" if normalise is None else "normalised score",
+        by="algorithm",
+        how="as published",
+        normalise=normalise,
+        direction=direction,
+        facts=facts,
+    )
 
 
 def _read(paths: Sequence[Path]) -> dict[str, Any]:

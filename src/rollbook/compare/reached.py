@@ -113,9 +113,17 @@ def reached(
         highs.append(high)
         started.append(n)
     return Reached(
-        key, axis, level, x_P, tuple(group.label for group in groups), tuple(started),
-        np.array(shares), np.array(lows), np.array(highs), lower,
-    )  # fmt: skip
+        key,
+        axis,
+        level,
+        x_P,
+        tuple(group.label for group in groups),
+        tuple(started),
+        np.array(shares),
+        np.array(lows),
+        np.array(highs),
+        lower,
+    )
 
 
 def _rounded_down(level: float) -> float:

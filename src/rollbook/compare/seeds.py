@@ -51,10 +51,15 @@ class SeedPlan:
             {"seeds": n, "difference": size if math.isfinite(size) else None} for n, size in self.detectable.items()
         ]
         return {
-            "std": self.std, "power": self.power, "difference": self.difference, "seeds_needed": self.needed,
-            "fewest": self.fewest, "pairs_compared": self.pairs_compared, "detectable": rows,
+            "std": self.std,
+            "power": self.power,
+            "difference": self.difference,
+            "seeds_needed": self.needed,
+            "fewest": self.fewest,
+            "pairs_compared": self.pairs_compared,
+            "detectable": rows,
             "pairs": [verdict.as_data() for verdict in self.verdicts],
-        }  # fmt: skip
+        }
 
     def sentences(self) -> list[str]:
         """The result in words, the answer first."""
@@ -75,9 +80,13 @@ class SeedPlan:
 
 
 def as_planned(
-    std: float, difference: float | None, power: float, counts: Sequence[int], pairs: int = 1,
+    std: float,
+    difference: float | None,
+    power: float,
+    counts: Sequence[int],
+    pairs: int = 1,
     limit: Callable[[int], float] | None = None,
-) -> SeedPlan:  # fmt: skip
+) -> SeedPlan:
     """A plan for scores with this standard deviation between seeds.
 
     Args:
@@ -96,9 +105,13 @@ def as_planned(
 
 
 def as_seen(
-    scores: Sequence[Floats], study: Study, verdicts: Sequence[Verdict], difference: float | None, power: float,
+    scores: Sequence[Floats],
+    study: Study,
+    verdicts: Sequence[Verdict],
+    difference: float | None,
+    power: float,
     counts: Sequence[int],
-) -> SeedPlan:  # fmt: skip
+) -> SeedPlan:
     """A plan from the standard deviation between seeds that was seen, pooled over the groups, and the looks so far.
 
     Args:

@@ -51,10 +51,16 @@ class Jump(KeyedRule[_Past]):
     remembers = _Past
     name = "jump"
     source = "TRL's documentation of PPO (a spike of the loss is bad news); the factor is rollbook's own"
-    meanings = frozenset({
-        "update/gradient_norm", "update/loss/value", "update/loss/q", "update/loss/q1", "update/loss/q2",
-        "update/step_norm",
-    })  # fmt: skip
+    meanings = frozenset(
+        {
+            "update/gradient_norm",
+            "update/loss/value",
+            "update/loss/q",
+            "update/loss/q1",
+            "update/loss/q2",
+            "update/step_norm",
+        }
+    )
 
     steps = 10.0
     """How many times, for the norm of a step: an optimizer's own scale keeps it even."""

@@ -34,8 +34,25 @@ class FileProgress:
       changed: rows or frames arrived since the user of this object last set `changed` to False.
     """
 
-    __slots__ = ("_capacity", "_done", "_end", "_fd", "_generation", "_head", "_header", "_is_known", "_length",
-                 "_width", "changed", "lane", "last", "left", "number", "path", "size")  # fmt: skip
+    __slots__ = (
+        "_capacity",
+        "_done",
+        "_end",
+        "_fd",
+        "_generation",
+        "_head",
+        "_header",
+        "_is_known",
+        "_length",
+        "_width",
+        "changed",
+        "lane",
+        "last",
+        "left",
+        "number",
+        "path",
+        "size",
+    )
 
     def __init__(self, path: str, lane: int, number: int) -> None:
         self.path, self.lane, self.number = path, lane, number

@@ -121,11 +121,24 @@ class Writer:
         offset = time.time_ns() - now()
         offset += max(0, not_before - (now() + offset))
         return {
-            "pid": pid, "id": own_id, "folder": folder, "time_offset": offset, "lanes": [], "closed": False,
-            "_closed_whole": False, "opened": False, "mapped": False, "_rare": {}, "_lane_numbers": itertools.count(),
-            "_stream_numbers": itertools.count(), "device_values": DeviceValues(self), "long_ways": 0,
-            "long_way_ns": 0, "fenced": False, "_about": {},
-        }  # fmt: skip
+            "pid": pid,
+            "id": own_id,
+            "folder": folder,
+            "time_offset": offset,
+            "lanes": [],
+            "closed": False,
+            "_closed_whole": False,
+            "opened": False,
+            "mapped": False,
+            "_rare": {},
+            "_lane_numbers": itertools.count(),
+            "_stream_numbers": itertools.count(),
+            "device_values": DeviceValues(self),
+            "long_ways": 0,
+            "long_way_ns": 0,
+            "fenced": False,
+            "_about": {},
+        }
 
     # -- an attempt
 

@@ -31,9 +31,22 @@ class WriterInfo:
     about: dict[str, Any]
 
     __slots__ = (
-        "about", "attempt", "boot_id", "clocks", "closed", "folder", "host", "id", "main", "pid", "pid_ns", "problem",
-        "rank", "start_time", "time_offset",
-    )  # fmt: skip
+        "about",
+        "attempt",
+        "boot_id",
+        "clocks",
+        "closed",
+        "folder",
+        "host",
+        "id",
+        "main",
+        "pid",
+        "pid_ns",
+        "problem",
+        "rank",
+        "start_time",
+        "time_offset",
+    )
 
     def __init__(self, folder: str) -> None:
         self.folder = folder

@@ -33,9 +33,20 @@ MODE_VARIABLE = "ROLLBOOK_KEEPER"
 """host (the default): one keeper for all runs of this user and host that may share one; run: one for each run."""
 
 _MATTERS = (
-    "AWS_", "AZURE_", "GOOGLE_", "GCE_", "GCS_", "CLOUDSDK_", "SSL_", "ROLLBOOK_", "LD_",
-    "CUDA_", "NVIDIA_", "HIP_", "ROCR_",  # which devices the host rows describe
-)  # fmt: skip
+    "AWS_",
+    "AZURE_",
+    "GOOGLE_",
+    "GCE_",
+    "GCS_",
+    "CLOUDSDK_",
+    "SSL_",
+    "ROLLBOOK_",
+    "LD_",
+    "CUDA_",
+    "NVIDIA_",
+    "HIP_",
+    "ROCR_",  # which devices the host rows describe
+)
 _DOES_NOT = frozenset(
     {"ROLLBOOK_DIR", "ROLLBOOK_RUN_ID", "ROLLBOOK_RUN_PID", "ROLLBOOK_PROJECT", "ROLLBOOK_KEEPER_PATH", MODE_VARIABLE}
 )
@@ -85,10 +96,23 @@ def _key() -> str:
         if name not in _DOES_NOT and (name.startswith(_MATTERS) or name.lower().endswith("_proxy") or name == "HOME")
     )
     parts = [
-        os.geteuid(), os.getegid(), sorted(os.getgroups()), _umask(), boot_id(), pid_namespace(), _namespace("mnt"),
-        _namespace("net"), _groups_of_processes(), _processors(),
-        sys.executable, sys.version, package, _age(package), sys.path, variables,
-    ]  # fmt: skip
+        os.geteuid(),
+        os.getegid(),
+        sorted(os.getgroups()),
+        _umask(),
+        boot_id(),
+        pid_namespace(),
+        _namespace("mnt"),
+        _namespace("net"),
+        _groups_of_processes(),
+        _processors(),
+        sys.executable,
+        sys.version,
+        package,
+        _age(package),
+        sys.path,
+        variables,
+    ]
     text = json.dumps(parts, default=repr).encode("utf-8", "backslashreplace")
     # It reveals no secret, and only this user can read it.
     return f"{zlib.crc32(text):08x}{zlib.adler32(text[::-1]):08x}"

@@ -39,20 +39,30 @@ _BARS = "rollbook.plots._bars_in_characters:bars_in_characters"
 _PANELS_OF_BARS = "rollbook.plots._bars_in_characters:panels_of_bars_in_characters"
 
 CHARTS: dict[str, Chart] = {
-    "curves": Chart("rollbook.plots.curves", "both", "a metric along training, its band, the runs behind it",
-                    in_characters=_TEXT),
-    "small_multiples": Chart("rollbook.plots.small_multiples", "both", "a panel a key, a group or a task", (7.2, 4.0),
-                             in_characters=_TEXTS),
-    "intervals": Chart("rollbook.plots.intervals", "runs", "scores of groups with their intervals",
-                       in_characters=_BARS),
-    "aggregates": Chart("rollbook.plots.aggregates", "runs", "median, IQM, mean and optimality gap, with intervals",
-                        in_characters=_PANELS_OF_BARS),
-    "profiles": Chart("rollbook.plots.profiles", "runs", "the share of scores above each threshold",
-                      in_characters=_TEXT),
-    "efficiency": Chart("rollbook.plots.profiles", "runs", "the share of seeds that reached a score, over training",
-                        in_characters=_TEXT),
-    "improvement": Chart("rollbook.plots.improvement", "runs", "how often a seed of one group beats one of another",
-                         in_characters=_BARS),
+    "curves": Chart(
+        "rollbook.plots.curves", "both", "a metric along training, its band, the runs behind it", in_characters=_TEXT
+    ),
+    "small_multiples": Chart(
+        "rollbook.plots.small_multiples", "both", "a panel a key, a group or a task", (7.2, 4.0), in_characters=_TEXTS
+    ),
+    "intervals": Chart(
+        "rollbook.plots.intervals", "runs", "scores of groups with their intervals", in_characters=_BARS
+    ),
+    "aggregates": Chart(
+        "rollbook.plots.aggregates",
+        "runs",
+        "median, IQM, mean and optimality gap, with intervals",
+        in_characters=_PANELS_OF_BARS,
+    ),
+    "profiles": Chart(
+        "rollbook.plots.profiles", "runs", "the share of scores above each threshold", in_characters=_TEXT
+    ),
+    "efficiency": Chart(
+        "rollbook.plots.profiles", "runs", "the share of seeds that reached a score, over training", in_characters=_TEXT
+    ),
+    "improvement": Chart(
+        "rollbook.plots.improvement", "runs", "how often a seed of one group beats one of another", in_characters=_BARS
+    ),
     "parallel": Chart("rollbook.plots.parallel", "runs", "settings of a sweep, coloured by the result"),
     "stages": Chart("rollbook.plots.stacks", "run", "time per stage, stacked along training"),
     "timeline": Chart("rollbook.plots.timeline", "run", "stages as they followed each other"),
@@ -60,7 +70,7 @@ CHARTS: dict[str, Chart] = {
     "episodes": Chart("rollbook.plots.episodes", "run", "the return of every episode, and how it ended"),
     "novelty": Chart("rollbook.plots.profiles", "run", "the share of samples never seen before", in_characters=_TEXT),
     "rewards": Chart("rollbook.plots.stacks", "run", "what the return is made of, stacked"),
-}  # fmt: skip
+}
 """By name."""
 
 

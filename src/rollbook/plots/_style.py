@@ -49,8 +49,13 @@ class Style:
     def dashes(self, index: int) -> Dashes:
         """The dashes of the group with this index: solid for the first twelve, then five other kinds."""
         kinds: tuple[Dashes, ...] = (
-            "-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)), (0, (9, 3)), (0, (3, 1, 1, 1, 1, 1)),
-        )  # fmt: skip
+            "-",
+            (0, (5, 2)),
+            (0, (1.5, 1.5)),
+            (0, (6, 2, 1.5, 2)),
+            (0, (9, 3)),
+            (0, (3, 1, 1, 1, 1, 1)),
+        )
         return kinds[index // len(self.series) % len(kinds)]
 
     def settings(self) -> dict[str, object]:
@@ -110,18 +115,62 @@ class Style:
 
 THEMES = {
     "light": Style(
-        "light", "#ffffff", "#1b1a18", "#4d4a45", "#66625b", "#c9c6be", "#efede8", "#1a6b3c", "#85560a", "#b3261e",
-        "#1b57b8", "#8f8b83",
-        ("#292aab", "#a66600", "#0ea29d", "#77044d", "#1071bc", "#575100", "#af77e9", "#b5184b", "#8d9658", "#595f74",
-         "#273408", "#4b017c"),
+        "light",
+        "#ffffff",
+        "#1b1a18",
+        "#4d4a45",
+        "#66625b",
+        "#c9c6be",
+        "#efede8",
+        "#1a6b3c",
+        "#85560a",
+        "#b3261e",
+        "#1b57b8",
+        "#8f8b83",
+        (
+            "#292aab",
+            "#a66600",
+            "#0ea29d",
+            "#77044d",
+            "#1071bc",
+            "#575100",
+            "#af77e9",
+            "#b5184b",
+            "#8d9658",
+            "#595f74",
+            "#273408",
+            "#4b017c",
+        ),
     ),
     "dark": Style(
-        "dark", "#17191c", "#e9e7e2", "#b9b6af", "#98958e", "#43474e", "#22252a", "#6fce95", "#e6b450", "#f58b82",
-        "#86b0f7", "#777b82",
-        ("#5b71f7", "#ae701e", "#0de1db", "#df4a9c", "#5caffe", "#d1cb79", "#a078cd", "#f98096", "#94a140", "#a1a9c4",
-         "#d0f82d", "#bbfcf5"),
+        "dark",
+        "#17191c",
+        "#e9e7e2",
+        "#b9b6af",
+        "#98958e",
+        "#43474e",
+        "#22252a",
+        "#6fce95",
+        "#e6b450",
+        "#f58b82",
+        "#86b0f7",
+        "#777b82",
+        (
+            "#5b71f7",
+            "#ae701e",
+            "#0de1db",
+            "#df4a9c",
+            "#5caffe",
+            "#d1cb79",
+            "#a078cd",
+            "#f98096",
+            "#94a140",
+            "#a1a9c4",
+            "#d0f82d",
+            "#bbfcf5",
+        ),
     ),
-}  # fmt: skip
+}
 """By name."""
 
 

@@ -45,10 +45,18 @@ _REGION = frozenset(
 _NO_BUCKET = frozenset({"NoSuchBucket", "ContainerNotFound", "InvalidBucketName"})
 _DENIED = frozenset(
     {
-        "AccessDenied", "AllAccessDisabled", "AccountProblem", "InvalidAccessKeyId", "SignatureDoesNotMatch",
-        "InvalidToken", "AuthenticationFailed", "AuthorizationFailure", "AuthorizationPermissionMismatch", "Forbidden",
+        "AccessDenied",
+        "AllAccessDisabled",
+        "AccountProblem",
+        "InvalidAccessKeyId",
+        "SignatureDoesNotMatch",
+        "InvalidToken",
+        "AuthenticationFailed",
+        "AuthorizationFailure",
+        "AuthorizationPermissionMismatch",
+        "Forbidden",
     }
-)  # fmt: skip
+)
 
 
 class ObjectRemote:

@@ -24,14 +24,16 @@ _BY_ALL = (
     "rollbook.values.describe", "rollbook.journal.frames", "rollbook.keeper.launch", "rollbook.run.foreign_rows",
 )  # fmt: skip
 
-_BY_SINKS = (
-    "rollbook.journal.reader", "rollbook.keeper.sealed", "rollbook.keeper.sinks",
-)  # fmt: skip
+_BY_SINKS = ("rollbook.journal.reader", "rollbook.keeper.sealed", "rollbook.keeper.sinks")
 
 _BY_KEEPERS = (
-    "rollbook.schema.alerts", "rollbook.keeper.host.gpu", "rollbook.keeper.host.probes", "rollbook.health",
-    "rollbook.keeper.main", "rollbook.values.spool.encode",
-)  # fmt: skip
+    "rollbook.schema.alerts",
+    "rollbook.keeper.host.gpu",
+    "rollbook.keeper.host.probes",
+    "rollbook.health",
+    "rollbook.keeper.main",
+    "rollbook.values.spool.encode",
+)
 
 
 def import_needed(orders: Orders | None, keeper: str) -> None:

@@ -92,9 +92,15 @@ class Ticker(threading.Thread):
     def _round(self, final: bool) -> None:
         run = self._run
         for work in (
-            run._writer.tick, *self._take_late(), self._settle, self._own_cost, self._feed, run._check_sinks,
-            self._see_keeper, self._see_opener,
-        ):  # fmt: skip
+            run._writer.tick,
+            *self._take_late(),
+            self._settle,
+            self._own_cost,
+            self._feed,
+            run._check_sinks,
+            self._see_keeper,
+            self._see_opener,
+        ):
             with handled_by(run._writer.failed, "keep house"):
                 work()
         if final and self._sinks is not None:

@@ -151,7 +151,7 @@ def _page(folder: str) -> os.stat_result | None:
 
 def _load(
     root: str, folders: list[tuple[str, os.stat_result]], problems: list[str], others: dict[str, str]
-) -> list[dict[str, object] | None]:  # fmt: skip
+) -> list[dict[str, object] | None]:
     cache = _Cache(root) if len(folders) >= TUNING.cached_runs else None
     rows: list[dict[str, object] | None] = []
     waiting = folders[::-1]

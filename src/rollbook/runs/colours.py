@@ -70,9 +70,11 @@ def keep(
             for name in names:
                 old = before.get(name, (0, 0))
                 new = alone.get(name, 0), grouped.get(name, 0)
-                after[name] = (_first(new[0], old[0]), _first(new[1], old[1])) if chosen else (
-                    _first(old[0], new[0]), _first(old[1], new[1])
-                )  # fmt: skip
+                after[name] = (
+                    (_first(new[0], old[0]), _first(new[1], old[1]))
+                    if chosen
+                    else (_first(old[0], new[0]), _first(old[1], new[1]))
+                )
             if after != before:
                 _write(folder, after)
     return kept(rows)

@@ -50,21 +50,31 @@ def compared(ask: Compare, source: Source, *, opened: bool = True) -> compare.Co
     scored, end = scores_at(source, rows, metric, score, ask.x, ask.at)
     entries = [
         compare.Entry(
-            group=label, name=name_of(row), seed=seed_of(row), task=task_of(row, ask.task), unit=unit, called=name,
-            crashed=str(row["status"]) in ENDED_BADLY, running=str(row["status"]) == "running",
+            group=label,
+            name=name_of(row),
+            seed=seed_of(row),
+            task=task_of(row, ask.task),
+            unit=unit,
+            called=name,
+            crashed=str(row["status"]) in ENDED_BADLY,
+            running=str(row["status"]) == "running",
             **(own := scored.get(str(row["path"]), NO_SCORE))._asdict(),
             never=own.score is None and own.span is not None and level is not None and _counts(row),
         )
         for row, label, unit, name in zip(rows, labels, units_of(rows), called(rows), strict=True)
-    ]  # fmt: skip
+    ]
     by = ask.by if isinstance(ask.by, str) else "group"
     how = ask.score if isinstance(ask.score, str) else getattr(ask.score, "__name__", "a function")
     direction = "lower" if ask.direction is None and level is not None else ask.direction
     # Earlier looks at the same question share its error, so the question must be recognised.
     projects = sorted({str(row.get("project")) for row in rows})
     question: dict[str, object] = {
-        "projects": projects, "metric": metric, "score": str(how), "task": ask.task or "", "paired": ask.paired,
-    }  # fmt: skip
+        "projects": projects,
+        "metric": metric,
+        "score": str(how),
+        "task": ask.task or "",
+        "paired": ask.paired,
+    }
     if ask.at != "own end":
         question["at"] = str(ask.at)
     if ask.seeds is not None and ask.plan is None:
@@ -73,15 +83,30 @@ def compared(ask: Compare, source: Source, *, opened: bool = True) -> compare.Co
         )
     before = looks.kept(source.root, ask.plan, question, {"by": by})
     answer = compare.compare(
-        entries, metric=metric, by=by, how=str(how), normalise=ask.normalise, statistic=ask.statistic,
-        study=before.study, planned=ask.plan is not None, seeds=ask.seeds, delta=ask.delta, floor=ask.floor,
-        direction=direction, against=ask.against, paired=ask.paired, seed=ask.seed, end=end,
+        entries,
+        metric=metric,
+        by=by,
+        how=str(how),
+        normalise=ask.normalise,
+        statistic=ask.statistic,
+        study=before.study,
+        planned=ask.plan is not None,
+        seeds=ask.seeds,
+        delta=ask.delta,
+        floor=ask.floor,
+        direction=direction,
+        against=ask.against,
+        paired=ask.paired,
+        seed=ask.seed,
+        end=end,
         facts=[
-            *of_parts, *(by_what_differs(rows, labels, by, ask.task) if len(set(labels)) > 1 else ()),
-            *mixed(rows, labels, by, ask.task), *alike(rows, labels, by, ask.task),
+            *of_parts,
+            *(by_what_differs(rows, labels, by, ask.task) if len(set(labels)) > 1 else ()),
+            *mixed(rows, labels, by, ask.task),
+            *alike(rows, labels, by, ask.task),
             *_never_reached(entries, metric, level),
         ],
-    )  # fmt: skip
+    )
     if opened and answer.study is not None and len(answer.groups) > 1:
         seeds = {group.label: list(group.names) for group in answer.groups}
         answer = replace(answer, facts=(*answer.facts, *looks.keep(before, answer.study, seeds)))

@@ -51,9 +51,15 @@ def refined(ask: Curves, source: Source, stages: Sequence[int]) -> Iterator[comp
         if not line.is_whole:
             reduced.setdefault(label, []).append((name_of(row), len(line.x)))
         groups.setdefault(label, {})[name_of(row)] = compare.RunCurve(
-            line.x, line.y, str(row["status"]) in ENDED_BADLY, str(row["path"]), task_of(row, ask.task), seed_of(row),
-            unit, end_of(row, axis),
-        )  # fmt: skip
+            line.x,
+            line.y,
+            str(row["status"]) in ENDED_BADLY,
+            str(row["path"]),
+            task_of(row, ask.task),
+            seed_of(row),
+            unit,
+            end_of(row, axis),
+        )
     facts = [
         *by_what_differs(rows, labels, ask.by, ask.task),
         *alike(rows, labels, ask.by if isinstance(ask.by, str) else None, ask.task),

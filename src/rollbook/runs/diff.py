@@ -65,9 +65,13 @@ class Diff(Sequence[Difference]):
     """
 
     def __init__(
-        self, differences: Sequence[Difference], metric: str, groups: Mapping[str, Sequence[str]],
-        equal: Sequence[Difference] = (), paths: Sequence[str] = (),
-    ) -> None:  # fmt: skip
+        self,
+        differences: Sequence[Difference],
+        metric: str,
+        groups: Mapping[str, Sequence[str]],
+        equal: Sequence[Difference] = (),
+        paths: Sequence[str] = (),
+    ) -> None:
         self._differences, self.metric, self.groups, self.equal = list(differences), metric, groups, tuple(equal)
         self._paths = tuple(paths)
         self.runs = sum(map(len, groups.values()))
@@ -173,9 +177,13 @@ def _side_by_side(ask: Question, source: Source) -> tuple[list[Row], list[str]]:
 
 
 def _difference(
-    kind: str, name: str, values: Sequence[object], rows: Sequence[Row], groups: Mapping[str, Sequence[int]],
+    kind: str,
+    name: str,
+    values: Sequence[object],
+    rows: Sequence[Row],
+    groups: Mapping[str, Sequence[int]],
     results: Sequence[float | None] | None,
-) -> Difference:  # fmt: skip
+) -> Difference:
     keys = [group_key(value) for value in values]
     texts = _texts(dict(zip(keys, values, strict=True)))
     indices_of: dict[str, list[int]] = {}

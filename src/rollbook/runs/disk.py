@@ -63,11 +63,14 @@ class Disk(Sequence[RunSpace]):
         """A row per run: run, id, status, total and each kind, in bytes."""
         return [
             {
-                "run": f"{run.project}/{run.name}", "id": run.id, "status": run.status, "total": run.total,
+                "run": f"{run.project}/{run.name}",
+                "id": run.id,
+                "status": run.status,
+                "total": run.total,
                 **{kind: run.bytes.get(kind, 0) for kind in KINDS},
             }
             for run in self._runs
-        ]  # fmt: skip
+        ]
 
     def sentences(self) -> list[str]:
         """The total, the share of each kind, and what is in bins."""
@@ -85,9 +88,13 @@ def disk(rows: Sequence[Mapping[str, object]]) -> Disk:
     """See `RunSet.disk`."""
     runs = [
         RunSpace(
-            str(row["path"]), str(row["project"]), str(row["name"]), str(row["id"]), str(row["status"]),
+            str(row["path"]),
+            str(row["project"]),
+            str(row["name"]),
+            str(row["id"]),
+            str(row["status"]),
             space_of(str(row["path"])),
         )
         for row in rows
-    ]  # fmt: skip
+    ]
     return Disk(runs, bins_of([run.path for run in runs]))

@@ -121,12 +121,15 @@ class Found(msgspec.Struct, frozen=True):
         """One row per finding: level, rule, runs (how many), newest (which), message, key, axis, x, seconds."""
         return [
             {
-                "level": each.level, "rule": each.rule, "runs": len(each.found_in), "newest": each.found_in[0].run,
+                "level": each.level,
+                "rule": each.rule,
+                "runs": len(each.found_in),
+                "newest": each.found_in[0].run,
                 "message": each.message,
                 **{name: getattr(each.found_in[0], name) for name in ("key", "axis", "x", "seconds")},
             }
             for each in self.findings
-        ]  # fmt: skip
+        ]
 
     def _repr_html_(self) -> str:
         from rollbook.plots.cards import card, grid, sentences
@@ -180,13 +183,17 @@ def alerted(ask: Alerts, source: Source) -> list[dict[str, Any]]:
         )
     rows = [
         {
-            "run": row["id"], "project": row["project"], "name": row["name"],
-            "time": datetime.fromtimestamp(alert.seconds, UTC).isoformat(), "seconds": alert.seconds,
+            "run": row["id"],
+            "project": row["project"],
+            "name": row["name"],
+            "time": datetime.fromtimestamp(alert.seconds, UTC).isoformat(),
+            "seconds": alert.seconds,
             **{name: getattr(alert, name) for name in ("level", "rule", "key", "message", "clocks")},
         }
-        for row in source.rows for alert in alerts.get(str(row["path"]), ())
+        for row in source.rows
+        for alert in alerts.get(str(row["path"]), ())
         if ask.since is None or alert.seconds >= ask.since
-    ]  # fmt: skip
+    ]
     return sorted(rows, key=lambda row: float(row["seconds"]))
 
 

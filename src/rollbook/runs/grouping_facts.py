@@ -10,8 +10,14 @@ from rollbook.runs.grouping import what_differs
 from rollbook.runs.source import Row
 
 _ENVIRONMENTS = (
-    "config.env", "config.env_id", "config.env_name", "config.environment", "config.task", "env", "project",
-)  # fmt: skip
+    "config.env",
+    "config.env_id",
+    "config.env_name",
+    "config.environment",
+    "config.task",
+    "env",
+    "project",
+)
 """`env` is what one of the others says, or the path of a run that another tool wrote."""
 
 _ALGORITHMS = ("algo", "config.algo", "config.algorithm")

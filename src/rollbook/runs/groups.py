@@ -65,8 +65,10 @@ def names_of(row: Row) -> set[str]:
     """What a run may be called where groups are named: its path, id, name, project/name …"""
     own = f"{row['name']}-{row['id']}"
     return {str(row[name]) for name in ("path", "id", "name") if row.get(name)} | {
-        own, f"{row['project']}/{row['name']}", f"{row['project']}/{own}"
-    }  # fmt: skip
+        own,
+        f"{row['project']}/{row['name']}",
+        f"{row['project']}/{own}",
+    }
 
 
 def end_of(row: Row, axis: str) -> float | None:

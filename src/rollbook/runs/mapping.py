@@ -267,9 +267,7 @@ def to_ray(rows: Sequence[Mapping[str, object]], table: str) -> ray.data.Dataset
     _ray("runs.to_ray()")
     import ray.data
 
-    items = [
-        {"path": str(row["path"]), **{name: row.get(field) for name, field in _BESIDE.items()}} for row in rows
-    ]  # fmt: skip
+    items = [{"path": str(row["path"]), **{name: row.get(field) for name, field in _BESIDE.items()}} for row in rows]
 
     def read(batch: Any) -> object:
         import pyarrow as pa

@@ -37,9 +37,11 @@ def newest_first(rows: Sequence[Row]) -> list[Row]:
 
 
 def ordered(
-    rows: Sequence[Row], by: str | Sequence[str], scores: Mapping[str, object] = MappingProxyType({}),
+    rows: Sequence[Row],
+    by: str | Sequence[str],
+    scores: Mapping[str, object] = MappingProxyType({}),
     x: str | None = None,
-) -> list[Row]:  # fmt: skip
+) -> list[Row]:
     """The answer; see `RunSet.sorted`.
 
     Args:

@@ -113,10 +113,16 @@ class SeriesOfRuns(Mapping[str, Mapping[str, OneSeries]]):
 
 def _head(row: Row, key: str, one: OneSeries) -> dict[str, Any]:
     return {
-        "run": str(row["id"]), "project": row["project"], "name": row["name"], "seed": row.get("seed"), "key": key,
-        "axis": one.axis, "points": len(one), "rows": int(one.count.sum()) + one.non_finite,
+        "run": str(row["id"]),
+        "project": row["project"],
+        "name": row["name"],
+        "seed": row.get("seed"),
+        "key": key,
+        "axis": one.axis,
+        "points": len(one),
+        "rows": int(one.count.sum()) + one.non_finite,
         "non_finite": one.non_finite,
-    }  # fmt: skip
+    }
 
 
 def points_of(one: OneSeries) -> Iterator[dict[str, Any]]:

@@ -68,9 +68,14 @@ def latest_of(book: Book, keys: Collection[str]) -> dict[str, float | None]:
 
 
 def taken_of(
-    rows: Sequence[Row], keys: Sequence[str], take: Callable[[Series], T], *, x: str | None = None,
-    opened: Callable[[Row], Book] | None = None, **more: Any,
-) -> dict[str, dict[str, T]]:  # fmt: skip
+    rows: Sequence[Row],
+    keys: Sequence[str],
+    take: Callable[[Series], T],
+    *,
+    x: str | None = None,
+    opened: Callable[[Row], Book] | None = None,
+    **more: Any,
+) -> dict[str, dict[str, T]]:
     """Apply `take` to each series, by path of the run and key; each series is freed at once.
 
     Args:
@@ -94,9 +99,15 @@ def taken_of(
 
 
 def batch_of(
-    book: Book, keys: Sequence[str], began: float, *, x: str | None = None, start: float | None = None,
-    stop: float | None = None, **more: Any,
-) -> dict[str, Series]:  # fmt: skip
+    book: Book,
+    keys: Sequence[str],
+    began: float,
+    *,
+    x: str | None = None,
+    start: float | None = None,
+    stop: float | None = None,
+    **more: Any,
+) -> dict[str, Series]:
     """`Book.batch`, also along x="relative": seconds since the run began, at `began` (unix seconds)."""
     if x != RELATIVE:
         return book.batch(keys, x=x, start=start, stop=stop, **more)

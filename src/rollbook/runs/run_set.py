@@ -556,11 +556,31 @@ class RunSet(Sequence["Book"]):
         from rollbook.runs.source import Files
 
         ask = Question(
-            key=key, by=by, x=x, start=start, stop=stop, points=points, statistic=statistic, level=level,
-            whole_curve=whole_curve, task=task, normalise=normalise, span=span, spacing=spacing,
-            interpolation=interpolation, window=window, reduce=reduce, max_gap=max_gap, crashed_as=crashed_as,
-            floor=floor, nan=nan, backwards=backwards, ties=ties, draws=draws, seed=seed,
-        )  # fmt: skip
+            key=key,
+            by=by,
+            x=x,
+            start=start,
+            stop=stop,
+            points=points,
+            statistic=statistic,
+            level=level,
+            whole_curve=whole_curve,
+            task=task,
+            normalise=normalise,
+            span=span,
+            spacing=spacing,
+            interpolation=interpolation,
+            window=window,
+            reduce=reduce,
+            max_gap=max_gap,
+            crashed_as=crashed_as,
+            floor=floor,
+            nan=nan,
+            backwards=backwards,
+            ties=ties,
+            draws=draws,
+            seed=seed,
+        )
         return self._in_colours(drawn(ask, Files(self._rows, self.root)), ask)
 
     def refined_curves(self, key: str, *, stages: Sequence[int] = (200, 1999), **options: Any) -> Iterator[Curves]:
@@ -641,10 +661,23 @@ class RunSet(Sequence["Book"]):
         from rollbook.runs.source import Files
 
         ask = Compare(
-            metric=metric, by=by, score=score, at=at, x=x, task=task, normalise=normalise, statistic=statistic,
-            against=against, paired=paired, plan=plan, seeds=seeds, delta=delta, floor=floor, direction=direction,
+            metric=metric,
+            by=by,
+            score=score,
+            at=at,
+            x=x,
+            task=task,
+            normalise=normalise,
+            statistic=statistic,
+            against=against,
+            paired=paired,
+            plan=plan,
+            seeds=seeds,
+            delta=delta,
+            floor=floor,
+            direction=direction,
             seed=seed,
-        )  # fmt: skip
+        )
         return self._in_colours(compared(ask, Files(self._rows, self.root)), ask)
 
     @suggesting

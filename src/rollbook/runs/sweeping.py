@@ -80,12 +80,19 @@ class Swept:
         """One row per setting, the most important first: setting, share, low, high, alone, goes_with, levels …"""
         return [
             {
-                "setting": each.name, "share": each.share, "low": each.low, "high": each.high, "alone": each.alone,
-                "goes_with": each.goes_with, "alike": each.alike, "levels": each.levels,
-                "together": list(each.together), "why": each.why,
+                "setting": each.name,
+                "share": each.share,
+                "low": each.low,
+                "high": each.high,
+                "alone": each.alone,
+                "goes_with": each.goes_with,
+                "alike": each.alike,
+                "levels": each.levels,
+                "together": list(each.together),
+                "why": each.why,
             }
             for each in self.sweep.settings
-        ]  # fmt: skip
+        ]
 
     def __repr__(self) -> str:
         many = f"{len(self.sweep.tried)} configurations, {len(self.sweep.settings)} settings"
@@ -114,19 +121,27 @@ def swept(ask: Sweep, source: Source) -> Swept:
     group_of = {str(row["path"]): group.id for group in groups for row in group.members}
     entries = [
         compare.Entry(
-            group=group_of[str(row["path"])], name=name_of(row), seed=seed_of(row), task="", unit=unit,
-            crashed=str(row["status"]) in ENDED_BADLY, running=str(row["status"]) == "running",
+            group=group_of[str(row["path"])],
+            name=name_of(row),
+            seed=seed_of(row),
+            task="",
+            unit=unit,
+            crashed=str(row["status"]) in ENDED_BADLY,
+            running=str(row["status"]) == "running",
             **scored.get(str(row["path"]), NO_SCORE)._asdict(),
         )
         for row, unit in zip(rows, units_of(rows), strict=True)
-    ]  # fmt: skip
+    ]
     lower = ask.direction == "lower"
     if ask.direction is None:
         lower = lower_is_better(metric) or level_of(ask.score) is not None
     found = compare.sweep(
-        entries, _settings(groups, of_project.get(project, [])), metric=metric, higher_is_better=not lower,
+        entries,
+        _settings(groups, of_project.get(project, [])),
+        metric=metric,
+        higher_is_better=not lower,
         seed=ask.seed,
-    )  # fmt: skip
+    )
     return Swept(
         project=project,
         projects={name: (len(of_project[name]), len(each)) for name, each in configurations.items()},

@@ -65,10 +65,17 @@ class Verified(msgspec.Struct, frozen=True):
     def table(self) -> list[dict[str, Any]]:
         """One row per problem: run, id, kind, path (of the file), n (how many it counts), problem."""
         return [
-            {"run": run.run, "id": run.id, "kind": problem.kind, "path": problem.path, "n": problem.n,
-             "problem": str(problem)}
-            for run in self.runs for problem in run.problems
-        ]  # fmt: skip
+            {
+                "run": run.run,
+                "id": run.id,
+                "kind": problem.kind,
+                "path": problem.path,
+                "n": problem.n,
+                "problem": str(problem),
+            }
+            for run in self.runs
+            for problem in run.problems
+        ]
 
 
 def verified(ask: Verify, source: Source, unread: Sequence[str] = ()) -> Verified:

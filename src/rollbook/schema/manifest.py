@@ -52,9 +52,20 @@ _LISTED = (
 
 _ALGO = ("algo", "algorithm", "algo_name", "algorithm_name", "alg", "alg_name", "agent_name", "algo_id")
 _ENV = (
-    "env", "env_id", "env_name", "environment", "environment_name", "gym_id", "env_type", "task", "task_name", "env.id",
-    "env.name", "env.env_name", "environment.name",
-)  # fmt: skip
+    "env",
+    "env_id",
+    "env_name",
+    "environment",
+    "environment_name",
+    "gym_id",
+    "env_type",
+    "task",
+    "task_name",
+    "env.id",
+    "env.name",
+    "env.env_name",
+    "environment.name",
+)
 """Where configurations name the algorithm and the environment, the commonest first."""
 
 EDITABLE = ("name", "notes", "tags", "group")

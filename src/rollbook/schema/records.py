@@ -102,8 +102,19 @@ class Row(Record):
     """
 
     __slots__ = __match_args__ = names = (
-        "time", "clocks", "values", "scope", "writer", "lane", "seq", "attempt", "mark", "keys", "at", "table",
-    )  # fmt: skip
+        "time",
+        "clocks",
+        "values",
+        "scope",
+        "writer",
+        "lane",
+        "seq",
+        "attempt",
+        "mark",
+        "keys",
+        "at",
+        "table",
+    )
     time: float
     clocks: Mapping[str, int]
     values: Mapping[str, Value]
@@ -118,10 +129,20 @@ class Row(Record):
     table: str
 
     def __init__(
-        self, time: float, clocks: Mapping[str, int], values: Mapping[str, Value], scope: str = "", writer: str = "",
-        lane: int = 0, seq: int = 0, attempt: int = 1, mark: str = "", keys: tuple[str, ...] = (), at: str = "",
+        self,
+        time: float,
+        clocks: Mapping[str, int],
+        values: Mapping[str, Value],
+        scope: str = "",
+        writer: str = "",
+        lane: int = 0,
+        seq: int = 0,
+        attempt: int = 1,
+        mark: str = "",
+        keys: tuple[str, ...] = (),
+        at: str = "",
         table: str = "metrics",
-    ) -> None:  # fmt: skip
+    ) -> None:
         _set(self, "time", time)
         _set(self, "clocks", clocks)
         _set(self, "values", values)
@@ -152,9 +173,21 @@ class RunInfo(Record):
     """
 
     __match_args__ = names = (
-        "folder", "project", "name", "id", "attempt", "clocks", "config", "seed", "group", "tags", "notes", "x",
-        "resumed", "total",
-    )  # fmt: skip
+        "folder",
+        "project",
+        "name",
+        "id",
+        "attempt",
+        "clocks",
+        "config",
+        "seed",
+        "group",
+        "tags",
+        "notes",
+        "x",
+        "resumed",
+        "total",
+    )
     __slots__ = ("_folder", *names[1:])
     project: str
     name: str
@@ -171,11 +204,22 @@ class RunInfo(Record):
     total: Mapping[str, int]
 
     def __init__(
-        self, folder: Path | str, project: str, name: str, id: str, attempt: int = 1, clocks: tuple[str, ...] = (),
-        config: Mapping[str, Any] | None = None, seed: int | None = None, group: str | None = None,
-        tags: tuple[str, ...] = (), notes: str = "", x: str = "", resumed: bool = False,
+        self,
+        folder: Path | str,
+        project: str,
+        name: str,
+        id: str,
+        attempt: int = 1,
+        clocks: tuple[str, ...] = (),
+        config: Mapping[str, Any] | None = None,
+        seed: int | None = None,
+        group: str | None = None,
+        tags: tuple[str, ...] = (),
+        notes: str = "",
+        x: str = "",
+        resumed: bool = False,
         total: Mapping[str, int] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         _set(self, "_folder", folder)
         _set(self, "project", project)
         _set(self, "name", name)

@@ -143,24 +143,25 @@ def _floats(value: Any) -> list[float]:
     return [float(item) for item in (flat() if callable(flat) else value) if item is not None]
 
 
+# fmt: off
 _EPISODE = {
     "episode_id": "text", "return": "number", "length": "integer", "seconds": "number", "terminated": "boolean",
     "truncated": "boolean", "seed": "integer", "env_index": "integer",
-}  # fmt: skip
+}
 _REWARD = {
     "episode_id": "text", "agent": "text", "component": "text", "stage": "text", "sum": "number", "mean": "number",
     "min": "number", "max": "number", "n": "integer",
-}  # fmt: skip
+}
 _SAMPLE = {"sample_id": "text", "item": "text", "group": "text", "is_new": "boolean", "batch": "integer"}
 _HISTOGRAM = {
     "key": "text", "values": "numbers", "edges": "numbers", "counts": "numbers", "low": "number", "high": "number",
     "total": "number", "total_squares": "number",
-}  # fmt: skip
+}
 _MEDIA = {"key": "text", "kind": "text", "path": "text", "width": "integer", "height": "integer"}
 _CHECKPOINT = {
     "checkpoint_id": "text", "path": "text", "score": "number", "is_best": "boolean", "kept": "boolean",
     "positions": "text", "state": "text", "format": "text",
-}  # fmt: skip
+}
 _TASK = {"task_id": "text", "env": "text", "prompt": "text", "messages": "text", "tools": "text"}
 _ROLLOUT = {
     "rollout_id": "text", "task_id": "text", "group": "text", "batch": "text", "mode": "text", "episode_id": "text",
@@ -170,22 +171,23 @@ _ROLLOUT = {
     "started": "number", "seconds": "number", "seconds/model": "number", "seconds/tools": "number",
     "seconds/reward": "number", "seconds/queue": "number", "sampler": "text", "temperature": "number",
     "top_p": "number", "seed": "integer", "item": "text", "trimmed": "boolean",
-}  # fmt: skip
+}
 _TURN = {
     "rollout_id": "text", "turn": "integer", "parent_turn": "integer", "role": "text", "name": "text", "text": "text",
     "calls": "text", "tokens": "integer", "trained": "boolean", "seconds": "number", "finish_reason": "text",
     "error": "text", "reward": "number", "item_path": "text", "item_size": "integer", "trimmed": "boolean",
-}  # fmt: skip
+}
 _TOKENS = {
     "rollout_id": "text", "turn": "integer", "first": "integer", "ids": "numbers", "sampler_logprobs": "numbers",
     "trainer_logprobs": "numbers", "entropy": "numbers", "advantages": "numbers", "mask": "numbers",
     "trimmed": "boolean",
-}  # fmt: skip
+}
 _FATE = {
     "rollout_id": "text", "used": "boolean", "reason": "text", "advantage": "number", "trained_version": "integer",
     "staleness": "integer", "in_queue": "number", "weight": "number", "ratio_mean": "number", "ratio_max": "number",
     "clipped": "number", "gap_mean": "number", "gap_max": "number", "kl": "number",
-}  # fmt: skip
+}
+# fmt: on
 _ALERT = {"rule": "text", "level": "text", "message": "text", "evidence": "text", "source": "text", "key": "text"}
 
 TABLES: dict[str, Table] = {

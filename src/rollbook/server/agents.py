@@ -132,9 +132,28 @@ class AgentTools:
 
     def tools(self) -> list[Callable[..., str]]:
         """All of them, in the order in which an agent needs them."""
-        return [self.probe, self.runs, self.series, self.cause, self.compare, self.curves, self.sweep,
-                self.seeds, self.diff, self.findings, self.alerts, self.verify, self.plans, self.samples, self.rows,
-                self.rollouts, self.stages, self.logs, self.sql, self.wait]  # fmt: skip
+        return [
+            self.probe,
+            self.runs,
+            self.series,
+            self.cause,
+            self.compare,
+            self.curves,
+            self.sweep,
+            self.seeds,
+            self.diff,
+            self.findings,
+            self.alerts,
+            self.verify,
+            self.plans,
+            self.samples,
+            self.rows,
+            self.rollouts,
+            self.stages,
+            self.logs,
+            self.sql,
+            self.wait,
+        ]
 
     def probe(self, of: str = "", cursor: str = "") -> str:
         """What is here. Start with this one.
@@ -147,30 +166,39 @@ class AgentTools:
         if not of:
             projects = [
                 {
-                    "project": name, "runs": len(some), "newest": some.last().id,
+                    "project": name,
+                    "runs": len(some),
+                    "newest": some.last().id,
                     "statuses": {str(status): len(those) for status, those in some.group_by("status").items()},
                 }
                 for name, some in runs.group_by("project").items()
-            ]  # fmt: skip
+            ]
             return self._answer({"runs": len(runs)}, projects, cursor)
         book = runs.one(of, newest=True)
         found, canonical = book.overview(), {key: name for name, key in book.canonical().items()}
         rows: list[dict[str, Any]] = [
             {
-                "key": key, "last": at["value"], "at": {name: cell for name, cell in at.items() if name != "value"},
+                "key": key,
+                "last": at["value"],
+                "at": {name: cell for name, cell in at.items() if name != "value"},
                 **({"also": canonical[key]} if key in canonical else {}),
             }
             for key, at in found.keys.items()
-        ]  # fmt: skip
+        ]
         rows += [{"config": name, "value": value} for name, value in found.config.items()]
         rows += [{"summary": name, "value": value} for name, value in found.summary.items()]
         head = {**_who(book), "clocks": list(book.clocks), "tables": found.tables, "remarks": found.sentences()}
         return self._answer(head, rows, cursor)
 
     def runs(
-        self, where: str = "", columns: Sequence[str] = (), metrics: Sequence[str] = (), sort: Sequence[str] = (),
-        by: str = "", cursor: str = "",
-    ) -> str:  # fmt: skip
+        self,
+        where: str = "",
+        columns: Sequence[str] = (),
+        metrics: Sequence[str] = (),
+        sort: Sequence[str] = (),
+        by: str = "",
+        cursor: str = "",
+    ) -> str:
         """List runs, newest first, or groups of them.
 
         `where` is a condition in SQL over project, name, status, seed, group, tags, created, config.<name>, such as
@@ -229,8 +257,20 @@ class AgentTools:
         tables |= {"metrics": data.get("values", [])} | data.get("others", {})
         rows += [{"table": name, **row} for name, of_table in tables.items() for row in of_table]
         rows += [{"log": line} for line in data["log"]]
-        names = ("x", "at", "time", "clocks", "attempt", "window", "value", "looked_at", "in_window",
-                 "checkpoint_before", "checkpoint_after", "timings")  # fmt: skip
+        names = (
+            "x",
+            "at",
+            "time",
+            "clocks",
+            "attempt",
+            "window",
+            "value",
+            "looked_at",
+            "in_window",
+            "checkpoint_before",
+            "checkpoint_after",
+            "timings",
+        )
         return {name: data[name] for name in names}, rows
 
     def _compared(self, runs: RunSet, question: Compare) -> tuple[dict[str, Any], list[Any]]:
@@ -243,8 +283,14 @@ class AgentTools:
             {"pair": [pair.a, pair.b], **{name: value for name, value in pair.as_data().items() if name != "sentence"}}
             for pair in answer.pairs
         ]
-        head = {"metric": answer.metric, "by": answer.by, "score": answer.how, "statistic": answer.statistic,
-                "at": answer.end.at, "at_why": answer.end.why}  # fmt: skip
+        head = {
+            "metric": answer.metric,
+            "by": answer.by,
+            "score": answer.how,
+            "statistic": answer.statistic,
+            "at": answer.end.at,
+            "at_why": answer.end.why,
+        }
         return head, rows
 
     def _drawn(self, runs: RunSet, question: Curves) -> tuple[dict[str, Any], list[Any]]:
@@ -257,8 +303,14 @@ class AgentTools:
         """Sentences first; then settings, by the share of the variance that goes along; then configurations."""
         answer = swept(question, Files(runs.rows(), runs.root))
         rows: list[dict[str, Any]] = [{"sentence": sentence} for sentence in answer.sentences()]
-        head = {"project": answer.project, "metric": answer.metric, "score": answer.how, "at": answer.end.at,
-                "at_why": answer.end.why, "better": "lower" if answer.lower_is_better else "higher"}  # fmt: skip
+        head = {
+            "project": answer.project,
+            "metric": answer.metric,
+            "score": answer.how,
+            "at": answer.end.at,
+            "at_why": answer.end.why,
+            "better": "lower" if answer.lower_is_better else "higher",
+        }
         return head, [*rows, *answer.settings(), *answer.table()]
 
     def _planned(self, runs: RunSet, question: Seeds) -> tuple[dict[str, Any], list[Any]]:
@@ -339,16 +391,23 @@ class AgentTools:
             raise BadInput(f"timeout={timeout}: from 0 to {_LONGEST_WAIT:g} seconds.", "Ask again after it")
         book = self._book(run)
         waited = wait(book, until, timeout=min(timeout, self._longest_wait), evaluate=judge())
-        head = {**_who(book), "status": waited.status, "outcome": waited.outcome, "seconds": round(waited.seconds, 1),
-                "hint": waited.hint}  # fmt: skip
+        head = {
+            **_who(book),
+            "status": waited.status,
+            "outcome": waited.outcome,
+            "seconds": round(waited.seconds, 1),
+            "hint": waited.hint,
+        }
         return self._answer(head, [{"term": term, "value": value} for term, value in waited.values.items()], "")
 
     # -- shared by the questions
 
     def _asking(
-        self, question: type[Q], answer: Callable[[RunSet, Q], tuple[dict[str, Any], list[Any]]],
+        self,
+        question: type[Q],
+        answer: Callable[[RunSet, Q], tuple[dict[str, Any], list[Any]]],
         defaults: Mapping[str, object] = MappingProxyType({}),
-    ) -> Callable[..., str]:  # fmt: skip
+    ) -> Callable[..., str]:
         """A tool with the fields of a question as its parameters, and with `runs` and `where`: which runs.
 
         Args:
@@ -363,14 +422,19 @@ class AgentTools:
             head, rows = answer(self._chosen(where, runs), question(**given))
             return self._answer(head, rows, cursor)
 
-        about = ["`runs`: a run, a project or project/name; all without it.",
-                 "`where`: a condition on runs, as of the tool `runs`."]  # fmt: skip
+        about = [
+            "`runs`: a run, a project or project/name; all without it.",
+            "`where`: a condition on runs, as of the tool `runs`.",
+        ]
         return _tool(question, [], [*own, _CURSOR], work, [*about, *_doc(answer)], defaults)
 
     def _asking_one(
-        self, question: type[Q], answer: Callable[[Book, Q], tuple[dict[str, Any], list[Any]]],
-        defaults: Mapping[str, object] = MappingProxyType({}), name: str = "",
-    ) -> Callable[..., str]:  # fmt: skip
+        self,
+        question: type[Q],
+        answer: Callable[[Book, Q], tuple[dict[str, Any], list[Any]]],
+        defaults: Mapping[str, object] = MappingProxyType({}),
+        name: str = "",
+    ) -> Callable[..., str]:
         """The same for a question about one run: a tool with `run`, then the fields of the question.
 
         Args:
@@ -397,9 +461,14 @@ class AgentTools:
         return self._all().one(run, newest=True)
 
     def _answer(
-        self, head: Mapping[str, Any], rows: Sequence[Any], cursor: str, *, begin: int | None = None,
+        self,
+        head: Mapping[str, Any],
+        rows: Sequence[Any],
+        cursor: str,
+        *,
+        begin: int | None = None,
         total: int | None = None,
-    ) -> str:  # fmt: skip
+    ) -> str:
         """The head and as many rows as fit, from the cursor on.
 
         The pages of one answer are of one answer: a run that grows meanwhile, or a query whose order leaves a choice,
@@ -440,9 +509,14 @@ _IDENTITY = frozenset(("writer", "lane", "seq", "attempt", "index"))
 
 
 def _tool(
-    question: type[Question], before: list[Parameter], after: list[Parameter], work: Callable[[dict[str, Any]], str],
-    words: list[str], defaults: Mapping[str, object] = MappingProxyType({}), name: str = "",
-) -> Callable[..., str]:  # fmt: skip
+    question: type[Question],
+    before: list[Parameter],
+    after: list[Parameter],
+    work: Callable[[dict[str, Any]], str],
+    words: list[str],
+    defaults: Mapping[str, object] = MappingProxyType({}),
+    name: str = "",
+) -> Callable[..., str]:
     """A tool whose parameters are the fields of a question, between others; `work` gets what was passed for each."""
     asked = [option for option in options(question) if not option.writes]
     of_question = [
@@ -652,8 +726,7 @@ def _unfit(tool: Any, arguments: dict[str, object]) -> str:
     return f"{tool.name}: {', '.join(wrong)}; it takes {listed}" if wrong else ""
 
 
-_LANES = {"sql": "question", "samples": "question", "rows": "question", "rollouts": "question",
-          "wait": "wait"}  # fmt: skip
+_LANES = {"sql": "question", "samples": "question", "rows": "question", "rollouts": "question", "wait": "wait"}
 """tool -> its workers; "agent" for the others. SQL of agents and of the page shares two of the query processes."""
 _SPARE_SECONDS = 5.0
 """After its time a call is an error that the agent reads; so long after it, the request itself ends."""

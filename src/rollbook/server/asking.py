@@ -36,9 +36,11 @@ class Group(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 def shape_of(
-    question: type[Question], *own: tuple[str, Any, Any], several: Mapping[str, str] | None = None,
+    question: type[Question],
+    *own: tuple[str, Any, Any],
+    several: Mapping[str, str] | None = None,
     defaults: Mapping[str, object] = MappingProxyType({}),
-) -> type[Ask]:  # fmt: skip
+) -> type[Ask]:
     """The request of a question: its fields, but for those that make it write, and which runs it is about.
 
     Args:
@@ -61,9 +63,10 @@ def shape_of_one(
 
 
 def _fields(
-    question: type[Question], several: Mapping[str, str] = MappingProxyType({}),
+    question: type[Question],
+    several: Mapping[str, str] = MappingProxyType({}),
     defaults: Mapping[str, object] = MappingProxyType({}),
-) -> list[Any]:  # fmt: skip
+) -> list[Any]:
     fields: list[Any] = []
     for option in options(question):
         if not option.writes:
@@ -82,9 +85,14 @@ def _fields(
 
 def _shape(question: type[Question], base: type[Ask], fields: list[Any]) -> type[Ask]:
     shape = msgspec.defstruct(
-        f"{question.__name__}Ask", fields, bases=(base,), namespace={"__doc__": question.__doc__}, module=__name__,
-        kw_only=True, forbid_unknown_fields=True,
-    )  # fmt: skip
+        f"{question.__name__}Ask",
+        fields,
+        bases=(base,),
+        namespace={"__doc__": question.__doc__},
+        module=__name__,
+        kw_only=True,
+        forbid_unknown_fields=True,
+    )
     return typing.cast("type[Ask]", shape)
 
 

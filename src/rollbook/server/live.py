@@ -244,8 +244,9 @@ class Live:
                     listener.logs[topic] = end
                     if listener.shown.get(topic) != lines[-1:]:
                         listener.shown[topic] = lines[-1:]
-                        listener.send({"type": "log", "run": run, "name": name, "lines": lines, "end": end,
-                                       "again": again})  # fmt: skip
+                        listener.send(
+                            {"type": "log", "run": run, "name": name, "lines": lines, "end": end, "again": again}
+                        )
 
     def _grown(self, topic: str, start: int) -> tuple[list[object], int, bool] | None:
         """Lines that came after a byte, where they end, and whether they replace what is shown: the file is shorter."""

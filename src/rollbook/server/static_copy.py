@@ -54,9 +54,21 @@ POINTS = 2_000
 """Points of a curve in a copy."""
 
 _OWN_COLUMNS = (
-    "created", "updated", "duration", "worked", "cause", "seed", "host", "tags", "notes", "attempts", "alerts", "group",
-    "job_type", "made_by",
-)  # fmt: skip
+    "created",
+    "updated",
+    "duration",
+    "worked",
+    "cause",
+    "seed",
+    "host",
+    "tags",
+    "notes",
+    "attempts",
+    "alerts",
+    "group",
+    "job_type",
+    "made_by",
+)
 """Those that the page offers besides settings and keys."""
 _RETURNS = ("test/return", "train/return", "train/reward")
 """What the page's column `return` is made of, whether a run has them or not."""

@@ -137,9 +137,19 @@ def band(
         if why and why not in reasons:
             reasons.append(why)
     return Band(
-        statistic, centre, low, high, present.sum(axis=0), claim, tuple(methods), level, "pointwise",
-        draws if drawn else 0, False, tuple(reasons),
-    )  # fmt: skip
+        statistic,
+        centre,
+        low,
+        high,
+        present.sum(axis=0),
+        claim,
+        tuple(methods),
+        level,
+        "pointwise",
+        draws if drawn else 0,
+        False,
+        tuple(reasons),
+    )
 
 
 def whole_curve_band(curves_RP: ArrayLike, level: float = 0.95) -> Band:

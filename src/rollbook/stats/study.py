@@ -231,14 +231,30 @@ class Study:
         lower, sign = plan.lower_is_better, -1 if plan.lower_is_better else 1
         ahead = {1: pair.a, -1: pair.b}.get(tested.ahead)
         said = Verdict(
-            pair.a, pair.b, "not decided", None, tested.n_a, tested.n_b, failed_a, failed_b,
-            ahead=ahead, won=tested.won if tested.ahead >= 0 else tested.of - tested.won, of=tested.of,
-            p=tested.p, limit=limit, look=len(past) + 1, pairs=left, any_shape=tested.any_shape,
+            pair.a,
+            pair.b,
+            "not decided",
+            None,
+            tested.n_a,
+            tested.n_b,
+            failed_a,
+            failed_b,
+            ahead=ahead,
+            won=tested.won if tested.ahead >= 0 else tested.of - tested.won,
+            of=tested.of,
+            p=tested.p,
+            limit=limit,
+            look=len(past) + 1,
+            pairs=left,
+            any_shape=tested.any_shape,
             unseen=unseen_share(tested.n_b if ahead == pair.b else tested.n_a),
             difference=sign * tested.difference,
             mean_side=None if tested.difference == 0 else pair.a if tested.difference > 0 else pair.b,
-            p_ranks=tested.p_ranks, p_means=tested.p_means, best=_often(pair, sign), plan=plan,
-        )  # fmt: skip
+            p_ranks=tested.p_ranks,
+            p_means=tested.p_means,
+            best=_often(pair, sign),
+            plan=plan,
+        )
         # A look at which even the clearest result could not pass its limit spends nothing.
         undone = next((look.better for look in reversed(earlier) if look.better is not None), None)
         could = least_p(tested.n_a, tested.n_b, plan.paired) <= limit and min(tested.n_a, tested.n_b) >= FEWEST

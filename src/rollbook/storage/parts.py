@@ -43,9 +43,22 @@ class Part:
     """
 
     __slots__ = (
-        "_decoded", "_footer", "_is_view", "_names", "_nulls", "_ranges", "_stat", "_words",
-        "meta", "name", "path", "pyramid", "row_groups", "rows", "schema",
-    )  # fmt: skip
+        "_decoded",
+        "_footer",
+        "_is_view",
+        "_names",
+        "_nulls",
+        "_ranges",
+        "_stat",
+        "_words",
+        "meta",
+        "name",
+        "path",
+        "pyramid",
+        "row_groups",
+        "rows",
+        "schema",
+    )
 
     def __init__(self, path: str, name: PartName) -> None:
         self.path, self.name = path, name

@@ -13,9 +13,17 @@ if TYPE_CHECKING:
 
 _DEEPEST = 12
 _OF_VERSION_1 = (
-    "max_epoch", "step_per_epoch", "step_per_collect", "episode_per_collect", "repeat_per_collect", "update_per_step",
-    "batch_size", "episode_per_test", "test_in_train", "resume_from_log",
-)  # fmt: skip
+    "max_epoch",
+    "step_per_epoch",
+    "step_per_collect",
+    "episode_per_collect",
+    "repeat_per_collect",
+    "update_per_step",
+    "batch_size",
+    "episode_per_test",
+    "test_in_train",
+    "resume_from_log",
+)
 
 
 def trainer_that_calls() -> Any:

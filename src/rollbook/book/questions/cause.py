@@ -151,18 +151,27 @@ class Surroundings:
         more = {} if self.values is None else {"values": cells_of(self.values)}
         others = {name: [_slim(row) for row in cells_of(table)] for name, table in self.others.items()}
         return {
-            "x": self.x, "at": self.at, "time": self.time, "clocks": self.clocks, "attempt": self.attempt,
-            "window": self.window, "value": None if self.value is None else self.value._asdict(),
-            "unusual": [each._asdict() for each in self.unusual], "looked_at": self.looked_at,
+            "x": self.x,
+            "at": self.at,
+            "time": self.time,
+            "clocks": self.clocks,
+            "attempt": self.attempt,
+            "window": self.window,
+            "value": None if self.value is None else self.value._asdict(),
+            "unusual": [each._asdict() for each in self.unusual],
+            "looked_at": self.looked_at,
             **{name: [_slim(row) for row in cells_of(getattr(self, name).table)] for name in of_tables},
             "in_window": {name: getattr(self, name).total for name in of_tables},
-            "checkpoint_before": self.before, "checkpoint_after": self.after,
-            "timings": None if self.timings is None else {
-                **self.timings._asdict(), "stages": [each._asdict() for each in self.timings.stages]
-            },
-            "log_name": self.log_name, "log": [line.text for line in self.log], **more,
+            "checkpoint_before": self.before,
+            "checkpoint_after": self.after,
+            "timings": None
+            if self.timings is None
+            else {**self.timings._asdict(), "stages": [each._asdict() for each in self.timings.stages]},
+            "log_name": self.log_name,
+            "log": [line.text for line in self.log],
+            **more,
             **({"others": others} if others else {}),
-        }  # fmt: skip
+        }
 
 
 _IDENTITY = frozenset(("writer", "lane", "seq", "index", "scope", "at"))
@@ -243,13 +252,28 @@ def around(ask: Cause, source: Source) -> Surroundings:
     before, after = _checkpoints(chosen_checkpoints(Checkpoints(), source).table, clock, position, began)
     values, others = point.everything(ask.rows) if ask.everything else (None, {})
     return Surroundings(
-        x=clock, at=position, time=point.time, clocks=point.clocks, attempt=point.attempt, window=window,
-        value=point.value(), unusual=unusual, looked_at=looked_at,
-        alerts=point.near("alerts", window, None, "rule"), episodes=episodes,
-        media=point.videos(window, episodes.table), samples=point.samples(window, ask.rows),
-        text=point.texts(window), before=before, after=after, timings=_timings(point), log_name=log_name, log=log,
-        values=values, others=others,
-    )  # fmt: skip
+        x=clock,
+        at=position,
+        time=point.time,
+        clocks=point.clocks,
+        attempt=point.attempt,
+        window=window,
+        value=point.value(),
+        unusual=unusual,
+        looked_at=looked_at,
+        alerts=point.near("alerts", window, None, "rule"),
+        episodes=episodes,
+        media=point.videos(window, episodes.table),
+        samples=point.samples(window, ask.rows),
+        text=point.texts(window),
+        before=before,
+        after=after,
+        timings=_timings(point),
+        log_name=log_name,
+        log=log,
+        values=values,
+        others=others,
+    )
 
 
 class _Own(NamedTuple):
@@ -324,8 +348,9 @@ class _Point:
         """(time, clocks, attempt) of the row of the key, or of any key, that is nearest to the point."""
         if own is not None:
             nearest = int(np.argmin(np.abs(own.positions - self._ask.at)))
-            cells = {clock: own.table[clock][nearest].as_py() for clock in self._known
-                     if clock in own.table.column_names}  # fmt: skip
+            cells = {
+                clock: own.table[clock][nearest].as_py() for clock in self._known if clock in own.table.column_names
+            }
             moment = float(own.times[nearest])
             with self._source.book() as book:
                 return moment, clocks_of(cells, self._known), _attempt_at(book, moment)
@@ -437,9 +462,10 @@ class _Point:
         ids = {*episodes["episode_id"].to_pylist()} if "episode_id" in episodes.column_names else set()
         own = table["episode_id"].to_pylist() if "episode_id" in table.column_names else [None] * table.num_rows
         chosen = [
-            n for n in range(table.num_rows)
+            n
+            for n in range(table.num_rows)
             if (own[n] is not None and own[n] in ids) or abs(positions[n] - self.position) <= window
-        ]  # fmt: skip
+        ]
         chosen.sort(key=lambda n: abs(positions[n] - self.position) if math.isfinite(positions[n]) else math.inf)
         picked = np.array(chosen[:_MOST_VIDEOS], dtype=np.int64)
         return Near(take_table(table, picked), positions[picked], len(chosen))

@@ -126,9 +126,14 @@ def asked_log(question: Log, folder: str) -> LogPart:
 
 
 def part_of_log(
-    path: str, *, start: int | None = None, before: int | None = None, near: float | None = None,
-    lines: int = 200, search: str = "",
-) -> LogPart:  # fmt: skip
+    path: str,
+    *,
+    start: int | None = None,
+    before: int | None = None,
+    near: float | None = None,
+    lines: int = 200,
+    search: str = "",
+) -> LogPart:
     """Lines of a log; by default its last ones.
 
     Args:

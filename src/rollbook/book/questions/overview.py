@@ -94,21 +94,38 @@ def overview(book: ReadRun) -> Overview:
     ended = why_ended(info, book.status)
     newest = sorted(book.latest().items(), key=lambda item: (item[0].startswith(OURS), item[0]))
     return Overview(
-        path=str(book.path), project=book.project, name=book.name, id=book.id, status=book.status,
-        failure=book.failure, why=None if ended is None else ended[1], seed=book.seed, attempts=len(book.attempts),
-        created=info.created, ended=info.ended,
+        path=str(book.path),
+        project=book.project,
+        name=book.name,
+        id=book.id,
+        status=book.status,
+        failure=book.failure,
+        why=None if ended is None else ended[1],
+        seed=book.seed,
+        attempts=len(book.attempts),
+        created=info.created,
+        ended=info.ended,
         worked=worked(info, time.time() if book.status == "running" else info.ended),
-        resume=[] if ended is None else how_to_resume(info), config=dict(book.config), summary=dict(book.summary),
-        writers=_writers(book.writers), seconds=_stages(book), checkpoints=_checkpoints(book),
-        tables=book.table_rows(), keys={key: {"value": value, **clocks} for key, (value, clocks, _time) in newest},
-        alerts=_alerts(book), drops=dict(info.drops), remarks=dict(remarks), retention=dict(retention),
+        resume=[] if ended is None else how_to_resume(info),
+        config=dict(book.config),
+        summary=dict(book.summary),
+        writers=_writers(book.writers),
+        seconds=_stages(book),
+        checkpoints=_checkpoints(book),
+        tables=book.table_rows(),
+        keys={key: {"value": value, **clocks} for key, (value, clocks, _time) in newest},
+        alerts=_alerts(book),
+        drops=dict(info.drops),
+        remarks=dict(remarks),
+        retention=dict(retention),
         silent_sinks={
             name: str(trouble.get("words"))
             for name, trouble in read_json(book.path / RunFile.KEEPER / RunFile.TROUBLES).items()
             if isinstance(trouble, dict)
         },
-        remote=_remote(book), problems=book.problems(deep=False),
-    )  # fmt: skip
+        remote=_remote(book),
+        problems=book.problems(deep=False),
+    )
 
 
 def remarks_of(
@@ -147,12 +164,14 @@ def _checkpoints(book: ReadRun) -> dict[str, Any]:
     history = CheckpointHistory([], book.path)
     told = {
         which: {
-            "id": str(row["checkpoint_id"]), "path": str(history.file_of(row).absolute()), "score": score_of(row),
+            "id": str(row["checkpoint_id"]),
+            "path": str(history.file_of(row).absolute()),
+            "score": score_of(row),
             **{clock: row[clock] for clock in book.clocks if row.get(clock) is not None},
         }
         for which, row in chosen.items()
         if row is not None
-    }  # fmt: skip
+    }
     return {"kept": len(rows), **told} if rows else {}
 
 

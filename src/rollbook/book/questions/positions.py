@@ -149,9 +149,14 @@ class Near(NamedTuple):
 
 
 def near(
-    table: pa.Table, positions: NDArray, at: float, window: float, rows: int | None, id_column: str,
+    table: pa.Table,
+    positions: NDArray,
+    at: float,
+    window: float,
+    rows: int | None,
+    id_column: str,
     total: int | None = None,
-) -> Near:  # fmt: skip
+) -> Near:
     """The rows of a table within a window around a position: the nearest are selected, then put in their order.
 
     Args:

@@ -332,12 +332,18 @@ class _Window:
         return f"{'avg' if is_number else 'max' if pa.types.is_timestamp(kind) else 'min'}({quoted(name)})"
 
 
-_GROUP = pa.schema([
-    ("group_n", pa.int64()), ("group_marks", pa.string()), ("group_mean", pa.float64()),
-    ("group_spread", pa.float64()), ("group_stale", pa.int64()), ("group_turns", pa.float64()),
-    ("group_tokens", pa.int64()),
-    ("group_fates", pa.list_(pa.struct([("fate", pa.string()), ("n", pa.int64())]))),
-])  # fmt: skip
+_GROUP = pa.schema(
+    [
+        ("group_n", pa.int64()),
+        ("group_marks", pa.string()),
+        ("group_mean", pa.float64()),
+        ("group_spread", pa.float64()),
+        ("group_stale", pa.int64()),
+        ("group_turns", pa.float64()),
+        ("group_tokens", pa.int64()),
+        ("group_fates", pa.list_(pa.struct([("fate", pa.string()), ("n", pa.int64())]))),
+    ]
+)
 
 
 GROUP_COLUMNS = _GROUP.names

@@ -91,9 +91,13 @@ class Source(Protocol):
         """A whole table. For tables of thousands of rows, not of millions."""
 
     def asked(
-        self, names: Sequence[str], work: Callable[[Queries], T], attempts: Attempts = "effective", *,
+        self,
+        names: Sequence[str],
+        work: Callable[[Queries], T],
+        attempts: Attempts = "effective",
+        *,
         frugal: bool = False,
-    ) -> T:  # fmt: skip
+    ) -> T:
         """The result of `work` on some tables; it may be called again if their files move meanwhile.
 
         Args:
@@ -130,9 +134,13 @@ class Files:
         return self._book.table(name, attempts)
 
     def asked(
-        self, names: Sequence[str], work: Callable[[Queries], T], attempts: Attempts = "effective", *,
+        self,
+        names: Sequence[str],
+        work: Callable[[Queries], T],
+        attempts: Attempts = "effective",
+        *,
         frugal: bool = False,
-    ) -> T:  # fmt: skip
+    ) -> T:
         """See `Source.asked`."""
         return self._book.asked(names, work, attempts, frugal=frugal)
 

@@ -137,10 +137,19 @@ def _stages_in(db: Queries) -> list[Stage]:
     own = own_seconds(names, np.array([row["seconds"] for row in rows], dtype=np.float64)).tolist()
     whole = sum(own)
     stages = [
-        Stage(name, row["calls"], row["seconds"], mine, mine / whole if whole else 0.0, row["median"], row["p99"],
-              row["longest"], row["first"])
+        Stage(
+            name,
+            row["calls"],
+            row["seconds"],
+            mine,
+            mine / whole if whole else 0.0,
+            row["median"],
+            row["p99"],
+            row["longest"],
+            row["first"],
+        )
         for name, row, mine in zip(names, rows, own, strict=True)
-    ]  # fmt: skip
+    ]
     return sorted(stages, key=lambda stage: (-stage.own, stage.name))
 
 

@@ -63,9 +63,22 @@ class StepChunks:
     """
 
     __slots__ = (
-        "_bytes", "_clocks", "_first_ns", "_held", "_held_bytes", "_recorder", "_rows", "_times", "_unstorable",
-        "episode_id", "hold", "lost", "most_held_bytes", "most_rows", "written",
-    )  # fmt: skip
+        "_bytes",
+        "_clocks",
+        "_first_ns",
+        "_held",
+        "_held_bytes",
+        "_recorder",
+        "_rows",
+        "_times",
+        "_unstorable",
+        "episode_id",
+        "hold",
+        "lost",
+        "most_held_bytes",
+        "most_rows",
+        "written",
+    )
 
     def __init__(
         self,

@@ -240,9 +240,15 @@ class Media:
                 raise BadInput("a video has at least one frame; found none. Pass frames")
             height, width, channels = shape
             note = {
-                "format": 1, "kind": kind, "path": f"media/{name}.{suffix}", "width": width, "height": height,
-                "channels": channels, "frames": frames, "fps": fps,
-            }  # fmt: skip
+                "format": 1,
+                "kind": kind,
+                "path": f"media/{name}.{suffix}",
+                "width": width,
+                "height": height,
+                "channels": channels,
+                "frames": frames,
+                "fps": fps,
+            }
             text = json.dumps(note).encode()
             _write_whole(os.path.join(spool, f"{name}.json"), text)
         except BaseException:

@@ -110,10 +110,23 @@ class OpenRollout:
         number_of_turn = self._turns
         self._turns = number_of_turn + 1
         given = {
-            **columns, "role": role, "text": text, "name": name, "calls": calls, "tokens": tokens, "logprobs": logprobs,
-            "entropy": entropy, "mask": mask, "trained": trained, "policy_version": policy_version,
-            "seconds": seconds, "finish_reason": finish_reason, "error": error, "reward": reward, "parent_turn": parent,
-        }  # fmt: skip
+            **columns,
+            "role": role,
+            "text": text,
+            "name": name,
+            "calls": calls,
+            "tokens": tokens,
+            "logprobs": logprobs,
+            "entropy": entropy,
+            "mask": mask,
+            "trained": trained,
+            "policy_version": policy_version,
+            "seconds": seconds,
+            "finish_reason": finish_reason,
+            "error": error,
+            "reward": reward,
+            "parent_turn": parent,
+        }
         with handled_by(reported, self._rows.run, "turn()"):
             turns = Turns(self._rows)
             known = {column: [value] for column, value in given.items() if value is not None}

@@ -22,8 +22,13 @@ from rollbook.values.array_types import NDArray
 from rollbook.values.arrow import from_numpy, strings
 from rollbook.values.spaces import describe, is_picture, space_from
 
-COUNTED = {"timestamp": "float32", "frame_index": "int64", "episode_index": "int64", "index": "int64",
-           "task_index": "int64"}  # fmt: skip
+COUNTED = {
+    "timestamp": "float32",
+    "frame_index": "int64",
+    "episode_index": "int64",
+    "index": "int64",
+    "task_index": "int64",
+}
 _MOST_AXES = 5
 
 

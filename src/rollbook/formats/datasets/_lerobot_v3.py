@@ -159,8 +159,13 @@ def _write_tasks(path: Path, tasks: list[str]) -> None:
         {"name": name, "field_name": name, "pandas_type": kind, "numpy_type": numpy_type, "metadata": None}
         for name, kind, numpy_type in (("task_index", "int64", "int64"), ("task", "unicode", "object"))
     ]
-    over = {"name": None, "field_name": None, "pandas_type": "unicode", "numpy_type": "object",
-            "metadata": {"encoding": "UTF-8"}}  # fmt: skip
+    over = {
+        "name": None,
+        "field_name": None,
+        "pandas_type": "unicode",
+        "numpy_type": "object",
+        "metadata": {"encoding": "UTF-8"},
+    }
     pandas_meta = {"index_columns": ["task"], "column_indexes": [over], "columns": columns, "pandas_version": "2.0.0"}
     pq.write_table(table.replace_schema_metadata({"pandas": json.dumps(pandas_meta)}), path)
 

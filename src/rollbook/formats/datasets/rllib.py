@@ -325,8 +325,16 @@ def _batches(files: Sequence[Path]) -> Iterator[pa.Table]:
                     yield pa.Table.from_batches([batch])
 
 
-_NAMES = {"obs": "obs", "actions": "action", "rewards": "reward", "new_obs": "next_obs", "terminateds": "terminated",
-          "truncateds": "truncated", "t": "t", "action_logp": "action_logp"}  # fmt: skip
+_NAMES = {
+    "obs": "obs",
+    "actions": "action",
+    "rewards": "reward",
+    "new_obs": "next_obs",
+    "terminateds": "terminated",
+    "truncateds": "truncated",
+    "t": "t",
+    "action_logp": "action_logp",
+}
 
 
 def _columns(table: pa.Table) -> dict[str, Any]:

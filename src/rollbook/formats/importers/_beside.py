@@ -27,9 +27,20 @@ if TYPE_CHECKING:
     from rollbook.protocols import ForeignRun
 
 CONFIG_NAMES = (
-    "params.json", "config.json", "variant.json", "hparams.json", "args.json", "cfg.json", "hyperparameters.json",
-    "hparams.yaml", "config.yaml", "config.yml", "configuration.yaml", "cfg.yaml", "args.yaml",
-)  # fmt: skip
+    "params.json",
+    "config.json",
+    "variant.json",
+    "hparams.json",
+    "args.json",
+    "cfg.json",
+    "hyperparameters.json",
+    "hparams.yaml",
+    "config.yaml",
+    "config.yml",
+    "configuration.yaml",
+    "cfg.yaml",
+    "args.yaml",
+)
 """A file with one of these names next to the rows is the configuration; the first readable one is used."""
 
 FROM_NAME = "the name of its folder"

@@ -209,9 +209,20 @@ def identity_of(one: Found, options: Mapping[str, object] | None = None) -> str:
 
 
 EARLY = (
-    "id", "name", "project", "seed", "group", "job_type", "tags", "notes", "config", "algo", "env", "folder",
+    "id",
+    "name",
+    "project",
+    "seed",
+    "group",
+    "job_type",
+    "tags",
+    "notes",
+    "config",
+    "algo",
+    "env",
+    "folder",
     "from_path",
-)  # fmt: skip
+)
 """The fields of a run that are known before its rows are read."""
 
 

@@ -24,9 +24,13 @@ if TYPE_CHECKING:
 _PART = re.compile(r"(?P<run>.+)_part_(?P<n>\d+)\.parquet")
 _WANTED = {"project_id", "run_id", "attribute_path", "attribute_type", "step", "timestamp", "float_value"}
 _VALUES = {
-    "float": "float_value", "int": "int_value", "string": "string_value", "bool": "bool_value",
-    "datetime": "datetime_value", "string_set": "string_set_value",
-}  # fmt: skip
+    "float": "float_value",
+    "int": "int_value",
+    "string": "string_value",
+    "bool": "bool_value",
+    "datetime": "datetime_value",
+    "string_set": "string_set_value",
+}
 _OF_NEPTUNE = ("sys/", "source_code/", "monitoring/")
 _BATCH = 16_384
 _LATEST = 7e9

@@ -51,10 +51,25 @@ class Scores:
     name = "scores"
     what = "file of scores"
     files = (
-        "*.stats.json", "log.json", "history.json", "*_history.json", "*_metrics.json", "score.json", "*.json.gz",
-        "*scores*.json", "*rewards*.json", "*returns*.json", "*results*.json", "training_log*.json",
-        "*scores*.txt", "*rewards*.txt", "*returns*.txt", "*scores*.csv", "*rewards*.csv", "*returns*.csv",
-    )  # fmt: skip
+        "*.stats.json",
+        "log.json",
+        "history.json",
+        "*_history.json",
+        "*_metrics.json",
+        "score.json",
+        "*.json.gz",
+        "*scores*.json",
+        "*rewards*.json",
+        "*returns*.json",
+        "*results*.json",
+        "training_log*.json",
+        "*scores*.txt",
+        "*rewards*.txt",
+        "*returns*.txt",
+        "*scores*.csv",
+        "*rewards*.csv",
+        "*returns*.csv",
+    )
     looks_into = (".npy",)
 
     def __init__(self) -> None:

@@ -19,8 +19,15 @@ from rollbook.formats.importers._tinker_transcripts import conversation_of, tran
 from rollbook.protocols import ForeignRun, Row
 
 _NAME = "*_rollout_summaries.jsonl"
-_LIMITS = ("length", "max_turns", "max_tokens", "max_sampled_tokens", "max_tool_calls", "context_overflow",
-           "rollout_timeout")  # fmt: skip
+_LIMITS = (
+    "length",
+    "max_turns",
+    "max_tokens",
+    "max_sampled_tokens",
+    "max_tool_calls",
+    "context_overflow",
+    "rollout_timeout",
+)
 """Stop reasons that cut a trajectory short (tinker_cookbook/rl/types.py of 0.6.1: `StopReason`)."""
 
 

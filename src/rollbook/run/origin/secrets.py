@@ -22,19 +22,21 @@ _SECRET = ("secret", "passw", "passphrase", "credential", "apikey", "cookie", "a
 _SECRET_ENDS = frozenset({"auth", "cred", "pas", "pass", "pw", "pwd", "token"})
 _HOLDERS = frozenset({"secret", "credential", "cred", "password", "passwd"})  # all texts below such a name are secrets
 _KEY_OF = frozenset({"access", "account", "api", "auth", "encryption", "license", "private", "ssh"})
+# fmt: off
 _TOKEN_OF = frozenset({
     "begin", "bos", "end", "eos", "mask", "max", "min", "num",
     "pad", "per", "sep", "special", "start", "stop", "think", "unk",
-})  # fmt: skip
+})
 _SERVICES = frozenset({
     "anthropic", "aws", "azure", "cohere", "comet", "gemini", "github", "google", "groq", "hf", "huggingface",
     "mistral", "neptune", "openai", "together", "wandb", "weave",
-})  # fmt: skip
+})
 
 _HASHES = frozenset({
     "branch", "checksum", "commit", "digest", "etag", "fingerprint", "git", "hash", "hashe", "head", "id", "md5", "oid",
     "ref", "rev", "revision", "sha", "sha1", "sha256", "snapshot", "tag", "tree", "uuid", "version",
-})  # fmt: skip
+})
+# fmt: on
 
 # Known forms of credentials, each with an identifying prefix. A pattern consumes what it has begun
 # to its end, so that no text is scanned twice.

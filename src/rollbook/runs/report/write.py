@@ -86,8 +86,14 @@ def _run(book: Book, keys: list[str], x: str | None) -> Page:
     page.table([{"name": name, "value": _word(value)} for name, value in _flat(book.config, "config")])
     page.text("where it came from", "h2")
     git = info.git or {}
-    facts = {"host": info.host, "python": info.python, "rollbook": info.rollbook or None,
-             "commit": git.get("commit"), "dirty": git.get("dirty"), "attempts": len(book.attempts)}  # fmt: skip
+    facts = {
+        "host": info.host,
+        "python": info.python,
+        "rollbook": info.rollbook or None,
+        "commit": git.get("commit"),
+        "dirty": git.get("dirty"),
+        "attempts": len(book.attempts),
+    }
     page.table([{"name": name, "value": _word(value)} for name, value in facts.items() if value is not None])
     return page
 
@@ -112,11 +118,18 @@ def _group(runs: RunSet, keys: list[str], by: str | None, x: str | None, compari
         page.text(f"{len(runs) - _MOST_RUNS} older runs are not listed.")
     page.text("what differs", "h2")
     differences = runs.diff(keys[0])
-    page.table([
-        {"name": row["name"], "value": row["value"], "runs": row["n"], f"mean {keys[0]}": row["mean"],
-         "explained": row["explained"]}
-        for row in differences.table().to_pylist()[:60]
-    ])  # fmt: skip
+    page.table(
+        [
+            {
+                "name": row["name"],
+                "value": row["value"],
+                "runs": row["n"],
+                f"mean {keys[0]}": row["mean"],
+                "explained": row["explained"],
+            }
+            for row in differences.table().to_pylist()[:60]
+        ]
+    )
     if not len(differences):
         page.text("Nothing differs in configuration, code, packages or machine.")
     return page

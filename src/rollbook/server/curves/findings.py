@@ -221,9 +221,10 @@ def verify(context: ServerContext, ask: Ask) -> VerifyAnswer:
     size = 0 if question.quick else disk(source.rows).total
     if size > _MOST_VERIFIED:
         raise Refused(
-            "too_large", f"the files of these runs take {size / 1e9:,.1f} GB, and verify reads all of them",
+            "too_large",
+            f"the files of these runs take {size / 1e9:,.1f} GB, and verify reads all of them",
             "Ask for fewer runs, or with quick; or run in a terminal: rollbook verify",
-        )  # fmt: skip
+        )
     shot = context.catalogue.snapshot()
     answer = verified(question, source, shot.unreadable if getattr(ask, "runs", None) is None else ())
     keys = {row.folder: row.key for row in rows}

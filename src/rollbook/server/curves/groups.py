@@ -155,9 +155,14 @@ class Found(NamedTuple):
 
 
 def answers(
-    context: ServerContext, rows: list[RunRow], ask: Curves, stamps: Stamps, ahead: Sequence[str] = (),
-    *, refine: bool = False,
-) -> Iterator[Found]:  # fmt: skip
+    context: ServerContext,
+    rows: list[RunRow],
+    ask: Curves,
+    stamps: Stamps,
+    ahead: Sequence[str] = (),
+    *,
+    refine: bool = False,
+) -> Iterator[Found]:
     """The curves of a key, kept for a while. Preliminary ones come first if that was requested and the full ones take
     long.
 
@@ -215,9 +220,13 @@ def _first_of(context: ServerContext, rows: list[RunRow], ask: Curves, stamps: S
 
 
 def _found(
-    context: ServerContext, rows: list[RunRow], ask: Curves, stamps: Stamps, stages: Sequence[int],
+    context: ServerContext,
+    rows: list[RunRow],
+    ask: Curves,
+    stamps: Stamps,
+    stages: Sequence[int],
     ahead: Sequence[str] = (),
-) -> Iterator[Found]:  # fmt: skip
+) -> Iterator[Found]:
     """The curves of these runs, one for each number of resamples."""
     source = Memory(context, rows, ahead, stamps)
     version = version_of(tuple(stamps[row.folder] for row in rows))

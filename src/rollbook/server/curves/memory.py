@@ -188,9 +188,8 @@ class Memory:
     """
 
     def __init__(
-        self, context: ServerContext, rows: Sequence[RunRow], ahead: Sequence[str] = (),
-        stamps: Stamps | None = None,
-    ) -> None:  # fmt: skip
+        self, context: ServerContext, rows: Sequence[RunRow], ahead: Sequence[str] = (), stamps: Stamps | None = None
+    ) -> None:
         self.context, self.of_table, self._ahead = context, list(rows), ahead
         self.stamps = Stamps() if stamps is None else stamps
         self.rows: list[Row] = [{**row.about, "path": row.folder} for row in self.of_table]

@@ -36,9 +36,11 @@ class KeptRun:
     def newest(self) -> Mapping[str, Mapping[str, int]]:
         """See `Source.newest`; kept until the run changes."""
         return self._context.remembered(
-            "newest", self._row, lambda book: {key: clocks for key, (_value, clocks, _time) in book.latest().items()},
+            "newest",
+            self._row,
+            lambda book: {key: clocks for key, (_value, clocks, _time) in book.latest().items()},
             lambda known: 100 * len(known) + 1_000,
-        )  # fmt: skip
+        )
 
     def rows(self, table: str) -> int:
         """See `Source.rows`."""
@@ -49,9 +51,13 @@ class KeptRun:
         return table_of(self._context, self._row, name, attempts)
 
     def asked(
-        self, names: Sequence[str], work: Callable[[Queries], T], attempts: Attempts = "effective", *,
+        self,
+        names: Sequence[str],
+        work: Callable[[Queries], T],
+        attempts: Attempts = "effective",
+        *,
         frugal: bool = False,
-    ) -> T:  # fmt: skip
+    ) -> T:
         """See `Source.asked`."""
         return with_tables(self._context, self._row, names, attempts, work)
 
@@ -69,8 +75,12 @@ class ApartFiles(Files):
         self._apart = book
 
     def asked(
-        self, names: Sequence[str], work: Callable[[Queries], T], attempts: Attempts = "effective", *,
+        self,
+        names: Sequence[str],
+        work: Callable[[Queries], T],
+        attempts: Attempts = "effective",
+        *,
         frugal: bool = False,
-    ) -> T:  # fmt: skip
+    ) -> T:
         """See `Source.asked`."""
         return with_book(self._apart, names, work, attempts)

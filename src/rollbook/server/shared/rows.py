@@ -168,9 +168,11 @@ def _contents(facts: Facts, book: Book) -> Contents:
 
     tables = {"metrics": facts.rows, **book.files.read(_OTHERS, work)}
     return Contents(
-        facts.keys, facts.canonical, [clock for clock in book.clocks if clock in facts.clocks],
+        facts.keys,
+        facts.canonical,
+        [clock for clock in book.clocks if clock in facts.clocks],
         {name: tables[name] for name in TABLES},
-    )  # fmt: skip
+    )
 
 
 _OTHERS = tuple(name for name in TABLES if name != "metrics")

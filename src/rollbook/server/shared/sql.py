@@ -69,8 +69,11 @@ class _Process:
         pipe = subprocess.PIPE
         self._child = subprocess.Popen(
             [sys.executable, "-c", _PROGRAM.format(path=sys.path)],
-            stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, env=environ,
-        )  # fmt: skip
+            stdin=pipe,
+            stdout=pipe,
+            stderr=subprocess.DEVNULL,
+            env=environ,
+        )
         try:
             self._receive(_START_SECONDS)
         except _Ended:

@@ -551,9 +551,13 @@ class ServerContext:
             yield book
 
     def remembered(
-        self, what: object, row: RunRow, make: Callable[[Book], Made], size: Callable[[Made], int] | int = 1_000,
+        self,
+        what: object,
+        row: RunRow,
+        make: Callable[[Book], Made],
+        size: Callable[[Made], int] | int = 1_000,
         stamp: object = None,
-    ) -> Made:  # fmt: skip
+    ) -> Made:
         """The result of `make` for a run's book, kept until the run has new data.
 
         Args:

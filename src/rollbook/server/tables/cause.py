@@ -184,13 +184,15 @@ def _texts(found: Near) -> list[TextLine]:
         return []
     return [
         TextLine(
-            time=float(moment), key=plain(str(cells.get("key") or "")),
-            text=plain(str(cells.get("text") or "")[:_LONGEST_TEXT]), x=num(float(position)),
+            time=float(moment),
+            key=plain(str(cells.get("key") or "")),
+            text=plain(str(cells.get("text") or "")[:_LONGEST_TEXT]),
+            x=num(float(position)),
         )
         for cells, moment, position in zip(
             cells_of(found.table), seconds_column(found.table), found.positions, strict=True
         )
-    ]  # fmt: skip
+    ]
 
 
 def step(context: ServerContext, ask: StepAsk) -> StepAnswer:

@@ -368,10 +368,21 @@ _COUNTED = f"""with own as materialized (
     {RolloutQueries.interval("solved", "k")} from p) i using (start) order by reason, start"""
 """The rollouts by fate and stretch of training."""
 _CURVES = (
-    "rollout/reward", "group/solved_all", "group/solved_none", "group/zero_std", "policy/staleness_mean",
-    "policy/gap_mean", "policy/clipped", "rollout/truncated", "rollout/failed", "rollout/length",
-    "time/model_seconds", "time/tools_seconds", "time/reward_seconds", "time/queue_seconds",
-)  # fmt: skip
+    "rollout/reward",
+    "group/solved_all",
+    "group/solved_none",
+    "group/zero_std",
+    "policy/staleness_mean",
+    "policy/gap_mean",
+    "policy/clipped",
+    "rollout/truncated",
+    "rollout/failed",
+    "rollout/length",
+    "time/model_seconds",
+    "time/tools_seconds",
+    "time/reward_seconds",
+    "time/queue_seconds",
+)
 
 
 def fates(context: ServerContext, ask: FatesAsk) -> FatesAnswer:
@@ -508,10 +519,15 @@ def _prompt(cells: Mapping[str, Any], page: PromptPage) -> PromptRow:
     }
     counted = ("rollouts", "groups", "solved", "recent_rollouts", "recent_solved", "first", "last")
     return PromptRow(
-        id=str(cells["task_id"]), prompt=plain(cells["prompt"]), best=num(cells["best"]),
-        example=str(cells["rollout_id"]), tried=tried, solved_in=solved_in,
-        **{name: cells[name] for name in counted}, **shares,
-    )  # fmt: skip
+        id=str(cells["task_id"]),
+        prompt=plain(cells["prompt"]),
+        best=num(cells["best"]),
+        example=str(cells["rollout_id"]),
+        tried=tried,
+        solved_in=solved_in,
+        **{name: cells[name] for name in counted},
+        **shares,
+    )
 
 
 _MOST_SHARED = 1_000
@@ -531,8 +547,9 @@ def _reward_of(db: Locked) -> tuple[list[str], bool]:
     empty = set(db.empty.get("rollouts", ()))
     names = [name for name in db.columns["rollouts"] if name not in empty]
     parts = [name for name in names if name.startswith("rewards/")]
-    there = db.table("select " + ", ".join(["count(reward)", *(f"count({quoted(name)})" for name in parts)])
-                     + " from rollouts").to_pylist()[0]  # fmt: skip
+    there = db.table(
+        "select " + ", ".join(["count(reward)", *(f"count({quoted(name)})" for name in parts)]) + " from rollouts"
+    ).to_pylist()[0]
     has_reward, *has = there.values()
     return sorted(name[8:] for name, n in zip(parts, has, strict=True) if n), bool(has_reward)
 
@@ -621,17 +638,23 @@ def shared_prompts(context: ServerContext, ask: SharedPromptsAsk) -> SharedPromp
 
 
 ENDPOINTS = [
-Endpoint("GET", "/api/runs/{run}/unused", UnusedAsk, UnusedAnswer, unused, "What was not trained on, and why"),
-Endpoint(
-        "GET", "/api/runs/{run}/fates", FatesAsk, FatesAnswer, fates, "What became of all rollouts, and why"
-    ),
-Endpoint(
-        "POST", "/api/runs/{run}/prompts", PromptsAsk, PromptsAnswer, prompts,
+    Endpoint("GET", "/api/runs/{run}/unused", UnusedAsk, UnusedAnswer, unused, "What was not trained on, and why"),
+    Endpoint("GET", "/api/runs/{run}/fates", FatesAsk, FatesAnswer, fates, "What became of all rollouts, and why"),
+    Endpoint(
+        "POST",
+        "/api/runs/{run}/prompts",
+        PromptsAsk,
+        PromptsAnswer,
+        prompts,
         "Prompts over training: how often each was tried and solved; those that are never solved come first",
         lane="question",
     ),
-Endpoint(
-        "GET", "/api/runs/{run}/shared-prompts", SharedPromptsAsk, SharedPromptsAnswer, shared_prompts,
+    Endpoint(
+        "GET",
+        "/api/runs/{run}/shared-prompts",
+        SharedPromptsAsk,
+        SharedPromptsAnswer,
+        shared_prompts,
         "Two runs on the prompts that both have",
     ),
-]  # fmt: skip
+]

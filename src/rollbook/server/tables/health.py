@@ -113,9 +113,13 @@ def alerts_in(context: ServerContext, row: RunRow, table: pa.Table, x: str) -> l
 
 
 def _alert(
-    row: RunRow, cells: dict[str, Any], position: float, moment: float, clocks: tuple[str, ...],
+    row: RunRow,
+    cells: dict[str, Any],
+    position: float,
+    moment: float,
+    clocks: tuple[str, ...],
     known: Mapping[str, object],
-) -> Alert:  # fmt: skip
+) -> Alert:
     attempt = cells.get("attempt")
     return Alert(
         id=row_id(cells),
@@ -276,9 +280,15 @@ def _of_attempt(context: ServerContext, row: RunRow, entry: dict[str, Any], x: s
 
 
 def _mark(
-    row: RunRow, kind: Any, x: float, moment: float | None, identity: str, label: str, text: str,
+    row: RunRow,
+    kind: Any,
+    x: float,
+    moment: float | None,
+    identity: str,
+    label: str,
+    text: str,
     level: str | None = None,
-) -> Mark:  # fmt: skip
+) -> Mark:
     return Mark(
         run=row.key,
         kind=kind,

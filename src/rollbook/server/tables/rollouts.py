@@ -360,18 +360,32 @@ def _shown_tokens(lists: Mapping[str, Any], texts: object = None) -> RolloutToke
 
 def _version(cells: Mapping[str, Any]) -> RolloutVersion:
     return RolloutVersion(
-        version=cells["version"], n=cells["rollouts"], mean=num(cells["reward"]), solved=cells["solved"],
-        low=num(cells["low"]), high=num(cells["high"]), used=cells["used"],
-    )  # fmt: skip
+        version=cells["version"],
+        n=cells["rollouts"],
+        mean=num(cells["reward"]),
+        solved=cells["solved"],
+        low=num(cells["low"]),
+        high=num(cells["high"]),
+        used=cells["used"],
+    )
 
 
 ENDPOINTS = [
-Endpoint(
-        "POST", "/api/runs/{run}/rollouts", RolloutsAsk, RolloutsAnswer, rollouts,
-        "Rollouts with their newest fates: search, filter, sort, window", lane="question",
+    Endpoint(
+        "POST",
+        "/api/runs/{run}/rollouts",
+        RolloutsAsk,
+        RolloutsAnswer,
+        rollouts,
+        "Rollouts with their newest fates: search, filter, sort, window",
+        lane="question",
     ),
-Endpoint(
-        "GET", "/api/runs/{run}/rollouts/{id}", OneRolloutAsk, OneRolloutAnswer, one_rollout,
+    Endpoint(
+        "GET",
+        "/api/runs/{run}/rollouts/{id}",
+        OneRolloutAsk,
+        OneRolloutAnswer,
+        one_rollout,
         "One rollout as a conversation, its fates and its task over training",
     ),
-]  # fmt: skip
+]

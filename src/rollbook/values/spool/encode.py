@@ -129,9 +129,17 @@ def read_bounds(run_folder: str | os.PathLike[str]) -> dict[str, int]:
 def read_ledger(run_folder: str | os.PathLike[str]) -> MediaLedger:
     """The last ledger of `encode_spooled` for a run, zeros before the first."""
     known: Any = {
-        "files": 0, "bytes": 0, "encoded": 0, "evicted": 0, "evicted_bytes": 0, "failed": 0, "errors": [], "waiting": 0,
-        "keep_files": KEEP_FILES, "keep_bytes": KEEP_BYTES,
-    }  # fmt: skip
+        "files": 0,
+        "bytes": 0,
+        "encoded": 0,
+        "evicted": 0,
+        "evicted_bytes": 0,
+        "failed": 0,
+        "errors": [],
+        "waiting": 0,
+        "keep_files": KEEP_FILES,
+        "keep_bytes": KEEP_BYTES,
+    }
     ledger = read_json(os.path.join(run_folder, SPOOL, _LEDGER))
     known.update({name: ledger[name] for name, value in known.items() if type(ledger.get(name)) is type(value)})
     checked: MediaLedger = known
