@@ -12,10 +12,12 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import cases
 from left_behind import children
 from rollbook.keeper import child, launch
 from rollbook.keeper.main import Keeper
@@ -24,6 +26,8 @@ from rollbook.run.origin import provenance
 from rollbook.system.tuning import TUNING
 from sealing_forks import VARIABLE, forking, keeper_program, sealing_here, started_server
 from waiting import PATIENCE, until
+
+PAGE = Path(__file__).parent / "page"
 
 # Tests run side by side: the matrix library's own threads wait for each other by spinning. It is not loaded yet.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -83,6 +87,16 @@ def settings_of_the_process() -> dict[str, object]:
 SETTINGS = settings_of_the_process()
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Cases that are left out anyway need not be made."""
+    cases.long_ones_are_asked = "not long" not in config.option.markexpr
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Nor need the tests of the page be imported."""
+    return True if collection_path == PAGE and "not page" in config.option.markexpr else None
+
+
 def pytest_collection() -> None:
     """Thousands of tests are there to stay: the collector need not go through them again and again."""
     gc.disable()
@@ -90,10 +104,9 @@ def pytest_collection() -> None:
 
 def pytest_collection_finish() -> None:
     """It begins again with what tests make."""
+    gc.freeze()
     gc.enable()
     assert settings_of_the_process() == SETTINGS, "importing the tests has changed this process for all of them"
-    gc.collect()
-    gc.freeze()
 
 
 @pytest.fixture(scope="session")

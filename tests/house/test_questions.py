@@ -265,7 +265,7 @@ ASKED: dict[str, list[dict[str, Any]]] = {
     ],
     "findings": [{}, {"where": "project = 'lengths'"}, {"since": 4e9}, {"folder": "foreign"}],
     "alerts": [{}, {"where": "project = 'lengths'"}, {"since": 4e9}, {"folder": "foreign"}],
-    "verify": [{}, {"quick": True}, {"where": "project = 'study'"}, {"folder": "foreign"}],
+    "verify": [{"where": "project = 'study'"}, {"quick": True, "where": "name = 'resumed'"}, {}, {"folder": "foreign"}],
     "plans": [{}, {"folder": "foreign"}],
     "sweep": [
         {},

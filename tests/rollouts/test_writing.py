@@ -255,8 +255,7 @@ ODD: list[tuple[str, Any, str]] = [
 
 @pytest.mark.parametrize(
     ("call", "cause"),
-    some_of([odd[1:] for odd in ODD], [odd[1:] for odd in ODD[::4]].count),
-    ids=[odd[0] for odd in ODD],
+    some_of([odd[1:] for odd in ODD], [odd[1:] for odd in ODD[::4]].count, ids=[odd[0] for odd in ODD]),
 )
 def test_odd_input_is_counted_and_costs_nothing_else(call: Any, cause: str, run: Any) -> None:
     with warnings.catch_warnings(record=True) as warned:

@@ -31,8 +31,11 @@ NAMES = [b"r\xc3\xbcns", b"r\xffns", b"r ns\n%41'\"", b"[r]*?{a,b}$x"]
 
 @pytest.mark.parametrize(
     "variables",
-    some_of([{"LC_ALL": "C", "PYTHONUTF8": "0"}, {"ROLLBOOK_KEEPER": "run"}], 1),
-    ids=["ASCII, a shared keeper", "UTF-8, a keeper a run"],
+    some_of(
+        [{"LC_ALL": "C", "PYTHONUTF8": "0"}, {"ROLLBOOK_KEEPER": "run"}],
+        1,
+        ids=["ASCII, a shared keeper", "UTF-8, a keeper a run"],
+    ),
 )
 def test_a_run_is_recorded_sealed_and_read_whatever_its_folder_is_called(
     tmp_path: Path, variables: dict[str, str]

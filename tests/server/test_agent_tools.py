@@ -140,7 +140,8 @@ def test_every_tool_is_asked() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "arguments"), some_of(ASKED, ASKED[::6].count), ids=[f"{name} {n}" for n, (name, _) in enumerate(ASKED)]
+    ("name", "arguments"),
+    some_of(ASKED, ASKED[::6].count, ids=[f"{name} {n}" for n, (name, _) in enumerate(ASKED)]),
 )
 def test_pages_within_the_budget_make_up_the_whole_answer(name: str, arguments: dict[str, Any], root: Path) -> None:
     small, large = (getattr(AgentTools(root, budget), name) for budget in (BUDGET, 40_000_000))
