@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import html
 import inspect
 import json
 import sys
@@ -24,7 +25,7 @@ from rollbook.cli.app import app
 from rollbook.errors import RollbookError
 from rollbook.runs.questions import QUESTIONS
 from rollbook.runs.run_set import RunSet
-from rollbook.schema.question import Question, of_text, options
+from rollbook.schema.question import Question, options
 from rollbook.server.agents import AgentTools
 from rollbook.server.frames import MEDIA_TYPE, unpack
 from rollbook.server.openapi import ENDPOINTS
@@ -213,6 +214,7 @@ ASKED: dict[str, list[dict[str, Any]]] = {
         {"metric": KEY, "score": "last", "by": "config.algo", "where": "project = 'lengths'"},
         {"by": "auto", "where": "project = 'study'", "kinds": ["config"]},
         {"by": "name", "where": "project = 'study'"},
+        {"by": "config.algo,config.lr", "where": "project = 'study'", "kinds": ["config"]},
         {"folder": "foreign"},
         {"where": "name = 'healthy'"},
         {"by": "config.nothing"},
@@ -236,6 +238,11 @@ ASKED: dict[str, list[dict[str, Any]]] = {
         {"metric": KEY, "by": "config.nothing", "where": "project = 'lengths'"},
         {"metric": KEY, "by": "config.algo", "where": "project = 'lengths'", "score": "the third"},
         {"metric": KEY, "by": "auto", "where": "project = 'study'"},
+        {"metric": KEY, "where": "project = 'study'"},
+        {"metric": KEY, "by": "config.algo, config.lr", "where": "project = 'study'"},
+        {"metric": KEY, "by": "config.algo, auto", "where": "project = 'study'"},
+        {"metric": KEY, "by": "config.algo,config.nothing", "where": "project = 'study'"},
+        {"metric": KEY, "by": f'last("{KEY}")', "where": "project = 'study'"},
     ],
     "curves": [
         {"key": KEY, "by": "config.algo", "where": "project = 'lengths'", "points": 20},
@@ -254,6 +261,7 @@ ASKED: dict[str, list[dict[str, Any]]] = {
         {"key": KEY, "where": "project = 'study'", "points": 5},
         {"key": KEY, "where": "name = 'healthy'", "points": 5},
         {"key": KEY, "by": None, "where": "project = 'study'", "points": 5},
+        {"key": KEY, "by": "config.algo,config.lr", "where": "project = 'study'", "points": 5},
     ],
     "seeds": [
         {"metric": KEY, "by": "config.algo", "where": "project = 'lengths'"},
@@ -261,6 +269,8 @@ ASKED: dict[str, list[dict[str, Any]]] = {
         {"metric": KEY, "by": "config.algo", "where": "project = 'lengths'", "score": "last", "against": "a"},
         {"metric": KEY, "by": "config.algo", "where": "project = 'lengths'", "power": 2.0},
         {"metric": KEY, "by": "name", "where": "project = 'study'"},
+        {"metric": KEY, "by": "config.algo,config.lr", "where": "project = 'study'"},
+        {"metric": KEY, "where": "project = 'lengths'"},
         {"metric": "nothing/at/all", "by": "config.algo"},
     ],
     "findings": [{}, {"where": "project = 'lengths'"}, {"since": 4e9}, {"folder": "foreign"}],
@@ -579,7 +589,6 @@ def drawn_points(wanted: list[Any], drawn: list[Any]) -> tuple[list[Any], list[A
 
 def test_every_question_is_asked() -> None:
     assert set(ASKED) == {name_of(question) for question in QUESTIONS}
-    assert of_text(int) == [int]
 
 
 @pytest.mark.long  # three thousand keys
@@ -715,7 +724,32 @@ def test_runs_come_in_the_same_order_by_every_door(sort: str, doors: Doors) -> N
     assert [ids[row["run"]] for row in until(settled)["rows"]] == expected
 
 
-@pytest.mark.parametrize("by", ["auto", "config.algo"])
+GROUPS = ["auto", "config.algo", "config.algo,config.lr"]
+
+
+@pytest.mark.parametrize("by", GROUPS)
+def test_what_makes_groups_is_said_in_one_grammar(by: str, doors: Doors) -> None:
+    """As one text or as a list, in every answer about groups, and in pictures and reports."""
+    runs = rollbook.open(doors.root / "runs").where("project = 'study'")
+    fields = by.split(",")
+    members = {frozenset(str(row["id"]) for row in group.rows()) for group in runs.group_by(fields).values()}
+    labels = [group["group"] for group in runs.groups(fields)]
+    assert {frozenset(group["runs"]) for group in runs.groups(by)} == members
+    for given in (by, fields, tuple(fields), by.replace(",", " , ")):
+        assert list(runs.curves(KEY, by=given, points=5).members) == labels
+        compared = [group.label for group in runs.compare(KEY, given).groups]
+        assert compared == [label for label in labels if label in compared]  # those with a score
+        assert list(runs.diff(by=given).groups) == labels
+        if by != "auto":  # one seed of each
+            assert runs.seeds(KEY, given).as_data() == runs.seeds(KEY, by).as_data()
+        assert all(label.split()[0] in runs.plot(KEY, by=given).bytes("svg").decode() for label in labels)
+    page = doors.root / "report.html"
+    line = ["report", "--dir", str(doors.root / "runs"), "-m", KEY, "--by", by, "--where", "project = 'study'"]
+    assert CliRunner().invoke(app, [*line, "-o", str(page)]).exit_code == 0
+    assert all(html.escape(label) in page.read_text("utf-8") for label in compared)
+
+
+@pytest.mark.parametrize("by", GROUPS)
 def test_groups_and_the_centre_of_their_numbers_are_the_same_in_every_table(by: str, doors: Doors) -> None:
     runs = rollbook.open(doors.root / "runs").where("project in ('lengths', 'study')")
     found = runs.groups(by, {KEY: "best"})
@@ -726,7 +760,8 @@ def test_groups_and_the_centre_of_their_numbers_are_the_same_in_every_table(by: 
     told = doors.mcp("runs", "runs", {"where": condition, "by": by, "metrics": [f"{KEY}=best"]})["rows"]
     assert told == json.loads(json.dumps(found))
     column = f'best("{KEY}")'
-    ask = {"columns": [column], "limit": 1000, "filter": "project = 'lengths'", "group_by": [by], "sections": False}
+    ask = {"columns": [column], "limit": 1000, "filter": "project = 'lengths'", "group_by": by.split(",")}
+    ask["sections"] = False
 
     def settled() -> list[dict[str, Any]] | None:
         answer = doors.clients["runs"].post("/api/runs", json=ask).json()

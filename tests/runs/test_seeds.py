@@ -69,7 +69,7 @@ def test_of_runs_the_spread_of_their_seeds_is_taken(tmp_path: Path) -> None:
     assert "Next: train 1 more seed of each group, then type again: rollbook" in " ".join(judged.split())
 
 
-@pytest.mark.parametrize("words", [[], ["--metric", "test/return"], ["--std", "1", "--by", "seed"]])
+@pytest.mark.parametrize("words", [[], ["--metric", "test/return", "--std", "1"], ["--std", "1", "--by", "seed"]])
 def test_a_question_without_its_halves_says_what_is_missing(words: list[str]) -> None:
     done = CliRunner().invoke(app, ["seeds", *words])
     assert done.exit_code == 2

@@ -162,9 +162,9 @@ def test_a_number_in_a_name_that_is_no_seed_tells_groups_apart(begin: Begin, roo
     assert sorted(rollbook.open(root).group_by("auto")) == ["layers-1", "layers-2"]
 
 
-@pytest.mark.parametrize("given", [["config.algo", "config.env"], ("config.algo",), 3], ids=str)
+@pytest.mark.parametrize("given", [{"a": []}, 3, [], "", [1], ["auto", "config.algo"]], ids=str)
 @pytest.mark.parametrize("verb", ["compare", "curves", "refined_curves", "groups", "plot", "diff", "group_by", "seeds"])
-def test_groups_by_anything_but_one_field_are_refused_with_what_is_possible(
+def test_groups_by_what_names_no_fields_are_refused_with_what_is_possible(
     begin: Begin, root: Path, verb: str, given: Any
 ) -> None:
     for seed in (0, 1):
@@ -174,5 +174,27 @@ def test_groups_by_anything_but_one_field_are_refused_with_what_is_possible(
         "groups": lambda: runs.groups(given), "group_by": lambda: runs.group_by(given),
         "diff": lambda: runs.diff(by=given), "refined_curves": lambda: list(runs.refined_curves("return", by=given)),
     }.get(verb, lambda: getattr(runs, verb)("return", by=given))  # fmt: skip
-    with pytest.raises(rollbook.errors.BadInput, match="one field"):
+    with pytest.raises(rollbook.errors.BadInput, match=r"auto|none of the groups has a run"):
         ask()
+
+
+def test_each_pair_of_two_settings_is_a_group(begin: Begin, root: Path) -> None:
+    for algo in ("ppo", "dqn"):
+        for lr in (0.001, 0.01):
+            for seed in (0, 1):
+                config = {"algo": algo, "opt": {"lr": lr}, "a,b": {"seed": seed}}
+                begin(algo, seed=seed, config=config).log({"return": lr + seed}, env_step=1)
+    runs = rollbook.open(root)
+    labels = ["algo ppo lr 0.001", "algo ppo lr 0.01", "algo dqn lr 0.001", "algo dqn lr 0.01"]
+    for by in ("config.algo,config.opt.lr", "config.algo, config.opt.lr", ["config.algo", "config.opt.lr"]):
+        assert list(runs.curves("return", by=by).members) == labels
+        assert set(runs.group_by(by)) == {("ppo", 0.001), ("ppo", 0.01), ("dqn", 0.001), ("dqn", 0.01)}
+    assert [group.label for group in runs.compare("return").groups] == [label.replace("algo ", "") for label in labels]
+    assert set(runs.group_by("config.a,b.seed")) == {0, 1}, "a comma in the name of a setting"
+
+
+def test_settings_that_read_alike_are_groups_of_their_own(begin: Begin, root: Path) -> None:
+    for lr in (0.12345678, 0.12345679):
+        begin("ppo", seed=0, config={"algo": "ppo", "lr": lr}).log({"return": lr}, env_step=1)
+    labels = list(rollbook.open(root).curves("return", by="config.algo,config.lr").members)
+    assert labels == ['config.algo="ppo", config.lr=0.12345678', 'config.algo="ppo", config.lr=0.12345679']

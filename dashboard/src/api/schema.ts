@@ -212,7 +212,7 @@ export interface CompareAnswer {
 /** Which group is better, how certain that is, and what would decide it. */
 export interface CompareAsk {
   metric: string;
-  by: string | Group[];
+  by?: string | Group[];
   score?: string;
   at?: number | "common end" | "own end";
   x?: string | null;
@@ -1325,7 +1325,7 @@ export interface SeedsAnswer {
 /** How many seeds each group needs, and which difference a number of seeds can find. */
 export interface SeedsAsk {
   metric: string;
-  by: string | Group[];
+  by?: string | Group[];
   score?: string;
   against?: string | null;
   difference?: number | null;

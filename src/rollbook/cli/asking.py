@@ -56,9 +56,9 @@ def _option(option: Option, letter: str | None, of: str) -> Callable[[F], F]:
     name = f"--{option.name.replace('_', '-')}"
     if option.type is bool:
         return click.option(*named, name, option.name, is_flag=True, default=None if of else False, help=words)
-    if item_of(option.type) is not None:
+    if item_of(option) is not None:
         words = f"{words[:-1]}; may be given several times."
-        kind: Any = _Kind(option._replace(type=item_of(option.type) | _words_of(option.type)))
+        kind: Any = _Kind(option._replace(type=item_of(option) | _words_of(option.type)))
         return click.option(
             *named,
             name,
@@ -101,7 +101,7 @@ class _Kind(click.ParamType):  # type: ignore[type-arg]
     """A value of one of the types that text can say, the narrowest first."""
 
     def __init__(self, option: Option) -> None:
-        kinds = [kind for kind in of_text(option.type) if kind is not type(None)]
+        kinds = [kind for kind in of_text(option) if kind is not type(None)]
         self._takes_none = _takes_none(option)
         self._words = [word for kind in kinds if typing.get_origin(kind) is Literal for word in typing.get_args(kind)]
         self._is_int, self._is_float, self._is_text = int in kinds, float in kinds, str in kinds

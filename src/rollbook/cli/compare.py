@@ -32,7 +32,7 @@ def compare(
     runs: str,
     root: str,
     metric: str | None,
-    by: str | None,
+    by: str,
     where: str | None,
     folder: str | None,
     theme: str,
@@ -45,13 +45,15 @@ def compare(
 
     \b
     Examples:
+      rollbook compare cartpole --metric test/return
       rollbook compare cartpole --metric test/return --by config.algo
+      rollbook compare cartpole -m test/return --by config.algo,config.lr
       rollbook compare cartpole -m test/return --by config.algo --against dqn
       rollbook compare cartpole -m test/return --by algo --plan mine --seeds 10
     """
     chosen = find_runs(runs, root, where)
-    if metric is None or by is None:
-        raise click.UsageError(_what_to_compare(chosen, metric, by))
+    if metric is None:
+        raise click.UsageError(_which_metric(chosen))
     answer = chosen.compare(metric, by, **options)
     if as_json:
         print_json({**answer.as_data(), **({"latex": answer.latex()} if latex else {})})
@@ -78,19 +80,17 @@ def _next(more: dict[str, int], groups: int) -> str:
     return f"Next: train {what}, then type again: rollbook {shlex.join(sys.argv[1:])}"
 
 
-def _what_to_compare(runs: RunSet, metric: str | None, by: str | None) -> str:
+def _which_metric(runs: RunSet) -> str:
     """What the question lacks, and what these runs offer for it."""
-    missing = []
-    if metric is None:
-        keys = list(dict.fromkeys([*runs.last().canonical(), *runs.last().keys()]))
-        shown = [key for key in keys if not key.startswith(("host/", "rollbook/"))]
-        missing.append(f"--metric, the score. The newest run has: {clean(', '.join(shown[:20])) or 'no keys'}")
-    if by is None:
-        fields = {field: None for field in ("name", "group") if len({getattr(run, field) for run in runs}) > 1}
-        fields |= dict.fromkeys(row["name"] for row in runs.diff(kinds=["config"]).table().to_pylist())
-        offered = clean(", ".join(list(fields)[:20])) or "no setting"
-        missing.append(f"--by, the field whose values are compared. These differ between the runs: {offered}")
-    return "\n".join(f"say {words}" for words in missing)
+    keys = list(dict.fromkeys([*runs.last().canonical(), *runs.last().keys()]))
+    shown = [key for key in keys if not key.startswith(("host/", "rollbook/"))]
+    fields = {field: None for field in ("name", "group") if len({getattr(run, field) for run in runs}) > 1}
+    fields |= dict.fromkeys(row["name"] for row in runs.diff(kinds=["config"]).table().to_pylist())
+    different = ", ".join(list(fields)[:20]) or "no setting"
+    return (
+        f"say --metric, the score. The newest run has: {clean(', '.join(shown[:20])) or 'no keys'}\n"
+        f"Groups are made by what differs, or by the fields of --by. These differ between the runs: {clean(different)}"
+    )
 
 
 def _figures(chosen: Any, answer: Any, options: dict[str, Any], folder: str, theme: str) -> list[str]:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     multiple=True,
     help='A result as a column: "test/return" or "test/return=best".',
 )
-@click.option("--by", default=None, help='Groups instead of runs: a field such as config.algo; "auto": what differs.')
+@click.option("--by", default=None, help='Groups instead of runs: fields such as config.algo; "auto": what differs.')
 @click.option("--sort", default=None, help='Sort by a column, or several; "-test/return" puts the highest first.')
 @click.option("--left-out", is_flag=True, help="List files of other tools that cannot be read, and why.")
 @format_options

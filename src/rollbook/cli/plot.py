@@ -28,7 +28,7 @@ _LINES_OF_TEXT = 22
     type=kind_of(Curves, "by"),
     default="auto",
     show_default=True,
-    help="The field whose values make the groups, such as config.algo; auto: what differs; none: one group.",
+    help="The fields whose values make the groups, such as config.algo; auto: what differs; none: one group.",
 )
 @click.option("-x", "--x", "axis", default=None, help="The axis: a clock such as env_step, a key, or time.")
 @click.option("--chart", default="curves", show_default=True, help="Which chart; --charts lists them.")

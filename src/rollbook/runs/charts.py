@@ -16,7 +16,7 @@ from rollbook.runs.comparing import compared
 from rollbook.runs.curving import drawn
 from rollbook.runs.fields import check_field, flat, value_at
 from rollbook.runs.groups import begun_first, labels_of, looks_of
-from rollbook.runs.questions import Compare
+from rollbook.runs.questions import Compare, Fields
 from rollbook.runs.questions import Curves as CurvesOf
 from rollbook.runs.results import measures_of
 from rollbook.runs.source import Files
@@ -36,7 +36,7 @@ class _Asked(NamedTuple):
     rows: Sequence[Row]
     root: str
     keys: list[str]
-    by: str | None
+    by: Fields | None
     x: str | None
     options: dict[str, Any]
 
@@ -56,7 +56,7 @@ def picture_of(
     root: str,
     key: str | Sequence[str],
     *,
-    by: str | None,
+    by: Fields | None,
     x: str | None,
     chart: str,
     theme: str,
@@ -106,7 +106,7 @@ def _panels_by(asked: _Asked, field: str, shown: Mapping[str, Any]) -> list[Pane
     """One panel per value of a field. A group has the same colour in all panels, and no line where it has no run."""
     check_field(field, asked.rows, f"plot(panels={field!r})")
     rows = begun_first(asked.rows)
-    labels = list(dict.fromkeys(labels_of(rows, asked.by, asked.task)))
+    labels = list(dict.fromkeys(labels_of(rows, asked.by, f"plot(by={asked.by!r})", asked.task)))
     looks = looks_of(
         rows, asked.root, asked.by, asked.task, drawn=True
     )  # of all panels: no two groups get the same colour

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ from rollbook.errors import BadInput
 from rollbook.runs import looks
 from rollbook.runs.fields import check_field
 from rollbook.runs.grouping_facts import alike, by_what_differs, mixed
-from rollbook.runs.groups import grouped, name_of, seed_of, task_of, units_of
+from rollbook.runs.groups import grouped, name_of, seed_of, task_of, title_of_fields, units_of
 from rollbook.runs.measures import Score, level_of, score_named
 from rollbook.runs.questions import At, Compare, Seeds
 from rollbook.runs.reward_parts import on_one_scale
@@ -39,10 +39,13 @@ def compared(ask: Compare, source: Source, *, opened: bool = True) -> compare.Co
     asked = f"compare({ask.metric!r})"
     if not source.rows:
         raise BadInput(f"{asked}: the set is empty.", "Look what there is with rollbook.open(…).table()")
-    if isinstance(ask.by, Mapping) and len(ask.by) > _MOST_GROUPS:
-        raise BadInput(f"{asked}: {len(ask.by)} groups; at most {_MOST_GROUPS} are compared at once")
     # Which runs are in which group, and the score of each at the position where all are compared.
     rows, labels = grouped(source.rows, ask.by, asked, ask.task)
+    if (groups := len(set(labels))) > MOST_GROUPS:
+        raise BadInput(
+            f"{asked}: {groups:,} groups; at most {MOST_GROUPS} are compared at once.",
+            "Choose some of the runs, or ask sweep which of many configurations may be the best",
+        )
     if ask.task is not None:
         check_field(ask.task, rows, f"compare({ask.metric!r}, task={ask.task!r})")
     metric, of_parts = on_one_scale(source, rows, ask.metric)
@@ -63,7 +66,7 @@ def compared(ask: Compare, source: Source, *, opened: bool = True) -> compare.Co
         )
         for row, label, unit, name in zip(rows, labels, units_of(rows), called(rows), strict=True)
     ]
-    by = ask.by if isinstance(ask.by, str) else "group"
+    by = title_of_fields(ask.by)
     how = ask.score if isinstance(ask.score, str) else getattr(ask.score, "__name__", "a function")
     direction = "lower" if ask.direction is None and level is not None else ask.direction
     # Earlier looks at the same question share its error, so the question must be recognised.
@@ -101,7 +104,7 @@ def compared(ask: Compare, source: Source, *, opened: bool = True) -> compare.Co
         end=end,
         facts=[
             *of_parts,
-            *(by_what_differs(rows, labels, by, ask.task) if len(set(labels)) > 1 else ()),
+            *(by_what_differs(rows, labels, by, ask.task) if groups > 1 else ()),
             *mixed(rows, labels, by, ask.task),
             *alike(rows, labels, by, ask.task),
             *_never_reached(entries, metric, level),
@@ -124,7 +127,8 @@ def seeds_needed(ask: Seeds, source: Source) -> compare.SeedPlan:
     return answer.seed_plan(ask.difference, ask.power, COUNTS)
 
 
-_MOST_GROUPS = 20
+MOST_GROUPS = 20
+"""So many are compared at once: each with each."""
 
 
 class Scored(NamedTuple):

@@ -10,8 +10,9 @@ import numpy as np
 from rollbook import compare
 from rollbook.compare.facts import Fact
 from rollbook.errors import BadInput
+from rollbook.runs.fields import check_field
 from rollbook.runs.grouping_facts import alike, by_what_differs
-from rollbook.runs.groups import check_groups, end_of, grouped, name_of, seed_of, task_of, units_of
+from rollbook.runs.groups import end_of, grouped, name_of, seed_of, task_of, title_of_fields, units_of
 from rollbook.runs.questions import Curves
 from rollbook.runs.results import unknown_key
 from rollbook.runs.source import KeyRows, Source
@@ -39,7 +40,7 @@ def refined(ask: Curves, source: Source, stages: Sequence[int]) -> Iterator[comp
         raise BadInput(f"level={ask.level}: from 0.5 to below 1")
     rows, labels = grouped(source.rows, ask.by, asked, ask.task)
     if ask.task is not None:
-        check_groups(rows, ask.task, f"curves(task={ask.task!r})")
+        check_field(ask.task, rows, f"curves(task={ask.task!r})")
     lines = source.key_rows(ask.key, ask.x)
     axis = ask.x or next((lines[path].axis for row in rows if (path := str(row["path"])) in lines), "")
     if not axis:
@@ -60,16 +61,16 @@ def refined(ask: Curves, source: Source, stages: Sequence[int]) -> Iterator[comp
             unit,
             end_of(row, axis),
         )
+    by = title_of_fields(ask.by)
     facts = [
         *by_what_differs(rows, labels, ask.by, ask.task),
-        *alike(rows, labels, ask.by if isinstance(ask.by, str) else None, ask.task),
+        *alike(rows, labels, by, ask.task),
         *(
             Fact("reduced", label, tuple(name for name, _ in found), {"stretches": max(n for _, n in found)})
             for label, found in reduced.items()
         ),
     ]
     options = {name: value for name, value in msgspec.structs.asdict(ask).items() if name not in _OWN}
-    by = ask.by if isinstance(ask.by, str) else "" if ask.by is None else "group"
     if by == "auto" and len(groups) == 1:
         by = ""
     return compare.refined_curves(groups, key=ask.key, axis=axis, by=by, stages=stages, facts=facts, **options)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rollbook.errors import BadInput, did_you_mean
+from rollbook.runs.measures import split_columns
 from rollbook.schema import manifest
 from rollbook.schema.source import is_view
 from rollbook.schema.status import heard_at
@@ -149,13 +150,33 @@ def is_field(name: str, rows: Sequence[Mapping[str, object]]) -> bool:
     return name.partition(".")[0] in _NESTED and (not rows or any(_has(row, name) for row in rows))
 
 
-def check_one(name: object, asked: str) -> None:
-    """Raise if what should be the name of one field is something else, such as a list of names. Raises: BadInput."""
-    if not isinstance(name, str):
+def grouping_fields(by: object, rows: Sequence[Mapping[str, object]], asked: str) -> list[str]:
+    """The columns by which runs are grouped: of a text with commas, or of a list; ["auto"] if nobody named any.
+
+    A comma inside a call or quotes divides nothing, and neither does one in the name of a field.
+
+    Raises:
+      BadInput: what was named is neither, or nothing, or "auto" among others.
+    """
+    if isinstance(by, str):
+        names = [by] if "," not in by or is_field(by, rows) else split_columns(by)
+    else:
+        names = list(by) if isinstance(by, (list, tuple)) else []
+    if not names or not all(isinstance(name, str) and name for name in names):
         raise BadInput(
-            f"{asked}: one field makes the groups, found {name!r:.80} of type {type(name).__name__}.",
-            "Name one field, 'auto' for what differs in the configuration, or {label: runs} where that is given",
+            f"{asked}: fields make the groups, found {by!r:.80} of type {type(by).__name__}.",
+            "Name one, several ('config.algo, config.lr', or a list), 'auto' for what differs in the configuration, "
+            "or {label: runs} where that is given",
         )
+    if "auto" in names and len(names) > 1:
+        raise BadInput(f"{asked}: 'auto' finds the fields itself.", "Give it alone, or name all fields")
+    return list(dict.fromkeys(names))
+
+
+def check_one(name: object, asked: str) -> None:
+    """Raise if what should be the name of one field is something else. Raises: BadInput."""
+    if not isinstance(name, str):
+        raise BadInput(f"{asked}: the name of one field is a text, found {name!r:.80} of type {type(name).__name__}")
 
 
 def check_field(name: str, rows: Sequence[Mapping[str, object]], asked: str) -> None:

@@ -11,21 +11,22 @@ from typing import Any
 
 from rollbook import compare
 from rollbook.errors import RollbookError
-from rollbook.runs.groups import begun_first, check_groups, labels_of
+from rollbook.runs.groups import begun_first, labels_of
+from rollbook.runs.questions import Fields
 from rollbook.runs.results import run_table
 from rollbook.runs.source import Row
 from rollbook.values.json_values import num, plain
 
 
 def table_of_groups(
-    rows: Sequence[Row], by: str, metrics: Mapping[str, object] | Sequence[str] | None, x: str | None = None
+    rows: Sequence[Row], by: Fields, metrics: Mapping[str, object] | Sequence[str] | None, x: str | None = None
 ) -> list[dict[str, Any]]:
     """See `RunSet.groups`."""
     rows = begun_first(rows)
-    check_groups(rows, by, f"groups({by!r})")
+    labels = labels_of(rows, by, f"groups({by!r})")
     numbers: list[dict[str, Any]] = run_table(rows, [], metrics, x=x).to_pylist() if metrics else [{}] * len(rows)
     groups: dict[str, list[int]] = {}
-    for index, label in enumerate(labels_of(rows, by)):
+    for index, label in enumerate(labels):
         groups.setdefault(label, []).append(index)
     return [
         {

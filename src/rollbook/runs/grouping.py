@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from rollbook.errors import BadInput
-from rollbook.runs.fields import flat, group_value, grouped
+from rollbook.runs.fields import flat, group_key, group_value, grouped
 from rollbook.runs.shared_names import shared_names
 from rollbook.system.brief import brief
 from rollbook.values.json_values import plain
@@ -233,6 +233,22 @@ def telling_columns(configurations: Sequence[Mapping[str, object]], columns: Seq
         telling.append(best)
         split = [(*before, own) for before, own in zip(split, spelled[best], strict=True)]
     return telling
+
+
+def words_of(columns: Sequence[str], values: Sequence[tuple[object, ...]]) -> list[str]:
+    """A name for each tuple of values, such as "algo ppo lr 0.001"; equal for equal values alone.
+
+    Args:
+      values: of each run, one for each column.
+    """
+    keys = [tuple(map(group_key, each)) for each in values]
+    names = {
+        key: " ".join(_word(column, plain(value, 200)) for column, value in zip(columns, each, strict=True))
+        for key, each in zip(keys, values, strict=True)
+    }
+    often = Counter(names.values())
+    full = {key: ", ".join(f"{column}={one}" for column, one in zip(columns, key, strict=True)) for key in names}
+    return [names[key] if often[names[key]] == 1 else full[key] for key in keys]
 
 
 def _word(column: str, value: object) -> str:

@@ -31,11 +31,16 @@ def by_what_differs(rows: Sequence[Row], labels: Sequence[str], by: object, task
 
 
 def mixed(rows: Sequence[Row], labels: Sequence[str], by: str, task: str | None) -> list[Fact]:
-    """Environments and projects that differ between groups or within them."""
+    """Environments and projects that differ between groups or within them.
+
+    Args:
+      by: the fields that make the groups, as `title_of_fields` has them.
+    """
     facts: list[Fact] = []
-    asked = {by, task} & set(_ENVIRONMENTS)
+    fields = {*by.split(", "), task}
+    asked = fields & set(_ENVIRONMENTS)
     for field in _ENVIRONMENTS:
-        if field in (by, task) or (field in ("env", "project") and facts):
+        if field in fields or (field in ("env", "project") and facts):
             continue
         if asked - {"project"} and (field == "env" or "env" in asked):
             continue
@@ -57,7 +62,7 @@ def mixed(rows: Sequence[Row], labels: Sequence[str], by: str, task: str | None)
     return facts
 
 
-def alike(rows: Sequence[Row], labels: Sequence[str], by: str | None, task: str | None) -> list[Fact]:
+def alike(rows: Sequence[Row], labels: Sequence[str], by: str, task: str | None) -> list[Fact]:
     """Groups whose runs have several algorithms, come from folders that say something else, or look the same."""
     groups: dict[str, list[Row]] = {}
     for row, label in zip(rows, labels, strict=True):
@@ -67,7 +72,7 @@ def alike(rows: Sequence[Row], labels: Sequence[str], by: str | None, task: str 
         found = list(dict.fromkeys(str(row["algo"]) for row in members if row.get("algo")))
         unknown = [row for row in members if row.get("made_by") and not row.get("algo") and not row.get("config")]
         others = list(dict.fromkeys(_of_folders(row, task) for row in members if row.get("made_by")))
-        if len(found) > 1 and by not in _ALGORITHMS:
+        if len(found) > 1 and not {*by.split(", ")} & {*_ALGORITHMS}:
             facts.append(Fact("several algorithms", label, values={"algorithms": found}))
         elif len(others) > 1:
             facts.append(Fact("of several folders", label, values={"others": others}))

@@ -10,9 +10,10 @@ from typing import Any
 
 from rollbook.errors import BadInput
 from rollbook.runs.colours import COLOURS, colours_of_groups
-from rollbook.runs.fields import check_field, check_one, group_label, group_value
-from rollbook.runs.grouping import groups_of
-from rollbook.runs.questions import Groups
+from rollbook.runs.columns import group_values_of
+from rollbook.runs.fields import group_label, group_value, grouping_fields
+from rollbook.runs.grouping import groups_of, words_of
+from rollbook.runs.questions import Fields, Groups
 from rollbook.schema.addresses import is_address
 from rollbook.schema.run_files import MANIFEST_FILE
 from rollbook.system import files
@@ -21,12 +22,12 @@ Row = Mapping[str, Any]
 
 
 def grouped(
-    rows: Sequence[Row], by: str | Groups | None, asked: str, task: str | None = None
+    rows: Sequence[Row], by: Fields | Groups | None, asked: str, task: str | None = None
 ) -> tuple[list[Row], list[str]]:
     """Some runs in the order in which they started, group by group if the groups were named; and the label of each.
 
     Args:
-      by: a field, "auto", None for one group, or {label: ids, names or paths of runs}.
+      by: fields, "auto", None for one group, or {label: ids, names or paths of runs}.
       asked: begins the message of an error.
       task: the field with a run's task; it makes no groups of its own.
     Raises:
@@ -34,9 +35,7 @@ def grouped(
     """
     if not isinstance(by, Mapping):
         rows = begun_first(rows)
-        if by is not None:
-            check_groups(rows, by, f"{asked[:-1]}, by={by!r})")
-        return rows, labels_of(rows, by, task)
+        return rows, labels_of(rows, by, f"{asked[:-1]}, by={by!r})", task)
     if not by:
         raise BadInput(f"{asked}: by={{}} names no group.", "Name at least one, {label: runs}, or a field")
     of_name: dict[str, list[Row]] = {}
@@ -131,7 +130,7 @@ def begun_first(rows: Sequence[Row]) -> list[Row]:
 
 
 def looks_of(
-    rows: Sequence[Row], root: str, by: str | None, task: str | None = None, *, drawn: bool = False
+    rows: Sequence[Row], root: str, by: Fields | None, task: str | None = None, *, drawn: bool = False
 ) -> dict[str, int]:
     """Label -> which colour and dashes of the style. Of groups with the same colour the later ones get other dashes.
 
@@ -140,7 +139,7 @@ def looks_of(
     """
     groups: dict[str, list[Row]] = {}
     rows = begun_first(rows)
-    for row, label in zip(rows, labels_of(rows, by, task), strict=True):
+    for row, label in zip(rows, labels_of(rows, by, f"by={by!r}", task), strict=True):
         groups.setdefault(label, []).append(row)
     looks: dict[str, int] = {}
     colours = colours_of_groups(list(groups.values()), not is_address(root), drawn)
@@ -150,13 +149,29 @@ def looks_of(
     return looks
 
 
-def labels_of(rows: Sequence[Row], by: str | None, task: str | None = None) -> list[str]:
-    """The name of the group of each run: the value of the field `by`, as text; "auto": what differs from the others,
-    other than the task."""
-    if by != "auto":
-        if by is not None:
-            check_one(by, f"by={by!r}")
-        return [label_of(row, by) for row in rows]
+def labels_of(rows: Sequence[Row], by: Fields | None, asked: str, task: str | None = None) -> list[str]:
+    """The name of the group of each run.
+
+    Args:
+      by: of one field its value, as text; of several "algo ppo lr 0.001"; of "auto" what differs from the others, other
+        than the task; None: one group.
+      asked: begins the message of an error.
+      task: the field with a run's task.
+    Raises:
+      BadInput: no run has a field, or `by` is nothing that makes groups.
+    """
+    if by is None:
+        return ["all runs"] * len(rows)
+    fields = grouping_fields(by, rows, asked)
+    if fields == ["auto"]:
+        return _automatic(rows, task)
+    values = [group_values_of(rows, field, asked) for field in fields]
+    if len(fields) == 1:
+        return [group_label(value) for value in values[0]]
+    return words_of(fields, list(zip(*values, strict=True)))
+
+
+def _automatic(rows: Sequence[Row], task: str | None) -> list[str]:
     groups = groups_of(list(rows), ["auto"], task=task)
     often = Counter(group.name for group in groups)
     label_by_path = {
@@ -167,15 +182,11 @@ def labels_of(rows: Sequence[Row], by: str | None, task: str | None = None) -> l
     return [label_by_path[str(row["path"])] for row in rows]
 
 
-def check_groups(rows: Sequence[Row], field: str, asked: str) -> None:
-    """Raise if no run has the field that is to make groups. Raises: BadInput."""
-    if field != "auto":
-        check_field(field, rows, asked)
-
-
-def label_of(row: Row, by: str | None) -> str:
-    """The name of the group that a row of the listing belongs to: the value of the field `by`; see `group_label`."""
-    return "all runs" if by is None else group_label(group_value(row, by))
+def title_of_fields(by: Fields | Groups | None) -> str:
+    """What makes groups, for a title: the fields, "auto", "group" where the groups were named, "" without groups."""
+    if by is None or isinstance(by, str):
+        return by or ""
+    return "group" if isinstance(by, Mapping) else ", ".join(map(str, by))
 
 
 def name_of(row: Row) -> str:

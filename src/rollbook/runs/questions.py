@@ -11,6 +11,8 @@ At: TypeAlias = float | Literal["own end", "common end"]
 """Where on the axis scores end."""
 Groups: TypeAlias = Mapping[str, Sequence[str]]
 """{label: ids, names or paths of runs}."""
+Fields: TypeAlias = str | Sequence[str]
+"""Columns that form groups: a text, several with commas between them; or a list. "auto": what differs."""
 
 
 class Compare(Question, frozen=True):
@@ -18,12 +20,13 @@ class Compare(Question, frozen=True):
 
     metric: Annotated[str, words("a key; canonical names are accepted.")]
     by: Annotated[
-        str | Groups,
+        Fields | Groups,
         words(
-            'the field that forms the groups, such as "config.algo"; "auto": what differs in the configuration; or the '
-            "groups themselves, {label: ids, names or paths of runs}."
+            'the field that forms the groups, or several, such as "config.algo, config.lr"; "auto": what differs in '
+            "the configuration; or the groups themselves, {label: ids, names or paths of runs}.",
+            commas=True,
         ),
-    ]
+    ] = "auto"
     score: _Score = "mean of the last 10%"
     at: _End = "own end"
     x: _AxisOfScores = None
@@ -136,10 +139,11 @@ class Diff(Question, frozen=True):
     metric: Annotated[str | None, words("a key; the answer then shows which difference goes with which score.")] = None
     score: _Score = "mean of the last 10%"
     by: Annotated[
-        str | Groups | None,
+        Fields | Groups | None,
         words(
-            'what is set side by side: the groups of a field, such as "config.algo"; "auto"; the groups themselves, '
-            "{label: ids, names or paths of runs}; or None: each run."
+            'what is set side by side: the groups of a field, or of several, such as "config.algo, config.lr"; '
+            '"auto"; the groups themselves, {label: ids, names or paths of runs}; or None: each run.',
+            commas=True,
         ),
     ] = None
     kinds: Annotated[
@@ -153,10 +157,11 @@ class Curves(Question, frozen=True):
 
     key: Annotated[str, words("a key; canonical names are accepted.")]
     by: Annotated[
-        str | Groups | None,
+        Fields | Groups | None,
         words(
-            'the field that forms the groups, such as "config.algo"; "auto": what differs in the configuration; the '
-            "groups themselves, {label: ids, names or paths of runs}; or None: one group."
+            'the field that forms the groups, or several, such as "config.algo, config.lr"; "auto": what differs in '
+            "the configuration; the groups themselves, {label: ids, names or paths of runs}; or None: one group.",
+            commas=True,
         ),
     ] = "auto"
     x: Annotated[
@@ -261,7 +266,10 @@ class Seeds(Question, frozen=True):
     """How many seeds each group needs, and which difference a number of seeds can find."""
 
     metric: Annotated[str, words("the score, such as test/return.")]
-    by: Annotated[str | Groups, words("the field whose values are compared, such as config.algo; see `compare`.")]
+    by: Annotated[
+        Fields | Groups,
+        words("the field whose values are compared, or several, such as config.algo; see `compare`.", commas=True),
+    ] = "auto"
     score: _Score = "mean of the last 10%"
     against: Annotated[str | None, words("one group, which each other one is compared with.")] = None
     difference: Annotated[float | None, words("the difference to find, in units of the score.")] = None

@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Any, Literal, TypeVar, overload
 
 from rollbook.errors import AmbiguousRun, BadInput, RunNotFound, did_you_mean, suggesting
-from rollbook.runs.fields import check_field, check_one, group_key, group_label
+from rollbook.runs.fields import check_field, group_key, group_label, grouping_fields
 from rollbook.schema.aliases import SCORES
 from rollbook.system.texts import amount
 
@@ -127,35 +127,40 @@ class RunSet(Sequence["Book"]):
         """
         return self._some([row for row in self._rows if wanted(dict(row))])
 
-    def group_by(self, field: str) -> dict[Any, RunSet]:
+    def group_by(self, field: str | Sequence[str]) -> dict[Any, RunSet]:
         """Run sets by the value of a field such as "config.algo", in order of appearance; None: runs without it.
 
         1 and 1.0 are one value; True, and the text "1", are others. Beside 1, which is the same key in Python, True is
         "true".
 
         Args:
-          field: a column of the runs, such as "config.algo" or 'last("epoch")'; "auto": what differs in the
-            configuration, by names such as "ppo lr 0.001".
+          field: a column of the runs, such as "config.algo" or 'last("epoch")'; several, "config.algo, config.lr" or a
+            list: then the keys are tuples; "auto": what differs in the configuration, by names such as "ppo lr 0.001".
         Raises:
           BadInput: no run has the field.
         """
-        check_one(field, f"group_by({field!r})")
-        if field == "auto":
-            from rollbook.runs.groups import labels_of
+        from rollbook.runs.columns import values_of
+        from rollbook.runs.groups import labels_of
 
+        asked = f"group_by({field!r})"
+        fields = grouping_fields(field, self._rows, asked)
+        if fields == ["auto"]:
             automatic: dict[Any, list[Mapping[str, object]]] = {}
-            for row, label in zip(self._rows, labels_of(self._rows, "auto"), strict=True):
+            for row, label in zip(self._rows, labels_of(self._rows, "auto", asked), strict=True):
                 automatic.setdefault(label, []).append(row)
             return {label: self._some(rows) for label, rows in automatic.items()}
-        from rollbook.runs.columns import values_of
-
+        columns = [values_of(self._rows, each, asked) for each in fields]
         groups: dict[str, list[Mapping[str, object]]] = {}
         names: dict[object, str] = {}
-        for row, value in zip(self._rows, values_of(self._rows, field, f"group_by({field!r})"), strict=True):
-            group = group_key(value)
+        for row, *values in zip(self._rows, *columns, strict=True):
+            group = group_key(values)
             if group not in groups:
-                name = value if value.__hash__ else repr(value)
-                names[group_label(value) if name in names else name] = group
+                parts = [value if value.__hash__ else repr(value) for value in values]
+                name: object = parts[0] if len(fields) == 1 else tuple(parts)
+                if name in names:
+                    labels = [group_label(value) for value in values]
+                    name = labels[0] if len(fields) == 1 else tuple(labels)
+                names[name] = group
             groups.setdefault(group, []).append(row)
         return {name: self._some(groups[group]) for name, group in names.items()}
 
@@ -292,7 +297,7 @@ class RunSet(Sequence["Book"]):
     @suggesting
     def groups(
         self,
-        by: str = "auto",
+        by: str | Sequence[str] = "auto",
         metrics: Mapping[str, object] | Sequence[str] | None = None,
         *,
         x: str | None = None,
@@ -300,8 +305,8 @@ class RunSet(Sequence["Book"]):
         """Groups of runs as the page's table has them: who belongs to each, and the centre of their numbers.
 
         Args:
-          by: the field that forms the groups, such as "config.algo"; "auto": what differs in the configuration, by
-            names such as "ppo lr 0.001".
+          by: the field that forms the groups, such as "config.algo", or several; "auto": what differs in the
+            configuration, by names such as "ppo lr 0.001".
           metrics: numbers of keys, as of `table`.
           x: the axis of metrics; default: the run's own.
         Returns:
@@ -461,7 +466,7 @@ class RunSet(Sequence["Book"]):
         metric: str | None = None,
         score: str | Callable[..., float] = "mean of the last 10%",
         *,
-        by: str | Mapping[str, Sequence[str]] | None = None,
+        by: str | Sequence[str] | Mapping[str, Sequence[str]] | None = None,
         kinds: Sequence[Literal["config", "attempt", "code", "packages", "machine"]] | None = None,
     ) -> Diff:
         """What differs between runs, or groups of them: configuration, code, packages, machine.
@@ -469,8 +474,8 @@ class RunSet(Sequence["Book"]):
         Args:
           metric: a key; the answer then shows which difference goes with which score.
           score: how a run's metric becomes one number: "last", "best", "area", "steps to 475" …, see `table`.
-          by: what is set side by side: the groups of a field, such as "config.algo"; "auto"; the groups themselves,
-            {label: ids, names or paths of runs}; or None: each run.
+          by: what is set side by side: the groups of a field, or of several, such as "config.algo, config.lr"; "auto";
+            the groups themselves, {label: ids, names or paths of runs}; or None: each run.
           kinds: what to look at; None: all. "attempt": settings that earlier attempts of a run had otherwise.
         Returns:
           The differences, those associated with the result first; `equal` has what is the same.
@@ -488,7 +493,7 @@ class RunSet(Sequence["Book"]):
         self,
         key: str,
         *,
-        by: str | Mapping[str, Sequence[str]] | None = "auto",
+        by: str | Sequence[str] | Mapping[str, Sequence[str]] | None = "auto",
         x: str | None = None,
         start: float | None = None,
         stop: float | None = None,
@@ -516,8 +521,8 @@ class RunSet(Sequence["Book"]):
 
         Args:
           key: a key; canonical names are accepted.
-          by: the field that forms the groups, such as "config.algo"; "auto": what differs in the configuration; the
-            groups themselves, {label: ids, names or paths of runs}; or None: one group.
+          by: the field that forms the groups, or several, such as "config.algo, config.lr"; "auto": what differs in the
+            configuration; the groups themselves, {label: ids, names or paths of runs}; or None: one group.
           x: a clock, a key, "time" (unix seconds) or "relative" (seconds since the run began); default: the axis of the
             first run.
           start: where on the axis curves begin.
@@ -603,14 +608,14 @@ class RunSet(Sequence["Book"]):
         """An answer about groups with the looks of its groups."""
         from rollbook.runs.groups import looks_of
 
-        by = ask.by if isinstance(ask.by, str) else None
+        by = None if isinstance(ask.by, Mapping) else ask.by
         return replace(answer, looks=looks_of(self._rows, self.root, by, ask.task))
 
     @suggesting
     def compare(
         self,
         metric: str,
-        by: str | Mapping[str, Sequence[str]],
+        by: str | Sequence[str] | Mapping[str, Sequence[str]] = "auto",
         *,
         score: str | Callable[..., float] = "mean of the last 10%",
         at: float | Literal["own end", "common end"] = "own end",
@@ -631,8 +636,8 @@ class RunSet(Sequence["Book"]):
 
         Args:
           metric: a key; canonical names are accepted.
-          by: the field that forms the groups, such as "config.algo"; "auto": what differs in the configuration; or the
-            groups themselves, {label: ids, names or paths of runs}.
+          by: the field that forms the groups, or several, such as "config.algo, config.lr"; "auto": what differs in the
+            configuration; or the groups themselves, {label: ids, names or paths of runs}.
           score: how a run's metric becomes one number: "last", "best", "area", "steps to 475" …, see `table`.
           at: where on the axis scores end: "own end": each run at its own; "common end": all at the first end of a
             finished run; or a position of the axis.
@@ -720,7 +725,7 @@ class RunSet(Sequence["Book"]):
     def seeds(
         self,
         metric: str,
-        by: str | Mapping[str, Sequence[str]],
+        by: str | Sequence[str] | Mapping[str, Sequence[str]] = "auto",
         *,
         score: str | Callable[..., float] = "mean of the last 10%",
         against: str | None = None,
@@ -731,7 +736,7 @@ class RunSet(Sequence["Book"]):
 
         Args:
           metric: the score, such as test/return.
-          by: the field whose values are compared, such as config.algo; see `compare`.
+          by: the field whose values are compared, or several, such as config.algo; see `compare`.
           score: how a run's metric becomes one number: "last", "best", "area", "steps to 475" …, see `table`.
           against: one group, which each other one is compared with.
           difference: the difference to find, in units of the score.
@@ -807,7 +812,7 @@ class RunSet(Sequence["Book"]):
         self,
         key: str | Sequence[str] = "",
         *,
-        by: str | None = "auto",
+        by: str | Sequence[str] | None = "auto",
         x: str | None = None,
         chart: str = "curves",
         theme: str = "light",
@@ -818,8 +823,8 @@ class RunSet(Sequence["Book"]):
         Args:
           key: the metric. chart="small_multiples" accepts several, or one with panels="config.env": one panel for each
             value of that field.
-          by: the field that forms the groups, such as "config.algo"; "auto": what differs in the configuration; None:
-            one group, for charts that compare nothing.
+          by: the field that forms the groups, or several; "auto": what differs in the configuration; None: one group,
+            for charts that compare nothing.
           x: see `curves`.
           chart: "curves", "small_multiples", "efficiency", "intervals", "aggregates", "profiles", "improvement",
             "parallel".

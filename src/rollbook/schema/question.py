@@ -23,15 +23,16 @@ class Question(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """The options of a question."""
 
 
-def words(text: str, *, writes: bool = False, amount: bool = False) -> msgspec.Meta:
+def words(text: str, *, writes: bool = False, amount: bool = False, commas: bool = False) -> msgspec.Meta:
     """What an option means, in one or two sentences.
 
     Args:
       text: the sentences.
       writes: whether the option makes the question write files; doors that only read leave it out.
       amount: whether the option says how much of the answer is wanted; a door may have a default of its own for it.
+      commas: whether one text says a list, with commas; doors that take text then need no list.
     """
-    return msgspec.Meta(description=text, extra={"writes": writes, "amount": amount})
+    return msgspec.Meta(description=text, extra={"writes": writes, "amount": amount, "commas": commas})
 
 
 class Option(NamedTuple):
@@ -41,6 +42,7 @@ class Option(NamedTuple):
       name, type, default, words: as the struct has them; `default` is `msgspec.NODEFAULT` if there is none.
       writes: whether it makes the question write files.
       amount: whether it says how much of the answer is wanted.
+      commas: whether one text says a list of it.
     """
 
     name: str
@@ -49,6 +51,7 @@ class Option(NamedTuple):
     words: str
     writes: bool
     amount: bool = False
+    commas: bool = False
 
 
 def options(question: type[Question]) -> list[Option]:
@@ -68,6 +71,7 @@ def options(question: type[Question]) -> list[Option]:
                 meta.description or "",
                 bool(extra.get("writes")),
                 bool(extra.get("amount")),
+                bool(extra.get("commas")),
             )
         )
     return sorted(found, key=lambda option: option.default is not msgspec.NODEFAULT)
@@ -80,15 +84,23 @@ def alternatives(kind: Any) -> list[Any]:
     return [kind]
 
 
-def of_text(kind: Any) -> list[Any]:
-    """The alternatives of a type that text or JSON can say: no functions."""
-    return [one for one in alternatives(kind) if typing.get_origin(one) is not Callable and not _is_callable(one)]
+def of_text(option: Option) -> list[Any]:
+    """The alternatives of an option's type that text or JSON can say: no functions, and no list that a text says."""
+    return [
+        one
+        for one in alternatives(option.type)
+        if typing.get_origin(one) is not Callable and not _is_callable(one) and not (option.commas and _is_list(one))
+    ]
 
 
-def item_of(kind: Any) -> Any:
+def item_of(option: Option) -> Any:
     """The type of the items if the option takes a list; None if it does not."""
-    lists = [one for one in alternatives(kind) if typing.get_origin(one) in (Sequence, list)]
+    lists = [one for one in of_text(option) if _is_list(one)]
     return typing.get_args(lists[0])[0] if lists else None
+
+
+def _is_list(kind: Any) -> bool:
+    return typing.get_origin(kind) in (Sequence, list)
 
 
 def _is_callable(kind: Any) -> bool:

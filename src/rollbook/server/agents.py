@@ -205,8 +205,9 @@ class AgentTools:
         "config.lr < 3e-4 and status = 'finished'". `columns` are such fields. `metrics` are keys, "test/return" for the
         last value or "test/return=best" (max, min, mean, median, first, count, "mean of the last 10%"). Conditions and
         columns may be numbers of keys: last("loss"), mean("test/return", last="10%"), steps_to(475, "test/return").
-        `sort` are such columns; "-test/return" has the highest first. `by` is a field such as config.algo, or "auto",
-        what differs: then each group with its runs and, of each of `metrics`, the centre (IQM) and its 95 % interval.
+        `sort` are such columns; "-test/return" has the highest first. `by` is a field such as config.algo, several with
+        commas, or "auto", what differs: then each group with its runs and, of each of `metrics`, the centre (IQM) and
+        its 95 % interval.
         """
         ways: dict[str, list[str]] = {}
         for one in map(measure_of_option, metrics):
@@ -524,7 +525,7 @@ def _tool(
             option.name,
             _KEYWORD,
             default=_default(option, defaults),
-            annotation=functools.reduce(operator.or_, of_text(option.type)),
+            annotation=functools.reduce(operator.or_, of_text(option)),
         )
         for option in asked
     ]

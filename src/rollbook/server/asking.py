@@ -70,8 +70,8 @@ def _fields(
     fields: list[Any] = []
     for option in options(question):
         if not option.writes:
-            kinds = [list[Group] if kind == Groups else kind for kind in of_text(option.type)]
-            if item_of(option.type) is str:  # a text alone is a list of one
+            kinds = [list[Group] if kind == Groups else kind for kind in of_text(option)]
+            if item_of(option) is str:  # a text alone is a list of one
                 kinds = [kind for kind in kinds if kind is not str]
             kind: Any = functools.reduce(operator.or_, kinds)
             described: Any = Annotated[kind, msgspec.Meta(description=option.words)]

@@ -9,6 +9,8 @@ from typing import Any
 
 from rollbook.book import Book
 from rollbook.errors import BadInput, RollbookError
+from rollbook.runs.comparing import MOST_GROUPS
+from rollbook.runs.questions import Fields
 from rollbook.runs.report.page import Page
 from rollbook.runs.run_set import RunSet
 from rollbook.system.texts import amount
@@ -31,7 +33,7 @@ def write(
     path: str | os.PathLike[str],
     *,
     metric: str | Sequence[str] | None = None,
-    by: str | None = None,
+    by: Fields | None = "auto",
     x: str | None = None,
     **comparison: object,
 ) -> str:
@@ -41,7 +43,7 @@ def write(
       what: a book, or a run set.
       path: of the page.
       metric: one key or several; None takes the canonical scores that the runs have.
-      by: the field whose values are compared; None compares nothing, and draws the curves of what differs.
+      by: the fields whose values are compared, or "auto", what differs in the configuration; None compares nothing.
       x: the axis of curves.
       comparison: further arguments of `RunSet.compare`: score, plan, delta, floor, task, normalise.
     Raises:
@@ -98,7 +100,7 @@ def _run(book: Book, keys: list[str], x: str | None) -> Page:
     return page
 
 
-def _group(runs: RunSet, keys: list[str], by: str | None, x: str | None, comparison: dict[str, Any]) -> Page:
+def _group(runs: RunSet, keys: list[str], by: Fields | None, x: str | None, comparison: dict[str, Any]) -> Page:
     projects = ", ".join(dict.fromkeys(str(row["project"]) for row in runs.rows()))
     page = Page(f"{projects}: {amount(len(runs), 'run')}")
     page.text(f"Written {_when()}.")
@@ -135,12 +137,13 @@ def _group(runs: RunSet, keys: list[str], by: str | None, x: str | None, compari
     return page
 
 
-def _metric(page: Page, runs: RunSet, key: str, by: str | None, x: str | None, comparison: dict[str, Any]) -> None:
+def _metric(page: Page, runs: RunSet, key: str, by: Fields | None, x: str | None, comparison: dict[str, Any]) -> None:
     """The verdicts about a metric, if groups are compared, and its charts."""
     page.text(key, "h2")
     options: dict[str, Any] = {name: comparison[name] for name in ("task", "normalise") if name in comparison}
-    if by is None:
-        curves = runs.curves(key, x=x, **options)
+    if by is None or not 1 < len(runs.group_by(by)) <= MOST_GROUPS:
+        curves = runs.curves(key, by=by, x=x, **options)
+        page.sentences(curves.sentences())
         page.picture(curves.plot())
     else:
         answer = runs.compare(key, by, x=x, **comparison)
