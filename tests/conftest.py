@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import functools
 import gc
 import math
 import os
@@ -151,17 +152,23 @@ def _tests_have_their_own_keepers_and_caches(tmp_path_factory: pytest.TempPathFa
 @pytest.fixture(autouse=True, scope="session")
 def _where_thousands_of_runs_came_from_is_asked_once() -> Iterator[None]:
     """Each run asks git, in three programs or more, for the state of the code that started it, and notes hundreds of
-    packages: here git is asked once about this checkout, for no patch, and few packages are noted. Of other folders it
-    is asked as ever."""
+    packages: here git is asked once about this checkout, for no patch, and once about a folder of no repository; few
+    packages are noted. About repositories that a test makes it is asked as ever, and by `real_git` always."""
     collect, ask, checkout = provenance.collect, provenance._git, os.path.dirname(os.path.dirname(__file__))
-    known: list[dict[str, Any] | None] = []
+    known: dict[bool, dict[str, Any] | None] = {}
 
+    def is_in_repository(folder: str) -> bool:
+        path = Path(os.path.abspath(folder))
+        return any(os.path.lexists(each / ".git") for each in (path, *path.parents))
+
+    @functools.wraps(ask)
     def ask_once(folder: str, seconds: float, patched: Any) -> dict[str, Any] | None:
-        if os.path.abspath(folder) != checkout:
+        if (is_elsewhere := os.path.abspath(folder) != checkout) and is_in_repository(folder):
             return ask(folder, seconds, patched)
-        if not known:
-            known.append(ask(folder, seconds, None))
-        return known[0] and dict(known[0])
+        if is_elsewhere not in known:
+            known[is_elsewhere] = ask(folder, seconds, None)
+        found = known[is_elsewhere]
+        return found and dict(found)
 
     def collect_few(*asked: Any, **options: Any) -> dict[str, Any]:
         found = collect(*asked, **options)
@@ -173,6 +180,12 @@ def _where_thousands_of_runs_came_from_is_asked_once() -> Iterator[None]:
         patch.setattr(provenance, "_git", ask_once)
         patch.setattr(provenance, "collect", collect_few)
         yield
+
+
+@pytest.fixture
+def real_git(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In this test git is asked whatever the folder."""
+    monkeypatch.setattr(provenance, "_git", provenance._git.__wrapped__)  # type: ignore[attr-defined]
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from rollbook.run.origin import provenance
 from rollbook.run.origin.provenance import command_line
 from waiting import PATIENCE
 
+pytestmark = pytest.mark.usefixtures("real_git")
 collect = functools.partial(provenance.collect, git_seconds=PATIENCE)
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 

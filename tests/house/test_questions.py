@@ -705,7 +705,13 @@ def test_a_number_of_a_key_is_the_same_in_every_table(doors: Doors) -> None:
 SORTED = [KEY, "duration", "name", "config.lr", "seed", MEASURES[1], "status", "config.net.width"]
 
 
-@pytest.mark.parametrize("sort", [*SORTED, *(f"-{name}" for name in SORTED)])
+@pytest.mark.parametrize(
+    "sort",
+    some_of(
+        [*SORTED, *(f"-{name}" for name in SORTED)],
+        lambda sort: sort in SORTED[::2] or (sort.removeprefix("-") in SORTED[1::2] and sort[0] == "-"),
+    ),
+)
 def test_runs_come_in_the_same_order_by_every_door(sort: str, doors: Doors) -> None:
     """Numbers before texts; what has no number, or NaN, comes last in either direction; equal ones newest first."""
     expected = [str(row["id"]) for row in rollbook.open(doors.root / "runs").sorted(sort).rows()]

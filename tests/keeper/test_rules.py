@@ -549,11 +549,15 @@ class Dies(Breaks):
         return ()
 
 
-@pytest.mark.parametrize(
-    ("wrong", "values"),
-    [(None, {"recall_seconds": 0.0}), (None, {"recall_rows": 10}), (Breaks, {}), (Dies, {})],
-    ids=["no time", "a history that is too long", "a process that fails", "a process that is killed"],
-)
+WITHOUT_HISTORY: dict[str, tuple[type | None, dict[str, float]]] = {
+    "no time": (None, {"recall_seconds": 0.0}),
+    "a history that is too long": (None, {"recall_rows": 10}),
+    "a process that is killed": (Dies, {}),
+    "a process that fails": (Breaks, {}),
+}
+
+
+@pytest.mark.parametrize(("wrong", "values"), some_of(WITHOUT_HISTORY.values(), 3, ids=[*WITHOUT_HISTORY]))
 @pytest.mark.parametrize("has_memory", some_of([True, False], 1))
 def test_rules_without_the_history_of_a_run_say_nothing_false_and_still_see_a_nan(
     tmp_path: Path, wrong: type | None, values: dict[str, float], has_memory: bool, tuned: Any

@@ -17,7 +17,10 @@ from rollbook.cli.app import app
 from rollbook.run.origin.patch import keep_patch, patch_of, without_secrets_in_code
 from sealing_forks import python_path
 
-pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+pytestmark = [
+    pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed"),
+    pytest.mark.usefixtures("real_git"),
+]
 
 PROGRAM = """import sys, rollbook
 with rollbook.init("p", "n", seed=int(sys.argv[1]), dir=sys.argv[2], sinks=[], rules=(), keeper="inline") as run:
