@@ -100,9 +100,15 @@ def tianshou() -> None:
 
     stat = {"mean": 20.0, "std": 1.0, "max": 22.0, "min": 18.0}
     collect = {
-        "n_collected_episodes": 1, "n_collected_steps": 20, "collect_time": 0.1, "collect_speed": 200.0,
-        "returns": np.array([20.0]), "returns_stat": stat, "lens": np.array([20]), "lens_stat": stat,
-    }  # fmt: skip
+        "n_collected_episodes": 1,
+        "n_collected_steps": 20,
+        "collect_time": 0.1,
+        "collect_speed": 200.0,
+        "returns": np.array([20.0]),
+        "returns_stat": stat,
+        "lens": np.array([20]),
+        "lens_stat": stat,
+    }
     update = {"train_time": 0.01, "smoothed_loss": {"loss": 0.5}, "loss": 0.4}
     native = lambda folder: TensorboardLogger(SummaryWriter(str(folder)), 1, 1, 1, 1)  # noqa: E731
     ours = lambda folder: RollbookLogger(open_run(folder), 1, 1, 1, 1)  # noqa: E731

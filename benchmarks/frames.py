@@ -189,8 +189,10 @@ def row(tab: Any, name: str, frames: int, hot: bool) -> str:
     if hot:
         wire.send("Profiler.enable")
         wire.send("Profiler.start")
-    browser.send("Tracing.start", {"traceConfig": {"includedCategories": ["toplevel", "devtools.timeline"]},
-                                   "transferMode": "ReportEvents"})  # fmt: skip
+    browser.send(
+        "Tracing.start",
+        {"traceConfig": {"includedCategories": ["toplevel", "devtools.timeline"]}, "transferMode": "ReportEvents"},
+    )
     gaps = tab.page.evaluate(f"async frames => {{ {_HAND} {GESTURES[name]} return gaps; }}", frames)
     browser.send("Tracing.end")
     while not over:

@@ -73,9 +73,12 @@ def measure(root: str, repeat: int, points: int = POINTS) -> dict[str, tuple[lis
         one, many = written(Path(place, "one"), 1, points), written(Path(place, "many"), FILES, points)
         small = written(Path(place, "small"), 1, KEYS)
         turns = {
-            "rows written": (_OURS, one, "open"), "imported": (_OURS, one, "import"), "reader": (_THEIRS, one, ""),
-            "curves": (_OURS, many, "curves"), "reader of many": (_THEIRS, many, ""),
-        }  # fmt: skip
+            "rows written": (_OURS, one, "open"),
+            "imported": (_OURS, one, "import"),
+            "reader": (_THEIRS, one, ""),
+            "curves": (_OURS, many, "curves"),
+            "reader of many": (_THEIRS, many, ""),
+        }
         for _turn in range(repeat):
             for name, (program, source, how) in turns.items():
                 with tempfile.TemporaryDirectory(dir=place) as home:

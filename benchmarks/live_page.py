@@ -175,9 +175,11 @@ def report(browser: Browser, server: int, writer: int, minutes: float, log: str 
         total = (cpu_of([writer]), cpu_of([server]), cpu_of(browser.pids))
         took = [100 * (new - old) / max(1.0, now - before) for new, old in zip(total, spent, strict=True)]
         before, spent = now, total
-        say(f"{at:5.1f} min   server {own['Rss']:6.1f} MiB (pss {own['Pss']:6.1f})   browser {rows[-1][3]:6.1f}   "
+        say(
+            f"{at:5.1f} min   server {own['Rss']:6.1f} MiB (pss {own['Pss']:6.1f})   browser {rows[-1][3]:6.1f}   "
             f"of a core: writer {took[0]:4.1f} %, server {took[1]:4.1f} %, browser {took[2]:4.1f} %   "
-            f"load {os.getloadavg()[0]:.1f}")  # fmt: skip
+            f"load {os.getloadavg()[0]:.1f}"
+        )
         if at <= minutes / 2 < at + every / 60:
             of_page()
         time.sleep(every)

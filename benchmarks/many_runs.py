@@ -27,8 +27,9 @@ def recorded(root: Path, n: int, rows: int) -> list[Path]:
     for seed in range(n):
         rng = np.random.default_rng(seed)
         values = np.cumsum(rng.normal(size=rows)) / 30
-        with rollbook.init("study", "ppo", seed=seed, dir=root, sinks=[], keeper="inline",
-                           config={"algo": f"a{seed % 4}", "lr": 0.1}) as run:  # fmt: skip
+        with rollbook.init(
+            "study", "ppo", seed=seed, dir=root, sinks=[], keeper="inline", config={"algo": f"a{seed % 4}", "lr": 0.1}
+        ) as run:
             run.log_many({"test/return": values}, env_step=np.arange(rows) * 10)
         folders.append(Path(run.folder))
     return folders
@@ -71,8 +72,10 @@ def main() -> None:
         begun, cpu = time.perf_counter(), time.process_time()
         curves = runs.curves("test/return", by="config.algo")
         took, spent = time.perf_counter() - begun, time.process_time() - cpu
-        print(f"curves and IQM of {len(runs):,} runs x {ROWS:,} points: {took:.2f} s (CPU {spent:.2f} s); "
-              f"{len(curves.groups)} groups, n = {int(curves.groups[0].n_P.max())}")  # fmt: skip
+        print(
+            f"curves and IQM of {len(runs):,} runs x {ROWS:,} points: {took:.2f} s (CPU {spent:.2f} s); "
+            f"{len(curves.groups)} groups, n = {int(curves.groups[0].n_P.max())}"
+        )
         copies(root / "listed", sources, asked.listed, data=False)
         rollbook.open(root / "listed")
 
@@ -84,8 +87,10 @@ def main() -> None:
 
         cpu = time.process_time()
         best = seconds(work, 5)
-        print(f"list, filter, group and sort {asked.listed:,} runs, warm: {best * 1000:.0f} ms "
-              f"(CPU {(time.process_time() - cpu) / 5 * 1000:.0f} ms)")  # fmt: skip
+        print(
+            f"list, filter, group and sort {asked.listed:,} runs, warm: {best * 1000:.0f} ms "
+            f"(CPU {(time.process_time() - cpu) / 5 * 1000:.0f} ms)"
+        )
 
 
 if __name__ == "__main__":

@@ -114,8 +114,16 @@ def write(root: Path, runs: int, rows: int) -> None:
     steps = np.arange(rows) * 10
     for seed in range(runs):
         curves = {key: values(seed, place, rows) for place, key in enumerate(KEYS)}
-        with rollbook.init("bench", "ppo", seed=seed, config={"lr": 1e-3 * (1 + seed % 2)}, dir=root / "runs", sinks=[],
-                           keeper="inline", total={"env_step": int(steps[-1])}) as run:  # fmt: skip
+        with rollbook.init(
+            "bench",
+            "ppo",
+            seed=seed,
+            config={"lr": 1e-3 * (1 + seed % 2)},
+            dir=root / "runs",
+            sinks=[],
+            keeper="inline",
+            total={"env_step": int(steps[-1])},
+        ) as run:
             run.log_many(curves, env_step=steps)
         folder = root / "events" / f"seed_{seed}"
         folder.mkdir(parents=True)
@@ -354,8 +362,13 @@ def first_view(root: Path, note: str) -> Iterator[Line]:
         return [one[what] for one in who]
 
     note += f"; {TURNS} turns, load {os.getloadavg()[0]:.0f}"
-    yield line("the server answers, after its start", float(np.median(starts)), "s", loaded,
-               note="TensorBoard's once it has loaded the runs")  # fmt: skip
+    yield line(
+        "the server answers, after its start",
+        float(np.median(starts)),
+        "s",
+        loaded,
+        note="TensorBoard's once it has loaded the runs",
+    )
     yield line("first paint", of("paint", ours), "s", of("paint", theirs), goal=1.0)
     new, known = "the first three charts, a new server", "the first three charts, a server that knows the runs"
     yield line(new, of("three", ours), "s", of("three", theirs), ratio=1 / 5, note=note)
@@ -421,16 +434,28 @@ def live_frames() -> Iterator[Line]:
                 before = tab.cpu()
                 tab.page.wait_for_timeout(10_000)
                 share = (tab.cpu() - before) / 10
-                yield line("live: CPU of a frame at rest", 1e3 * share / 60, "ms", None, goal=16,
-                           note=f"the browser takes {100 * share:.0f} % of a core, 60 frames a second")  # fmt: skip
+                yield line(
+                    "live: CPU of a frame at rest",
+                    1e3 * share / 60,
+                    "ms",
+                    None,
+                    goal=16,
+                    note=f"the browser takes {100 * share:.0f} % of a core, 60 frames a second",
+                )
                 box = tab.page.locator(".slot.big .plotarea").first.bounding_box()
                 x, y = box["x"] + box["width"] * 0.5, box["y"] + box["height"] * 0.5
                 tab.page.mouse.move(x, y)
                 before, begun = tab.cpu(), time.perf_counter()
                 frames = tab.page.evaluate(WHEEL, [3 * FRAMES, x, y])
                 spent, lasted = tab.cpu() - before, time.perf_counter() - begun
-                yield line("live: zoom, CPU a frame", 1e3 * spent / max(1, frames), "ms", None, goal=16,
-                           note=f"{frames / lasted:.0f} frames a second")  # fmt: skip
+                yield line(
+                    "live: zoom, CPU a frame",
+                    1e3 * spent / max(1, frames),
+                    "ms",
+                    None,
+                    goal=16,
+                    note=f"{frames / lasted:.0f} frames a second",
+                )
         finally:
             writer.kill()
             writer.wait()
@@ -455,8 +480,14 @@ def gestures(folder: Path, note: str, parts: list[str]) -> Iterator[Line]:
                 frames = page.evaluate(act, [FRAMES, x, y])
                 spent, lasted = tab.cpu() - before, time.perf_counter() - begun
                 each = 1e3 * spent / max(1, frames)
-                yield line(f"{name}: processor time a frame", each, "ms", None, goal=16, note=f"{note}, 10 drawn; "
-                           f"{frames / lasted:.0f} frames a second")  # fmt: skip
+                yield line(
+                    f"{name}: processor time a frame",
+                    each,
+                    "ms",
+                    None,
+                    goal=16,
+                    note=f"{note}, 10 drawn; {frames / lasted:.0f} frames a second",
+                )
                 page.wait_for_timeout(800)
         if "range" in parts:
             page.evaluate("performance.clearResourceTimings()")
@@ -471,8 +502,14 @@ def gestures(folder: Path, note: str, parts: list[str]) -> Iterator[Line]:
                 page.mouse.up()
                 page.wait_for_timeout(1500)
                 took += page.evaluate(RANGES)
-            yield line("a new range, all charts in view", float(np.median(took or [np.nan])), "ms", None, goal=150,
-                       note=f"{len(took)} ranges, the server's and the wire's part")  # fmt: skip
+            yield line(
+                "a new range, all charts in view",
+                float(np.median(took or [np.nan])),
+                "ms",
+                None,
+                goal=150,
+                note=f"{len(took)} ranges, the server's and the wire's part",
+            )
 
 
 RANGES = """performance.getEntriesByType('resource')
@@ -526,8 +563,13 @@ def table(root: Path, note: str) -> Iterator[Line]:
         frames, seconds = tab.page.evaluate(SCROLL, 90)
         spent = 1e3 * (tab.cpu() - before) / frames
         yield line("10,000 runs: rows on the screen", shown, "s", None)
-        yield line("10,000 runs: scrolling, processor time a frame", spent, "ms", None,
-                   note=f"{frames / seconds:.0f} frames a second, 400 px each")  # fmt: skip
+        yield line(
+            "10,000 runs: scrolling, processor time a frame",
+            spent,
+            "ms",
+            None,
+            note=f"{frames / seconds:.0f} frames a second, 400 px each",
+        )
 
 
 SCROLL = """async frames => {
@@ -538,8 +580,16 @@ SCROLL = """async frames => {
 }"""
 
 
-def line(what: str, ours: float | list[float], unit: str, theirs: float | list[float] | None, *,
-         goal: float | None = None, ratio: float | None = None, note: str = "") -> Line:  # fmt: skip
+def line(
+    what: str,
+    ours: float | list[float],
+    unit: str,
+    theirs: float | list[float] | None,
+    *,
+    goal: float | None = None,
+    ratio: float | None = None,
+    note: str = "",
+) -> Line:
     """A line of the table."""
     return Line("P", what, ours, unit, "tensorboard" if theirs is not None else "", theirs, ratio, goal, note)
 

@@ -42,9 +42,13 @@ def main() -> None:
     proxy = Proxy(store.address)  # which counts
     with tempfile.TemporaryDirectory(prefix="rollbook-places-") as folder:
         os.environ.update(
-            AWS_ACCESS_KEY_ID="key", AWS_SECRET_ACCESS_KEY="secret", AWS_REGION="us-east-1", AWS_ALLOW_HTTP="true",
-            AWS_ENDPOINT_URL=store.url, ROLLBOOK_CACHE=f"{folder}/cache",
-        )  # fmt: skip
+            AWS_ACCESS_KEY_ID="key",
+            AWS_SECRET_ACCESS_KEY="secret",
+            AWS_REGION="us-east-1",
+            AWS_ALLOW_HTTP="true",
+            AWS_ENDPOINT_URL=store.url,
+            ROLLBOOK_CACHE=f"{folder}/cache",
+        )
         try:
             ship(folder, f"s3://{store.bucket('ship')}/lab", given.pieces)
             listing(folder, f"s3://{store.bucket('many')}/lab", given.runs, proxy)
@@ -95,11 +99,21 @@ def listing(folder: str, url: str, runs: int, proxy: Any) -> None:
         values = {"train/return.last": n * 0.37, "train/return.best": n * 0.41, "test/return.last": n * 0.31}
         values |= {"test/return.best": n * 0.4, "length.env_step": 20_000 + n, "length.seconds": 900.5 + n % 77}
         page = {
-            "results": {"attempt": 1, "values": values}, "format": 1,
-            "id": f"{n:08x}", "project": f"project-{n % 20}", "name": "ppo", "nonce": str(n),
-            "seed": n % 10, "status": "finished", "created": 1.7e9 + n, "ended": 1.7e9 + n + 900,
-            "config": config, "host": "node", "summary": {"train/return": n * 0.37}, "attempts": [{"n": 1}],
-        }  # fmt: skip
+            "results": {"attempt": 1, "values": values},
+            "format": 1,
+            "id": f"{n:08x}",
+            "project": f"project-{n % 20}",
+            "name": "ppo",
+            "nonce": str(n),
+            "seed": n % 10,
+            "status": "finished",
+            "created": 1.7e9 + n,
+            "ended": 1.7e9 + n + 900,
+            "config": config,
+            "host": "node",
+            "summary": {"train/return": n * 0.37},
+            "attempts": [{"n": 1}],
+        }
         key = f"{PAGES}project-{n % 20}/ppo-{n:08x}.json"
         row = manifest.listed(manifest.RunJson.of(page))
         place.put(key, json.dumps(row, separators=(",", ":"), sort_keys=True).encode())

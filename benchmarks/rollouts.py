@@ -54,9 +54,15 @@ QUESTIONS: dict[str, Any] = {
 }
 
 
-GOALS = {"one rollout with its turns": 300, "its group": 300, "its task over training": 300, "curves": 1_500,
-         "a text in a window of steps": 1_000, "how often each prompt is solved": None,
-         "words of high advantage": None}  # fmt: skip
+GOALS = {
+    "one rollout with its turns": 300,
+    "its group": 300,
+    "its task over training": 300,
+    "curves": 1_500,
+    "a text in a window of steps": 1_000,
+    "how often each prompt is solved": None,
+    "words of high advantage": None,
+}
 """Milliseconds of processor time of 500,000 rollouts; 500 for every other question, None for those without a goal."""
 
 
@@ -76,9 +82,15 @@ def write(run: Any, rollouts: int, all_tokens: bool = False) -> float:
             talks, rewards={"tests": rewards}, group=f"g{number}", policy_version=number // 32, mode="train"
         )
         run.rollouts.trained(
-            ids, advantage=rewards - rewards.mean(), gradient_step=number // 32 + 1, trained_version=number // 32 + 2,
-            clipped=gaps / 10, gap_mean=gaps, gap_max=largest, trainer_logprobs=lists,
-        )  # fmt: skip
+            ids,
+            advantage=rewards - rewards.mean(),
+            gradient_step=number // 32 + 1,
+            trained_version=number // 32 + 2,
+            clipped=gaps / 10,
+            gap_mean=gaps,
+            gap_max=largest,
+            trainer_logprobs=lists,
+        )
         cost += time.process_time() - before
     return cost
 

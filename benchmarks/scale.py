@@ -299,9 +299,13 @@ class _Over:
                 probe.bind(("127.0.0.1", 0))
                 self.port = probe.getsockname()[1]
             os.environ.update(
-                AWS_ACCESS_KEY_ID="key", AWS_SECRET_ACCESS_KEY="secret", AWS_REGION="us-east-1", AWS_ALLOW_HTTP="true",
-                AWS_ENDPOINT_URL=f"http://127.0.0.1:{self.port}", ROLLBOOK_CACHE=str(self.folder / "cache"),
-            )  # fmt: skip
+                AWS_ACCESS_KEY_ID="key",
+                AWS_SECRET_ACCESS_KEY="secret",
+                AWS_REGION="us-east-1",
+                AWS_ALLOW_HTTP="true",
+                AWS_ENDPOINT_URL=f"http://127.0.0.1:{self.port}",
+                ROLLBOOK_CACHE=str(self.folder / "cache"),
+            )
         return {
             name: value
             for name, value in os.environ.items()

@@ -38,8 +38,15 @@ def recorded(root: Path, runs: int) -> None:
     """So many runs with rows in most tables, copies of a few."""
     for seed in range(_SOURCES):
         rng = np.random.default_rng(seed)
-        with rollbook.init("study", "ppo", seed=seed, dir=root / "sources", sinks=[], keeper="inline",
-                           config={"algo": f"a{seed % 2}", "lr": 1e-3 * (1 + seed)}) as run:  # fmt: skip
+        with rollbook.init(
+            "study",
+            "ppo",
+            seed=seed,
+            dir=root / "sources",
+            sinks=[],
+            keeper="inline",
+            config={"algo": f"a{seed % 2}", "lr": 1e-3 * (1 + seed)},
+        ) as run:
             run.log_many({key: rng.normal(size=_ROWS).cumsum() for key in _KEYS}, env_step=np.arange(_ROWS) * 10)
             for step in range(200):
                 run.log_episode(return_=float(step), length=10, env_step=step * 100)
@@ -60,11 +67,21 @@ def request(endpoint: Endpoint, runs: list[str], place: int) -> tuple[str, str, 
     """Method, address and body of the place-th request to an endpoint; what is asked differs from one to the next."""
     some = [runs[(place + n) % len(runs)] for n in range(10)]
     fields: dict[str, Any] = {
-        "run": some[0], "runs": some, "other": some[1], "keys": [_KEYS[place % 3]], "metric": _KEYS[place % 3],
-        "key": _KEYS[place % 3], "at": 10 * (place % _ROWS), "by": "config.algo", "table": "episodes", "rows": [0],
-        "episode": f"e{place}", "id": str(place), "path": "run.json",
+        "run": some[0],
+        "runs": some,
+        "other": some[1],
+        "keys": [_KEYS[place % 3]],
+        "metric": _KEYS[place % 3],
+        "key": _KEYS[place % 3],
+        "at": 10 * (place % _ROWS),
+        "by": "config.algo",
+        "table": "episodes",
+        "rows": [0],
+        "episode": f"e{place}",
+        "id": str(place),
+        "path": "run.json",
         "query": f'select max("{_KEYS[0]}") + {place} from metrics',
-    }  # fmt: skip
+    }
     asked = {field.name for field in msgspec.structs.fields(endpoint.ask)} & fields.keys()
     needed = {field.encode_name for field in msgspec.structs.fields(endpoint.ask) if field.required}
     given = {name: fields[name] for name in asked & (needed | {"runs"})}

@@ -40,9 +40,11 @@ class Carts(vecenv.IVecEnv):
     def get_env_info(self) -> dict[str, Any]:
         """The spaces."""
         return {
-            "observation_space": self.env.single_observation_space, "action_space": self.env.single_action_space,
-            "value_size": 1, "agents": 1,
-        }  # fmt: skip
+            "observation_space": self.env.single_observation_space,
+            "action_space": self.env.single_action_space,
+            "value_size": 1,
+            "agents": 1,
+        }
 
 
 def train(epochs: int, seed: int, observer: Any) -> None:
@@ -50,26 +52,54 @@ def train(epochs: int, seed: int, observer: Any) -> None:
     vecenv.register("carts", lambda name, number, **options: Carts(name, number, **options))
     env_configurations.register("CartPole", {"vecenv_type": "carts", "env_creator": lambda **_: None})
     network = {
-        "name": "actor_critic", "separate": True, "space": {"discrete": {}},
+        "name": "actor_critic",
+        "separate": True,
+        "space": {"discrete": {}},
         "mlp": {"units": [32, 32], "activation": "relu", "initializer": {"name": "default"}},
-    }  # fmt: skip
+    }
     config = {
-        "name": "carts", "env_name": "CartPole", "max_epochs": epochs, "device": "cpu", "device_name": "cpu",
-        "reward_shaper": {"scale_value": 0.1}, "normalize_advantage": True, "gamma": 0.99, "tau": 0.9,
-        "learning_rate": 2e-3, "score_to_win": 500, "grad_norm": 1.0, "entropy_coef": 0.01, "truncate_grads": True,
-        "e_clip": 0.2, "clip_value": True, "num_actors": 16, "horizon_length": 32, "minibatch_size": 128,
-        "mini_epochs": 4, "critic_coef": 1, "lr_schedule": None, "kl_threshold": 0.008, "normalize_input": False,
-        "save_best_after": 10, "multi_gpu": False, "print_stats": False, "seed": seed,
-    }  # fmt: skip
+        "name": "carts",
+        "env_name": "CartPole",
+        "max_epochs": epochs,
+        "device": "cpu",
+        "device_name": "cpu",
+        "reward_shaper": {"scale_value": 0.1},
+        "normalize_advantage": True,
+        "gamma": 0.99,
+        "tau": 0.9,
+        "learning_rate": 2e-3,
+        "score_to_win": 500,
+        "grad_norm": 1.0,
+        "entropy_coef": 0.01,
+        "truncate_grads": True,
+        "e_clip": 0.2,
+        "clip_value": True,
+        "num_actors": 16,
+        "horizon_length": 32,
+        "minibatch_size": 128,
+        "mini_epochs": 4,
+        "critic_coef": 1,
+        "lr_schedule": None,
+        "kl_threshold": 0.008,
+        "normalize_input": False,
+        "save_best_after": 10,
+        "multi_gpu": False,
+        "print_stats": False,
+        "seed": seed,
+    }
     runner = Runner(algo_observer=observer)
     runner.load(
         {
             "params": {
-                "seed": seed, "algo": {"name": "a2c_discrete"}, "model": {"name": "discrete_a2c"}, "network": network,
-                "load_checkpoint": False, "config": config,
+                "seed": seed,
+                "algo": {"name": "a2c_discrete"},
+                "model": {"name": "discrete_a2c"},
+                "network": network,
+                "load_checkpoint": False,
+                "config": config,
             }
         }
-    )  # fmt: skip
+    )
     runner.run({"train": True})
 
 

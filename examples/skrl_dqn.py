@@ -29,9 +29,12 @@ class QNetwork(DeterministicMixin, Model):
         Model.__init__(self, observation_space=observation_space, action_space=action_space, device="cpu")
         DeterministicMixin.__init__(self)
         self.net = torch.nn.Sequential(
-            torch.nn.Linear(self.num_observations, 64), torch.nn.ReLU(),
-            torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, self.num_actions),
-        )  # fmt: skip
+            torch.nn.Linear(self.num_observations, 64),
+            torch.nn.ReLU(),
+            torch.nn.Linear(64, 64),
+            torch.nn.ReLU(),
+            torch.nn.Linear(64, self.num_actions),
+        )
 
     def compute(self, inputs: dict[str, Any], role: str = "") -> tuple[torch.Tensor, dict[str, Any]]:
         """The value of each action."""

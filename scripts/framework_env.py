@@ -506,10 +506,15 @@ def test_group(
     # The project's own pytest options name plugins that these environments do not hold.
     command = [python, "-m", "pytest", "-c", TESTS / "pytest.ini", "--rootdir", ROOT, *pytest_args, *paths]
     done = subprocess.run(
-        [str(c) for c in command], cwd=ROOT, env=env, check=False,
-        stdout=None if live else subprocess.PIPE, stderr=None if live else subprocess.STDOUT,
-        text=True, errors="replace",
-    )  # fmt: skip
+        [str(c) for c in command],
+        cwd=ROOT,
+        env=env,
+        check=False,
+        stdout=None if live else subprocess.PIPE,
+        stderr=None if live else subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    )
     return done.returncode, done.stdout or ""
 
 

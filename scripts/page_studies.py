@@ -37,9 +37,19 @@ def cartpole() -> None:
 
     from rollbook.adapters.sb3 import RollbookCallback
 
-    dqn = {"learning_rate": 2.3e-3, "batch_size": 64, "buffer_size": 100_000, "learning_starts": 1000, "gamma": 0.99,
-           "target_update_interval": 10, "train_freq": 256, "gradient_steps": 128, "exploration_fraction": 0.16,
-           "exploration_final_eps": 0.04, "policy_kwargs": {"net_arch": [256, 256]}}  # fmt: skip
+    dqn = {
+        "learning_rate": 2.3e-3,
+        "batch_size": 64,
+        "buffer_size": 100_000,
+        "learning_starts": 1000,
+        "gamma": 0.99,
+        "target_update_interval": 10,
+        "train_freq": 256,
+        "gradient_steps": 128,
+        "exploration_fraction": 0.16,
+        "exploration_final_eps": 0.04,
+        "policy_kwargs": {"net_arch": [256, 256]},
+    }
     for seed in range(5):
         for name, algorithm, settings in (("ppo", PPO, {"n_steps": 512}), ("dqn", DQN, dqn)):
             with rollbook.init("cartpole", name, seed=seed, config={"algo": name}, total={"env_step": 10_000}) as run:
@@ -55,8 +65,12 @@ def sweep() -> None:
     for learning_rate in (3e-4, 1e-3, 3e-3, 3e-2):
         for passes in (3, 10):
             for seed in range(3):
-                config = {**CONFIG, "env_steps": 16_000, "learning_rate": learning_rate,
-                          "agent": {**CONFIG["agent"], "passes": passes}}  # fmt: skip
+                config = {
+                    **CONFIG,
+                    "env_steps": 16_000,
+                    "learning_rate": learning_rate,
+                    "agent": {**CONFIG["agent"], "passes": passes},
+                }
                 with rollbook.init("cartpole", "ppo", seed=seed, config=config, total={"env_step": 16_000}) as run:
                     train(run)
 
@@ -87,8 +101,12 @@ def seeds() -> None:
     for passes in (2, 10):
         for seed in range(5):
             steps, broken = 12_000, (passes, seed) == (2, 3)
-            config = {**loop.CONFIG, "env_steps": steps, "passes": passes,
-                      "agent": {**loop.CONFIG["agent"], "passes": passes}}  # fmt: skip
+            config = {
+                **loop.CONFIG,
+                "env_steps": steps,
+                "passes": passes,
+                "agent": {**loop.CONFIG["agent"], "passes": passes},
+            }
             with (
                 contextlib.suppress(RuntimeError),
                 rollbook.init("cartpole", "ppo", seed=seed, config=config, total={"env_step": steps}) as run,

@@ -93,8 +93,13 @@ def module_names() -> str:
             rows.append((f"`{METHODS.get(name, call_of(name, thing))}`", first_words(thing)))
         elif inspect.isclass(thing):
             rows.append((f"`{name}`", first_words(thing)))
-    rows.append((", ".join(verbs), "The methods of the current run: the innermost `with` run of this context, else the "
-                 "one opened last. Without a run they count and warn."))  # fmt: skip
+    rows.append(
+        (
+            ", ".join(verbs),
+            "The methods of the current run: the innermost `with` run of this context, else the "
+            "one opened last. Without a run they count and warn.",
+        )
+    )
     return table([*rows, ("`__version__`", "The version of rollbook.")])
 
 

@@ -80,8 +80,11 @@ def ceiling(folder: Path, scored: Sequence[Scored]) -> str:
         for key, (names, runs) in of.items()
         if names
     }
-    at = {name: step for key, n in _spend(choices, int(BUDGET * len(healthy))).items()
-          for name, step in choices[key][n].at.items()}  # fmt: skip
+    at = {
+        name: step
+        for key, n in _spend(choices, int(BUDGET * len(healthy))).items()
+        for name, step in choices[key][n].at.items()
+    }
     lines = [
         "| task | harmful faults that returns show | the oracle names | soon | the rules name | soon "
         "| soon, or within 5 % after the oracle |",
@@ -101,8 +104,11 @@ def ceiling(folder: Path, scored: Sequence[Scored]) -> str:
     delays = sorted((at[name] - run.shows) / run.config["steps"] for name, run in faulty.items() if name in at)
     if delays:
         low, middle, high = (delays[int(share * (len(delays) - 1))] for share in (0.1, 0.5, 0.9))
-        lines += ["", f"The oracle speaks {middle:+.1%} of the steps after the fault became visible (median; "
-                  f"{low:+.1%} to {high:+.1%} in 80 % of them)."]  # fmt: skip
+        lines += [
+            "",
+            f"The oracle speaks {middle:+.1%} of the steps after the fault became visible (median; "
+            f"{low:+.1%} to {high:+.1%} in 80 % of them).",
+        ]
     return "\n".join(lines)
 
 
@@ -181,10 +187,12 @@ def _spend(choices: dict[tuple[str, str], list[_Choice]], budget: int) -> dict[t
     spent = dict.fromkeys(choices, 0)
     for _ in range(budget):
         gains = {
-            key: max(((own[n].soon - own[spent[key]].soon) / (n - spent[key]) for n in range(spent[key] + 1, len(own))),
-                     default=0.0)
+            key: max(
+                ((own[n].soon - own[spent[key]].soon) / (n - spent[key]) for n in range(spent[key] + 1, len(own))),
+                default=0.0,
+            )
             for key, own in choices.items()
-        }  # fmt: skip
+        }
         key = max(gains, key=gains.__getitem__)
         if gains[key] <= 0:
             break

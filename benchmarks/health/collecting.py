@@ -42,9 +42,14 @@ class Collector:
     """
 
     def __init__(
-        self, task: str, shape: tuple[int, int], rng: np.random.Generator, broken: Broken, rows: Rows | None,
+        self,
+        task: str,
+        shape: tuple[int, int],
+        rng: np.random.Generator,
+        broken: Broken,
+        rows: Rows | None,
         units: tuple[float, float] = (1.0, 0.0),
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.task, self.rows, self._broken, self._units = TASKS[task](shape, rng), rows, broken, units
         self.returns, self.lengths = np.zeros(shape), np.zeros(shape, int)
         self.finished: list[list[float]] = [[] for _ in range(shape[0])]

@@ -18,10 +18,17 @@ import time
 from statistics import median
 
 _KEYS = (
-    "losses/value_loss", "losses/policy_loss", "losses/entropy", "losses/approx_kl", "losses/clipfrac",
-    "losses/explained_variance", "losses/grad_norm", "charts/learning_rate", "charts/episodic_return",
+    "losses/value_loss",
+    "losses/policy_loss",
+    "losses/entropy",
+    "losses/approx_kl",
+    "losses/clipfrac",
+    "losses/explained_variance",
+    "losses/grad_norm",
+    "charts/learning_rate",
+    "charts/episodic_return",
     "charts/episodic_length",
-)  # fmt: skip
+)
 
 
 def _one(rows: int, rules: bool) -> tuple[float, float]:

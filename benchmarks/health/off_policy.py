@@ -79,10 +79,13 @@ def dqn(
             target.copy_from(net)
         if update % 25 == 0:
             told = {
-                "losses__td_loss": (error**2).mean(1), "losses__q_values": (error + goal).mean(1),
-                "losses__grad_norm": norm, "update__step_norm": moved, "charts__learning_rate": rate,
+                "losses__td_loss": (error**2).mean(1),
+                "losses__q_values": (error + goal).mean(1),
+                "losses__grad_norm": norm,
+                "update__step_norm": moved,
+                "charts__learning_rate": rate,
                 "charts__epsilon": rate_of_chance,
-            }  # fmt: skip
+            }
             before = stale(told, before, wrong)
             rows.add(collector.steps, update, **before)
     return rows, collector.finished
@@ -171,12 +174,17 @@ def sac(
         collector.updates = update
         if update % 25 == 0:
             told = {
-                "losses__qf1_loss": losses[0], "losses__qf2_loss": losses[1], "losses__qf1_values": means[0],
+                "losses__qf1_loss": losses[0],
+                "losses__qf2_loss": losses[1],
+                "losses__qf1_values": means[0],
                 "losses__actor_loss": (alpha * log_p - np.minimum(*values)[..., 0]).mean(1),
-                "losses__alpha": np.exp(log_alpha), "losses__entropy": -log_p.mean(1), "losses__grad_norm": norms[0],
-                "update__step_norm": np.sqrt(sum(m**2 for m in moves) + moved**2), "update__policy_step_norm": moved,
+                "losses__alpha": np.exp(log_alpha),
+                "losses__entropy": -log_p.mean(1),
+                "losses__grad_norm": norms[0],
+                "update__step_norm": np.sqrt(sum(m**2 for m in moves) + moved**2),
+                "update__policy_step_norm": moved,
                 "charts__learning_rate": rate,
-            }  # fmt: skip
+            }
             before = stale(told, before, wrong)
             rows.add(collector.steps, update, **before)
     return rows, collector.finished

@@ -147,18 +147,28 @@ def on_policy(
         residual, spread = advantages.var(1), (advantages + valued).var(1)
         explained = np.where(spread > 0, 1 - residual / np.where(spread > 0, spread, 1), np.nan)
         rows.add(
-            collector.steps, update, **told, losses__explained_variance=explained,
+            collector.steps,
+            update,
+            **told,
+            losses__explained_variance=explained,
             charts__learning_rate=settings["learning_rate"] * wrong.get("rate_times", 1.0),
-        )  # fmt: skip
+        )
         if update % settings["evaluate"] == 0:
             rows.add(collector.steps, update, eval__episodic_return=_evaluated(task, policy, normal, units, wrong, rng))
     return rows, collector.finished
 
 
 def _learn(
-    policy: _Policy, x: Array, actions: Array, advantages: Array, targets: Array, old: Array,
-    settings: dict[str, Any], wrong: dict[str, Any], rng: np.random.Generator,
-) -> dict[str, Any]:  # fmt: skip
+    policy: _Policy,
+    x: Array,
+    actions: Array,
+    advantages: Array,
+    targets: Array,
+    old: Array,
+    settings: dict[str, Any],
+    wrong: dict[str, Any],
+    rng: np.random.Generator,
+) -> dict[str, Any]:
     rate = settings["learning_rate"] * wrong.get("rate_times", 1.0)
     policy_rate = 0.0 if wrong.get("frozen") else rate
     value_rate = 0.0 if wrong.get("frozen") == "all" else rate
@@ -203,11 +213,13 @@ def _learn(
             value_norm, value_step = policy.value.step(values, value_rate, 0.5)
             moved += np.hypot(step, value_step)
             told = {
-                "losses__value_loss": 0.5 * (error**2).mean(1), "losses__policy_loss": loss,
-                "losses__entropy": entropy.mean(1), "losses__grad_norm": np.hypot(norm, value_norm),
+                "losses__value_loss": 0.5 * (error**2).mean(1),
+                "losses__policy_loss": loss,
+                "losses__entropy": entropy.mean(1),
+                "losses__grad_norm": np.hypot(norm, value_norm),
                 "losses__old_approx_kl": -log_ratio.mean(1),
                 "losses__approx_kl": _KL[wrong.get("kl_is", "k3")](log_ratio),
-            }  # fmt: skip
+            }
     told["update__step_norm"] = moved
     if clip:
         told.update(losses__clipfrac=np.mean(clipped, 0), update__first_ratio_error=first)
@@ -217,9 +229,13 @@ def _learn(
 
 
 def _evaluated(
-    task: str, policy: _Policy, normal: _Normaliser, units: tuple[float, float], wrong: dict[str, Any],
+    task: str,
+    policy: _Policy,
+    normal: _Normaliser,
+    units: tuple[float, float],
+    wrong: dict[str, Any],
     rng: np.random.Generator,
-) -> Array:  # fmt: skip
+) -> Array:
     """The mean return of four episodes of each seed."""
     collector = Collector(task, (policy.net.parameters[0].shape[0], 4), rng, lambda step: {}, None, units)
     normal_now = (lambda x: x) if wrong.get("evaluation_unnormalised") else normal.fixed

@@ -90,8 +90,10 @@ def table(folder: Path) -> str:
             f"{len(late)} of {len(harmful)} | {soon} | {named} |"
         )
 
-    ours = {run.name: min((at for at in run.said.values() if at >= (run.config["injected"] or 0)), default=None)
-            for run in runs}  # fmt: skip
+    ours = {
+        run.name: min((at for at in run.said.values() if at >= (run.config["injected"] or 0)), default=None)
+        for run in runs
+    }
     lines.append(line("rollbook's rules", ours, sum(run.named() for run in harmful)))
     for words, monitor in _MONITORS.items():
         lines.append(line(words, {name: monitor(*pair) for name, pair in rows_of.items()}, 0))

@@ -37,10 +37,17 @@ def make_healthy(folder: Path) -> None:
             model.set_logger(Logger(None, [rows]))
             model.learn(steps, log_interval=50 if algorithm == "A2C" else 1)
             config = {
-                "algorithm": algorithm, "task": env, "fault": "healthy", "strength": "", "injected": None, "steps":
-                steps, "hold_out": True, "outcome": rows.outcome(), "gamma": float(model.gamma),
+                "algorithm": algorithm,
+                "task": env,
+                "fault": "healthy",
+                "strength": "",
+                "injected": None,
+                "steps": steps,
+                "hold_out": True,
+                "outcome": rows.outcome(),
+                "gamma": float(model.gamma),
                 "learning_rate": float(model.learning_rate),
-            }  # fmt: skip
+            }
             head = json.dumps({"name": path.stem, "seed": seed, "config": config})
             path.write_text("\n".join([head, *rows.lines]) + "\n")
             print(path.stem, len(rows.lines), flush=True)

@@ -180,14 +180,25 @@ _LABELS = frozenset({"fault", "strength", "injected", "hold_out", "outcome"})
 def _info(folder: Path, name: str, config: dict[str, Any]) -> RunInfo:
     """A training as the rules know it: without its labels."""
     settings = {key: value for key, value in config.items() if key not in _LABELS}
-    return RunInfo(folder, "health", "training", name, clocks=("env_step", "gradient_step"), config=settings,
-                   total={"env_step": config["steps"]})  # fmt: skip
+    return RunInfo(
+        folder,
+        "health",
+        "training",
+        name,
+        clocks=("env_step", "gradient_step"),
+        config=settings,
+        total={"env_step": config["steps"]},
+    )
 
 
 def _said(
-    names: Sequence[str], folder: Path, name: str, config: dict[str, Any], rows: list[Any],
+    names: Sequence[str],
+    folder: Path,
+    name: str,
+    config: dict[str, Any],
+    rows: list[Any],
     earlier: Sequence[Earlier] = (),
-) -> tuple[list[Alert], list[Earlier]]:  # fmt: skip
+) -> tuple[list[Alert], list[Earlier]]:
     """The alerts of some rules, and what later runs know of this one, as if it had been long before."""
     rules: list[Any] = [health.make(rule) for rule in names]
     for rule in rules:
@@ -252,11 +263,14 @@ def earned(runs: Sequence[Scored]) -> str:
     """
     faulty = [run for run in runs if run.fault != "healthy"]
     lines = [
-        "### What only this rule found", "",
+        "### What only this rule found",
+        "",
         "Faulty runs whose cause the rule named; those that no other rule named; those that no other rule named "
-        "soon. In brackets: the harmful ones.", "",
-        "| rule | named | only it | soon only by it |", "|---|---|---|---|",
-    ]  # fmt: skip
+        "soon. In brackets: the harmful ones.",
+        "",
+        "| rule | named | only it | soon only by it |",
+        "|---|---|---|---|",
+    ]
     for rule in sorted(set().union(*(fault.named_by for fault in FAULTS.values()))):
         named = [run for run in faulty if run.named(by={rule})]
         others = {run.name: FAULTS[run.fault].named_by - {rule} for run in named}
@@ -275,10 +289,13 @@ def late(runs: Sequence[Scored]) -> str:
             fault = FAULTS[run.fault]
             groups[f"{fault.words}: {getattr(fault, run.config['strength']).words}"].append(run)
     lines = [
-        "### Harmful faults that were named late or never", "",
-        "Late: how much of the training's steps after the fault became visible (median), and by which rule first.", "",
-        "| fault | harmful | soon | late | after | by | never |", "|---|---|---|---|---|---|---|",
-    ]  # fmt: skip
+        "### Harmful faults that were named late or never",
+        "",
+        "Late: how much of the training's steps after the fault became visible (median), and by which rule first.",
+        "",
+        "| fault | harmful | soon | late | after | by | never |",
+        "|---|---|---|---|---|---|---|",
+    ]
     rows = []
     for words, own in groups.items():
         soon, named = sum(run.named(SOON) for run in own), sum(run.named() for run in own)
@@ -343,8 +360,10 @@ def matrix(scored: Iterable[Scored]) -> str:
             named, soon = sum(run.named() for run in own), sum(run.named(SOON) for run in own)
             low, high = wilson(named, len(own))
             counts = Counter(rule for run in own for rule in run.said)
-            cells = [f"**{counts[rule]}**" if counts[rule] and rule in entry.named_by else str(counts[rule] or "")
-                     for rule in rules]  # fmt: skip
+            cells = [
+                f"**{counts[rule]}**" if counts[rule] and rule in entry.named_by else str(counts[rule] or "")
+                for rule in rules
+            ]
             words = f"{entry.words}: {getattr(entry, strength).words}"
             lines.append(
                 f"| {words} | {len(own)} | {sum(run.is_harmful for run in own)} | {named} | {low:.0%} to {high:.0%} | "
@@ -369,8 +388,9 @@ def matrix(scored: Iterable[Scored]) -> str:
         ("Harmful ones (the return of a healthy training was not reached)", [run for run in faulty if run.is_harmful]),
     ):
         if own:
-            named, soon, spoken = (sum(them) for them in zip(
-                *((run.named(), run.named(SOON), bool(run.said)) for run in own), strict=True))  # fmt: skip
+            named, soon, spoken = (
+                sum(them) for them in zip(*((run.named(), run.named(SOON), bool(run.said)) for run in own), strict=True)
+            )
             low, high = wilson(named, len(own))
             lines.append(
                 f"{words}: {len(own)}; the cause named in {named} ({named / len(own):.0%}; 95 %: {low:.0%} to "

@@ -62,12 +62,15 @@ def _learned(i: int, n: int) -> float:
 def _update(chance: Random, come: float, entropy: float = 0.69, **more: float) -> Values:
     """What PPO logs of an update of a healthy run."""
     return {
-        "losses/approx_kl": abs(chance.gauss(0.008, 0.003)) + 1e-5, "losses/clipfrac": abs(chance.gauss(0.1, 0.03)),
+        "losses/approx_kl": abs(chance.gauss(0.008, 0.003)) + 1e-5,
+        "losses/clipfrac": abs(chance.gauss(0.1, 0.03)),
         "losses/entropy": entropy * (1 - 0.7 * come) * chance.uniform(0.95, 1.05),
-        "losses/explained_variance": min(0.99, come + chance.gauss(0, 0.1)), "losses/value_loss":
-        chance.lognormvariate(2 - come, 0.4), "losses/policy_loss": chance.gauss(-0.01, 0.01),
-        "charts/learning_rate": 2.5e-4, **more,
-    }  # fmt: skip
+        "losses/explained_variance": min(0.99, come + chance.gauss(0, 0.1)),
+        "losses/value_loss": chance.lognormvariate(2 - come, 0.4),
+        "losses/policy_loss": chance.gauss(-0.01, 0.01),
+        "charts/learning_rate": 2.5e-4,
+        **more,
+    }
 
 
 def _dense(chance: Random, n: int = 600) -> Iterator[Values]:
@@ -120,10 +123,13 @@ def _continuous(chance: Random, n: int = 800) -> Iterator[Values]:
     for i in range(n):
         come = _learned(i, n)
         yield {
-            "charts/episodic_return": chance.gauss(-1400 + 1200 * come, 150), "losses/qf1_values": -90 + 70 * come +
-            chance.gauss(0, 3), "losses/qf1_loss": chance.lognormvariate(1, 0.5), "losses/actor_loss":
-            90 - 70 * come, "losses/alpha": max(0.02, math.exp(-4 * i / n)), "losses/entropy": 1.2 - 2.2 * come,
-        }  # fmt: skip
+            "charts/episodic_return": chance.gauss(-1400 + 1200 * come, 150),
+            "losses/qf1_values": -90 + 70 * come + chance.gauss(0, 3),
+            "losses/qf1_loss": chance.lognormvariate(1, 0.5),
+            "losses/actor_loss": 90 - 70 * come,
+            "losses/alpha": max(0.02, math.exp(-4 * i / n)),
+            "losses/entropy": 1.2 - 2.2 * come,
+        }
 
 
 def _fixed_length(chance: Random, n: int = 600) -> Iterator[Values]:
@@ -138,10 +144,12 @@ def _dqn(chance: Random, n: int = 900) -> Iterator[Values]:
     for i in range(n):
         come = _learned(i, n)
         yield {
-            "charts/episodic_return": chance.expovariate(1 / (20 + 200 * come)), "charts/episodic_length": 20 + 200 *
-            come, "charts/epsilon": max(0.05, 1 - 4 * i / n), "losses/q_values": 1 + 60 * come + chance.gauss(0, 1),
+            "charts/episodic_return": chance.expovariate(1 / (20 + 200 * come)),
+            "charts/episodic_length": 20 + 200 * come,
+            "charts/epsilon": max(0.05, 1 - 4 * i / n),
+            "losses/q_values": 1 + 60 * come + chance.gauss(0, 1),
             "losses/td_loss": chance.lognormvariate(0, 0.8),
-        }  # fmt: skip
+        }
 
 
 def _constant(chance: Random, n: int = 600) -> Iterator[Values]:
@@ -149,10 +157,16 @@ def _constant(chance: Random, n: int = 600) -> Iterator[Values]:
     for i in range(n):
         come = _learned(i, n)
         yield {
-            "charts/episodic_return": chance.gauss(5 + 5 * come, 2), "charts/episodic_length": 50.0, "train/clip_range":
-            0.2, "train/ent_coef": 0.0, "train/learning_rate": 3e-4, "charts/epsilon": 0.05, "train/std": 1.0,
-            "train/value_loss": chance.lognormvariate(0, 0.3), "train/clip_fraction": 0.0,
-        }  # fmt: skip
+            "charts/episodic_return": chance.gauss(5 + 5 * come, 2),
+            "charts/episodic_length": 50.0,
+            "train/clip_range": 0.2,
+            "train/ent_coef": 0.0,
+            "train/learning_rate": 3e-4,
+            "charts/epsilon": 0.05,
+            "train/std": 1.0,
+            "train/value_loss": chance.lognormvariate(0, 0.3),
+            "train/clip_fraction": 0.0,
+        }
 
 
 def _means(chance: Random, n: int = 150) -> Iterator[Values]:
@@ -161,9 +175,14 @@ def _means(chance: Random, n: int = 150) -> Iterator[Values]:
     for i in range(n):
         come = _learned(i, n)
         mean += 0.3 * (22 + 400 * come + chance.gauss(0, 15) - mean)
-        told = {"train/approx_kl": abs(chance.gauss(0.008, 0.003)), "train/clip_fraction": 0.08, "train/entropy_loss":
-                -0.69 * (1 - 0.6 * come), "train/explained_variance": min(0.99, come + chance.gauss(0, 0.1)),
-                "train/value_loss": chance.lognormvariate(2, 0.4), "train/loss": chance.gauss(1, 0.4)}  # fmt: skip
+        told = {
+            "train/approx_kl": abs(chance.gauss(0.008, 0.003)),
+            "train/clip_fraction": 0.08,
+            "train/entropy_loss": -0.69 * (1 - 0.6 * come),
+            "train/explained_variance": min(0.99, come + chance.gauss(0, 0.1)),
+            "train/value_loss": chance.lognormvariate(2, 0.4),
+            "train/loss": chance.gauss(1, 0.4),
+        }
         yield {"rollout/ep_rew_mean": mean, "rollout/ep_len_mean": mean, **told}
 
 
@@ -184,13 +203,18 @@ def _grpo(chance: Random, prefix: str, n: int = 300, end: float = 0.75, times: f
     for i in range(n):
         come = _learned(i, n)
         told = {
-            "reward": 0.2 + (end - 0.2) * come + chance.gauss(0, 0.05), "reward_std": 0.4 - 0.2 * come, "kl": 0.0 if
-            i < 3 else 0.3 * come * chance.lognormvariate(0, 0.5) + 1e-5, "entropy": 1.1 * math.exp(-2.5 * come),
+            "reward": 0.2 + (end - 0.2) * come + chance.gauss(0, 0.05),
+            "reward_std": 0.4 - 0.2 * come,
+            "kl": 0.0 if i < 3 else 0.3 * come * chance.lognormvariate(0, 0.5) + 1e-5,
+            "entropy": 1.1 * math.exp(-2.5 * come),
             "completions/mean_length": 200 * (1 + (times - 1) * come) * chance.uniform(0.9, 1.1),
-            "completions/clipped_ratio": min(1.0, 0.02 + 0.25 * come), "frac_reward_zero_std": 0.2 + 0.4 * come,
-            "grad_norm": chance.lognormvariate(-1, 0.4), "learning_rate": 1e-6 * min(1.0, i / 10), "loss":
-            chance.gauss(0, 0.01), "clip_ratio/region_mean": abs(chance.gauss(0.001, 0.001)),
-        }  # fmt: skip
+            "completions/clipped_ratio": min(1.0, 0.02 + 0.25 * come),
+            "frac_reward_zero_std": 0.2 + 0.4 * come,
+            "grad_norm": chance.lognormvariate(-1, 0.4),
+            "learning_rate": 1e-6 * min(1.0, i / 10),
+            "loss": chance.gauss(0, 0.01),
+            "clip_ratio/region_mean": abs(chance.gauss(0.001, 0.001)),
+        }
         yield {prefix + key: value for key, value in told.items()}
 
 
@@ -200,21 +224,28 @@ def _grpo_solved(chance: Random, n: int = 300) -> Iterator[Values]:
         come = _learned(i, n // 2)
         noise = 0.05 * (1 - come)
         yield {
-            "reward": min(1.0, 0.1 + 0.9 * come + chance.gauss(0, noise)), "kl": 2.0 * come + 1e-4, "entropy":
-            2.0 * (1 - come) + 1e-3, "frac_reward_zero_std": min(1.0, 0.1 + 0.9 * come), "completions/mean_length":
-            16.0, "completions/clipped_ratio": 1.0, "grad_norm": (1 - come) * chance.random() + 1e-6,
-        }  # fmt: skip
+            "reward": min(1.0, 0.1 + 0.9 * come + chance.gauss(0, noise)),
+            "kl": 2.0 * come + 1e-4,
+            "entropy": 2.0 * (1 - come) + 1e-3,
+            "frac_reward_zero_std": min(1.0, 0.1 + 0.9 * come),
+            "completions/mean_length": 16.0,
+            "completions/clipped_ratio": 1.0,
+            "grad_norm": (1 - come) * chance.random() + 1e-6,
+        }
 
 
 def _rlhf(chance: Random, n: int = 300) -> Iterator[Values]:
     """A fine-tuned model and a reward model: small gains, a divergence that is summed over the answer."""
     for i in range(n):
         yield {
-            "train/objective/scores": 1.0 + 1.2 * _learned(i, n) + chance.gauss(0, 0.3), "train/objective/kl":
-            20 * _learned(i, n) + abs(chance.gauss(0, 0.5)), "train/policy/entropy_avg": 1.5 - 0.6 * _learned(i, n),
-            "train/policy/approxkl_avg": abs(chance.gauss(0.01, 0.004)), "train/policy/clipfrac_avg": 0.08,
-            "train/loss/value_avg": chance.lognormvariate(-1, 0.3), "train/lr": 3e-6 * (1 - i / n),
-        }  # fmt: skip
+            "train/objective/scores": 1.0 + 1.2 * _learned(i, n) + chance.gauss(0, 0.3),
+            "train/objective/kl": 20 * _learned(i, n) + abs(chance.gauss(0, 0.5)),
+            "train/policy/entropy_avg": 1.5 - 0.6 * _learned(i, n),
+            "train/policy/approxkl_avg": abs(chance.gauss(0.01, 0.004)),
+            "train/policy/clipfrac_avg": 0.08,
+            "train/loss/value_avg": chance.lognormvariate(-1, 0.3),
+            "train/lr": 3e-6 * (1 - i / n),
+        }
 
 
 _PPO = {"learning_rate": 2.5e-4, "gamma": 0.99, "n_steps": 128, "num_envs": 4, "n_epochs": 4}
@@ -300,9 +331,10 @@ def _commit() -> str:
 def main() -> None:
     """Print or write the table."""
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.health.shapes", formatter_class=argparse.RawDescriptionHelpFormatter,
+        prog="python -m benchmarks.health.shapes",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
         description=__doc__,
-    )  # fmt: skip
+    )
     parser.add_argument("--seeds", type=int, default=50)
     parser.add_argument("--write", type=Path, metavar="DOCS")
     parser.add_argument("--verbose", action="store_true", help="print each false alarm")

@@ -40,8 +40,10 @@ def grpo(
         reward = wrong.get("reward_is", reward) + np.zeros_like(reward)
         spread = reward.std(2, keepdims=True)
         advantage = (reward - reward.mean(2, keepdims=True)) / (spread + 1e-4)
-        of = [np.take_along_axis(np.broadcast_to(x[:, :, None], each.shape), tokens[..., None], -1)[..., 0]
-              for x in (logs, sampler)]  # fmt: skip
+        of = [
+            np.take_along_axis(np.broadcast_to(x[:, :, None], each.shape), tokens[..., None], -1)[..., 0]
+            for x in (logs, sampler)
+        ]
         gap = of[0] - of[1]
         importance = np.exp(np.clip(gap, -20, 20))
         chosen = np.zeros(each.shape)
@@ -54,15 +56,24 @@ def grpo(
         kl = (np.exp(logs) * (logs - start)).sum(-1)
         for seed in range(seeds):
             rewards[seed].append(float(share[seed].mean()))
-        before = stale({
-            "reward": reward.mean((1, 2)), "reward_std": reward.std(2).mean(1),
-            "frac_reward_zero_std": (spread < 1e-9).mean((1, 2)), "entropy": entropy.mean((1, 2)),
-            "kl": kl.sum(-1).mean(1), "loss": -(advantage[..., None] * importance).mean((1, 2, 3)),
-            "grad_norm": np.sqrt((gradient**2).sum((1, 2, 3))), "learning_rate": rate, "completions/mean_length": 4.0,
-            "sampling/sampling_logp_difference/mean": abs(gap).mean((1, 2, 3)),
-            "sampling/importance_sampling_ratio/mean": np.exp(np.clip(gap.sum(-1), -20, 20)).mean((1, 2)),
-            "sampling/importance_sampling_ratio/min": np.exp(np.clip(gap.sum(-1), -20, 20)).min((1, 2)),
-        }, before, wrong)  # fmt: skip
+        before = stale(
+            {
+                "reward": reward.mean((1, 2)),
+                "reward_std": reward.std(2).mean(1),
+                "frac_reward_zero_std": (spread < 1e-9).mean((1, 2)),
+                "entropy": entropy.mean((1, 2)),
+                "kl": kl.sum(-1).mean(1),
+                "loss": -(advantage[..., None] * importance).mean((1, 2, 3)),
+                "grad_norm": np.sqrt((gradient**2).sum((1, 2, 3))),
+                "learning_rate": rate,
+                "completions/mean_length": 4.0,
+                "sampling/sampling_logp_difference/mean": abs(gap).mean((1, 2, 3)),
+                "sampling/importance_sampling_ratio/mean": np.exp(np.clip(gap.sum(-1), -20, 20)).mean((1, 2)),
+                "sampling/importance_sampling_ratio/min": np.exp(np.clip(gap.sum(-1), -20, 20)).min((1, 2)),
+            },
+            before,
+            wrong,
+        )
         rows.add(update, update, **before)
     return rows, rewards
 

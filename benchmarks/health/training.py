@@ -132,11 +132,17 @@ def _train(folder: Path, group: Group) -> list[str]:
             )
             for own, gained in zip(rows.of, returns, strict=True):
                 config = {
-                    "algorithm": training.algorithm, "task": training.task, "fault": fault, "strength": group.strength,
-                    "injected": int(at) if version is not None else None, "steps": training.steps,
-                    "hold_out": group.is_held_out, "outcome": outcome(gained, training),
-                    **settings, **(version.config if version is not None else {}),
-                }  # fmt: skip
+                    "algorithm": training.algorithm,
+                    "task": training.task,
+                    "fault": fault,
+                    "strength": group.strength,
+                    "injected": int(at) if version is not None else None,
+                    "steps": training.steps,
+                    "hold_out": group.is_held_out,
+                    "outcome": outcome(gained, training),
+                    **settings,
+                    **(version.config if version is not None else {}),
+                }
                 _record(folder, f"{group.name}-s{len(told)}", config, own, len(told))
                 told.append(config["outcome"])
     return told

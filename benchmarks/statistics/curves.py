@@ -42,8 +42,10 @@ def learning(rng: np.random.Generator, n: int) -> np.ndarray:
 
 
 CURVES: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
-    "smooth": smooth, "rough": rough, "learning": learning,
-}  # fmt: skip
+    "smooth": smooth,
+    "rough": rough,
+    "learning": learning,
+}
 
 
 def row(kind: str, n: int, studies: int) -> str:
