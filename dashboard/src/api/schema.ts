@@ -161,7 +161,7 @@ export interface ColorsAnswer {
   colors: { [name: string]: number[] };
 }
 
-/** Colours to keep, from 1 to 12. One that is kept already stays, unless a hand chose another. */
+/** Colours to keep, from 1 to 12. A colour that is kept already stays, unless a person chose another. */
 export interface ColorsAsk {
   alone?: { [name: string]: number };
   grouped?: { [name: string]: number };
@@ -174,7 +174,7 @@ export interface Column {
   type: string;
 }
 
-/** What can stand in the table; pending: runs whose keys are still being read. */
+/** The columns that the table can show; pending: runs whose keys are still being read. */
 export interface ColumnsAnswer {
   took_ms: number;
   pending: number;
@@ -244,7 +244,7 @@ export interface CompareGroup {
   seeds: SeedValue[];
 }
 
-/** One group beside another; see `stats.Verdict` for the fields of the verdict. */
+/** Two groups compared; see `stats.Verdict` for the fields of the verdict. */
 export interface ComparePair {
   a: string;
   b: string;
@@ -292,7 +292,7 @@ export interface ConfigColumn {
   examples: Cell[];
 }
 
-/** What rollbook itself cost the run, as far as it says so. */
+/** What rollbook itself cost the run, as far as it was measured. */
 export interface CostAnswer {
   took_ms: number;
   seconds: number | "-Infinity" | "Infinity" | "NaN" | null;
@@ -685,7 +685,7 @@ export interface HistoryPoint {
   text: Cell;
 }
 
-/** Ids in the order asked; "" for rows that there are not. */
+/** Ids in the requested order; "" for rows that do not exist. */
 export interface IdsAnswer {
   took_ms: number;
   ids: string[];
@@ -722,7 +722,7 @@ export interface LabelAnswer {
   refused: LeftOut[];
 }
 
-/** What to say about some runs. */
+/** Labels for some runs. */
 export interface LabelAsk {
   runs: string[];
   fields: { [name: string]: string };
@@ -845,7 +845,7 @@ export interface MetricColumn {
   canonical: string | null;
 }
 
-/** The nearest row of a table where none is near. */
+/** The nearest row of a table that has none near the point. */
 export interface Nearest {
   id: string;
   x: number | "-Infinity" | "Infinity" | "NaN" | null;
@@ -965,7 +965,7 @@ export interface PlanRow {
   todo: string;
 }
 
-/** The plans kept beside the runs. */
+/** The plans stored with the runs. */
 export interface PlansAnswer {
   took_ms: number;
   plans: StoredPlan[];
@@ -976,7 +976,7 @@ export interface PlansAsk {
   runs?: string[] | null;
 }
 
-/** What a plan said of a pair at its last look; more: seeds of each that decide with a chance of 80 %. */
+/** The verdict of a plan about a pair at its last look; more: seeds of each that decide with a chance of 80 %. */
 export interface PlanVerdict {
   a: string;
   b: string;
@@ -1054,14 +1054,14 @@ export interface QuietRule {
   checked: string;
 }
 
-/** How many episodes of how many returned less, and how many the same, itself among them. */
+/** How many episodes returned less, how many the same (this one included), and the number of episodes. */
 export interface Rank {
   lower: number;
   equal: number;
   of: number;
 }
 
-/** Groups of one fate. */
+/** Groups with the same fate. */
 export interface Reason {
   reason: string;
   groups: number;
@@ -1095,7 +1095,7 @@ export interface Restored {
   refused: LeftOut[];
 }
 
-/** Those of a group that fit. */
+/** The matching rollouts of a group. */
 export interface RolloutGroup {
   n: number;
   marks: string;
@@ -1190,7 +1190,7 @@ export interface RowsAsk {
   offset?: number;
 }
 
-/** Everything that a run says about itself. */
+/** Everything that is known about a run, except its rows. */
 export interface RunAnswer {
   took_ms: number;
   run: string;
@@ -1466,7 +1466,7 @@ export interface StepsASecond {
   y: (number | "-Infinity" | "Infinity" | "NaN" | null)[];
 }
 
-/** A comparison that was planned beforehand and is kept beside the runs. */
+/** A comparison that was planned beforehand and is stored with the runs. */
 export interface StoredPlan {
   name: string;
   metric: string;
@@ -1633,7 +1633,7 @@ export interface TimingsAnswer {
   steps_per_second: StepsASecond;
 }
 
-/** Where the time went near the point, beside how long it usually takes. */
+/** Where the time went near the point, and how long the same usually takes. */
 export interface TimingsAt {
   seconds: number | "-Infinity" | "Infinity" | "NaN" | null;
   median: number | "-Infinity" | "Infinity" | "NaN" | null;
@@ -1660,7 +1660,7 @@ export interface TracesEntry {
   arrays: { [name: string]: Cell };
 }
 
-/** A configuration; values stand in the order of the settings. */
+/** A configuration; its values are in the order of the settings. */
 export interface TriedConfiguration {
   name: string;
   group: string;

@@ -167,53 +167,26 @@ def log_groups(
 def _group(
     joined: JoinedRun, group: Any, name: str, iteration: int, version: int, mode: str, decode: Any, ids: list[str]
 ) -> None:
-    import numpy as np
-
-    talks, rewards, ends = [], list(group.get_total_rewards()), []
-    prompts, stops = [], []
+    """Log the trajectories of a group as rollouts; their ids are appended to `ids`."""
+    conversations, prompts, prompt_tokens, stops = [], [], [], []
     for trajectory in group.trajectories_G:
-        turns: list[dict[str, Any]] = []
-        seen: list[int] = []
-        prompt = None
-        for step in trajectory.transitions:
-            # Each observation is the whole conversation so far: only what is new in it is a turn.
-            observed = _ids(step.ob)
-            fresh = observed[len(seen) :] if observed[: len(seen)] == seen else observed
-            if prompt is None:
-                prompt = fresh
-            elif fresh:
-                turns.append({"role": "user", "content": decode(fresh) if decode else None, "tokens": len(fresh)})
-            acts = list(step.ac.tokens)
-            logprobs = step.ac.maybe_logprobs
-            turns.append(
-                {
-                    "role": "assistant",
-                    "content": decode(acts) if decode else None,
-                    "tokens": np.asarray(acts, np.int32),
-                    "logprobs": None if logprobs is None else np.asarray(logprobs, np.float32),
-                    "reward": step.reward,
-                    "finish_reason": _word(getattr(step.ac, "stop_reason", None)),
-                    **{f"metrics/{key}": value for key, value in (step.metrics or {}).items()},
-                    **{f"logs/{key}": value for key, value in (getattr(step, "logs", None) or {}).items()},
-                }
-            )
-            seen = observed + acts
+        prompt, turns = _turns(trajectory, decode)
+        conversations.append(turns)
         prompts.append(decode(prompt) if decode and prompt is not None else None)
-        talks.append(turns)
-        ends.append(len(prompt or ()))
+        prompt_tokens.append(len(prompt or ()))
         stops.append(_word(getattr(trajectory, "stop_reason", None)) or (turns[-1]["finish_reason"] if turns else None))
     more: dict[str, list[Any]] = {"rewards/final": list(group.final_rewards_G)}
     for number, metrics in enumerate(getattr(group, "metrics_G", None) or ()):
         for key, value in metrics.items():
-            more.setdefault(f"metrics/{key}", [None] * len(talks))[number] = value
+            more.setdefault(f"metrics/{key}", [None] * len(conversations))[number] = value
     ids += joined.run.run.rollouts.log_many(
         prompts=prompts,
-        completions=talks,
-        reward=rewards,
+        completions=conversations,
+        reward=list(group.get_total_rewards()),
         group=name,
         policy_version=version,
         mode=mode,
-        prompt_tokens=ends,
+        prompt_tokens=prompt_tokens,
         gradient_step=iteration,
         stop_reason=stops,
         status=["truncated" if stop in _LIMITS else "completed" for stop in stops],
@@ -230,6 +203,39 @@ def _group(
             error=errors,
             gradient_step=iteration,
         )
+
+
+def _turns(trajectory: Any, decode: Any) -> tuple[list[int] | None, list[dict[str, Any]]]:
+    """(the tokens of the prompt, the turns after it) of a trajectory."""
+    import numpy as np
+
+    turns: list[dict[str, Any]] = []
+    seen: list[int] = []
+    prompt = None
+    for step in trajectory.transitions:
+        # Each observation is the whole conversation so far: only what is new in it is a turn.
+        observed = _ids(step.ob)
+        fresh = observed[len(seen) :] if observed[: len(seen)] == seen else observed
+        if prompt is None:
+            prompt = fresh
+        elif fresh:
+            turns.append({"role": "user", "content": decode(fresh) if decode else None, "tokens": len(fresh)})
+        sampled = list(step.ac.tokens)
+        logprobs = step.ac.maybe_logprobs
+        turns.append(
+            {
+                "role": "assistant",
+                "content": decode(sampled) if decode else None,
+                "tokens": np.asarray(sampled, np.int32),
+                "logprobs": None if logprobs is None else np.asarray(logprobs, np.float32),
+                "reward": step.reward,
+                "finish_reason": _word(getattr(step.ac, "stop_reason", None)),
+                **{f"metrics/{key}": value for key, value in (step.metrics or {}).items()},
+                **{f"logs/{key}": value for key, value in (getattr(step, "logs", None) or {}).items()},
+            }
+        )
+        seen = observed + sampled
+    return prompt, turns
 
 
 def _word(value: Any) -> str | None:

@@ -246,6 +246,7 @@ def scan_of(
         for number, piece in sorted(parts.items(), key=lambda item: int(item[1].meta["first_time"]))
         if chosen[number] != _NONE
     ]
+    # The queries over the large parts, oldest first, each also with row numbers.
     queries, numbered = (
         [_query(piece, columns[number], kinds, chosen[number] or "", with_number, alike) for number, piece in scanned]
         for with_number in (False, True)
@@ -254,6 +255,7 @@ def scan_of(
     names = [*shared, *(name for name in kinds if name not in shared)] if queries else rest.column_names
     numbered = [] if _ROW_NUMBER in names else numbered
     parts_of = tuple(piece.part for _, piece in scanned if piece.part is not None)
+    # Columns without any value.
     filled = {name for number, piece in parts.items() for name in (*piece.meta["clocks"], *columns[number])}
     filled |= {"time", *IDENTITY, *(stream.schema.names if stream is not None else ())}
     filled |= {name for name in rest.column_names if rest.column(name).null_count < rest.num_rows}

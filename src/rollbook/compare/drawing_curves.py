@@ -95,7 +95,8 @@ def refined_curves(
             start=start,
             stop=stop,
         )
-    told = (*of_scale, *_about_rows(lines, key, axis), *facts)
+    # What does not depend on the number of resamples is computed once.
+    remarks = (*of_scale, *_about_rows(lines, key, axis), *facts)
     ready = []
     for label, runs in lines.items():
         if not any(len(line.x) for line in runs.values()):
@@ -113,6 +114,7 @@ def refined_curves(
     x_P = np.asarray(grid, dtype=np.float64)
     members = {label: tuple(line.path for line in runs.values()) for label, runs in lines.items()}
     missing = {label: tuple(line.path for line in runs.values() if not len(line.x)) for label, runs in lines.items()}
+    # A band for each group, again with more resamples in each stage.
     for draws in stages:
         rough, made = draws != stages[-1], []
         for label, aligned, units, curves_UTP, (low, high) in ready:
@@ -126,7 +128,7 @@ def refined_curves(
             made.append(
                 GroupCurve(label, aligned, band, low, high, paths, len(tasks), units, again, curves_UTP.mean(axis=1))
             )
-        yield Curves(key, axis, by, x_P, tuple(made), told, rough, members, missing)
+        yield Curves(key, axis, by, x_P, tuple(made), remarks, rough, members, missing)
 
 
 def _about_rows(lines: Mapping[str, Mapping[str, RunCurve]], key: str, axis: str) -> list[Fact]:

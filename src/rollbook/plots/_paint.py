@@ -208,8 +208,8 @@ def below(figure: Any, entries: Sequence[tuple[object, str]], remarks: tuple[str
     import textwrap
 
     remarks = remarks if style.notes else ()
-
     entries = list({text: (handle, text) for handle, text in reversed(entries)}.values())[::-1]  # panels share entries
+    # The words of the legend, and in how many columns they fit.
     shown, more = entries[:_MOST_IN_LEGEND], len(entries) - _MOST_IN_LEGEND
     fitting = int(figure.get_figwidth() * 14.5) - 7
     words = [
@@ -221,6 +221,7 @@ def below(figure: Any, entries: Sequence[tuple[object, str]], remarks: tuple[str
     if shown:
         longest = max(len(line) for text in words for line in text.split("\n"))
         columns = max(1, min(4, int(figure.get_figwidth() * 14.5 // (longest + 7)), len(shown)))
+    # The remarks as lines, and the heights of both in inches.
     lines: list[str] = []
     for remark in remarks[:_MOST_REMARKS]:
         lines += textwrap.wrap(short(remark, 900).replace(" %", "\u00a0%"), int(figure.get_figwidth() * 17))
@@ -238,6 +239,7 @@ def below(figure: Any, entries: Sequence[tuple[object, str]], remarks: tuple[str
     listed = 0.172 * sum(rows_of_words) + (0.08 if shown else 0.0)
     if not inches and not listed:
         return
+    # Make the figure taller by that, and keep the charts out of the new space.
     tall = figure.get_figheight() + inches + max(0.0, listed - 0.2)
     figure.set_figheight(tall)
     room = (inches + listed + 0.05) / tall

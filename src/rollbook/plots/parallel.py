@@ -79,6 +79,7 @@ def draw(figure: Figure, data: Threads, style: Style) -> None:
                 va="center",
                 bbox={"facecolor": style.ground, "alpha": 0.9, "pad": 0.6, "linewidth": 0},
             )
+    # The names of the settings below, and what the picture leaves out.
     axes.set_xticks(range(len(names) + 1))
     words = [short(name.removeprefix("config."), 40) for name in [*names, data.result_name]]
     axes.set_xticklabels(["\n".join(textwrap.wrap(word.replace("_", "_ "), 18)).replace("_ ", "_") for word in words])

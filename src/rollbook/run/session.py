@@ -124,6 +124,7 @@ def init(
       RunError: the folder cannot be created or written.
       RemoteError: `remote` cannot be used: no such bucket, no permission, wrong region, other files at the prefix.
     """
+    # Check every argument before anything is written.
     how = check_resume(resume)
     check_option("keeper", keeper, _KEEPERS)
     project = check_name("project", project)
@@ -149,6 +150,7 @@ def init(
     receiver = _receiver(alerts)
     wanted_remote = requested_remote(remote)
 
+    # The configuration as plain data, and the run that is wanted.
     bill = Bill(strict)
     if config is None and "hydra.core.hydra_config" in sys.modules:
         from rollbook.run.origin.hydra import hydra_config
@@ -178,11 +180,13 @@ def init(
             "config": None if config is None else settings,
         },
     )
+    # Load the modules that the run needs, and end the run that an earlier execution of this cell opened.
     import_needed(orders, keeper)
     if interactive():
         from rollbook.run.cells import end_former
 
         end_former(project, name)
+    # Join the run of a parent process or of another rank, or open one. If another process takes the run first, again.
     while True:
         found = elder(wanted)
         if found.folder is not None:

@@ -38,7 +38,7 @@ def compared(ask: Compare, source: Source, *, opened: bool = True) -> compare.Co
     """
     asked = f"compare({ask.metric!r})"
     if not source.rows:
-        raise BadInput(f"{asked}: the set is empty.", "Look what there is with rollbook.open(…).table()")
+        raise BadInput(f"{asked}: the set is empty.", "List the runs with rollbook.open(…).table()")
     # Which runs are in which group, and the score of each at the position where all are compared.
     rows, labels = grouped(source.rows, ask.by, asked, ask.task)
     if (groups := len(set(labels))) > MOST_GROUPS:
@@ -66,6 +66,7 @@ def compared(ask: Compare, source: Source, *, opened: bool = True) -> compare.Co
         )
         for row, label, unit, name in zip(rows, labels, units_of(rows), called(rows), strict=True)
     ]
+    # Names for the words of the answer.
     by = title_of_fields(ask.by)
     how = ask.score if isinstance(ask.score, str) else getattr(ask.score, "__name__", "a function")
     direction = "lower" if ask.direction is None and level is not None else ask.direction
@@ -84,6 +85,7 @@ def compared(ask: Compare, source: Source, *, opened: bool = True) -> compare.Co
         raise BadInput(
             f"{asked[:-1]}, seeds={ask.seeds}): seeds is the end of a plan.", "Name one with plan=… (--plan NAME)"
         )
+    # The comparison itself, with facts about the runs that the numbers do not show.
     before = looks.kept(source.root, ask.plan, question, {"by": by})
     answer = compare.compare(
         entries,
@@ -110,6 +112,7 @@ def compared(ask: Compare, source: Source, *, opened: bool = True) -> compare.Co
             *_never_reached(entries, metric, level),
         ],
     )
+    # Keep this look, so that later ones allow for it.
     if opened and answer.study is not None and len(answer.groups) > 1:
         seeds = {group.label: list(group.names) for group in answer.groups}
         answer = replace(answer, facts=(*answer.facts, *looks.keep(before, answer.study, seeds)))

@@ -132,6 +132,7 @@ def swept(ask: Sweep, source: Source) -> Swept:
         )
         for row, unit in zip(rows, units_of(rows), strict=True)
     ]
+    # Which settings matter, given the direction in which scores are better.
     lower = ask.direction == "lower"
     if ask.direction is None:
         lower = lower_is_better(metric) or level_of(ask.score) is not None

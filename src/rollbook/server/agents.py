@@ -567,7 +567,7 @@ def _rows_of(table: Any) -> list[dict[str, Any]]:
 class _Begun:
     """The newest answers of which not all rows were given yet, each by a token that its cursors carry.
 
-    An answer that is no longer kept is asked anew.
+    An answer that is no longer kept is computed again.
     """
 
     MOST = 8
@@ -730,7 +730,7 @@ def _unfit(tool: Any, arguments: dict[str, object]) -> str:
 _LANES = {"sql": "question", "samples": "question", "rows": "question", "rollouts": "question", "wait": "wait"}
 """tool -> its workers; "agent" for the others. SQL of agents and of the page shares two of the query processes."""
 _SPARE_SECONDS = 5.0
-"""After its time a call is an error that the agent reads; so long after it, the request itself ends."""
+"""A call that takes too long returns an error to the agent; this much later, the request itself ends."""
 
 
 class AgentEndpoint:

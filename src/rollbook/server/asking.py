@@ -41,7 +41,7 @@ def shape_of(
     several: Mapping[str, str] | None = None,
     defaults: Mapping[str, object] = MappingProxyType({}),
 ) -> type[Ask]:
-    """The request of a question: its fields, but for those that make it write, and which runs it is about.
+    """The request of a question: its fields, except those that let it write, and the runs that it is about.
 
     Args:
       own: further fields, (name, type, default), of this door alone, which change no number.

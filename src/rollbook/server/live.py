@@ -43,7 +43,7 @@ _GONE = 4429
 
 
 class Watch(msgspec.Struct, tag="watch", tag_field="type", forbid_unknown_fields=True):
-    """What is on screen: "runs", "boards", "run:<run>", "log:<run>:<name>". Replaces what was said before."""
+    """What is on screen: "runs", "boards", "run:<run>", "log:<run>:<name>". Replaces the message before."""
 
     topics: list[str]
 

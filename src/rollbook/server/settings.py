@@ -17,7 +17,7 @@ class Limits:
 
     Attributes:
       body_bytes, board_bytes: of a request.
-      runs, series, points, rows: how many one request may ask for.
+      runs, series, points, rows: how many of each one request may ask for.
       total_points: of all series of a request together.
       seconds: how long an answer may take; filter_seconds: a condition on runs; sql_seconds, sql_bytes,
         sql_rows: how long an SQL query may take, how much memory, and how many rows it returns.
@@ -28,14 +28,14 @@ class Limits:
       cache_bytes: of finished answers that are kept; group_bytes: of rows behind curves of groups.
       process_bytes: an SQL process that once took more is not used again.
       kept_runs: the rows of more runs than this are kept on disk for the next server.
-      helpers: processes that read the runs of a large group beside the server; None: as idle cores allow.
+      helpers: processes that help the server to read the runs of a large group; None: as idle cores allow.
       draft_points: of all runs of a group; below this, full bands are ready as soon as preliminary ones.
       zipped_curves, zipped_points: from this many on (short arrays with large headers; a third of a megabyte), series
         are compressed. The first charts are not: compression would delay them.
       whole_rows: larger tables are queried, not kept: each row may be a long text.
-      first_runs: of more runs, the keys of at most so many, spread over the groups, come with the table. Of more than
-        `many_runs` unread ones, the first curve is of the same: reading them takes a fifth of a second, reading a
-        thousand takes seconds.
+      first_runs: the table comes with the keys of at most this many runs, spread over the groups.
+      many_runs: if more runs than this are unread, the first curve is that of `first_runs` of them: reading these takes
+        a fifth of a second, reading a thousand takes seconds.
     """
 
     body_bytes: int = 256 * 1024

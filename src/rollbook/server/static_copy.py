@@ -69,7 +69,7 @@ _OWN_COLUMNS = (
     "job_type",
     "made_by",
 )
-"""Those that the page offers besides settings and keys."""
+"""The columns that the page offers besides settings and keys."""
 _RETURNS = ("test/return", "train/return", "train/reward")
 """What the page's column `return` is made of, whether a run has them or not."""
 _MOST_SETTINGS = 12

@@ -205,6 +205,7 @@ class Study:
 
     def _judged(self, pair: _Pair, left: int) -> Verdict:
         """The verdict about a pair if `left` pairs share the error."""
+        # The earlier looks at this pair, and whether there is anything to test.
         plan, tested = self.plan, pair.tested
         failed_a, failed_b = (int(np.isneginf(arm).any(axis=1).sum()) for arm in (pair.a_RT, pair.b_RT))
         earlier = self._of(pair.a, pair.b)
@@ -259,6 +260,7 @@ class Study:
         undone = next((look.better for look in reversed(earlier) if look.better is not None), None)
         could = least_p(tested.n_a, tested.n_b, plan.paired) <= limit and min(tested.n_a, tested.n_b) >= FEWEST
         spent = [*past, now] if could else past
+        # The outcomes that need no further seed.
         if tested.equal:
             return replace(said, outcome="all equal")
         n = min(tested.n_a, tested.n_b)
@@ -266,7 +268,7 @@ class Study:
             a_wins = tested.side > 0
             holds = None if plan.paired else holds_with_one_more_failure(pair.a_RT, pair.b_RT, a_wins)
             return replace(said, outcome="better", better=pair.a if a_wins else pair.b, holds=holds)
-        # Not better: why not, the reason that no further seed can change first.
+        # Not better. Reasons that further seeds cannot change come first.
         said = replace(said, undone=undone, enough=plan.first_look(left, spent, n))
         if min(tested.n_a, tested.n_b) < FEWEST:
             return replace(said, outcome="too few seeds")

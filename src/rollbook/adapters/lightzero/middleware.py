@@ -30,6 +30,7 @@ def online_logger(
       train_show_freq: iterations between events.
     """
     experiment = experiment_of(run)
+    # Iterations that the middleware has logged: to the event file, and at all.
     last_shown, last_seen = -1, -1
 
     def look(ctx: Any) -> None:

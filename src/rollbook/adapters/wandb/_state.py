@@ -154,6 +154,7 @@ def init(
             folder=dir or asked.root_dir,
         )
     )
+    # wandb's run around it, with what `init` asks to record besides.
     run = Run(recorder, asked)
     if recorder is None:
         run.config.update(_chosen(plain(config), config_exclude_keys, config_include_keys))

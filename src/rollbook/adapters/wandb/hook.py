@@ -139,6 +139,7 @@ def mirror(wandb: Any) -> None:
                 keep_tensorboard(recorder)
         return mirrors[run.id]
 
+    # Each of wandb's functions does its own work; a failure of ours is reported and ignored.
     def opening(*arguments: Any, **options: Any) -> Any:
         run = begin(*arguments, **options)
         _kept(lambda: None if run.disabled else of(run))
@@ -162,6 +163,7 @@ def mirror(wandb: Any) -> None:
             kept.config.update(dict(run.config))
             kept.finish(exit_code)
 
+    # Put them in place, once per process.
     kind.log, kind.finish, kind.__exit__, kind.of_rollbook = logging, finishing, leaving, True
     wandb.init = opening
 

@@ -161,6 +161,7 @@ class Checkpoints:
         rng: bool | Mapping[str, object],
         through: Collection[str],
     ) -> Checkpoint:
+        # Check what was asked for.
         if sum(given is not None for given in (state, write, path)) > 1:
             raise BadInput("more than one of state, write= and path= was given; a checkpoint is one of them")
         if keep is not None and as_clock(keep) is None:
@@ -179,6 +180,7 @@ class Checkpoints:
             files.refresh()
             stem = f"iteration_{_number(clocks, self._saved + len(files.entries))}"
 
+        # Write the file without the lock, and describe it as a row.
         kind, suffix, where = _written(files, stem, state, write, path)
         identity = f"{where.name.partition('.')[0][:40]}-{os.urandom(3).hex()}"
         row: dict[str, object] = {
@@ -195,6 +197,7 @@ class Checkpoints:
             row["counts"] = json.dumps(counts)
         if through:
             row["through"] = json.dumps({name: clocks[name] for name in through if name in clocks})
+        # List it, and link the best one; then log the row, so that it knows whether it is the best.
         with _books(self._lock):
             if kind == "external":
                 self._disown(files, self._shown_path(where))

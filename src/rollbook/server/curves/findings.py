@@ -1,4 +1,4 @@
-"""What is wrong with runs, the plans beside them, and how many seeds they need: `runs` has the answers."""
+"""What is wrong with runs, the plans stored with them, and how many seeds they need: `runs` has the answers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class FindingRun(msgspec.Struct, kw_only=True):
     """Where something was found: the position on the run's own axis, and the key that it is about, if they are known.
 
     Attributes:
-      name: of the run's group: with what its configuration has of its own among the runs of that name.
+      name: of the run's group, with the settings that distinguish it from other groups of that name.
     """
 
     run: str
@@ -113,7 +113,7 @@ class VerifyAnswer(Answer, kw_only=True):
     """What is wrong with the files of runs, run by run.
 
     Attributes:
-      unread: what else lies in their folder and cannot be read as a run; sentences: all in words.
+      unread: entries of their folder that cannot be read as runs; sentences: all in words.
     """
 
     runs: list[VerifiedRun]
@@ -122,7 +122,7 @@ class VerifyAnswer(Answer, kw_only=True):
 
 
 class PlansAnswer(Answer, kw_only=True):
-    """The plans kept beside the runs."""
+    """The plans stored with the runs."""
 
     plans: list[StoredPlan]
 
@@ -241,7 +241,7 @@ def verify(context: ServerContext, ask: Ask) -> VerifyAnswer:
 
 
 def plans(context: ServerContext, ask: Ask) -> PlansAnswer:
-    """The plans beside the runs."""
+    """The plans stored with the runs."""
     return PlansAnswer(plans=[stored_plan(plan) for root in context.catalogue.roots for plan in plans_below(root)])
 
 

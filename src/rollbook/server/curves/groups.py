@@ -49,11 +49,11 @@ class CurveEntry(msgspec.Struct, kw_only=True, omit_defaults=True):
     """The curve of a group in the header of a frame.
 
     Attributes:
-      arrays: x, centre, low, high (NaN where too few seeds stand for an interval), count (seeds at each point), min,
+      arrays: x, centre, low, high (NaN with too few seeds for an interval), count (seeds at each point), min,
         max (over the seeds).
       band: "pointwise".
       method, claim: how low and high were found, and per cent of studies in which they hold at least.
-      seeds: members that have the key; missing: those that have not.
+      seeds: members that have the key; missing: those without it.
       sentence: how low and high were found, and what is remarked about the group; remarks: the latter alone.
       notes: in the entries of the first group, remarks about all.
       preliminary: whether the same entry with bands of more draws is on its way.
@@ -163,12 +163,12 @@ def answers(
     *,
     refine: bool = False,
 ) -> Iterator[Found]:
-    """The curves of a key, kept for a while. Preliminary ones come first if that was requested and the full ones take
-    long.
+    """The curves of a key, from a cache or computed.
 
     Args:
-      stamps: of the runs; those that are drawn first are asked for first.
+      stamps: stamps of the runs, in the order in which the runs are drawn.
       ahead: keys that will be requested next.
+      refine: if the curves take long, yield preliminary ones first.
     """
     known = ("curves", tuple(row.folder for row in rows), msgspec.json.encode(ask))
     if refine and not context.answers.holds(known) and _is_long(context, rows, ask):
@@ -191,7 +191,7 @@ def answers(
 
 
 def _is_long(context: ServerContext, rows: Sequence[RunRow], ask: Curves) -> bool:
-    """Whether some of these runs are drawn first: many are still to be read, or another part of many is asked for."""
+    """Whether curves of some of the runs come first: many are unread, or a part of the axis of many is asked for."""
     if ask.start is not None or ask.stop is not None:
         return len(rows) > context.limits.many_runs
     return unread(context, rows, ask.key, ask.x) > context.limits.many_runs

@@ -27,7 +27,7 @@ class Rows(NamedTuple):
 
     Attributes:
       axis, x, y: its rows; is_whole: whether these are all of them, as they were logged.
-      parts: of the run's rewards, which were found in the same read; None: a look at its rollouts has to tell.
+      parts: the parts of the run's reward, if the same read found them; None: its rollouts must be read to know.
     """
 
     axis: str

@@ -102,8 +102,8 @@ def rows_of_runs(
 def _read_together(
     context: ServerContext, new: Sequence[RunRow], keys: Sequence[str], x: str | None, stamps: Mapping[str, object]
 ) -> dict[str, KeyRows]:
-    """folder -> the rows of the first key, of many runs. Those of the other keys are remembered, too. Very many runs
-    are read in several processes."""
+    """folder -> the rows of the first key, of many runs. Rows of the other keys are kept in memory, too. Very many
+    runs are read in several processes."""
     of_folder = {row.folder: row for row in new}
     read: dict[str, KeyRows] = {}
     helpers = RowHelpers(list(of_folder), keys, "time" if x == "relative" else x, context.limits.helpers)

@@ -1,4 +1,4 @@
-"""Processes beside a server that read some of a thousand runs.
+"""Helper processes of a server, each of which reads some of a thousand runs.
 
 Opening a run holds the interpreter most of the time, so threads do not help. A helper reads its request from stdin,
 answers once on stdout and ends. If a helper fails, the caller reads its runs.

@@ -40,11 +40,11 @@ class TriedSeed(msgspec.Struct, kw_only=True):
 
 
 class TriedConfiguration(msgspec.Struct, kw_only=True):
-    """A configuration; values stand in the order of the settings.
+    """A configuration; its values are in the order of the settings.
 
     Attributes:
       name: as the table of runs calls it; group: the row that it has there.
-      may_be_best: whether the seeds leave it open that this is the best.
+      may_be_best: whether it may be the best, given the spread of the seeds.
       crashed, running, without_score: runs that do not count.
     """
 
@@ -67,7 +67,7 @@ class SweepSetting(msgspec.Struct, kw_only=True):
     Attributes:
       column: as in the table of runs; together: those that always change with it.
       share: of the variance of the scores that goes along with it, beyond the settings before it, so shares may be
-        added; null where nothing can be said, and `why` says why.
+        added; null if it cannot be estimated, for the reason in `why`.
       low, high: over other seeds, 90 %.
       alone: the share if no other setting is looked at; goes_with: the setting before it that has most of the rest;
         alike: whether these runs cannot tell which of the two matters.
@@ -117,7 +117,8 @@ _MOST_KEYS = 200
 
 
 def sweep(context: ServerContext, ask: Ask) -> SweepAnswer:
-    """The runs of a project as a sweep; of those that fit a filter and a search of the table of runs."""
+    """The runs of a project as a sweep, limited to those that match a filter and a search."""
+    # The runs: those that are named, or all that fit the filter and the search.
     condition, search = getattr(ask, "filter", None), getattr(ask, "search", None)
     if len(condition or "") > LONGEST:
         raise Refused("too_large", f"the filter has {len(condition or ''):,} characters; at most {LONGEST:,}")

@@ -47,7 +47,7 @@ class SeedValue(msgspec.Struct, kw_only=True):
     """What one run scores.
 
     Attributes:
-      counted: whether that is among the scores (runs that go on or crashed are not).
+      counted: whether it is among the compared scores (not if the run is running or crashed).
       rows, of: how many finite rows the score is made of, and how many the run has; non_finite: how many are left out.
       ends_in_nan: whether its last row is NaN or infinite.
     """
@@ -79,7 +79,7 @@ class CompareGroup(msgspec.Struct, kw_only=True):
 
 
 class ComparePair(msgspec.Struct, kw_only=True):
-    """One group beside another; see `stats.Verdict` for the fields of the verdict.
+    """Two groups compared; see `stats.Verdict` for the fields of the verdict.
 
     Attributes:
       verdict: of a against b; outcome: the same in the words of `stats.Verdict`.
@@ -152,7 +152,7 @@ class PlanLook(msgspec.Struct, kw_only=True):
 
 
 class PlanVerdict(msgspec.Struct, kw_only=True):
-    """What a plan said of a pair at its last look; more: seeds of each that decide with a chance of 80 %."""
+    """The verdict of a plan about a pair at its last look; more: seeds of each that decide with a chance of 80 %."""
 
     a: str
     b: str
@@ -163,7 +163,7 @@ class PlanVerdict(msgspec.Struct, kw_only=True):
 
 
 class StoredPlan(msgspec.Struct, kw_only=True):
-    """A comparison that was planned beforehand and is kept beside the runs.
+    """A comparison that was planned beforehand and is stored with the runs.
 
     Attributes:
       seeds: of each group at its end; first_look: the fewest that can decide.
@@ -186,9 +186,9 @@ class CompareAnswer(Answer, kw_only=True):
 
     Attributes:
       at: where on the axis scores end; null: each run at its own end. at_why: why there.
-      notes: what readers should know besides, a sentence each; sentences: all that there is to say, verdicts first.
+      notes: further remarks, a sentence each; sentences: all sentences, verdicts first.
       parted: of each pair of groups, along the axis.
-      plans: those kept beside the runs, of this metric first.
+      plans: those stored with the runs, those of this metric first.
     """
 
     key: str

@@ -62,7 +62,7 @@ class MetricColumn(msgspec.Struct, kw_only=True):
 
 
 class ColumnsAnswer(Answer, kw_only=True):
-    """What can stand in the table; pending: runs whose keys are still being read."""
+    """The columns that the table can show; pending: runs whose keys are still being read."""
 
     pending: int
     config: list[ConfigColumn]
@@ -81,7 +81,7 @@ def _measure_of(column: str) -> Measure | None:
 
 
 def facts_for(columns: Iterable[str]) -> set[str]:
-    """What has to be read of runs besides the newest values: see `Facts.numbers`."""
+    """The columns for which runs must be read, because the newest values do not suffice; see `Facts.numbers`."""
     return {str(one) for column in columns if (one := _measure_of(column)) is not None and one.how != "last"}
 
 

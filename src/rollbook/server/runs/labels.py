@@ -1,4 +1,4 @@
-"""What a person says about runs of other tools on the page: written to `rollbook.labels` beside them."""
+"""Labels that a person gives to runs of other tools on the page, stored next to them in `rollbook.labels`."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _OWN = ("algo", "env", "seed", "group")
 
 
 class LabelAsk(Ask, kw_only=True):
-    """What to say about some runs.
+    """Labels for some runs.
 
     Attributes:
-      fields: name -> text: algo, env, seed, group, and any other name, which is one of the configuration. "" takes back
-        what was said.
+      fields: name -> text: algo, env, seed, group; any other name is a setting of the configuration. "" removes the
+        label.
     """
 
     runs: list[str]
@@ -36,7 +36,7 @@ class LabelAnswer(Answer, kw_only=True):
 
     Attributes:
       files: the files with labels; labelled: how many runs they are about.
-      refused: the runs about which nothing can be said, and why.
+      refused: the runs that cannot be labelled, and why.
     """
 
     files: list[str]
@@ -45,7 +45,7 @@ class LabelAnswer(Answer, kw_only=True):
 
 
 def label_runs(context: ServerContext, ask: LabelAsk) -> LabelAnswer:
-    """Write what a person says about runs of other tools to a file beside them."""
+    """Write labels of runs of other tools to a file next to them."""
     fields = dict(_field(name, text) for name, text in ask.fields.items())
     if not fields:
         raise BadInput("no field to say.", "Name algo, env, seed, group, or a setting")
@@ -73,7 +73,7 @@ def label_runs(context: ServerContext, ask: LabelAsk) -> LabelAnswer:
 
 
 def _path_of(row: RunRow) -> str | None:
-    """The file or folder of a run of another tool, of which labels speak; None for a run of rollbook."""
+    """The file or folder of a run of another tool that labels are about; None for a run of rollbook."""
     imported = manifest.look(row.folder).imported if is_laid_out(row.folder) else None
     path = imported.get("place") if imported else None
     return path if isinstance(path, str) and os.path.isabs(path) else None

@@ -39,7 +39,7 @@ class NewestAnswer(Answer, kw_only=True):
     Attributes:
       run: its id; "" where there are no runs.
       has: whether it has rows in the table. Otherwise it is the newest of all.
-      looked, of: how many runs were looked at, newest first, and how many there are.
+      looked, of: how many runs were checked, newest first, and how many there are.
     """
 
     run: str
@@ -62,7 +62,7 @@ class Attempt(msgspec.Struct, kw_only=True):
     Attributes:
       status: of one that never ended although another began after it, "crashed"; of the last, that of the run.
       effective: whether (a part of) it counts.
-      config_changes: beside its parent; of one that began anew, beside the attempt before it.
+      config_changes: compared with the attempt that it continues, or, if it started over, with the one before it.
     """
 
     n: int
@@ -100,13 +100,13 @@ class OtherRun(msgspec.Struct, kw_only=True):
 
 
 class RunAnswer(Answer, kw_only=True):
-    """Everything that a run says about itself.
+    """Everything that is known about a run, except its rows.
 
     Attributes:
-      made_by: what another tool's run is, and where its files lie; "" for a run of rollbook.
+      made_by: for a run of another tool: the tool, and the folder of its files; "" for a run of rollbook.
       parent: the id of the run that started it; forked_from: the checkpoint from which it started.
       parent_run, forked_run: the runs of these two; None where they are not shown here.
-      why: in a line, why it has the status that it has. failure: the whole of it; None where nothing was noted.
+      why: the reason for its status, in a line. failure: what ended it early, in full; None if that is not known.
       tables: rows of each table that has some, as `rollbook show` counts them.
       problems: what cannot be read, and why. remarks: what was lost or left out, and the problems, in words.
       worked: seconds in which its attempts were at work.
@@ -159,6 +159,7 @@ class RunAnswer(Answer, kw_only=True):
 
 def one_run(context: ServerContext, ask: RunAsk) -> RunAnswer:
     """The whole page of a run."""
+    # Read what needs the open book, then give it back: other requests may wait for it.
     row = context.row(ask.run)
     with context.book(row) as book:
         info, attempts = book.info, attempts_of(book)
@@ -423,7 +424,7 @@ def _check(edit: Fields) -> None:
 
 
 _PATIENCE = 1.0
-"""Seconds of looking for a run. Most cost one stat call; those being written, and those of a store, have to be read."""
+"""Seconds spent on finding a run. Most runs cost one stat call; live runs, and those of a store, must be read."""
 
 
 def newest(context: ServerContext, ask: NewestAsk) -> NewestAnswer:

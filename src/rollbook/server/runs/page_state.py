@@ -1,4 +1,4 @@
-"""What the page has to know first, and what it stores: colours and boards."""
+"""What the page needs before anything else, and what it stores: colours and boards."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class Hello(Answer, kw_only=True):
     """What the page has to know first.
 
     Attributes:
-      title: where the runs lie, short.
-      roots: where they lie.
+      title: a short name for the location of the runs.
+      roots: the folders or addresses of the runs.
       runs, live: how many there are, and how many are running.
       writable: whether tags, notes and boards can be changed.
-      labels: whether there are runs of other tools, of which a person may say what they are.
+      labels: whether there are runs of other tools, which a person may label.
       edit_token: to be sent as X-Rollbook-Edit with every change.
       only: the run that the server was started for, if it was for one.
       colors: the kept colours of runs: [alone, in a group], from 1; 0: none yet.
@@ -63,12 +63,12 @@ class Hello(Answer, kw_only=True):
 
 
 class ColorsAsk(Ask, kw_only=True):
-    """Colours to keep, from 1 to 12. One that is kept already stays, unless a hand chose another.
+    """Colours to keep, from 1 to 12. A colour that is kept already stays, unless a person chose another.
 
     Attributes:
-      alone: run -> its colour where it is drawn alone.
+      alone: run -> its colour when it is drawn alone.
       grouped: run -> the colour of the group that it is drawn in.
-      chosen: whether a hand chose them.
+      chosen: whether a person chose them.
     """
 
     alone: dict[str, int] = {}

@@ -47,15 +47,15 @@ class RunsAsk(Ask, kw_only=True):
       search: words that must all occur in name, project, id, tags, notes or group.
       runs: only these, as the table names them.
       sort: columns; newest first without.
-      group_by: columns whose equal values make a group; ["auto"]: the group that a run was given, or its name, and all
-        configuration that varies, but for seeds.
+      group_by: runs with equal values in these columns are a group; ["auto"]: by the run's own group (or its name) and
+        by all settings that vary, except seeds.
       sections: a row per project before its runs.
       open: groups whose members are listed.
-      columns: the cells that are wanted.
+      columns: the cells to return.
       archived: also archived runs.
       offset, limit: a window of the flat rows.
-      drawn: runs and groups whose keys are wanted in the same answer; draw_first: where none is named, of so many
-        of the first, not beyond their project.
+      drawn: runs and groups whose keys are returned, too. draw_first: if none is named, those of the first so many rows
+        of the first project.
     """
 
     filter: str | None = None
@@ -77,20 +77,20 @@ class TableRow(msgspec.Struct, kw_only=True, omit_defaults=True):
     """A row of the table: a section (a project), a group, or a run.
 
     Attributes:
-      kind: which of them; id: its name among the rows.
-      run: of a run: its id.
-      x, at, total: its usual axis, the last reading there, and how far it is to go; a group has x and at where its runs
-        share an axis: the median of how far they came.
-      runs: of a group: its members. run_count: of a section or group.
-      values: of a group: what its members have in common.
-      status: of a run: its status; counts: of a section or group: how many have which status.
-      done: of a group: how far its runs have come together, 0 to 1.
-      cells: column -> cell; in a group a metric is {centre, low, high, n, method, sentence}, a configuration that
-        differs is {distinct, values}.
+      kind: section, group or run; id: the name of the row.
+      run: the id of the run.
+      x, at, total: the usual axis of a run, its last position there, and its planned end. A group has x if its runs
+        share an axis, and as `at` the median of their positions.
+      runs: the members of a group; run_count: the number of runs in a section or group.
+      values: what the members of a group have in common.
+      status: of a run; counts: the number of runs with each status, in a section or group.
+      done: the progress of a group, 0 to 1: that of its runs together.
+      cells: column -> cell; in a group a metric is {centre, low, high, n, method, sentence}, and a setting that differs
+        is {distinct, values}.
       pending: columns whose cells are still being read.
-      ends_in_nan: column -> how many of its runs end in a row of its key that is NaN or infinite, where the cell does
-        not show it.
-      damaged: what of a run cannot be read, or how many members of a group have such parts; "" where all is well.
+      ends_in_nan: column -> the number of runs whose last row of the key is NaN or infinite, if the cell does not show
+        it.
+      damaged: what cannot be read of a run, or how many members of a group have such damage; "" without damage.
     """
 
     kind: Literal["section", "group", "run"]
@@ -132,13 +132,13 @@ class RunsAnswer(Answer, kw_only=True):
     """A window of the table of runs.
 
     Attributes:
-      total, matched, archived, live: runs known; that fit; that are archived; that are running.
+      total, matched, archived, live: the number of all runs, of matching, archived and running ones.
       rows_total: flat rows with this choice of groups.
       version: changes when any of this may have changed.
       pending: metric cells that are still being read.
       did_you_mean: where a filter names a field that no run has.
       unreadable: why folders with a run.json are not among the runs, 20 at most; unreadable_total: how many there are.
-      drawn: what the runs hold that are drawn; None where nobody asked, or they are too many to keep the table waiting.
+      drawn: the keys and tables of the runs that are drawn; None if it was not asked for, or would delay the table.
     """
 
     total: int
@@ -272,7 +272,7 @@ def group_row(group: RunGroup[RunRow], ask: RunsAsk, known: Callable[[RunRow], F
 def _not_finite(
     column: str, values: Sequence[object], rows: Sequence[RunRow], known: Callable[[RunRow], Facts | None]
 ) -> int:
-    """Of a number of a key, how many runs end in a row that is not finite."""
+    """For a number of a key: how many of the runs have a last row that is not finite."""
     if not is_metric(column):
         return 0
     last = last_of(column)
@@ -296,7 +296,7 @@ _PATIENCE = 0.15
 _PATIENCE_FOR_NEWER = 0.03
 """Seconds that it waits for newer numbers of live runs that already have numbers."""
 _FEW = 100
-"""Of a group with more runs that were not read yet, none is waited for: its numbers need all of them."""
+"""A group with more unread runs than this is not waited for: its numbers need all of them."""
 MOST_COLUMNS = 60
 
 Item = TypeVar("Item")

@@ -67,7 +67,7 @@ class KeysAnswer(Answer, kw_only=True):
 
 
 class Nearest(msgspec.Struct, kw_only=True):
-    """The nearest row of a table where none is near."""
+    """The nearest row of a table that has none near the point."""
 
     id: str
     x: Num
@@ -78,8 +78,8 @@ class NearTable(msgspec.Struct, kw_only=True):
     """Rows of a table near a point, in order.
 
     Attributes:
-      total_in_window: how many there are; rows holds the nearest of them.
-      nearest: where none is.
+      total_in_window: how many there are; rows has the nearest of them.
+      nearest: the nearest row if none is near.
     """
 
     columns: list[Column]

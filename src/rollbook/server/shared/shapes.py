@@ -123,7 +123,7 @@ class Alert(msgspec.Struct, kw_only=True):
       x: its position on the axis that was asked for.
       level: how urgent, as the rule says it.
       evidence: what it rests on.
-      key: what it is about; "" where that is not known, or was not asked for.
+      key: the key that it is about; "" if unknown or not asked for.
     """
 
     id: str

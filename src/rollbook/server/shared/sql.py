@@ -185,7 +185,7 @@ def end_idle() -> None:
     _processes.end()
 
 
-atexit.register(end_idle)  # of a server that is nobody's to stop, an app in another program for example
+atexit.register(end_idle)  # of a server that nothing stops, such as an app inside of another program
 
 
 def warm() -> None:

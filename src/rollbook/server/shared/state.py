@@ -202,7 +202,7 @@ def _time_of(path: str) -> int | None:
 _MOST_WAITING = 20_000
 _LASTING_SECONDS = 1.0
 _REST = 14
-"""After reading a run's facts for which no request waits, the background thread rests this many times as long. So many
+"""After reading a run's facts for which no request waits, the background thread rests this many times as long. Many
 live runs, or thousands of old ones outside the screen, cost 1/15 of a core."""
 _AT_ONCE = 500
 """This many runs for which no request waits are read without a rest: all runs of most folders, and the newest of

@@ -62,7 +62,7 @@ class StageAt(msgspec.Struct, kw_only=True):
 
 
 class TimingsAt(msgspec.Struct, kw_only=True):
-    """Where the time went near the point, beside how long it usually takes."""
+    """Where the time went near the point, and how long the same usually takes."""
 
     seconds: Num
     median: Num

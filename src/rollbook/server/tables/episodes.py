@@ -90,7 +90,7 @@ class IdsAsk(OfRun, kw_only=True):
 
 
 class IdsAnswer(Answer, kw_only=True):
-    """Ids in the order asked; "" for rows that there are not."""
+    """Ids in the requested order; "" for rows that do not exist."""
 
     ids: list[str]
 
@@ -102,7 +102,7 @@ class EpisodeAsk(OfRun, kw_only=True):
 
 
 class Rank(msgspec.Struct, kw_only=True):
-    """How many episodes of how many returned less, and how many the same, itself among them."""
+    """How many episodes returned less, how many the same (this one included), and the number of episodes."""
 
     lower: int
     equal: int
@@ -120,7 +120,7 @@ class EpisodeAnswer(Answer, kw_only=True):
     """One episode with what belongs to it.
 
     Attributes:
-      start_clocks: where it began, as far as its row says.
+      start_clocks: the readings of the clocks at its begin, if its row has them.
       replay_line: a command that shows its video.
     """
 

@@ -48,14 +48,14 @@ from rollbook.server.tables.samples import (
 
 
 class UnusedAsk(OfRun, kw_only=True):
-    """What was not trained on, at a point of the axis; the newest without."""
+    """What was not trained on, at a point of the axis; without a point, the newest."""
 
     x: str | None = None
     at: float | None = None
 
 
 class Reason(msgspec.Struct, kw_only=True):
-    """Groups of one fate."""
+    """Groups with the same fate."""
 
     reason: str
     groups: int
@@ -134,13 +134,14 @@ def _reason_of(cells: Mapping[str, object]) -> str | None:
 
 
 class FatesAsk(OfRun, kw_only=True):
-    """What became of all rollouts, in so many stretches of training.
+    """What became of all rollouts over training.
 
     Attributes:
-      brief: without the tables. counts: without the curves, too: layers and passes, the fastest to make.
-      part: only the curves, with layers and passes; clipping, stale and gaps ("fates"); tools; tokens; or words. All
-        else is empty.
-      above: a rollout with a reward above this solved its prompt; null: as `Book.solved_above` says.
+      points: into how many stretches training is divided.
+      brief: leave out the tables. counts: leave out the curves, too: only layers and passes, the fastest to make.
+      part: only one part: "curves" (with layers and passes), "fates" (clipping, stale and gaps), "tools", "tokens" or
+        "words". The others are empty.
+      above: a rollout with a reward above this solved its prompt; null: `Book.solved_above`.
     """
 
     points: int = 120
@@ -219,7 +220,7 @@ class PromptRow(msgspec.Struct, kw_only=True):
     """One prompt over training; evaluations do not count.
 
     Attributes:
-      id: of the task. prompt: its beginning; of a conversation that of the user's last message.
+      id: of the task. prompt: its beginning; if it is a conversation, the beginning of the user's last message.
       rollouts: attempts; groups: of rollouts.
       solved: as in `RolloutVersion`; rate: solved / rollouts; low, high: of the rate, 95 % (Wilson).
       recent_rollouts: attempts in the last fifth of training, with their solved, rate, low and high; null without any.
@@ -255,7 +256,7 @@ class PromptsAnswer(Answer, kw_only=True):
       x: gradient_step or policy_version; recent_from: where its last fifth begins.
       begin, width: of the stretches of training; null without any.
       above: a rollout with a reward above this solved its prompt.
-      total: all prompts; never, sometimes, always: how many of them are solved so; matched: those asked for.
+      total: number of prompts; never, sometimes, always: how many are solved that often; matched: how many match.
     """
 
     x: str
@@ -279,7 +280,7 @@ class SharedPromptsAsk(OfRun, kw_only=True):
       other: the other run.
       part: a part of the reward that both have; null: the reward, if its parts are the same in both.
       above: a rollout above this solved its prompt; null: as `Book.solved_above` says, of both runs together.
-      limit: so many rows: half of them where the other run gains most, half where it loses most.
+      limit: the largest number of rows: half of them where the other run gains most, half where it loses most.
     """
 
     other: str
@@ -390,6 +391,7 @@ def fates(context: ServerContext, ask: FatesAsk) -> FatesAnswer:
     if not 1 <= ask.points <= 1_000:
         raise Refused("too_large", f"points={ask.points}: 1 to 1,000")
 
+    # Which parts of the answer are wanted, and which questions and tables these need.
     parts = {ask.part} if ask.part else set() if ask.counts else {"curves"} if ask.brief else _PARTS.keys()
     asked = {question: most for part in _PARTS if part in parts for question, most in _PARTS[part].items()}
     more = [table for question in asked for table in OTHER_TABLES.get(question, ())]
@@ -420,26 +422,16 @@ def fates(context: ServerContext, ask: FatesAsk) -> FatesAnswer:
     counted, curves, answers, clipping = with_tables(
         context, row, [*dict.fromkeys([*ROLLOUTS, *more])], "effective", work
     )
-    # One layer for each reason: how many rollouts it had at each position of the axis.
     x = _axis_of(counted)
     passed = {cells["start"]: cells for cells in counted}
-    starts = sorted({cells["start"] for cells in counted})
-    layers: dict[str, FatesLayer] = {}
-    for cells in counted:
-        name = str(plain(cells["reason"]))
-        layer = layers.setdefault(
-            name, FatesLayer(reason=name, n=[0] * len(starts), total=0, tokens=0.0, first=num(cells["start"]))
-        )
-        layer.n[starts.index(cells["start"])] += cells["n"]
-        layer.total += cells["n"]
-        layer.tokens = float(layer.tokens or 0.0) + float(cells["tokens"] or 0)
-    order = sorted(layers.values(), key=lambda layer: (layer.reason != "used", -layer.total))
+    starts = sorted(passed)
+    layers = _layers(counted, starts)
     return FatesAnswer(
         x=x,
         starts=[num(start) for start in starts],
         width=num(counted[0]["width"]) if counted else 1.0,
-        total=sum(layer.total for layer in order),
-        layers=order,
+        total=sum(layer.total for layer in layers),
+        layers=layers,
         passes=Passes(
             n=[int(passed[start]["k_all"]) for start in starts],
             solved=[int(passed[start]["solved_all"]) for start in starts],
@@ -461,6 +453,20 @@ def fates(context: ServerContext, ask: FatesAsk) -> FatesAnswer:
     )
 
 
+def _layers(counted: Sequence[Mapping[str, Any]], starts: Sequence[float]) -> list[FatesLayer]:
+    """A layer for each reason: how many rollouts it had in each stretch. Used ones first, then the most frequent."""
+    layers: dict[str, FatesLayer] = {}
+    for cells in counted:
+        name = str(plain(cells["reason"]))
+        layer = layers.setdefault(
+            name, FatesLayer(reason=name, n=[0] * len(starts), total=0, tokens=0.0, first=num(cells["start"]))
+        )
+        layer.n[starts.index(cells["start"])] += cells["n"]
+        layer.total += cells["n"]
+        layer.tokens = float(layer.tokens or 0.0) + float(cells["tokens"] or 0)
+    return sorted(layers.values(), key=lambda layer: (layer.reason != "used", -layer.total))
+
+
 def _binned(curves: pa.Table, x: str, starts: Sequence[float]) -> dict[str, list[Any]]:
     """The curves, averaged over the updates of each interval."""
     found: dict[str, list[Any]] = {}
@@ -469,7 +475,7 @@ def _binned(curves: pa.Table, x: str, starts: Sequence[float]) -> dict[str, list
         sums, counts = [0.0] * len(starts), [0] * len(starts)
         stretch = 0
         for position, cell in zip(at, curves[name].to_pylist(), strict=True):
-            if position is None:  # of those that wait before the first update
+            if position is None:  # rollouts that wait, before the first update
                 continue
             while stretch + 1 < len(starts) and position >= starts[stretch + 1]:
                 stretch += 1
@@ -482,7 +488,7 @@ def _binned(curves: pa.Table, x: str, starts: Sequence[float]) -> dict[str, list
 
 
 def _axis_of(counted: Sequence[Mapping[str, Any]]) -> Literal["gradient_step", "policy_version"]:
-    """Where in training rollouts stand."""
+    """The axis of the rollouts."""
     return "gradient_step" if not counted or counted[0]["by_update"] else "policy_version"
 
 
@@ -578,30 +584,32 @@ def _measure(parts: Sequence[Sequence[str]], weights: Sequence[object], part: st
 
 
 def shared_prompts(context: ServerContext, ask: SharedPromptsAsk) -> SharedPromptsAnswer:
-    """Two runs on the prompts that both have, by what both measure alike."""
+    """Two runs compared on the prompts that both have, by a measure that means the same in both."""
     if not 1 <= ask.limit <= _MOST_SHARED:
         raise Refused("too_large", f"limit={ask.limit}: 1 to {_MOST_SHARED:,}")
+    # What both runs measure alike: the reward, parts of it, or else the share of solved rollouts.
     both = [context.row(ask.run), context.row(ask.other)]
     found = [ask_rollouts(context, row, [], _reward_of) for row in both]
     configs = [manifest.look(row.folder).config for row in both]
     weights = [config.get("reward_weights") for config in configs]
     chosen_parts, measure, note = _measure([parts for parts, _ in found], weights, ask.part)
+    # The number above which a rollout is solved, in each run.
     value = " + ".join(quoted(f"rewards/{name}") for name in chosen_parts) or "reward"
     values = [
         ask_rollouts(context, row, [], lambda db: db.table(f"select ({value})::double as value from rollouts"))["value"]
         for row in both
     ]
     known = [[cell for cell in own.to_pylist() if cell is not None] for own in values]
-    if measure == "share solved":  # no scale in common: each run by its own
+    has_scale = measure != "share solved"
+    if not has_scale:
         above = [solved_above(own) for own in known]
     else:
         above = [solved_above([*known[0], *known[1]])] * 2
     limits = [ask.above if ask.above is not None else 0.0 if own is None else own for own in above]
+    # One row per prompt of each run; of the shared ones those with the largest loss and the largest gain.
     a, b = (
         {
-            str(cells["task_id"]): cells
-            if measure != "share solved"
-            else {**cells, "mean": cells["solved"] / cells["n"]}
+            str(cells["task_id"]): cells if has_scale else {**cells, "mean": cells["solved"] / cells["n"]}
             for cells in cells_of(ask_rollouts(context, row, [], _of_prompts(value, limit)))
         }
         for row, limit in zip(both, limits, strict=True)
@@ -609,6 +617,7 @@ def shared_prompts(context: ServerContext, ask: SharedPromptsAsk) -> SharedPromp
     tasks = sorted(a.keys() & b.keys(), key=lambda task: (b[task]["mean"] - a[task]["mean"], task))
     half = ask.limit // 2
     chosen = tasks if len(tasks) <= ask.limit else [*tasks[: ask.limit - half], *tasks[len(tasks) - half :]]
+    # The texts of the chosen prompts.
     of_these = f"from tasks where task_id in ({listed(chosen)}) group by 1"
     named = f"select task_id, any_value({_QUESTION}) as prompt {of_these}"
     task_rows = cells_of(ask_rollouts(context, both[0], ["tasks"], lambda db: db.table(named)))

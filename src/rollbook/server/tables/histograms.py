@@ -1,4 +1,4 @@
-"""Histograms over training: those of one key, put into the same bins, so that they can stand beside each other."""
+"""Histograms of one key over training, converted to common bins so that they can be compared."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class HistogramsAsk(OfRun, kw_only=True):
     """Which histograms.
 
     Attributes:
-      key: one of `keys`; left out: the first. bins: of all histograms together; steps: at most so many of them, evenly
-        spread over training, the last one always among them.
+      key: one of `keys`; default: the first. bins: number of common bins.
+      steps: the largest number of histograms, evenly spread over training, with the last one.
     """
 
     key: str | None = None
@@ -36,7 +36,7 @@ class HistogramsAnswer(Answer, kw_only=True):
 
     Attributes:
       keys: all keys with histograms; total: how many the key has.
-      edges: of the bins, one more than bins; positions: where each histogram lies on the axis `x`.
+      edges: of the bins, one more than bins; positions: of the histograms on the axis `x`.
       counts: for each position the numbers in each bin; shares of bins that were recorded wider are no integers.
       low, high, mean: of each histogram, exact.
     """

@@ -36,13 +36,13 @@ RolloutsAsk = shape_of_one(Rollouts, defaults={"limit": 100})
 
 
 class RolloutGroup(msgspec.Struct, kw_only=True):
-    """Those of a group that fit.
+    """The matching rollouts of a group.
 
     Attributes:
-      marks: a sign for each: 1 solved, 0 not, x without a reward; the solved first.
-      mean, spread: of their rewards (standard deviation); stale: the largest staleness; turns: the median; tokens:
-        sampled ones, all together.
-      fates: fate -> how many, most first.
+      marks: a character for each: 1 solved, 0 not solved, x no reward; solved ones first.
+      mean, spread: of their rewards (standard deviation); stale: the largest staleness; turns: the median; tokens: the
+        sum of sampled tokens.
+      fates: fate -> number of rollouts, most frequent first.
     """
 
     n: int
@@ -67,9 +67,9 @@ class RolloutsAnswer(Answer, kw_only=True):
     """A window of the rollouts.
 
     Attributes:
-      fates: what became of those that search, group and task leave, whatever `where` says: fate -> how many, most
-        first; {} beyond the first window.
-      groups: with by_group, how many groups those that fit are of.
+      fates: fate -> number of rollouts, most frequent first, after search, group and task, before `where`; {} beyond
+        the first window.
+      groups: with by_group, the number of groups with a matching rollout.
     """
 
     total: int

@@ -83,7 +83,7 @@ class GroupAnswer(Answer, kw_only=True):
     """The completions of one prompt at one moment.
 
     Attributes:
-      right: how many have a reward above the group's mean and all alike at the top; null where that says nothing.
+      right: how many have the highest reward; null if all rewards are equal.
       mean, sd: of the rewards (population).
     """
 

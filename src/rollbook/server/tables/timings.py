@@ -26,7 +26,7 @@ class StageRow(msgspec.Struct, kw_only=True):
     """A stage.
 
     Attributes:
-      own: seconds without the stages inside of it; share: of all time told.
+      own: seconds without the stages inside of it; share: `own` as a share of all timed seconds.
     """
 
     name: str
@@ -101,7 +101,7 @@ class TimelineAnswer(Answer, kw_only=True):
 
 
 class CostAnswer(Answer, kw_only=True):
-    """What rollbook itself cost the run, as far as it says so."""
+    """What rollbook itself cost the run, as far as it was measured."""
 
     seconds: Num
     share: Num
