@@ -57,6 +57,7 @@ FRAMES_MAGIC = b"RBKFRM1\n"
 
 HEAD = struct.Struct("<8sIIQQIIQQII")
 FRAME_HEAD = struct.Struct("<IIQq")
+_LENGTH_AND_CRC, _SEQ_AND_TIME = struct.Struct("<II"), struct.Struct("<Qq")  # its parts: the checksum covers the second
 FRAMES_FILE_HEAD = struct.Struct("<8sIII12x")
 WORD = struct.Struct("<Q")
 
@@ -193,9 +194,9 @@ def unpack_header(data: bytes | memoryview, path: str) -> SegmentHeader:
 
 def pack_frame(seq: int, time: int, payload: bytes) -> bytes:
     """One frame, ready for a single write."""
-    rest = struct.pack("<Qq", seq, time)
+    rest = _SEQ_AND_TIME.pack(seq, time)
     crc = zlib.crc32(payload, zlib.crc32(rest))
-    return b"".join((struct.pack("<II", len(payload), crc), rest, payload))
+    return _LENGTH_AND_CRC.pack(len(payload), crc) + rest + payload
 
 
 def frames_file_head(lane: int, number: int) -> bytes:

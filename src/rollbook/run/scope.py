@@ -170,8 +170,8 @@ class Scope:
     def _columns(self, table: str, columns: Mapping[str, object], n: int) -> dict[str, Any]:
         """The columns that can be stored: those that have n values."""
         if n == 1:
-            if set(map(type, columns.values())) == {list}:
-                return dict(columns)
+            if type(columns) is dict and set(map(type, columns.values())) == {list}:
+                return columns
             return {
                 name: cells if type(cells) is list or _is_one(cells) else [cells] for name, cells in columns.items()
             }

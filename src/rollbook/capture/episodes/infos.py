@@ -90,9 +90,11 @@ class EpisodeInfos:
       keys: info keys to store, "a/b" for nested ones: per step in the trajectory, the last value in the episode's row.
       unstorable: called with values that cannot be stored.
       add_picture: takes (name, pixels) of images under info["media"]; None stores images as arrays.
+    Attributes:
+      is_empty: whether the episode has had no info yet.
     """
 
-    __slots__ = ("_add_picture", "_keys", "_unstorable", "final", "running", "selected")
+    __slots__ = ("_add_picture", "_keys", "_unstorable", "final", "is_empty", "running", "selected")
 
     def __init__(
         self, keys: Sequence[str], unstorable: Unstorable, add_picture: Callable[[str, object], None] | None = None
@@ -106,9 +108,11 @@ class EpisodeInfos:
         self.running: dict[str, Tally] = {}
         self.final: dict[str, object] = {}
         self.selected: dict[str, object] = {}
+        self.is_empty = True
 
     def take(self, info: Mapping[str, object]) -> dict[str, object] | None:
         """Read the info of one step. Returns the cells that always belong in its row of `steps`."""
+        self.is_empty = False
         data, media = info.get("data"), info.get("media")
         cells: dict[str, object] | None = None
         if data is not None and hasattr(data, "get"):

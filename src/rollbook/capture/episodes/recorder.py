@@ -161,10 +161,12 @@ class EpisodeRecorder:
         self._seed, self._options = seed, options
         self._began = time.perf_counter()
         self._version = self._clocks_now().get("policy_version")
-        self._infos.begin()
+        if not self._infos.is_empty:
+            self._infos.begin()
         self._ledger.begin()
         self._trajectory.begin(episode_id, self.number, obs)
-        self.videos.begin(self.number)
+        if settings.may_film:
+            self.videos.begin(self.number)
         self._entered = self._given_ledger
         self.episode_id = episode_id  # after what belongs to it: an interrupted beginning starts again
         self.plain_steps = self._needs_no_more()
@@ -426,15 +428,15 @@ class EpisodeRecorder:
         # An end that was interrupted begins again here: what it has done already is noted in `end`.
         end = self._end_begun
         if end is None:
-            total = scalar_of(self.total)
+            total = self.total if type(self.total) is float else scalar_of(self.total)
             total = float("nan") if total is None else float(total)
             end = _End(Finished(self.episode_id, total, self.length, complete), terminated, truncated)
             self._end_begun, self.plain_steps = end, False
         finished = end.finished
         self.count_steps()
-        clocks = settings.clocks()
+        clocks, has_sums = settings.clocks(), len(self._ledger) > 0
         if end.why_kept is None:
-            if len(self._ledger) and self._ledger.check(finished.episode_id):
+            if has_sums and self._ledger.check(finished.episode_id):
                 self._marked = True
             end.why_kept = self._trajectory.finish(finished, self._marked)
         row: dict[str, object] = {
@@ -453,20 +455,23 @@ class EpisodeRecorder:
             "policy_version_at_start": [self._version],
             "steps_kept": [end.why_kept],
         }
-        for name, value in self._infos.columns().items():
-            row[name] = [value]
+        if not self._infos.is_empty:
+            row.update({name: [value] for name, value in self._infos.columns().items()})
         recorder.record("episodes", row, 1, receipt=end.row, **clocks)
-        if len(self._ledger):
+        if has_sums:
             columns, n = self._ledger.columns(finished.episode_id)
             recorder.record("rewards", columns, n, receipt=end.sums, **clocks)
         if settings.curves and end.curves:
             end.curves = False
             recorder.log(self._curves(finished), **clocks)
-        self.videos.finish(finished, self._marked, clocks)
+        if self.videos.has_frames:
+            self.videos.finish(finished, self._marked, clocks)
         if finished.complete:
             settings.note_finished(finished)
         self.last, self.episode_id = finished, ""
-        self._reset()
+        self.total, self.length, self.counted, self._end_begun = 0.0, 0, 0, None  # the next beginning resets the rest
+        if self._trajectory.in_full:
+            self._trajectory.reset()
         return finished.episode_id
 
     def _curves(self, finished: Finished) -> dict[str, float]:
@@ -475,8 +480,10 @@ class EpisodeRecorder:
             "length": finished.length,
             "counted_env_step": self.settings.counted_env_step,
         }
-        values.update(self._infos.scalars())
-        values.update(self._ledger.scalars())
+        if not self._infos.is_empty:
+            values.update(self._infos.scalars())
+        if len(self._ledger):
+            values.update(self._ledger.scalars())
         return values
 
     def _options_text(self) -> str | None:

@@ -97,6 +97,7 @@ class EpisodeSettings:
     ) -> None:
         self.recorder = recorder
         self.steps, self.video = Schedule.of(steps), Schedule.of(video)
+        self.may_film = not self.video.never
         self.info_keys, self.components = tuple(info_keys), component_reader(components)
         self.curves, self.clock, self.step_rows = curves, clock, step_rows
         self.most_steps, self.held_bytes = int(most_steps), int(held_bytes)
@@ -108,6 +109,7 @@ class EpisodeSettings:
         self.counted_env_step = 0
         self.counts_outside = False
         self._recorders: WeakSet[Counted] = WeakSet()
+        self.is_shared = False
         self._era = 0
         self.finished = (0, 0, 0.0)
         self._cut: dict[tuple[int, int], int] = {}
@@ -115,9 +117,9 @@ class EpisodeSettings:
         self.info_roots = frozenset(key.partition("/")[0] for key in self.info_keys)
         self.reads_all_infos = components not in ("auto", None)
         self.best, self.worst = float("-inf"), float("inf")
-        internals = getattr(recorder, "internals", None)
-        if internals is not None and counts is None:
-            internals.take_counter(self)
+        self._internals: RunInternals | None = getattr(recorder, "internals", None)  # a recorder may have no run
+        if self._internals is not None and counts is None:
+            self._internals.take_counter(self)
 
     def describe_once(self, texts: Callable[[], Mapping[str, str | None]]) -> None:
         """Store texts about the environment (its spaces, its id) in the run, unless it was described before.
@@ -138,9 +140,9 @@ class EpisodeSettings:
         Args:
           finished: the episode.
         """
-        self.best, self.worst = max(self.best, finished.total), min(self.worst, finished.total)
         if finished.noted:
             return
+        self.best, self.worst = max(self.best, finished.total), min(self.worst, finished.total)
         episodes, steps, total = self.finished
         self.finished, finished.noted = (episodes + 1, steps + finished.length, total + finished.total), True
 
@@ -191,18 +193,14 @@ class EpisodeSettings:
         """How many episodes have begun, including those of earlier attempts."""
         return self._next
 
-    @property
-    def is_shared(self) -> bool:
-        """Whether several recorders count their steps together."""
-        return len(self._recorders) > 1
-
     def take_in(self, recorder: Counted) -> None:
         """Also count the steps of this sub-environment."""
         self._recorders.add(recorder)
+        self.is_shared = len(self._recorders) > 1
 
     def follow_history(self) -> None:
         """Continue counting from the effective history of this scope, after a resume and after each rewind."""
-        internals: RunInternals | None = getattr(self.recorder, "internals", None)  # a recorder may have no run
+        internals = self._internals
         era = internals.era if internals is not None else 0
         if era == self._era or self._counts is not None:  # the vector informs a sub-process
             return

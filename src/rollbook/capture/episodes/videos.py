@@ -91,6 +91,11 @@ class EpisodeVideos:
         if self._is_chosen or schedule.in_hindsight:
             self.rendered = FrameBuffer(self._settings.held_bytes)
 
+    @property
+    def has_frames(self) -> bool:
+        """Whether the episode may have a video."""
+        return self.rendered is not None or bool(self._by_name)
+
     def add(self, name: str, pixels: object) -> None:
         """Add an image from an info under `name`: height x width (x 1, 3 or 4), uint8."""
         frames = self._by_name.get(name)
