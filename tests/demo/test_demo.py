@@ -17,6 +17,7 @@ from click import Context
 from click.testing import CliRunner
 
 import rollbook
+from cases import some_of
 from rollbook.cli.app import app
 
 pytest.importorskip("gymnasium")
@@ -61,7 +62,7 @@ def curves(folder: Path) -> dict[str, list[Any]]:
 
 
 @pytest.mark.filterwarnings("ignore:restore:rollbook.errors.RollbookWarning")  # the first stop is before any checkpoint
-@pytest.mark.parametrize("stops", [(9,), (1, 5, 14)], ids=["once", "three times"])
+@pytest.mark.parametrize("stops", some_of([((1, 5, 14),), ((9,),)], 1, ids=["three times", "once"]))
 def test_a_run_that_was_stopped_and_resumed_reads_like_one_that_never_was(
     stops: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -730,10 +730,10 @@ def test_runs_come_in_the_same_order_by_every_door(sort: str, doors: Doors) -> N
     assert [ids[row["run"]] for row in until(settled)["rows"]] == expected
 
 
-GROUPS = ["auto", "config.algo", "config.algo,config.lr"]
+GROUPS = ["auto", "config.algo,config.lr", "config.algo"]
 
 
-@pytest.mark.parametrize("by", GROUPS)
+@pytest.mark.parametrize("by", some_of(GROUPS, 2))
 def test_what_makes_groups_is_said_in_one_grammar(by: str, doors: Doors) -> None:
     """As one text or as a list, in every answer about groups, and in pictures and reports."""
     runs = rollbook.open(doors.root / "runs").where("project = 'study'")
@@ -748,7 +748,8 @@ def test_what_makes_groups_is_said_in_one_grammar(by: str, doors: Doors) -> None
         assert list(runs.diff(by=given).groups) == labels
         if by != "auto":  # one seed of each
             assert runs.seeds(KEY, given).as_data() == runs.seeds(KEY, by).as_data()
-        assert all(label.split()[0] in runs.plot(KEY, by=given).bytes("svg").decode() for label in labels)
+    drawn = runs.plot(KEY, by=given).bytes("svg").decode()
+    assert all(label.split()[0] in drawn for label in labels)
     page = doors.root / "report.html"
     line = ["report", "--dir", str(doors.root / "runs"), "-m", KEY, "--by", by, "--where", "project = 'study'"]
     assert CliRunner().invoke(app, [*line, "-o", str(page)]).exit_code == 0

@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 import rollbook
+from cases import some_of
 from rollbook.book.repair.doctor import repair, verify
 from rollbook.cli.app import app
 from rollbook.errors import RollbookWarning
@@ -37,7 +38,7 @@ def broken(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("how", DEATHS)
+@pytest.mark.parametrize("how", some_of(DEATHS, 2))
 def test_a_sealing_child_that_dies_is_in_the_warning_the_bill_run_json_problems_verify_and_show(
     how: str, broken: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cases import some_of
 from rollbook import compare
 from rollbook.errors import BadInput
 from rollbook.stats import (
@@ -457,7 +458,7 @@ def test_seeds_that_no_plan_allows_are_not_promised() -> None:
 # -- false winners
 
 
-@pytest.mark.parametrize("studies", [80, pytest.param(600, marks=pytest.mark.long)])
+@pytest.mark.parametrize("studies", some_of([50, 600], 1))
 @pytest.mark.parametrize("plan", [None, 12])
 def test_looking_after_every_seed_names_few_false_winners(plan: int | None, studies: int) -> None:
     rng = np.random.default_rng(7)
