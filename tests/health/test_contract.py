@@ -288,7 +288,8 @@ def test_an_alert_says_where_it_was_what_usually_causes_it_or_what_to_look_at(na
     rule.open(testing.some_run(Path("run")))
     for alert in rule.look(columns_of(TROUBLE[name]), 1.7e9):
         assert re.search(r"\b(env_step|policy_version|gradient_step) \d", alert.message), alert.message
-        assert re.search(r"usually|look", alert.message), alert.message
+        hint = re.search(r"usually|look", alert.message)
+        assert hint, f"say what the cause usually is, or where to look: {alert.message}"
 
 
 ODD = {

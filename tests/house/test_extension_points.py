@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+import rollbook
 from rollbook import health, sinks, testing
 from rollbook.book import charts as book_charts
 from rollbook.cli.app import app
@@ -22,7 +24,10 @@ from rollbook.plots import CHARTS
 from rollbook.plots._registry import chart_named
 from rollbook.protocols import ForeignRun, Row
 from rollbook.runs import charts as runs_charts
+from rollbook.runs import fields
 from rollbook.schema.tables import TABLES
+from rollbook.server.runs.columns import value_of
+from rollbook.server.shared.catalogue import RunRow
 from rollbook.sinks import Memory, filters
 from rollbook.sinks import _registry as sinks_registry
 from rollbook.sinks.filters._base import Filter
@@ -108,6 +113,22 @@ def test_one_line_makes_it_known_by_name(door: Any) -> None:
     assert type(room.make("mine", *given)) is made
     with pytest.raises(UnknownOption, match=f"(no {word} is|{word}) named 'mien'.*'mine'"):
         room.make("mien", *given)
+
+
+def test_a_computed_field_is_a_column_by_every_door(monkeypatch: Any, tmp_path: Path) -> None:
+    monkeypatch.setitem(fields.COMPUTED, "letters", lambda row: len(str(row["name"])))
+    for name in ("ab", "abc"):
+        rollbook.init("p", name, dir=tmp_path, sinks=[], keeper="import").finish()
+    runs = rollbook.open(tmp_path)
+    assert [run["name"] for run in runs.where("letters > 2").rows()] == ["abc"]
+    assert sorted(runs.table(["letters"])["letters"].to_pylist()) == [2, 3]
+    assert [run["name"] for run in runs.sorted("-letters").rows()] == ["abc", "ab"]
+    assert len(runs.group_by("letters")) == 2
+    shown = CliRunner().invoke(app, ["ls", str(tmp_path), "--columns", "name,letters", "--json"])
+    assert sorted(row["letters"] for row in json.loads(shown.stdout)) == [2, 3]
+    for about in runs.rows():
+        row = RunRow(about["id"], about["path"], about, ())
+        assert value_of("letters", row, None) == len(about["name"])
 
 
 def test_a_listed_importer_is_offered_by_the_command(monkeypatch: Any, tmp_path: Path) -> None:

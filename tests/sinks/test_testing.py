@@ -105,6 +105,18 @@ def test_a_broken_sink_is_found(broken, check, tmp_path: Path) -> None:
         SINK_CHECKS[check](broken, tmp_path / "broken")
 
 
+def test_a_failed_check_names_its_rule(tmp_path: Path) -> None:
+    class Raises(Jsonl):
+        def write(self, rows):
+            raise ValueError("disk")
+
+    with pytest.raises(ValueError, match="disk") as caught:
+        testing.check_sink(Raises, tmp_path)
+    (note,) = caught.value.__notes__
+    assert note.startswith("The contract's rule ")
+    assert any(name in note for name in SINK_CHECKS)
+
+
 class SwallowsMarks(Filter):
     def _mark(self, row):
         return ()

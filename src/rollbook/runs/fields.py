@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from rollbook.errors import BadInput, did_you_mean
@@ -23,16 +23,14 @@ FIELDS = tuple(manifest.listed(manifest.RunJson()))
 """The fields of run.json in a listing, besides `path`. Each run has all of them, None if unknown."""
 
 _NESTED = ("config", "summary", "total", "folder")
-_MADE = ("duration",)
-"""Fields that a listing makes of others."""
 
 
 def value_at(row: Mapping[str, object], name: str) -> Any:
     """The value at a dotted name; None if there is none. Keys that contain dots are found, too."""
     if name in row:
         return row[name]
-    if name in _MADE:
-        return duration_of(row)
+    if name in COMPUTED:
+        return COMPUTED[name](row)
     first, _, rest = name.partition(".")
     inner = row.get(first)
     if type(inner) is dict and rest in inner:  # the usual case, three times as fast
@@ -58,6 +56,10 @@ def duration_of(row: Mapping[str, object]) -> float | None:
     if not isinstance(created, (int, float)) or not isinstance(ended, (int, float)):
         return None
     return max(0.0, float(ended) - float(created))  # the last file may have been stamped by another clock
+
+
+COMPUTED: dict[str, Callable[[Mapping[str, object]], Any]] = {"duration": duration_of}
+"""Fields that a listing computes from others: name -> function of a run's fields."""
 
 
 def group_value(row: Mapping[str, object], name: str) -> Any:
@@ -128,7 +130,7 @@ def flat(config: Mapping[str, object], prefix: str = "") -> dict[str, Any]:
 
 def field_names(rows: Iterable[Mapping[str, object]]) -> list[str]:
     """Every name for which some run has a value, the fixed fields first."""
-    names = dict.fromkeys(("path", *(name for name in FIELDS if name not in _NESTED), *_MADE))
+    names = dict.fromkeys(("path", *(name for name in FIELDS if name not in _NESTED), *COMPUTED))
     known: set[tuple[str, ...]] = set()  # most runs of a folder share their flat fields
     for row in rows:
         for nested in _NESTED:
@@ -145,7 +147,7 @@ def field_names(rows: Iterable[Mapping[str, object]]) -> list[str]:
 
 def is_field(name: str, rows: Sequence[Mapping[str, object]]) -> bool:
     """Whether some run has a field of this name; an empty set has any name below config and summary."""
-    if name in ("path", *FIELDS, *_MADE) or (rows and name in rows[0]):
+    if name in ("path", *FIELDS, *COMPUTED) or (rows and name in rows[0]):
         return True
     return name.partition(".")[0] in _NESTED and (not rows or any(_has(row, name) for row in rows))
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from rollbook.protocols import Row, RunInfo, Sink
+from rollbook.testing.naming import naming
 from rollbook.testing.rows import fill, final, folder_of_check, saved, some_run, training_rows
 
 MakeFilter: TypeAlias = Callable[[Sink], Sink]
@@ -20,11 +21,12 @@ def check_filter(make_filter: MakeFilter, tmp_path: Path) -> None:
       make_filter: makes the filter in front of the sink that it is given.
       tmp_path: an empty folder, or none yet; each check gets one below it.
     Raises:
-      AssertionError: a check failed; the message says which rule and with which rows.
+      AssertionError: a check failed. A note names the rule, also at what the filter itself raises.
       ValueError: `tmp_path` is a file, or holds an earlier check.
     """
     for name, check in FILTER_CHECKS.items():
-        check(make_filter, folder_of_check(tmp_path, name))
+        with naming(name, check):
+            check(make_filter, folder_of_check(tmp_path, name))
 
 
 def passes_marks_in_order(make_filter: MakeFilter, folder: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from rollbook.protocols import ForeignRun, Importer, Row, Scalars
+from rollbook.testing.naming import naming
 from rollbook.testing.rows import folder_of_check
 from rollbook.values.spool.picture_files import PNG_SIGNATURE
 
@@ -22,13 +23,14 @@ def check_importer(make_importer: MakeImporter, sample: Path, tmp_path: Path) ->
       sample: a source that it reads, with at least three rows in one file.
       tmp_path: an empty folder, or none yet.
     Raises:
-      AssertionError: a check failed; the message says which rule.
+      AssertionError: a check failed. A note names the rule, also at what the importer itself raises.
       ValueError: there is no sample, or `tmp_path` is no empty folder.
     """
     if not Path(sample).exists():
         raise ValueError(f"there is no sample {sample}: pass a file or folder that the importer reads")
     for name, check in IMPORTER_CHECKS.items():
-        check(make_importer, sample, folder_of_check(tmp_path, name))
+        with naming(name, check):
+            check(make_importer, sample, folder_of_check(tmp_path, name))
 
 
 def finds_its_own_and_nothing_else(make_importer: MakeImporter, sample: Path, folder: Path) -> None:

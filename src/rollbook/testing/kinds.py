@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 
 from rollbook.schema.tables import TABLES
+from rollbook.testing.naming import naming
 from rollbook.values.known import KINDS
 
 
@@ -15,10 +16,11 @@ def check_kind(value: object) -> None:
     Args:
       value: a value of the kind.
     Raises:
-      AssertionError: a check failed; the message says which rule.
+      AssertionError: a check failed. A note names the rule, also at what the kind itself raises.
     """
-    for check in KIND_CHECKS.values():
-        check(value)
+    for name, check in KIND_CHECKS.items():
+        with naming(name, check):
+            check(value)
 
 
 def is_listed_with_a_table(value: object) -> None:

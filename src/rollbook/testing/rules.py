@@ -11,6 +11,7 @@ from typing import TypeAlias
 from rollbook.protocols import Alert, Row, Rule, RunInfo, Stateful
 from rollbook.schema.columns import columns_of
 from rollbook.testing.healthy import measure_rule
+from rollbook.testing.naming import naming
 from rollbook.testing.rows import EXTREMES, HOSTILE, KINDS, START, folder_of_check, some_run, training_rows
 
 _MOST_LINES_A_ROW, _MOST_LINES_A_LOOK = 8.0, 200.0
@@ -27,9 +28,12 @@ def check_rule(make_rule: MakeRule, tmp_path: Path, trouble: Sequence[Row] = ())
       make_rule: makes a new rule.
       tmp_path: an empty folder, or none yet.
       trouble: rows at which the rule must raise an alert; with them the alert's content is checked, too.
+    Raises:
+      AssertionError: a check failed. A note names the rule of the contract, also at what the rule itself raises.
     """
     for name, check in RULE_CHECKS.items():
-        check(make_rule, folder_of_check(tmp_path, name), trouble)
+        with naming(name, check):
+            check(make_rule, folder_of_check(tmp_path, name), trouble)
 
 
 def says_what_it_is(make_rule: MakeRule, folder: Path, trouble: Sequence[Row]) -> None:

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from rollbook.protocols import Row, Sink
 from rollbook.testing.counting import count_operations
+from rollbook.testing.naming import naming
 from rollbook.testing.rows import (
     EXTREMES,
     HOSTILE,
@@ -32,11 +33,12 @@ def check_sink(make_sink: MakeSink, tmp_path: Path) -> None:
       make_sink: makes a new sink at each call.
       tmp_path: an empty folder, or none yet.
     Raises:
-      AssertionError: a check failed; the message says which rule and with which rows.
+      AssertionError: a check failed. A note names the rule, also at what the sink itself raises.
       ValueError: `tmp_path` is a file, or holds an earlier check.
     """
     for name, check in SINK_CHECKS.items():
-        check(make_sink, folder_of_check(tmp_path, name))
+        with naming(name, check):
+            check(make_sink, folder_of_check(tmp_path, name))
 
 
 def closes_twice(make_sink: MakeSink, folder: Path) -> None:

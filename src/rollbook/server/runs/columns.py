@@ -14,7 +14,7 @@ import msgspec
 
 from rollbook.errors import BadInput, nearest_name
 from rollbook.runs.conditions import holds
-from rollbook.runs.fields import duration_of, flat
+from rollbook.runs.fields import COMPUTED, flat
 from rollbook.runs.fields import group_value as value_of_group
 from rollbook.runs.group_rows import centre_of, sort_key
 from rollbook.runs.grouping import RunGroup, config_paths, names_one_run
@@ -105,8 +105,8 @@ def value_of(column: str, row: RunRow, facts: Facts | None) -> Any:
     part, dot, path = column.partition(".")
     if dot and part in ("config", "summary", "folder"):
         return _at(row.about.get(part) or {}, path)
-    if column == "duration":
-        return duration_of({"path": row.folder, **row.about})
+    if column in COMPUTED:
+        return COMPUTED[column]({"path": row.folder, **row.about})
     if column == "updated":
         return facts.heard if facts is not None else row.about.get("ended")
     if column == "progress":
