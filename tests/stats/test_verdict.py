@@ -172,7 +172,7 @@ def test_what_a_student_reads() -> None:
             "the difference is as it looks now, 8 seeds of each decide"
         )
     )
-    assert 'the steps needed to reach it: --score "steps to 500"' in of([500] * 5, [500] * 5).sentence()
+    assert 'the steps needed to reach it. --score "steps to 500" compares them.' in of([500] * 5, [500] * 5).sentence()
     assert "b has the better mean" in of(range(10, 20), [5, 6, 7, 8, 9, 9.5, 9.6, 9.7, 9.8, 900]).sentence()
 
 

@@ -59,6 +59,7 @@ export type {
   LogsAnswer,
   CompareAnswer,
   CompareAsk as CompareQuery,
+  CompareNote,
   CurvesAsk as CurvesQuery,
   DiffAnswer,
   Group as GroupOf,

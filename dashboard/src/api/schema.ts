@@ -199,7 +199,7 @@ export interface CompareAnswer {
   statistic: string;
   level: number;
   sentence: string;
-  notes: string[];
+  notes: CompareNote[];
   sentences: string[];
   groups: CompareGroup[];
   pairs: ComparePair[];
@@ -244,6 +244,15 @@ export interface CompareGroup {
   seeds: SeedValue[];
 }
 
+/** What readers should know besides the numbers. */
+export interface CompareNote {
+  kind: string;
+  sentence: string;
+  group?: string;
+  field?: string;
+  first?: number | "-Infinity" | "Infinity" | "NaN" | null;
+}
+
 /** Two groups compared; see `stats.Verdict` for the fields of the verdict. */
 export interface ComparePair {
   a: string;
@@ -265,6 +274,7 @@ export interface ComparePair {
   unseen?: number | "-Infinity" | "Infinity" | "NaN" | null;
   enough?: number | null;
   more?: number | null;
+  best?: number | "-Infinity" | "Infinity" | "NaN" | null;
 }
 
 /** The configuration of each attempt, oldest first. */

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import type { KeyInfo } from "../api/names.ts";
-import { heroSpan, lastParts, packed, pinnedFirst, sections, split } from "./keys.ts";
+import { heroSpan, packed, pinnedFirst, sections, split } from "./keys.ts";
 import { pattern } from "./search.ts";
 import { shortNames } from "./names.ts";
 
@@ -138,14 +138,5 @@ describe("names at the ends of lines", () => {
     const [long = ""] = shortNames(["a".repeat(20) + "b".repeat(20)], 10);
     expect(long).toBe("aaaa…bbbbb");
     expect(shortNames([])).toEqual([]);
-  });
-});
-
-describe("the last parts of keys", () => {
-  test("are as few as tell them apart", () => {
-    expect(lastParts(["train/return", "update/loss"])).toEqual(["return", "loss"]);
-    expect(lastParts(["train/return", "test/return", "loss"])).toEqual(["train/return", "test/return", "loss"]);
-    expect(lastParts(["a/b/c", "d/b/c", "lr", "train/lr"])).toEqual(["a/b/c", "d/b/c", "lr", "train/lr"]);
-    expect(lastParts(["train/return", "train/return"])).toEqual(["return", "return"]); // the last and the largest of one
   });
 });

@@ -175,16 +175,6 @@ export function packed<S extends { keys: readonly unknown[] }>(
   return out;
 }
 
-/** The last part of each key, with as many of those before it as tell it from the others. */
-export const lastParts = (keys: readonly string[]): string[] =>
-  keys.map((key) => {
-    const parts = key.split("/");
-    const isOwn = (end: string): boolean =>
-      !keys.some((other) => other !== key && (other === end || other.endsWith(`/${end}`)));
-    const ends = parts.map((_, i) => parts.slice(parts.length - 1 - i).join("/"));
-    return ends.find(isOwn) ?? key;
-  });
-
 /** `test/return` as its grey scope and its bold name. */
 export function split(key: string): { scope: string; name: string } {
   const cut = key.indexOf("/");

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -28,21 +28,31 @@ class Fact(msgspec.Struct, frozen=True):
     @property
     def statement(self) -> str:
         """What is so, without advice: for pictures, which are shown without their program."""
-        return KINDS[self.kind](self)[0]
+        return KINDS[self.kind](self).statement
 
     @property
     def advice(self) -> str:
-        """What to do about it."""
-        return KINDS[self.kind](self)[1]
+        """What to do about it, in words for every reader."""
+        return KINDS[self.kind](self).advice
+
+    @property
+    def remark(self) -> str:
+        """What is so, and what to do about it, in words for every reader; the page has controls of its own."""
+        statement, advice, _how = KINDS[self.kind](self)
+        return " ".join(filter(None, [statement, advice]))
 
     @property
     def sentence(self) -> str:
-        """What is so, and what to do about it."""
+        """What is so, what to do about it, and how Python and the command line do it."""
         return " ".join(filter(None, KINDS[self.kind](self)))
 
 
-Words = tuple[str, str]
-"""(statement, advice)."""
+class Words(NamedTuple):
+    """What is so; what to do about it; and by which options of Python and of the command line: only `how` names any."""
+
+    statement: str
+    advice: str = ""
+    how: str = ""
 
 
 def title_of(key: str, by: str) -> str:
@@ -52,24 +62,24 @@ def title_of(key: str, by: str) -> str:
 
 def _grouped_by_what_differs(fact: Fact) -> Words:
     if fact.values["groups"] == 1:
-        return "One group: the configuration is the same in all runs, but for seeds.", ""
-    return f"{fact.values['groups']} groups, by what differs: {few(fact.values['fields'])}.", ""
+        return Words("One group: the configuration is the same in all runs, but for seeds.")
+    return Words(f"{fact.values['groups']} groups, by what differs: {few(fact.values['fields'])}.")
 
 
 def _crashed(fact: Fact) -> Words:
     floor = fact.values.get("floor")
     if floor is None:
-        return (
+        return Words(
             f"{fact.group}: {_runs(fact)} did not finish. In the verdict {_verb(fact, 'it counts', 'they count')} as "
             f"worse than all that did; {_verb(fact, 'it is', 'they are')} not in the interval.",
-            "If that was not the fault of what is compared, leave such runs out: --where \"status = 'finished'\". "
-            "--floor NUMBER says what such a run is worth.",
+            "If that was not the fault of what is compared, leave such runs out, or say what one is worth.",
+            "--where \"status = 'finished'\" leaves them out, --floor NUMBER says what one is worth.",
         )
-    return f"{fact.group}: {_runs(fact)} did not finish and {_verb(fact, 'counts', 'count')} as {floor:g}.", ""
+    return Words(f"{fact.group}: {_runs(fact)} did not finish and {_verb(fact, 'counts', 'count')} as {floor:g}.")
 
 
 def _crashed_alone(fact: Fact) -> Words:
-    return (
+    return Words(
         f"{fact.group}: {_runs(fact)} did not finish, and {_verb(fact, 'its seed has', 'their seeds have')} no run of "
         f"another task: no verdict counts {_verb(fact, 'it', 'them')}.",
         "Train these seeds on the other tasks, too: a failure that is not counted flatters its group.",
@@ -77,107 +87,107 @@ def _crashed_alone(fact: Fact) -> Words:
 
 
 def _running(fact: Fact) -> Words:
-    return f"{fact.group}: {_runs(fact)} {_are(fact)} still being written; not among the scores yet.", ""
+    return Words(f"{fact.group}: {_runs(fact)} {_are(fact)} still being written; not among the scores yet.")
 
 
 def _without_score(fact: Fact) -> Words:
-    return f"{fact.group}: {_runs(fact)} without a finite value; not among the scores.", ""
+    return Words(f"{fact.group}: {_runs(fact)} without a finite value; not among the scores.")
 
 
 def _ends_in_nan(fact: Fact) -> Words:
     what = _verb(fact, "ends with a row that is", "end with rows that are")
-    return f"{fact.group}: {_runs(fact)} {what} NaN or infinite; the last finite rows are the score.", ""
+    return Words(f"{fact.group}: {_runs(fact)} {what} NaN or infinite; the last finite rows are the score.")
 
 
 def _repeated(fact: Fact) -> Words:
     verb = _verb(fact, "repeats an earlier one", "repeat earlier ones")
-    return (
+    return Words(
         f"{fact.group}: {_runs(fact)} {verb} of the same configuration, seed and code; each such seed counts once, "
         "with the mean of its finished runs."
-    ), ""
+    )
 
 
 def _no_row_of_group(fact: Fact) -> Words:
     runs = fact.values["runs"]
     whose = "its run has no" if runs == 1 else f"none of its {runs} runs has a"
-    return f"{fact.group}: {whose} row of {fact.values['metric']}; it is not drawn.", ""
+    return Words(f"{fact.group}: {whose} row of {fact.values['metric']}; it is not drawn.")
 
 
 def _rows_not_finite(fact: Fact) -> Words:
     whose = f"{fact.values['rows']:,} rows of {fact.values['in']} of {fact.values['of']} runs"
-    return f"{fact.group}: {whose} are NaN or infinite; no value there, and a mark at the edge.", ""
+    return Words(f"{fact.group}: {whose} are NaN or infinite; no value there, and a mark at the edge.")
 
 
 def _repeated_in_curve(fact: Fact) -> Words:
     repeat = "1 run repeats an earlier one" if len(fact.runs) == 1 else f"{len(fact.runs)} runs repeat earlier ones"
-    return f"{fact.group}: {repeat} of the same configuration, seed and code; each such seed counts once.", ""
+    return Words(f"{fact.group}: {repeat} of the same configuration, seed and code; each such seed counts once.")
 
 
 def _reduced(fact: Fact) -> Words:
-    return (
+    return Words(
         f"{fact.group}: {_runs(fact)} {_verb(fact, 'is', 'are')} long, and drawn from means of "
         f"{fact.values['stretches']:,} stretches."
-    ), ""
+    )
 
 
 def _no_row_of_key(fact: Fact) -> Words:
     have = _verb(fact, "has", "have")
-    return f"{fact.values['key']}: of {amount(fact.values['of'], 'run')}, {_runs(fact)} {have} no row.", ""
+    return Words(f"{fact.values['key']}: of {amount(fact.values['of'], 'run')}, {_runs(fact)} {have} no row.")
 
 
 def _rows_of_key_not_finite(fact: Fact) -> Words:
     rows, verb = fact.values["rows"], "is" if fact.values["rows"] == 1 else "are"
-    return f"{fact.values['key']}: {amount(rows, 'row')} of {_runs(fact)} {verb} NaN or infinite.", ""
+    return Words(f"{fact.values['key']}: {amount(rows, 'row')} of {_runs(fact)} {verb} NaN or infinite.")
 
 
 def _no_reading(fact: Fact) -> Words:
     whose = f" of {_runs(fact)}" if fact.runs else ""
-    return f"{fact.values['key']}: no row{whose} has a reading of {fact.values['x']}.", "Choose another axis."
+    return Words(f"{fact.values['key']}: no row{whose} has a reading of {fact.values['x']}.", "Choose another axis.")
 
 
 def _not_read(fact: Fact) -> Words:
-    return f"{_runs(fact)} cannot be read: {fact.values['why']}", ""
+    return Words(f"{_runs(fact)} cannot be read: {fact.values['why']}")
 
 
 def _groups_without_score(fact: Fact) -> Words:
     of_each = [f"{label} ({amount(n, 'run')})" for label, n in fact.values["runs_of"].items()]
     rest = f" and {amount(len(of_each) - 6, 'more group')}" if len(of_each) > 6 else ""
-    return f"No finite value, so not compared: {', '.join(of_each[:6])}{rest}.", ""
+    return Words(f"No finite value, so not compared: {', '.join(of_each[:6])}{rest}.")
 
 
 def _one_group(fact: Fact) -> Words:
     by = fact.values["by"]
     by = "configuration" if by == "auto" else by
     why = f"All runs have the same {by}" if fact.values["alone"] else f"Only {fact.group} has scores"
-    return f"{why}: there is one group, and nothing to compare it with.", ""
+    return Words(f"{why}: there is one group, and nothing to compare it with.")
 
 
 def _tasks_not_on_one_scale(fact: Fact) -> Words:
-    return (
+    return Words(
         f"Scores of {fact.values['tasks']} tasks are not on one scale.",
-        "Say normalise={task: (random, human)}.",
+        how="normalise={task: (random, human)} puts them on one.",
     )
 
 
 def _no_common_point(fact: Fact) -> Words:
     of_a, of_b = fact.values["span_a"], fact.values["span_b"]
-    return (
+    return Words(
         f"{fact.values['a']} was measured from {of_a[0]:.6g} to {of_a[1]:.6g} {fact.values['axis']}, "
         f"{fact.values['b']} from {of_b[0]:.6g} to {of_b[1]:.6g}: no common point, nothing is compared."
-    ), ""
+    )
 
 
 def _never_reached(fact: Fact) -> Words:
     level = fact.values["level"]
-    return (
+    return Words(
         f"{fact.values['n']} of {fact.values['of']} runs never reached {level}. In the verdict they count as slower "
-        "than all that did; they are not in the intervals, which flatters their groups:",
-        f'runs.curves("{fact.values["metric"]}", by=…).reached({level}) counts them.',
+        "than all that did; they are not in the intervals, which flatters their groups.",
+        how=f'runs.curves("{fact.values["metric"]}", by=…).reached({level}) counts them.',
     )
 
 
 def _look_not_kept(fact: Fact) -> Words:
-    return (
+    return Words(
         f"This look could not be kept ({fact.values['why']}), so later looks will not allow for it.",
         "Compare in a folder that can be written to, so that the error is shared among all looks.",
     )
@@ -186,58 +196,64 @@ def _look_not_kept(fact: Fact) -> Words:
 def _groups_differ_in(fact: Fact) -> Words:
     field, what = fact.values["field"], _kind_of_field(fact.values["field"])
     ran = " and ".join(f"{label} in {few(values)}" for label, values in fact.values["of_group"].items())
-    return (
+    return Words(
         f"Careful: the groups differ in their {what}, too ({field}): {ran}.",
-        f"Say --task {field} (task={field!r}) for scores of several on one scale, or choose the runs of one.",
+        "Choose the runs of one.",
+        f"--task {field} (task={field!r}) takes scores of several on one scale.",
     )
 
 
 def _taken_together(fact: Fact) -> Words:
     field, every = fact.values["field"], fact.values["all"]
-    return (
+    return Words(
         f"Careful: scores of {len(every)} {_kind_of_field(field)}s ({field}: {few(every)}) are taken together.",
-        f"Say --task {field} (task={field!r}), or choose the runs of one.",
+        "Choose the runs of one.",
+        f"--task {field} (task={field!r}) keeps them apart.",
     )
 
 
 def _several_algorithms(fact: Fact) -> Words:
     found = fact.values["algorithms"]
-    return (
+    return Words(
         f"Careful: {fact.group} takes {len(found)} algorithms together ({few(found)}).",
-        "Say --by algo, or choose the runs of one.",
+        "Group by algorithm, or choose the runs of one.",
+        "--by algo groups so.",
     )
 
 
 def _of_several_folders(fact: Fact) -> Words:
     others = [other or "no more" for other in fact.values["others"]]
-    return (
+    return Words(
         f"Careful: {fact.group} takes runs together whose folders say different things ({few(others)}).",
-        "Say --by group, or --by folder.other.",
+        "Group by what their folders say.",
+        "--by group, or --by folder.other, groups so.",
     )
 
 
 def _cannot_be_told_apart(fact: Fact) -> Words:
-    return (
+    return Words(
         f"Careful: of {fact.values['runs']} runs of {fact.group}, neither files nor paths say the algorithm or the "
         "configuration; they may differ.",
-        "rollbook label says it for them.",
+        how="rollbook label says it for them.",
     )
 
 
 def _rewards_of_unlike_parts(fact: Fact) -> Words:
     v = fact.values
     more = f" They also share {', '.join(v['others'])}." if v["others"] else ""
-    return (
+    return Words(
         f"Compared by {v['instead']}, which all runs have, and not by {v['metric']}: the rewards {v['what']}.{more}"
-    ), ""
+    )
 
 
 def _ends_differ(fact: Fact) -> Words:
     first, last, axis = fact.values["first"], fact.values["last"], fact.values["axis"]
     where = f"Runs end at different positions, from {first:.6g} to {last:.6g} {axis}"
     if fact.values["at"] == "own end":
-        return f"{where}; each is scored at its own end.", 'At "common end" (at=, --at) all are scored at the first.'
-    return f"{where}; all are scored at the first, whatever came later.", 'At "own end" (at=, --at) each counts whole.'
+        own = f"{where}; each is scored at its own end."
+        return Words(own, how='At "common end" (at=, --at) all are scored at the first.')
+    common = f"{where}; all are scored at the first, whatever came later."
+    return Words(common, how='At "own end" (at=, --at) each counts whole.')
 
 
 def _leaders_differ(fact: Fact) -> Words:
@@ -248,12 +264,12 @@ def _leaders_differ(fact: Fact) -> Words:
         f"at their common end ({v['axis']} {v['common_end']:.6g}) {v['common_leader']} is ahead "
         f"({name} {v['side']} by {abs(v['common']):.4g})"
     )
-    return f"Careful: which of {v['a']} and {v['b']} leads depends on where runs are scored: {own}, {common}.", ""
+    return Words(f"Careful: which of {v['a']} and {v['b']} leads depends on where runs are scored: {own}, {common}.")
 
 
 def _uneven_tasks(fact: Fact) -> Words:
     least, most = fact.values["least"], fact.values["most"]
-    return f"{fact.group}: {least} of up to {most} runs a task; the first {least} of each task are taken.", ""
+    return Words(f"{fact.group}: {least} of up to {most} runs a task; the first {least} of each task are taken.")
 
 
 def _kind_of_field(field: str) -> str:

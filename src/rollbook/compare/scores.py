@@ -10,6 +10,7 @@ import numpy as np
 
 from rollbook.compare.group_curve import Floats
 from rollbook.stats import Interval, Verdict
+from rollbook.stats.verdict import remark
 from rollbook.system.brief import brief
 
 
@@ -128,6 +129,10 @@ class Pair:
         if self.verdict is None:
             return f"{self.a} and {self.b}: not compared; they were {self.reason}."
         return self.verdict.sentence()
+
+    def remark(self) -> str:
+        """The same in words for every reader, without options of Python or of the command line."""
+        return self.sentence() if self.verdict is None else remark(self.verdict)
 
     def as_data(self) -> dict[str, Any]:
         """The pair and its verdict as plain data for JSON; numbers that are not finite are None."""

@@ -98,6 +98,11 @@ TRAIN_MORE = ("not decided", "cannot decide", "too few seeds", "no scores")
 
 def _sentence(verdict: Verdict) -> str:
     """The whole answer about a pair."""
+    return " ".join(filter(None, (statement(verdict), outlook(verdict), best_given(verdict))))
+
+
+def remark(verdict: Verdict) -> str:
+    """The answer about a pair in words for every reader: without the option that `best_given` names."""
     return " ".join(filter(None, (statement(verdict), outlook(verdict))))
 
 
@@ -116,19 +121,27 @@ def outlook(verdict: Verdict) -> str:
         if v.enough is None:
             return "No further look of this plan can."
         return f"{v.enough} can." if v.plan.paired else f"{v.enough} of each can."
-    if v.outcome in ("all equal", "not decided") and v.best is not None:
-        many = (
-            "If this is the best the task can give,"
-            if v.outcome == "all equal"
-            else (f"At least half of all seeds have the score {v.best:g}. If the task gives no better one,")
-        )
-        return f'{many} compare the steps needed to reach it: --score "steps to {v.best:g}".'
+    if _has_best(v):
+        equal = v.outcome == "all equal"
+        many = "" if equal else f"At least half of all seeds have the score {v.best:g}. "
+        given = "this is the best the task can give" if equal else "the task gives no better one"
+        return f"{many}If {given}, compare the steps needed to reach it."
     if v.outcome != "not decided" or _is_split(v):
         return ""
     if v.more is not None:
         return f"If the difference is as it looks now, {v.more} {_unit(v)}s of each decide with a chance of 80 %."
     end = f"the {v.plan.seeds} of the plan" if v.plan.seeds is not None else f"200 {_unit(v)}s of each"
     return f"If the difference is as it looks now, {end} are not enough for a chance of 80 %."
+
+
+def _has_best(v: Verdict) -> bool:
+    """Whether most seeds have one score, which may be the best that the task can give."""
+    return v.outcome in ("all equal", "not decided") and v.best is not None
+
+
+def best_given(verdict: Verdict) -> str:
+    """How to compare the steps to the best score; "" if there is none that most seeds have."""
+    return f'--score "steps to {verdict.best:g}" compares them.' if _has_best(verdict) else ""
 
 
 def cannot(verdict: Verdict, against_one: int = 0) -> str:

@@ -9,6 +9,7 @@ import { useAnswer } from "../../state/answer.ts";
 import { source } from "../../state/here.ts";
 import { Next } from "./Projects.tsx";
 import { addressOf } from "../../state/address.ts";
+import { nameOf, Note, StepsTo } from "./Note.tsx";
 import { colorOfGroup, drawnProjects, leftOut, shortOf } from "./groups.ts";
 
 /** Notes that are read at once; the others are folded. */
@@ -22,7 +23,7 @@ export function Answer({ found, groups }: { found: CompareAnswer; groups: GroupO
   const plan = (found.plans ?? []).find((one) => one.metric === found.key);
   const decided = decidedPairs(found.pairs);
   // That there is one group stands in the next lines.
-  const notes = found.notes.filter((note) => !note.endsWith("nothing to compare it with."));
+  const notes = found.notes.filter(({ kind }) => kind !== "one group");
   return (
     <section class="card c12 said">
       <p class="ranking">
@@ -49,7 +50,7 @@ export function Answer({ found, groups }: { found: CompareAnswer; groups: GroupO
         </p>
       )}
       <p class="verdict why">
-        {sentence(top?.sentence ?? found.groups[0]?.sentence ?? found.sentence)}{" "}
+        {sentence(top?.sentence ?? found.groups[0]?.sentence ?? found.sentence)} <StepsTo pair={top} />{" "}
         {found.pairs.length > 1 && (
           <span class="soft">
             {count(decided)} of {amount(found.pairs.length, "pair")} decided. &gt; decided, ? not decided.
@@ -72,7 +73,7 @@ export function Answer({ found, groups }: { found: CompareAnswer; groups: GroupO
             </span>
           )}
           {notes.slice(0, FEW).map((note) => (
-            <Note key={note} of={note} />
+            <Note key={nameOf(note)} of={note} found={found} />
           ))}
         </p>
       )}
@@ -81,7 +82,7 @@ export function Answer({ found, groups }: { found: CompareAnswer; groups: GroupO
           <summary>{amount(notes.length - FEW, "more note")}</summary>
           <p class="notes">
             {notes.slice(FEW).map((note) => (
-              <Note key={note} of={note} />
+              <Note key={nameOf(note)} of={note} found={found} />
             ))}
           </p>
         </details>
@@ -89,8 +90,6 @@ export function Answer({ found, groups }: { found: CompareAnswer; groups: GroupO
     </section>
   );
 }
-
-const Note = ({ of }: { of: string }) => <span class="tag">{sentence(of)}</span>;
 
 const Name = ({ of }: { of: string }) => (
   <>

@@ -26,10 +26,13 @@ import { Next, ProjectMenu } from "./Projects.tsx";
 import { Better, Intervals, Profile } from "./findings.tsx";
 import { Pairs } from "./Pairs.tsx";
 
+/** How a run's key becomes one number where nobody chose. */
+const USUAL = "mean of the last 10%";
 const key = word("key");
 const statistic = word("of", "iqm");
 const atStep = word("step");
 const floor = word("floor");
+const score = word("score", USUAL);
 
 const ready = signal(false);
 
@@ -50,16 +53,17 @@ export function Compare() {
   const seen = useRef(""); // what a person has opened is a look; drawing it again is none
   const answer = useAnswer(
     known && of !== "" && chosen.length > 0
-      ? `${of} ${statistic.value} ${atStep.value} ${floor.value} ${question}`
+      ? `${of} ${score.value} ${statistic.value} ${atStep.value} ${floor.value} ${question}`
       : null,
     () => {
-      const opened = seen.current !== `${of} ${atStep.value} ${question}`;
-      seen.current = `${of} ${atStep.value} ${question}`;
+      const opened = seen.current !== `${of} ${score.value} ${atStep.value} ${question}`;
+      seen.current = `${of} ${score.value} ${atStep.value} ${question}`;
       return source.compare({
         opened,
         metric: of,
         by: chosen,
         statistic: ["mean", "median"].includes(statistic.value) ? (statistic.value as "mean" | "median") : "iqm",
+        ...(score.value === USUAL ? {} : { score: score.value }),
         ...(atStep.value === "" ? {} : { at: Number(atStep.value) }),
         ...(floor.value === "" ? {} : { floor: Number(floor.value) }),
       });
@@ -106,6 +110,7 @@ export function Compare() {
             ))
           }
         </Menu>
+        {source.live && <Score />}
         {found && <AtStep found={found} />}
         {found && <Crashed found={found} />}
         <span class="grow" />
@@ -143,6 +148,50 @@ export function Compare() {
 /** What is compared, for the page of runs. */
 const shownWords = (): Record<string, string> =>
   drawn.value.length === 0 ? {} : { show: joined(drawn.value.map(({ id, color }) => `${id}.${color}`)) };
+
+const STEPS = /^steps to (.*)$/;
+
+/** How a run's key becomes the one number that is compared. A copy has the usual one. */
+function Score() {
+  const now = score.value;
+  const steps = STEPS.exec(now)?.[1] ?? "";
+  return (
+    <Menu what="score" label={<b>{now.replace("%", " %")}</b>}>
+      {(close) => (
+        <>
+          {[USUAL, "last", "best"].map((name) => (
+            <Choice
+              key={name}
+              chosen={now === name}
+              onChoose={() => {
+                say({ score: name === USUAL ? "" : name });
+                close();
+              }}
+            >
+              {name.replace("%", " %")}
+            </Choice>
+          ))}
+          <form
+            class="words"
+            onSubmit={(event) => {
+              event.preventDefault();
+              const to = new FormData(event.currentTarget).get("steps")?.toString() ?? "";
+              say({ score: to === "" ? "" : `steps to ${to}` });
+              close();
+            }}
+          >
+            <label>
+              steps to <input name="steps" type="number" step="any" placeholder="a value" defaultValue={steps} />
+            </label>
+            <button class="btn" type="submit">
+              Compare how soon it is reached
+            </button>
+          </form>
+        </>
+      )}
+    </Menu>
+  );
+}
 
 function AtStep({ found }: { found: CompareAnswer }) {
   return (

@@ -3,7 +3,8 @@
 import { signal } from "@preact/signals";
 import type { Cell, ColumnsAnswer, GroupCell, GroupRow, Row, RunRow } from "../../api/names.ts";
 import { ago, amount, clock, count, plain, seconds, short, value, writeOf } from "../../data/numbers.ts";
-import { lastParts, telling } from "../../data/keys.ts";
+import { headsOf, metricOf } from "../../data/heads.ts";
+import { telling } from "../../data/keys.ts";
 import type { Column } from "../../parts/Grid.tsx";
 import { Middle } from "../../parts/Middle.tsx";
 import { Status } from "../../parts/Status.tsx";
@@ -126,27 +127,10 @@ const WIDTHS: Record<string, string> = {
   cause: "124px",
 };
 
-const metricOf = (id: string): RegExpExecArray | null =>
-  /^(last|max|min):(.*)$/s.exec(id === "return" ? "last:return" : id);
-
-/** What stands in the heads of columns beside each other, no two alike. */
-function headsOf(ids: readonly string[]): string[] {
-  const plain = ids.map((id) => metricOf(id)?.[2] ?? (id === "progress" ? "done" : id.replace(/^config\./, "")));
-  const kinds = ids.map((id) => metricOf(id)?.[1] ?? "last");
-  const heads = ids.map((_, i) => {
-    const others = plain.filter((_, k) => kinds[k] === kinds[i]);
-    const [end = ""] = lastParts([plain[i] as string, ...others]);
-    return kinds[i] === "last" ? end : `${kinds[i]} ${end}`;
-  });
-  const shown = heroKey.value.slice(heroKey.value.lastIndexOf("/") + 1);
-  const isTwin = heads.some((head) => head === shown || head.endsWith(`/${shown}`));
-  return ids.map((id, i) => (id !== "spark" ? (heads[i] as string) : isTwin ? "curve" : shown));
-}
-
 export function column(id: string, place: number, all: readonly string[]): Column<Row> {
   const metric = metricOf(id);
   const sorted = view.sort.value === id ? "ascending" : view.sort.value === `-${id}` ? "descending" : undefined;
-  const name = headsOf(all)[place] as string;
+  const name = headsOf(all, heroKey.value)[place] as string;
   return {
     id,
     head: <Middle text={name} title={id === "spark" ? `curve of ${heroKey.value}` : id} />,

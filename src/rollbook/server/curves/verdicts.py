@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from rollbook import compare
+from rollbook.compare.facts import Fact
 from rollbook.errors import RollbookError
 from rollbook.runs.comparing import compared
 from rollbook.runs.diff import Difference, diff
@@ -87,6 +88,7 @@ class ComparePair(msgspec.Struct, kw_only=True):
       better: the probability that a run of a scores better than one of b; winner: the group that is better, or null.
       won, of: the pairs of seeds that `ahead` wins, and all of them; p, and the limit that decides at this look.
       any_shape: a bound on p that holds whatever the shapes of the two; holds: with one more failed seed of the winner.
+      best: the score that most seeds have, where it may be the best that the task can give.
       enough: the fewest seeds of each that can decide; more: those that decide with a chance of 80 %.
     """
 
@@ -109,6 +111,7 @@ class ComparePair(msgspec.Struct, kw_only=True):
     unseen: Num = None
     enough: int | None = None
     more: int | None = None
+    best: Num = None
 
 
 class Profile(msgspec.Struct, kw_only=True):
@@ -181,12 +184,28 @@ class StoredPlan(msgspec.Struct, kw_only=True):
     verdicts: list[PlanVerdict]
 
 
+class CompareNote(msgspec.Struct, kw_only=True):
+    """What readers should know besides the numbers.
+
+    Attributes:
+      kind: one of the names in `rollbook.compare.facts.KINDS`.
+      sentence: what is so, and what to do about it; without options of Python or of the command line.
+      field: the field of the runs that it is about; "" for none. first: where the first run ends, if ends differ.
+    """
+
+    kind: str
+    sentence: str
+    group: str = ""
+    field: str = ""
+    first: Num = None
+
+
 class CompareAnswer(Answer, kw_only=True):
     """The comparison of groups: a sentence first, then what it rests on.
 
     Attributes:
       at: where on the axis scores end; null: each run at its own end. at_why: why there.
-      notes: further remarks, a sentence each; sentences: all sentences, verdicts first.
+      notes: further remarks; sentences: all sentences, verdicts first, as Python and the command line print them.
       parted: of each pair of groups, along the axis.
       plans: those stored with the runs, those of this metric first.
     """
@@ -199,7 +218,7 @@ class CompareAnswer(Answer, kw_only=True):
     statistic: str
     level: float
     sentence: str
-    notes: list[str]
+    notes: list[CompareNote]
     sentences: list[str]
     groups: list[CompareGroup]
     pairs: list[ComparePair]
@@ -273,7 +292,7 @@ def comparison(context: ServerContext, ask: Ask) -> CompareAnswer:
         statistic=answer.statistic,
         level=0.95,
         sentence=plain(" ".join(answer.verdicts()) if pairs else groups[0].sentence),
-        notes=[plain(note) for note in answer.notes],
+        notes=[_note(fact) for fact in answer.facts],
         sentences=[plain(sentence) for sentence in answer.sentences()],
         groups=groups,
         pairs=pairs,
@@ -338,17 +357,29 @@ def _pair(pair: compare.Pair) -> ComparePair:
     of_verdict: dict[str, Any] = {}
     if said is not None:
         of_verdict = {name: getattr(said, name) for name in ("of", "look", "holds", "enough", "more")}
-        of_verdict |= {name: _there(getattr(said, name)) for name in ("won", "p", "limit", "any_shape", "unseen")}
+        of_verdict |= {
+            name: _there(getattr(said, name)) for name in ("won", "p", "limit", "any_shape", "unseen", "best")
+        }
         of_verdict |= {"ahead": plain(said.ahead), "winner": plain(said.better)}
     return ComparePair(
         a=plain(pair.a),
         b=plain(pair.b),
         verdict=verdict,  # type: ignore[arg-type]
         outcome=said.outcome if said is not None else "not compared",
-        sentence=plain(pair.sentence()),
+        sentence=plain(pair.remark()),
         difference=_there(pair.difference),
         better=_there(pair.improvement),
         **of_verdict,
+    )
+
+
+def _note(fact: Fact) -> CompareNote:
+    return CompareNote(
+        kind=fact.kind,
+        sentence=plain(fact.remark),
+        group=plain(fact.group),
+        field=plain(str(fact.values.get("field", ""))),
+        first=_there(fact.values.get("first")),
     )
 
 

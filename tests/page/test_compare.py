@@ -1,0 +1,74 @@
+"""Compare: what it advises is done by a control of the page, not by options of another door."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rollbook
+
+
+@pytest.fixture(scope="module")
+def solved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two algorithms that all reach 500, in environments of their own, of which one run is shorter and one crashed."""
+    folder = tmp_path_factory.mktemp("solved") / "runs"
+    for algo, environment, steps in (("ppo", "CartPole-v1", 30), ("dqn", "Acrobot-v1", 20)):
+        for seed in range(6):
+            with (
+                contextlib.suppress(ZeroDivisionError),
+                rollbook.init(
+                    "p", algo, seed=seed, config={"algo": algo, "env": environment},
+                    dir=folder, sinks=[], keeper="inline", rules=(),
+                ) as run,
+            ):  # fmt: skip
+                for step in range(steps):
+                    run.log({"test/return": min(500.0, 40.0 * step * (1 + seed % 2))}, env_step=step)
+                if (algo, seed) == ("dqn", 5):
+                    raise ZeroDivisionError
+    return folder
+
+
+def said(page: Any) -> str:
+    """What Compare says above its charts."""
+    return str(page.tab.evaluate("() => document.querySelector('.said').innerText"))
+
+
+def test_compare_offers_its_own_controls_and_no_options(page: Any, serve: Any, solved: Path) -> None:
+    page.open(serve(solved), "#/runs").settled()
+    page.tab.keyboard.press("c")
+    page.tab.wait_for_selector(".said .ranking")
+    page.settled()
+    page.tab.locator(".said summary").evaluate_all("every => every.forEach(one => one.click())")
+    assert "did not finish" in said(page)
+    assert not re.search(r"--\w|\w=", said(page)), said(page)
+
+    page.tab.get_by_role("button", name="Score all at 19").click()
+    page.tab.wait_for_function("() => location.hash.includes('step=19')")
+    page.settled()
+    assert "end at different positions" not in said(page)
+    page.tab.go_back()
+    page.tab.get_by_role("button", name="Compare the steps to 500").click()
+    page.tab.wait_for_function("() => location.hash.includes('score=steps+to+500')")
+    page.settled()
+    assert "steps to 500" in page.tab.locator("#main").inner_text()
+    page.tab.reload()
+    page.settled()
+    page.tab.get_by_role("button", name="score steps to 500").click()
+    page.tab.get_by_role("menuitemradio", name="last", exact=True).click()
+    page.tab.wait_for_function("() => location.hash.includes('score=last')")
+    page.settled()
+    assert page.errors == []
+
+
+def test_a_remark_about_environments_leads_to_groups_of_them(page: Any, serve: Any, solved: Path) -> None:
+    page.open(serve(solved), "#/runs").settled()
+    page.tab.keyboard.press("c")
+    page.tab.get_by_role("link", name="Group by env").click()
+    page.tab.wait_for_selector(".grid-body .group")
+    page.settled()
+    assert "g=config.env" in page.tab.evaluate("() => location.hash")
+    assert page.errors == []

@@ -1,0 +1,30 @@
+"""Remarks of an answer: whoever reads them finds no option of another door."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from rollbook.compare.facts import KINDS, Fact
+
+VALUES: dict[str, Any] = {
+    "groups": 2, "fields": ["config.lr"], "runs": 3, "metric": "test/return", "rows": 4, "in": 1, "of": 3, "key": "k",
+    "stretches": 2048, "x": "env_step", "why": "no such file", "runs_of": {"a": 2}, "by": "algo", "alone": False,
+    "tasks": 2, "a": "a", "b": "b", "span_a": (0, 1), "span_b": (2, 3), "axis": "env_step", "n": 1, "level": 475,
+    "field": "config.env", "of_group": {"a": ["cart"]}, "all": ["cart", "pole"], "algorithms": ["ppo", "dqn"],
+    "others": ["x"], "what": "differ", "instead": "solved", "first": 9, "last": 12, "at": "own end",
+    "statistic": "iqm", "side": "higher", "own": 1.0, "own_leader": "a", "common": 2.0, "common_leader": "b",
+    "common_end": 9, "least": 2, "most": 5,
+}  # fmt: skip
+OPTION = re.compile(r"--\w|\w=|\brollbook \w|\w\(")
+
+
+@pytest.mark.parametrize("at", ["own end", "common end"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_page_is_told_of_no_option_of_the_command_line_or_of_python(kind: str, at: str) -> None:
+    fact = Fact(kind, "a", ("ppo seed 1",), VALUES | {"at": at})
+    assert not OPTION.search(fact.remark), fact.remark
+    assert fact.sentence.startswith(fact.remark), "the others are told the same, and how"
+    assert fact.remark.startswith(fact.statement)
