@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -30,12 +32,34 @@ from rollbook.stats import (
     welch,
     yuen,
 )
+from rollbook.stats._special import ndtr, ndtri
 
 ARMS = arrays(np.float64, st.integers(4, 9), elements=st.floats(-100, 100, width=32))
 
 
 def rng(seed: int = 0) -> np.random.Generator:
     return np.random.default_rng(seed)
+
+
+def test_the_normal_distribution_is_that_of_scipy_far_into_both_tails() -> None:
+    x = np.linspace(-37.0, 37.0, 2_001)
+    np.testing.assert_allclose(ndtr(x), scipy.special.ndtr(x), rtol=1e-13)
+    assert [ndtr(each) for each in (-np.inf, 0.0, np.inf)] == [0.0, 0.5, 1.0]
+    shares = [0.0, 1e-300, 1e-12, 0.025, 0.3, 0.5, 0.7, 0.999999, 1.0]
+    np.testing.assert_allclose([ndtri(y) for y in shares], scipy.special.ndtri(shares), rtol=1e-13)
+
+
+def test_a_first_verdict_about_hundreds_of_runs_loads_no_scipy() -> None:
+    """That takes as long as reading the runs. Fewer seeds may be told how many more decide, which needs Student's t."""
+    code = (
+        "import sys, numpy\n"
+        "from rollbook.stats import Study\n"
+        "scores = numpy.random.default_rng(0).normal(size=(3, 300))\n"
+        "study = Study().look(dict(zip('abc', scores)))\n"
+        "print(len(study.verdicts), 'scipy' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["3", "False"]
 
 
 @pytest.mark.parametrize(("na", "nb", "seed"), [(5, 5, 0), (5, 12, 1), (22, 22, 2), (6, 4, 3)])

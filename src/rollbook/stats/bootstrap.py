@@ -87,8 +87,8 @@ def bca(
         if not 0 < below < 1:
             low[point], high[point] = (estimate[point],) * 2 if np.ptp(column) == 0 else (column.min(), column.max())
             continue
-        shift = float(ndtri(below))
-        ends = [shift + float(ndtri(share)) for share in (tail, 1 - tail)]
+        shift = ndtri(below)
+        ends = [shift + ndtri(share) for share in (tail, 1 - tail)]
         levels = [float(ndtr(shift + z / (1 - skew * z))) for z in ends]
         low[point], high[point] = np.quantile(column, levels)
     return low, high

@@ -46,7 +46,7 @@ def spent(fraction: float, alpha: float = 0.05, spending: str = "obrien-fleming"
     choice(spending, SPENDING, "spending")
     if spending == "pocock":
         return alpha * math.log(1 + (math.e - 1) * fraction)
-    return 4.0 * float(ndtr(float(ndtri(alpha / 4)) / math.sqrt(fraction)))
+    return 4.0 * float(ndtr(ndtri(alpha / 4) / math.sqrt(fraction)))
 
 
 def boundaries(fractions: Sequence[float], alpha: float = 0.05, spending: str = "obrien-fleming") -> Floats:

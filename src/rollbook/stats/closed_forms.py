@@ -152,7 +152,7 @@ def tolerance(
         raise BadInput(f"share={share!r} has to lie between 0 and 1.")
     if normal:
         spread = float(chdtri(n - 1, level))  # the chi-square quantile with `level` above it
-        factor = float(ndtri((1 + share) / 2)) * math.sqrt((n - 1) * (1 + 1 / n) / spread)
+        factor = ndtri((1 + share) / 2) * math.sqrt((n - 1) * (1 + 1 / n) / spread)
         centre, sd = values.mean(axis=0), values.std(axis=0, ddof=1)
         return centre - factor * sd, centre + factor * sd, level
     return values.min(axis=0), values.max(axis=0), 1 - n * share ** (n - 1) + (n - 1) * share**n

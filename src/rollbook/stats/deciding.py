@@ -148,7 +148,7 @@ def difference_of_share(won: float, pairs: int) -> float:
       pairs: how many pairs there were; where all were won, half a pair less is taken.
     """
     edge = 0.5 / max(pairs, 1)
-    return abs(math.sqrt(2) * float(ndtri(min(max(won, edge), 1 - edge))))
+    return abs(math.sqrt(2) * ndtri(min(max(won, edge), 1 - edge)))
 
 
 def seeds_to_decide(
