@@ -4,7 +4,7 @@ import type {
   Attempt,
   Cell,
   Change,
-  Column,
+  TableColumn,
   CostAnswer,
   EpisodeAnswer,
   EpisodesAsk,
@@ -62,7 +62,7 @@ export type {
   CompareNote,
   CurvesAsk as CurvesQuery,
   DiffAnswer,
-  Group as GroupOf,
+  NamedRuns as GroupOf,
   MarksAnswer as Marks,
   NewestAnswer,
   NoveltyAnswer as Novelty,
@@ -95,7 +95,7 @@ export type {
 
 export type Obj = { [column: string]: Cell };
 export type Num = number | "NaN" | "Infinity" | "-Infinity" | null;
-export type ColumnInfo = Column;
+export type ColumnInfo = TableColumn;
 export type ConfigChange = Change;
 export type RunAttempt = Attempt;
 export type RunDetail = RunAnswer;

@@ -168,12 +168,6 @@ export interface ColorsAsk {
   chosen?: boolean;
 }
 
-/** A column of a table. */
-export interface Column {
-  name: string;
-  type: string;
-}
-
 /** The columns that the table can show; pending: runs whose keys are still being read. */
 export interface ColumnsAnswer {
   took_ms: number;
@@ -212,7 +206,7 @@ export interface CompareAnswer {
 /** Which group is better, how certain that is, and what would decide it. */
 export interface CompareAsk {
   metric: string;
-  by?: string | Group[];
+  by?: string | NamedRuns[];
   score?: string;
   at?: number | "common end" | "own end";
   x?: string | null;
@@ -345,7 +339,7 @@ export interface CurveEntry {
 /** A key of groups of runs along an axis: centre, interval and the number of runs at each point. */
 export interface CurvesAsk {
   keys: string[];
-  by?: string | Group[] | null;
+  by?: string | NamedRuns[] | null;
   x?: string | null;
   start?: number | null;
   stop?: number | null;
@@ -391,7 +385,7 @@ export interface DiffAnswer {
 export interface DiffAsk {
   metric?: string | null;
   score?: string;
-  by?: string | Group[] | null;
+  by?: string | NamedRuns[] | null;
   kinds?: ("attempt" | "code" | "config" | "machine" | "packages")[] | null;
   runs?: string[] | null;
 }
@@ -465,7 +459,7 @@ export interface EpisodesAnswer {
   total: number;
   matched: number;
   offset: number;
-  columns: Column[];
+  columns: TableColumn[];
   rows: { [name: string]: Cell }[];
 }
 
@@ -604,19 +598,13 @@ export interface FoundBySeeds {
   difference: number | "-Infinity" | "Infinity" | "NaN" | null;
 }
 
-/** Runs that are taken together. */
-export interface Group {
-  name: string;
-  runs: string[];
-}
-
 /** The completions of one prompt at one moment. */
 export interface GroupAnswer {
   took_ms: number;
   group: string;
   prompt: string | null;
   clocks: { [name: string]: number };
-  columns: Column[];
+  columns: TableColumn[];
   rows: SampleRow[];
   right: number | null;
   mean: number | "-Infinity" | "Infinity" | "NaN" | null;
@@ -855,6 +843,12 @@ export interface MetricColumn {
   canonical: string | null;
 }
 
+/** Runs that are taken together. */
+export interface NamedRuns {
+  name: string;
+  runs: string[];
+}
+
 /** The nearest row of a table that has none near the point. */
 export interface Nearest {
   id: string;
@@ -864,7 +858,7 @@ export interface Nearest {
 
 /** Rows of a table near a point, in order. */
 export interface NearTable {
-  columns: Column[];
+  columns: TableColumn[];
   rows: { [name: string]: Cell }[];
   total_in_window: number;
   nearest: Nearest | null;
@@ -1131,7 +1125,7 @@ export interface RolloutsAnswer {
   matched: number;
   groups?: number | null;
   offset: number;
-  columns: Column[];
+  columns: TableColumn[];
   rows: RolloutRow[];
   fates?: { [name: string]: number };
 }
@@ -1293,7 +1287,7 @@ export interface SamplesAnswer {
   total: number;
   matched: number;
   offset: number;
-  columns: Column[];
+  columns: TableColumn[];
   rows: SampleRow[];
 }
 
@@ -1335,7 +1329,7 @@ export interface SeedsAnswer {
 /** How many seeds each group needs, and which difference a number of seeds can find. */
 export interface SeedsAsk {
   metric: string;
-  by?: string | Group[];
+  by?: string | NamedRuns[];
   score?: string;
   against?: string | null;
   difference?: number | null;
@@ -1424,7 +1418,7 @@ export type Span = [number, number, number, number, number, number];
 /** Rows; more: whether there are more than were asked for. */
 export interface SqlAnswer {
   took_ms: number;
-  columns: Column[];
+  columns: TableColumn[];
   rows: Cell[][];
   more: boolean;
 }
@@ -1547,13 +1541,19 @@ export interface SweepSetting {
   why: string;
 }
 
+/** A column of a table. */
+export interface TableColumn {
+  name: string;
+  type: string;
+}
+
 /** A window of a table's rows. */
 export interface TablePage {
   took_ms: number;
   total: number;
   matched: number;
   offset: number;
-  columns: Column[];
+  columns: TableColumn[];
   rows: { [name: string]: Cell }[];
 }
 

@@ -43,7 +43,7 @@ _RULES = {
     "reward_hacking": "reward_hacking:RewardHacking",
     "rollouts": "rollouts:Rollouts",
     "sampler_mismatch": "sampler_mismatch:SamplerMismatch",
-    "settings": "settings:Settings",
+    "settings": "settings:ImpossibleSettings",
     "short_sighted": "short_sighted:ShortSighted",
     "silent": "silent:Silent",
     "unlike_earlier": "unlike_earlier:UnlikeEarlier",

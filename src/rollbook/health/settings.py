@@ -17,7 +17,7 @@ _MOST_LEVELS = 8
 _MYOPIC = "no reward but the next one counts, in episodes of several steps"
 
 
-class Settings:
+class ImpossibleSettings:
     """A configuration with a discount above 1 or of 0, no positive learning rate, or a negative weight of the entropy.
 
     "warn", with the first rows; for a discount of 0 once an episode had several steps. Only plain numbers are judged. A

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Q = TypeVar("Q", bound=Question)
 
 
-class Group(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+class NamedRuns(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """Runs that are taken together.
 
     Attributes:
@@ -48,7 +48,7 @@ def shape_of(
       several: {field: the name under which one request gives several of it, each an answer of its own}.
       defaults: of this door, for fields that say how much of the answer is wanted.
 
-    A mapping of groups is a list of `Group` here, since names such as "10" lose their order as keys of an object.
+    A mapping of groups is a list of `NamedRuns` here, since names such as "10" lose their order as keys of an object.
     """
     about = "which runs, as the table of runs names them; null: those of the groups, or all."
     runs = ("runs", Annotated[list[str] | None, msgspec.Meta(description=about)], None)
@@ -70,7 +70,7 @@ def _fields(
     fields: list[Any] = []
     for option in options(question):
         if not option.writes:
-            kinds = [list[Group] if kind == Groups else kind for kind in of_text(option)]
+            kinds = [list[NamedRuns] if kind == Groups else kind for kind in of_text(option)]
             if item_of(option) is str:  # a text alone is a list of one
                 kinds = [kind for kind in kinds if kind is not str]
             kind: Any = functools.reduce(operator.or_, kinds)
@@ -113,7 +113,7 @@ def asked_of(context: ServerContext, ask: Ask, question: type[Q], **one: object)
     given = {name: getattr(ask, name) for name in asked} | one
     named: list[str] = []
     for name, value in given.items():
-        if isinstance(value, list) and value and isinstance(value[0], Group):
+        if isinstance(value, list) and value and isinstance(value[0], NamedRuns):
             groups: dict[str, list[str]] = {}
             for group in value:
                 if group.name in groups:

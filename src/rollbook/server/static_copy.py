@@ -19,7 +19,7 @@ from rollbook.runs.sweeping import telling_first
 from rollbook.schema.run_files import MANIFEST_FILE
 from rollbook.server.answering import content_policy, plain_json
 from rollbook.server.app import BuiltPage
-from rollbook.server.asking import Group
+from rollbook.server.asking import NamedRuns
 from rollbook.server.curves import findings, series, sweeps, verdicts
 from rollbook.server.curves import groups as curves
 from rollbook.server.curves.findings import FindingsAsk
@@ -182,11 +182,11 @@ def _copy_page(built: BuiltPage, target: Path) -> None:
     (target / "index.html").write_text(marked, encoding="utf-8")
 
 
-def _as_group(row: TableRow) -> Group:
+def _as_group(row: TableRow) -> NamedRuns:
     """A row of the folded table in the form the page compares: a group, or a single run."""
     if row.kind == "group":
-        return Group(name=row.name, runs=row.runs)
-    return Group(name=row.name if row.seed is None else f"{row.name}, seed {row.seed}", runs=[row.run or row.id])
+        return NamedRuns(name=row.name, runs=row.runs)
+    return NamedRuns(name=row.name if row.seed is None else f"{row.name}, seed {row.seed}", runs=[row.run or row.id])
 
 
 class _Copy:
@@ -394,7 +394,7 @@ class _Copy:
         for row in rows:
             if row.kind != "group":
                 continue
-            group = Group(name=row.id, runs=row.runs)
+            group = NamedRuns(name=row.id, runs=row.runs)
             names = sorted({key for run in group.runs for key in self._keys_of(run)})
             members = [self._context.row(run) for run in group.runs]
             stamps = Stamps()

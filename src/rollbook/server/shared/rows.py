@@ -19,7 +19,19 @@ from rollbook.schema.tables import TABLES
 from rollbook.server.settings import Limits
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint
-from rollbook.server.shared.shapes import Answer, Ask, Column, Num, Refused, Row, Sort, columns_of, num, plain, rows_of
+from rollbook.server.shared.shapes import (
+    Answer,
+    Ask,
+    Num,
+    Refused,
+    Row,
+    Sort,
+    TableColumn,
+    columns_of,
+    num,
+    plain,
+    rows_of,
+)
 from rollbook.server.shared.state import Facts, ServerContext, stamp_of
 from rollbook.values.array_types import NDArray
 
@@ -82,7 +94,7 @@ class NearTable(msgspec.Struct, kw_only=True):
       nearest: the nearest row if none is near.
     """
 
-    columns: list[Column]
+    columns: list[TableColumn]
     rows: list[Row]
     total_in_window: int
     nearest: Nearest | None

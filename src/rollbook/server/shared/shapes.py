@@ -89,7 +89,7 @@ class Sort(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     descending: bool = False
 
 
-class Column(msgspec.Struct, kw_only=True):
+class TableColumn(msgspec.Struct, kw_only=True):
     """A column of a table.
 
     Attributes:
@@ -112,7 +112,7 @@ class TablePage(Answer, kw_only=True):
     total: int
     matched: int
     offset: int
-    columns: list[Column]
+    columns: list[TableColumn]
     rows: list[Row]
 
 
@@ -256,9 +256,9 @@ def column_kind(kind: pa.DataType) -> str:
     return "time" if pa.types.is_temporal(kind) else "other"
 
 
-def columns_of(table: pa.Table) -> list[Column]:
+def columns_of(table: pa.Table) -> list[TableColumn]:
     """The columns of a table and what they hold."""
-    return [Column(name=plain(field.name), type=column_kind(field.type)) for field in table.schema]
+    return [TableColumn(name=plain(field.name), type=column_kind(field.type)) for field in table.schema]
 
 
 def rows_of(table: pa.Table, longest: int | None = 300) -> list[dict[str, object]]:

@@ -32,7 +32,7 @@ from rollbook.schema.sql_names import SqlNames, confused, outer
 from rollbook.server.settings import LIMITS, Limits
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint
-from rollbook.server.shared.shapes import Answer, Ask, Cell, Column, Refused, columns_of, plain
+from rollbook.server.shared.shapes import Answer, Ask, Cell, Refused, TableColumn, columns_of, plain
 from rollbook.server.shared.sql_process import Head, packed_table, receive, send, table_in
 from rollbook.server.shared.state import ServerContext
 from rollbook.system.files import is_link, names_in, replacing, try_lock
@@ -613,7 +613,7 @@ class SqlAsk(Ask, kw_only=True):
 class SqlAnswer(Answer, kw_only=True):
     """Rows; more: whether there are more than were asked for."""
 
-    columns: list[Column]
+    columns: list[TableColumn]
     rows: list[list[Cell]]
     more: bool
 

@@ -31,11 +31,11 @@ from rollbook.server.shared.rows import check_points, check_window, default_axis
 from rollbook.server.shared.shapes import (
     Alert,
     Answer,
-    Column,
     Media,
     OfRun,
     Refused,
     Row,
+    TableColumn,
     columns_of,
     plain,
     rows_of,
@@ -55,7 +55,7 @@ class EpisodesAnswer(Answer, kw_only=True):
     total: int
     matched: int
     offset: int
-    columns: list[Column]
+    columns: list[TableColumn]
     rows: list[Row]
 
 

@@ -19,11 +19,11 @@ from rollbook.server.shared.rows import IDENTITY, check_window
 from rollbook.server.shared.shapes import (
     Answer,
     Cell,
-    Column,
     Num,
     OfRun,
     Refused,
     Row,
+    TableColumn,
     columns_of,
     num,
     plain,
@@ -76,7 +76,7 @@ class RolloutsAnswer(Answer, kw_only=True):
     matched: int
     groups: int | None = None
     offset: int
-    columns: list[Column]
+    columns: list[TableColumn]
     rows: list[RolloutRow]
     fates: dict[str, int] = {}
 

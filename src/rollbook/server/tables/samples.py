@@ -27,7 +27,7 @@ from rollbook.server.curves.one_run import KeptRun
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint
 from rollbook.server.shared.rows import IDENTITY, check_points, check_window, default_axis, shown_rows, started
-from rollbook.server.shared.shapes import Answer, Cell, Column, Num, OfRun, Refused, Row, columns_of, num, plain
+from rollbook.server.shared.shapes import Answer, Cell, Num, OfRun, Refused, Row, TableColumn, columns_of, num, plain
 from rollbook.server.shared.sql import Locked, with_tables
 from rollbook.server.shared.state import ServerContext
 from rollbook.values.array_types import Floats, NDArray
@@ -48,7 +48,7 @@ class SamplesAnswer(Answer, kw_only=True):
     total: int
     matched: int
     offset: int
-    columns: list[Column]
+    columns: list[TableColumn]
     rows: list[SampleRow]
 
 
@@ -90,7 +90,7 @@ class GroupAnswer(Answer, kw_only=True):
     group: str
     prompt: str | None
     clocks: dict[str, int]
-    columns: list[Column]
+    columns: list[TableColumn]
     rows: list[SampleRow]
     right: int | None
     mean: Num
