@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import os
 import random
 import shutil
 import signal
@@ -275,10 +276,35 @@ def test_a_footer_that_contradicts_itself_is_named_and_set_aside_and_ends_no_pro
 
 def test_a_child_that_looks_at_footers_and_does_not_end_is_ended(sealed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     footer = pq.ParquetFile(one(sealed, "data/metrics/*/*.parquet")).metadata
+    monkeypatch.setattr(footers, "_survived", {})
+    with monkeypatch.context() as patch:
+        patch.setattr(footers, "_SECONDS", 0.0)
+        patch.setattr(footers, "_ask", lambda footer: signal.pause())
+        assert may_be_asked([footer, footer]) == [False, False]
     assert may_be_asked([footer, footer]) == [True, True]
-    monkeypatch.setattr(footers, "_SECONDS", 0.0)
-    monkeypatch.setattr(footers, "_ask", lambda footer: signal.pause())
-    assert may_be_asked([footer]) == [False]
+
+
+def test_a_footer_is_looked_at_by_one_child_and_one_that_no_child_could_look_at_is_looked_at_later(
+    sealed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A child takes as long as this process is large."""
+    fork, forks = os.fork, [0]
+
+    def counted() -> int:
+        forks[0] += 1
+        if forks[0] == 1:
+            raise BlockingIOError("too many processes")
+        return fork()
+
+    monkeypatch.setattr(os, "fork", counted)
+    monkeypatch.setattr(footers, "_survived", {})
+    for several in (1, 2, 2):
+        footer = pq.ParquetFile(one(sealed, "data/metrics/*/*.parquet")).metadata
+        assert may_be_asked([footer] * several) == [True] * several
+    assert forks == [2]
+    monkeypatch.setattr(footers, "_MOST_KNOWN", 0)
+    other = pq.ParquetFile(one(sealed, "data/text/*.parquet")).metadata
+    assert [may_be_asked([other]), may_be_asked([other]), forks] == [[True], [True], [4]]
 
 
 def test_a_program_that_has_its_children_waited_for_can_have_a_run_verified(sealed: Path) -> None:

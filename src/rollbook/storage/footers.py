@@ -8,12 +8,14 @@ files that may be damaged therefore lets a child look first.
 from __future__ import annotations
 
 import faulthandler
+import hashlib
 import os
 import signal
 import time
 import warnings
 from collections.abc import Sequence
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rollbook.system.guard import tolerating
@@ -21,24 +23,48 @@ from rollbook.system.guard import tolerating
 _SECONDS = 20.0
 """How long a child may take; thousands of column chunks take it milliseconds."""
 
+_survived: dict[bytes, None] = {}
+"""Digests of the footers that this process need not let a child look at again, the latest last."""
+
+_MOST_KNOWN = 10_000
+
 
 def may_be_asked(footers: Sequence[pq.FileMetaData]) -> list[bool]:
     """Of each footer, whether a process that asks for its column chunks lives on and comes to an end.
 
     True where that cannot be known: where processes cannot fork, or how their children end is kept from them.
     """
-    if not footers or not hasattr(os, "fork") or _is_survived(footers):
-        return [True] * len(footers)
-    return [_is_survived([footer]) for footer in footers]
+    digests = [_digest(footer) for footer in footers]
+    unknown = {digest: footer for digest, footer in zip(digests, footers, strict=True) if digest not in _survived}
+    answers = dict.fromkeys(digests, True)
+    if unknown and hasattr(os, "fork"):
+        together = _is_survived([*unknown.values()])
+        survived = dict.fromkeys(unknown, together)
+        if together is False:
+            survived = {digest: _is_survived([footer]) for digest, footer in unknown.items()}
+        answers.update((digest, is_survived is not False) for digest, is_survived in survived.items())
+        _survived.update((digest, None) for digest, is_survived in survived.items() if is_survived)
+        while len(_survived) > _MOST_KNOWN:
+            del _survived[next(iter(_survived))]
+    return [answers[digest] for digest in digests]
 
 
-def _is_survived(footers: Sequence[pq.FileMetaData]) -> bool:
+def _digest(footer: pq.FileMetaData) -> bytes:
+    """Of its bytes, for which no column chunk is asked."""
+    written = pa.BufferOutputStream()
+    with tolerating(Exception) as failed:  # whatever pyarrow makes of damaged bytes
+        footer.write_metadata_file(written)
+    return os.urandom(16) if failed else hashlib.blake2b(written.getvalue(), digest_size=16).digest()
+
+
+def _is_survived(footers: Sequence[pq.FileMetaData]) -> bool | None:
+    """Whether a child survives asking for their column chunks; None if that cannot be known."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads: this one takes no lock of theirs
         with tolerating(OSError) as refused:  # no memory, or too many processes
             child = os.fork()
     if refused:
-        return True
+        return None
     if not child:
         try:
             faulthandler.disable()  # its last words are not the program's
@@ -53,7 +79,7 @@ def _is_survived(footers: Sequence[pq.FileMetaData]) -> bool:
         with tolerating(ChildProcessError) as missed:
             ended, status = os.waitpid(child, os.WNOHANG)
         if missed:  # the program waits for all its children, or has the system do so
-            return True
+            return None
         if ended:
             return status == 0
         if time.monotonic() > until:  # what a thread held when it was forked is held for ever there
