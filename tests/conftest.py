@@ -104,8 +104,9 @@ def pytest_collection() -> None:
 
 
 def pytest_collection_finish() -> None:
-    """It begins again with what tests make."""
+    """It begins again with what tests make, a twentieth as often: they come and go, and keep little."""
     gc.freeze()
+    gc.set_threshold(14_000, 10, 10)
     gc.enable()
     assert settings_of_the_process() == SETTINGS, "importing the tests has changed this process for all of them"
 
