@@ -81,7 +81,7 @@ class RollbookError(Exception):
     Args:
       message: what was asked and what was found.
       advice: what to do; the text of the error has it after the message.
-      more: of a class beside this one, such as the `name` of an ImportError.
+      more: attributes of a further base class, such as the `name` of an ImportError.
     Attributes:
       message, advice: as above.
     """
@@ -221,7 +221,7 @@ def nearest_name(asked: str, choices: list[str]) -> str | None:
 
 
 def _alike(asked: str, choices: list[str], most: int, least: float) -> list[str]:
-    """At most so many choices that are spelled like a name, the nearest first. least: how like, 0 to 1."""
+    """At most `most` choices with a spelling similar to a name, the nearest first. least: the similarity, 0 to 1."""
     import difflib
 
     # Comparing very long texts is slow, and no name is that long.
@@ -231,7 +231,7 @@ def _alike(asked: str, choices: list[str], most: int, least: float) -> list[str]
 def did_you_mean(asked: str, choices: list[str]) -> str:
     """The end of an error message: the closest choice, if any is similar, then the choices, sorted, each once.
 
-    Of more than twelve the most alike come first, then the others up to twelve, and how many more there are.
+    If there are more than twelve, the most similar come first, then others up to twelve, then the number of the rest.
 
     Args:
       asked: the name that was not found.

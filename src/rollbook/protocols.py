@@ -370,7 +370,7 @@ class RunInternals(Protocol):
         """The id of the newest checkpoint in the effective history that is this file or folder; None if it is none."""
 
     def begin_anew(self, why: str) -> None:
-        """In a resumed run, before its first row: abandon all rows of earlier attempts, and say so.
+        """In a resumed run, before its first row: abandon all rows of earlier attempts, and report it.
 
         Args:
           why: what was seen, as the first part of a sentence.

@@ -50,7 +50,7 @@ class Backend:
       config: verl's configuration as a dict.
       run: a run or a scope of a run. None uses the current run, or opens one.
       run_options: further arguments of `rollbook.init`.
-      token_groups: token lists are kept of one group in so many; 0: of none.
+      token_groups: keep the token lists of one group in this many; 0: of none.
     """
 
     def __init__(
@@ -187,7 +187,7 @@ def register(run: object = None, *, token_groups: int = 1, **run_options: object
 
     Args:
       run: what to log to. None: the current run, or a new one with the names that verl is given.
-      token_groups: token lists are kept of one group in so many; 0: of none.
+      token_groups: keep the token lists of one group in this many; 0: of none.
       run_options: further arguments of `rollbook.init`.
     Raises:
       MissingExtra, UnsupportedVersion: verl is not installed, or not in a version of `SUPPORTED`.

@@ -73,7 +73,7 @@ class Retention:
         return self.trim(limit)
 
     def trim(self, keep_bytes: int) -> dict[str, Any]:
-        """Trim the oldest rollouts until those of the run take at most so many bytes. Safe to repeat and to interrupt.
+        """Trim the oldest rollouts until those of the run take at most `keep_bytes`. Safe to repeat and to interrupt.
 
         Args:
           keep_bytes: of the sealed tables of rollouts, and of their long texts.
@@ -124,7 +124,7 @@ def _size(number: float) -> str:
 
 
 def _chosen(book: StoredTables, cells: Trimming, excess: float) -> dict[str, tuple[pa.Array, tuple[str, ...]]]:
-    """The oldest rollouts, by table, whose cells take so many bytes: token lists, if that is not enough texts, …"""
+    """The oldest rollouts, by table, whose cells take this many bytes: token lists; if that is too little, texts, …"""
     chosen = {}
     for table, columns in STEPS.values():
         size, rows = cells.cell_bytes(table, columns)

@@ -235,7 +235,7 @@ class RolloutQueries:
         return "count(*) >= 0" if self.has_no_version() else "count(gradient_step) * 2 >= count(*)"
 
     def has_no_version(self) -> bool:
-        """Whether no rollout has a version of its policy, as far as the columns tell."""
+        """Whether no rollout has a version of its policy, judging by the columns alone."""
         return "policy_version" not in self._columns["rollouts"] or "policy_version" in self._empty.get("rollouts", ())
 
     @staticmethod
@@ -248,8 +248,8 @@ class RolloutQueries:
         Args:
           x, mode, solved: as for `curves`. The last fifth is that of the readings of `x`. None: the update, if at least
             half of all rollouts have one, or none a version, else the version; then the column `by_update` says which.
-          stretches: at most so many equal parts of training, in `strip` as a list of {stretch, n, k}: k of n attempts
-            solved it. Those without an attempt are left out; `begin` and `width` say where they lie. 0: without these.
+          stretches: at most this many equal parts of training, in `strip` as a list of {stretch, n, k}: k of n attempts
+            solved it. Parts without an attempt are left out; `begin` and `width` are their positions. 0: no strip.
         Raises:
           BadInput: another x.
         """

@@ -52,7 +52,7 @@ def label(pattern: str | None, fields: tuple[str, ...], remove: bool) -> None:
 
 
 def _said_of(pattern: str) -> list[str]:
-    """The fields that were said about a pattern."""
+    """The fields that were given for a pattern."""
     from rollbook.formats import importers
 
     file, rest = importers.label(pattern, {})

@@ -62,7 +62,7 @@ def cell(column: str, value: object) -> str:
 
 
 _HOURS_OF_DAYS, _DAYS_OF_A_YEAR = 72, 365
-"""From so many hours on, a duration is in days; from so many days on, in years."""
+"""From this many hours on, a duration is in days; from this many days on, in years."""
 
 
 def seconds(duration: float | None) -> str:

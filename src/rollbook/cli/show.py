@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _PIPE_WIDTH = 100
 _MOST_LINES = 10
 _OWN_TABLES = 8
-"""Of the tables that a program recorded itself, at most this many are named."""
+"""At most this many of the tables that a program recorded itself are named."""
 _LINES_OF_MESSAGE, _LINES_OF_TRACE = 4, 7
 
 

@@ -31,8 +31,8 @@ class SeedPlan:
       fewest: seeds of each group that can decide at all.
       pairs_compared: how many pairs of groups share the error.
       detectable: seeds of each group -> the smallest difference found with that power; infinity: none, however large.
-      verdicts: for runs: what can be said now about each pair, with the seeds that would decide it.
-      said: the same in words.
+      verdicts: for runs: the present verdict about each pair, with the number of seeds that would decide it.
+      said: the same as sentences.
     """
 
     std: float

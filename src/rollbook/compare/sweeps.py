@@ -19,7 +19,7 @@ from rollbook.system.texts import amount
 
 _LEVEL = 0.95
 _FEWEST = 6
-"""Configurations of several settings below which settings cannot be told apart."""
+"""With fewer configurations of several settings than this, the effects of settings cannot be separated."""
 _MOST_LEVELS = 4
 _SHOWN = 3
 
@@ -56,7 +56,7 @@ class Importance:
     """How much of the variance of the scores a setting explains. It does not show causes.
 
     Attributes:
-      name: the setting; together: other settings that always change with it and cannot be told apart from it.
+      name: the setting; together: other settings that always change with it, so that their effects are inseparable.
       share: of the variance of the scores, from 0 to 1, beyond what the settings before it explain and minus what other
         settings and seeds give to any setting, so shares may be added; NaN if unknown; `why` has the reason.
       low, high: 90 % interval over other seeds of the same configurations; NaN if no configuration has two seeds.
@@ -255,7 +255,7 @@ def _short(name: str) -> str:
 
 
 def _settings_of(tried: Tried, scored: Sequence[Tried]) -> str:
-    """What tells a configuration from the others with a score; what it sets first. Without settings: its name."""
+    """What distinguishes a configuration from the others with a score, its own settings first; else its name."""
     settings = {each.group: each.settings for each in scored}
     telling = [name for name in tried.settings if _differs(name, settings)] or list(tried.settings)
     telling.sort(key=lambda name: tried.settings[name] is None)
@@ -290,7 +290,7 @@ def _sentence(scored: Sequence[Tried], importances: Sequence[Importance], chance
                 "runs cannot tell which, as their values go together."
             )
         else:
-            # Of settings that go together a later one may add more than the first explains alone.
+            # If settings are related, a later one may add more than the first explains alone.
             more = max(importances, key=lambda each: each.share if math.isfinite(each.share) else 0.0)
             is_more = round(100 * more.share) > round(100 * first.share)
             beyond = f"; {_short(more.name)} adds {100 * more.share:.0f} % to that" if is_more else ""

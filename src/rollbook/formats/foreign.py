@@ -150,7 +150,7 @@ def follow(root: str | os.PathLike[str], *, seconds: float = 2.0, waits: bool = 
 
 
 class Asked:
-    """A condition on runs. Runs of other tools are not read if the files beside their rows already decide it.
+    """A condition on runs. Runs of other tools are not read if the files next to their rows already decide it.
 
     Args:
       where: as `RunSet.where` takes it.

@@ -52,7 +52,7 @@ PaceMemory = TypeVar("PaceMemory", bound=Pace)
 
 
 class PaceRule(ABC, Generic[PaceMemory]):
-    """Something that comes now and then, and then stays away. Subclasses define what it is, and which keys tell the
+    """Something that comes now and then, and then stays away. Subclasses define what it is, and which keys show the
     progress."""
 
     memory: PaceMemory

@@ -184,7 +184,7 @@ class WhichReturns(ReturnRule[Returns]):
 
 
 SOLVED = 0.02
-"""The last returns all lie so near the best one, as a share of the distance between the worst and the best: the task is
+"""The last returns are all this near the best, as a share of the distance between the worst and the best: the task is
 solved."""
 
 

@@ -37,7 +37,7 @@ class _Curve(Returns):
       first, other: the first return, and the reading at the first one that was not like it.
       points: [reading, mean] each, one for every `every` judgements; `skipped`: judgements since the last; `newest`:
         the newest point.
-      low, told: how many judgements in a row were low, and whether that was reported.
+      low, told: how many judgements in a row were low, and whether this was reported.
     """
 
     kin: str = ""
@@ -80,7 +80,7 @@ class BelowEarlier(ReturnRule[_Curve]):
     name = "below_earlier"
     source = "rollbook's own: measured on the healthy trainings of benchmarks/health, five earlier ones of each"
     given: Sequence[EarlierRun] = ()
-    """Earlier runs that are known beside those in the folder of the project."""
+    """Further earlier runs, in addition to those in the folder of the project."""
 
     def __init__(self, share: float = 0.65, rows: int = 1) -> None:
         if not share > 0 or rows < 1:

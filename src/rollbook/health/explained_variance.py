@@ -39,7 +39,7 @@ class ExplainedVariance(KeyedRule[_Lows]):
     they are below -0.5, or twice as many below -0.05, over at least `steps` environment steps (or a tenth of a shorter
     run): over the few steps of one small update the number says nothing. NaN (no variance to explain) does not count.
     "fail" also when `blind` updates in a row are 0 except for rounding: then every state got the same value. Nothing is
-    said while the last 20 returns are all as good as the best: where a task is solved, returns hardly differ.
+    reported while the last 20 returns are all as good as the best: where a task is solved, returns hardly differ.
 
     Args:
       rows: how many updates in a row.

@@ -61,7 +61,7 @@ class NeverUpdated(PaceRule[_Updates]):
         return super().look(columns, now)
 
     def _first_update(self) -> float | None:
-        """By when an update should have come, in environment steps; None if the configuration does not tell."""
+        """By when an update should have come, in environment steps; None if that is not in the configuration."""
         starts = number_in(self.run.config, *_STARTS)
         if starts is not None:
             return starts + max(self.least * self._total, self.fewest)

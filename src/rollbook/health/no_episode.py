@@ -19,7 +19,7 @@ _USUAL = 1_000
 """The time limit of most tasks of Gymnasium. Up to it, a policy that learns to survive may lengthen episodes much."""
 _SOON = 0.05
 _SHORT = 0.25
-"""Of a run in which one usual episode of each environment takes longer than this, the share that is waited for."""
+"""If one usual episode of each environment takes longer than this, this share of the run is waited for."""
 _COPIES = 4
 """How many environments a run is assumed to have at most if it does not say."""
 _LIMIT = 5

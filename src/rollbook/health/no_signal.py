@@ -77,7 +77,7 @@ class NoSignal(ReturnRule[_Alike]):
     source = "Schulman: look at the least and the largest return; the number of returns is rollbook's own"
 
     given: Sequence[EarlierRun] = ()
-    """Earlier runs that are known beside those in the folder of the project."""
+    """Further earlier runs, in addition to those in the folder of the project."""
 
     def __init__(self, blocks: int = 2) -> None:
         if blocks < 1:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rollbook.schema.columns import Column, Columns
 
 _FIRST, _FEW = 5, 0.5
-"""So many first values tell what was usual. Answers of which more were cut from the start on are cut on purpose."""
+"""The first values, this many, define what is usual. If more answers were cut from the start on, that is intended."""
 
 _OF_ANSWERS = 60.0
 """Nats of a whole answer, where a divergence is summed over its tokens."""

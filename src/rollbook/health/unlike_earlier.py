@@ -99,7 +99,7 @@ class UnlikeEarlier(KeyedRule[_Range]):
     needs_start = True
     """A keeper that cannot have the run's first rows does not ask it."""
     given: Sequence[object] = ()
-    """Earlier runs that are known beside those in the folder of the project."""
+    """Further earlier runs, in addition to those in the folder of the project."""
 
     def __init__(self, share: float = 1.0, rows: int = 2, keys: Sequence[str] = ()) -> None:
         if not share > 0 or rows < 1:

@@ -29,7 +29,7 @@ class LeftSegment:
     def look(cls, path: str, gone: bool, in_use: bool = False) -> LeftSegment | None:
         """The segment, or None if its writer has not left it (and it is not `in_use`) or it is sealed.
 
-        Of a writer that is `gone` every segment is returned: whether its rows are sealed is seen in the sealed files,
+        If a writer is `gone`, all its segments are returned: whether its rows are sealed is seen in the sealed files,
         because one damaged bit of the state word would say so, too.
         """
         fd = open_regular(path)

@@ -340,7 +340,7 @@ class _Window:
         """Copy the rows found; if some are missing, list the folder again and read everything.
 
         Args:
-          whole: the tables whose every row is needed. Of the others, the last row of each segment is copied, unless
+          whole: the tables of which every row is needed. For the others, the last row of each segment is copied, unless
             rows wait for values. None: all tables.
         """
         self._take(whole)

@@ -28,7 +28,7 @@ def keeper_folder(run_folder: str) -> str:
 def host_and_namespace() -> str:
     """A name for what one keeper looks after: this host and pid namespace (a keeper sees no processes of others).
 
-    Machine ids tell two hosts of one name apart.
+    Machine ids distinguish two hosts with the same name.
     """
     host = "".join(c if c.isalnum() or c in "-_." else "-" for c in host_name()) or "host"
     return ".".join(part for part in (host, pid_namespace(), machine()) if part)

@@ -44,7 +44,7 @@ _MOST_OF_FRAME = 1024
 _SAVE_SECONDS = 10.0
 _RECALL_TICK = 0.1
 _AT_ONCE = threading.BoundedSemaphore(2)
-"""So many processes of one keeper may recall at once; each takes some 100 MiB."""
+"""This many processes of one keeper may recall at once; each takes some 100 MiB."""
 _MOST_FAILURES = 3
 
 

@@ -1,7 +1,7 @@
 """The Parquet side of a run for a forwarder. It loads pyarrow only when rows are read from Parquet.
 
 A sink that keeps up never needs it. For a sink that was down, or a keeper that follows another, part of the rows is
-already sealed; only then is the store read. A part's name and the description in its last bytes tell what it holds.
+already sealed; only then is the store read. A part's name and the description in its last bytes show what it holds.
 """
 
 from __future__ import annotations

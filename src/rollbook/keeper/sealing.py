@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 SEAL_SECONDS = 60.0
 _MUCH = 16
-"""So many times TUNING.seal_bytes are sealed without waiting for more."""
+"""This many times TUNING.seal_bytes are sealed without waiting for more."""
 
 _IMPOSSIBLE = (
     "recorded by rollbook-core, which does not seal: the rows stay in the journal, where every reader finds them. To "

@@ -1,6 +1,6 @@
 """When all of a run is sealed, what a later attempt needs goes into finished.json, and the files of its keeper go.
 
-A finished run of one row then has seven files instead of twenty. Killed between any two steps, the run is whole: an
+A finished run of one row then has eight files instead of 21. Killed between any two steps, the run is whole: an
 entry of finished.json is written before its file goes, and a file that is there counts more than its entry. The next
 keeper sweeps again.
 """

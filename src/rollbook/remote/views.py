@@ -322,7 +322,7 @@ def laid_out(manifests: dict[str, RemoteManifest]) -> dict[str, tuple[str, int, 
 
 
 def _behind_home(manifest: RemoteManifest) -> tuple[bool, int, int]:
-    """Sort key: the run's home first. Of several such folders, the one with the most advanced run.json."""
+    """Sort key: the run's home first; among several, the one with the most advanced run.json."""
     page = manifest.about.get("page")
     numbers = [n for n in page if type(n) is int] if isinstance(page, list) else []
     attempt, revision = numbers if len(numbers) == 2 else (0, 0)

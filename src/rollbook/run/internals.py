@@ -75,7 +75,7 @@ class Internals:
         return None
 
     def begin_anew(self, why: str) -> None:
-        """In a resumed run: the training begins at 0, so all rows of earlier attempts are abandoned, and this is said.
+        """In a resumed run whose training begins at 0: abandon all rows of earlier attempts, and report it.
 
         Does nothing once this attempt has rows, or after a restore or a rewind: then it is another training in the run.
 

@@ -158,7 +158,7 @@ def fence(folder: str, living: list[dict[str, Any]]) -> None:
 def end_of(folder: str, about: RunJson) -> tuple[Cut, int]:
     """The cut behind everything that the newest attempt of a run has written, and the time of its last row (unix ns).
 
-    Of a writer that has closed, or is known to be dead, every row counts, so the cut needs no position. One that may
+    If a writer has closed, or is known to be dead, every row of it counts, and the cut needs no position. One that may
     still live, here or elsewhere, is cut behind its last row: what it writes from now on does not count.
     """
     from rollbook.journal import last_numbers, list_writers

@@ -22,7 +22,7 @@ _WORDS = {
     "algorithm": ("algo", "algorithm", "algo_name", "agent"),
     "environment": ("env", "env_id", "env_name", "environment"),
 }
-"""Under which names a configuration tells what an adapter knows."""
+"""The names that configurations use for what an adapter knows."""
 
 _ALGORITHMS = (
     "a2c", "a3c", "appo", "ars", "bc", "cql", "crossq", "ddpg", "ddqn", "dpo", "dqn", "dreamer", "dreamerv3", "grpo",
@@ -42,7 +42,7 @@ class Training:
       subject: what is trained, such as a model. None: each user has a training of its own.
       says: seed, algorithm and environment, if known.
       arguments: those of `rollbook.init`, if the run was opened for it.
-      has_end: whether the host tells when training ends; a training that vanishes before is "crashed".
+      has_end: whether the host reports when training ends; a training that vanishes before is "crashed".
       scope: the scope of the run that gets it, "" for the run itself.
     Attributes:
       is_over: whether it has ended.

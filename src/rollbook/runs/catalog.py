@@ -71,7 +71,7 @@ def of_others(manifests: Mapping[str, str]) -> list[str]:
     """One sentence about folders whose run.json another tool wrote; [] without any.
 
     Args:
-      manifests: folder -> what is to be said about it alone.
+      manifests: folder -> the sentence about it alone.
     """
     if len(manifests) < 2:
         return [*manifests.values()]

@@ -1,5 +1,5 @@
-"""The colours of runs and groups: given when first drawn, kept beside the runs, the same on the page, in charts and in
-reports.
+"""The colours of runs and groups: chosen when first drawn, stored next to the runs, the same on the page, in charts and
+in reports.
 
     <folder of the runs>/.rollbook/colours.json     {id of a run: [its colour alone, its colour in a group]}
 
@@ -36,7 +36,7 @@ _PATIENCE = 2.0
 
 
 def kept(rows: Iterable[Row]) -> Kept:
-    """The kept colours of the runs that lie in the folders of these ones."""
+    """The stored colours of all runs in the folders of these ones."""
     found: Kept = {}
     for folder in dict.fromkeys(os.path.dirname(str(row["path"])) for row in rows):
         found |= _read(folder)
@@ -46,7 +46,7 @@ def kept(rows: Iterable[Row]) -> Kept:
 def keep(
     rows: Sequence[Row], alone: Mapping[str, int] = _NONE, grouped: Mapping[str, int] = _NONE, *, chosen: bool = False
 ) -> Kept:
-    """Keep the colours of some runs, by their ids. A colour that is kept already stays, unless a hand chose another.
+    """Store the colours of some runs, by their ids. A stored colour stays, unless a person chose another.
 
     Args:
       rows: of the runs.
@@ -81,11 +81,11 @@ def keep(
 
 
 def colours_of_groups(groups: Sequence[Sequence[Row]], local: bool = True, drawn: bool = True) -> list[int]:
-    """The colour of each group of runs. Those without one get one unlike those of the others.
+    """The colour of each group of runs. A group without one gets one that the others do not have.
 
     Args:
-      local: whether colours may be kept beside the runs; else they follow from the ids, each group another.
-      drawn: whether they are drawn now, so that new colours are kept. Else nothing is written.
+      local: whether colours may be stored next to the runs; else they follow from the ids, a different one per group.
+      drawn: whether they are drawn now, so that new colours are stored. Else nothing is written.
     """
     rows = [row for group in groups for row in group]
     known = kept(rows) if local else {}

@@ -33,8 +33,8 @@ def compared(ask: Compare, source: Source, *, opened: bool = True) -> compare.Co
     Args:
       ask: the question.
       source: the runs.
-      opened: whether a person or a program looks at the verdict, and not only a page that draws itself again. The look
-        is then kept beside the runs, so that later ones allow for it.
+      opened: whether a person or a program reads the verdict, and not only a page that redraws itself. The look is then
+        stored with the runs, so that later ones allow for it.
     """
     asked = f"compare({ask.metric!r})"
     if not source.rows:
@@ -155,8 +155,8 @@ def scores_at(
 ) -> tuple[dict[str, Scored], ScoreEnd]:
     """The score of each run by path, and where on the axis they end.
 
-    Scores leave rows that are not finite out. Where the runs that count end at different positions, each has its score
-    with the other choice, too (`Scored.otherwise`).
+    Scores leave out rows that are not finite. If the finished runs end at different positions, each also has its score
+    at the other choice of the end (`Scored.otherwise`).
     """
     stop = None if isinstance(at, str) else float(at)
     scored = source.each(key, x, UpTo(stop, score).of)
@@ -181,7 +181,7 @@ def scores_at(
 
 
 def _counts(row: Row) -> bool:
-    """Whether the scores of a run are final, and so among those that are compared."""
+    """Whether the score of a run is final, so that it is compared."""
     return row["status"] not in (*ENDED_BADLY, "running")
 
 
@@ -206,7 +206,7 @@ class UpTo(NamedTuple):
 
 
 def called(rows: Sequence[Row]) -> list[str]:
-    """What people call each run: its name and seed, and its id where another one is called the same."""
+    """How each run is called in sentences: its name and seed, and its id if another run has the same."""
     names = [f"{row['name']}" if row.get("seed") is None else f"{row['name']} seed {row['seed']}" for row in rows]
     often = Counter(dict(zip((row["path"] for row in rows), names, strict=True)).values())
     return [name if often[name] == 1 else f"{name} ({row['id']})" for name, row in zip(names, rows, strict=True)]

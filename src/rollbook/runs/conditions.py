@@ -33,7 +33,7 @@ def holds(
     asked = f"condition {text!r:.200}"
     expression = condition(text)
     if not all(is_field(".".join(path), rows) for path in expression.columns):
-        # A name with a slash or a hyphen needs no quotes; where all its parts are fields, too, it divides.
+        # A name with a slash or a hyphen needs no quotes; if all its parts are fields, too, it is a division.
         expression = condition(text, names=field_names(rows))
     names = {path: ".".join(path) for path in expression.columns}
     for name in names.values():

@@ -59,7 +59,7 @@ class Diff(Sequence[Difference]):
 
     Attributes:
       metric: the key of the results, "" if none.
-      groups: what is set side by side: group -> ids of its runs.
+      groups: what is compared: group -> ids of its runs.
       equal: what is the same in all groups.
       runs: how many runs were compared.
     """
@@ -97,7 +97,7 @@ class Diff(Sequence[Difference]):
         )
 
     def sentences(self) -> list[str]:
-        """What there is to say besides the table."""
+        """Remarks about the differences."""
         whose = amount(self.runs, "run")
         if len(self.groups) < self.runs:
             whose += f" in {amount(len(self.groups), 'group')}"
@@ -111,7 +111,7 @@ class Diff(Sequence[Difference]):
     def patch(self) -> str:
         """How the uncommitted changes of code differ, as `diff -u` prints it; "" if all runs have the same.
 
-        Of more than two different patches each is compared with that of the first run.
+        If there are more than two different patches, each is compared with that of the first run.
         """
         from rollbook.book import Book
 

@@ -48,7 +48,7 @@ def value_at(row: Mapping[str, object], name: str) -> Any:
 
 
 def duration_of(row: Mapping[str, object]) -> float | None:
-    """Seconds from the begin of a run to its end; without an end to its last sign of life on this disk, if any."""
+    """Seconds from the begin of a run to its end or, if it has none, to its last sign of life on this disk."""
     created, ended = row.get("created"), row.get("ended")
     if ended is None and not row.get("made_by"):
         path = str(row.get("path") or "")
@@ -65,8 +65,8 @@ COMPUTED: dict[str, Callable[[Mapping[str, object]], Any]] = {"duration": durati
 def group_value(row: Mapping[str, object], name: str) -> Any:
     """The value by which a run is put into a group.
 
-    Where neither files nor path say the algorithm or environment of another tool's run, what else its path says stands
-    for it: runs of which it is unknown are not alike.
+    If neither files nor path name the algorithm or environment of another tool's run, the rest of its path is used
+    instead: two runs with an unknown algorithm are not one group.
     """
     value = value_at(row, name)
     if value is None and name in ("algo", "env") and row.get("made_by"):
@@ -87,7 +87,7 @@ def values_at(rows: Sequence[Mapping[str, Any]], name: str) -> list[Any]:
 
 
 def grouped(value: object) -> Any:
-    """A value as groups of runs have it: 1 and 1.0 are one group; True, and the text "1", are others."""
+    """A value as groups distinguish it: 1 and 1.0 are one group; True and the text "1" are others."""
     if isinstance(value, float):
         return int(value) if value.is_integer() and abs(value) < 2**53 else value
     if isinstance(value, Mapping):

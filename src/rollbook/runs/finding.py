@@ -33,7 +33,7 @@ class AlertOfRun(msgspec.Struct, frozen=True):
     """One alert of a run.
 
     Attributes:
-      level, rule, key, message: as the rule gave them; key: the series that it is about, as well as that is known.
+      level, rule, key, message: as the rule gave them; key: the series that it is about, if that is known.
       seconds: when, in unix seconds; clocks: the readings that it knows.
       axis, x: the axis that its run is usually seen along, and the position on it; None: not known.
     """
@@ -54,7 +54,7 @@ class FoundIn(msgspec.Struct, frozen=True):
     Attributes:
       path: of the run; run: project/name id; status: of the run.
       seconds, axis, x, key: as of `AlertOfRun`; when and where a run ended for its end.
-      message: what was said about this run.
+      message: the finding's message about this run.
     """
 
     path: str
@@ -82,7 +82,7 @@ class Finding(msgspec.Struct, frozen=True):
 
     @property
     def message(self) -> str:
-        """What was said about the newest run."""
+        """The message about the newest run."""
         return self.found_in[0].message
 
     @property
@@ -99,7 +99,7 @@ class Found(msgspec.Struct, frozen=True):
 
     Attributes:
       findings: the worst first, then the newest.
-      alerts: how many there are; looked_at: how many runs; quiet: those of them of which nothing but notes is said.
+      alerts: number of alerts; looked_at: number of runs; quiet: number of runs without alerts other than notes.
       unread: runs whose alerts cannot be read.
     """
 
@@ -270,7 +270,7 @@ _ABOUT_RETURNS = ("below_earlier", "learns_nothing", "no_episode", "no_signal", 
 
 
 def _ending(row: Row) -> tuple[str, str]:
-    """Why a run ended before its time: its kind, and in one line."""
+    """Why a run ended early: the kind of end, and the reason in one line."""
     try:
         about = manifest.read(str(row["path"]))
     except (RollbookError, OSError):

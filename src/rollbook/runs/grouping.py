@@ -98,8 +98,8 @@ def groups_of(
     """Runs with equal values of some columns; in the order of their first member.
 
     Args:
-      columns: ["auto"]: what differs in the configuration of runs of one project and group; where a run was given no
-        group, its name without seed and time stands for it.
+      columns: ["auto"]: the settings that differ among runs of one project and group. The group of a run without one is
+        its name without seed and time.
       about: the fields of a run; value: of a column of a run.
       task: see `auto_columns`.
     """
@@ -133,7 +133,7 @@ def groups_of(
 
 
 def what_differs(rows: Sequence[Row], task: str | None = None) -> list[str]:
-    """The fields that tell the automatic groups of some runs apart: "project", "group" or "name", then settings.
+    """The fields that distinguish the automatic groups of some runs: "project", "group" or "name", then settings.
 
     Args:
       task: see `auto_columns`.
@@ -154,7 +154,7 @@ def what_differs(rows: Sequence[Row], task: str | None = None) -> list[str]:
 
 
 def _own_names(rows: Sequence[Row]) -> list[str]:
-    """The group of each run; where it was given none, its name without seed and time."""
+    """The group of each run or, if it has none, its name without seed and time."""
     of_project: dict[object, list[int]] = {}
     for index, row in enumerate(rows):
         of_project.setdefault(row.get("project"), []).append(index)
@@ -175,9 +175,9 @@ def _seed_of(row: Row) -> int | None:
 
 
 def _usual(configurations: Sequence[Mapping[str, object]], columns: Sequence[str]) -> dict[str, bytes]:
-    """Column -> the value, spelled, that more than half of some configurations have: names need not say it.
+    """Column -> the value, as text, that more than half of the configurations have: names may leave it out.
 
-    Names stay different: of two configurations with different values of a column at least one says its own.
+    Names stay different: if two configurations have different values in a column, at least one name has its value.
     """
     usual: dict[str, bytes] = {}
     for column in columns if len(columns) > 1 else ():
@@ -204,12 +204,12 @@ def _encoded(values: dict[str, object]) -> bytes:
 
 
 _KNOWN_BY = ("algo", "algorithm", "agent", "method", "env", "env_id", "task", "model", "lr", "learning_rate")
-"""Usual names of a configuration, the best known first. They decide between fields that tell equally much."""
+"""Usual names of settings, the best known first. They decide between fields that distinguish equally many groups."""
 
 
 def telling_columns(configurations: Sequence[Mapping[str, object]], columns: Sequence[str]) -> list[str]:
-    """The fewest columns that tell some configurations apart: those that tell most; then one that all have; then the
-    best known.
+    """The fewest columns that distinguish some configurations. Preferred are columns that distinguish most of them,
+    then columns that all have, then the best known.
 
     Args:
       configurations: column -> value of each; no two are equal.

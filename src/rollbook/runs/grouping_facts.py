@@ -18,7 +18,7 @@ _ENVIRONMENTS = (
     "env",
     "project",
 )
-"""`env` is what one of the others says, or the path of a run that another tool wrote."""
+"""`env` is the value of one of the others, or comes from the path of another tool's run."""
 
 _ALGORITHMS = ("algo", "config.algo", "config.algorithm")
 
@@ -82,5 +82,5 @@ def alike(rows: Sequence[Row], labels: Sequence[str], by: str, task: str | None)
 
 
 def _of_folders(row: Row, task: str | None) -> str:
-    """What else the path of another tool's run says; "" where it stands for its task."""
+    """What the path of another tool's run has besides algorithm and environment; "" if that is its task."""
     return "" if task == "env" and not row.get("env") else str(value_at(row, "folder.other") or "")

@@ -71,7 +71,7 @@ def names_of(row: Row) -> set[str]:
 
 
 def end_of(row: Row, axis: str) -> float | None:
-    """Where a finished run ended on an axis, if its run.json says so. A running one goes on."""
+    """The position on an axis where a finished run ended, if its run.json has it. None for a running one."""
     reached = row.get("reached")
     end = reached.get(axis) if isinstance(reached, dict) and row.get("status") == "finished" else None
     return float(end) if isinstance(end, int) else None
@@ -132,10 +132,10 @@ def begun_first(rows: Sequence[Row]) -> list[Row]:
 def looks_of(
     rows: Sequence[Row], root: str, by: Fields | None, task: str | None = None, *, drawn: bool = False
 ) -> dict[str, int]:
-    """Label -> which colour and dashes of the style. Of groups with the same colour the later ones get other dashes.
+    """Label -> which colour and dashes of the style. Groups that share a colour get different dashes.
 
     Args:
-      drawn: whether they are drawn now, so that new colours are kept beside the runs.
+      drawn: whether they are drawn now, so that new colours are stored with the runs.
     """
     groups: dict[str, list[Row]] = {}
     rows = begun_first(rows)

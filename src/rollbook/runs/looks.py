@@ -1,4 +1,4 @@
-"""Looks at comparisons, kept beside the runs, so that each further look allows for those before it.
+"""Looks at comparisons, stored with the runs, so that each further look allows for those before it.
 
 `<root>/comparisons/looks/<digest of the question>.json` holds the looks without a plan, `comparisons/<name>-<digest of
 the projects>.json` a plan and its looks. A question is what is measured in which projects; its looks are
@@ -70,7 +70,7 @@ def kept(root: str, plan: str | None, asked: Asked, of_plan: Asked) -> Kept:
         study = Study.from_data(stored["study"])
     except (BadInput, KeyError, TypeError, ValueError) as err:
         if plan is None:
-            return Kept(path, plan, asked)  # looks of another version: count anew
+            return Kept(path, plan, asked)  # looks of another version: start counting again
         raise BadInput(f"compare(plan={plan!r}): {err}") from err
     seeds = stored.get("seeds")
     return Kept(path, plan, asked, study, seeds if isinstance(seeds, dict) else {})

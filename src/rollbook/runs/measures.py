@@ -131,7 +131,7 @@ def split_columns(text: str) -> list[str]:
 
 
 def level_of(how: object) -> str | None:
-    """The level of a score that is a number of steps to it, of which fewer are better for every metric; else None."""
+    """The level if a score is the number of steps to reach it; else None. Fewer steps are better for every metric."""
     steps = _STEPS.fullmatch(how.strip().lower()) if isinstance(how, str) else None
     return None if steps is None else steps.group(1)
 

@@ -44,11 +44,11 @@ def recall(book: Book, specs: Sequence[Mapping[str, Any]], attempt: int, most_ro
 
     Args:
       specs: {"name": ..., option: value} of each rule.
-      most_rows: of a longer history nothing is recalled: that would take gigabytes beside a training.
+      most_rows: a longer history is not recalled: that would take gigabytes next to a training.
       attempt: rows of earlier attempts count if they are in the effective history.
     Returns:
       rules: the memory of each rule, by name. said: the state of `Alerts`. again: [columns, clocks] of each alert about
-      these rows that the rewind has hidden, because it was written only after the point to which the run went back.
+      these rows that the rewind has hidden: it was written after the point to which the run went back.
       None if the history is longer than `most_rows`.
     """
     made = {str(spec["name"]): health.make(**spec) for spec in specs if spec["name"] != "silent"}

@@ -1,4 +1,4 @@
-"""Runs go into a bin beside their projects, from which they come back until it is emptied.
+"""Removed runs go into a bin next to their projects, from which they can be restored until it is emptied.
 
     runs/.bin/20261129-031022/cartpole/ppo-k3v9x2ab        was runs/cartpole/ppo-k3v9x2ab
 
@@ -205,7 +205,7 @@ def bin_of(root: str) -> Bin:
 
 
 def bins_of(paths: Sequence[str]) -> list[Bin]:
-    """The bins beside some runs."""
+    """The bins of some runs."""
     roots = dict.fromkeys(os.path.dirname(os.path.dirname(os.path.abspath(path))) for path in paths)
     return [Bin(root) for root in roots if is_folder(os.path.join(root, BIN))]
 
@@ -239,7 +239,7 @@ def check_removable(path: str, *, force: bool = False) -> None:
 def _move(path: str, stamp: str, *, force: bool) -> None:
     project = os.path.dirname(path)
     bin_folder = os.path.join(os.path.dirname(project), BIN, stamp, os.path.basename(project))
-    with manifest.ManifestLock(path):  # an attempt that begins now has it first, or finds nothing
+    with manifest.ManifestLock(path):  # an attempt that begins now is first, or finds nothing
         check_removable(path, force=force)
         os.makedirs(bin_folder, exist_ok=True)
         target = os.path.join(bin_folder, os.path.basename(path))

@@ -24,7 +24,7 @@ Parts: TypeAlias = Mapping[str, Mapping[str, str]]
 
 
 def on_one_scale(source: Source, rows: Sequence[Row], metric: str) -> tuple[str, list[Fact]]:
-    """A metric that means the same in all runs, and why it is another one than was asked for.
+    """A metric that means the same in all runs, and the reason if it is not the requested one.
 
     Args:
       source: of the runs; rows: those that are asked about.

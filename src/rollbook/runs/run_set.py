@@ -53,7 +53,7 @@ class RunSet(Sequence["Book"]):
       root, problems: as above.
       as_of: for runs in a remote, when their catalogue was made (unix seconds); else None.
       unread: how many runs of other tools were not read (`rollbook.open(newest=…)`).
-      not_ours: folders whose run.json another tool wrote, with what is to be said about each.
+      not_ours: folders whose run.json another tool wrote, with a sentence about each.
     """
 
     def __init__(self, rows: Sequence[Mapping[str, object]], root: str = "", problems: Sequence[str] = ()) -> None:
@@ -700,7 +700,7 @@ class RunSet(Sequence["Book"]):
         """Which setting of a sweep goes along with a score, which configuration may be the best, and what to run next.
 
         Args:
-          metric: a key; canonical names are accepted. "": the one that tells most, such as a test return.
+          metric: a key; canonical names are accepted. "": the most informative one, such as a test return.
           project: of which project; "": the one with most configurations.
           score: how a run's metric becomes one number: "last", "best", "area", "steps to 475" …, see `table`.
           at: where on the axis scores end: "own end": each run at its own; "common end": all at the first end of a

@@ -20,8 +20,8 @@ _EMPTY = re.compile(_BEFORE + r"(?:\(\)|\[\])")
 def shared_names(names: Sequence[str], seeds: Sequence[int | None]) -> list[str]:
     """The name of each run without its seed and its time: "CartPole-v1__ppo__3__1700000000" is "CartPole-v1__ppo".
 
-    A number is a seed if it is the seed of every run whose name is the same but for its numbers, so that "layers-2" and
-    "layers-3" of seed 2 stay two. A name of which nothing would be left stays as it is.
+    A number in a name is a seed if it is the seed of every run whose name differs in numbers only; so "layers-2" and
+    "layers-3" of seed 2 stay two names. A name that would become empty stays as it is.
 
     Args:
       names: of runs of one project; seeds: of each, None if unknown.

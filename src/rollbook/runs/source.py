@@ -24,7 +24,7 @@ class KeyRows(NamedTuple):
     Attributes:
       axis: its name.
       x, y: [rows].
-      is_whole: whether these are its rows as they were logged, and no means of stretches of a long run.
+      is_whole: whether these are the rows as they were logged, and not means of intervals of a long run.
     """
 
     axis: str
@@ -63,7 +63,7 @@ class Source(Protocol):
     def key_rows(self, key: str, x: str | None) -> dict[str, KeyRows]:
         """A key of every run along one axis, by path; without the runs that have no row of it there.
 
-        A source may have means of stretches of long runs instead of their rows; see `KeyRows.is_whole`.
+        A source may have means of intervals of long runs instead of their rows; see `KeyRows.is_whole`.
 
         Args:
           key: a key, or a canonical name.

@@ -23,7 +23,7 @@ from rollbook.schema.status import ENDED_BADLY
 from rollbook.system.brief import screenful
 
 _FEW = 6
-"""So many runs may each try a text of their own: algorithms, say."""
+"""Up to this many runs, a text that differs in every run is a setting, such as the algorithm."""
 _MOST_CONFIGURATIONS, _MOST_SETTINGS = 500, 40
 _TESTS, _SCORES = re.compile(r"(test|eval|evaluation|evaluate)/"), re.compile(r"return|reward|score|success")
 _SPREAD = re.compile(r"(std|sd|min|max|length|seconds)$")
@@ -31,17 +31,17 @@ _SPREAD = re.compile(r"(std|sd|min|max|length|seconds)$")
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """The configurations of a project by their scores, and its settings by how much goes along with them.
+    """The configurations of a project by their scores, and its settings by their share of the variance.
 
     Attributes:
-      project: whose runs these are; projects: how many (runs, configurations) each project has.
-      metric, metrics: the score's key; the keys that tell most, the best known first.
+      project: the project of the runs; projects: how many (runs, configurations) each project has.
+      metric, metrics: the score's key; the most informative keys, the best known first.
       how: how a run's metric became one number; end: where on the axis that ends.
       lower_is_better: whether lower scores are better.
       sweep: the numbers; `group` of its configurations is an id of `groups`.
       groups: id -> the runs of a configuration, and what it is called.
       entries: the runs, in the order in which they started, by configuration.
-      left_out: configurations beyond the most that are looked at.
+      left_out: number of configurations beyond the limit.
     """
 
     project: str
@@ -159,7 +159,7 @@ def swept(ask: Sweep, source: Source) -> Swept:
 
 
 def metrics_of(source: Source, rows: Sequence[Row]) -> list[str]:
-    """The keys to compare first; a name that several frameworks share, only where it stands for several keys."""
+    """The keys to compare first; a canonical name is used only if the runs have several keys for it."""
     have: Counter[str] = Counter()
     own: dict[str, set[str]] = {}
     known = source.keys()
@@ -191,7 +191,7 @@ def telling_first(have: Mapping[str, int]) -> list[str]:
 def _settings(groups: Sequence[RunGroup[Row]], rows: Sequence[Row]) -> dict[str, dict[str, object]]:
     """configuration -> setting -> value; with the run's name if the settings do not tell configurations apart.
 
-    A name, and a text of many runs, that differs for every run says which run it is: no setting.
+    A name, or a text that differs in each of many runs, identifies the run and is no setting.
     """
     columns = [c for c in auto_columns(rows) if not _is_label(rows, c)][:_MOST_SETTINGS]
     settings = {group.id: {c: value_at(group.members[0], c) for c in columns} for group in groups}

@@ -44,7 +44,7 @@ class Verified(msgspec.Struct, frozen=True):
 
     Attributes:
       runs: each run, sound ones too, in the order of the runs.
-      unread: what else lies in their folder and cannot be read as a run, in words.
+      unread: entries of their folder that cannot be read as runs, in words.
     """
 
     runs: tuple[VerifiedRun, ...]

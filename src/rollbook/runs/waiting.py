@@ -4,8 +4,8 @@
     waited.outcome          # "met", "timeout" or "ended"
 
 A condition is one of `runs.where`: SQL over the fields of a run and over numbers of its keys so far, such as
-`last("loss")`, `mean("loss", last="10%")` and `steps_to(475, "test/return")`. Here `last` also takes a clock, and text
-may stand in double quotes, too. The condition is parsed, never executed as Python: see `schema.expressions`.
+`last("loss")`, `mean("loss", last="10%")` and `steps_to(475, "test/return")`. Here `last` also takes a clock, and texts
+may be in double quotes, too. The condition is parsed, never executed as Python: see `schema.expressions`.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ _ZIP = b"PK\x03\x04"
 
 
 def damage_of(path: str | os.PathLike[str], kind: str = "") -> str:
-    """What is damaged in a checkpoint file; "" if it is whole, or only its own tool can tell.
+    """What is damaged in a checkpoint file; "" if it is whole, or if only its own tool can check it.
 
     Args:
       path: the file; a folder is not looked into.

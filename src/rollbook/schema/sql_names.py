@@ -1,4 +1,4 @@
-"""Names of columns that DuckDB cannot tell apart: to it "Loss" and "loss" are one name, and "" is none. It ends a name
+"""Names of columns that DuckDB confuses: "Loss" and "loss" are one name to it, and "" is none. It ends a name
 at a NUL.
 
 Such columns have an inner name inside of a query. `SqlNames.query` writes the inner names into a query, `outer` takes

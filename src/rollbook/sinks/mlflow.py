@@ -115,7 +115,7 @@ class Mlflow:
     def _name(self, key: str) -> str:
         """The name of a metric. In a file store "loss" is a file, so "loss/policy" becomes "loss_/policy".
 
-        Of two keys with the same allowed letters, the second has a short hash of its own behind it.
+        If two keys have the same allowed letters, the second one gets a short hash at the end.
         """
         name = self._names.get(key)
         if name is None:

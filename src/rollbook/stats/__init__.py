@@ -18,7 +18,7 @@
     deciding      how many seeds decide
     plan          how groups are compared, and what each look may spend
     study         is A better than B: a plan and its looks
-    verdict       what can be said about two groups, in words
+    verdict       the verdict about two groups, as a sentence
 
 Axes in array names: R or N runs (seeds), T tasks, P points, B draws, V = runs x tasks. Random choices take
 `rng: np.random.Generator` and use only that. docs/statistics.md shows by simulation where each method is valid.

@@ -88,8 +88,8 @@ def judge(
 
     Ranks: the exact Mann-Whitney test with midranks. Over several tasks a seed's rank is the sum of its ranks within
     each task, and whole seeds change sides, so luck that a seed shares over tasks is allowed for: arms of equal
-    distribution are told apart in at most a share p of studies, whatever the tasks have in common. Tasks need no common
-    scale for it. Means: the permutation test of the studentised difference of the seeds' means over tasks.
+    distribution are found different in at most a share p of studies, however the tasks depend on each other. Tasks need
+    no common scale. Means: the permutation test of the studentised difference of the seeds' means over tasks.
 
     Paired: Wilcoxon's signed ranks and the means under all choices of signs. Exact if within a seed the two arms could
     change places.

@@ -56,7 +56,7 @@ class Look:
 
     @property
     def information(self) -> float:
-        """How much the seeds tell of a difference: half their number where the arms are equal."""
+        """How much information the seeds have about a difference: half their number if the arms are equal."""
         return 1 / (1 / self.n_a + 1 / self.n_b)
 
 
@@ -68,7 +68,7 @@ class Study:
     Attributes:
       plan: how arms are compared; by default each with each, without a planned end.
       looks: in the order in which they were taken.
-      verdicts: what can be said now, one for each pair; () before the first look.
+      verdicts: the present verdict for each pair; () before the first look.
     """
 
     plan: Plan = field(default_factory=Plan)

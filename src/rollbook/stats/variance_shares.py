@@ -25,7 +25,7 @@ class SettingShare:
 
     Attributes:
       share: of the variance, beyond the settings before it; all of them and that of the seeds add up to at most 1. NaN
-        where too few configurations are left to tell it from those before.
+        where too few configurations are left to separate it from those before.
       low, high: of the share, over other seeds; see `over_seeds`.
       alone: what it explains where no other setting is looked at; see `share_of_levels`.
       goes_with: the setting before it that explains the most of what this one explains alone; "" if none does.
@@ -86,7 +86,7 @@ def _in_turn(scores: Sequence[Floats], levels: Mapping[str, Sequence[int]], seed
     basis = model.basis_of_mean
     while left:
         steps = {name: model.step(basis, each) for name, each in left.items()}
-        # Where one setting tells all configurations apart, the seeds alone say what chance does.
+        # If one setting distinguishes all configurations, only the seeds show what chance does.
         known = {name: step for name, step in steps.items() if step.freedom > 0 or not order}
         if not known:
             break

@@ -1,4 +1,4 @@
-"""What can be said about two groups, as data and in words. No other module makes these words."""
+"""The verdict about two groups, as data and as a sentence. No other module makes these sentences."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rollbook.system.texts import amount
 @brief
 @dataclass(frozen=True)
 class Verdict:
-    """What can be said about two arms now.
+    """The verdict about two arms at this look.
 
     Attributes:
       a, b: the two arms.

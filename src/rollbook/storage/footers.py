@@ -30,7 +30,7 @@ _MOST_KNOWN = 10_000
 
 
 def may_be_asked(footers: Sequence[pq.FileMetaData]) -> list[bool]:
-    """Of each footer, whether a process that asks for its column chunks lives on and comes to an end.
+    """For each footer, whether a process that asks for its column chunks survives and ends.
 
     True where that cannot be known: where processes cannot fork, or how their children end is kept from them.
     """

@@ -129,7 +129,7 @@ class LiveSegment:
 
     @property
     def names(self) -> list[str]:
-        """Of its columns."""
+        """The names of its columns."""
         return segment_names(self.header, self.words())
 
     def last_row(self) -> tuple[int, dict[str, int], dict[str, object]] | None:
@@ -488,7 +488,7 @@ def _share_memory(journal: LiveJournal) -> None:
 
 
 class _Frames:
-    """Where the frames of one table lie in a file: 32 bytes for each."""
+    """Where the frames of one table are in a file: 32 bytes for each."""
 
     def __init__(self) -> None:
         self._numbers = array("q")
@@ -662,7 +662,7 @@ _Load = Callable[[], "pa.Table | None"]
 _Frame = tuple[int, int, int, int]
 """seq, unix ns, start, end offset"""
 _BESIDE_A_FRAME = 600
-"""What a decoded frame takes in memory beside its cells."""
+"""Bytes of memory that a decoded frame takes in addition to its cells."""
 
 
 class _Taken:

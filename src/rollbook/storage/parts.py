@@ -380,7 +380,7 @@ class OpenParts:
 
 
 def _is_settled(changed: int) -> bool:
-    """Whether a folder changed, at these unix ns, so long ago that another change would have another time."""
+    """Whether a folder changed (at these unix ns) long enough ago that a further change would have another time."""
     return time.time_ns() - changed > 100_000_000
 
 
@@ -430,7 +430,7 @@ def uncovered(parts: Sequence[Part]) -> list[Part]:
     remaining = []
     for i, part in enumerate(parts):
         inside = set.intersection(*(around(i, cover) for cover in ranges[i])) if ranges[i] else set()
-        # Of two parts with the same rows the first by name stays.
+        # If two parts have the same rows, the first by name stays.
         if not any(j < i or ranges[j] != ranges[i] for j in inside):
             remaining.append(part)
     return remaining

@@ -46,7 +46,7 @@ def opened(why: str, *, unlocked: bool = False, folder: str = "", **config: str 
     duckdb = need("duckdb", extra="sql", why=why)
     connection = duckdb.connect(config={"python_enable_replacements": unlocked, **config})
     connection.execute("set global TimeZone = 'UTC'")
-    with tolerating(duckdb.Error):  # in a notebook without ipywidgets, which has none and refuses to be told
+    with tolerating(duckdb.Error):  # a notebook without ipywidgets: no bar, no setting
         connection.execute("set enable_progress_bar = false")  # DuckDB writes it to stdout
     if not unlocked:
         if folder:

@@ -33,7 +33,7 @@ Training: TypeAlias = "tuple[RunInfo, Sequence[Row]]"
 
 @dataclass(frozen=True, slots=True)
 class RuleMeasure:
-    """What a rule said of the healthy trainings that come with rollbook, and what it cost.
+    """What a rule reported about the healthy trainings that come with rollbook, and what it cost.
 
     Attributes:
       trainings: how many.

@@ -15,7 +15,7 @@ from rollbook.testing.naming import naming
 from rollbook.testing.rows import EXTREMES, HOSTILE, KINDS, START, folder_of_check, some_run, training_rows
 
 _MOST_LINES_A_ROW, _MOST_LINES_A_LOOK = 8.0, 200.0
-"""The most lines of Python of a rule (`RuleMeasure`). Of rollbook's own, half need less than 1 and 20, the dearest 6
+"""The most lines of Python of a rule (`RuleMeasure`). Half of rollbook's own need less than 1 and 20, the dearest 6
 and 160. A row that is logged and sealed takes about as long as 200 lines."""
 
 MakeRule: TypeAlias = Callable[[], Rule]

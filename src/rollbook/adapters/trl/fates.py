@@ -103,7 +103,7 @@ class Fates:
                 "trained_version": step - 1,
                 "policy_version": batch.step,
             }
-            if is_out:  # a group filter masks whole groups; the group tells why
+            if is_out:  # a group filter masks whole groups; the group has the reason
                 own = zip(columns["reason"], (reasons[indices[k]] for k in chosen), strict=True)
                 columns["reason"] = [why or reason if reason == "masked" else reason for reason, why in own]
                 self._run.run.rollouts.dropped(ids, **columns, **clocks)

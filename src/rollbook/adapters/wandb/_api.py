@@ -254,7 +254,7 @@ class ApiRun:
     ) -> Iterator[dict[str, Any]]:
         """Every row of history as a dict with `_step`, `_timestamp`, `_runtime` and the values logged at that step.
 
-        With `keys`, only rows that have all of them, as in wandb. Of a run that was not logged by this module, `_step`
+        With `keys`, only rows that have all of them, as in wandb. For a run that was not logged by this module, `_step`
         is the axis of its rows (`env_step`, …), which is a column, too; without any, rows are numbered.
         """
         rows: dict[int, dict[str, Any]] = {}

@@ -152,7 +152,7 @@ def config_beside(folder: Path) -> dict[str, Any]:
 def config_at(folder: Path) -> tuple[dict[str, Any], str]:
     """The configuration in files at a folder or up to three above it, and the file; ({}, "") if there is none.
 
-    Of a file that is above folders of several runs, the seed is not taken.
+    The seed is not taken from a file above the folders of several runs.
     """
     start = os.path.abspath(folder)
     try:

@@ -55,7 +55,7 @@ def import_runs(
 ) -> list[Imported]:
     """Import the runs that another tool wrote at `source` into a folder of runs.
 
-    Of a folder, all runs that `rollbook ls` shows come, of whatever formats, unless one is named. Every row keeps its
+    All runs of a folder that `rollbook ls` shows are imported, of all formats unless one is named. Every row keeps its
     own time, and so does the run: it begins with its first row and ends with its last. Calling it
     again continues a killed import, adds new data of a source that has grown, and does nothing for an unchanged source.
 
@@ -138,7 +138,7 @@ def import_one(
 
     Args:
       options: those of the importer; they belong to the identity of the import.
-      laid: run id -> folder of all runs that lie in that project; None: they are looked for, at a listing each.
+      laid: run id -> folder, of all runs in that project; None: look for them, which lists the project each time.
     """
     foreign, chosen = one.run, one.format_name
     identity = identity_of(one, options)

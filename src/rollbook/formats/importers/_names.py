@@ -35,7 +35,7 @@ SPLITTING = {
 def as_name(text: str) -> str:
     """`text` as the name of a run or project: characters that are not allowed in folder names become "-".
 
-    Of a long text, the beginning and the end are kept, with a mark between them, so that different texts stay
+    A long text is shortened to its beginning and its end, with a mark between them, so that different texts stay
     different.
     """
     clean = "".join("-" if c in '/\\:*?"<>|' or not c.isprintable() else c for c in printable(text)).strip(" .-")

@@ -168,7 +168,7 @@ class Told:
 
     Attributes:
       algo, env, date: as they are written; "" where it does not say.
-      variant: the algorithm with what else is said about it: "sac-ours"; plain_algo: without, if `algo` is a variant.
+      variant: the algorithm with its qualifiers: "sac-ours"; plain_algo: without them, if `algo` is a variant.
       seed: None where it does not say.
       settings: such as {"lr": 0.02}.
       group: the path without seed, date and number of the trial; "" if nothing is left.

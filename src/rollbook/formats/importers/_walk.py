@@ -51,7 +51,7 @@ _OF_MANY = frozenset({".db", ".sqlite"})
 
 
 _OF_FILES = frozenset({"csv", "jsonl", "scores"})
-"""Formats of single files, which may lie in the folder that was opened, beside others."""
+"""Formats of single files, which may be in the opened folder next to others."""
 
 
 class Found:
@@ -334,7 +334,7 @@ def _shortened(parts: tuple[str, ...], part: str) -> list[str]:
 def told_apart(runs: list[Found]) -> list[Found]:
     """The runs, each with an identity of its own: a store and a copy of it hold runs of one name and id.
 
-    The one that lies highest keeps its identity, so that a copy further below does not make another run of it.
+    The one highest in the tree keeps its identity, so that a copy further below does not become another run.
     """
     alike: dict[str, list[Found]] = {}
     for one in runs:

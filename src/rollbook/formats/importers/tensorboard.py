@@ -75,7 +75,7 @@ class TensorBoard:
     def runs(self, path: Path) -> Iterable[ForeignRun]:
         """A run for each training that left event files; its name is the path of the folder below `path`.
 
-        Of several trainings in one folder the newest has that name, and is the one that other files there tell of;
+        If a folder has several trainings, the newest has that name, and other files there are about it;
         the earlier ones have the time of their begin behind it.
         """
         folders: dict[Path, list[Path]] = {}

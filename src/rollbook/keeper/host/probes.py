@@ -153,7 +153,7 @@ class Memory:
 
 
 class Load:
-    """How many processes want a core, as an average over one minute."""
+    """How many processes are running or ready to run, as an average over one minute."""
 
     def __call__(self) -> Mapping[str, float]:
         """{"host/load": …}; empty on systems without it."""
@@ -191,7 +191,7 @@ class ProcessTree:
 
     Args:
       pids: the processes.
-      proc: where the system tells about processes.
+      proc: the folder with the system's files about processes.
       clock: seconds, monotonic.
     """
 
