@@ -16,7 +16,7 @@ from rollbook.errors import RollbookWarning
 
 def killed_at(folder: Path, steps: int) -> None:
     """A run in which only texts tell how far it came: numbers were logged at step 10 alone."""
-    with rollbook.init("p", "n", dir=folder, sinks=[], keeper="inline", run_id="r") as run:
+    with rollbook.init("p", "n", dir=folder, sinks=[], keeper="inline", rules=(), run_id="r") as run:
         for step in range(1, steps + 1):
             run.log_text("answer", str(step), step=step)
             if step == 10:
@@ -24,7 +24,7 @@ def killed_at(folder: Path, steps: int) -> None:
 
 
 def resumed(folder: Path) -> Any:
-    return rollbook.init("p", "n", dir=folder, sinks=[], keeper="inline", run_id="r", resume="must")
+    return rollbook.init("p", "n", dir=folder, sinks=[], keeper="inline", rules=(), run_id="r", resume="must")
 
 
 def answers(run: Any) -> list[int]:
@@ -57,7 +57,7 @@ def test_a_training_that_begins_anew_is_a_rewind_to_the_beginning_and_says_so(tm
 
 
 def test_a_new_run_has_nothing_to_go_on_from(tmp_path: Path) -> None:
-    with rollbook.init("p", "n", dir=tmp_path, sinks=[], keeper="inline") as run:
+    with rollbook.init("p", "n", dir=tmp_path, sinks=[], keeper="inline", rules=()) as run:
         run.log({"loss": 1.0}, step=5)
         go_on_at(run, "step", 2)
         assert run.attempt == 1

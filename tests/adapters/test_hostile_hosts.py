@@ -261,7 +261,7 @@ def test_a_failure_inside_of_mrls_log_is_counted_and_does_not_reach_the_training
 
 
 @pytest.fixture
-def new_run(tmp_path: Path) -> Iterator[Callable[[], Any]]:
+def new_run(tmp_path: Path, nothing_is_sealed: None) -> Iterator[Callable[[], Any]]:
     """Opens runs, one after the other; whatever is open at the end is finished."""
     runs = []
 

@@ -44,7 +44,7 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
     made: list[rollbook.Run] = []
 
     def init(**options: Any) -> rollbook.Run:
-        made.append(rollbook.init("p", "n", dir=tmp_path, sinks=[], keeper="inline", **options))
+        made.append(rollbook.init("p", "n", dir=tmp_path, sinks=[], keeper="inline", rules=(), **options))
         return made[-1]
 
     yield init

@@ -23,11 +23,11 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def start(root: Path) -> Iterator[Callable[..., rollbook.Run]]:
-    """`rollbook.init` without sinks and without a keeper process; finishes what the test leaves open."""
+    """`rollbook.init` without sinks, rules and a keeper process; finishes what the test leaves open."""
     made: list[rollbook.Run] = []
 
     def init(*names: str, **options: Any) -> rollbook.Run:
-        defaults: dict[str, Any] = {"sinks": [], "keeper": "inline"}
+        defaults: dict[str, Any] = {"sinks": [], "keeper": "inline", "rules": ()}
         run = rollbook.init(*(names or ("project", "name")), **{**defaults, **options})
         made.append(run)
         return run

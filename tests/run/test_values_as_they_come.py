@@ -43,7 +43,7 @@ class Refuses:
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Any:
+def run(tmp_path: Path, nothing_is_sealed: None) -> Any:
     with rollbook.init("p", "r", dir=tmp_path, sinks=(), keeper="inline", rules=()) as run:
         yield run
 

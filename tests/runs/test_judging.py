@@ -16,6 +16,8 @@ from rollbook import compare
 from rollbook.errors import BadInput, UnknownOption
 from rollbook.schema.aliases import SCORES
 
+pytestmark = pytest.mark.usefixtures("nothing_is_sealed")  # 150 runs, of which one number each is read
+
 LOWER = (
     "test/regret",
     "update/loss/policy",

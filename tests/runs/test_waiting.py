@@ -23,10 +23,11 @@ def _no_run_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ROLLBOOK_RUN_ID", raising=False)
 
 
-@pytest.fixture
-def ended(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished run: a return that rose to 500 and fell to 20, a loss that ended in NaN."""
-    with rollbook.init("p", "n", dir=tmp_path, sinks=[], keeper="inline", seed=3, config={"lr": 0.1, "it's": 1}) as run:
+    root = tmp_path_factory.mktemp("ended")
+    with rollbook.init("p", "n", dir=root, sinks=[], keeper="inline", seed=3, config={"lr": 0.1, "it's": 1}) as run:
         for step, value in enumerate((10.0, 500.0, 20.0)):
             run.log({"test/return": value, "loss": math.nan if step == 2 else 1.0, 'a"b': 1.0}, env_step=10 * step)
     return Path(run.folder)

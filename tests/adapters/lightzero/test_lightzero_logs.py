@@ -172,7 +172,7 @@ def test_an_evaluation_is_reported_in_all_fields_and_a_line_per_episode(run: Any
 def test_time_per_episode_is_in_seconds_and_its_inverse_in_compat_mode(tmp_path: Path) -> None:
     for compat, expected in ((False, 2.0), (True, 0.5)):
         clock = Clock()
-        with rollbook.init("p", f"c{compat}", dir=tmp_path, sinks=[], keeper="inline") as run:
+        with rollbook.init("p", f"c{compat}", dir=tmp_path, sinks=[], keeper="inline", rules=()) as run:
             log = EvaluatorLog(Experiment(run, compat=compat), clock=clock)
             with log.evaluating():
                 log.episode(1.0, 1)
@@ -305,7 +305,7 @@ def test_the_folder_is_that_of_the_document(run: Any) -> None:
 
 
 def test_a_resumed_experiment_goes_on_with_its_totals_its_best_and_its_event_file(tmp_path: Path) -> None:
-    where = {"dir": tmp_path, "sinks": [], "keeper": "inline", "run_id": "first"}
+    where = {"dir": tmp_path, "sinks": [], "keeper": "inline", "rules": (), "run_id": "first"}
     for attempt in range(2):
         with rollbook.init("p", "mine", resume="allow", **where) as run:
             collector = CollectorLog(run)
@@ -324,7 +324,7 @@ def test_a_resumed_experiment_goes_on_with_its_totals_its_best_and_its_event_fil
 
 def test_the_best_score_is_that_of_the_checkpoints_that_are_there(tmp_path: Path) -> None:
     """A score of which no model was kept, or whose model was lost, must not keep a better model from being saved."""
-    with rollbook.init("p", "mine", dir=tmp_path, sinks=[], keeper="inline") as run:
+    with rollbook.init("p", "mine", dir=tmp_path, sinks=[], keeper="inline", rules=()) as run:
         evaluator = EvaluatorLog(run)
         assert evaluator.best == float("-inf")
         for score in (13.0, 4.0):
@@ -339,7 +339,7 @@ def test_the_best_score_is_that_of_the_checkpoints_that_are_there(tmp_path: Path
 
 def test_the_evaluation_of_the_checkpoint_that_a_run_goes_back_to_is_kept(tmp_path: Path) -> None:
     """It is reported when the model has been saved, and was abandoned with what came after."""
-    where: Any = {"dir": tmp_path, "run_id": "mine", "sinks": [], "keeper": "inline"}
+    where: Any = {"dir": tmp_path, "run_id": "mine", "sinks": [], "keeper": "inline", "rules": ()}
     for attempt in range(2):
         with rollbook.init("p", "mine", resume="allow", **where) as run:
             if attempt:
@@ -357,7 +357,7 @@ def test_the_evaluation_of_the_checkpoint_that_a_run_goes_back_to_is_kept(tmp_pa
 
 def test_tensorboard_shows_both_axes_of_a_resumed_experiment_and_hides_what_was_abandoned(tmp_path: Path) -> None:
     accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
-    where = {"dir": tmp_path, "sinks": [], "keeper": "inline", "run_id": "first"}
+    where = {"dir": tmp_path, "sinks": [], "keeper": "inline", "rules": (), "run_id": "first"}
     for attempt in range(2):
         with rollbook.init("p", "mine", resume="allow", **where) as run:
             if attempt:

@@ -61,11 +61,13 @@ def test_a_killed_and_resumed_training_has_the_same_counters_and_one_clean_curve
         import rollbook
         from rollbook.adapters.tianshou import RollbookLogger
         from test_tianshou_resume import Trainer
-        run = rollbook.init("p", "t", dir={str(tmp_path / "runs")!r}, run_id="one", sinks=[], keeper="inline")
+        run = rollbook.init("p", "t", dir={str(tmp_path / "runs")!r}, run_id="one", sinks=[], keeper="inline", rules=())
         Trainer(RollbookLogger(run), Path({str(tmp_path)!r}), die_in=3).run(5)
     """)
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == -9
-    with rollbook.init("p", "t", dir=tmp_path / "runs", run_id="one", resume="must", sinks=[], keeper="inline") as run:
+    with rollbook.init(
+        "p", "t", dir=tmp_path / "runs", run_id="one", resume="must", sinks=[], keeper="inline", rules=()
+    ) as run:
         logger = RollbookLogger(run)
         trainer = Trainer(logger, tmp_path, resume=True)
         assert trainer.began_at == (2, 60, 6)
@@ -102,7 +104,7 @@ def test_the_native_file_has_no_repeated_test_after_a_resume(tmp_path: Path) -> 
 
     writer = Writer()
     for attempt in (1, 2):
-        options = {"dir": tmp_path, "run_id": "one", "resume": "allow", "sinks": [], "keeper": "inline"}
+        options = {"dir": tmp_path, "run_id": "one", "resume": "allow", "sinks": [], "keeper": "inline", "rules": ()}
         with rollbook.init("p", "t", **options) as run:
             Trainer(RollbookLogger(run, writer=writer), tmp_path, resume=attempt == 2).run(2 * attempt)
     assert writer.tests == [0, 30, 60, 90, 120]
@@ -110,7 +112,7 @@ def test_the_native_file_has_no_repeated_test_after_a_resume(tmp_path: Path) -> 
 
 def test_the_best_score_survives_a_resume(tmp_path: Path) -> None:
     saved: list[tuple[int, float]] = []
-    options = {"dir": tmp_path, "run_id": "one", "resume": "allow", "sinks": [], "keeper": "inline"}
+    options = {"dir": tmp_path, "run_id": "one", "resume": "allow", "sinks": [], "keeper": "inline", "rules": ()}
     for attempt, scores in ((1, [3.0, 7.0, 5.0]), (2, [4.0, 6.0, 9.0])):
         with rollbook.init("p", "t", **options) as run:
             logger = RollbookLogger(run)
@@ -124,7 +126,7 @@ def test_the_best_score_survives_a_resume(tmp_path: Path) -> None:
 
 
 def test_what_was_logged_comes_back_as_nested_arrays_with_their_steps(tmp_path: Path) -> None:
-    with rollbook.init("p", "t", dir=tmp_path, sinks=[], keeper="inline") as run:
+    with rollbook.init("p", "t", dir=tmp_path, sinks=[], keeper="inline", rules=()) as run:
         logger = RollbookLogger(run)
         Trainer(logger, tmp_path).run(2)
         run.log({"mine/x": 1.0})
