@@ -90,6 +90,8 @@ ONE: dict[str, tuple[list[str], tuple[str, ...]]] = {  # command -> its other wo
     "rollouts": (["--json"], ()),
     "checkpoints": (["--json"], (OLD,)),
     "timings": (["--json"], (OLD,)),
+    "novelty": (["--json"], (OLD,)),
+    "unused": (["--json"], (OLD,)),
     "export": (["--table", "episodes", "--to", "jsonl"], (OLD,)),
     "sql": (["select 1 as one", "--json"], (OLD, NEW, BARE)),
     "seal": ([], (OLD, NEW, BARE)),
@@ -121,8 +123,8 @@ SEVERAL: dict[str, list[str]] = {
     "ui": [],
 }
 FEW = ("last", "runs", "p", OLD)
-NONE = {"mcp", "demo", "import", "pull", "catalogue", "views", "run", "scores", "shapes", "label"}
-"""They take no run: a place, a file, a program, or nothing."""
+NONE = {"shared-prompts", "mcp", "demo", "import", "pull", "catalogue", "views", "run", "scores", "shapes", "label"}
+"""They take two runs, or none: a place, a file, a program, or nothing."""
 
 
 @pytest.mark.parametrize("way", some_of(WAYS, list(WAYS)[::2].count))

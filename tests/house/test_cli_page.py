@@ -49,7 +49,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_command_has_a_section() -> None:
-    sections = re.findall(r"^## rollbook (\w+)$", PAGE, re.MULTILINE)
+    sections = re.findall(r"^## rollbook ([\w-]+)$", PAGE, re.MULTILINE)
     assert sorted(sections) == sorted(app.list_commands(Context(app)))
 
 

@@ -6,6 +6,7 @@ import functools
 import html
 import inspect
 import json
+import math
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,12 +21,12 @@ import rollbook
 from cases import some_of
 from hard_runs import KEY, record
 from page_server import client_of
-from question_faces import name_of, own_types, words_of_arguments
+from question_faces import own_types, words_of_arguments
 from rollbook.cli.app import app
 from rollbook.errors import RollbookError
 from rollbook.runs.questions import QUESTIONS
 from rollbook.runs.run_set import RunSet
-from rollbook.schema.question import Question, options
+from rollbook.schema.question import Question, name_of, options
 from rollbook.server.agents import AgentTools
 from rollbook.server.frames import MEDIA_TYPE, unpack
 from rollbook.server.openapi import ENDPOINTS
@@ -64,19 +65,43 @@ FIELDS = ["mean", "min", "max", "count"]
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("hard")
     record(folder)
+    record_prompts(folder / "prompts")
     return folder
+
+
+def record_prompts(folder: Path) -> None:
+    """Runs of two prompts, whose rewards have all parts, one or none in common."""
+    parts = {
+        "long": {"accuracy": [0.0, 0.0], "length": [5.0, 4.0]},
+        "right": {"accuracy": [1.0, 0.0], "format": [0.1, 0.1]},
+        "again": {"accuracy": [1.0, 0.5], "format": [0.1, math.nan]},
+        "styled": {"style": [3.0, 4.0]},
+    }
+    for name, rewards in parts.items():
+        with rollbook.init("p", name, dir=folder, sinks=[], keeper="import", rules=()) as run:
+            for prompt in ("1 + 1?", 'say "grün"', name):
+                run.rollouts.log_many(prompts=[prompt] * 2, completions=["a", "b"], rewards=rewards)
+
+
+def command_of(name: str) -> str:
+    """The command of a question."""
+    return name.replace("_", "-")
 
 
 @pytest.fixture(scope="module")
 def doors(root: Path) -> Iterator[Doors]:
     assert len(rollbook.open(root / "foreign")) == 3  # and so they are read before the server looks
-    places = {"runs": root / "runs", "foreign": root / "foreign"}
+    places = {name: root / name for name in ("runs", "foreign", "prompts")}
     tools = {name: AgentTools(str(place), budget=10_000_000).tools() for name, place in places.items()}
-    with client_of(places["runs"]) as runs, client_of(places["foreign"]) as others:
+    with (
+        client_of(places["runs"]) as runs,
+        client_of(places["foreign"]) as others,
+        client_of(places["prompts"]) as prompts,
+    ):
         keys = {
             row.folder: key for place in places.values() for key, row in Catalogue([str(place)]).snapshot().rows.items()
         }
-        yield Doors(root, {"runs": runs, "foreign": others}, tools, keys)
+        yield Doors(root, {"runs": runs, "foreign": others, "prompts": prompts}, tools, keys)
 
 
 class Doors(NamedTuple):
@@ -95,7 +120,8 @@ class Doors(NamedTuple):
             return {"error": str(err)}
 
     def cli(self, name: str, folder: str, ask: dict[str, Any]) -> Any:
-        line, given = [name, "--dir", str(self.root / folder), "--json"], dict(ask)
+        line, given = [command_of(name), "--dir", str(self.root / folder), "--json"], dict(ask)
+        line += [given.pop(one) for one in ("run", "other") if one in given]
         if name == "verify":  # it takes any number of folders, damaged ones too
             line += [str(row["path"]) for row in self._runs(folder, given.pop("where", None)).rows()]
         for option, value in given.items():
@@ -117,7 +143,14 @@ class Doors(NamedTuple):
             given |= {"points": None, "fields": FIELDS} | given
             given["keys"] = [given["keys"]] if isinstance(given["keys"], str) else given["keys"]
         given["runs"] = [self.keys[str(Path(str(row["path"])).resolve())] for row in runs.rows()]
-        response = self.clients[folder].post(f"/api/{name}", json=given)
+        if name == "shared_prompts":
+            known = {run.name: self.keys[str(Path(run.path).resolve())] for run in runs}
+            of = {one: known.get(given[one], given[one]) for one in ("run", "other")}
+            place = f"/api/runs/{of['run']}/shared-prompts"
+            given = {option: value for option, value in given.items() if option not in ("run", "runs")} | of
+            response = self.clients[folder].get(place, params={n: v for n, v in given.items() if n != "run"})
+        else:
+            response = self.clients[folder].post(f"/api/{name}", json=given)
         if response.headers["content-type"] == MEDIA_TYPE:
             frames = list(unpack(response.content))
             entries = [entry for header, _ in frames for entry in header["entries"]]
@@ -168,9 +201,9 @@ def test_every_door_offers_the_options_of_a_question_and_adds_none_that_changes_
 ) -> None:
     every = {option.name for option in options(question)}
     reading = {option.name for option in options(question) if not option.writes}
-    command = app.get_command(None, name_of(question))  # type: ignore[arg-type]
+    command = app.get_command(None, command_of(name_of(question)))  # type: ignore[arg-type]
     assert command is not None
-    assert {one.name for one in command.params} - OWN["cli"] == every
+    assert {one.name for one in command.params} - (OWN["cli"] - every) == every
     shape = next(one.ask for one in ENDPOINTS if one.ask.__name__ == f"{question.__name__}Ask")
     several = SEVERAL.get(name_of(question), {})
     fields = {several.get(field.name, field.name): field for field in msgspec.structs.fields(shape)}
@@ -272,6 +305,15 @@ ASKED: dict[str, list[dict[str, Any]]] = {
         {"metric": KEY, "by": "config.algo,config.lr", "where": "project = 'study'"},
         {"metric": KEY, "where": "project = 'lengths'"},
         {"metric": "nothing/at/all", "by": "config.algo"},
+    ],
+    "shared_prompts": [
+        {"folder": "prompts", "run": "right", "other": "again"},
+        {"folder": "prompts", "run": "again", "other": "right", "part": "format"},
+        {"folder": "prompts", "run": "long", "other": "right", "limit": 1},
+        {"folder": "prompts", "run": "right", "other": "styled", "above": 0.5},
+        {"folder": "prompts", "run": "right", "other": "again", "part": "style"},
+        {"folder": "prompts", "run": "right", "other": "nobdy"},
+        {"run": "healthy", "other": "two clocks"},
     ],
     "findings": [{}, {"where": "project = 'lengths'"}, {"since": 4e9}, {"folder": "foreign"}],
     "alerts": [{}, {"where": "project = 'lengths'"}, {"since": 4e9}, {"folder": "foreign"}],
@@ -380,6 +422,17 @@ def differences(rows: list[dict[str, Any]]) -> list[Any]:
     return [[row[name] for name in ("kind", "name", "value", "n", "mean", "explained")] for row in rows]
 
 
+def face_of_prompts(answer: Any) -> dict[str, Any]:
+    return {"sentences": answer.sentences(), **answer.as_data(), "prompts": pairs_of(answer.table())}
+
+
+OF_TWO = ("measure", "parts", "above", "shared", "only", "mean", "better", "worse")
+
+
+def pairs_of(rows: list[dict[str, Any]]) -> list[Any]:
+    return [[row["prompt"], *([row[n], row[f"{n}_other"]] for n in ("n", "mean", "solved", "example"))] for row in rows]
+
+
 FACES: dict[str, Callable[[Any], Any]] = {
     "series": face_of_series,
     "diff": face_of_diff,
@@ -390,6 +443,7 @@ FACES: dict[str, Callable[[Any], Any]] = {
     "findings": lambda answer: {"sentences": answer.sentences(), "findings": findings_of(answer.table())},
     "alerts": lambda rows: [[row[name] for name in ALERT] for row in rows],
     "verify": lambda answer: {run.id: [*map(str, run.problems)] for run in answer.runs},
+    "shared_prompts": face_of_prompts,
     "plans": lambda plans: [plan_words(plan) for plan in plans],
 }
 
@@ -481,6 +535,14 @@ def face_of(door: str, name: str, answer: Any) -> Any:
         else:
             rows, words = answer["findings"], answer["sentences"]
         return {"sentences": words, "findings": findings_of(rows)}
+    if name == "shared_prompts":
+        rows = answer["rows"] if door != "cli" else answer["prompts"]
+        words = answer.get("sentences") or [row["sentence"] for row in rows if "sentence" in row]
+        pairs = [[row["prompt"], row["n"], row["mean"], row["solved"], row["example"]] for row in rows if "n" in row]
+        pairs = pairs if door == "http" else pairs_of([row for row in rows if "n" in row])
+        numbers = {one: answer[one] for one in OF_TWO}
+        numbers["mean"] = None if numbers["mean"] == [None, None] else numbers["mean"]
+        return {"sentences": words, **numbers, "prompts": pairs}
     if name == "alerts":
         rows = {"cli": lambda: answer, "mcp": lambda: answer["rows"][::-1], "http": lambda: answer["alerts"]}[door]()
         return [[row[column] for column in ALERT] for row in rows]
@@ -575,6 +637,46 @@ def test_every_door_gives_the_same_numbers_words_and_errors(name: str, ask: dict
         assert face == wanted, door
 
 
+def test_runs_that_are_not_there_are_missed_in_the_same_words_by_every_door(doors: Doors) -> None:
+    runs = rollbook.open(doors.root / "runs")
+    tools = {tool.__name__: tool for tool in doors.tools["runs"]}
+    place, client = ["--dir", str(doors.root / "runs")], doors.clients["runs"]
+
+    def said(ask: Callable[[], Any]) -> str:
+        try:
+            answer = ask()
+        except RollbookError as err:
+            return " ".join(str(err).split())
+        if isinstance(answer, dict):
+            return " ".join(filter(None, [answer["error"]["message"], answer["error"]["hint"]]))
+        return " ".join(answer.stderr.removeprefix("Error: ").split())
+
+    told = {
+        said(ask)
+        for ask in (
+            lambda: runs.named("nobdy"),
+            lambda: runs.one("nobdy"),
+            lambda: CliRunner().invoke(app, ["compare", "nobdy", "-m", KEY, *place]),
+            lambda: CliRunner().invoke(app, ["show", "nobdy", *place]),
+            lambda: tools["compare"](metric=KEY, runs="nobdy"),
+            lambda: tools["probe"](of="nobdy"),
+            lambda: client.get("/api/runs/nobdy").json(),
+            lambda: client.post("/api/compare", json={"metric": KEY, "runs": ["nobdy"]}).json(),
+        )
+    }
+    assert len(told) == 1, told
+    assert "there is no run 'nobdy' below" in told.pop()
+    none = "project = 'nowhere'"
+    told = {
+        said(lambda: CliRunner().invoke(app, ["compare", "-m", KEY, "--where", none, *place])),
+        said(lambda: tools["compare"](metric=KEY, where=none)),
+    }
+    assert len(told) == 1, told
+    empty = said(lambda: runs.where(none).compare(KEY))
+    assert empty == said(lambda: client.post("/api/compare", json={"metric": KEY, "runs": []}).json())
+    assert "the set is empty" in empty
+
+
 def drawn_points(wanted: list[Any], drawn: list[Any]) -> tuple[list[Any], list[Any]]:
     """The points that the page draws, as they are wanted: where a line bends, as numbers of four bytes."""
     places = {tuple(point[:2]) for point in drawn}
@@ -615,7 +717,8 @@ def test_a_copy_has_the_numbers_and_words_of_the_server(doors: Doors, tmp_path: 
                 ((header, arrays),) = unpack((data / "series" / key / files["default"]).read_bytes())
                 ask = {"runs": [key], "keys": [name], "points": POINTS_OF_A_COPY, "ghosts": True}
                 ((live, drawn),) = unpack(client.post("/api/series", json=ask).content)
-                assert header["entries"] == live["entries"]
+                told = [[entry | {"version": ""} for entry in one["entries"]] for one in (header, live)]
+                assert told[0] == told[1]  # the version of a run that goes on has the time in it
                 for mine, theirs in zip(arrays.values(), drawn.values(), strict=True):
                     assert {n: a.tobytes() for n, a in mine.items()} == {n: a.tobytes() for n, a in theirs.items()}
     compared, names = 0, {}
@@ -681,28 +784,46 @@ MEASURES = [
 ]  # fmt: skip
 
 
-def test_a_number_of_a_key_is_the_same_in_every_table(doors: Doors) -> None:
-    runs = rollbook.open(doors.root / "runs")
-    expected = plain({row["id"]: row for row in runs.table(["id", *MEASURES]).to_pylist()})
-    assert str(expected[of_name(runs, "diverged")][MEASURES[0]]) == "nan"
-    assert expected[of_name(runs, "diverged")][MEASURES[1]] == 2.0
-    line = ["ls", "--dir", str(doors.root / "runs"), "--json", "--limit", "1000", "--columns", ",".join(MEASURES)]
+def test_the_hard_runs_are_of_every_kind(doors: Doors) -> None:
+    """Else what is asked of them says nothing about a run that goes on, was resumed, or was rewound."""
+    rows = {str(row["name"]): row for row in rollbook.open(doors.root / "runs").rows()}
+    assert {row["status"] for row in rows.values()} == {"finished", "crashed", "running"}
+    assert {name for name, row in rows.items() if row["attempts"] > 1} == {"resumed", "rewound"}
+    assert all(row["made_by"] for row in rollbook.open(doors.root / "foreign").rows())
+
+
+@pytest.mark.parametrize("folder", ["runs", "foreign"])
+def test_a_number_of_a_key_is_the_same_in_every_table(folder: str, doors: Doors) -> None:
+    runs = rollbook.open(doors.root / folder)
+    measures = MEASURES if folder == "runs" else ["duration", "worked", 'last("train/return")', 'best("train/return")']
+    going_on = {str(row["id"]) for row in runs.rows() if row["status"] == "running"}
+
+    def told_of(rows: dict[str, dict[str, Any]]) -> dict[str, Any]:
+        """What does not change while a run goes on: its time at work does."""
+        return plain({n: row | ({"worked": "…"} if n in going_on else {}) for n, row in rows.items()})
+
+    expected = told_of({row["id"]: row for row in runs.table(["id", *measures]).to_pylist()})
+    if folder == "runs":
+        assert str(expected[of_name(runs, "diverged")][MEASURES[0]]) == "nan"
+        assert expected[of_name(runs, "diverged")][MEASURES[1]] == 2.0
+        assert all(row["duration"] is not None for row in expected.values())
+    line = ["ls", "--dir", str(doors.root / folder), "--json", "--limit", "1000", "--columns", ",".join(measures)]
     listed = json.loads(CliRunner().invoke(app, line).stdout)
-    assert plain({row["id"]: {"id": row["id"]} | {c: row[c] for c in MEASURES} for row in listed}) == expected
-    told = doors.mcp("runs", "runs", {"columns": MEASURES})["rows"]
-    assert plain({row["id"]: {"id": row["id"]} | {c: row[c] for c in MEASURES} for row in told}) == expected
-    ask = {"columns": MEASURES, "limit": 1000, "sections": False}
+    assert told_of({row["id"]: {"id": row["id"]} | {c: row[c] for c in measures} for row in listed}) == expected
+    told = doors.mcp("runs", folder, {"columns": measures})["rows"]
+    assert told_of({row["id"]: {"id": row["id"]} | {c: row[c] for c in measures} for row in told}) == expected
+    ask = {"columns": measures, "limit": 1000, "sections": False}
 
     def settled() -> dict[str, Any] | None:
-        answer = doors.clients["runs"].post("/api/runs", json=ask).json()
+        answer = doors.clients[folder].post("/api/runs", json=ask).json()
         return None if answer["pending"] else answer
 
     shown = until(settled)["rows"]
     ids = {key: Path(folder).name.rpartition("-")[2] for folder, key in doors.keys.items()}
-    assert plain({ids[row["run"]]: {"id": ids[row["run"]], **row["cells"]} for row in shown}) == expected
+    assert told_of({ids[row["run"]]: {"id": ids[row["run"]], **row["cells"]} for row in shown}) == expected
 
 
-SORTED = [KEY, "duration", "name", "config.lr", "seed", MEASURES[1], "status", "config.net.width"]
+SORTED = ["lr", "width", KEY, "duration", "name", "config.lr", "seed", MEASURES[1], "status", "config.net.width"]
 
 
 @pytest.mark.parametrize(
@@ -719,7 +840,8 @@ def test_runs_come_in_the_same_order_by_every_door(sort: str, doors: Doors) -> N
     assert [row["id"] for row in json.loads(CliRunner().invoke(app, line).stdout)] == expected
     assert [row["id"] for row in doors.mcp("runs", "runs", {"sort": [sort]})["rows"]] == expected
     name = sort.removeprefix("-")
-    order = {"column": f'last("{KEY}")' if name == KEY else name, "descending": sort.startswith("-")}
+    in_full = {KEY: f'last("{KEY}")', "lr": "config.lr", "width": "config.net.width"}  # as the page names columns
+    order = {"column": in_full.get(name, name), "descending": sort.startswith("-")}
     ask = {"sort": [order], "limit": 1000, "sections": False}
 
     def settled() -> dict[str, Any] | None:
@@ -730,14 +852,14 @@ def test_runs_come_in_the_same_order_by_every_door(sort: str, doors: Doors) -> N
     assert [ids[row["run"]] for row in until(settled)["rows"]] == expected
 
 
-GROUPS = ["auto", "config.algo,config.lr", "config.algo"]
+GROUPS = ["auto", "algo, config.lr, width", "config.algo,config.lr", "config.algo"]
 
 
 @pytest.mark.parametrize("by", some_of(GROUPS, 2))
 def test_what_makes_groups_is_said_in_one_grammar(by: str, doors: Doors) -> None:
     """As one text or as a list, in every answer about groups, and in pictures and reports."""
     runs = rollbook.open(doors.root / "runs").where("project = 'study'")
-    fields = by.split(",")
+    fields = by.replace(" ", "").split(",")
     members = {frozenset(str(row["id"]) for row in group.rows()) for group in runs.group_by(fields).values()}
     labels = [group["group"] for group in runs.groups(fields)]
     assert {frozenset(group["runs"]) for group in runs.groups(by)} == members
@@ -806,6 +928,9 @@ def test_a_run_that_ends_in_nan_is_marked_in_every_list_where_its_number_does_no
         "duration is null",
         f"{MEASURES[1]} <= 4 and project = 'study'",
         f"{MEASURES[0]} is null",
+        "lr = 0.1",
+        "width = 64 and algo = 'a'",
+        "net.width >= 64 or config.seed = 3",
     ],
 )
 def test_a_condition_on_a_number_of_a_key_chooses_the_same_runs_by_every_door(condition: str, doors: Doors) -> None:

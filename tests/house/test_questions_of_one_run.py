@@ -21,15 +21,17 @@ from agent_rollouts import record_agents
 from cases import some_of
 from hard_runs import KEY, record
 from page_server import client_of, record_rich
-from question_faces import name_of, own_types, words_of_arguments
+from question_faces import own_types, words_of_arguments
 from rollbook.book import Book, RolloutQueries
 from rollbook.book.questions import ONE_RUN, LogLine, RolloutAnswer, Rows
 from rollbook.cli.app import app
 from rollbook.errors import RollbookError
-from rollbook.schema.question import Question, options
+from rollbook.schema.question import Question, name_of, options
 from rollbook.server.agents import AgentTools
+from rollbook.server.frames import unpack
 from rollbook.server.openapi import ENDPOINTS
 from rollbook.server.shared.catalogue import Catalogue
+from rollbook.server.tables.timings import Span
 
 _OF_COMMANDS = "run root as_json as_csv everything wide episode help question follow as_list which"
 OWN: dict[str, set[str]] = {
@@ -41,27 +43,23 @@ OWN: dict[str, set[str]] = {
 
 BY_ROWS = ("episodes", "text", "media", "rollouts", "checkpoints")
 """Agents have few tools: they ask for the rows of these tables by `rows`, with a condition for an option of its own."""
-BY_ANSWER = {"prompts": "prompts", "rolloutcurves": "curves"}
+BY_ANSWER = {"prompts": "prompts", "rollout_curves": "curves"}
 """They ask for these by the tool `rollouts`."""
-IN_PARTS = ("rolloutanswer", "rolloutcurves")
+IN_PARTS = ("rollout_answer", "rollout_curves")
 """The page shows these answers within others: see `test_the_page_shows_the_answers_about_rollouts`."""
 CALLED = {
-    "python": {
-        "prompts": "rollout_prompts",
-        "rolloutanswer": "rollout_answer",
-        "rolloutcurves": "rollout_curves",
-    },
+    "python": {"prompts": "rollout_prompts"},
     "cli": {
         "prompts": "rollouts",
-        "rolloutanswer": "rollouts",
-        "rolloutcurves": "rollouts",
+        "rollout_answer": "rollouts",
+        "rollout_curves": "rollouts",
         "stages": "timings",
         "log": "logs",
     },
-    "mcp": {"rolloutanswer": "rollouts", "log": "logs"},
+    "mcp": {"rollout_answer": "rollouts", "log": "logs"},
 }
 """Door -> question -> its name there, where it has another one."""
-OF_ONE_COMMAND = {"rollouts": ["list"], "prompts": ["prompts"], "rolloutcurves": ["curves"]}
+OF_ONE_COMMAND = {"rollouts": ["list"], "prompts": ["prompts"], "rollout_curves": ["curves"]}
 """Questions of a command that answers several -> the word for it."""
 
 
@@ -293,11 +291,20 @@ ASKED: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ("grpo", {"lines": 3}), ("grpo", {"lines": 0}), ("grpo", {"lines": -1}), ("grpo", {"near": 0.0, "lines": 2}),
         ("no row", {}),
     ],
-    "rolloutcurves": [
+    "novelty": [
+        ("grpo", {}), ("grpo", {"points": 5}), ("grpo", {"points": 4, "x": "relative"}), ("grpo", {"points": 1}),
+        ("grpo", {"points": 7, "x": "reward"}), ("grpo", {"points": 3, "x": "nothing"}), ("grpo", {"points": 0}),
+        ("no row", {}), ("no row", {"x": "nothing"}),
+    ],
+    "unused": [
+        ("grpo", {}), ("grpo", {"at": 1200}), ("grpo", {"at": -5.0, "x": "batch"}), ("grpo", {"at": 9, "x": "nothing"}),
+        ("no row", {}), ("agents", {}),
+    ],
+    "rollout_curves": [
         ("agents", {}), ("agents", {"x": "policy_version"}), ("agents", {"mode": "eval"}), ("agents", {"solved": 0.05}),
         ("agents", {"solved": "reward >= 1"}), ("agents", {"solved": "rewrad > 1"}), ("no row", {}),
     ],
-    "rolloutanswer": [
+    "rollout_answer": [
         *[("agents", {"question": question}) for question in RolloutQueries.QUESTIONS],
         ("agents", {"question": "tools", "limit": 1}), ("agents", {"question": "tool"}),
         ("no row", {"question": "fates"}),
@@ -384,6 +391,23 @@ def of_stages(door: str, answer: Any) -> Any:
     )
 
 
+def of_novelty(door: str, answer: Any) -> Any:
+    """How many there are in each stretch, and where that is; the page calls every axis x."""
+    if door == "http":
+        return [[row["x"], row["rows"], row["new"], row["repeated"]] for row in answer["points"]]
+    rows = answer.to_pylist() if door == "python" else answer if door == "cli" else answer["rows"]
+    return [[*row.values()] for row in rows]
+
+
+def of_unused(door: str, answer: Any) -> Any:
+    """Each reason and its groups, at which place."""
+    if door == "http":
+        rows = [{"at": answer["at"], **row} for row in answer["reasons"]]
+    else:
+        rows = answer.to_pylist() if door == "python" else answer if door == "cli" else answer["rows"]
+    return [sorted(map(str, row.values())) for row in rows]
+
+
 def of_log(door: str, answer: Any) -> Any:
     """The time and the text of each line."""
     if door in ("python", "http"):
@@ -420,8 +444,8 @@ OF_PROMPT = ("task_id", "rollouts", "groups", "solved", "rate", "low", "high", "
 FACES: dict[str, Callable[[str, Any], Any]] = {
     "cause": of_cause, "samples": of_rows, "episodes": of_rows, "rows": of_rows, "text": of_shown(("key", "text")),
     "media": of_shown(("key", "kind", "path")), "rollouts": of_rollouts, "prompts": of_prompts,
-    "rolloutanswer": of_answer, "rolloutcurves": of_rows, "stages": of_stages, "log": of_log,
-    "checkpoints": of_rows,
+    "rollout_answer": of_answer, "rollout_curves": of_rows, "stages": of_stages, "log": of_log,
+    "checkpoints": of_rows, "novelty": of_novelty, "unused": of_unused,
 }  # fmt: skip
 
 
@@ -463,13 +487,15 @@ def test_every_door_gives_the_same_numbers_words_and_errors(
     name: str, run: str, ask: dict[str, Any], doors: Doors
 ) -> None:
     told: dict[str, Any] = {}
-    ask = {"limit": 1_000, **ask} if "limit" in {option.name for option in options(question_of(name))} else ask
+    for amount, most in (("limit", 1_000), ("points", 60)):
+        if amount in {option.name for option in options(question_of(name))}:
+            ask = {amount: most, **ask}
     in_place = options(RolloutAnswer) if name in BY_ANSWER else options(Rows) if name in BY_ROWS else []
     own = {"everything"} if name == "checkpoints" else set()
     has_none = name in (*BY_ROWS, *BY_ANSWER) and not set(ask) <= own | {option.name for option in in_place}
     has_none |= name == "checkpoints" and "where" in ask and not ask.get("everything")
     others = [door for door, isnt in (("cli", False), ("http", name in IN_PARTS), ("mcp", has_none)) if not isnt]
-    if name == "rolloutanswer" and ask.get("question") == "history":
+    if name == "rollout_answer" and ask.get("question") == "history":
         one = rollbook.open(doors.root).one(doors.ids[run]).rollouts(limit=1)["rollout_id"][0].as_py()
         ask = {"rollout_id": one, **ask}
     for door in ("python", *others):
@@ -579,6 +605,24 @@ def test_the_columns_of_a_window_do_not_depend_on_what_is_asked_of_it(name: str,
         whole = doors.python(name, run, table).column_names
         for window in ({"limit": 1000}, {"where": "true"}, {"order_by": "time"}, {"offset": 1}):
             assert doors.python(name, run, table | window).column_names == whole, (table, window)
+
+
+def test_the_timeline_and_the_scatter_of_the_page_draw_the_rows_that_every_door_lists(doors: Doors) -> None:
+    book, place = rollbook.open(doors.root).one(doors.ids["grpo"]), f"/api/runs/{doors.keys['grpo']}"
+    asked = {"pixels": 10_000, "since": 0.0}
+    whole = doors.client.get(f"{place}/timeline", params=asked).json()
+    asked = {"pixels": 10_000, "since": whole["first"], "until": whole["last"]}
+    drawn = doors.client.get(f"{place}/timeline", params=asked).json()
+    rows = book.rows("timings").to_pylist()
+    spans = [dict(zip(Span.__struct_fields__, span, strict=True)) for span in drawn["spans"]]
+    assert sum(span["merged"] for span in spans) == len(rows)
+    assert {drawn["names"][span["name"]] for span in spans} == {row["name"] for row in rows}
+    response = doors.client.get(f"{place}/scatter", params={"x": "env_step", "y": "return"})
+    ((_, (arrays,)),) = [(header, [*of.values()]) for header, of in unpack(response.content)]
+    episodes = book.episodes(order_by="time, writer, lane, seq").select(["env_step", "return"]).to_pylist()
+    assert [*zip(arrays["x"].tolist(), arrays["y"].tolist(), strict=True)] == [
+        (row["env_step"], pytest.approx(row["return"], rel=1e-6)) for row in episodes
+    ]
 
 
 def test_every_question_is_asked() -> None:

@@ -146,8 +146,7 @@ def test_a_condition_is_one_expression_or_a_clear_error(root: Path, condition: s
     [
         (lambda runs: runs.where("sed == 1"), "Did you mean 'seed'"),
         (lambda runs: runs.where("config.lrr > 3"), "Did you mean 'config.lr'"),
-        (lambda runs: runs.where("lr > 3"), "Did you mean 'config.lr'"),
-        (lambda runs: runs.where("layers == 2"), "Did you mean 'config.net.layers'"),
+        (lambda runs: runs.where("config.layers == 2"), "Did you mean 'config.net.layers'"),
         (lambda runs: runs.where('status = "finished"'), "single quotes"),
         (lambda runs: runs.group_by("confg.algo"), "Did you mean 'config.algo'"),
         (lambda runs: runs.one(sed=3), "Did you mean 'seed'"),
@@ -157,6 +156,21 @@ def test_a_condition_is_one_expression_or_a_clear_error(root: Path, condition: s
 def test_a_field_that_no_run_has_is_an_error_with_a_suggestion(root: Path, ask: Any, suggestion: str) -> None:
     with pytest.raises(BadInput, match=suggestion):
         ask(rollbook.open(root))
+
+
+def test_a_setting_is_found_by_its_own_name_where_no_other_has_it() -> None:
+    nested = {
+        "agent": {"passes": 3, "net": {"width": 8}},
+        "critic": {"net": {"width": 9}},
+        "depth": 2,
+        "net": {"depth": 5},
+    }
+    runs = rollbook.RunSet([{"seed": 1, "config": nested, "name": "a"}])
+    asked = ["passes = 3", "agent.net.width > 7", "depth = 2", "seed = 1", "net.depth = 5", "critic.net.width = 9"]
+    assert [len(runs.where(condition)) for condition in asked] == [1] * len(asked)
+    assert list(runs.group_by("passes")) == [3]
+    with pytest.raises(BadInput, match=r"'config\.agent\.net\.width' or 'config\.critic\.net\.width'"):
+        runs.where("width > 7")
 
 
 @given(st.text(max_size=40))
@@ -178,7 +192,7 @@ def test_one_gives_the_book_or_lists_the_candidates(root: Path) -> None:
     runs = rollbook.open(root)
     assert runs.one("cartpole/ppo", seed=1).id == "p1"
     assert runs.one("d0").id == "d0"
-    assert runs.one(config={"algo": "sac"}).id == "s0"
+    assert runs.one(config={"algo": "sac"}).id == runs.one(algo="sac").id == "s0"
     with pytest.raises(AmbiguousRun, match=r"3 runs fit.*p0 \(seed 0"):
         runs.one("cartpole/ppo")
     with pytest.raises(RunNotFound, match="Candidates: cartpole/ppo"):

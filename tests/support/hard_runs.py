@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import shutil
 from pathlib import Path
 
 import rollbook
@@ -45,6 +46,17 @@ def record(folder: Path) -> None:
         _alert(run, "kl", "warn", "moved too far", key="update/loss", env_step=20)
         _alert(run, "kl", "fail", "moved very far", evidence='{"key": "update/loss"}', env_step=30)
         _alert(run, "mine", "note", f"look at {KEY}", gradient_step=3)
+    with _open(folder, "study", "rewound", 8, "b") as run:
+        for step in range(8):
+            run.log({KEY: float(step)}, env_step=step)
+        run.rewind(env_step=3)
+        run.log({KEY: 50.0}, env_step=4)
+    with _open(folder.parent / "elsewhere", "study", "running", 9, "a") as run:
+        for step in range(4):
+            run.log({KEY: float(step)}, env_step=step)
+        run.book.latest()
+        # As it is now: this process, its writer, lives on, and what is copied changes no more.
+        shutil.copytree(run.folder, folder / "study" / Path(run.folder).name)
     lengths = rollbook.open(folder).where("project = 'lengths'")
     lengths.compare(KEY, by="config.algo", plan="mine", seeds=10)
     with _open(folder, "wide", "many keys", 0, "a") as run:

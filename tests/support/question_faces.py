@@ -6,12 +6,7 @@ import inspect
 import re
 from collections.abc import Callable
 
-from rollbook.schema.question import Option, Question
-
-
-def name_of(question: type[Question]) -> str:
-    """The name that every door gives a question."""
-    return question.__name__.lower()
+from rollbook.schema.question import Option
 
 
 def own_types(option: Option) -> str:

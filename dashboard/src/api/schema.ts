@@ -1385,6 +1385,7 @@ export interface SeriesEntry {
 /** Prompts in both runs, from the largest loss of the other run to its largest gain. */
 export interface SharedPromptsAnswer {
   took_ms: number;
+  sentences: string[];
   measure: string;
   note: string;
   parts: string[];

@@ -48,41 +48,14 @@ export interface Asked {
   search?: string;
 }
 
-const FIELDS = new Set(
-  (
-    "project name id seed status created ended updated host tags notes group attempts archived path config summary " +
-    "parent job_type made_by duration alerts and or not in is null like ilike between true false has case when then " +
-    "else end nan inf"
-  ).split(" "),
-);
 const CONDITION = /[=<>]|\b(has|like|ilike|between|is\s+(not\s+)?null|in\s*\(|not\s+in)\b|^\s*(not\s|\w+\()/i;
-/** A name in a condition, not what is called with arguments, and not within quotes. */
-const NAME = /(?<![\w."])[A-Za-z_][\w.]*(?![\w("])/g;
 const SEARCHED = `concat_ws(' ', project, name, id, "group", notes)`;
 
-/**
- * The text over the table of runs: a condition filters, `/…/` is a regular expression, anything else is words.
- *
- * In a condition a setting may be called without `config.`, where no run has a field of that name: `lr < 3e-4`. So may
- * its last part, where no other setting has it: `passes = 3` is `config.agent.passes = 3`.
- */
-export function askedOf(text: string, settings: ReadonlySet<string>): Asked {
+/** The text over the table of runs: a condition filters, `/…/` is a regular expression, anything else is words. */
+export function askedOf(text: string): Asked {
   const typed = text.trim();
   if (typed === "") return {};
   const regex = /^\/(.+)\/i?$/.exec(typed)?.[1];
   if (regex !== undefined) return { filter: `regexp_matches(${SEARCHED}, '${regex.replaceAll("'", "''")}', 'i')` };
-  if (!CONDITION.test(typed)) return { search: typed.replace(/^'(.*)'$|^"(.*)"$/, "$1$2") };
-  const parts = typed.split(/('(?:[^']|'')*'|"(?:[^"]|"")*")/);
-  return {
-    filter: parts
-      .map((part, i) => (i % 2 === 1 ? part : part.replace(NAME, (name) => settingOf(name, settings) ?? name)))
-      .join(""),
-  };
-}
-
-/** The only setting that is called so, or whose last parts are; null where there is none, or several, or a field is. */
-function settingOf(name: string, settings: ReadonlySet<string>): string | null {
-  if (FIELDS.has(name.split(".")[0]?.toLowerCase() ?? "")) return null;
-  const called = settings.has(name) ? [name] : [...settings].filter((one) => one.endsWith(`.${name}`));
-  return called.length === 1 ? `config.${called[0]}` : null;
+  return CONDITION.test(typed) ? { filter: typed } : { search: typed.replace(/^'(.*)'$|^"(.*)"$/, "$1$2") };
 }

@@ -614,6 +614,36 @@ class Book(RunFields):
         )
 
     @suggesting
+    def novelty(self, x: str | None = None, points: int = 60) -> pa.Table:
+        """How many samples of a run were new, and how many had been seen before, over training.
+
+        Args:
+          x: the axis: a clock, a column of the samples, "time" or "relative"; default: the run's own.
+          points: into how many equal parts the axis is divided, at most.
+        Returns:
+          One row for each part that has samples: its middle, called as the axis, rows, new, repeated.
+        """
+        from rollbook.book.questions import Files, Novelty, counted_new
+
+        return counted_new(Novelty(x=x, points=points), Files(self)).table
+
+    @suggesting
+    def unused(self, at: float | None = None, x: str | None = None) -> pa.Table:
+        """What a run was not trained on: the groups of samples of one batch, by what became of them, and why.
+
+        Args:
+          at: the position of the batch: the nearest one is taken; default: the last.
+          x: the axis: a clock, a column of the samples, "time" or "relative"; default: the run's own.
+        Returns:
+          One row for each reason, those that were trained on first: the position, called as the axis, reason, groups,
+          rows, and ids, one sample of each of at most 50 groups. Where the run reports no reason, a group whose
+          rewards are all equal taught nothing.
+        """
+        from rollbook.book.questions import Files, Unused, groups_unused
+
+        return groups_unused(Unused(at=at, x=x), Files(self)).table
+
+    @suggesting
     def rollout_curves(
         self,
         x: Literal["gradient_step", "policy_version"] | None = None,

@@ -130,30 +130,24 @@ def episodes(book: ChartTables, keys: list[str], x: str | None) -> Dots:
     return Dots(title, axis, up, along(table, axis), column(table, up), kind, kinds, marks_along(book, axis))
 
 
-def novelty(book: ChartTables, keys: list[str], x: str | None, points: int = 60) -> Panel:
+def novelty(book: ReadRun, keys: list[str], x: str | None, points: int = 60) -> Panel:
     """The share of new items, by intervals of the axis and cumulatively."""
-    table = book.table("samples")
+    from rollbook.book.questions import Files, Novelty, counted_new
+
     title = f"{book.project}/{book.name}: share of samples never seen before"
-    if not table.num_rows or "is_new" not in table.column_names:
-        return Panel(title, x or "batch", ())
-    axis = x or ("batch" if "batch" in table.column_names else _axis_of(book, table, None))
-    positions = along(table, axis)
-    new = np.array([word == "True" for word in _texts(table, "is_new")], dtype=np.float64)
-    known = np.isfinite(positions)
-    order = np.argsort(positions[known], kind="stable")
-    xs, news = positions[known][order], new[known][order]
-    if not len(xs):
-        return Panel(title, axis, ())
-    middle, stretch = _stretches(xs, points)
-    count = np.bincount(stretch, minlength=len(middle))
-    with np.errstate(invalid="ignore"):
-        share = np.where(count > 0, np.bincount(stretch, news, minlength=len(middle)) / np.maximum(count, 1), np.nan)
-    until = np.cumsum(np.bincount(stretch, news, minlength=len(middle))) / np.cumsum(count)
+    page = counted_new(Novelty(x=x, points=points), Files(book))
+    if not page.table.num_rows:
+        return Panel(title, page.x, ())
+    middle, rows, new = (column(page.table, name) for name in (page.x, "rows", "new"))
     lines = (
-        Line(f"of the items of each stretch ({int(count.min())} to {int(count.max())} items)", middle, share),
-        Line(f"of all items until there ({len(xs):,}, {int(news.sum()):,} different)", middle, until),
+        Line(f"of the items of each stretch ({rows.min():.0f} to {rows.max():.0f} items)", middle, new / rows),
+        Line(
+            f"of all items until there ({rows.sum():,.0f}, {new.sum():,.0f} different)",
+            middle,
+            new.cumsum() / rows.cumsum(),
+        ),
     )
-    return Panel(title, axis, lines)
+    return Panel(title, page.x, lines)
 
 
 def rewards(

@@ -28,6 +28,8 @@ _SECTIONS = {
         "media": ("rollbook.cli.tables", "List the pictures and videos of a run."),
         "rows": ("rollbook.cli.tables", "List rows of any table of a run."),
         "rollouts": ("rollbook.cli.rollouts", "Answer a question about the rollouts of a run."),
+        "novelty": ("rollbook.cli.novelty", "Count new and repeated samples over training."),
+        "unused": ("rollbook.cli.unused", "Say what a run was not trained on, and why."),
         "timings": ("rollbook.cli.timings", "Show where the time of a run went, by stage."),
         "checkpoints": ("rollbook.cli.checkpoints", "List the checkpoints of a run, or print the path of one."),
         "play": ("rollbook.cli.play", "Show or write the video of an episode."),
@@ -43,6 +45,7 @@ _SECTIONS = {
         "diff": ("rollbook.cli.diff", "Show what differs between runs or groups of them."),
         "sweep": ("rollbook.cli.sweep", "Show which setting of a sweep matters."),
         "seeds": ("rollbook.cli.seeds", "Compute how many seeds each group needs."),
+        "shared-prompts": ("rollbook.cli.shared_prompts", "Set two runs side by side on the prompts that both have."),
         "report": ("rollbook.cli.report", "Write one page about a run or a group of runs, to be mailed."),
         "plans": ("rollbook.cli.findings", "List the plans of comparisons that are stored with runs."),
         "findings": ("rollbook.cli.findings", "Report what is wrong with runs, the worst first."),
@@ -90,7 +93,8 @@ class _Lazy(click.Group):
         if cmd_name not in _COMMANDS:
             return None
         module = import_module(_COMMANDS[cmd_name][0])
-        command: click.Command = getattr(module, f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name)
+        name = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name.replace("-", "_")
+        command: click.Command = getattr(module, name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import click
 
 from rollbook.cli.output import clean, remark
+from rollbook.runs.absent import no_run_below, no_run_called, no_run_for
 from rollbook.schema import manifest
 from rollbook.schema.addresses import is_address
 from rollbook.system.texts import amount
@@ -190,16 +191,14 @@ def _meant(
         return chosen
     runs = _looked_up(word, root, 0) if where else chosen
     if not len(runs) + runs.unread:
-        raise RunNotFound(add_what_is_there(f"there is no run below {word or root}", runs))
+        raise RunNotFound(add_what_is_there(str(no_run_below(runs.root or word or root)), runs))
     if where:
-        raise RunNotFound(
-            f"there are no runs for which {where} below {word or root}. List what is available with: rollbook ls"
-        )
+        raise no_run_for(where, runs.root)
     return chosen
 
 
 def _looked_up(word: str, root: str, newest: int | None, where: str | None = None) -> RunSet:
-    from rollbook.errors import RunNotFound, did_you_mean
+    from rollbook.errors import RunNotFound
     from rollbook.formats.opening import open as open_runs
 
     is_folder = not is_address(word) and os.path.isdir(word)
@@ -218,12 +217,8 @@ def _looked_up(word: str, root: str, newest: int | None, where: str | None = Non
         if is_folder:
             return open_runs(word, newest=newest, where=where)
         if not len(runs):
-            raise RunNotFound(add_what_is_there(f"there is no run below {root}", runs)) from None
-        rows = runs.rows()
-        names = {f"{row['project']}/{row['name']}" for row in rows} | {str(row["project"]) for row in rows}
-        raise RunNotFound(
-            f"there is no run {word!r} below {root}, and no folder of that name.", did_you_mean(word, sorted(names))
-        ) from None
+            raise RunNotFound(add_what_is_there(str(no_run_below(runs.root or root)), runs)) from None
+        raise no_run_called(word, runs.rows(), runs.root) from None
 
 
 def _below(root: str, newest: int | None, where: str | None) -> RunSet:

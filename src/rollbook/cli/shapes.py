@@ -77,6 +77,17 @@ SHAPES: dict[str, object] = {
         }],
         "*": "any",
     },
+    "novelty": [{"rows": "integer", "new": "integer", "repeated": "integer", "*": "number"}],
+    "unused": [{"reason": "text", "groups": "integer", "rows": "integer", "ids": ["text"], "*": "number"}],
+    "shared-prompts": {
+        "sentences": ["text"], "measure": "text", "parts": ["text"], "above": ["number?"], "shared": "integer",
+        "only": ["integer"], "mean": "any", "better": "integer", "worse": "integer",
+        "prompts": [{
+            "task_id": "text", "prompt": "text?", "gain": "number", "n": "integer", "mean": "number",
+            "solved": "integer", "example": "text", "n_other": "integer", "mean_other": "number",
+            "solved_other": "integer", "example_other": "text",
+        }],
+    },
     "sweep": {
         "sentences": ["text"],
         "settings": [{

@@ -14,7 +14,7 @@ from rollbook.plots import CHARTS, Line, Panel, Picture, Threads, draw
 from rollbook.plots._registry import chart_named, options_of
 from rollbook.runs.comparing import compared
 from rollbook.runs.curving import drawn
-from rollbook.runs.fields import check_field, flat, value_at
+from rollbook.runs.fields import field_of, flat, value_at
 from rollbook.runs.groups import begun_first, labels_of, looks_of
 from rollbook.runs.questions import Compare, Fields
 from rollbook.runs.questions import Curves as CurvesOf
@@ -104,7 +104,7 @@ def _small_multiples(asked: _Asked, theme: str, options: dict[str, Any]) -> Pict
 
 def _panels_by(asked: _Asked, field: str, shown: Mapping[str, Any]) -> list[Panel]:
     """One panel per value of a field. A group has the same colour in all panels, and no line where it has no run."""
-    check_field(field, asked.rows, f"plot(panels={field!r})")
+    field = field_of(field, asked.rows, f"plot(panels={field!r})")
     rows = begun_first(asked.rows)
     labels = list(dict.fromkeys(labels_of(rows, asked.by, f"plot(by={asked.by!r})", asked.task)))
     looks = looks_of(

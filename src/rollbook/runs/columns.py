@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rollbook.runs.conditions import holds
-from rollbook.runs.fields import check_field, group_value, values_at
+from rollbook.runs.fields import field_of, group_value, values_at
 from rollbook.runs.measures import calls_in, measure_of
 
 TYPE_CHECKING = False
@@ -24,8 +24,7 @@ def values_of(rows: Sequence[Row], column: str, asked: str) -> list[Any]:
     """
     measure = measure_of(column)
     if measure is None:
-        check_field(column, rows, asked)
-        return values_at(rows, column)
+        return values_at(rows, field_of(column, rows, asked))
     from rollbook.runs.results import measures_of
 
     return list(measures_of(rows, [measure])[0])
@@ -34,7 +33,6 @@ def values_of(rows: Sequence[Row], column: str, asked: str) -> list[Any]:
 def group_values_of(rows: Sequence[Row], column: str, asked: str) -> list[Any]:
     """The value of a column by which each run is put into a group; raises as `values_of`."""
     if column in ("algo", "env"):  # where nobody says them, the path of another tool's run stands for them
-        check_field(column, rows, asked)
         return [group_value(row, column) for row in rows]
     return values_of(rows, column, asked)
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+from msgspec import structs
 
 from rollbook import compare
 from rollbook.compare.comparing import ends_alike
@@ -17,7 +18,8 @@ from rollbook.compare.facts import Fact
 from rollbook.compare.seeds import COUNTS
 from rollbook.errors import BadInput
 from rollbook.runs import looks
-from rollbook.runs.fields import check_field
+from rollbook.runs.absent import empty_set
+from rollbook.runs.fields import field_of
 from rollbook.runs.grouping_facts import alike, by_what_differs, mixed
 from rollbook.runs.groups import grouped, name_of, seed_of, task_of, title_of_fields, units_of
 from rollbook.runs.measures import Score, level_of, score_named
@@ -38,7 +40,9 @@ def compared(ask: Compare, source: Source, *, opened: bool = True) -> compare.Co
     """
     asked = f"compare({ask.metric!r})"
     if not source.rows:
-        raise BadInput(f"{asked}: the set is empty.", "List the runs with rollbook.open(…).table()")
+        raise empty_set(asked, source.root)
+    if ask.task is not None:
+        ask = structs.replace(ask, task=field_of(ask.task, source.rows, f"{asked[:-1]}, task={ask.task!r})"))
     # Which runs are in which group, and the score of each at the position where all are compared.
     rows, labels = grouped(source.rows, ask.by, asked, ask.task)
     if (groups := len(set(labels))) > MOST_GROUPS:
@@ -46,8 +50,6 @@ def compared(ask: Compare, source: Source, *, opened: bool = True) -> compare.Co
             f"{asked}: {groups:,} groups; at most {MOST_GROUPS} are compared at once.",
             "Choose some of the runs, or ask sweep which of many configurations may be the best",
         )
-    if ask.task is not None:
-        check_field(ask.task, rows, f"compare({ask.metric!r}, task={ask.task!r})")
     metric, of_parts = on_one_scale(source, rows, ask.metric)
     score, level = score_named(ask.score, metric), level_of(ask.score)
     scored, end = scores_at(source, rows, metric, score, ask.x, ask.at)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from rollbook.errors import BadInput
-from rollbook.runs.fields import check_field, column_of, field_names, is_field, values_at
+from rollbook.runs.fields import column_of, field_names, field_of, is_field, values_at
 from rollbook.schema.expressions import condition
 from rollbook.schema.sql_names import SqlNames, inner
 from rollbook.system.duckdb_here import cursor
@@ -35,9 +35,7 @@ def holds(
     if not all(is_field(".".join(path), rows) for path in expression.columns):
         # A name with a slash or a hyphen needs no quotes; if all its parts are fields, too, it is a division.
         expression = condition(text, names=field_names(rows))
-    names = {path: ".".join(path) for path in expression.columns}
-    for name in names.values():
-        check_field(name, rows, asked)
+    names = {path: field_of(".".join(path), rows, asked) for path in expression.columns}
     if not rows:
         return []
     parts = SqlNames({"": [part for path in names for part in path]})

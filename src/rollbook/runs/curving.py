@@ -10,7 +10,8 @@ import numpy as np
 from rollbook import compare
 from rollbook.compare.facts import Fact
 from rollbook.errors import BadInput
-from rollbook.runs.fields import check_field
+from rollbook.runs.absent import empty_set
+from rollbook.runs.fields import field_of
 from rollbook.runs.grouping_facts import alike, by_what_differs
 from rollbook.runs.groups import end_of, grouped, name_of, seed_of, task_of, title_of_fields, units_of
 from rollbook.runs.questions import Curves
@@ -35,12 +36,12 @@ def refined(ask: Curves, source: Source, stages: Sequence[int]) -> Iterator[comp
     """
     asked = f"curves({ask.key!r})"
     if not source.rows:
-        raise BadInput(f"{asked}: the set is empty.", "Look what there is with rollbook.open(…).table()")
+        raise empty_set(asked, source.root)
+    if ask.task is not None:
+        ask = msgspec.structs.replace(ask, task=field_of(ask.task, source.rows, f"{asked[:-1]}, task={ask.task!r})"))
     if not 0.5 <= ask.level < 1:
         raise BadInput(f"level={ask.level}: from 0.5 to below 1")
     rows, labels = grouped(source.rows, ask.by, asked, ask.task)
-    if ask.task is not None:
-        check_field(ask.task, rows, f"curves(task={ask.task!r})")
     lines = source.key_rows(ask.key, ask.x)
     axis = ask.x or next((lines[path].axis for row in rows if (path := str(row["path"])) in lines), "")
     if not axis:

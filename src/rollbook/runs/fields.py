@@ -181,19 +181,25 @@ def check_one(name: object, asked: str) -> None:
         raise BadInput(f"{asked}: the name of one field is a text, found {name!r:.80} of type {type(name).__name__}")
 
 
-def check_field(name: str, rows: Sequence[Mapping[str, object]], asked: str) -> None:
-    """Raise if no run has a field of this name.
+def field_of(name: str, rows: Sequence[Mapping[str, object]], asked: str) -> str:
+    """The field that somebody named; an empty set accepts any name below config and summary.
+
+    A setting may be called without `config.` where no field has that name, `lr`; so may its last parts where no other
+    setting has them: `passes` is `config.agent.passes`.
 
     Raises:
-      BadInput: no run has such a field; the message lists the fields. An empty set accepts any name below config and
-        summary.
+      BadInput: no run has such a field; the message lists the fields.
     """
     check_one(name, asked)
     if is_field(name, rows):
-        return
-    first = name.partition(".")[0]
+        return name
     known = field_names(rows)
     inner = [full_name for full_name in known if full_name.endswith(f".{name}")]
+    settings = [full_name for full_name in inner if full_name.startswith("config.")]
+    own = f"config.{name}"
+    if own in settings or len(settings) == 1:
+        return own if own in settings else settings[0]
+    first = name.partition(".")[0]
     hint = f" Did you mean {' or '.join(map(repr, inner[:3]))}?" if inner else did_you_mean(name, known)
     quoted = " Text stands in single quotes." if first == name and not inner else ""
     if "/" in name or first == "metrics":  # as other tools write the number of a key

@@ -11,7 +11,7 @@ from typing import Any
 from rollbook.errors import BadInput
 from rollbook.runs.colours import COLOURS, colours_of_groups
 from rollbook.runs.columns import group_values_of
-from rollbook.runs.fields import group_label, group_value, grouping_fields
+from rollbook.runs.fields import field_of, group_label, group_value, grouping_fields
 from rollbook.runs.grouping import groups_of, words_of
 from rollbook.runs.questions import Fields, Groups
 from rollbook.schema.addresses import is_address
@@ -172,6 +172,7 @@ def labels_of(rows: Sequence[Row], by: Fields | None, asked: str, task: str | No
 
 
 def _automatic(rows: Sequence[Row], task: str | None) -> list[str]:
+    task = None if task is None else field_of(task, rows, f"task={task!r}")
     groups = groups_of(list(rows), ["auto"], task=task)
     often = Counter(group.name for group in groups)
     label_by_path = {

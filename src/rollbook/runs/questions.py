@@ -276,11 +276,32 @@ class Seeds(Question, frozen=True):
     power: Annotated[float, words("the wanted chance that `compare` names the better one.")] = 0.8
 
 
+class SharedPrompts(Question, frozen=True):
+    """Two runs on the prompts that both have: on which the other one is better, by what both measure alike."""
+
+    run: Annotated[str, words("a run: its id or name.")]
+    other: Annotated[str, words("the run that it is compared with.")]
+    part: Annotated[
+        str | None,
+        words("a part of the reward that both have; default: the reward, if its parts are the same in both."),
+    ] = None
+    above: Annotated[
+        float | None,
+        words(
+            "a rollout above this solved its prompt; default: midway between the low and the high ones of both runs."
+        ),
+    ] = None
+    limit: Annotated[
+        int,
+        words("so many prompts: half where the other run loses most, half where it gains most.", amount=True),
+    ] = 200
+
+
 class Sweep(Question, frozen=True):
     """Which setting of a sweep goes along with a score, which configuration may be the best, and what to run next."""
 
     metric: Annotated[
-        str, words('a key; canonical names are accepted. "": the one that tells most, such as a test return.')
+        str, words('a key; canonical names are accepted. "": the most informative one, such as a test return.')
     ] = ""
     project: Annotated[str, words('of which project; "": the one with most configurations.')] = ""
     score: _Score = "mean of the last 10%"
@@ -299,6 +320,7 @@ QUESTIONS: tuple[type[Question], ...] = (
     Curves,
     Sweep,
     Seeds,
+    SharedPrompts,
     Diff,
     Findings,
     Alerts,

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from rollbook.book import Book, Series
 from rollbook.errors import UnknownKey, did_you_mean
-from rollbook.runs.fields import check_field, column_of, field_names, values_at
+from rollbook.runs.fields import column_of, field_names, field_of, values_at
 from rollbook.runs.measures import is_last, measure_of, measured, score_named
 from rollbook.system.daemon_threads import DaemonThreads
 from rollbook.system.texts import amount
@@ -183,8 +183,8 @@ def run_table(
     fields = {}
     for name in names:
         if name not in measures:
-            check_field(name, rows, f"table(columns=[…, {name!r}])")
-            fields[name] = column_of([_cell(value) for value in values_at(rows, name)])[0]
+            field = field_of(name, rows, f"table(columns=[…, {name!r}])")
+            fields[name] = column_of([_cell(value) for value in values_at(rows, field)])[0]
     for key, ways in _wanted(metrics).items():
         for how in ways:
             name = key if len(ways) == 1 else f"{key} {getattr(how, '__name__', how)}"

@@ -15,8 +15,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, TypeVar, overload
 
-from rollbook.errors import AmbiguousRun, BadInput, RunNotFound, did_you_mean, suggesting
-from rollbook.runs.fields import check_field, group_key, group_label, grouping_fields
+from rollbook.errors import AmbiguousRun, BadInput, RunNotFound, suggesting
+from rollbook.runs.absent import no_run_below, no_run_called
+from rollbook.runs.fields import field_of, group_key, group_label, grouping_fields, value_at
 from rollbook.schema.aliases import SCORES
 from rollbook.system.texts import amount
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from rollbook.runs.mapping import Answer, Answers
     from rollbook.runs.reading import SeriesOfRuns
     from rollbook.runs.removing import Bin, Removal
+    from rollbook.runs.shared_prompts import PromptsOfTwo
     from rollbook.runs.sweeping import Swept
     from rollbook.runs.verifying import Verified
 
@@ -196,7 +198,7 @@ class RunSet(Sequence["Book"]):
           RunNotFound: there are no runs.
         """
         if not self._rows:
-            raise RunNotFound(f"last(): there are no runs below {self.root}")
+            raise no_run_below(self.root)
         return _book(max(self._rows, key=_created))
 
     def one(self, name: str | None = None, *, newest: bool = False, **fields: object) -> Book:
@@ -211,10 +213,11 @@ class RunSet(Sequence["Book"]):
           RunNotFound, AmbiguousRun: no run matches, or several do; both list candidates.
           BadInput: a field that no run has.
         """
-        for field in fields:
-            check_field(field, self._rows, f"one({field}=…)")
+        wanted = [(field_of(field, self._rows, f"one({field}=…)"), value) for field, value in fields.items()]
         named = self._named(name)
-        fitting = [row for row in named if all(_fits(row.get(field), value) for field, value in fields.items())]
+        if name is not None and not named:
+            raise no_run_called(name, self._rows, self.root)
+        fitting = [row for row in named if all(_fits(value_at(row, field), value) for field, value in wanted)]
         if len(fitting) == 1 or (fitting and newest):
             return _book(max(fitting, key=_created))
         asked = ", ".join([repr(name)] * (name is not None) + [f"{field}={value!r}" for field, value in fields.items()])
@@ -241,9 +244,7 @@ class RunSet(Sequence["Book"]):
         """
         fitting = self._named(name)
         if not fitting:
-            known = dict.fromkeys(str(row["project"]) for row in self._rows)
-            known.update(dict.fromkeys(f"{row['project']}/{row['name']}" for row in self._rows))
-            raise RunNotFound(f"{name!r}: no run below {self.root} is called so.", did_you_mean(name, list(known)))
+            raise no_run_called(name, self._rows, self.root)
         return self._some(fitting)
 
     def _named(self, name: str | None) -> list[Mapping[str, object]]:
@@ -754,6 +755,30 @@ class RunSet(Sequence["Book"]):
         ask = Seeds(metric=metric, by=by, score=score, against=against, difference=difference, power=power)
         plan: SeedPlan = seeds_needed(ask, Files(self._rows, self.root))
         return plan
+
+    @suggesting
+    def shared_prompts(
+        self, run: str, other: str, part: str | None = None, *, above: float | None = None, limit: int = 200
+    ) -> PromptsOfTwo:
+        """Two runs on the prompts that both have: on which the other one is better, by what both measure alike.
+
+        Args:
+          run: a run: its id or name.
+          other: the run that it is compared with.
+          part: a part of the reward that both have; default: the reward, if its parts are the same in both.
+          above: a rollout above this solved its prompt; default: midway between the low and the high ones of both runs.
+          limit: so many prompts: half where the other run loses most, half where it gains most.
+        Returns:
+          How many prompts both have, the mean of each run over them, and the prompts from the largest loss of the other
+          run to its largest gain; `table` and `sentences` have them as rows and in words.
+        Raises:
+          RunNotFound, AmbiguousRun: no run is called so, or several. BadInput: a part that not both have.
+        """
+        from rollbook.runs.questions import SharedPrompts
+        from rollbook.runs.shared_prompts import of_books
+
+        ask = SharedPrompts(run=run, other=other, part=part, above=above, limit=limit)
+        return of_books(ask, self.one(run), self.one(other))
 
     def findings(self, since: float | None = None) -> Found:
         """What is wrong with runs, by health rules and how they ended: each thing once for all that have it.

@@ -11,6 +11,7 @@ what is its own: which runs, a format of output, a budget of characters; nothing
 
 from __future__ import annotations
 
+import re
 import types
 import typing
 from collections.abc import Callable, Sequence
@@ -21,6 +22,11 @@ import msgspec
 
 class Question(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The options of a question."""
+
+
+def name_of(question: type[Question]) -> str:
+    """The name that doors give a question: `SharedPrompts` is shared_prompts."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", question.__name__).lower()
 
 
 def words(text: str, *, writes: bool = False, amount: bool = False, commas: bool = False) -> msgspec.Meta:

@@ -34,22 +34,27 @@ from rollbook.book import Book
 from rollbook.book.questions import (
     Cause,
     Log,
+    Novelty,
     RolloutAnswer,
     Rows,
     Samples,
     Stages,
+    Unused,
     Window,
     answered,
     around,
     asked_log,
     chosen_rows,
     chosen_stages,
+    counted_new,
+    groups_unused,
     in_seconds,
     see_views,
     tables_for,
 )
 from rollbook.errors import BadInput, MissingExtra
 from rollbook.formats.opening import open as open_runs
+from rollbook.runs.absent import no_run_for
 from rollbook.runs.columns import fitting
 from rollbook.runs.comparing import compared, seeds_needed
 from rollbook.runs.curving import drawn
@@ -57,14 +62,27 @@ from rollbook.runs.diff import diff
 from rollbook.runs.finding import alerted, found
 from rollbook.runs.measures import measure_of_option
 from rollbook.runs.ordering import ordered
-from rollbook.runs.questions import Alerts, Compare, Curves, Diff, Findings, Plans, Seeds, Series, Sweep, Verify
+from rollbook.runs.questions import (
+    Alerts,
+    Compare,
+    Curves,
+    Diff,
+    Findings,
+    Plans,
+    Seeds,
+    Series,
+    SharedPrompts,
+    Sweep,
+    Verify,
+)
 from rollbook.runs.reading import SeriesOfFiles, is_raw, points_of, read
 from rollbook.runs.run_set import RunSet
+from rollbook.runs.shared_prompts import prompts_of_two
 from rollbook.runs.source import Files
 from rollbook.runs.sweeping import swept
 from rollbook.runs.verifying import verified
 from rollbook.runs.waiting import wait
-from rollbook.schema.question import Option, Question, of_text, options
+from rollbook.schema.question import Option, Question, name_of, of_text, options
 from rollbook.server.answering import Workers, read_body, refusal
 from rollbook.server.curves.one_run import ApartFiles
 from rollbook.server.settings import AGENTS, LIMITS
@@ -129,6 +147,9 @@ class AgentTools:
         self.alerts = self._asking(Alerts, self._alerted)
         self.verify = self._asking(Verify, self._verified)
         self.plans = self._asking(Plans, self._plans)
+        self.novelty = self._asking_one(Novelty, self._new)
+        self.unused = self._asking_one(Unused, self._not_used)
+        self.shared_prompts = self._asking(SharedPrompts, self._on_both, {"limit": 20})
 
     def tools(self) -> list[Callable[..., str]]:
         """All of them, in the order in which an agent needs them."""
@@ -147,8 +168,11 @@ class AgentTools:
             self.verify,
             self.plans,
             self.samples,
+            self.novelty,
+            self.unused,
             self.rows,
             self.rollouts,
+            self.shared_prompts,
             self.stages,
             self.logs,
             self.sql,
@@ -350,6 +374,22 @@ class AgentTools:
         """`rows` of the table rollouts lists the rollouts themselves, each with its prompt and newest fate."""
         return {}, _rows_of(answered(question, ApartFiles(book)))
 
+    def _new(self, book: Book, question: Novelty) -> tuple[dict[str, Any], list[Any]]:
+        if question.points > _MOST_POINTS:
+            raise BadInput(f"points={question.points}: at most {_MOST_POINTS:,}")
+        page = counted_new(question, ApartFiles(book))
+        return {"x": page.x}, page.table.to_pylist()
+
+    def _not_used(self, book: Book, question: Unused) -> tuple[dict[str, Any], list[Any]]:
+        page = groups_unused(question, ApartFiles(book))
+        return {"x": page.x, "at": page.at}, page.table.to_pylist()
+
+    def _on_both(self, runs: RunSet, question: SharedPrompts) -> tuple[dict[str, Any], list[Any]]:
+        """Sentences first; then a row for each prompt, from the largest loss of the other run to its largest gain."""
+        one, other = runs.one(question.run, newest=True), runs.one(question.other, newest=True)
+        answer = prompts_of_two(question, (ApartFiles(one), ApartFiles(other)), (one.name, other.name))
+        return answer.as_data(), [{"sentence": sentence} for sentence in answer.sentences()] + answer.table()
+
     def _timed(self, book: Book, question: Stages) -> tuple[dict[str, Any], list[Any]]:
         if question.stretches > _MOST_POINTS:
             raise BadInput(f"stretches={question.stretches}: at most {_MOST_POINTS:,}")
@@ -420,7 +460,10 @@ class AgentTools:
 
         def work(given: dict[str, Any]) -> str:
             runs, where, cursor = (str(given.pop(name)) for name in ("runs", "where", "cursor"))
-            head, rows = answer(self._chosen(where, runs), question(**given))
+            chosen = self._chosen(where, runs)
+            if where and not chosen:
+                raise no_run_for(where, chosen.root)
+            head, rows = answer(chosen, question(**given))
             return self._answer(head, rows, cursor)
 
         about = [
@@ -536,7 +579,7 @@ def _tool(
         given.apply_defaults()
         return work(dict(given.arguments))
 
-    tool.__name__ = name or question.__name__.lower()
+    tool.__name__ = name or name_of(question)
     tool.__doc__ = "\n".join(
         [inspect.getdoc(question) or "", "", *(f"`{option.name}`: {option.words}" for option in asked), *words]
     )

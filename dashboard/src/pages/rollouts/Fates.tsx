@@ -13,7 +13,6 @@ import { source } from "../../state/here.ts";
 import { useNews } from "../../state/run.ts";
 import { FateDot } from "./marks.tsx";
 import { Clipped } from "./Clipped.tsx";
-import { fateWords } from "./opened.ts";
 
 const WORDS: { [name: string]: string } = {
   zero_std: "easier and harder prompts, or more samples a group",
@@ -22,7 +21,6 @@ const WORDS: { [name: string]: string } = {
   error: "see below which tool breaks",
   surplus: "fewer rollouts than the update needs",
   "no fate yet": "in flight, or lost",
-  "no fate": "failed, or never reported to the end",
 };
 
 /** Each is an answer of its own, so that none waits for the others. */
@@ -91,7 +89,7 @@ function All({ run, found, missing }: { run: string; found: Found; missing: read
           label={`Fates of ${amount(found.total, "rollout")} over training, as shares`}
           x={found.starts.map(Number)}
           layers={found.layers.map((layer) => ({
-            name: fateWords(layer.reason),
+            name: shown(layer.reason),
             color: colorOf(layer.reason),
             y: layer.n,
           }))}
@@ -105,9 +103,7 @@ function All({ run, found, missing }: { run: string; found: Found; missing: read
             { id: "n", head: "rollouts", number: true },
             { id: "share", head: "share", number: true },
             ...(tokens > 0 ? [{ id: "tokens", head: "sampled tokens", number: true }] : []),
-            ...(found.layers.some(({ reason }) => WORDS[fateWords(reason)])
-              ? [{ id: "what", head: "what one can do" }]
-              : []),
+            ...(found.layers.some(({ reason }) => WORDS[reason]) ? [{ id: "what", head: "what one can do" }] : []),
           ]}
           rows={found.layers}
           cell={(layer, column) => {
@@ -116,7 +112,7 @@ function All({ run, found, missing }: { run: string; found: Found; missing: read
                 <span>
                   <FateDot fate={layer.reason} />{" "}
                   <a href={addressOf("rollouts", { run, tab: "", where: conditionOf(layer.reason) })}>
-                    {fateWords(layer.reason)}
+                    {shown(layer.reason)}
                   </a>
                 </span>
               );
@@ -129,7 +125,7 @@ function All({ run, found, missing }: { run: string; found: Found; missing: read
                   <span class="barnum">{count(Number(layer.tokens ?? 0))}</span>
                 </>
               );
-            return <span class="soft">{WORDS[fateWords(layer.reason)] ?? ""}</span>;
+            return <span class="soft">{WORDS[layer.reason] ?? ""}</span>;
           }}
         />
       </section>

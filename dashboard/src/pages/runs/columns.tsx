@@ -14,7 +14,7 @@ import { source } from "../../state/here.ts";
 import { say } from "../../state/address.ts";
 import { GroupContent, Nan } from "./cells.tsx";
 import { HEIGHT, spark, WIDTH } from "./sparks.ts";
-import { colorOf, columnsWanted, rowId, runName, settingNames } from "./table.ts";
+import { colorOf, columnsWanted, rowId, runName } from "./table.ts";
 import * as view from "./view.ts";
 
 /** What columns could be shown; null until the server said so. */
@@ -47,7 +47,6 @@ const SELDOM = 10_000;
 export async function learnColumns(after = AGAIN): Promise<void> {
   const answer = await source.columns();
   known.value = answer;
-  settingNames.value = new Set(answer.config.map(({ column }) => column.replace(/^config\./, "")));
   heroKey.value = telling(answer.metrics) ?? "";
   if (answer.pending === 0) return;
   await behind;

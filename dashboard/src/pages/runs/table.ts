@@ -42,12 +42,9 @@ function sortOf(text: string): SortBy[] {
 
 const groups = (text: string): string[] | null => (text === "none" ? null : text.split(",").filter((c) => c !== ""));
 
-/** The settings that runs have, by their own names; the columns say it. */
-export const settingNames = signal<ReadonlySet<string>>(new Set());
-
 /** The text over the table, and what was found elsewhere: a condition, words. */
 const asked = computed(() => {
-  const { filter = "", search = "" } = askedOf(view.filter.value, settingNames.value);
+  const { filter = "", search = "" } = askedOf(view.filter.value);
   return { filter, search: [search, view.search.value].filter((words) => words !== "").join(" ") };
 });
 
@@ -254,14 +251,12 @@ export const nameLetters = signal(24);
 export const toldNames = computed(() => {
   void table.changed.value;
   const rows = [...pinned.value, ...table.known()].filter((row) => row.kind !== "section");
-  const places = new Map<string, [id: string, name: string][]>(); // of thousands of rows: each is looked at once
+  const places = new Map<string, [id: string, name: string][]>();
   for (const row of rows) {
     const member = row.kind === "run" && row.member_of !== null;
     const name = row.kind === "run" ? runName(row, member) : row.name;
     const beside = member ? `of ${row.member_of}` : projectOf(row);
-    const others = places.get(beside);
-    if (others) others.push([rowId(row), name]);
-    else places.set(beside, [[rowId(row), name]]);
+    places.set(beside, [...(places.get(beside) ?? []), [rowId(row), name]]);
   }
   const told = new Map<string, string>();
   for (const [place, some] of places) {

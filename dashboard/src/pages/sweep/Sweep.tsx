@@ -27,7 +27,6 @@ import { Against } from "./Against.tsx";
 import { Configurations } from "./Configurations.tsx";
 import { Matters } from "./Matters.tsx";
 import { Parallel } from "./Parallel.tsx";
-import { settingNames } from "../runs/table.ts";
 import "./sweep.css";
 
 const project = word("project");
@@ -39,7 +38,7 @@ const against = word("of");
 const scales = word("axes");
 
 export function Sweep() {
-  const said = askedOf(filter.value, settingNames.value);
+  const said = askedOf(filter.value);
   const asked = {
     project: project.value,
     metric: key.value,

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rollbook.book.questions.asked import Episodes as Episodes
     from rollbook.book.questions.asked import Log as Log
     from rollbook.book.questions.asked import Media as Media
+    from rollbook.book.questions.asked import Novelty as Novelty
     from rollbook.book.questions.asked import Prompts as Prompts
     from rollbook.book.questions.asked import RolloutAnswer as RolloutAnswer
     from rollbook.book.questions.asked import RolloutCurves as RolloutCurves
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from rollbook.book.questions.asked import Samples as Samples
     from rollbook.book.questions.asked import Stages as Stages
     from rollbook.book.questions.asked import Text as Text
+    from rollbook.book.questions.asked import Unused as Unused
     from rollbook.book.questions.asked import Window as Window
     from rollbook.book.questions.cause import Surroundings as Surroundings
     from rollbook.book.questions.cause import around as around
@@ -40,6 +42,8 @@ if TYPE_CHECKING:
     from rollbook.book.questions.logs import log_files as log_files
     from rollbook.book.questions.logs import log_named as log_named
     from rollbook.book.questions.logs import part_of_log as part_of_log
+    from rollbook.book.questions.novelty import NoveltyPage as NoveltyPage
+    from rollbook.book.questions.novelty import counted_new as counted_new
     from rollbook.book.questions.overview import OURS as OURS
     from rollbook.book.questions.overview import STATES as STATES
     from rollbook.book.questions.overview import Overview as Overview
@@ -93,6 +97,9 @@ if TYPE_CHECKING:
     from rollbook.book.questions.stages import StagesPage as StagesPage
     from rollbook.book.questions.stages import chosen_stages as chosen_stages
     from rollbook.book.questions.stages import over as over
+    from rollbook.book.questions.unused import UnusedPage as UnusedPage
+    from rollbook.book.questions.unused import groups_unused as groups_unused
+    from rollbook.book.questions.unused import reward_column as reward_column
     from rollbook.book.questions.windows import Page as Page
     from rollbook.book.questions.windows import words_of as words_of
     from rollbook.book.sql import mistake_in_words as mistake_in_words
@@ -108,6 +115,7 @@ __getattr__, __dir__ = attach(
             "Episodes",
             "Log",
             "Media",
+            "Novelty",
             "Prompts",
             "RolloutAnswer",
             "RolloutCurves",
@@ -116,8 +124,11 @@ __getattr__, __dir__ = attach(
             "Samples",
             "Stages",
             "Text",
+            "Unused",
             "Window",
         ),
+        "rollbook.book.questions.novelty": ("NoveltyPage", "counted_new"),
+        "rollbook.book.questions.unused": ("UnusedPage", "groups_unused", "reward_column"),
         "rollbook.book.questions.prompts": ("PromptPage", "axis_in", "chosen_prompts"),
         "rollbook.book.questions.rollout_answers": ("OTHER_TABLES", "ROLLOUTS", "answer_in", "answered", "see_now"),
         "rollbook.book.questions.rollout_curves": ("chosen_curves", "curves_in"),

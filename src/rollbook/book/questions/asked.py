@@ -203,6 +203,30 @@ class Stages(Question, frozen=True):
         _check_amounts(stretches=self.stretches)
 
 
+class Novelty(Question, frozen=True):
+    """How many samples of a run were new, and how many had been seen before, over training."""
+
+    x: Annotated[
+        str | None,
+        words('the axis: a clock, a column of the samples, "time" or "relative"; default: the run\'s own.'),
+    ] = None
+    points: Annotated[int, words("into how many equal parts the axis is divided, at most.", amount=True)] = 60
+
+    def __post_init__(self) -> None:
+        if self.points < 1:
+            raise BadInput(f"points={self.points}: ask for at least 1")
+
+
+class Unused(Question, frozen=True):
+    """What a run was not trained on: the groups of samples of one batch, by what became of them, and why."""
+
+    at: Annotated[float | None, words("the position of the batch: the nearest one is taken; default: the last.")] = None
+    x: Annotated[
+        str | None,
+        words('the axis: a clock, a column of the samples, "time" or "relative"; default: the run\'s own.'),
+    ] = None
+
+
 class Log(Question, frozen=True):
     """Lines of a log of a run: what its program printed, stdout and stderr, or another log."""
 
@@ -232,6 +256,8 @@ ONE_RUN: tuple[type[Question], ...] = (
     RolloutCurves,
     RolloutAnswer,
     Stages,
+    Novelty,
+    Unused,
     Log,
 )
 """All of them. `Book`, the command line, the server and the agents' tools have a door for each, with its name."""

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from rollbook.errors import BadInput
+from rollbook.book.questions.source import Source
+from rollbook.errors import BadInput, UnknownKey, did_you_mean
 from rollbook.schema.default_axis import default_axis, own_axis
 from rollbook.schema.expressions import quoted
 from rollbook.system.texts import amount
@@ -26,6 +27,34 @@ def usual_axis_of(x: str, total: Mapping[str, object] | None, clocks: Iterable[s
       x, total: as in its manifest; a listing has no x. clocks: those that its rows have readings of.
     """
     return default_axis(own_axis(x, total), list(clocks))
+
+
+def axis_of_run(source: Source) -> tuple[str, list[str], float]:
+    """(the default axis of a run, its clocks, when it began in unix seconds)."""
+    with source.book() as book:
+        about, clocks = book.info, list(book.clocks)
+    read = {clock for known in source.newest().values() for clock in known}
+    axis = usual_axis_of(about.x, about.total, [clock for clock in clocks if clock in read])
+    return axis, clocks, float(about.created or 0.0)
+
+
+def axis_of_rows(source: Source, x: str | None, columns: Sequence[str], others: Sequence[str]) -> tuple[str, float]:
+    """(the axis of the rows of a table, when the run began in unix seconds).
+
+    Args:
+      x: what was asked for. None: the run's own, if the rows know it, else the first of `others` that they know, else
+        the time.
+      columns: of the table.
+    Raises:
+      UnknownKey: the rows do not know the axis that was asked for.
+    """
+    own, clocks, began = axis_of_run(source)
+    if x is None:
+        return next((axis for axis in (own, *others) if axis in columns), "time"), began
+    if x not in ("time", "relative", *columns):
+        known = [*(clock for clock in clocks if clock in columns), "time", "relative"]
+        raise UnknownKey(f"x={x!r:.80}: these rows do not know it.", did_you_mean(x, known))
+    return x, began
 
 
 def check_range(start: float | None, stop: float | None) -> None:

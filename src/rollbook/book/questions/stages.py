@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from rollbook.book.questions.asked import Stages
-from rollbook.book.questions.positions import check_range, position_in_sql, usual_axis_of
+from rollbook.book.questions.positions import axis_of_run, check_range, position_in_sql
 from rollbook.book.questions.source import Queries, Source
 from rollbook.errors import UnknownKey, did_you_mean
 from rollbook.schema.stages import own_seconds
@@ -97,21 +97,17 @@ def chosen_stages(question: Stages, source: Source) -> StagesPage:
       BadInput: a range that is none.
     """
     check_range(question.start, question.stop)
-    with source.book() as book:
-        about, clocks = book.info, list(book.clocks)
+    own, clocks, began = axis_of_run(source)
     if question.x is not None and question.x not in ("time", "relative", *clocks):
         raise UnknownKey(
             f"x={question.x!r:.80}: the run has no such clock.", did_you_mean(question.x, ["time", "relative", *clocks])
         )
-    x = question.x
-    if x is None:
-        read = {clock for known in source.newest().values() for clock in known}
-        x = usual_axis_of(about.x, about.total, [clock for clock in clocks if clock in read])
+    x = own if question.x is None else question.x
 
     def work(db: Queries) -> list[dict[str, Any]]:
         if "name" not in db.columns["timings"]:
             return []
-        position = position_in_sql(x, float(about.created or 0.0), db.columns["timings"])
+        position = position_in_sql(x, began, db.columns["timings"])
         cells = f"cast(name as varchar) as stage, {SECONDS} as seconds, {position} as x, epoch_us(time) / 1e6 as stop"
         db.view("spent", f"select * from (select {cells} from timings) where stage is not null and {_within(question)}")
         stages = _stages_in(db)

@@ -9,6 +9,7 @@ from typing import Any
 
 from rollbook.book import Book
 from rollbook.errors import BadInput, RollbookError
+from rollbook.runs.absent import empty_set
 from rollbook.runs.comparing import MOST_GROUPS
 from rollbook.runs.questions import Fields
 from rollbook.runs.report.page import Page
@@ -55,7 +56,7 @@ def write(
         page = _run(what, keys, x)
     else:
         if not len(what):
-            raise BadInput("report: the set of runs is empty")
+            raise empty_set("report", what.root)
         page = _group(what, keys, by, x, comparison)
     folder = os.path.dirname(os.fspath(path))
     if folder:

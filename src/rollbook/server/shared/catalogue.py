@@ -14,6 +14,7 @@ from typing import Any
 
 from rollbook.errors import ForeignManifest, RollbookError
 from rollbook.formats.foreign import follow
+from rollbook.runs.absent import no_run_called
 from rollbook.runs.catalog import open as open_runs
 from rollbook.runs.catalog import stamped, unlisted
 from rollbook.runs.remote import open_address
@@ -21,7 +22,6 @@ from rollbook.schema import manifest
 from rollbook.schema.addresses import is_address
 from rollbook.schema.run_files import MANIFEST_FILE
 from rollbook.schema.status import derived
-from rollbook.server.shared.shapes import Refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -143,15 +143,12 @@ class Catalogue:
         """The run of that name.
 
         Raises:
-          Refused: there is none.
+          RunNotFound: there is none.
         """
         row = self.snapshot(5.0).rows.get(key) or self.snapshot(0.2).rows.get(key)
         if row is None:
-            raise Refused(
-                "not_found",
-                f"there is no run {key!r:.80} here",
-                "It may have been moved or removed; look at the table of runs.",
-            )
+            rows = [other.about for other in self._snapshot.rows.values()]
+            raise no_run_called(key, rows, ", ".join(self.roots))
         return row
 
     def refresh(self, full: bool = False) -> list[RunRow]:

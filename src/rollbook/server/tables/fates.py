@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -19,39 +18,28 @@ from rollbook.book.questions import (
     Prompts,
     RolloutAnswer,
     RolloutCurves,
+    Unused,
     answer_in,
-    axis_values,
     cells_of,
     chosen_prompts,
     curves_in,
+    groups_unused,
     kept,
-    listed,
-    row_id,
     see_rollouts,
 )
+from rollbook.runs.questions import SharedPrompts
+from rollbook.runs.shared_prompts import prompts_of_two
 from rollbook.schema import manifest
-from rollbook.schema.expressions import quoted
-from rollbook.schema.solved import solved_above
 from rollbook.server.asking import of_one_run, shape_of_one
 from rollbook.server.curves.one_run import KeptRun
 from rollbook.server.shared.endpoint import Endpoint
-from rollbook.server.shared.rows import check_window, default_axis, started
+from rollbook.server.shared.rows import check_window
 from rollbook.server.shared.shapes import Answer, Num, OfRun, Refused, Row, num, plain, rows_of
 from rollbook.server.shared.sql import Locked, with_tables
 from rollbook.server.shared.state import ServerContext
-from rollbook.server.tables.rollouts import _CUT, ask_rollouts
-from rollbook.server.tables.samples import (
-    ask_samples,
-    position_and_offset,
-    reward_column,
-)
+from rollbook.server.tables.rollouts import _CUT
 
-
-class UnusedAsk(OfRun, kw_only=True):
-    """What was not trained on, at a point of the axis; without a point, the newest."""
-
-    x: str | None = None
-    at: float | None = None
+UnusedAsk = shape_of_one(Unused)
 
 
 class Reason(msgspec.Struct, kw_only=True):
@@ -72,65 +60,15 @@ class UnusedAnswer(Answer, kw_only=True):
     reasons: list[Reason]
 
 
-def unused(context: ServerContext, ask: UnusedAsk) -> UnusedAnswer:
+def unused(context: ServerContext, ask: OfRun) -> UnusedAnswer:
     """The groups of one batch: which were trained on, and which taught nothing."""
-    row = context.row(ask.run)
-    x = ask.x or default_axis(context, row)
-    position, shift = position_and_offset(x, started(row))
-
-    def work(db: Locked, names: list[str]) -> pa.Table | None:
-        if "group" not in names or (x not in ("time", "relative") and x not in names):
-            return None
-        chosen = (
-            f"select max({position}) from seen"
-            if ask.at is None
-            else f"select {position} from seen order by abs({position} - ?) limit 1"
-        )
-        given = [] if ask.at is None else [ask.at + shift]
-        return db.table(f"select * from seen where {position} = ({chosen})", given)
-
-    here = ask_samples(context, row, work)
-    if here is None or not here.num_rows:
-        return UnusedAnswer(x=plain(x), at=None, groups=0, reasons=[])
-    at = float(axis_values(here, x, started(row))[0])
-    groups: dict[object, list[dict[str, object]]] = {}
-    for cells in cells_of(here):
-        groups.setdefault(cells.get("group"), []).append(cells)
-    reward = reward_column(here.column_names)
-    fates: dict[str, list[list[dict[str, object]]]] = {}
-    for members in groups.values():
-        fates.setdefault(_fate(members, reward), []).append(members)
+    page = groups_unused(of_one_run(ask, Unused), KeptRun(context, context.row(ask.run)))
     reasons = [
-        Reason(
-            reason=plain(reason),
-            groups=len(members_of_group),
-            rows=sum(map(len, members_of_group)),
-            ids=[row_id(members[0]) for members in members_of_group[:50]],
-        )
-        for reason, members_of_group in sorted(fates.items(), key=lambda pair: (pair[0] != "trained on", -len(pair[1])))
+        Reason(reason=plain(cells["reason"]), groups=cells["groups"], rows=cells["rows"], ids=cells["ids"])
+        for cells in page.table.to_pylist()
     ]
-    return UnusedAnswer(x=plain(x), at=at, groups=len(groups), reasons=reasons)
-
-
-def _fate(members: list[dict[str, object]], reward: str | None) -> str:
-    """Why a group was not trained on: as the run reports it of most of its rows, else judged by its rewards."""
-    reasons = Counter(_reason_of(cells) for cells in members)
-    why = min(reasons, key=lambda reason: (-reasons[reason], reason is None, str(reason)))
-    if why is not None:
-        return why
-    scores = [cells.get(reward) for cells in members] if reward else []
-    known = [float(score) for score in scores if isinstance(score, (int, float)) and math.isfinite(score)]
-    if len(known) > 1 and min(known) == max(known):
-        return f"all rewards equal, {known[0]:g}"
-    return "trained on"
-
-
-def _reason_of(cells: Mapping[str, object]) -> str | None:
-    for name in ("discard_reason", "discarded", "skip_reason", "not_trained"):
-        given = cells.get(name)
-        if given:
-            return given if isinstance(given, str) else name.replace("_", " ")
-    return None
+    groups = sum(reason.groups for reason in reasons)
+    return UnusedAnswer(x=plain(page.x), at=num(page.at), groups=groups, reasons=reasons)
 
 
 class FatesAsk(OfRun, kw_only=True):
@@ -273,20 +211,7 @@ class PromptsAnswer(Answer, kw_only=True):
     rows: list[PromptRow]
 
 
-class SharedPromptsAsk(OfRun, kw_only=True):
-    """The prompts that a run has in common with another one.
-
-    Attributes:
-      other: the other run.
-      part: a part of the reward that both have; null: the reward, if its parts are the same in both.
-      above: a rollout above this solved its prompt; null: as `Book.solved_above` says, of both runs together.
-      limit: the largest number of rows: half of them where the other run gains most, half where it loses most.
-    """
-
-    other: str
-    part: str | None = None
-    above: float | None = None
-    limit: int = 200
+SharedPromptsAsk = shape_of_one(SharedPrompts)
 
 
 class SharedPromptsRow(msgspec.Struct, kw_only=True):
@@ -315,8 +240,10 @@ class SharedPromptsAnswer(Answer, kw_only=True):
       above: a number for each run; a rollout above it is solved.
       mean: the mean over the shared prompts of their means of the measure, a number for each run.
       better, worse: on how many prompts the other run's mean is higher, or lower.
+      sentences: the same in words.
     """
 
+    sentences: list[str]
     measure: str
     note: str
     parts: list[str]
@@ -539,109 +466,34 @@ def _prompt(cells: Mapping[str, Any], page: PromptPage) -> PromptRow:
 _MOST_SHARED = 1_000
 
 
-def _of_prompts(value: str, above: float) -> Callable[[Locked], pa.Table]:
-    """One row per prompt: its rollouts, the mean of a measure and how many are above a number."""
-    query = f"""with r as (select task_id, rollout_id, time, ({value})::double as value from rollouts
-      where task_id is not null and mode is distinct from 'eval')
-    select task_id, count(*) as n, avg(value) as mean, count(*) filter (value > {above!r}) as solved,
-      max_by(rollout_id, time) as example from r where isfinite(value) group by 1"""
-    return lambda db: db.table(query)
-
-
-def _reward_of(db: Locked) -> tuple[list[str], bool]:
-    """The parts that rewards of a run have, sorted, and whether there is a reward."""
-    empty = set(db.empty.get("rollouts", ()))
-    names = [name for name in db.columns["rollouts"] if name not in empty]
-    parts = [name for name in names if name.startswith("rewards/")]
-    there = db.table(
-        "select " + ", ".join(["count(reward)", *(f"count({quoted(name)})" for name in parts)]) + " from rollouts"
-    ).to_pylist()[0]
-    has_reward, *has = there.values()
-    return sorted(name[8:] for name, n in zip(parts, has, strict=True) if n), bool(has_reward)
-
-
-def _measure(parts: Sequence[Sequence[str]], weights: Sequence[object], part: str | None) -> tuple[list[str], str, str]:
-    """(the parts that are compared, [] for the whole reward; what that is called; why it is not the reward)."""
-    common = [name for name in parts[0] if name in parts[1]]
-    if part is not None:
-        if part not in common:
-            raise Refused(
-                "bad_input",
-                f"part={part!r:.80}: both runs have {', '.join(common) or 'no part of the reward'}",
-                "Choose one of these.",
-            )
-        return [part], part, ""
-    if parts[0] == parts[1] and weights[0] == weights[1]:
-        return [], "reward", ""
-    if parts[0] == parts[1]:
-        why = f"The rewards weigh their parts differently ({weights[0]} and {weights[1]})"
-    else:
-        one, two = (" + ".join(own) or "one number" for own in parts)
-        why = f"The rewards are made of different parts ({one} in one run, {two} in the other)"
-    if common:
-        return common, " + ".join(common), f"{why}: {' + '.join(common)}, which both have, is compared."
-    return [], "share solved", f"{why} and have none in common: the share of solved rollouts is compared."
-
-
-def shared_prompts(context: ServerContext, ask: SharedPromptsAsk) -> SharedPromptsAnswer:
-    """Two runs compared on the prompts that both have, by a measure that means the same in both."""
-    if not 1 <= ask.limit <= _MOST_SHARED:
-        raise Refused("too_large", f"limit={ask.limit}: 1 to {_MOST_SHARED:,}")
-    # What both runs measure alike: the reward, parts of it, or else the share of solved rollouts.
-    both = [context.row(ask.run), context.row(ask.other)]
-    found = [ask_rollouts(context, row, [], _reward_of) for row in both]
-    configs = [manifest.look(row.folder).config for row in both]
-    weights = [config.get("reward_weights") for config in configs]
-    chosen_parts, measure, note = _measure([parts for parts, _ in found], weights, ask.part)
-    # The number above which a rollout is solved, in each run.
-    value = " + ".join(quoted(f"rewards/{name}") for name in chosen_parts) or "reward"
-    values = [
-        ask_rollouts(context, row, [], lambda db: db.table(f"select ({value})::double as value from rollouts"))["value"]
-        for row in both
-    ]
-    known = [[cell for cell in own.to_pylist() if cell is not None] for own in values]
-    has_scale = measure != "share solved"
-    if not has_scale:
-        above = [solved_above(own) for own in known]
-    else:
-        above = [solved_above([*known[0], *known[1]])] * 2
-    limits = [ask.above if ask.above is not None else 0.0 if own is None else own for own in above]
-    # One row per prompt of each run; of the shared ones those with the largest loss and the largest gain.
-    a, b = (
-        {
-            str(cells["task_id"]): cells if has_scale else {**cells, "mean": cells["solved"] / cells["n"]}
-            for cells in cells_of(ask_rollouts(context, row, [], _of_prompts(value, limit)))
-        }
-        for row, limit in zip(both, limits, strict=True)
-    )
-    tasks = sorted(a.keys() & b.keys(), key=lambda task: (b[task]["mean"] - a[task]["mean"], task))
-    half = ask.limit // 2
-    chosen = tasks if len(tasks) <= ask.limit else [*tasks[: ask.limit - half], *tasks[len(tasks) - half :]]
-    # The texts of the chosen prompts.
-    of_these = f"from tasks where task_id in ({listed(chosen)}) group by 1"
-    named = f"select task_id, any_value({_QUESTION}) as prompt {of_these}"
-    task_rows = cells_of(ask_rollouts(context, both[0], ["tasks"], lambda db: db.table(named)))
-    prompts = {str(cells["task_id"]): cells["prompt"] for cells in task_rows}
-    gains = [b[task]["mean"] - a[task]["mean"] for task in tasks]
+def shared_prompts(context: ServerContext, ask: OfRun) -> SharedPromptsAnswer:
+    """Two runs on the prompts that both have, by what both measure alike."""
+    question = of_one_run(ask, SharedPrompts)
+    if not 1 <= question.limit <= _MOST_SHARED:
+        raise Refused("too_large", f"limit={question.limit}: 1 to {_MOST_SHARED:,}")
+    one, other = context.row(question.run), context.row(question.other)
+    sources = KeptRun(context, one), KeptRun(context, other)
+    found = prompts_of_two(question, sources, (str(one.about.get("name")), str(other.about.get("name"))), _QUESTION)
     return SharedPromptsAnswer(
-        measure=measure,
-        note=note,
-        parts=[name for name in found[0][0] if name in found[1][0]],
-        above=[num(limit) for limit in limits],
-        shared=len(tasks),
-        only=[len(a) - len(tasks), len(b) - len(tasks)],
-        mean=[num(sum(own[task]["mean"] for task in tasks) / len(tasks)) if tasks else None for own in (a, b)],
-        better=sum(gain > 0 for gain in gains),
-        worse=sum(gain < 0 for gain in gains),
+        sentences=[plain(sentence) for sentence in found.sentences()],
+        measure=found.measure,
+        note=found.note,
+        parts=list(found.parts),
+        above=[num(limit) for limit in found.above],
+        shared=found.shared,
+        only=list(found.only),
+        mean=[num(mean) for mean in found.mean or (None, None)],
+        better=found.better,
+        worse=found.worse,
         rows=[
             SharedPromptsRow(
-                prompt=plain(prompts.get(task)),
-                n=[own[task]["n"] for own in (a, b)],
-                mean=[num(own[task]["mean"]) for own in (a, b)],
-                solved=[own[task]["solved"] for own in (a, b)],
-                example=[str(own[task]["example"]) for own in (a, b)],
+                prompt=plain(each.prompt),
+                n=list(each.n),
+                mean=[num(mean) for mean in each.mean],
+                solved=list(each.solved),
+                example=list(each.example),
             )
-            for task in chosen
+            for each in found.prompts
         ],
     )
 

@@ -11,11 +11,14 @@ import numpy as np
 import pyarrow as pa
 
 from rollbook.book.questions import (
+    Novelty,
     Samples,
     axis_values,
     cells_of,
     chosen_rows,
     clocks_of,
+    counted_new,
+    reward_column,
     row_id,
     seconds_column,
     see_samples,
@@ -139,13 +142,7 @@ class HistoryAnswer(Answer, kw_only=True):
     truncated: bool
 
 
-class NoveltyAsk(OfRun, kw_only=True):
-    """How much was new over training."""
-
-    x: str | None = None
-    points: int = 80
-    start: float | None = None
-    stop: float | None = None
+NoveltyAsk = shape_of_one(Novelty, defaults={"points": 80})
 
 
 class NoveltyPoint(msgspec.Struct, kw_only=True):
@@ -314,13 +311,6 @@ def group(context: ServerContext, ask: OneSampleAsk) -> GroupAnswer:
     )
 
 
-def reward_column(names: Sequence[str]) -> str | None:
-    """The column with the score of a sample."""
-    if "reward" in names:
-        return "reward"
-    return next((name for name in names if name.startswith(("rewards/", "reward"))), None)
-
-
 def _numbers(table: pa.Table, name: str | None) -> Floats:
     if name is None or name not in table.column_names:
         return np.full(table.num_rows, math.nan)
@@ -392,46 +382,16 @@ def _by_batch(positions: NDArray, rewards: NDArray, batches: Sequence[object]) -
     return groups
 
 
-def novelty(context: ServerContext, ask: NoveltyAsk) -> NoveltyAnswer:
+def novelty(context: ServerContext, ask: OfRun) -> NoveltyAnswer:
     """New and repeated samples over training."""
-    check_points(ask.points, 2_000)
-    row = context.row(ask.run)
-    x = ask.x or default_axis(context, row)
-    position, shift = position_and_offset(x, started(row))
-
-    def work(db: Locked, names: list[str]) -> pa.Table | None:
-        if "is_new" not in names or (x not in ("time", "relative") and x not in names):
-            return None
-        rows = f"(select {position} as x, is_new from seen where {position} is not null)"
-        ends = db.table(f"select min(x) as low, max(x) as high from {rows}").to_pylist()[0]
-        if ends["low"] is None:
-            return None
-        width = (ends["high"] - ends["low"]) / ask.points or 1.0
-        number = f"least({ask.points - 1}, floor((x - ?) / ?))"
-        counted = f"select {number} as number, count(*) as rows, count(*) filter (is_new) as new from {rows} group by 1"
-        query = f"select ? + (number + 0.5) * ? as x, rows, new from ({counted}) order by 1"
-        return db.table(query, [ends["low"], width, ends["low"], width])
-
-    table = ask_samples(context, row, work)
-    return NoveltyAnswer(
-        x=plain(x),
-        points=[
-            NoveltyPoint(
-                x=cells["x"] - shift,
-                rows=cells["rows"],
-                new=cells["new"],
-                repeated=cells["rows"] - cells["new"],
-            )
-            for cells in (cells_of(table) if table is not None else ())
-        ],
-    )
-
-
-def position_and_offset(x: str, began: float) -> tuple[str, float]:
-    """(the position of a row, in SQL; an offset to subtract from it)."""
-    if x in ("time", "relative"):
-        return "epoch_us(time) / 1e6", began if x == "relative" else 0.0
-    return f"cast({quoted(x)} as double)", 0.0
+    question, row = of_one_run(ask, Novelty), context.row(ask.run)
+    check_points(question.points, 2_000)
+    page = counted_new(question, KeptRun(context, row))
+    points = [
+        NoveltyPoint(x=cells[page.x], rows=cells["rows"], new=cells["new"], repeated=cells["repeated"])
+        for cells in page.table.to_pylist()
+    ]
+    return NoveltyAnswer(x=plain(page.x), points=points)
 
 
 ENDPOINTS = [
