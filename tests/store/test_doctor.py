@@ -196,7 +196,7 @@ def test_random_bytes_are_no_run(tmp_path: Path) -> None:
         Book(folder)
     assert any("run.json" in text for text in verify(folder))
     assert len(rollbook.open(tmp_path / "runs")) == 0
-    assert any("made anew" in text for text in repair(folder))
+    assert any("rebuilt from" in text for text in repair(folder))
     assert Book(folder).keys() == []
 
 

@@ -242,7 +242,7 @@ def test_verify_names_damaged_attempts_and_repair_makes_them_again(damaged: Any,
     said = verify(run.folder)
     assert [text for text in said if "attempt" in text]
     assert [text for text in said if "created is not a time" in text]
-    assert "made anew" in " ".join(repair(run.folder))
+    assert "rebuilt from" in " ".join(repair(run.folder))
     assert verify(run.folder) == []
     (book,) = rollbook.open(tmp_path)
     assert (book.seed, len(book.attempts), book.metrics("x")["x"].to_pylist()) == (3, 2, [1.0, 3.0])

@@ -137,7 +137,7 @@ def test_a_damaged_run_json_of_our_own_is_repaired_at_any_time_of_a_run(
         Book(folder)
     assert not isinstance(seen.value, ForeignManifest)
     assert verify(folder)
-    assert any("made anew" in text for text in repair(folder, force=True))
+    assert any("rebuilt from" in text for text in repair(folder, force=True))
     assert Book(folder).keys() == (["x"] if moment == "finished" else [])
 
 

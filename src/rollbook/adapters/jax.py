@@ -274,7 +274,7 @@ def _guard(seeds: int) -> Any:
         if not seeds:
             raise BadInput(
                 f"rollbook.adapters.jax.log() was asked to log inside jax.vmap, found {axis_size} copies of the call: "
-                "they would be rows of one run that nobody can tell apart. Vmapped seeds: log to "
+                "they would be rows of one run that cannot be distinguished. Vmapped seeds: log to "
                 "rollbook.siblings(n, seeds=…), a run each. Vmapped environments: return the values and log their mean "
                 "outside, or use run.log_many()"
             )

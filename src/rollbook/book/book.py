@@ -654,8 +654,8 @@ class Book(RunFields):
         """The rollouts of each update: reward and its parts, length, failures, groups, staleness, waste.
 
         Args:
-          x: where in training a rollout stands: at its first update, or at the version that began it; default: at the
-            update if at least half of the rollouts have one, or none has a version.
+          x: the axis: the first update of a rollout, or the policy version that began it; default: the update if at
+            least half of the rollouts have one, or none has a version.
           mode: only rollouts of this mode; default: all but evaluations.
           solved: the reward above which a rollout solved its task, or a condition in SQL such as 'reward >= 1';
             default: midway between the low and the high rewards of the run.
@@ -688,8 +688,8 @@ class Book(RunFields):
         """The prompts of the rollouts, one row each: how often each was tried and solved; the least solved come first.
 
         Args:
-          x: where in training a rollout stands: at its first update, or at the version that began it; default: at the
-            update if at least half of the rollouts have one, or none has a version.
+          x: the axis: the first update of a rollout, or the policy version that began it; default: the update if at
+            least half of the rollouts have one, or none has a version.
           mode: only rollouts of this mode; default: all but evaluations.
           solved: the reward above which a rollout solved its task, or a condition in SQL such as 'reward >= 1';
             default: midway between the low and the high rewards of the run.
@@ -1016,7 +1016,7 @@ class Book(RunFields):
 
         Args:
           at: the position on the axis.
-          key: the key whose value stands there; canonical names are accepted.
+          key: the key that the point is on; canonical names are accepted.
           x: the axis: a clock, a key, "time" or "relative"; default: the run's own.
           rows: the largest number of rows of each table.
           window: the distance on the axis that counts as near; by default it follows from how often the key was logged.

@@ -168,8 +168,8 @@ def _of_the_system(err: OSError) -> str:
 def app() -> None:
     """The flight recorder of reinforcement-learning runs.
 
-    RUN is a folder, a project, a name, an id, or "last": the newest run that is meant and has something to show.
-    RUNS are all that are meant.
+    RUN is a folder, a project, a name, an id, or "last". If several runs match, it is the newest one that has
+    something to show. RUNS are all that match.
 
     \b
     Examples:

@@ -302,7 +302,7 @@ def add_what_is_there(what: str, runs: RunSet | None = None, *, looks_here: bool
     """Explain why there are no runs, and what to do: look at other tools' runs, or record a run.
 
     Args:
-      runs: the empty set: it has the runs of other tools, too, and its problems name the files that nobody understands.
+      runs: the empty set: it has the runs of other tools, too, and its problems name the files that no importer reads.
       looks_here: look for runs of other tools in the working folder, not deep.
     """
     if looks_here and runs is None and (formats := _formats_here()):

@@ -101,7 +101,7 @@ def ls(
 
 
 def _left_out(folder: str, *, as_json: bool, as_csv: bool) -> None:
-    """The files below a folder that nobody understands, each with what to do."""
+    """The files below a folder that no importer reads, each with what to do."""
     from pathlib import Path
 
     from rollbook.formats.importers import Walk
@@ -119,7 +119,7 @@ def _left_out(folder: str, *, as_json: bool, as_csv: bool) -> None:
     for file, why in strange:
         click.echo(clean(f"{file}: {why}"))
     if not strange:
-        remark(f"every file with results below {clean(folder)} is understood, as far as names tell")
+        remark(f"every file with results below {clean(folder)} has an importer, judging by its name")
 
 
 def _groups(runs: RunSet, by: str, metrics: tuple[str, ...], limit: int, *, as_json: bool, as_csv: bool) -> None:

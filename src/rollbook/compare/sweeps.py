@@ -218,7 +218,7 @@ def _importances(
     elif not alone and many < _FEWEST:
         why = f"{many} configurations of {len(parted)} settings; at least {_FEWEST} are needed to tell them apart"
     elif alone and not any(len(each) > 1 for each in scores):
-        why = "one seed each: what the setting does cannot be told from what seeds do"
+        why = "one seed each: the effect of the setting cannot be separated from that of the seed"
     lacks: dict[str, str] = {}
     for labels, (name, *_) in parted.items():
         own = len(set(labels)) == many and not alone

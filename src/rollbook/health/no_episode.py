@@ -131,7 +131,7 @@ class NoEpisode(PaceRule[_Ends]):
         """See `PaceRule`."""
         if since < 0:
             return (
-                f"no episode has ended in {now:,} environment steps: either none ends, or nobody logs returns; "
+                f"no episode has ended in {now:,} environment steps: either none ends, or returns are not logged; "
                 "usually the time limit or a wrapper that reports episodes is missing"
             )
         return (

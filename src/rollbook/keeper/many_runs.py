@@ -138,7 +138,7 @@ class ManyRuns:
                 faults = 0
             except Exception as err:  # a bug of ours: no other process looks after these runs
                 faults += 1
-                sys.stderr.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} the keeper fails: {err!r}; it goes on\n")
+                sys.stderr.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} the keeper failed: {err!r}; it continues\n")
                 if faults >= _MOST_FAULTS:
                     self._ended.set()  # the runs start another one
                     return

@@ -130,7 +130,7 @@ class OneRun:
 
     def failed(self, err: BaseException) -> None:
         """A step raised: note it in data/keeper/log, once for each kind, and try the next one."""
-        self._report("step", f"the keeper itself failed ({type(err).__name__}: {err}); it goes on")
+        self._report("step", f"the keeper itself failed ({type(err).__name__}: {err}); it continues")
 
     def filenos(self) -> list[int]:
         """Descriptors that become readable when a watched writer or the awaited child ends."""

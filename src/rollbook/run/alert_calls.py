@@ -102,7 +102,7 @@ class AlertCalls:
             now = time.monotonic()
             sent[:] = [moment for moment in sent if now - moment < 3600]
             if len(sent) >= MOST_AN_HOUR:
-                words = f"more than {MOST_AN_HOUR} alerts in an hour; the others stand in the run's alerts"
+                words = f"more than {MOST_AN_HOUR} alerts in an hour; the others are in the run's alerts"
                 self._count(_CAUSE, 1, words)
                 return
             sent.append(now)

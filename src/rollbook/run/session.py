@@ -234,7 +234,7 @@ def _report_what_differs(about: RunJson, phrases: list[str], *, by_id: bool) -> 
     attempt = about.attempts[-1].n
     more = f" and {len(phrases) - _MOST_NAMED} more" if len(phrases) > _MOST_NAMED else ""
     warn_caller(
-        f"run {about.id} goes on with other values than before: {', '.join(phrases[:_MOST_NAMED])}{more}. Both are "
+        f"run {about.id} continues with other values than before: {', '.join(phrases[:_MOST_NAMED])}{more}. Both are "
         f"kept: book.attempts has what each of its {attempt} attempts was started with"
         + (
             ""

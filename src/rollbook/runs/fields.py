@@ -201,7 +201,7 @@ def field_of(name: str, rows: Sequence[Mapping[str, object]], asked: str) -> str
         return own if own in settings else settings[0]
     first = name.partition(".")[0]
     hint = f" Did you mean {' or '.join(map(repr, inner[:3]))}?" if inner else did_you_mean(name, known)
-    quoted = " Text stands in single quotes." if first == name and not inner else ""
+    quoted = " Put text in single quotes." if first == name and not inner else ""
     if "/" in name or first == "metrics":  # as other tools write the number of a key
         key = name.removeprefix("metrics.")
         raise BadInput(f"{asked}: no run has a field {name!r:.80}.", f'A number of a key is a call: last("{key:.80}")')

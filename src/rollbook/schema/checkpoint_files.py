@@ -96,7 +96,7 @@ def _check_container(file: BinaryIO, where: str) -> None:
         raise Damaged(f"{_of(where)}its content contradicts itself ({err})") from None
     for number, (at, size, crc) in enumerate(spans):
         if at < HEAD_SIZE or size < 0 or at + size > end:
-            raise Damaged(f"{_of(where)}a part lies outside the file")
+            raise Damaged(f"{_of(where)}a part is outside the file")
         file.seek(at)
         found = 0
         for start in range(0, size, CHUNK):

@@ -154,7 +154,7 @@ async def _asked(endpoint: Endpoint, request: Request, context: ServerContext) -
         fields_given.update(fields)
     for name in endpoint.path_names:
         if name in fields_given:
-            raise Refused("bad_input", f"{name!r} belongs into the address, not beside it")
+            raise Refused("bad_input", f"{name!r} belongs in the path, not in the query or body")
         fields_given[name] = request.path_params[name]
     try:
         return msgspec.convert(fields_given, endpoint.ask, strict=endpoint.method not in ("GET", "DELETE"))

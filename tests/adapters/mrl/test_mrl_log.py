@@ -169,7 +169,7 @@ def test_metrics_can_be_added_to_and_copied_as_lists_are(run: Any) -> None:
     log.metrics["mine"] = []
     log.metrics["mine"].append(3.0)
     assert log.metrics["mine"][-1] == 3.0
-    with pytest.raises(TypeError, match="earlier batches stand in the book"):
+    with pytest.raises(TypeError, match="earlier batches remain in the book"):
         log.metrics["mine"] = [1.0, 2.0]
 
 
@@ -400,7 +400,7 @@ def test_a_metric_that_was_never_added_is_tracked_from_then_on(run: Any) -> None
             if self.environment.log.iterations >= 2:
                 self.environment.log.update_metric("late", 5.0)
 
-    with pytest.warns(RollbookWarning, match="nobody added"):
+    with pytest.warns(RollbookWarning, match="was not added"):
         log = trained(run, 4, cbs=[Late("late_one")])
     values = list(log.metrics["late"])
     assert [math.isnan(values[0]), math.isnan(values[1]), values[2:]] == [True, True, [5.0, 5.0]]

@@ -181,7 +181,7 @@ class Log(Callback):
           value: a number, a 0-d array or tensor, or a text.
         """
         if name not in self.metrics.series:
-            message = f"update_metric({name!r}): nobody added this metric; it is tracked from now on"
+            message = f"update_metric({name!r}): this metric was not added before; it is tracked from now on"
             self.count("mrl_unknown_metric", message=message)
             self.add_metric(name)
         if name in self.metrics.pending:

@@ -170,7 +170,7 @@ class Metrics(Mapping[str, Growing[Any]]):
         """Add a metric: `metrics[name] = []`. After `metrics[name] += …` there is nothing left to do."""
         if len(values) and not isinstance(values, Growing):
             raise TypeError(
-                f"metrics[{name!r}] = {len(values)} values: earlier batches stand in the book as they were. Assign [] "
+                f"metrics[{name!r}] = {len(values)} values: earlier batches remain in the book as they were. Assign [] "
                 "to add a metric, and append to it"
             )
         self._add(name)

@@ -116,7 +116,7 @@ class Walker:
                     run.count(
                         "rllib/unloggable",
                         message=f"the result holds {name!r}, a {type(value).__module__}.{type(value).__qualname__}, "
-                        "which no table can hold; it was left out, everything beside it was logged. Exclude it, or "
+                        "which no table can hold; it was left out, everything else was logged. Exclude it, or "
                         "report numbers, texts or arrays",
                     )
             else:

@@ -172,7 +172,7 @@ def _kept(work: Any) -> None:
     from rollbook.system.bill import warn_caller
     from rollbook.system.guard import handled_by
 
-    what = "what wandb logs was not recorded beside it"
+    what = "what wandb logs was not recorded here"
     with handled_by(lambda err: warn_caller(f"{what}: {type(err).__name__}: {err}")):
         work()
 

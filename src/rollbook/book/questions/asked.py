@@ -14,7 +14,7 @@ class Cause(Question, frozen=True):
     """What went on near a point of a run: the keys that left their usual range there, and what every table has."""
 
     at: Annotated[float, words("the position on the axis.")]
-    key: Annotated[str | None, words("the key whose value stands there; canonical names are accepted.")] = None
+    key: Annotated[str | None, words("the key that the point is on; canonical names are accepted.")] = None
     x: Annotated[str | None, words('the axis: a clock, a key, "time" or "relative"; default: the run\'s own.')] = None
     rows: Annotated[int, words("the largest number of rows of each table.")] = 6
     window: Annotated[
@@ -124,11 +124,11 @@ class Rollouts(Window, frozen=True):
     solved: Annotated[str | float | None, words(_SOLVED)] = None
 
 
-_StandsAt = Annotated[
+_AxisOfRollouts = Annotated[
     Literal["gradient_step", "policy_version"] | None,
     words(
-        "where in training a rollout stands: at its first update, or at the version that began it; default: at the "
-        "update if at least half of the rollouts have one, or none has a version."
+        "the axis: the first update of a rollout, or the policy version that began it; default: the update if at least "
+        "half of the rollouts have one, or none has a version."
     ),
 ]
 _OfMode = Annotated[str | None, words("only rollouts of this mode; default: all but evaluations.")]
@@ -142,7 +142,7 @@ class Prompts(Window, frozen=True):
         str | None,
         words('columns in SQL, such as "rollouts desc"; ties, and rows without an order, are sorted by rate.'),
     ] = None
-    x: _StandsAt = None
+    x: _AxisOfRollouts = None
     mode: _OfMode = None
     solved: Annotated[str | float | None, words(_SOLVED)] = None
     only: Annotated[Literal["never", "sometimes", "always"] | None, words("only prompts that are solved so often.")] = (
@@ -156,7 +156,7 @@ class Prompts(Window, frozen=True):
 class RolloutCurves(Question, frozen=True):
     """The rollouts of each update: reward and its parts, length, failures, groups, staleness, waste."""
 
-    x: _StandsAt = None
+    x: _AxisOfRollouts = None
     mode: _OfMode = None
     solved: Annotated[str | float | None, words(_SOLVED)] = None
 

@@ -100,7 +100,7 @@ def log_named(folder: str, name: str) -> LogFile:
         if name in ("", entry.name, entry.label):
             return entry
     if not known:
-        raise BadInput("the run has no log: its program printed nothing, or init was told console=False")
+        raise BadInput("the run has no log: its program printed nothing, or init was called with console=False")
     raise BadInput(f"the run has no log {name!r:.100}.", did_you_mean(name, [entry.name for entry in known]))
 
 

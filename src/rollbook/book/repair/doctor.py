@@ -121,7 +121,7 @@ def _refuse_strangers(folder: str, asked: str) -> None:
     except RollbookError:
         if not os.path.lexists(manifest.path_of(folder)):
             raise NotARun(
-                f"{asked}({folder!r}): neither a run.json nor anything else of a run lies there.",
+                f"{asked}({folder!r}): neither a run.json nor anything else of a run is there.",
                 "List what is available with: rollbook ls",
             ) from None
 
@@ -163,8 +163,8 @@ def _refuse_if_live(folder: str, writers: list[WriterInfo], force: bool) -> None
             )
 
 
-_ATTEMPTS_MADE_AGAIN = "the attempts in run.json were damaged; made anew from what the writers say"
-_MADE_AGAIN = "run.json was missing or damaged; made anew from what the writers say. Name, tags and seed may be lost"
+_ATTEMPTS_MADE_AGAIN = "the attempts in run.json were damaged; rebuilt from the writers' records"
+_MADE_AGAIN = "run.json was missing or damaged; rebuilt from the writers' records. Name, tags and seed may be lost"
 
 
 _TOLD_BY_ROWS = ("attempt", "attempts", "created", "ended", "status")
@@ -207,7 +207,7 @@ def _repair_locked_manifest(folder: str, writers: list[WriterInfo]) -> Iterator[
         about.set(status="crashed", ended=ended)
         manifest.write(folder, about, durable=True)
         if not is_new:  # else its rows tell how it ended
-            yield "the run said it was running and no process writes it; its status is now crashed"
+            yield "run.json had the status running, but no process writes the run; its status is now crashed"
 
 
 def _last_time(info: WriterInfo) -> float:

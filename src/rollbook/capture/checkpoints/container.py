@@ -110,7 +110,7 @@ class _Blobs:
         self._file, self._where, self._spans = file, where, spans
         for at, size, _ in spans:
             if at < HEAD_SIZE or size < 0 or at + size > end:
-                raise Damaged(f"{where}: a part lies outside the file")
+                raise Damaged(f"{where}: a part is outside the file")
 
     def into(self, number: int, target: memoryview) -> None:
         at, size, crc = self._spans[number]

@@ -74,7 +74,7 @@ class EpisodeAuditor:
         self._previous[source, env_index] = own
         if reported is None:
             if source not in self._reporting:
-                self.not_checked("nobody reported a return or a length")
+                self.not_checked("no return or length was reported")
                 return ""
             self.not_checked(f"{source} said nothing about it")
             self._report(

@@ -47,7 +47,7 @@ class Unstorable:
             f"unstorable/{name}",
             1,
             f"{name!r} holds a {type(value).__module__}.{type(value).__qualname__}, which a table cannot hold; it was "
-            "left out, everything beside it was kept. Return numbers, text, arrays, lists or dicts of those",
+            "left out, everything else was kept. Return numbers, text, arrays, lists or dicts of those",
         )
 
 

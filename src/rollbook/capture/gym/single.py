@@ -217,7 +217,7 @@ class _Reports:
     def __call__(self, episodes: EpisodeRecorder, info: Mapping[str, object]) -> None:
         reported = reported_in(info, self._key)
         if reported is None and not self._source:
-            episodes.settings.auditor.not_checked("nobody reported a return or a length")
+            episodes.settings.auditor.not_checked("no return or length was reported")
         else:
             returns, lengths = self._compare
             episodes.audit(

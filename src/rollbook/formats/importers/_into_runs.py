@@ -123,7 +123,7 @@ def in_words(strange: list[tuple[Path, str]], below: Path) -> str:
     names = ", ".join(str(file) for file, _why in strange[:3])
     more = f" and {len(strange) - 3:,} more" if len(strange) > 3 else ""
     every = f". All of them, each with what to do: rollbook ls {pasted(below)} --left-out" if len(strange) > 1 else ""
-    return f"{amount(len(strange), 'file')} with results that nobody understands: {names}{more}. {strange[0][1]}{every}"
+    return f"{amount(len(strange), 'file')} with results that no importer reads: {names}{more}. {strange[0][1]}{every}"
 
 
 def import_one(

@@ -270,6 +270,6 @@ ENDPOINTS = [
     ),
     Endpoint("POST", "/api/alerts", AlertsAsk, AlertsAnswer, alerts, "What health rules found in runs, one by one"),
     Endpoint("POST", "/api/verify", VerifyAsk, VerifyAnswer, verify, "What is wrong with the files of runs"),
-    Endpoint("POST", "/api/plans", PlansAsk, PlansAnswer, plans, "The plans kept beside the runs"),
+    Endpoint("POST", "/api/plans", PlansAsk, PlansAnswer, plans, "The plans stored with the runs"),
     Endpoint("POST", "/api/seeds", SeedsAsk, SeedsAnswer, seeds, "How many seeds each group needs"),
 ]
