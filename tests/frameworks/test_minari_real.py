@@ -205,7 +205,7 @@ def test_an_episode_under_way_is_cut_and_counted(new_run: Any) -> None:
     for _ in range(520):
         env.step(0)
     told = Exported()
-    dataset = to_minari(run.book, "test/cut-v0", told=told)
+    dataset = to_minari(run.book, "test/cut-v0", counts=told)
     assert (told.cut, told.steps) == (1, 511)
     assert dataset[0].truncations[-1]
     assert dataset[0].observations.shape == (512, 3)

@@ -132,6 +132,18 @@ def _book(folder: Path) -> list[dict[str, Any]]:
     return Book(folder).alerts().to_pylist()
 
 
+def test_the_end_of_a_run_waits_for_its_rules_and_not_for_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr("rollbook.keeper.main.wait", lambda seconds, _descriptors: pauses.append(seconds))
+    with rollbook.init("p", "n", dir=tmp_path, sinks=[], keeper="inline") as run:
+        for step in range(50):
+            run.log({"loss": 1.0 if step < 49 else math.nan}, env_step=step)
+    assert [row["rule"] for row in _book(run.folder)] == ["non_finite"]
+    assert not any(pauses)
+
+
 def test_rules_see_the_rows_of_their_tables_in_order_and_none_of_the_keepers_or_rollbooks_own(make_run: Any) -> None:
     run = make_run()
     log = run.log()

@@ -129,7 +129,8 @@ def test_groups_are_unfolded_by_keys_and_a_link_shows_the_same_rollout(
         tab.keyboard.press(key)
     tab.wait_for_selector(".turn.now .nr")
     tab.wait_for_selector(".heatbar [aria-pressed=true]")
-    tab.wait_for_selector(".place-in")  # the others of its group are known
+    tab.wait_for_selector(".place-in")
+    page.settled()  # the rollout that the keys went to is there, and the others of its group are known
     for key in ("d", "Enter"):
         tab.keyboard.press(key)
     tab.wait_for_selector(".split.whole .turnsdiff")
@@ -229,4 +230,34 @@ def test_tokens_show_their_recorded_texts_and_where_there_are_none_what_would_gi
         tab.get_by_text("ids alone; turn(…, token_texts=[…]) gives their text").wait_for()
         assert tab.locator(".turn.trained pre").count() == 1
         assert "id 7" in tab.locator(".readout").inner_text()
+    assert page.errors == []
+
+
+def test_a_run_with_a_clock_of_its_own_has_it_in_each_row_and_an_ended_one_waits_for_no_fate(
+    page: Any, serve: Callable[[Path], str], tmp_path: Path
+) -> None:
+    """While it goes on, the words above the list and the list itself are about the same rollouts."""
+    more: dict[str, Any] = {"dir": tmp_path / "runs", "sinks": [], "keeper": "inline", "rules": ()}
+    run = rollbook.init("sums", "grpo", clocks=["train_iter"], **more)
+
+    def iterate(step: int, status: str = "completed") -> None:
+        run.rollouts.log_many(
+            prompts=["2 + 2?"] * 4, completions=["4"] * 4, reward=[1.0, 0.0, 1.0, 0.0], group=f"{step}",
+            policy_version=step, train_iter=40 + step, status=status,
+        )  # fmt: skip
+
+    for step in range(3):
+        iterate(step, "failed" if step == 2 else "completed")
+    tab = page.open(serve(tmp_path / "runs"), "#/rollouts?list=one").settled().tab
+    heads = tab.locator("[role=columnheader]").all_inner_texts()
+    assert "train_iter" in " ".join(heads).replace("\n", "")
+    assert tab.locator("[aria-label='Table of rollouts'] .grid-row:not(.waits)", has_text="42").count() == 4
+    assert "no fate yet" in tab.inner_text("[aria-label=Rollouts]")
+    iterate(3)
+    tab.wait_for_function("() => document.querySelector('.pane .foot b').innerText === '16'")
+    page.settled()
+    assert "of 16 rollouts" in tab.inner_text("[aria-label='Over training']")
+    run.finish()
+    tab.wait_for_function("() => !document.querySelector('#main').innerText.includes('no fate yet')")
+    assert "no fate" in tab.inner_text("[aria-label=Rollouts]")
     assert page.errors == []

@@ -7,7 +7,7 @@ import itertools
 import json
 import math
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +22,6 @@ from rollbook.errors import BadInput
 from rollbook.schema.solved import solved_above
 
 Recorded = Callable[[], Any]
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> Iterator[Any]:
-    with rollbook.init("p", "r", dir=tmp_path, sinks=[], keeper="import", rules=()) as run:
-        yield run
 
 
 def _curve(book: Any, *names: str, x: str = "gradient_step", **more: Any) -> list[tuple[Any, ...]]:

@@ -346,7 +346,7 @@ def test_threads_of_the_matrix_library_do_not_change_a_byte() -> None:
         "print(hashlib.sha256(b''.join(b.low_P.tobytes() + b.high_P.tobytes() for b in out)).hexdigest())"
     )
     told = set()
-    for threads in ("1", "2", "4"):
+    for threads in ("1", "4"):
         env = {**os.environ, "OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads, "MKL_NUM_THREADS": threads}
         told.add(
             subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True).stdout

@@ -17,6 +17,8 @@ export interface Column<Row> {
   sorted?: "ascending" | "descending" | undefined;
   /** Left out on a phone. */
   wide?: boolean;
+  /** Stays at the right edge, however far the table is scrolled. */
+  stays?: boolean;
   /** What it is called, where a hand may change its width. */
   called?: string;
 }
@@ -52,11 +54,18 @@ export function Grid<Row>(props: GridProps<Row>) {
     const row = props.row(i);
     return row === undefined || props.id === undefined ? i : props.id(row);
   };
+  const tallest = useRef(rowHeight);
+  /** How tall a row is changes with the size of the window alone; asked at each scroll it would lay out the page. */
+  const resize = (): void => {
+    if (scroller.current && props.height === undefined)
+      tallest.current = Number.parseFloat(getComputedStyle(scroller.current).getPropertyValue("--row")) || 28;
+    setRowHeight(tallest.current);
+    measure();
+  };
   const measure = (): void => {
     const box = scroller.current;
     if (!box) return;
-    const tall = props.height ?? (Number.parseFloat(getComputedStyle(box).getPropertyValue("--row")) || 28);
-    setRowHeight(tall);
+    const tall = tallest.current;
     const inner = box.scrollHeight > box.clientHeight + 1 || box.clientHeight > 0;
     const offset =
       box.clientHeight < innerHeight && inner ? box.scrollTop : Math.max(0, -box.getBoundingClientRect().top);
@@ -67,7 +76,7 @@ export function Grid<Row>(props: GridProps<Row>) {
     setSeen((old) => (old.first === first && old.last === last ? old : { first, last }));
   };
   useEffect(() => {
-    const sizes = new ResizeObserver(measure); // looks at once, too, when the page is laid out anyway
+    const sizes = new ResizeObserver(resize); // looks at once, too, when the page is laid out anyway
     if (scroller.current) sizes.observe(scroller.current);
     addEventListener("scroll", measure, { passive: true });
     return () => {
@@ -174,7 +183,11 @@ function Line<Row>({ index, top, ...props }: GridProps<Row> & { index: number; t
       }
     >
       {props.columns.map((column) => (
-        <div key={column.id} role="cell" class={`${column.number ? "num" : ""}${column.wide ? " hide-s" : ""}`}>
+        <div
+          key={column.id}
+          role="cell"
+          class={`${column.number ? "num" : ""}${column.wide ? " hide-s" : ""}${column.stays ? " stays" : ""}`}
+        >
           {column.cell(row)}
         </div>
       ))}

@@ -113,6 +113,7 @@ class RolloutQueries:
     ) -> None:
         self._columns, self.in_one_pass, self._now, self._empty = columns, in_one_pass, now, empty or {}
         self._rows, self._facts = ("own", "facts") if in_one_pass else ("rollouts", "fates")
+        self._is_held = False
 
     @classmethod
     def solved(cls, above: float | None) -> str:
@@ -310,8 +311,25 @@ class RolloutQueries:
             return self._facts
         return f"(select * from {self._facts} where rollout_id in (select rollout_id from now where {quoted(SEVERAL)}))"
 
+    def hold(self, solved: str | None) -> tuple[dict[str, str], str]:
+        """Tables that the caller makes, as queries by name, and a query of `now` over them. `curves` then reads these.
+
+        Args:
+          solved: as for `curves`.
+        """
+        self._is_held = True
+        return self._read((solved or "reward").lower(), of_each=self.has_no_version())
+
     def _needed(self, solved: str, *, of_each: bool = True) -> str:
-        """`now`: the view `rollouts_now` with the columns that a curve reads; and both tables, if read in one pass.
+        """`now`, and what it is made of, as parts of a `with`; see `_read`."""
+        if self._now:
+            return f"now as not materialized (select * from {self._now})"
+        read, now = self._read(solved, of_each=of_each)
+        made = "" if self._is_held else "".join(f"{name} as materialized ({query}), " for name, query in read.items())
+        return f"{made}now as not materialized ({now})"
+
+    def _read(self, solved: str, *, of_each: bool) -> tuple[dict[str, str], str]:
+        """What must be read, as queries by name, and of that `now`: `rollouts_now` with the columns that a curve reads.
 
         All rows of these columns are in memory at once.
 
@@ -319,8 +337,6 @@ class RolloutQueries:
           solved: columns that it names are there. of_each: also the time and the id of each rollout; without, the ids
             are there where all fates must be read.
         """
-        if self._now:
-            return f"now as not materialized (select * from {self._now})"
         read = {"rollout_id", "mode", "policy_version", "gradient_step", "group", "task_id", "batch", "used", "reason"}
         read |= {"reward", "sampled_tokens", "status", "turns", "tool_errors", "tool_calls"}
         read |= {"time", "fate_time"} if of_each else set()
@@ -334,16 +350,14 @@ class RolloutQueries:
         shown = dict.fromkeys([*needed["rollouts"], *of_late, "staleness", "fate_time"])
         read |= set() if self.in_one_pass else {"staleness", *_OF_USE}
         unread = [name for name in shown if name not in read and name.lower() not in solved]
-        own = [
-            f"{name} as materialized (select {', '.join(map(quoted, needed[table]))} from {table}), "
-            for name, table in ((self._rows, "rollouts"), (self._facts, "fates"))
-            if self.in_one_pass
-        ]
         made, shown_of, _names = self._filled(needed, unread, (self._rows, self._facts), marked=not self.in_one_pass)
         if not (of_each or self.in_one_pass or "rollout_id" in solved):  # long texts
             made = f"select * replace (case when {quoted(SEVERAL)} then rollout_id end as rollout_id) from ({made})"
-        kept = "not materialized" if self.in_one_pass else "materialized"
-        return f"""{"".join(own)}filled as {kept} ({made}), now as not materialized (select {shown_of} from filled)"""
+        if not self.in_one_pass:
+            return {"gathered": made}, f"select {shown_of} from gathered"
+        both = ((self._rows, "rollouts"), (self._facts, "fates"))
+        tables = {name: f"select {', '.join(map(quoted, needed[table]))} from {table}" for name, table in both}
+        return tables, f"select {shown_of} from ({made})"
 
     def _filled(
         self,

@@ -317,8 +317,9 @@ class _Folder:
     def _called(self, one: Found) -> list[Any]:
         """The current name of a run and its labels: both may change while its files stay the same."""
         labels = labels_of(one.labelled)
-        told = [] if one.told is None else [one.told.algo, one.told.env, one.told.other, one.told.group]
-        return [one.run.name, [[name, value] for name, (value, _file) in labels.items()], told]
+        facts = one.path_facts
+        of_path = [] if facts is None else [facts.algo, facts.env, facts.other, facts.group]
+        return [one.run.name, [[name, value] for name, (value, _file) in labels.items()], of_path]
 
     def _call_anew(self, one: Found, folder: str) -> None:
         """Write what is known of a run beside its rows to its run.json."""

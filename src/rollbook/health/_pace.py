@@ -35,7 +35,7 @@ class Pace(Memory):
       n: how often it came.
       last: environment steps at the last one; -1 before the first.
       gap: the most environment steps between two.
-      said: whether its absence was reported.
+      reported: whether its absence was reported.
       others: rows that show progress, before the first one.
       mark: environment steps at the end of the last group of gaps, see `_widest`.
     """
@@ -43,7 +43,7 @@ class Pace(Memory):
     n: int = 0
     last: int = -1
     gap: int = 0
-    said: bool = False
+    reported: bool = False
     others: int = 0
     mark: int = 0
 
@@ -109,7 +109,7 @@ class PaceRule(ABC, Generic[PaceMemory]):
         """See `protocols.Rule`."""
         it, other = self.columns_of(columns)
         memory = self.memory
-        if it is None and (other is None or memory.said):
+        if it is None and (other is None or memory.reported):
             return ()
         came: Sequence[int] = it.clock(CLOCK) if it is not None else ()
         values: Sequence[float] = it.values if it is not None else ()
@@ -117,7 +117,7 @@ class PaceRule(ABC, Generic[PaceMemory]):
             known = [i for i, step in enumerate(came) if step != UNKNOWN]
             came, values = [came[i] for i in known], [values[i] for i in known]
         at = other.clock(CLOCK) if other is not None else ()
-        if not at or (memory.said and not came) or not self._may_be_late(came, at):
+        if not at or (memory.reported and not came) or not self._may_be_late(came, at):
             memory.others += len(at)
             self._take(came, values)
             return ()
@@ -126,13 +126,13 @@ class PaceRule(ABC, Generic[PaceMemory]):
         for number, step in enumerate([*came, None]):  # up to each that came, and after the last
             limit = self._limit()
             end = len(at) if step is None else bisect_right(at, step)
-            if limit is not None and not memory.said:
+            if limit is not None and not memory.reported:
                 i = max(first, bisect_right(at, limit))
                 if not memory.n:
                     i = max(i, first + self.needed - memory.others - 1)
                 if i < end:
                     assert other is not None
-                    memory.said = True
+                    memory.reported = True
                     alerts += self._alert(other.where(i), memory.last, at[i])
             memory.others += end - first
             first = max(first, end)
@@ -176,7 +176,7 @@ class PaceRule(ABC, Generic[PaceMemory]):
         memory = self.memory
         early, late, mark = self._widest(came)
         memory.gap = max(memory.gap, early, late)
-        memory.mark, memory.last, memory.n, memory.said = mark, came[-1], memory.n + len(came), False
+        memory.mark, memory.last, memory.n, memory.reported = mark, came[-1], memory.n + len(came), False
 
     def _most(self) -> float:
         """The most environment steps that may pass, at least."""

@@ -34,7 +34,7 @@ class _Trend(Memory):
       start, least: the first entropy, and the least one, at most 0.
       rows: in how many rows in a row the weight has risen with the entropy above its target.
       since: the weight before the first of these rows.
-      said: whether it was reported.
+      reported: whether it was reported.
     """
 
     first: float | None = None
@@ -43,7 +43,7 @@ class _Trend(Memory):
     least: float = 0.0
     rows: int = 0
     since: float = 0.0
-    said: bool = False
+    reported: bool = False
 
 
 class _Weight(Recent):
@@ -108,8 +108,8 @@ class Alpha(KeyedRule[_Weight]):
             if value > before and nats > limit:
                 rows, since = (rows + 1, since) if rows else (1, before)
                 is_known = least < 0 or (value > _FAR * first and nats >= 0.9 * trend.start)
-                if rows >= _RISING and value > _GROWN * since and is_known and not trend.said:
-                    trend.said = True
+                if rows >= _RISING and value > _GROWN * since and is_known and not trend.reported:
+                    trend.reported = True
                     yield self._wrong_way(column, i, since, nats, target, rows)
             else:
                 rows = 0

@@ -37,7 +37,7 @@ class _Curve(Returns):
       first, other: the first return, and the reading at the first one that was not like it.
       points: [reading, mean] each, one for every `every` judgements; `skipped`: judgements since the last; `newest`:
         the newest point.
-      low, told: how many judgements in a row were low, and whether this was reported.
+      low, reported: how many judgements in a row were low, and whether this was reported.
     """
 
     kin: str = ""
@@ -55,7 +55,7 @@ class _Curve(Returns):
     skipped: int = 0
     newest: tuple[int, float] | None = None
     low: int = 0
-    told: bool = False
+    reported: bool = False
 
 
 class BelowEarlier(ReturnRule[_Curve]):
@@ -190,9 +190,9 @@ class BelowEarlier(ReturnRule[_Curve]):
         is_low = mean < limit and low - mean > _ERRORS * max(_error(some, mean), 1e-12 * abs(low))
         memory.low = memory.low + 1 if is_low else 0
         if mean >= low:
-            memory.told = False
-        if memory.low >= self._rows and not memory.told:
-            memory.told = True
+            memory.reported = False
+        if memory.low >= self._rows and not memory.reported:
+            memory.reported = True
             yield self.alert(
                 f"the last {BLOCK} returns are {mean:.4g} on average; those of {named(earlier)} were {low:.4g} or more "
                 "from there on: usually the code or the environment has changed since; look at what `rollbook diff` "

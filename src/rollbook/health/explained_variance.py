@@ -23,12 +23,12 @@ class _Lows(Recent):
 
     Attributes:
       begun: limit -> the clocks of the first row below it, and how many rows there were since.
-      said: the limits that were reported.
+      reported_limits: the limits that were reported.
       same: how many updates in a row were 0 except for rounding.
     """
 
     begun: dict[str, tuple[dict[str, int], int]] = {}
-    said: list[str] = []
+    reported_limits: list[str] = []
     same: int = 0
 
 
@@ -105,12 +105,12 @@ class ExplainedVariance(KeyedRule[_Lows]):
                 if memory.same == self._blind and not self._is_solved(column, i):
                     yield self._alert_blind(key, last.up_to(column, indices, n + 1))
         if lowest > 0 and indices:
-            memory.begun, memory.said = {}, []
+            memory.begun, memory.reported_limits = {}, []
         else:
             for n in range(max(0, self._skip - last.seen), len(indices)):
                 i = indices[n]
                 value = values[i]
-                if value > 0 and not memory.begun and not memory.said:
+                if value > 0 and not memory.begun and not memory.reported_limits:
                     continue
                 found = [
                     (limit, rows)
@@ -151,7 +151,7 @@ class ExplainedVariance(KeyedRule[_Lows]):
 
     def _stays(self, memory: _Lows, limit: str, is_low: bool, rows: int, column: Column, i: int) -> bool:
         """Whether a value has just now been that low for long enough."""
-        begun, reported = memory.begun, memory.said
+        begun, reported = memory.begun, memory.reported_limits
         if not is_low:
             if limit in begun:
                 del begun[limit]

@@ -24,13 +24,13 @@ class Stretch(Memory):
     Attributes:
       value, rows: the number, and in how many rows in a row.
       first: the clocks of the first of them.
-      said: whether it was reported.
+      reported: whether it was reported.
     """
 
     value: float | None = None
     rows: int = 0
     first: dict[str, int] = {}
-    said: bool = False
+    reported: bool = False
 
 
 class Exploration(KeyedRule[Stretch]):
@@ -74,9 +74,9 @@ class Exploration(KeyedRule[Stretch]):
                 if value != stretch.value:
                     stretch = Stretch(value, 0, column.where(i)["clocks"])
                 stretch.rows += 1
-                is_stuck = value > self._limit and stretch.rows >= self._rows and not stretch.said
+                is_stuck = value > self._limit and stretch.rows >= self._rows and not stretch.reported
                 if is_stuck and self._is_long(stretch.first, column.where(i)["clocks"]):
-                    stretch.said = True
+                    stretch.reported = True
                     yield self._alert(column, i, stretch)
         else:
             stretch = Stretch(column.values[-1], 1, column.where(-1 + len(column))["clocks"])

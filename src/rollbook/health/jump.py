@@ -26,14 +26,14 @@ class _Past(Recent):
       rest: values that fill no block yet.
       past, blocks: the largest median of a block, and how many blocks there were.
       above: how many rows in a row lie far above it.
-      said: whether that was reported.
+      reported: whether that was reported.
     """
 
     rest: list[float] = []
     past: float = 0.0
     blocks: int = 0
     above: int = 0
-    said: bool = False
+    reported: bool = False
 
 
 class Jump(KeyedRule[_Past]):
@@ -85,14 +85,14 @@ class Jump(KeyedRule[_Past]):
             if memory.blocks >= 2 and limit > 0 and (max(some) > limit or memory.above):
                 for i in range(first, end):
                     memory.above = memory.above + 1 if values[i] > limit else 0
-                    if memory.above == self._rows and not memory.said:
-                        memory.said = True
+                    if memory.above == self._rows and not memory.reported:
+                        memory.reported = True
                         yield self._alert(key, memory.past, limit, last.up_to(column, range(i + 1), i + 1))
             memory.rest = rest = [*memory.rest, *some]
             if len(rest) == size:
                 middle = median(rest)
                 if middle <= limit or memory.blocks < 2:
-                    memory.said = False
+                    memory.reported = False
                 if math.isfinite(middle):
                     memory.past = max(memory.past, middle)
                     memory.blocks += 1

@@ -43,7 +43,7 @@ class _Alike(Returns):
       alike: how many first returns were equal; -1 after another one.
       zeros, others: how many returns were 0 and not 0, before the zeros in `row`.
       row: how many zeros in a row there are now.
-      told, noted: whether it was reported as "warn" and as "note".
+      reported, noted: whether it was reported as "warn" and as "note".
     """
 
     first: float | None = None
@@ -51,7 +51,7 @@ class _Alike(Returns):
     others: int = 0
     zeros: int = 0
     row: int = 0
-    told: bool = False
+    reported: bool = False
     noted: bool = False
     began: float = 0.0
 
@@ -101,7 +101,7 @@ class NoSignal(ReturnRule[_Alike]):
                 memory.first, memory.began = value, column.where(i)["time"]
             if memory.alike >= 0 and value == memory.first:
                 memory.alike += 1
-                if not memory.told:
+                if not memory.reported:
                     yield from self._lasts(value, column, i)
                 continue
             if memory.alike > 0:  # the first other one
@@ -112,19 +112,19 @@ class NoSignal(ReturnRule[_Alike]):
             memory.alike = -1
             if value == 0:
                 memory.row += 1
-                if memory.row >= _FEWEST and not memory.told and self._is_no_chance():
-                    memory.told = True
+                if memory.row >= _FEWEST and not memory.reported and self._is_no_chance():
+                    memory.reported = True
                     yield self._alert(value, memory.row, column, i)
             else:
                 memory.others += 1
                 memory.zeros += memory.row
-                memory.row, memory.told = 0, False
+                memory.row, memory.reported = 0, False
 
     def _lasts(self, value: float, column: Column, i: int) -> Iterator[tuple[float, Alert]]:
         """Whether the equal first returns are many enough at this row."""
         memory, alike = self.memory, self.memory.alike
         if alike >= _KNOWN and (known := self._known(column, i)):
-            memory.told = True
+            memory.reported = True
             words = f", and {named(known)} had each had another one in a third of the time"
             yield self._alert(value, alike, column, i, words=words, earlier=[run.id for run in known])
             return
@@ -137,7 +137,7 @@ class NoSignal(ReturnRule[_Alike]):
             is_long = come >= _LATE or (come >= _SHARE and alike >= _SOME * self.size)
             is_very_long = come >= _RARE
         if is_very_long:
-            memory.told = True
+            memory.reported = True
             yield self._alert(value, alike, column, i)
         elif is_long and not memory.noted:
             memory.noted = True

@@ -104,7 +104,7 @@ class _Finding(Memory):
 
     above: int = 0
     below: int = 0
-    said: bool = False
+    reported: bool = False
     last: list[float] = []
 
 
@@ -265,9 +265,9 @@ class Rollouts:
             memory.above, memory.below = (memory.above + 1, 0) if is_above else (0, memory.below + 1)
             memory.last = [*memory.last, value][-_KEPT:]
             if memory.below >= self._updates:
-                memory.said = False
-            if memory.above >= self._updates and not memory.said:
-                memory.said = True
+                memory.reported = False
+            if memory.above >= self._updates and not memory.reported:
+                memory.reported = True
                 yield where["time"], self._alert(finding, value, n, memory.last, where)
 
     def _alert(self, finding: str, value: float, n: float, last: list[float], where: Where) -> Alert:

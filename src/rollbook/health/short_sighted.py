@@ -33,7 +33,7 @@ class _Near(Memory):
 
     rows: int = 0
     since: float = 0.0
-    said: bool = False
+    reported: bool = False
 
 
 class _Episodes(Memory):
@@ -144,7 +144,7 @@ class ShortSighted(KeyedRule[_Near]):
         reward = mean / length if length else 0.0
         is_near = reward and length >= _SHORTEST and _LEAST < value / reward < _MOST
         if not (is_near and self._is_clear(some, mean)):
-            memory.rows, memory.said = 0, False
+            memory.rows, memory.reported = 0, False
             return
         where = column.where(i)
         come = progress(self.run, where["clocks"])
@@ -152,9 +152,9 @@ class ShortSighted(KeyedRule[_Near]):
             come = self._share * where["clocks"].get("env_step", 0) / self._steps
         memory.since = memory.since if memory.rows else come
         memory.rows += 1
-        if memory.said or memory.rows < self._rows or come - memory.since < self._share:
+        if memory.reported or memory.rows < self._rows or come - memory.since < self._share:
             return
-        memory.said = True
+        memory.reported = True
         yield Alert(
             self.name,
             "warn",

@@ -51,7 +51,7 @@ class _Range(Memory):
       points: [reading, least, largest value] each, of `every` rows.
       open, rows: the point that is not complete, and how many rows it has.
       seen: how many values there were.
-      row, said: how many in a row were outside, and whether that was reported.
+      row, reported: how many in a row were outside, and whether that was reported.
     """
 
     points: list[tuple[int, float, float]] = []
@@ -60,7 +60,7 @@ class _Range(Memory):
     rows: int = 0
     seen: int = 0
     row: int = 0
-    said: bool = False
+    reported: bool = False
 
 
 class _About(Memory):
@@ -71,7 +71,7 @@ class _About(Memory):
     clock: str | None = None
     began: float = 0.0
     ended: float = 0.0
-    said: bool = False
+    reported: bool = False
     series: str = ""
     returns: list[tuple[float, float]] = []
 
@@ -156,8 +156,8 @@ class UnlikeEarlier(KeyedRule[_Range]):
                 self._about.ended = now
         alerts: list[Alert] = []
         for _time, key, it in sorted(found) if found else ():
-            alerts.append(self._alert("note" if self._about.said else self.level, columns.column(key), *it))
-            self._about.said = True
+            alerts.append(self._alert("note" if self._about.reported else self.level, columns.column(key), *it))
+            self._about.reported = True
         return alerts
 
     def _take(self, key: str, column: Column, is_finite: bool) -> Iterator[Found]:
@@ -173,7 +173,7 @@ class UnlikeEarlier(KeyedRule[_Range]):
             values, steps = [values[i] for i in indices], [steps[i] for i in indices]  # type: ignore[assignment]
         if not values:
             return
-        if not memory.said and self._known():
+        if not memory.reported and self._known():
             yield from self._compare(key, memory, values, steps, indices, column)
         self._keep(memory, values, steps)
 
@@ -244,7 +244,7 @@ class UnlikeEarlier(KeyedRule[_Range]):
                 for i in range(first, end):
                     memory.row = 0 if limits[0] <= values[i] <= limits[1] else memory.row + 1
                     if memory.row >= self._rows and not self._is_better(steps[i], column.where(indices[i])["time"]):
-                        memory.said = True
+                        memory.reported = True
                         yield indices[i], *limits[2:]
                         return
             first = end

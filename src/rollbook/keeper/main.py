@@ -90,7 +90,9 @@ class Keeper(OneRun):
                 # A writer that ended while we held the lock has seen it taken, and started no keeper.
                 if is_late or not was_beside_others or self.others_live_now():
                     return self.is_idle
-            wait(min(pause, 0.05 if self._pace.awaited is None else WOKEN_SECONDS), self.filenos())
+            pause = min(pause, 0.05 if self._pace.awaited is None else WOKEN_SECONDS)
+            if not self._rules.wait(pause):
+                wait(pause, self.filenos())
 
     def start_thread(self) -> Keeper:
         """Run in a daemon thread of this process. Returns itself."""

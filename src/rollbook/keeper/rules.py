@@ -175,6 +175,14 @@ class Rules:
         self._ask(last=True)
         return False
 
+    def wait(self, seconds: float) -> bool:
+        """Wait up to `seconds` for a look to end. False, at once, if there is none."""
+        looker = self._looker
+        if looker is None or not looker.busy:
+            return False
+        looker.rested.wait(seconds)
+        return True
+
     def give_up(self) -> None:
         """The training process waits: abandon a rule that is still at work, and do not look again."""
         looker, self._looker = self._looker, None
@@ -286,7 +294,7 @@ class _Looker(threading.Thread):
     def __init__(self, owner: Rules) -> None:
         super().__init__(name="rollbook-rules", daemon=True)
         self._owner, self._folder = owner, owner._folder
-        self._wake = threading.Event()
+        self._wake, self.rested = threading.Event(), threading.Event()
         self._asked_last = self._asked_to_save = self._stopping = self.abandoned = False
         self.busy = self.has_looked_last = False
         self.at_work: tuple[str, float] = ("", 0.0)
@@ -297,6 +305,7 @@ class _Looker(threading.Thread):
         """Look once. `last`: also at everything that is left. `save`: also save the progress."""
         self.at_work = ("", time.monotonic())
         self._asked_last, self._asked_to_save, self.busy = last, save, True
+        self.rested.clear()
         self._wake.set()
 
     def stop(self) -> None:
@@ -309,6 +318,7 @@ class _Looker(threading.Thread):
         """A rule hangs in it: ignore whatever it still does."""
         self.abandoned = self._stopping = True
         self._wake.set()
+        self.rested.set()
         if self._book is not None and self.at_work[0]:  # the thread is not in our code: it is in the rule
             self._book.let_go()
 
@@ -342,6 +352,7 @@ class _Looker(threading.Thread):
             if self.has_looked_last and self._failures:
                 self._owner._note_unseen("the health rules could not look at the last rows of the run")
             self.busy = False
+        self.rested.set()
 
     def close(self) -> None:
         """Save the rules' memory after the last look."""

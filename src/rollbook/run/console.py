@@ -66,8 +66,8 @@ def wanted(asked: bool | None) -> bool:
     """Whether to keep what is printed: the argument, else $ROLLBOOK_CONSOLE, else yes except at a prompt."""
     if asked is not None:
         return asked
-    said = os.environ.get("ROLLBOOK_CONSOLE", "")
-    return said != "0" if said else not interactive()
+    setting = os.environ.get("ROLLBOOK_CONSOLE", "")
+    return setting != "0" if setting else not interactive()
 
 
 def keep(run_folder: str, attempt: int) -> Console:

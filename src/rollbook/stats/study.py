@@ -231,7 +231,7 @@ class Study:
         limit = plan.limit(past, now, left)
         lower, sign = plan.lower_is_better, -1 if plan.lower_is_better else 1
         ahead = {1: pair.a, -1: pair.b}.get(tested.ahead)
-        said = Verdict(
+        judged = Verdict(
             pair.a,
             pair.b,
             "not decided",
@@ -262,35 +262,35 @@ class Study:
         spent = [*past, now] if could else past
         # The outcomes that need no further seed.
         if tested.equal:
-            return replace(said, outcome="all equal")
+            return replace(judged, outcome="all equal")
         n = min(tested.n_a, tested.n_b)
         if could and not over and tested.side and tested.p <= limit:
             a_wins = tested.side > 0
             holds = None if plan.paired else holds_with_one_more_failure(pair.a_RT, pair.b_RT, a_wins)
-            return replace(said, outcome="better", better=pair.a if a_wins else pair.b, holds=holds)
+            return replace(judged, outcome="better", better=pair.a if a_wins else pair.b, holds=holds)
         # Not better. Reasons that further seeds cannot change come first.
-        said = replace(said, undone=undone, enough=plan.first_look(left, spent, n))
+        judged = replace(judged, undone=undone, enough=plan.first_look(left, spent, n))
         if min(tested.n_a, tested.n_b) < FEWEST:
-            return replace(said, outcome="too few seeds")
+            return replace(judged, outcome="too few seeds")
         if plan.delta is not None and pair.a_RT.shape[1] == 1 and not failed_a + failed_b and not plan.paired:
             low, high, alike = _within(pair.a_RT[:, 0], pair.b_RT[:, 0], plan, limit, now)
             low, high = (-high, -low) if lower else (low, high)
-            said = replace(said, low=low, high=high)
+            judged = replace(judged, low=low, high=high)
             if alike:
-                return replace(said, outcome="no difference larger than delta")
+                return replace(judged, outcome="no difference larger than delta")
         if over or (plan.seeds is not None and now >= plan.seeds / 2):
-            return replace(said, outcome="plan over", enough=None)
+            return replace(judged, outcome="plan over", enough=None)
         if not could:
-            return replace(said, outcome="cannot decide")
+            return replace(judged, outcome="cannot decide")
         more = seeds_to_decide(
             tested.won / tested.of,
             lambda each: plan.limit([one for one in spent if one < each / 2], each / 2, left),
-            said.enough,
+            judged.enough,
             plan.seeds or 200,
             plan.paired,
             pairs=tested.of,
         )
-        return replace(said, more=more)
+        return replace(judged, more=more)
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,14 @@ import { amount, count, percent, value } from "../../data/numbers.ts";
 import { fateIn, spread } from "../../data/rollouts.ts";
 import { addressOf, say } from "../../state/address.ts";
 import { FateDot } from "./marks.tsx";
+import { fateWords } from "./opened.ts";
 
 export function FateLine({ run, found, group }: { run: string; found: Found; group: readonly RolloutRow[] }) {
   const { cells } = found;
   const number = (name: string): number | null => (typeof cells[name] === "number" ? cells[name] : null);
   const fate = fateIn(cells);
   const words =
-    fate === "used" ? "Used" : cells["used"] === true ? `Used, taught nothing: ${shown(fate)}` : shown(fate);
+    fate === "used" ? "Used" : cells["used"] === true ? `Used, taught nothing: ${fateWords(fate)}` : fateWords(fate);
   const step = cells["used"] == null ? null : number("gradient_step");
   const stale = number("staleness");
   const [begun, ended, into] = ["policy_version", "policy_version_end", "trained_version"].map(number);

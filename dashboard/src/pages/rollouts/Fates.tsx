@@ -13,6 +13,7 @@ import { source } from "../../state/here.ts";
 import { useNews } from "../../state/run.ts";
 import { FateDot } from "./marks.tsx";
 import { Clipped } from "./Clipped.tsx";
+import { fateWords } from "./opened.ts";
 
 const WORDS: { [name: string]: string } = {
   zero_std: "easier and harder prompts, or more samples a group",
@@ -21,6 +22,7 @@ const WORDS: { [name: string]: string } = {
   error: "see below which tool breaks",
   surplus: "fewer rollouts than the update needs",
   "no fate yet": "in flight, or lost",
+  "no fate": "failed, or never reported to the end",
 };
 
 /** Each is an answer of its own, so that none waits for the others. */
@@ -89,7 +91,7 @@ function All({ run, found, missing }: { run: string; found: Found; missing: read
           label={`Fates of ${amount(found.total, "rollout")} over training, as shares`}
           x={found.starts.map(Number)}
           layers={found.layers.map((layer) => ({
-            name: shown(layer.reason),
+            name: fateWords(layer.reason),
             color: colorOf(layer.reason),
             y: layer.n,
           }))}
@@ -103,7 +105,9 @@ function All({ run, found, missing }: { run: string; found: Found; missing: read
             { id: "n", head: "rollouts", number: true },
             { id: "share", head: "share", number: true },
             ...(tokens > 0 ? [{ id: "tokens", head: "sampled tokens", number: true }] : []),
-            ...(found.layers.some(({ reason }) => WORDS[reason]) ? [{ id: "what", head: "what one can do" }] : []),
+            ...(found.layers.some(({ reason }) => WORDS[fateWords(reason)])
+              ? [{ id: "what", head: "what one can do" }]
+              : []),
           ]}
           rows={found.layers}
           cell={(layer, column) => {
@@ -112,7 +116,7 @@ function All({ run, found, missing }: { run: string; found: Found; missing: read
                 <span>
                   <FateDot fate={layer.reason} />{" "}
                   <a href={addressOf("rollouts", { run, tab: "", where: conditionOf(layer.reason) })}>
-                    {shown(layer.reason)}
+                    {fateWords(layer.reason)}
                   </a>
                 </span>
               );
@@ -125,7 +129,7 @@ function All({ run, found, missing }: { run: string; found: Found; missing: read
                   <span class="barnum">{count(Number(layer.tokens ?? 0))}</span>
                 </>
               );
-            return <span class="soft">{WORDS[layer.reason] ?? ""}</span>;
+            return <span class="soft">{WORDS[fateWords(layer.reason)] ?? ""}</span>;
           }}
         />
       </section>

@@ -3,7 +3,6 @@
 import type { Signal } from "@preact/signals";
 import { useMemo, useRef } from "preact/hooks";
 import type { RolloutsQuery } from "../../api/names.ts";
-import { shown } from "../../data/diff.ts";
 import { count } from "../../data/numbers.ts";
 import { conditionOf, groupKey, parted, together } from "../../data/rollouts.ts";
 import { Field } from "../../parts/Field.tsx";
@@ -13,10 +12,9 @@ import { tight } from "../../parts/useWidth.ts";
 import { say, word } from "../../state/address.ts";
 import { useHands } from "../../state/hands.ts";
 import { source } from "../../state/here.ts";
-import { useNews } from "../../state/run.ts";
-import { cellOf, HEADS } from "./listed.tsx";
+import { cellOf, clockHead, clockOf, HEADS } from "./listed.tsx";
 import { FateDot } from "./marks.tsx";
-import { openRollout, wideWord } from "./opened.ts";
+import { fateWords, openRollout, wideWord } from "./opened.ts";
 import { useUnfolded, type Line } from "./unfolded.ts";
 
 /** Columns that a small window has no room for; the opened rollout has them. */
@@ -27,8 +25,20 @@ const order = word("sort");
 const near = word("of");
 const list = word("list");
 
-export function List({ run, row, first }: { run: string; row: string; first: Signal<string> }) {
-  const news = useNews(run, ["rollouts", "fates"], 5000);
+export function List({
+  run,
+  row,
+  first,
+  news,
+  clocks,
+}: {
+  run: string;
+  row: string;
+  first: Signal<string>;
+  /** Counts up when there are new rollouts or fates. */
+  news: number;
+  clocks: readonly string[];
+}) {
   const [kind, id] = near.value === "" ? ["", ""] : near.value.split(":", 2);
   const grouped = list.value === "" && kind !== "group";
   const query: RolloutsQuery = {
@@ -96,18 +106,23 @@ export function List({ run, row, first }: { run: string; row: string; first: Sig
       when: () => wideWord.value !== "",
     },
   ]);
+  const clock = clockOf(clocks, answer?.rows ?? []);
   const columns = useMemo<Column<Line>[]>(
     () =>
-      HEADS.filter(([name]) => !(tight.value && LAST.includes(name))).map(([name, head, width, number, wide]) => ({
-        id: name,
-        head,
-        width,
-        wide,
-        number,
-        ...sorts(order.value, name === "fate" ? "reason" : name),
-        cell: (line) => cellOf(line, name, again.current.has(line.id), unfold),
-      })),
-    [order.value, tight.value],
+      HEADS.filter(([name]) => !(tight.value && LAST.includes(name)))
+        .map<(typeof HEADS)[number]>(([name, head, width, ...more]) =>
+          name === "gradient_step" ? [clock, ...clockHead(clock), ...more] : [name, head, width, ...more],
+        )
+        .map(([name, head, width, number, wide]) => ({
+          id: name,
+          head,
+          width,
+          wide,
+          number,
+          ...sorts(order.value, name === "fate" ? "reason" : name),
+          cell: (line) => cellOf(line, name, again.current.has(line.id), unfold),
+        })),
+    [order.value, tight.value, clock],
   );
   const chosen = row === "" ? first.value : row;
   return (
@@ -208,7 +223,7 @@ function FateButtons({ fates }: { fates: { [fate: string]: number } }) {
               aria-pressed={now === own}
               onClick={() => ask(now === own ? "" : own)}
             >
-              <FateDot fate={fate} /> {shown(fate)} <b>{count(n)}</b>
+              <FateDot fate={fate} /> {fateWords(fate)} <b>{count(n)}</b>
             </button>
           );
         })}

@@ -1,23 +1,26 @@
 /** What happened over training, in small pictures under one brush: its window of updates is part of the condition. */
 
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import type { Fates as Found, Num } from "../../api/names.ts";
-import { shown } from "../../data/diff.ts";
 import { amount, count, percent, value } from "../../data/numbers.ts";
 import { colorOf, parted, startsIn, together, told, type Stretch } from "../../data/rollouts.ts";
 import { say, word } from "../../state/address.ts";
 import { useAnswer } from "../../state/answer.ts";
 import { useHands } from "../../state/hands.ts";
 import { source } from "../../state/here.ts";
-import { useNews } from "../../state/run.ts";
+import { fateWords } from "./opened.ts";
 
 const where = word("where");
 const [WIDE, HIGH] = [200, 64];
 const finite = (cell: Num | undefined): number => (typeof cell === "number" ? cell : Number.NaN);
 
-export function OverTraining({ run }: { run: string }) {
-  const news = useNews(run, ["rollouts", "fates"], 10_000);
-  const fates = useAnswer(`${run} brief fates ${news}`, () => source.fates(run, "brief"));
+/** `news`: that of the list below. Of many rollouts the next answer waits for this one. */
+export function OverTraining({ run, news }: { run: string; news: number }) {
+  const [asked, setAsked] = useState(news);
+  const fates = useAnswer(`${run} brief fates ${asked}`, () => source.fates(run, "brief"));
+  useEffect(() => {
+    if (!fates.old) setAsked(news);
+  }, [news, fates.old]);
   return fates.value && fates.value.starts.length > 1 ? <Pictures found={fates.value} /> : null;
 }
 
@@ -133,7 +136,7 @@ function Sentence({ found, from, to, name }: { found: Found; from: number; to: n
           {grew.map(({ fate, share, was }, i) => (
             <span key={fate}>
               {i > 0 && ", "}
-              <b>{shown(fate)}</b> {percent(share)} (was {percent(was)})
+              <b>{fateWords(fate)}</b> {percent(share)} (was {percent(was)})
             </span>
           ))}
           .

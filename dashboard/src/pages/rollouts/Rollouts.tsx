@@ -6,11 +6,11 @@ import { CopyLink } from "../../parts/CopyLink.tsx";
 import { RunPicker } from "../../parts/RunPicker.tsx";
 import { Empty, Failure } from "../../parts/Say.tsx";
 import { addressOf, say, word } from "../../state/address.ts";
-import { useRun } from "../../state/run.ts";
+import { useNews, useRun } from "../../state/run.ts";
 import { Fates } from "./Fates.tsx";
 import { List } from "./List.tsx";
 import { OneRollout } from "./OneRollout.tsx";
-import { wideWord } from "./opened.ts";
+import { goesOn, wideWord } from "./opened.ts";
 import { OverTraining } from "./OverTraining.tsx";
 import { OnePrompt, Prompts } from "./Prompts.tsx";
 import { SharedPrompts } from "./SharedPrompts.tsx";
@@ -24,6 +24,8 @@ const first = signal("");
 export function Rollouts() {
   const { run, detail, none } = useRun("rollouts");
   const has = (detail.value?.tables["rollouts"] ?? 0) > 0;
+  const news = useNews(run, ["rollouts", "fates"], 5000);
+  goesOn.value = detail.value?.status === "running";
   return (
     <>
       <Context>
@@ -84,8 +86,8 @@ export function Rollouts() {
             <SharedPrompts run={run} />
           ) : (
             <>
-              <OverTraining key={`${run} over`} run={run} />
-              <List key={run} run={run} row={row.value} first={first} />
+              <OverTraining key={`${run} over`} run={run} news={news} />
+              <List key={run} run={run} row={row.value} first={first} news={news} clocks={detail.value.clocks} />
               <section class="pane" aria-label="One rollout">
                 <Chosen run={run} as={OneRollout} />
               </section>

@@ -8,6 +8,7 @@ import type { Column } from "../../parts/Grid.tsx";
 import { Icon } from "../../parts/Icon.tsx";
 import { cellText } from "../samples/cells.ts";
 import { Advantage, FateDot, FateMark, StatusMark } from "./marks.tsx";
+import { fateWords } from "./opened.ts";
 import type { Line } from "./unfolded.ts";
 
 export const HEADS: [id: string, head: string, width: string, number: boolean, wide: boolean][] = [
@@ -21,6 +22,21 @@ export const HEADS: [id: string, head: string, width: string, number: boolean, w
   ["turns", "turns", "46px", true, true],
   ["sampled_tokens", "tokens", "56px", true, true],
 ];
+
+/** By which clock a list of rollouts says where in training each was made: the first of these that one of them has. */
+export function clockOf(clocks: readonly string[], lines: Iterable<Line | undefined>): string {
+  const usual = ["policy_version", "epoch", "env_step", "episode"];
+  const order = ["gradient_step", ...clocks.filter((name) => !usual.includes(name)), ...usual];
+  const all = [...lines];
+  return order.find((name) => all.some((line) => line?.cells[name] != null)) ?? "gradient_step";
+}
+
+/** The column of a clock. */
+const CLOCKS: { [clock: string]: string } = { gradient_step: "update", policy_version: "version", env_step: "step" };
+export const clockHead = (clock: string): [head: string, width: string] => {
+  const head = CLOCKS[clock] ?? clock;
+  return [head, `${Math.max(54, Math.min(96, 14 + 6 * head.length))}px`];
+};
 
 /** What stands in a cell. `repeated`: the prompt is that of the line above. */
 export function cellOf(
@@ -128,10 +144,10 @@ function Fates({ of: { fates, n } }: { of: RolloutGroup }) {
   const first = both ? all : all.slice(0, 1);
   const rest = n - first.reduce((sum, [, many]) => sum + many, 0);
   return (
-    <span title={all.map(([fate, many]) => `${count(many)} ${shown(fate)}`).join(", ")}>
+    <span title={all.map(([fate, many]) => `${count(many)} ${fateWords(fate)}`).join(", ")}>
       {first.map(([fate, many], i) => (
         <span key={fate} class={i > 0 ? "fateof hide-s" : "fateof"}>
-          <FateDot fate={fate} /> {count(many)} {shown(fate)}
+          <FateDot fate={fate} /> {count(many)} {fateWords(fate)}
         </span>
       ))}
       {rest > 0 && <span class="soft hide-s">+{count(rest)} other</span>}

@@ -5,6 +5,7 @@ import { shown } from "../../data/diff.ts";
 import { value } from "../../data/numbers.ts";
 import { colorOf, fateIn } from "../../data/rollouts.ts";
 import { Icon } from "../../parts/Icon.tsx";
+import { fateWords } from "./opened.ts";
 
 type Cells = { [name: string]: Cell };
 
@@ -16,8 +17,8 @@ export const FateDot = ({ fate }: { fate: string }) => (
 export function FateMark({ cells }: { cells: Cells }) {
   const fate = fateIn(cells);
   return (
-    <span class={fate === "used" ? "" : "soft"} title={shown(fate)}>
-      <FateDot fate={fate} /> {shown(fate)}
+    <span class={fate === "used" ? "" : "soft"} title={fateWords(fate)}>
+      <FateDot fate={fate} /> {fateWords(fate)}
     </span>
   );
 }

@@ -56,6 +56,7 @@ export function RunsPane({ away = false }: { away?: boolean }) {
         width: "30px",
         cell: (row) => <RowMenu row={row} />,
         wide: true,
+        stays: true,
       },
     ],
     [ids.join("~"), view.sort.value, view.colorBy.value, drawn.value, grouped, table.changed.value],

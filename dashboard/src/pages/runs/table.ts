@@ -251,12 +251,14 @@ export const nameLetters = signal(24);
 export const toldNames = computed(() => {
   void table.changed.value;
   const rows = [...pinned.value, ...table.known()].filter((row) => row.kind !== "section");
-  const places = new Map<string, [id: string, name: string][]>();
+  const places = new Map<string, [id: string, name: string][]>(); // of thousands of rows: each is looked at once
   for (const row of rows) {
     const member = row.kind === "run" && row.member_of !== null;
     const name = row.kind === "run" ? runName(row, member) : row.name;
     const beside = member ? `of ${row.member_of}` : projectOf(row);
-    places.set(beside, [...(places.get(beside) ?? []), [rowId(row), name]]);
+    const others = places.get(beside);
+    if (others) others.push([rowId(row), name]);
+    else places.set(beside, [[rowId(row), name]]);
   }
   const told = new Map<string, string>();
   for (const [place, some] of places) {

@@ -77,8 +77,8 @@ class Overview:
 
     def sentences(self) -> list[str]:
         """How it ended, what was lost or left out, and what is wrong."""
-        said = [] if self.why is None else [self.why]
-        return [*said, *remarks_of(self.drops, self.remarks, self.retention, self.problems)]
+        end = [] if self.why is None else [self.why]
+        return [*end, *remarks_of(self.drops, self.remarks, self.retention, self.problems)]
 
     def as_data(self) -> dict[str, Any]:
         """The fields as plain data."""
@@ -162,7 +162,7 @@ def _checkpoints(book: ReadRun) -> dict[str, Any]:
     rows = plain_rows(book.checkpoints())
     chosen = {"best": next((row for row in rows if row["is_best"]), None), "last": rows[-1] if rows else None}
     history = CheckpointHistory([], book.path)
-    told = {
+    chosen = {
         which: {
             "id": str(row["checkpoint_id"]),
             "path": str(history.file_of(row).absolute()),
@@ -172,7 +172,7 @@ def _checkpoints(book: ReadRun) -> dict[str, Any]:
         for which, row in chosen.items()
         if row is not None
     }
-    return {"kept": len(rows), **told} if rows else {}
+    return {"kept": len(rows), **chosen} if rows else {}
 
 
 def _alerts(book: ReadRun) -> list[dict[str, Any]]:

@@ -29,7 +29,10 @@ def curves_in(db: Queries, question: RolloutCurves, now: str = "") -> pa.Table:
     x = question.x
     if x is None and queries.has_no_version():
         x = "gradient_step"
-    if x is None:
-        rows = now or f"({queries.slim()[0]})"
-        x = axis_in(db.table(f"select {queries.by_update} as by_update from {rows}"))
-    return kept(db, queries.curves(x, question.mode, queries.condition(question.solved)), _OF)
+    solved = queries.condition(question.solved)
+    if x is None:  # the axis is in what the curves read: the files are read once for both
+        tables, rows = ({}, f"select * from {now}") if now else queries.hold(solved)
+        for name, query in tables.items():
+            db.hold(name, query, _OF)
+        x = axis_in(db.table(f"with now as ({rows}) select {queries.by_update} as by_update from now"))
+    return kept(db, queries.curves(x, question.mode, solved), _OF)

@@ -41,7 +41,7 @@ def to_minari(
     action_space: object = None,
     env: object = "recorded",
     infos: bool = True,
-    told: Exported | None = None,
+    counts: Exported | None = None,
     **metadata: object,
 ) -> Any:
     """Write the trajectories of a run as a Minari data set in the local database.
@@ -56,7 +56,7 @@ def to_minari(
         gymnasium knows its id; None: none.
       infos: keep infos that exist at every step. Minari also has one for the reset, which is not recorded: it is NaN,
         0, False or "".
-      told: counts what was written and left out.
+      counts: counts what was written and left out.
       metadata: algorithm_name, author, author_email, code_permalink, description, data_format, … as in
         `create_dataset_from_buffers`.
     Returns:
@@ -67,7 +67,7 @@ def to_minari(
     """
     minari = need("minari", extra="minari", why="to_minari()")
     source = StepSource(book, episodes=episodes, agents=None if agent is None else [agent])
-    told = told if told is not None else Exported()
+    counts = counts if counts is not None else Exported()
     made = {}
     for name in source.agents:  # before anything is written: an invalid id breaks Minari's whole database
         _check_id(_id_of(dataset_id, name) if name and agent is None else dataset_id)
@@ -82,7 +82,7 @@ def to_minari(
             _space(source, observation_space, "observation", name),
             _space(source, action_space, "action", name),
         )
-        buffers = _buffers(source, name, spaces, infos, told)
+        buffers = _buffers(source, name, spaces, infos, counts)
         made[name] = _create(minari, own_id, buffers, spaces, _spec(source, env), metadata)
     return made if len(made) > 1 else next(iter(made.values()))
 

@@ -100,8 +100,8 @@ def runs_at(path: Path, format: str | None, options: dict[str, object], left: li
 
         walk = Walk(Path(os.path.abspath(path)), stamped(os.path.abspath(path)), options)
         left += walk.problems
-        if said := in_words(walk.strange, path):
-            left.append(said)
+        if sentence := in_words(walk.strange, path):
+            left.append(sentence)
         if not walk.runs:
             more = "".join(f"\n{sentence}" for sentence in left[:3])
             raise BadInput(
@@ -149,7 +149,7 @@ def import_one(
         before = manifest.look(there).imported
         if isinstance(before, dict) and before.get("files") == stamp:
             return Imported(Path(there), 0, {str(what): int(n) for what, n in before.get("left_out", {}).items()})
-    told = look_beside(one)
+    origin = look_beside(one)
     run = init(
         project,
         name,
@@ -196,7 +196,7 @@ def import_one(
         "sources": foreign.sources,
         "place": os.path.abspath(one.labelled),
     }
-    _write_origin(run.folder, span, imported, foreign, {**told, "made_by": foreign.made_by or what(chosen)})
+    _write_origin(run.folder, span, imported, foreign, {**origin, "made_by": foreign.made_by or what(chosen)})
     return Imported(run.folder, rows, left_out)
 
 
@@ -228,7 +228,7 @@ EARLY = (
 
 def early_fields(one: Found, identity: str, project: str) -> dict[str, object]:
     """Those fields, as they will be in the listing of the run that is made of it; the others are None."""
-    told, foreign = look_beside(one), one.run
+    origin, foreign = look_beside(one), one.run
     return manifest.listed(
         manifest.RunJson(
             id=identity,
@@ -240,7 +240,7 @@ def early_fields(one: Found, identity: str, project: str) -> dict[str, object]:
             tags=list(foreign.tags),
             notes=foreign.notes or "",
             config=plain(dict(foreign.config))[0],
-            **told,
+            **origin,
         )
     )
 
@@ -264,47 +264,47 @@ def look_beside(one: Found) -> dict[str, Any]:
 
 def _with_path(one: Found) -> dict[str, Any]:
     """Fields that only the path has, not the tool or its files. Labels, which people wrote, override all of these."""
-    foreign, said = one.run, []
+    foreign, from_path = one.run, []
     known = manifest.listed(manifest.RunJson(config=dict(foreign.config)))
-    said_by_files = (("algo", foreign.algo), ("env", foreign.env))
-    fields: dict[str, Any] = {name: text for name, text in said_by_files if text and not known[name]}
+    from_files = (("algo", foreign.algo), ("env", foreign.env))
+    fields: dict[str, Any] = {name: text for name, text in from_files if text and not known[name]}
     if foreign.home is not None:
         home = Path(os.path.abspath(foreign.home))
         # A seed or group that was itself read from the run's name is worth no more than one from its path.
-        told = one.told or read_path([*(one.parts or (home.name,)), *filter(None, [foreign.part])])
-        for name, value in told.settings.items():
+        facts = one.path_facts or read_path([*(one.parts or (home.name,)), *filter(None, [foreign.part])])
+        for name, value in facts.settings.items():
             if name not in foreign.config:
                 foreign.config = {**foreign.config, name: value}
-                said.append(f"config.{name}")
+                from_path.append(f"config.{name}")
         if foreign.seed is None or foreign.sources.get("seed") == FROM_NAME:
-            foreign.seed = told.seed if told.seed is not None else foreign.seed
+            foreign.seed = facts.seed if facts.seed is not None else foreign.seed
             if foreign.seed is not None:
-                said.append("seed")
+                from_path.append("seed")
         if foreign.group is None or foreign.sources.get("group") == FROM_NAME:
-            foreign.group = told.group or foreign.group or (home.parent.name if one.parts else None)
-            said.append("group")
-        for name, text in (("algo", told.algo), ("env", told.env)):
+            foreign.group = facts.group or foreign.group or (home.parent.name if one.parts else None)
+            from_path.append("group")
+        for name, text in (("algo", facts.algo), ("env", facts.env)):
             by_files = fields.get(name) or known[name]
-            if text and (not by_files or (name == "algo" and str(by_files).lower() == told.plain_algo.lower())):
+            if text and (not by_files or (name == "algo" and str(by_files).lower() == facts.plain_algo.lower())):
                 fields[name] = text
-                said.append(name)
+                from_path.append(name)
         fields["folder"] = {f"level{n + 1}": part for n, part in enumerate(one.parts)}
         # Otherwise a variant that is part of the algorithm's name would be in the run's name twice.
-        by_files = str(fields.get("algo") or known["algo"] or told.algo).lower()
-        other = [told.variant if by_files not in (told.algo.lower(), told.variant.lower()) else "", told.other]
-        more = {"date": told.date, "other": "/".join(filter(None, other)), "repeated": told.repeated}
+        by_files = str(fields.get("algo") or known["algo"] or facts.algo).lower()
+        other = [facts.variant if by_files not in (facts.algo.lower(), facts.variant.lower()) else "", facts.other]
+        more = {"date": facts.date, "other": "/".join(filter(None, other)), "repeated": facts.repeated}
         fields["folder"] |= {name: text for name, text in more.items() if text}
     labels = labels_of(one.labelled)
     for name, (value, file) in labels.items():
         foreign.sources[name] = file
-        said = [each for each in said if each != name]
+        from_path = [each for each in from_path if each != name]
         if name in ("seed", "group"):
             setattr(foreign, name, value)
         elif name in ("algo", "env"):
             fields[name] = str(value)
         elif name != "x":
             foreign.config = {**foreign.config, name.removeprefix("config."): value}
-    fields["from_path"] = said
+    fields["from_path"] = from_path
     return fields
 
 
@@ -352,7 +352,7 @@ def _gone(err: OSError) -> BadInput:
 
 
 def _write_origin(
-    folder: Path, span: _Passing, imported: dict[str, object], foreign: ForeignRun, told: dict[str, Any]
+    folder: Path, span: _Passing, imported: dict[str, object], foreign: ForeignRun, origin: dict[str, Any]
 ) -> None:
     """Write the run's own facts to run.json, its times and its end, instead of those of the importing process."""
     with manifest.ManifestLock(str(folder)):
@@ -367,9 +367,9 @@ def _write_origin(
             for attempt in about.attempts:  # what stopped the reading is not what ended the training
                 attempt.forget("failure")
             if foreign.status in ("crashed", "killed"):
-                words = foreign.failure or f"{foreign.status}, says {told['made_by']}"
+                words = foreign.failure or f"{foreign.status}, says {origin['made_by']}"
                 about.attempts[-1].failure = {"type": words, "message": "", "traceback": "", "stderr": ""}
-        about.set(**told, imported=imported)
+        about.set(**origin, imported=imported)
         manifest.write(folder, about)
 
 

@@ -1,9 +1,9 @@
 """What the path of a run says: algorithm, environment, seed, date, settings such as lr0.02.
 
-    told = read_path(["ppo", "Hopper-v4", "lr0.02", "seed_3"])
-    told.algo, told.env, told.seed      "ppo", "Hopper-v4", 3
-    told.settings                       {"lr": 0.02}
-    told.group                          "ppo/Hopper-v4/lr0.02": the path without what only numbers repeats
+    facts = read_path(["ppo", "Hopper-v4", "lr0.02", "seed_3"])
+    facts.algo, facts.env, facts.seed   "ppo", "Hopper-v4", 3
+    facts.settings                      {"lr": 0.02}
+    facts.group                         "ppo/Hopper-v4/lr0.02": the path without what only numbers repeats
 
 Nothing is guessed from numbers alone: a folder `3` is a trial, not a seed.
 """
@@ -140,7 +140,7 @@ class Part(NamedTuple):
     """What the name of one folder or file says on its own.
 
     Attributes:
-      algo, env, seed, date, settings: as in `Told`.
+      algo, env, seed, date, settings: as in `PathFacts`.
       is_known: whether the environment is one that is known by name, and not only one with a version, like ours-v2.
       rest: the name without seed, date and number of the trial; method: the part of it that is neither a setting nor
         the environment.
@@ -163,7 +163,7 @@ class Part(NamedTuple):
     is_trial: bool = False
 
 
-class Told:
+class PathFacts:
     """What a path says.
 
     Attributes:
@@ -184,7 +184,7 @@ class Told:
         self.settings: dict[str, Any] = {}
 
 
-def read_path(parts: Sequence[str], above: Sequence[str] = ()) -> Told:
+def read_path(parts: Sequence[str], above: Sequence[str] = ()) -> PathFacts:
     """What the folders of a path say, the outermost first.
 
     Args:
@@ -204,37 +204,37 @@ def parts_of(names: Sequence[str]) -> list[Part]:
     return parts
 
 
-def combined(parts: Sequence[Part], above: Sequence[str] = ()) -> Told:
+def combined(parts: Sequence[Part], above: Sequence[str] = ()) -> PathFacts:
     """What the folders of a path say together; see `read_path`."""
-    told = Told()
+    facts = PathFacts()
     knows = any(part.is_known for part in parts)
     parts = [without_env(part) if knows and part.env and not part.is_known else part for part in parts]
     whole_algo = whole_env = ""
     for part in parts:
-        told.seed = told.seed if part.seed is None else part.seed
-        told.settings.update(part.settings)
-        told.date = f"{told.date} {part.date}".strip() if _CLOCK.fullmatch(part.date) else part.date or told.date
+        facts.seed = facts.seed if part.seed is None else part.seed
+        facts.settings.update(part.settings)
+        facts.date = f"{facts.date} {part.date}".strip() if _CLOCK.fullmatch(part.date) else part.date or facts.date
         if part.is_whole and part.algo:
             whole_algo = part.algo
         elif part.is_whole and part.env:
             whole_env = part.env
         else:
-            told.algo, told.env = part.algo or told.algo, part.env or told.env
+            facts.algo, facts.env = part.algo or facts.algo, part.env or facts.env
     for name in above:
-        if not whole_algo and not told.algo and _is_algo(name, whole=True):
-            told.algo = name
-        elif not whole_env and not told.env and _is_env(name):
-            told.env = name
-    if not (told.algo and _normal(whole_algo) in _NO_WORDS):  # of her/sac_1, sac
-        told.algo = whole_algo or told.algo
-    if not _normal(told.env).startswith(_normal(whole_env)):  # of Ant/TD3_Ant-v1, Ant-v1
-        told.env = whole_env
-    own = [part for part in parts if part.algo and _normal(part.algo) == _normal(told.algo)]
-    told.variant = "/".join(dict.fromkeys(part.method for part in own if part.method != part.algo)) or told.algo
-    told.other = "/".join(part.method for part in parts if part not in own and part.method)
-    told.group = "/".join(part.rest for part in parts if part.rest)
-    told.repeated = "/".join(filter(None, (part.rest + ("#" if part.is_trial else part.number) for part in parts)))
-    return told
+        if not whole_algo and not facts.algo and _is_algo(name, whole=True):
+            facts.algo = name
+        elif not whole_env and not facts.env and _is_env(name):
+            facts.env = name
+    if not (facts.algo and _normal(whole_algo) in _NO_WORDS):  # of her/sac_1, sac
+        facts.algo = whole_algo or facts.algo
+    if not _normal(facts.env).startswith(_normal(whole_env)):  # of Ant/TD3_Ant-v1, Ant-v1
+        facts.env = whole_env
+    own = [part for part in parts if part.algo and _normal(part.algo) == _normal(facts.algo)]
+    facts.variant = "/".join(dict.fromkeys(part.method for part in own if part.method != part.algo)) or facts.algo
+    facts.other = "/".join(part.method for part in parts if part not in own and part.method)
+    facts.group = "/".join(part.rest for part in parts if part.rest)
+    facts.repeated = "/".join(filter(None, (part.rest + ("#" if part.is_trial else part.number) for part in parts)))
+    return facts
 
 
 def without_env(part: Part) -> Part:
@@ -288,7 +288,7 @@ def _taken(name: str) -> Part:
             else:
                 settings[field] = plain(value.rstrip("_-"))
             words = words.replace(found[0], " ", 1)
-    said, is_known = algo, bool(env)
+    named_algo, is_known = algo, bool(env)
     seeded = _SEED.search(
         words if (versioned := _VERSIONED.search(words)) is None else words.replace(versioned[0], " ")
     )
@@ -320,7 +320,7 @@ def _taken(name: str) -> Part:
     stem = _tidied(tidy.removesuffix(ends))
     number = tidy[len(stem) :] if tidy.startswith(stem) else ends  # with its sign
     method, full = (_tidied(text).removesuffix(ends) for text in (method, full))
-    method = _squeezed(method) if found_algo or not said else f"{said} {_squeezed(method)}".strip()
+    method = _squeezed(method) if found_algo or not named_algo else f"{named_algo} {_squeezed(method)}".strip()
     return Part(
         algo, env, is_known, False, seed, date, tuple(settings.items()), stem, method, _squeezed(full), number, is_trial
     )

@@ -1,8 +1,8 @@
 """What paths say by their neighbours: which folder of an unknown name is an environment, and which is a method.
 
-    told = read_paths([["sac", "MyMaze"], ["sac-ours", "MyMaze"], ["sac", "Hopper-v4"]])
-    told[0].env                         "MyMaze": it is where others have an environment
-    told[1].algo                        "sac-ours": another than the plain one
+    facts = read_paths([["sac", "MyMaze"], ["sac-ours", "MyMaze"], ["sac", "Hopper-v4"]])
+    facts[0].env                        "MyMaze": it is where others have an environment
+    facts[1].algo                       "sac-ours": another than the plain one
 
 A name means what its siblings mean: those in the same folder, and those below folders of the same kind. What is still
 unknown then stays a field of its own, and is equal to nothing.
@@ -18,7 +18,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from rollbook.formats.importers._paths import Part, Told, combined, parts_of, without_env
+from rollbook.formats.importers._paths import Part, PathFacts, combined, parts_of, without_env
 
 _SIZES = 4
 """Numbers that are all multiples of this or of a larger one are sizes; trials are counted."""
@@ -42,7 +42,7 @@ _NO_METHODS = frozenset(
 """Folders beside algorithms that are none."""
 
 
-def read_paths(paths: Sequence[Sequence[str]], above: Sequence[str] = ()) -> list[Told]:
+def read_paths(paths: Sequence[Sequence[str]], above: Sequence[str] = ()) -> list[PathFacts]:
     """What each of some paths below one folder says, the outermost folder first.
 
     An algorithm gets its full name ("sac-ours") where others of its kind have another addition.
@@ -60,27 +60,27 @@ def read_paths(paths: Sequence[Sequence[str]], above: Sequence[str] = ()) -> lis
             mine.append(sets.setdefault((depth, kind or (*names[:depth],)), _Siblings()))
             mine[-1].add(part)
         siblings_of.append(mine)
-    told = []
+    path_facts = []
     for parts, mine in zip(every, siblings_of, strict=True):
         for depth, siblings in enumerate(mine):
             has_env = any(part.env for n, part in enumerate(parts) if n != depth)
             has_algo = any(part.algo for n, part in enumerate(parts) if n != depth)
             parts[depth] = siblings.beside_siblings(parts[depth], has_env, has_algo)
-        told.append(combined(parts, above))
+        path_facts.append(combined(parts, above))
     variants: dict[str, set[str]] = {}
-    for one, mine in zip(told, siblings_of, strict=True):
+    for one, mine in zip(path_facts, siblings_of, strict=True):
         variants.setdefault(one.algo.lower(), set()).add(one.variant.lower())
         if one.algo and any(siblings.is_mixed for siblings in mine):
             variants[one.algo.lower()].add("")
-    for one in told:
+    for one in path_facts:
         if len(variants[one.algo.lower()]) > 1 and one.variant != one.algo:
             one.plain_algo, one.algo = one.algo, one.variant
-    short = {one.algo: _CONTENT.sub("", one.algo).strip(_SIGNS) for one in told}
+    short = {one.algo: _CONTENT.sub("", one.algo).strip(_SIGNS) for one in path_facts}
     often = Counter(name.lower() for name in short.values())
-    for one in told:
+    for one in path_facts:
         if (name := short[one.algo]) and often[name.lower()] == 1:
             one.algo = name  # of dqn_scores and double_dqn_scores
-    return told
+    return path_facts
 
 
 def _kind(part: Part) -> str:

@@ -34,7 +34,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Mapping
 
-    from rollbook.formats.importers._paths import Told
+    from rollbook.formats.importers._paths import PathFacts
     from rollbook.formats.importers._recorded import Recorded
     from rollbook.protocols import ForeignRun, Importer
 
@@ -64,10 +64,10 @@ class Found:
       identity: recognises it the next time, whatever its name has become.
       parts: the folders of its path below the folder that was opened.
       changed: when the newest of its files changed.
-      told: what its path says; None if the run is not one of a path.
+      path_facts: what its path says; None if the run is not one of a path.
     """
 
-    __slots__ = ("changed", "format_name", "found_in", "identity", "parts", "run", "told")
+    __slots__ = ("changed", "format_name", "found_in", "identity", "parts", "path_facts", "run")
 
     def __init__(self, run: ForeignRun, format_name: str, found_in: Path) -> None:
         self.run, self.format_name, self.found_in = run, format_name, found_in
@@ -77,7 +77,7 @@ class Found:
         self.identity = f"{format_name}\0{home}\0{own}"
         self.parts: tuple[str, ...] = ()
         self.changed = 0
-        self.told: Told | None = None
+        self.path_facts: PathFacts | None = None
 
     @property
     def labelled(self) -> Path:
@@ -131,8 +131,8 @@ class Walk:
         of_path = [one for one in self.runs if one.run.home is not None]
         paths = [(*(one.parts or (self._base.name,)), *filter(None, [_called(one.run)])) for one in of_path]
         above = self._base.parts[-_ABOVE:]
-        for one, told in zip(of_path, read_paths(paths, above), strict=True):
-            one.told = told
+        for one, path_facts in zip(of_path, read_paths(paths, above), strict=True):
+            one.path_facts = path_facts
 
     def _all(self, sources: dict[str, list[str]], options: dict[str, object]) -> Iterator[Found]:
         """The runs of all formats; a file that one of them reads is not read by another."""

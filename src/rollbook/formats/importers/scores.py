@@ -261,8 +261,8 @@ def _of_json(parsed: object) -> Any:
 
 
 def _array(file: Path) -> Any:
-    told = read_path([file.stem])
-    if not _TELLING.match(file.stem) and not (told.algo and told.env):
+    path_facts = read_path([file.stem])
+    if not _TELLING.match(file.stem) and not (path_facts.algo and path_facts.env):
         return None
     import numpy as np
 

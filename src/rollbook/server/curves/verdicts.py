@@ -353,19 +353,19 @@ def _pair(pair: compare.Pair) -> ComparePair:
     verdict = "cannot say" if math.isnan(pair.difference) or pair.verdict is None else "undecided"
     if pair.better is not None:
         verdict = "better" if pair.better == pair.a else "worse"
-    said = pair.verdict
+    judged = pair.verdict
     of_verdict: dict[str, Any] = {}
-    if said is not None:
-        of_verdict = {name: getattr(said, name) for name in ("of", "look", "holds", "enough", "more")}
+    if judged is not None:
+        of_verdict = {name: getattr(judged, name) for name in ("of", "look", "holds", "enough", "more")}
         of_verdict |= {
-            name: _there(getattr(said, name)) for name in ("won", "p", "limit", "any_shape", "unseen", "best")
+            name: _there(getattr(judged, name)) for name in ("won", "p", "limit", "any_shape", "unseen", "best")
         }
-        of_verdict |= {"ahead": plain(said.ahead), "winner": plain(said.better)}
+        of_verdict |= {"ahead": plain(judged.ahead), "winner": plain(judged.better)}
     return ComparePair(
         a=plain(pair.a),
         b=plain(pair.b),
         verdict=verdict,  # type: ignore[arg-type]
-        outcome=said.outcome if said is not None else "not compared",
+        outcome=judged.outcome if judged is not None else "not compared",
         sentence=plain(pair.remark()),
         difference=_there(pair.difference),
         better=_there(pair.improvement),
