@@ -49,6 +49,27 @@ def test_every_page_of_a_copy_opens(name: str, copy: str, page: Any) -> None:
     assert (page.errors, missing) == ([], [])
 
 
+def test_a_copy_of_runs_with_axes_of_their_own_draws_each_along_its_own(tmp_path: Path, page: Any) -> None:
+    folder = tmp_path / "runs"
+    more: dict[str, Any] = {"dir": folder, "sinks": [], "keeper": "inline", "rules": ()}
+    for seed in range(4):
+        with rollbook.init("one", "ppo", seed=seed, config={"lr": seed // 2}, **more) as run:
+            for step in range(20):
+                run.log({"test/return": step + seed}, env_step=step)
+        with rollbook.init("two", "grpo", seed=seed, config={"lr": seed // 2}, clocks=["train_iter"], **more) as run:
+            for step in range(20):
+                run.log({"reward": step + seed, "loss": 1 / (step + 1)}, train_iter=step)
+    export([str(folder)], tmp_path / "copy")
+    with file_server(tmp_path / "copy") as address:
+        page.open(address, "#/runs").settled()
+        page.tab.locator(".square[aria-pressed=false]").evaluate_all("every => every.forEach(one => one.click())")
+        page.drawn(3).settled()
+        assert page.tab.locator("main [role=alert], main .alert.bad").count() == 0
+        assert "has no answer" not in page.tab.inner_text("main")
+        assert page.tab.locator(".chart .tag", has_text="own axis").count() >= 1
+    assert page.errors == []
+
+
 def test_the_comparison_of_a_copy_has_its_curves(copy: str, page: Any) -> None:
     page.open(copy, "#/compare").drawn(1)
     page.tab.wait_for_selector(".plotarea canvas")

@@ -3,6 +3,7 @@
 import { useSignalEffect } from "@preact/signals";
 import { useContext, useEffect, useMemo } from "preact/hooks";
 import { besides, DeskContext, kindOf, type Desk } from "../state/desk.ts";
+import { source } from "../state/here.ts";
 import { hear } from "../state/live.ts";
 import { lazy } from "./lazy.tsx";
 import { OnDesk, type Drawn, type KeyChartProps } from "./OnDesk.tsx";
@@ -34,14 +35,17 @@ function OfKey({ desk, ...props }: KeyChartProps & { desk: Desk }) {
   return elsewhere ? <OverTime desk={desk} {...props} /> : <Keyed key={desk.id} desk={desk} {...props} />;
 }
 
-/** A key that has no reading of the desk's axis, over the time since its runs began. */
+/** A key that has no reading of the desk's axis, over the time since its runs began; in a copy along what it has. */
 function OverTime({ desk, ...props }: KeyChartProps & { desk: Desk }) {
-  const own = useMemo(() => besides(desk, "relative", "time since the run began"), [desk.id]);
+  const own = useMemo(
+    () => (source.live ? besides(desk, "relative", "time since the run began") : besides(desk, "", "its own axis")),
+    [desk.id],
+  );
   useSignalEffect(() => {
     void desk.entities.value;
-    own.feed.choose({ ...desk.feed.chosen.value, x: "relative" });
+    own.feed.choose({ ...desk.feed.chosen.value, x: own.axis.value });
   });
   useSignalEffect(() => own.feed.zoom(own.hub.view.value));
   useEffect(() => hear("run", (push) => own.feed.touch(push.run)), [own]);
-  return <Keyed desk={own} {...props} soft={<span class="tag">over time</span>} />;
+  return <Keyed desk={own} {...props} soft={<span class="tag">{source.live ? "over time" : "own axis"}</span>} />;
 }

@@ -85,14 +85,17 @@ function fatesOf(rows: readonly api.RolloutRow[]): { [fate: string]: number } {
   return Object.fromEntries([...counted].sort(([a, n], [b, m]) => m - n || (a < b ? -1 : 1)));
 }
 
-/** Hands on the frames that lie along the axis that was asked for. */
-function along<Entry extends { x?: unknown }>(x: string | null | undefined, on: Stream<Entry>): Stream<Entry> {
-  return (frame) => {
-    const other = frame.entries.find((entry) => x != null && entry.x !== undefined && entry.x !== "" && entry.x !== x);
-    if (other !== undefined) throw elsewhere(`Curves along ${x}`);
-    on(frame);
+/** Hands on the frames; of an entry that is recorded along another axis than was asked for, it says so. */
+function along<Entry extends CurveEntry | SeriesEntry>(x: string | null | undefined, on: Stream<Entry>): Stream<Entry> {
+  const told = (entry: Entry): Entry => {
+    if (x == null || entry.x === undefined || entry.x === "" || entry.x === x) return entry;
+    const { message, code, hint } = elsewhere(`${entry.key} along ${x}`);
+    // A clock that the rows do not have is said as by the server: the chart is then drawn along theirs.
+    return { ...entry, kind: "none", error: { code: isClock(x) ? "unknown_axis" : code, message, hint } };
   };
+  return (frame) => on({ ...frame, entries: frame.entries.map(told) });
 }
+const isClock = (x: string): boolean => x !== "time" && x !== "relative";
 
 /** The table of runs as it is recorded, and which cells it has; planned: run -> where it is to end. */
 type RecordedTable = Omit<api.RunsAnswer, "rows"> & {
@@ -440,7 +443,7 @@ export class Copy implements Source {
     const named = (all: readonly (readonly string[])[]): string => all.map(together).sort().join("; ");
     const asked = named(groups.map(({ runs }) => runs));
     const hit = all.find((one) => one.key === key && named(one.runs) === asked);
-    return hit ? this.json<T>(`compare/${hit.file}`) : notHere("Comparing other groups, or by another key,");
+    return hit ? this.json<T>(`compare/${hit.file}`) : notHere("Comparing other groups, or by another key");
   }
 
   private async one<Entry>(path: string, what: string): Promise<Frame<Entry>> {

@@ -94,25 +94,27 @@ export function Compare() {
             </div>
           )}
         </Menu>
-        <Menu what="by" label={<b>{statistic.value === "iqm" ? "IQM" : statistic.value}</b>}>
-          {(close) =>
-            ["iqm", "mean", "median"].map((name) => (
-              <Choice
-                key={name}
-                chosen={statistic.value === name}
-                onChoose={() => {
-                  say({ of: name === "iqm" ? "" : name });
-                  close();
-                }}
-              >
-                {name === "iqm" ? "IQM" : name}
-              </Choice>
-            ))
-          }
-        </Menu>
+        {source.live && (
+          <Menu what="by" label={<b>{statistic.value === "iqm" ? "IQM" : statistic.value}</b>}>
+            {(close) =>
+              ["iqm", "mean", "median"].map((name) => (
+                <Choice
+                  key={name}
+                  chosen={statistic.value === name}
+                  onChoose={() => {
+                    say({ of: name === "iqm" ? "" : name });
+                    close();
+                  }}
+                >
+                  {name === "iqm" ? "IQM" : name}
+                </Choice>
+              ))
+            }
+          </Menu>
+        )}
         {source.live && <Score />}
-        {found && <AtStep found={found} />}
-        {found && <Crashed found={found} />}
+        {source.live && found && <AtStep found={found} />}
+        {source.live && found && <Crashed found={found} />}
         <span class="grow" />
         <GroupsOrSweep now="compare" />
         <a class="btn" href={addressOf("runs", shownWords())}>

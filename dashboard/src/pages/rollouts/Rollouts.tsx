@@ -6,6 +6,7 @@ import { CopyLink } from "../../parts/CopyLink.tsx";
 import { RunPicker } from "../../parts/RunPicker.tsx";
 import { Empty, Failure } from "../../parts/Say.tsx";
 import { addressOf, say, word } from "../../state/address.ts";
+import { source } from "../../state/here.ts";
 import { useNews, useRun } from "../../state/run.ts";
 import { Fates } from "./Fates.tsx";
 import { List } from "./List.tsx";
@@ -37,7 +38,7 @@ export function Rollouts() {
               ["", "Rollouts"],
               ["tasks", "Prompts"],
               ["fates", "Fates"],
-              ["prompts", "Two runs"],
+              ...(source.live ? [["prompts", "Two runs"]] : []),
             ].map(([id = "", name]) => (
               <button key={id} type="button" aria-pressed={tab.value === id} onClick={() => say({ tab: id })}>
                 {name}

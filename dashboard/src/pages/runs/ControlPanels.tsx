@@ -5,6 +5,7 @@ import { CHARTS, kindNamed } from "../../charts/registry.ts";
 import { SMOOTHERS } from "../../data/smooth.ts";
 import { Choice } from "../../parts/Menu.tsx";
 import { say } from "../../state/address.ts";
+import { source } from "../../state/here.ts";
 import { axis, hub, keys } from "./charts.ts";
 import * as view from "./view.ts";
 
@@ -14,18 +15,20 @@ interface Panel {
 
 export const StatisticPanel = ({ close }: Panel) => (
   <>
-    {Object.entries(view.STATISTICS).map(([id, label]) => (
-      <Choice
-        key={id}
-        chosen={view.statistic.value === id}
-        onChoose={() => {
-          say({ as: id === "iqm" ? "" : id });
-          close();
-        }}
-      >
-        {label}
-      </Choice>
-    ))}
+    {Object.entries(view.STATISTICS)
+      .filter(([id]) => source.live || RECORDED.includes(id))
+      .map(([id, label]) => (
+        <Choice
+          key={id}
+          chosen={view.statistic.value === id}
+          onChoose={() => {
+            say({ as: id === "iqm" ? "" : id });
+            close();
+          }}
+        >
+          {label}
+        </Choice>
+      ))}
     <hr />
     <Choice chosen={view.ghosts.value} onChoose={() => say({ ghosts: view.ghosts.value ? "0" : "" })}>
       abandoned attempts
@@ -62,8 +65,12 @@ export const YPanel = () => (
   </>
 );
 
+/** How a copy has groups. */
+const RECORDED = ["iqm", "each"];
+
 export function XPanel({ close }: Panel) {
-  const all = keys.value?.axes ?? [];
+  const isRecorded = (x: string): boolean => source.live || x === keys.value?.default_x || x === "time";
+  const all = (keys.value?.axes ?? []).filter(({ x }) => isRecorded(x));
   const choose = (x: string): void => {
     hub.view.value = null;
     say({ x: x === keys.value?.default_x ? "" : x, z: "" });
@@ -88,7 +95,7 @@ export function XPanel({ close }: Panel) {
         log scale
       </Choice>
       <hr />
-      {(keys.value?.keys ?? []).slice(0, 300).map(({ key }) => (
+      {(source.live ? (keys.value?.keys ?? []) : []).slice(0, 300).map(({ key }) => (
         <Choice
           key={key}
           chosen={key === axis.value}

@@ -6,6 +6,7 @@ import { pattern } from "../../data/search.ts";
 import { amount, count, plain } from "../../data/numbers.ts";
 import { Choice } from "../../parts/Menu.tsx";
 import { say } from "../../state/address.ts";
+import { source } from "../../state/here.ts";
 import { known } from "./columns.tsx";
 import { groupedBy, short } from "./view.ts";
 import * as view from "./view.ts";
@@ -71,13 +72,17 @@ export function GroupPanel({ close }: { close: () => void }) {
   const group = (g: string): void => say({ g, open: "" });
   return (
     <div class="picker">
-      <Find
-        chosen={(column) => now.includes(column)}
-        choose={(column) =>
-          group(now.includes(column) ? now.filter((one) => one !== column).join(",") : [...now, column].join(","))
-        }
-      />
-      <hr />
+      {source.live && (
+        <>
+          <Find
+            chosen={(column) => now.includes(column)}
+            choose={(column) =>
+              group(now.includes(column) ? now.filter((one) => one !== column).join(",") : [...now, column].join(","))
+            }
+          />
+          <hr />
+        </>
+      )}
       <Choice
         chosen={said === "auto"}
         soft="seeds together"
