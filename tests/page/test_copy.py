@@ -62,11 +62,15 @@ def test_a_copy_of_runs_with_axes_of_their_own_draws_each_along_its_own(tmp_path
     export([str(folder)], tmp_path / "copy")
     with file_server(tmp_path / "copy") as address:
         page.open(address, "#/runs").settled()
+        assert "train_iter" in page.tab.inner_text("#pick-x"), "the axis of what is drawn"
+        assert page.tab.locator(".grid-body .spark path[d^=M]").count() >= 2
         page.tab.locator(".square[aria-pressed=false]").evaluate_all("every => every.forEach(one => one.click())")
         page.drawn(3).settled()
         assert page.tab.locator("main [role=alert], main .alert.bad").count() == 0
         assert "has no answer" not in page.tab.inner_text("main")
-        assert page.tab.locator(".chart .tag", has_text="own axis").count() >= 1
+        own = page.tab.locator(".chart:has(.tag)").first
+        assert "own axis" in own.inner_text()
+        assert len({name for name in own.locator(".read em").all_inner_texts() if name}) == 2, "its lines have names"
     assert page.errors == []
 
 

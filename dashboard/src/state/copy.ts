@@ -85,6 +85,8 @@ function fatesOf(rows: readonly api.RolloutRow[]): { [fate: string]: number } {
   return Object.fromEntries([...counted].sort(([a, n], [b, m]) => m - n || (a < b ? -1 : 1)));
 }
 
+const MOST_AXES = 20; // runs whose axes are looked at: of many, the first tell which is usual
+
 /** Hands on the frames; of an entry that is recorded along another axis than was asked for, it says so. */
 function along<Entry extends CurveEntry | SeriesEntry>(x: string | null | undefined, on: Stream<Entry>): Stream<Entry> {
   const told = (entry: Entry): Entry => {
@@ -185,6 +187,8 @@ export class Copy implements Source {
   columns = () => this.json<api.ColumnsAnswer>("columns.json");
   keys: Source["keys"] = async (runs) => {
     if (runs.length === 1) return this.json(`keys/${part(runs[0] as string)}.json`);
+    const few = runs.slice(0, MOST_AXES).map((run) => this.json<api.KeysAnswer>(`keys/${part(run)}.json`));
+    const own = await Promise.all(few);
     const [all, ...held] = await Promise.all([
       this.json<api.KeysAnswer>("keys.json"),
       ...runs.map((run) => this.json<SeriesIndex>(`series/${part(run)}/index.json`)),
@@ -193,12 +197,17 @@ export class Copy implements Source {
       ...one,
       runs: held.filter((index) => Object.hasOwn(index, one.key)).length,
     }));
-    return { ...all, keys: counted.filter((one) => one.runs > 0) };
+    const axes = new Map(own.flatMap((one) => one.axes).map((axis) => [axis.x, axis]));
+    const times = (x: string): number => own.filter(({ default_x }) => default_x === x).length;
+    const [usual = all.default_x] = own.map(({ default_x }) => default_x).sort((a, b) => times(b) - times(a));
+    return { ...all, default_x: usual, axes: [...axes.values()], keys: counted.filter((one) => one.runs > 0) };
   };
   newest = async (table: string) => (await this.json<{ [table: string]: string }>("newest.json"))[table] ?? "";
   run: Source["run"] = (run) => this.of(run, "run");
   series: Source["series"] = async (query, on, signal) => {
-    asRecorded("Curves", query, ["runs", "keys", "x", "points", "start", "stop", "ghosts"], { attempts: "effective" });
+    asRecorded("Curves", query, ["runs", "keys", "x", "points", "start", "stop", "ghosts", "fields"], {
+      attempts: "effective",
+    });
     const shown: Stream<SeriesEntry> = (frame) =>
       on({ ...frame, entries: frame.entries.filter((entry) => query.ghosts === true || entry.ghost === undefined) });
     for (const key of query.keys) {
