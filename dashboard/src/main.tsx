@@ -13,5 +13,6 @@ void choose().then(() => {
   listen();
   start();
   const root = document.getElementById("page");
+  root?.replaceChildren(); // what a copy says where its scripts do not run
   if (root) render(<Shell />, root);
 });

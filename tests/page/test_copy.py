@@ -33,6 +33,7 @@ def copy(recorded: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[s
 
 def test_the_charts_of_a_copy_are_drawn_and_it_says_that_it_is_one(copy: str, page: Any) -> None:
     page.open(copy).drawn(2)
+    assert page.tab.get_by_text("needs a file server").count() == 0, "that is for those who see nothing else"
     assert "a copy of" in page.tab.inner_text("header")
     assert page.errors == []
 
@@ -68,7 +69,7 @@ def test_a_copy_of_runs_with_axes_of_their_own_draws_each_along_its_own(tmp_path
         page.drawn(3).settled()
         assert page.tab.locator("main [role=alert], main .alert.bad").count() == 0
         assert "has no answer" not in page.tab.inner_text("main")
-        own = page.tab.locator(".chart:has(.tag)").first
+        own = page.tab.locator(".chart:has(.tag)", has_text="own axis").first
         assert "own axis" in own.inner_text()
         assert len({name for name in own.locator(".read em").all_inner_texts() if name}) == 2, "its lines have names"
     assert page.errors == []

@@ -126,3 +126,18 @@ def test_the_tables_of_five_groups_fit_without_scrolling_sideways(page: Any, ser
         wide = "many => many.filter(one => one.scrollWidth > one.clientWidth + 1).map(one => one.ariaLabel)"
         assert page.tab.locator("main .minitable").evaluate_all(wide) == [], width
     assert page.errors == []
+
+
+def test_runs_that_share_a_key_and_no_axis_are_a_word_beside_the_curves_that_are_drawn(
+    page: Any, serve: Any, tmp_path: Path
+) -> None:
+    more: dict[str, Any] = {"dir": tmp_path / "runs", "sinks": [], "keeper": "inline", "rules": ()}
+    for name, clock in (("ppo", "env_step"), ("grpo", "train_iter")):
+        with rollbook.init("p", name, clocks=["train_iter"], **more) as run:
+            for step in range(20):
+                run.log({"train/reward": float(step)}, **{clock: step})
+    page.open(serve(tmp_path / "runs"), "#/runs?g=none").drawn(1).settled()
+    chart = page.tab.locator("[data-key='train/reward']")
+    assert "1 not along" in chart.inner_text()
+    assert chart.locator(".alert, .failure, [role=alert]").count() == 0
+    assert page.errors == []

@@ -95,7 +95,11 @@ export function OnDesk({ desk, name, big, soft, tools, later, of }: KeyChartProp
       </div>
     );
   const { waiting, span, preliminary } = state.value;
-  const errors = state.value.errors.filter(({ error }) => !isInBanner(error));
+  const all = state.value.errors.filter(({ error }) => !isInBanner(error));
+  // Beside lines that are drawn it is no failure that others have no reading of the axis: a word says it.
+  const isElse = ({ error }: { error: { code: string } }): boolean =>
+    error.code === "unknown_axis" && lines.value.length > 0;
+  const [errors, elsewhere] = [all.filter((one) => !isElse(one)), all.filter(isElse)];
   const { xLog, yLog, robust, range, draw } = look.value;
   const { Draw } = kindNamed(draw);
   const tag = desk.tags?.value.get(name);
@@ -122,6 +126,10 @@ export function OnDesk({ desk, name, big, soft, tools, later, of }: KeyChartProp
             <span class="tag warn">{tag}</span>
           ) : waiting && lines.value.length === 0 ? (
             <span class="late">reading…</span>
+          ) : elsewhere.length > 0 ? (
+            <span class="tag" title={elsewhere.map(({ name: who }) => who).join(", ")}>
+              {elsewhere.length} not along {desk.axisName.value}
+            </span>
           ) : (
             soft
           )
