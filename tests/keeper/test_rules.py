@@ -208,6 +208,9 @@ def test_a_rule_that_raises_is_asked_three_times_and_the_others_go_on(make_run: 
     assert rules.failures == 3
     assert [words.rpartition("; ")[2] for words in said] == ["it is asked again"] * 2 + ["it is asked no more"]
     assert rules.alerts == 5
+    (note,) = (row for row in _book(run.folder) if row["level"] == "note")
+    assert note["rule"].endswith("Raises")
+    assert "it is asked no more. To ask it now: rollbook check" in note["message"]
 
 
 class _Alone:
@@ -237,7 +240,9 @@ def test_a_rule_that_hangs_is_left_behind_and_the_keeper_and_the_others_go_on(
     eventually(done)
     assert keeper.phase == "done"
     assert "Hangs took over 0.05 s for one look; it is asked no more" in run.keeper_log()
-    assert [row["rule"] for row in _book(run.folder)] == ["speaks"]
+    hangs, speaks = sorted(_book(run.folder), key=lambda row: str(row["level"]))
+    assert (speaks["rule"], hangs["level"]) == ("speaks", "note")
+    assert "Hangs took over 0.05 s for one look; it is asked no more" in hangs["message"]
     assert any('"loss"' in line for line in map(json.dumps, run.lines()))
     assert any("alert/speaks" in line for line in map(json.dumps, run.lines())), "what rules find goes to the sinks"
 
@@ -303,7 +308,8 @@ def test_a_nan_is_reported_when_the_run_ends_whatever_else_is_slow_or_fails(
             run.rewind(env_step=15)
             for n in range(16, 30):
                 run.log({"loss": 1.0 if n < 20 else math.nan}, env_step=n)
-    assert [(row["rule"], row["env_step"]) for row in _book(run.folder)] == [("non_finite", 20)]
+    found = [row for row in _book(run.folder) if row["level"] != "note"]  # that the slow rule is asked no more
+    assert [(row["rule"], row["env_step"]) for row in found] == [("non_finite", 20)]
 
 
 @pytest.mark.parametrize("looks", [0, 5])

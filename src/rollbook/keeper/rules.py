@@ -101,6 +101,7 @@ class Rules:
         self._rest_until = -1e9
         self._looker: _Looker | None = None
         self._dead: set[str] = set()
+        self._told: set[str] = set()
         self._finished = False
         self.unseen = ""
         self._ends_since: float | None = None
@@ -262,6 +263,7 @@ class Rules:
                 self._leave(looker, f"took {limit}; it is asked no more")
             else:
                 self._specs = ()
+                self.tell_given_up("rules", f"no health rule is asked any more: reading rows took {limit}")
                 self._note_unseen(f"reading rows took {limit}; no health rule is asked any more")
                 self._leave(looker, "")
 
@@ -272,9 +274,32 @@ class Rules:
         if name:
             self._dead.add(name)
             self._report(f"rule:{name}", f"rule {name} {why}")
+            self.tell_given_up(name, f"rule {name} {why}")
         looker.abandon()
         self._looker = None
         self._seen, self._saved_at = None, -1e9
+
+    def tell_given_up(self, name: str, words: str) -> None:
+        """Note among the run's alerts that a rule is asked no more: its silence would look like "all is well".
+
+        Called in any thread; once for a rule.
+        """
+        if name in self._told:
+            return
+        self._told.add(name)
+        recorder = _AlertWriter(self._folder, self._disregard)
+        try:
+            from rollbook.keeper.forward import run_info
+            from rollbook.schema.alerts import Alerts
+            from rollbook.schema.records import Alert
+
+            recorder.begin(run_info(self._folder))
+            message = f"{words}. To ask it now: rollbook check {pasted(self._folder)}"
+            Alerts(recorder).report(Alert(name, "note", message, source="rollbook"))
+        except Exception as err:
+            self._report(f"told:{name}", f"{words}; that cannot be noted ({type(err).__name__}: {err})")
+        finally:
+            recorder.close()
 
     def recalls(self, since: float | None) -> None:
         """The thread reads the history since then; None: no longer. The end waits for it apart from the last look."""
@@ -391,7 +416,9 @@ class _RuleBook:
                 self._rules[name], self._tables[name] = rule, frozenset(rule.tables)
             except Exception as err:
                 owner.failures += 1
-                owner._report(f"rule:{name}", f"rule {name} cannot be made ({type(err).__name__}: {err})")
+                words = f"rule {name} cannot be made ({type(err).__name__}: {err})"
+                owner._report(f"rule:{name}", words)
+                owner.tell_given_up(name, words)
                 continue
             self._remind(name, rule, memories.get(name) if isinstance(memories, dict) else None)
         wanted: frozenset[str] = frozenset().union(*self._tables.values()) if self._tables else frozenset()
@@ -594,11 +621,10 @@ class _RuleBook:
         if given_up:
             del self._rules[name]
             self._owner._dead.add(name)
-        self._owner._report(
-            f"rule:{name}:{given_up}",
-            f"rule {name} failed ({type(err).__name__}: {err}); "
-            + ("it is asked no more" if given_up else "it is asked again"),
-        )
+        words = f"rule {name} failed ({type(err).__name__}: {err}); it is asked {'no more' if given_up else 'again'}"
+        self._owner._report(f"rule:{name}:{given_up}", words)
+        if given_up:
+            self._owner.tell_given_up(name, words)
 
     def _deliver(self, alert: Alert) -> None:
         self._owner.alerts += 1

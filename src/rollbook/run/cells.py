@@ -9,6 +9,7 @@ import weakref
 from rollbook.run.current import in_a_block, opened
 from rollbook.run.ending import status_of
 from rollbook.run.failure import describe
+from rollbook.system import guard
 from rollbook.system.bill import warn_caller
 
 TYPE_CHECKING = False
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 _cells: weakref.WeakKeyDictionary[Any, tuple[str, tuple[int, int]]] = weakref.WeakKeyDictionary()
 """Of a run that a cell opened: the file of the cell's code, and which exception was shown last before. Not that itself:
 its traceback holds what its frames hold, such as the batch for which there was no memory."""
+_ends: weakref.WeakKeyDictionary[Any, tuple[str, dict[str, Any] | None]] = weakref.WeakKeyDictionary()
+"""Of a run whose cell IPython has seen fail: the status, and the exception in words. A later cell may fail, too, before
+this one is run again."""
 
 
 def note_cell(run: OpenRun) -> None:
@@ -30,6 +34,30 @@ def note_cell(run: OpenRun) -> None:
         frame = frame.f_back
     if frame is not None and frame.f_code.co_filename != "<stdin>":  # lines at a prompt of Python all have this one
         _cells[run] = (frame.f_code.co_filename, _which(getattr(sys, "last_value", None)))
+        with guard.tolerating(Exception):  # whatever shell it is
+            shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+            if shell is not None:
+                shell.events.register("post_run_cell", _note_end)
+
+
+def _note_end(result: Any) -> None:
+    """Called by IPython after each cell: note why the runs of a cell that failed have ended."""
+    error: BaseException | None = getattr(result, "error_in_exec", None)
+    if error is None:
+        return
+    for run, (cell, _before) in list(_cells.items()):
+        if run not in _ends and _passed(error, cell):
+            _ends[run] = status_of(type(error)), describe(error)
+
+
+def _passed(error: BaseException | None, cell: str) -> bool:
+    """Whether an exception went through the code of a cell."""
+    trace = None if error is None else error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == cell:
+            return True
+        trace = trace.tb_next
+    return False
 
 
 def _which(error: BaseException | None) -> tuple[int, int]:
@@ -44,12 +72,7 @@ def _what_ended_its_cell(run: OpenRun) -> BaseException | None:
     """
     cell, before = _cells.get(run, ("", (0, 0)))
     error = getattr(sys, "last_value", None)
-    trace = None if error is None or _which(error) == before else error.__traceback__
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename == cell:
-            return error
-        trace = trace.tb_next
-    return None
+    return error if error is not None and _which(error) != before and _passed(error, cell) else None
 
 
 def end_former(project: str, name: str) -> None:
@@ -62,9 +85,12 @@ def end_former(project: str, name: str) -> None:
         same = (run.project, run.name) == (project, name) and run._writer.main and run._writer.pid == os.getpid()
         if same and not in_a_block(run):
             error = _what_ended_its_cell(run)
-            if error is not None:
-                run._parts.failure = describe(error)
-            status = status_of(None if error is None else type(error))
+            status, failure = _ends.get(run) or (
+                status_of(None if error is None else type(error)),
+                None if error is None else describe(error),
+            )
+            if failure is not None:
+                run._parts.failure = failure
             run.finish(status)
             warn_caller(
                 f"run {run.id} of {project}/{name} was still open; it ended as {status}, because init() was called for "
