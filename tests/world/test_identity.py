@@ -95,3 +95,24 @@ def test_a_logger_made_in_a_loop_over_seeds_is_a_run_each(root: Path, tmp_path: 
     assert len(books) == 3
     losses = sorted(book.metrics(["Loss"])["Loss"].to_pylist() for book in books)
     assert losses == [[float(seed)] * 2 for seed in range(3)]
+
+
+def test_a_writer_of_the_same_folder_goes_on_with_its_run_and_begins_one_where_steps_begin_again(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In TensorBoard a folder is a run, whoever opens a file in it; a training that is started again is another one."""
+    from rollbook.adapters.tensorboard import SummaryWriter
+
+    monkeypatch.chdir(tmp_path)
+    for step in range(3):  # a writer for each evaluation
+        with SummaryWriter("logs/a", events=False) as writer:
+            writer.add_scalar("return", float(step), step)
+    writer.add_scalar("return", 3.0, 3)  # and after it was closed
+    writer.close()
+    for _ in range(2):
+        writer = SummaryWriter("logs/b", events=False)
+        for step in range(3):
+            writer.add_scalar("return", float(step), step)
+        writer.close()
+    returns = sorted((book.name, book.metrics(["return"])["return"].to_pylist()) for book in rollbook.open(root))
+    assert returns == [("a", [0.0, 1.0, 2.0, 3.0]), ("b", [0.0, 1.0, 2.0]), ("b", [0.0, 1.0, 2.0])]

@@ -172,8 +172,10 @@ def test_a_program_without_a_run_gets_one_that_ends_with_its_writer(tmp_path: Pa
     writer.close()
     writer.close()
     assert run.status == "finished"
-    with pytest.warns(RollbookWarning, match="closed SummaryWriter"):
-        writer.add_text("note", "late")
+    writer.add_text("note", "late")  # as torch's writer, which opens its file again
+    assert (writer.run.id, writer.run.attempt) == (run.id, 2)
+    writer.close()
+    assert run.book.text()["text"].to_pylist() == ["late"]
 
 
 def test_two_writers_of_one_process_share_a_run_without_mixing_keys(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from rollbook.adapters._run import (
 from rollbook.adapters.tensorboard import native
 from rollbook.adapters.tensorboard.events import RARE
 from rollbook.adapters.tensorboard.file_verbs import file_verb, is_one_experiment, read_table
+from rollbook.run.training import opener_of
 from rollbook.system.bill import Bill
 from rollbook.system.files import run_name_of
 from rollbook.values import Histogram, key_of
@@ -33,7 +34,10 @@ if TYPE_CHECKING:
     from rollbook.run.run import Run
     from rollbook.run.scope import Scope
 
+_KIND = "rollbook.SummaryWriter"
 _writers = Users()
+_left: dict[str, tuple[Mapping[str, object], str, int]] = {}
+"""Folder -> the run that a writer of it opened and ended in this process: its arguments, its id, and the last step."""
 _EPISODES = "eval/episodic_return"
 
 
@@ -113,8 +117,11 @@ class SummaryWriter:
         self._host = "" if run is False else host_that_calls()
         self._held: list[Callable[[], object]] = []
         self._open_late: Callable[[], None] | None = None
+        self._first_step: object = None
         open_now = partial(self._open, run, project, run_options, scope)
-        if self._host:
+        own = run is None and project is None and not run_options
+        self._before = _left.get(os.path.abspath(self.log_dir)) if own else None
+        if self._host or self._before is not None:  # the first step says whether it is the same training
             self._open_late = open_now
         else:
             open_now()
@@ -167,8 +174,10 @@ class SummaryWriter:
         if self._defaults is not None:
             global_step, walltime = self._step_and_time(global_step, walltime)
         try:
-            book: Any = self._book if not self._host else self._book_of_host()
-            if book is not None and not self._closed:
+            book: Any = self._book if not self._host else self._book_of_host(global_step)
+            if book is None or self._closed:
+                book = self._opened_now(global_step)
+            if book is not None:
                 if tag == _EPISODES and self._counts_episodes(global_step):
                     book.log({tag: scalar_value}, step=global_step)
                 elif walltime is None:
@@ -588,7 +597,15 @@ class SummaryWriter:
             return
         self._closed = True
         if self.run is not None:
+            self._note_left(self.run.run)
             _writers.leave(self.run, self)
+
+    def _note_left(self, whole: Any) -> None:
+        """The run, for a later writer of the same folder."""
+        opener = opener_of(whole)
+        if opener is not None and opener.kind == _KIND and opener.arguments is not None:
+            reached = whole.clocks_now().get("step", -1)
+            _left[os.path.abspath(self.log_dir)] = opener.arguments, str(whole.id), int(reached)
 
     def __enter__(self) -> Self:
         return self
@@ -607,6 +624,10 @@ class SummaryWriter:
         if (options or {}).get("resume", "never") == "never":  # an earlier run is found by its name
             name, seed = split_name(name)
         options = options_of(project, options)
+        if run is None and self._before is not None and not options:
+            arguments, run_id, last = self._before
+            if self._first_step is None or not isinstance(self._first_step, int) or self._first_step > last:
+                options = {**arguments, "run_id": run_id, "resume": "must"}
         if run is None:  # also with options, which only apply to a new run
             near = (other.run for other in _writers.open() if is_one_experiment(self.log_dir, other.log_dir))
             run = next((found for found in near if found.run.status == "running"), None)
@@ -617,14 +638,27 @@ class SummaryWriter:
             seed=seed,
             options=options,
             user=self,
-            kind="rollbook.SummaryWriter",
+            kind=_KIND,
             host=self._host,
             shares=True,
         )
 
-    def _book_of_host(self) -> Scope | None:
+    def _opened_now(self, step: object) -> Scope | None:
+        """The book of a writer that waited for its first step, or is written to after it was closed, as torch's may be:
+        its run goes on, or, where steps begin again, a new one begins."""
+        if self._closed and self.run is not None:
+            self._closed = False
+            if self.run.run.status == "running":  # it belongs to others
+                _writers.join(self.run, self, False)
+                return self._book
+            self._before = _left.get(os.path.abspath(self.log_dir))
+            self._open_late = partial(self._open, None, None, None, None)
+        return self._book_of_host(step)
+
+    def _book_of_host(self, step: object = None) -> Scope | None:
         """Where the numbers of a framework's own writer go: nowhere if an adapter of the framework stores them."""
         if self._open_late is not None:
+            self._first_step = step
             open_now, self._open_late = self._open_late, None
             self._guard("__init__", open_now)
             held, self._held = self._held, []
@@ -735,10 +769,9 @@ class SummaryWriter:
         if verb in ("add_text", "add_hparams") and self._is_held(lambda: self._keep(verb, work)):
             return
         book: object = self._book if not self._host else self._book_of_host()
+        if book is None or self._closed:
+            book = self._opened_now(None)
         if book is None:
-            return
-        if self._closed:
-            self._count("closed", message="a closed SummaryWriter was written to; the book does not get these values")
             return
         self._guard(verb, lambda: work(book))
 
