@@ -28,7 +28,7 @@ from rollbook.storage import seal
 Values = Counter[tuple[str, Any]]
 """How often each (key, value) is there."""
 
-ROWS = 3000
+ROWS = 2000
 _IDENTITY = {"time", "scope", "at", "attempt", "writer", "lane", "seq", "index"}
 _CLOCKS = {"env_step", "gradient_step", "epoch", "episode", "policy_version", "step"}
 
