@@ -9,7 +9,7 @@ import numpy as np
 
 from rollbook.book.envelope import as_they_lie, envelope, usual_axis
 from rollbook.book.metrics import all_keys
-from rollbook.book.read_context import AxisRange, Context, counts
+from rollbook.book.read_context import AxisRange, Context, are_chosen
 from rollbook.book.select import resolve_keys, select_metrics
 from rollbook.book.series import Buckets, Series, raw_series, reduce_points, reduced_rows, stretches
 from rollbook.errors import AmbiguousKey, UnknownKey
@@ -69,7 +69,12 @@ def _rows_for_certain(pieces: Pieces, run: Context, key: str) -> int:
     """A lower bound for the number of rows of a key, from footers; reads no rows."""
     rows = 0
     for piece in pieces:
-        if piece.part is not None and not piece.is_long and key in piece.meta["keys"] and counts(piece, run) is True:
+        if (
+            piece.part is not None
+            and not piece.is_long
+            and key in piece.meta["keys"]
+            and are_chosen(piece, run) is True
+        ):
             missing = piece.part.known_null_count(piece.column_of(key))
             rows += 0 if missing is None else piece.part.rows - missing
     return rows

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from rollbook.book.metrics import all_keys
-from rollbook.book.read_context import AxisRange, Context, counts
+from rollbook.book.read_context import AxisRange, Context, are_chosen
 from rollbook.book.select import resolve_keys, select_metrics
 from rollbook.book.series import Buckets, Series, first_whole, raw_series, reduce_points, starts_between, stretch_edges
 from rollbook.errors import Damaged
@@ -123,7 +123,7 @@ def _knows(piece: Piece, axis: str, run: Context, key: str) -> bool:
 
 def _few_lines(piece: Piece, run: Context, key: str) -> Lines | None:
     """The lines of a key in a small long part whose rows all count; None if the rows must be assembled first."""
-    lines = piece.few_lines() if counts(piece, run) is True else None
+    lines = piece.few_lines() if are_chosen(piece, run) is True else None
     if lines is None:
         return None
     own = np.flatnonzero(lines["key"][0] == key)
@@ -144,7 +144,7 @@ def as_they_lie(
     if not pieces or axis not in run.clocks:
         return None
     for piece in pieces:
-        if piece.is_waiting or not piece.is_whole or counts(piece, run) is not True:
+        if piece.is_waiting or not piece.is_whole or are_chosen(piece, run) is not True:
             return None
         if (piece.is_long and piece.few_lines() is None) or not _knows(piece, axis, run, keys[0]):
             return None
@@ -241,7 +241,7 @@ def _buckets(
     With `edges`, the borders between points, ordered rows are reduced as they are read: the memory of one row group is
     reused for the next.
     """
-    whole = counts(piece, run)
+    whole = are_chosen(piece, run)
     if whole is False:
         return
     if whole is True and piece.is_whole and not piece.is_long:

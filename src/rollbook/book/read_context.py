@@ -56,7 +56,7 @@ class AxisRange:
         return self.start is None and self.stop is None
 
 
-def counts(piece: Piece, run: Context) -> bool | None:
+def are_chosen(piece: Piece, run: Context) -> bool | None:
     """Whether all rows of a piece are chosen (True), none (False), or some (None)."""
     if run.history.chooses_all(run.attempts):
         return True

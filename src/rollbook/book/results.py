@@ -27,7 +27,7 @@ from rollbook.book.checkpoints import checkpoint_rows
 from rollbook.book.episode_curves import read_metrics
 from rollbook.book.latest import latest_values
 from rollbook.book.metrics import all_keys
-from rollbook.book.read_context import Context, counts
+from rollbook.book.read_context import Context, are_chosen
 from rollbook.book.select import canonical_keys, select_metrics
 from rollbook.book.table_protocols import StoredRun
 from rollbook.book.tables import read_table
@@ -117,13 +117,15 @@ def _scores(book: MeasuredRun) -> dict[str, object]:
 
 def _extremes(pieces: Pieces, run: Context, key: str, label: str) -> tuple[float | None, float | None]:
     """(lowest, highest) of the finite values that count."""
-    ranges = [span for piece in pieces if counts(piece, run) is not False for span in _range(piece, run, key, label)]
+    ranges = [
+        span for piece in pieces if are_chosen(piece, run) is not False for span in _range(piece, run, key, label)
+    ]
     return min((low for low, _ in ranges), default=None), max((high for _, high in ranges), default=None)
 
 
 def _range(piece: Piece, run: Context, key: str, label: str) -> list[tuple[float, float]]:
     """(lowest, highest) of a piece's finite values that count: from the footer if possible, else from the rows."""
-    if piece.part is not None and piece.is_whole and not (piece.is_long or piece.is_waiting) and counts(piece, run):
+    if piece.part is not None and piece.is_whole and not (piece.is_long or piece.is_waiting) and are_chosen(piece, run):
         column = piece.column_of(key)
         known = [piece.part.column_range(column, block) for block in range(len(piece.part.row_groups))]
         if all(span is not None and _number(span[0]) is not None and _number(span[1]) is not None for span in known):
@@ -144,7 +146,7 @@ def _length(book: MeasuredRun) -> dict[str, object]:
     def work(tables: dict[str, Pieces]) -> int:
         pieces = tables["episodes"]
         run = book.context(pieces, "effective")
-        known = {n: counts(piece, run) for n, piece in enumerate(pieces)}
+        known = {n: are_chosen(piece, run) for n, piece in enumerate(pieces)}
         some = [piece for n, piece in enumerate(pieces) if known[n] is None]
         rows = sum(piece.rows for n, piece in enumerate(pieces) if known[n])
         return rows + (read_table("episodes", some, run).num_rows if some else 0)

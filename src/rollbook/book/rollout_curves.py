@@ -247,8 +247,8 @@ class RolloutQueries:
         """One row per prompt (task): how often it was tried and solved, in all and in the last fifth of training.
 
         Args:
-          x, mode, solved: as for `curves`. The last fifth is that of the readings of `x`. None: the update, if at least
-            half of all rollouts have one, or none a version, else the version; then the column `by_update` says which.
+          x, mode, solved: as for `curves`; the last fifth is by `x`. Without `x`: the update if at least half of all
+            rollouts have one, or none has a version, else the version; the column `by_update` has which.
           stretches: at most this many equal parts of training, in `strip` as a list of {stretch, n, k}: k of n attempts
             solved it. Parts without an attempt are left out; `begin` and `width` are their positions. 0: no strip.
         Raises:

@@ -16,7 +16,7 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from rollbook.book.read_context import Context, counts
+from rollbook.book.read_context import Context, are_chosen
 from rollbook.book.tables import read_metrics_rows, read_table
 from rollbook.errors import Damaged
 from rollbook.schema.expressions import literal, quoted
@@ -308,7 +308,7 @@ def _can_be_scanned(table: str, piece: Piece) -> bool:
 
 def _condition(piece: Piece, run: Context) -> str | None:
     """Which rows of a part count, as an SQL condition; None if a comparison is not enough."""
-    whole = counts(piece, run)
+    whole = are_chosen(piece, run)
     if whole is not None:
         return _ALL if whole else _NONE
     meta = piece.meta

@@ -242,7 +242,8 @@ class RecordAEC(_Recorded):
             self.episodes.row(name, t, *waiting, reward, terminated, truncated, info)
 
     def _leave(self) -> None:
-        """The episode is left before each agent had its last turn: take the rewards still due."""
+        """End an episode that is abandoned (reset or close) before every agent had its last turn, with the rewards that
+        agents have earned since their last turn."""
         episodes, env = self.episodes, self.env
         if not episodes.episode_id or not episodes.length:
             return

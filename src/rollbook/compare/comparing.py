@@ -375,7 +375,7 @@ def _leaders(
     scale: Mapping[str, tuple[float, float]],
     floor: float | None,
 ) -> list[Fact]:
-    """The pairs whose leader is another one with the other choice of where runs are scored."""
+    """The pairs that would have the other leader if runs were scored at the other choice of the end."""
     if end.kind == "chosen" or all(entry.otherwise is None for entry in entries):
         return []
     others = [replace(entry, score=entry.otherwise) for entry in entries]

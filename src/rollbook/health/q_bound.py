@@ -249,7 +249,7 @@ class QBound(KeyedRule[_Values]):
         return weights, entropies
 
     def _take_entropy(self, weight: float, nats: float) -> None:
-        """What an entropy adds to a discounted sum."""
+        """Note what an entropy adds to a discounted sum."""
         some = self._seen.entropies
         some.append(max(0.0, weight * nats) * self._horizon)
         del some[:-_ENTROPIES]

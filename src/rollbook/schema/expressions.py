@@ -125,7 +125,7 @@ class _Said(NamedTuple):
 
 
 def _named(text: str, names: Iterable[str]) -> str:
-    """The condition with these names in quotes, so that no slash in them divides."""
+    """The condition with these names in quotes, so that a slash in a name is not read as a division."""
     there = sorted((name for name in names if name in text and "." in name), key=len, reverse=True)
     if not there:
         return text

@@ -218,7 +218,7 @@ class Piece:
         return table
 
     def rows_of(self, moved: Piece) -> pa.Table | None:
-        """The rows that were in a piece whose file was sealed, or merged, since; None if this part has none of them.
+        """The rows of `moved`, a piece whose file was since sealed or merged, that are in this part; None without any.
 
         Raises:
           Moved, FileNotFoundError, BadPiece: see `read`.

@@ -47,12 +47,12 @@ def is_a_sink_itself(make_filter: MakeFilter, folder: Path) -> None:
     to = _Kept()
     made = make_filter(to)
     if not to.accepts <= made.accepts:
-        raise AssertionError(f"it accepts {made.accepts!r}, but what is behind it accepts {to.accepts!r}")
+        raise AssertionError(f"it accepts {made.accepts!r}, but the sink behind it accepts {to.accepts!r}")
     if hasattr(made, "position"):
-        raise AssertionError("it has a position(), but what is behind it has none")
+        raise AssertionError("it has a position(), but the sink behind it has none")
     made.open(some_run(folder))
     if to.opened != 1:
-        raise AssertionError(f"open() opened what is behind it {to.opened} times")
+        raise AssertionError(f"open() opened the sink behind it {to.opened} times")
     made.write([])
     made.close()
     made.close()
@@ -60,7 +60,7 @@ def is_a_sink_itself(make_filter: MakeFilter, folder: Path) -> None:
         raise AssertionError(f"close() without rows: closed={to.closed}, rows={to.rows!r}")
     positioned = make_filter(_Positioned())
     if positioned.position() != {"file": 3}:  # type: ignore[attr-defined]
-        raise AssertionError("what is behind it has a position(), which it does not pass on")
+        raise AssertionError("the sink behind it has a position(), which it does not pass on")
 
 
 def leaves_rows_as_they_are(make_filter: MakeFilter, folder: Path) -> None:

@@ -284,7 +284,7 @@ class RollbookCallback(_Base):
         return not isinstance(other, RollbookCallback) or other is self or other._began != self._learn
 
     def _leave_logger(self) -> None:
-        """The model's logger lives on: what it logs in the next `learn` is not of this training."""
+        """Stop recording the model's logger: what it logs in the next `learn` belongs to another training."""
         output = self._output
         if output is not None and output.is_callbacks and output in self.logger.output_formats:
             self.logger.output_formats.remove(output)

@@ -149,7 +149,7 @@ def part_of_log(
 
 
 def end_of_lines(path: str) -> int:
-    """The byte behind the last line that has ended."""
+    """The offset in bytes after the last complete line."""
     size, last = os.path.getsize(path), part_of_log(path, lines=1).lines
     with open(path, "rb") as file:
         file.seek(max(0, size - 1))

@@ -255,7 +255,7 @@ class EpisodeRecorder:
             return ""
 
     def mark(self) -> None:
-        """Mark this episode as having an alert; the schedule may keep such episodes. Between two, one begins."""
+        """Mark this episode (or a new one, if none is open) as having an alert; the schedule may keep such episodes."""
         if not self.episode_id:
             self.begin()
         self._marked = True

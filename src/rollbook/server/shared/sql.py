@@ -594,8 +594,8 @@ def _together(scans: Sequence[Scan]) -> Scan:
     rest = pa.concat_tables([scan.rest for scan in scans], promote_options="permissive")
     queries = [query for scan in scans for query in scan.queries]
     columns = list(dict.fromkeys(name for scan in scans for name in scan.columns))
-    parts, alike = (part for scan in scans for part in scan.parts), (scan.confused for scan in scans)
-    return Scan(queries, rest, columns, tuple(parts), confused=frozenset().union(*alike))
+    parts = tuple(part for scan in scans for part in scan.parts)
+    return Scan(queries, rest, columns, parts, confused=frozenset().union(*(scan.confused for scan in scans)))
 
 
 _MOST_RUNS = 100
