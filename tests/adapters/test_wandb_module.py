@@ -720,3 +720,20 @@ def test_pixels_of_any_type_are_kept_as_wandb_keeps_them(name: str, root: Path) 
     (path,) = (row["path"] for row in kept.media("image").to_pylist())
     first = {"uint16": 44, "negative": 255, "0 to 255": 254, "1.5": 1, "batch of one": 7, "bool": 255}.get(name, 0)
     assert int(np.asarray(Pillow.open(Path(kept.path) / path)).ravel()[0]) == first
+
+
+@pytest.mark.parametrize(
+    ("key", "name", "count"),
+    [
+        ("episodes/iter_000123", "episodes/iter", {"iteration": 123}), ("eval/epoch-3", "eval/epoch", {"epoch": 3}),
+        ("Step 40", "Step", {"step": 40}), ("samples_global_step=7", "samples_global_step", {"global_step": 7}),
+        ("math_500", "math_500", {}), ("gpt4", "gpt4", {}), ("epochs", "epochs", {}), ("minibatch3", "minibatch3", {}),
+        ("batch_size_64", "batch_size_64", {}),
+    ],
+)  # fmt: skip
+def test_only_a_number_after_a_word_that_counts_is_no_part_of_a_tables_name(
+    key: str, name: str, count: dict[str, int]
+) -> None:
+    from rollbook.adapters.wandb._data import without_count
+
+    assert without_count(key) == (name, count)

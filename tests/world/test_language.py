@@ -134,3 +134,20 @@ def test_rollouts_of_evaluations_are_left_out_of_fates_and_it_is_said(begin: Beg
     shown = CliRunner().invoke(app, ["rollouts", "evals", "--dir", str(root)])
     assert "used" in shown.stdout
     assert "3 rollouts of evaluations" in shown.output
+
+
+def test_a_table_for_each_iteration_under_a_key_of_its_own_is_one_table(root: Path) -> None:
+    """A thousand iterations were a thousand tables, each a folder."""
+    import rollbook.wandb as wandb
+
+    import rollbook
+
+    run = wandb.init(project="world", name="r1")
+    for iteration in range(12):
+        rows = [[f"answer {iteration}", float(iteration)], ["other", 0.0]]
+        run.log({f"episodes/iter_{iteration:06d}": wandb.Table(columns=["text", "reward"], data=rows)})
+    run.finish()
+    book = rollbook.open(root).one("r1")
+    assert {name: n for name, n in book.overview().tables.items() if n} == {"episodes_iter": 24}
+    rows = book.rows("episodes_iter", where="iteration = 11", order_by="reward desc").to_pylist()
+    assert [(row["text"], row["reward"]) for row in rows] == [("answer 11", 11.0), ("other", 0.0)]

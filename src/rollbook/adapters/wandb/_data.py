@@ -6,6 +6,7 @@ Each has `keep(run, key, step)`, which logs it with the methods of a run. Argume
 from __future__ import annotations
 
 import os
+import re
 from types import ModuleType
 
 TYPE_CHECKING = False
@@ -160,11 +161,33 @@ class Table(Value):
                 if isinstance(cell, Value):
                     cell.keep(run, f"{key}/{name}/{index}", step)
             columns[_column(name)] = [_cell(cell) for cell in cells]
-        run.record(table_name(key), columns, n=len(self.data), step=step)
+        name, count = without_count(key)
+        columns = {column: [number] * len(self.data) for column, number in count.items()} | columns
+        run.record(table_name(name), columns, n=len(self.data), step=step)
 
 
 class EvalTable(Table):
     """A `Table`; its scorers' columns are columns."""
+
+
+_COUNTED = re.compile(
+    r"(?P<stem>.*?)(?<![A-Za-z])(?P<word>iter|iteration|global_step|step|epoch|update|episode|round|batch)"
+    r"[_\-. =:/]*(?P<count>\d+)",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def without_count(key: str) -> tuple[str, dict[str, int]]:
+    """(a key without the number that it counts, what it counts): a program logs a table each time under a new key.
+
+    "episodes/iter_000123" is ("episodes/iter", {"iteration": 123}): all are rows of one table. A number alone, as in
+    "math_500", counts nothing.
+    """
+    counted = _COUNTED.fullmatch(key)
+    if counted is None:
+        return key, {}
+    word = counted["word"].lower()
+    return counted["stem"] + counted["word"], {"iteration" if word == "iter" else word: int(counted["count"])}
 
 
 def table_name(key: str) -> str:
