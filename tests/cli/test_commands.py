@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import shutil
 import signal
 import subprocess
@@ -51,6 +52,22 @@ def rb(runs: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         return done
 
     return call
+
+
+def test_a_group_in_ls_has_its_centre_interval_and_the_runs_behind_them_or_a_column_of_each(
+    rb: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROLLBOOK_DIR", str(tmp_path))
+    for seed in range(6):
+        with rollbook.init("p", "n", seed=seed, dir=tmp_path, sinks=[], keeper="import", rules=()) as run:
+            run.log({"other" if seed == 5 else "train/return": 1.0 + seed}, env_step=0)
+    line = ["ls", "--by", "name", "-m", "train/return"]
+    assert re.search(r" 3 \(\S+ to \S+\), 5 of 6 runs$", rb(*line).stdout.rstrip())
+    assert re.search(r" 3 \(\S+ to \S+\)$", rb(*line, "--where", "seed < 5").stdout.rstrip())
+    (row,) = csv.DictReader(rb(*line, "--csv").stdout.splitlines())
+    (key,) = (name.removesuffix(" low") for name in row if name.endswith(" low"))
+    assert float(row[f"{key} low"]) < float(row[key]) == 3.0 < float(row[f"{key} high"])
+    assert row[f"{key} n"] == "5"
 
 
 def test_ls_lists_the_newest_first_and_gives_programs_all_of_it(rb: Any) -> None:

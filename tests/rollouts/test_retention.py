@@ -101,6 +101,22 @@ def test_evaluations_best_worst_and_alarmed_rollouts_keep_everything(folder: Pat
     assert Retention(book).trim(1) == entry
 
 
+def test_the_texts_of_tokens_go_with_the_text_of_their_turn(tmp_path: Path) -> None:
+    with rollbook.init("p", "n", dir=tmp_path, sinks=[], keeper="import", rules=()) as run:
+        for n in range(40):
+            with run.rollouts.begin(task="t", group=str(n), policy_version=n) as rollout:
+                rollout.turn("assistant", "a b", tokens=[1, 2], token_texts=["a", f" b{n}"])
+            run.rollouts.trained([rollout.id], advantage=1.0, gradient_step=n)
+
+    def gone() -> set[tuple[bool, bool]]:
+        turns = _book(tmp_path).table("turns").to_pylist()
+        return {(turn["text"] is None, turn["token_texts"] is None) for turn in turns}
+
+    assert gone() == {(False, False)}
+    Retention(_book(tmp_path)).trim(1)
+    assert gone() == {(True, True)}
+
+
 def test_show_a_rollout_and_run_json_say_what_was_trimmed(folder: Path) -> None:
     book = _book(folder)
     assert "trimmed" not in CliRunner().invoke(app, ["show", str(book.path)]).output

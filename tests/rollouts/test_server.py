@@ -128,6 +128,20 @@ def test_the_page_of_sql_knows_the_views_of_rollouts(client: TestClient, place: 
     assert client.post("/api/sql", json=now).json()["rows"] == united
 
 
+def test_tokens_come_with_their_texts_where_each_has_one(tmp_path: Path) -> None:
+    with rollbook.init("p", "n", dir=tmp_path, sinks=[], keeper="inline", rules=()) as run:
+        for more in ({"token_texts": ["It", " is"]}, {}, {"token_texts": ["It"]}):
+            with run.rollouts.begin(task="t") as rollout:
+                rollout.turn("assistant", "It is", tokens=[5, 6], logprobs=[-0.1, -0.2], **more)
+    with client_of(tmp_path) as client:
+        (row,) = client.post("/api/runs", json={"sections": False}).json()["rows"]
+        place = f"/api/runs/{row['run']}"
+        rows = asked(client, place, order_by="time, seq")["rows"]
+        turns = [client.get(f"{place}/rollouts/{row['id']}").json()["turns"][0] for row in rows]
+    assert [turn["tokens"]["text"] for turn in turns] == [["5", "6"]] * 3
+    assert [turn["tokens"]["texts"] for turn in turns] == [["It", " is"], [], []]
+
+
 def test_one_rollout_is_a_conversation_with_its_tokens_fates_and_history(client: TestClient, place: str) -> None:
     row = asked(client, place, where="used and clipped is not null and tool_errors > 0", limit=1)["rows"][0]
     one = client.get(f"{place}/rollouts/{row['id']}").json()
