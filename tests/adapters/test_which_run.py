@@ -170,6 +170,8 @@ def test_every_adapter_that_opens_runs_is_held_to_this() -> None:
             assert place.partition("/")[0] in known or place.partition("/")[0] in ELSEWHERE or place in ELSEWHERE, place
 
 
+pytestmark = pytest.mark.usefixtures("nothing_is_sealed")  # which run it is, is said by its page
+
 LOOPS = [name for name in OPENERS if not name.startswith("lightzero")]  # its loggers are components of one experiment
 
 
@@ -219,8 +221,7 @@ def test_a_moment_in_a_frameworks_name_is_left_out_so_that_seeds_have_one_name(
 @pytest.mark.parametrize("name", LOOPS)
 def test_a_loop_over_trainings_makes_a_run_for_each(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROLLBOOK_DIR", str(tmp_path / "runs"))
-    options = {"run_options": {}} if name in ACMES else {}
-    runs = [OPENERS[name](**options) for _ in range(3)]
+    runs = [OPENERS[name](run_options={"keeper": "inline"}) for _ in range(3)]
     assert len({run.id for run in runs}) == 3
     until(lambda: all(run.status != "running" for run in runs[:2]), "the ends of those whose loggers are gone")
     for run in runs:
