@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import json
 import math
 import os
 from collections.abc import Callable
@@ -212,6 +213,27 @@ def test_the_api_of_wandb_has_the_history_of_every_run_whoever_recorded_it(begin
     ]
     assert runs["native"].lastHistoryStep == 40
     assert [row["loss"] for row in runs["bare"].scan_history(keys=["loss"])] == [1.0]
+
+
+def test_an_analysis_finds_the_keys_that_its_program_logged_whatever_they_are_called(root: Path) -> None:
+    """Scripts ask for the steps of the environment beside the return: `history(keys=["return", "env_step"])`."""
+    import rollbook.wandb as wandb
+
+    with wandb.init(project="world", name="asked", config={"lr": 0.1}) as run:
+        for n in range(4):
+            run.log({"return": float(n), "env_step": n * 10, "epoch": n // 2, "time": 0.5, "value/x": 1.0})
+    asked = wandb.Api().runs("world")[0]
+    rows = asked.history(keys=["return", "env_step", "epoch", "time", "value/x"], pandas=False)
+    assert [(row["return"], row["env_step"], row["epoch"]) for row in rows] == [
+        (0, 0, 0),
+        (1, 10, 0),
+        (2, 20, 1),
+        (3, 30, 1),
+    ]
+    assert asked.history(keys=["return"], x_axis="env_step", pandas=False)[-1]["env_step"] == 30
+    assert {"return", "env_step", "epoch", "time", "value/x"} <= {*asked.summary} == {*asked.summary_metrics}
+    assert asked.summary["env_step"] == 30
+    assert json.loads(asked.json_config)["lr"] == {"value": 0.1}
 
 
 @pytest.mark.parametrize("empty", [[], (), np.array([])], ids=["list", "tuple", "array"])

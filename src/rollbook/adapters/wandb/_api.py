@@ -7,6 +7,9 @@ import os
 from types import SimpleNamespace
 
 from rollbook.adapters.wandb._artifacts import files_of, find, kept_in
+from rollbook.schema.clocks import STANDARD
+from rollbook.schema.run_files import value_name
+from rollbook.system.texts import json_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,6 +42,11 @@ class Runs(list["ApiRun"]):
         from rollbook.system.optional import need
 
         return need(format, extra=format, why=f"histories(format={format!r})").DataFrame(rows)
+
+
+def _logged(key: str) -> str:
+    """The name that the program gave a key: one with the name of a clock is kept as value/<key>."""
+    return key.removeprefix("value/") if value_name(key.removeprefix("value/"), STANDARD) == key else key
 
 
 class _Summary(dict[str, "Any"]):
@@ -200,9 +208,14 @@ class ApiRun:
     def summary(self) -> _Summary:
         """The last value of each key, and the run's own summary entries."""
         if self._summary is None:
-            last = {key: value for key, (value, _clocks, _time) in self.book.latest().items()}
+            last = {_logged(key): value for key, (value, _clocks, _time) in self.book.latest().items()}
             self._summary = _Summary({**last, **self.book.info.summary})
         return self._summary
+
+    @property
+    def json_config(self) -> str:
+        """The configuration as JSON, each entry as {"value": …}."""
+        return json_text({name: {"value": value} for name, value in self.config.items()})
 
     @property
     def summary_metrics(self) -> dict[str, Any]:
@@ -258,20 +271,25 @@ class ApiRun:
         is the axis of its rows (`env_step`, …), which is a column, too; without any, rows are numbered.
         """
         rows: dict[int, dict[str, Any]] = {}
-        there = set(self.book.keys())
-        wanted = [key for key in (keys or sorted(there)) if key in there and not key.startswith(("rollbook/", "host/"))]
+        every = self.book.keys()
+        there = {_logged(key): key for key in every if not key.startswith(("rollbook/", "host/"))}
+        wanted = [key for key in (keys or sorted(there)) if key in there]
+        if keys and not wanted and any(key in self.book.clocks for key in keys):  # of clocks alone
+            wanted = sorted(there)
         for key in wanted:
-            axis, table = self._rows_of(key)
+            axis, table = self._rows_of(there[key])
+            clocks = [name for name in self.book.clocks if name in table.column_names and name != "step"]
+            readings = {name: table[name].to_pylist() for name in clocks if name not in there}
             steps = range(table.num_rows) if axis is None else table[axis].to_pylist()
-            for step, stamp, value in zip(steps, table["time"].to_pylist(), table[key].to_pylist(), strict=True):
+            stamps, values = table["time"].to_pylist(), table[there[key]].to_pylist()
+            for n, (step, stamp, value) in enumerate(zip(steps, stamps, values, strict=True)):
                 if step is None or value is None:
                     continue
                 moment = stamp.timestamp()
                 row = rows.setdefault(
                     int(step), {"_step": int(step), "_timestamp": moment, "_runtime": moment - self.created}
                 )
-                if axis not in (None, "step"):
-                    row[axis] = step
+                row |= {name: of_clock[n] for name, of_clock in readings.items() if of_clock[n] is not None}
                 row[key] = value
         for step in sorted(rows):
             inside = (min_step is None or step >= min_step) and (max_step is None or step < max_step)
@@ -295,7 +313,12 @@ class ApiRun:
         pandas: bool = True,
         stream: str = "default",
     ) -> Any:
-        """At most `samples` rows of history, evenly spaced, as a pandas frame or a list of dicts."""
+        """At most `samples` rows of history, evenly spaced, as a pandas frame or a list of dicts.
+
+        With `keys`, rows that have all of them, and `x_axis`.
+        """
+        if keys is not None and not x_axis.startswith("_"):
+            keys = list(dict.fromkeys([*keys, x_axis]))
         rows = list(self.scan_history(keys))
         if len(rows) > samples > 0:
             rows = [rows[round(n * (len(rows) - 1) / max(1, samples - 1))] for n in range(samples)]
