@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Takes the pictures of the page for README.md (two views and a short animation, light and dark) and for the gallery.
+"""Takes the pictures of the page for README.md (a short animation, light and dark) and for the gallery.
 
     rollbook demo --seeds 5 --dir shown && python examples/sb3_ppo.py …     # whatever should be seen
     python scripts/page_pictures.py shown
@@ -31,7 +31,6 @@ from rollbook.server.serving import listen
 from rollbook.server.settings import ServerSettings
 
 IMAGES = Path(__file__).parent.parent / "docs" / "images"
-WIDE = {"width": 1440, "height": 900}
 SMALL = {"width": 960, "height": 600}
 THUMB = {"width": 1120, "height": 660}
 FRAME_MS = 90
@@ -40,12 +39,11 @@ GUIDE = {"rollouts": ("", "jj→jjj"), "prompts": ("?tab=tasks", "jj")}
 
 
 def main() -> None:
-    """Write docs/images/page-*.webp."""
+    """Write docs/images/page-light.webp and page-dark.webp."""
     parser = argparse.ArgumentParser(description="Take the pictures of the page for README.md")
     parser.add_argument("runs", nargs="?", help="a folder with runs; those of its first project are shown")
     parser.add_argument("--gallery", type=Path, help="the copies of the gallery, instead: a small picture of each")
     parser.add_argument("--guide", action="store_true", help="the pictures of docs/guides/grpo.md, instead")
-    parser.add_argument("--cause", help="run,axis,place,key of the point whose cause is shown")
     parser.add_argument("--view", default="", help="what to add to the address, such as s=0.6&g=config.algo")
     given = parser.parse_args()
     chromium = chromium_here()
@@ -62,9 +60,6 @@ def main() -> None:
             if given.guide:
                 guided(browser, server.address, ground)
                 continue
-            still(browser, server.address, ground, "runs", f"#/runs?{given.view}")
-            if given.cause:
-                still(browser, server.address, ground, "cause", f"#/runs?{given.view}&cause={given.cause}")
             moving(browser, server.address, ground, f"#/runs?{given.view}")
         browser.close()
 
@@ -91,15 +86,6 @@ class QuietHandler(SimpleHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         """Nothing."""
-
-
-def still(browser: Any, address: str, ground: str, name: str, view: str) -> None:
-    """One picture, at twice the pixels."""
-    context = browser.new_context(viewport=WIDE, device_scale_factor=2)
-    tab = opened(context, address, ground, view)
-    picture = Image.open(io.BytesIO(tab.screenshot()))
-    picture.convert("RGB").save(IMAGES / f"page-{name}-{ground}.webp", quality=82, method=6)
-    context.close()
 
 
 def guided(browser: Any, address: str, ground: str) -> None:

@@ -72,3 +72,22 @@ def test_a_remark_about_environments_leads_to_groups_of_them(page: Any, serve: A
     page.settled()
     assert "g=config.env" in page.tab.evaluate("() => location.hash")
     assert page.errors == []
+
+
+def test_a_setting_is_found_among_many_also_if_it_is_equal(page: Any, serve: Any, tmp_path: Path) -> None:
+    for seed in range(2):
+        for lr in (1, 2):
+            config = {"lr": lr, **{f"layer_{n}": {"width": n} for n in range(20)}, "optimiser": {"beta": 0.9}}
+            with rollbook.init(
+                "p", "ppo", seed=seed, config=config, dir=tmp_path / "runs", sinks=[], keeper="inline", rules=()
+            ) as run:
+                run.log({"test/return": float(lr + seed)}, env_step=1)
+    page.open(serve(tmp_path / "runs"), "#/compare").settled()
+    table = page.tab.get_by_role("region", name="Configuration of each group")
+    assert table.locator("tbody tr").count() == 1
+    page.tab.get_by_label("Find a setting").fill("opt*beta")
+    page.tab.wait_for_function("() => document.querySelector('.confs tbody').innerText.includes('optimiser.beta')")
+    assert table.locator("tbody tr").count() == 1
+    page.tab.get_by_label("Find a setting").fill("")
+    page.tab.wait_for_function("() => document.querySelector('.confs tbody').innerText.includes('lr')")
+    assert page.errors == []

@@ -382,3 +382,19 @@ def test_a_key_of_groups_that_have_another_axis_is_drawn_over_time_without_an_er
     assert page.tab.locator("#charts .alert").count() == 0
     assert page.tab.get_by_text("over time", exact=True).count() == 1
     assert page.errors == []
+
+
+def test_the_square_of_a_folded_group_shows_that_some_of_its_runs_are_drawn(
+    page: Any, serve: Any, recorded: Path
+) -> None:
+    page.open(serve(recorded), "#/runs").settled()
+    group = page.tab.locator(".grid-body .group").first
+    group.locator(".square").click()
+    group.locator(".fold").click()
+    page.tab.locator(".grid-body .seed .square").first.click()
+    group.locator(".fold").click()
+    page.settled()
+    assert page.tab.locator(".grid-body .seed").count() == 0
+    assert group.locator(".square[aria-pressed=false] .dot.part").get_attribute("class")
+    assert group.locator(".square").get_attribute("title") == "1 run of it drawn"
+    assert page.errors == []

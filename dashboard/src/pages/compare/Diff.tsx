@@ -1,6 +1,8 @@
 import { useState } from "preact/hooks";
 import type { Cell, GroupOf } from "../../api/names.ts";
 import { amount, plain } from "../../data/numbers.ts";
+import { pattern } from "../../data/search.ts";
+import { Field } from "../../parts/Field.tsx";
 import { Middle } from "../../parts/Middle.tsx";
 import { MiniTable } from "../../parts/MiniTable.tsx";
 import { Answered } from "../../parts/Say.tsx";
@@ -15,9 +17,13 @@ function usual(values: readonly Cell[]): string {
   return texts.reduce((best, text) => (many(text) > many(best) ? text : best));
 }
 
-/** The configurations side by side, differences first. */
+const MANY = 12; // settings that are found by looking
+
+/** The configurations side by side, differences first; a search finds equal ones, too. */
 export function Diff({ groups }: { groups: GroupOf[] }) {
   const [all, setAll] = useState(groups.length === 1);
+  const [text, setText] = useState("");
+  const search = pattern(text);
   const answer = useAnswer(`diff ${groups.map((group) => group.runs.join(" ")).join(";")}`, () => source.diff(groups));
   if (answer.value?.rows.length === 0) return null;
   return (
@@ -31,6 +37,9 @@ export function Diff({ groups }: { groups: GroupOf[] }) {
           </span>
         )}
         <span class="grow" />
+        {answer.value && answer.value.rows.length > MANY && (
+          <Field value={text} label="Find a setting" placeholder="settings, e.g. lr opt*" onSay={setText} />
+        )}
         {answer.value && answer.value.equal > 0 && (
           <button class="btn" type="button" onClick={() => setAll(!all)}>
             {all ? "Fold equal" : "Show all"}
@@ -54,7 +63,7 @@ export function Diff({ groups }: { groups: GroupOf[] }) {
                   ),
                 })),
               ]}
-              rows={found.rows.filter((row) => all || row.differs)}
+              rows={found.rows.filter((row) => (search ? search.test(row.name) : all || row.differs))}
               rowClass={(row) => (row.differs ? "" : "off")}
               cell={(row, id) =>
                 id === "path" ? (

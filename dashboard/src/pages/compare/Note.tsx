@@ -13,7 +13,9 @@ export const nameOf = ({ kind, group, field }: CompareNote): string => [kind, gr
 export function Note({ of: { kind, sentence: text, field, first }, found }: { of: CompareNote; found: CompareAnswer }) {
   return (
     <span class="tag">
-      {sentence(text)} {source.live && <Do kind={kind} field={field ?? ""} first={first ?? null} found={found} />}
+      <span>
+        {sentence(text)} {source.live && <Do kind={kind} field={field ?? ""} first={first ?? null} found={found} />}
+      </span>
     </span>
   );
 }

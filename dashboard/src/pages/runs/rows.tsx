@@ -58,6 +58,10 @@ export function Name({ row }: { row: Row }) {
   const color = colorOf.value.get(id);
   const name = row.kind === "run" ? (row.member_of !== null ? runName(row, true) : runName(row)) : row.name;
   const told = toldNames.value.get(id) ?? name;
+  // Of a folded group a run may be drawn: the square of what is on the screen says so.
+  const inside = row.kind !== "group" || color !== undefined ? [] : row.runs.filter((run) => colorOf.value.has(run));
+  const [first] = inside;
+  const square = color ?? (first === undefined ? undefined : colorOf.value.get(first));
   return (
     <span class="name">
       <button
@@ -65,10 +69,10 @@ export function Name({ row }: { row: Row }) {
         type="button"
         aria-pressed={color !== undefined}
         aria-label={`${color === undefined ? "Show" : "Hide"} the curves of ${name}`}
-        title="shift: all rows from the last one"
+        title={inside.length > 0 ? `${amount(inside.length, "run")} of it drawn` : "shift: all rows from the last one"}
         onClick={(event) => (event.shiftKey ? drawRange(id) : toggleDrawn(id))}
       >
-        <i class={color === undefined ? "dot hidden" : `dot s${color}`} />
+        <i class={square === undefined ? "dot hidden" : `dot s${square}${color === undefined ? " part" : ""}`} />
       </button>
       {row.kind === "group" && (
         <button
