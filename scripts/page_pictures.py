@@ -170,6 +170,7 @@ def moving(browser: Any, address: str, ground: str, view: str) -> None:
     shot(5)
     tab.mouse.click(left + width * 0.6, top)
     tab.wait_for_selector("#cause section.causehead p")
+    tab.mouse.move(8, 8)  # nothing under it has anything to show
     tab.wait_for_timeout(900)
     videos_there(tab)
     shot(18)

@@ -123,7 +123,7 @@ function Episodes({ found, widen }: PanelProps) {
   );
 }
 
-const short = (id: string): string => (id.length > 18 ? `…${id.slice(-14)}` : id);
+const short = (id: string): string => (id.length > 18 ? `…${id.slice(-8)}` : id); // their ends tell them apart
 
 function Videos({ found }: PanelProps) {
   return (
