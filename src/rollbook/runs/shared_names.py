@@ -27,20 +27,16 @@ def shared_names(names: Sequence[str], seeds: Sequence[int | None]) -> list[str]
       names: of runs of one project; seeds: of each, None if unknown.
     """
     bare = [_MOMENT.sub("", _SEED.sub("", name)) or name for name in names]
+    numbers = [[*_NUMBER.finditer(name)] for name in bare]
+    shapes = [_NUMBER.sub("\0", name) if found else name for name, found in zip(bare, numbers, strict=True)]
     is_seed: dict[tuple[str, int], bool] = {}
-    for name, seed in zip(bare, seeds, strict=True):
-        for nth, number in enumerate(_NUMBER.finditer(name)):
-            known = is_seed.get((_shape(name), nth), True)
-            is_seed[_shape(name), nth] = known and int(number[1]) == seed
+    for shape, found, seed in zip(shapes, numbers, seeds, strict=True):
+        for nth, number in enumerate(found):
+            is_seed[shape, nth] = is_seed.get((shape, nth), True) and int(number[1]) == seed
     return [
-        _cut(name, [number for nth, number in enumerate(_NUMBER.finditer(name)) if is_seed[_shape(name), nth]])
-        for name in bare
+        _cut(name, [number for nth, number in enumerate(found) if is_seed[shape, nth]])
+        for name, shape, found in zip(bare, shapes, numbers, strict=True)
     ]
-
-
-def _shape(name: str) -> str:
-    """The name with a mark in the place of each number."""
-    return _NUMBER.sub("\0", name)
 
 
 def _cut(name: str, numbers: Sequence[re.Match[str]]) -> str:
