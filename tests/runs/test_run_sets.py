@@ -170,6 +170,11 @@ def test_a_difference_says_with_which_result_it_goes_along(runs: rollbook.RunSet
     assert len(runs.where("seed = 1 and config.algo = 'ppo'").diff()) == 0
 
 
+def test_a_key_of_which_no_run_has_a_row_along_the_axis_is_an_unknown_key(runs: rollbook.RunSet) -> None:
+    with pytest.raises(UnknownKey, match="along 'gradient_step'"):
+        runs.curves("test/return", by="config.algo", x="gradient_step")
+
+
 def test_a_difference_shows_the_configuration_of_an_earlier_attempt(tmp_path: Path) -> None:
     options: dict[str, Any] = {"dir": tmp_path, "sinks": [], "keeper": "inline", "rules": ()}
     rollbook.init("p", "a", config={"lr": 0.1}, **options).finish()

@@ -150,6 +150,15 @@ def test_a_copy_has_everything_as_files(tmp_path: Path, page: Path) -> None:
     export([str(tmp_path / "runs")], tmp_path / "copy", page=page)  # again, over the earlier copy
 
 
+def test_a_copy_has_the_newest_rollouts(tmp_path: Path, page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rollbook.server.static_copy._MOST_ROLLOUTS", 2)
+    with rollbook.init("p", "grpo", dir=tmp_path / "runs", sinks=[], keeper="import", rules=()) as run:
+        ids = [run.rollouts.log_many(completions=["a"], reward=[1.0], group=str(n))[0] for n in range(4)]
+    export([str(tmp_path / "runs")], tmp_path / "copy", page=page)
+    (copied,) = (tmp_path / "copy" / "data").glob("runs/*/rollouts.json")
+    assert [row["id"] for row in json.loads(copied.read_text())["rows"]] == ids[:1:-1]
+
+
 def test_a_copy_of_a_run_with_many_keys_has_the_last_results_in_its_table(tmp_path: Path, page: Path) -> None:
     """By their canonical names: LightZero calls what a test returned evaluator/reward_mean."""
     with rollbook.init("p", "muzero", dir=tmp_path / "runs", sinks=[], keeper="inline") as run:
