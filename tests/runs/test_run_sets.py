@@ -171,8 +171,8 @@ def test_a_difference_says_with_which_result_it_goes_along(runs: rollbook.RunSet
 
 
 def test_a_key_of_which_no_run_has_a_row_along_the_axis_is_an_unknown_key(runs: rollbook.RunSet) -> None:
-    with pytest.raises(UnknownKey, match="along 'gradient_step'"):
-        runs.curves("test/return", by="config.algo", x="gradient_step")
+    with pytest.raises(UnknownKey, match="along 'epoch'"):
+        runs.curves("test/return", by="config.algo", x="epoch")
 
 
 def test_a_difference_shows_the_configuration_of_an_earlier_attempt(tmp_path: Path) -> None:
