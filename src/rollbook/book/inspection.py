@@ -77,10 +77,10 @@ def inspected(folder: str, book: EpisodeTables | None, met: Collection[Problem] 
     unsealed = [why] if why else _unsealed(folder)
     waiting = [Problem(text, "unsealed") for text in (*unsealed, *_pictures_waiting(folder, book))]
     of_manifest = [Problem(text, "manifest") for text in _manifest_problems(folder)]
-    said = [*of_manifest, *links, *damaged, *gaps, *waiting]
-    known = {problem.path for problem in said}
+    found = [*of_manifest, *links, *damaged, *gaps, *waiting]
+    known = {problem.path for problem in found}
     bad = [Problem(f"{path}: {text}", "file", path) for path, text in (bad_files(book) if book is not None else ())]
-    return sorted({*said, *(problem for problem in bad if problem.path not in known)})
+    return sorted({*found, *(problem for problem in bad if problem.path not in known)})
 
 
 def _manifest_problems(folder: str) -> Iterator[str]:

@@ -258,9 +258,9 @@ class RolloutQueries:
             raise BadInput(f"rollout_prompts(x={x!r}): pass {' or '.join(map(repr, _STEPS))}")
         same = [name for name in ("task_id", "group", "batch") if name in self._columns["rollouts"]]
         group = ", ".join(f"r.{quoted(name)}" for name in same)
-        step, said = "r.x", ""
+        step, extra = "r.x", ""
         if x is None:
-            step, said = "case when (select by_update from axis) then r.own_step else r.version end", ", by_update"
+            step, extra = "case when (select by_update from axis) then r.own_step else r.version end", ", by_update"
         strips, with_strips = "", ""
         if stretches:
             strips = """, s as (select task_id, (x - first_x) // width as stretch, any_value(first_x) as first_x,
@@ -287,8 +287,8 @@ class RolloutQueries:
       {self.interval("p.solved", "p.rollouts")}, p.recent_rollouts, p.recent_solved,
       p.recent_solved / nullif(p.recent_rollouts, 0) as recent_rate,
       {self.interval("p.recent_solved", "p.recent_rollouts", "recent_")},
-      p.recent_from, p.first, p.last, p.best, p.rollout_id{", begin, width, strip" if stretches else ""}{said}
-    from p left join g using (task_id){with_strips}{", axis" if said else ""}"""
+      p.recent_from, p.first, p.last, p.best, p.rollout_id{", begin, width, strip" if stretches else ""}{extra}
+    from p left join g using (task_id){with_strips}{", axis" if extra else ""}"""
 
     def _used(self, x: str, mode: str | None) -> str:
         """The uses, each with its reading of `x`; of rollouts with one fate from `now`."""

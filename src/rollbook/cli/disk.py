@@ -113,10 +113,10 @@ def _of_the_bin(own: object, restored: str | None, empty: bool, days: float, yes
     from rollbook.runs.space import in_bytes
 
     assert isinstance(own, Bin)
-    said, paths = "", []
+    line, paths = "", []
     if restored is not None:
         paths = own.restore(restored)
-        said = f"back in {', '.join(paths)}"
+        line = f"back in {', '.join(paths)}"
     entries = own.entries()
     if empty:
         gone = [entry for entry in entries if entry.removed <= _now() - days * _DAY]
@@ -125,7 +125,7 @@ def _of_the_bin(own: object, restored: str | None, empty: bool, days: float, yes
             own.empty(days * _DAY)
             entries = own.entries()
         were = "were" if yes else "would be"
-        said = f"{amount(len(gone), 'run')} ({size}) {were} deleted for good{'' if yes else '; --yes does it'}"
+        line = f"{amount(len(gone), 'run')} ({size}) {were} deleted for good{'' if yes else '; --yes does it'}"
     rows = [
         {
             "run": f"{entry.project}/{entry.name}",
@@ -137,10 +137,10 @@ def _of_the_bin(own: object, restored: str | None, empty: bool, days: float, yes
         for entry in entries
     ]
     if as_json:
-        print_json({"sentences": [said] if said else [], "bin": own.folder, "runs": rows})
+        print_json({"sentences": [line] if line else [], "bin": own.folder, "runs": rows})
         return
-    if said:
-        print_sentence(clean(said), 100)
+    if line:
+        print_sentence(clean(line), 100)
     if not (restored or empty):
         print_rows(
             [

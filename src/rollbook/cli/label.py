@@ -34,14 +34,14 @@ def label(pattern: str | None, fields: tuple[str, ...], remove: bool) -> None:
     if pattern is None:
         _list()
         return
-    said: dict[str, object]
+    named_fields: dict[str, object]
     if remove:
-        said = dict.fromkeys([word.partition("=")[0] for word in fields] or _said_of(pattern))
+        named_fields = dict.fromkeys([word.partition("=")[0] for word in fields] or _said_of(pattern))
     else:
-        said = dict(map(importers.field_of, fields))
-        if not said:
+        named_fields = dict(map(importers.field_of, fields))
+        if not named_fields:
             raise click.UsageError("say which fields: rollbook label 'logs/*/PPO*' algo=ppo")
-    file, rest = importers.label(pattern, said)
+    file, rest = importers.label(pattern, named_fields)
     runs = _runs_of(os.path.dirname(file), rest)
     click.echo(clean(f"{amount(len(runs), 'run')} below {os.path.dirname(file)}: {', '.join(runs[:5])}".rstrip(": ")))
     if len(runs) > 5:

@@ -92,23 +92,23 @@ def rollouts(run: str, question: str, limit: int, root: str, as_json: bool, as_c
         run, question = "last", run
     asked = _QUESTIONS.get(question, RolloutAnswer)
     known = {option.name for option in options(asked)}
-    said = {name: value for name, value in given.items() if value is not None}
-    if unfit := [name for name in said if name not in known]:
+    chosen_options = {name: value for name, value in given.items() if value is not None}
+    if unfit := [name for name in chosen_options if name not in known]:
         option = f"--{unfit[0].replace('_', '-')}"
         raise click.UsageError(f"{option} says nothing about {question}; rollbook rollouts --help says what it is for")
-    if question == "history" and "rollout_id" not in said:
+    if question == "history" and "rollout_id" not in chosen_options:
         raise click.UsageError("history is about one prompt: --id ROLLOUT, the id of one of its rollouts")
     book = find_book(run, root, lambda book: book.row_count("rollouts") > 0, "rollouts")
     most = limit + 1 if limit >= 0 else limit
     if question == _LIST:
-        answer = book.rollouts(**said, limit=most)
+        answer = book.rollouts(**chosen_options, limit=most)
     elif question == "prompts":
-        answer = book.rollout_prompts(**said, limit=most)
+        answer = book.rollout_prompts(**chosen_options, limit=most)
     elif question == "curves":
-        answer = book.rollout_curves(**said).slice(0, most if most >= 0 else None)
+        answer = book.rollout_curves(**chosen_options).slice(0, most if most >= 0 else None)
     else:
-        answer = book.rollout_answer(question, **said, limit=most)  # type: ignore[arg-type]
-    solved = said.get("solved")
+        answer = book.rollout_answer(question, **chosen_options, limit=most)  # type: ignore[arg-type]
+    solved = chosen_options.get("solved")
     if question == "prompts" and answer.num_rows:
         remark(_solved(book.solved_above() if solved is None else None, None if solved is None else str(solved)))
     shown = answer.slice(0, limit)
@@ -121,7 +121,7 @@ def rollouts(run: str, question: str, limit: int, root: str, as_json: bool, as_c
             names = shown.column_names
             if question == _LIST:
                 names = [name for name in names if shown[name].null_count < max(1, shown.num_rows)]
-                own = [*_OF_GROUPS, "task_id", "prompt"] if said.get("by_group") else ["rollout_id", *_PLAIN]
+                own = [*_OF_GROUPS, "task_id", "prompt"] if chosen_options.get("by_group") else ["rollout_id", *_PLAIN]
                 names = [name for name in own if name in names]
             rows = in_microseconds(shown.select(names)).to_pylist()
             print_fitted(rows, names, wide=_WIDE.get(question, ""), width=terminal_width())

@@ -128,8 +128,8 @@ class Comparison:
         lead = [cannot(unable[0], self._others_of_one())] if together else []
         pairs = []
         for pair in self.pairs:
-            said = pair.verdict
-            pairs.append(short(said) if together and said is not None and said in unable else pair.sentence())
+            judged = pair.verdict
+            pairs.append(short(judged) if together and judged is not None and judged in unable else pair.sentence())
         winners = [v.n_a if v.better == v.a else v.n_b for v in found if v.better is not None]
         end = [unseen(min(winners), stats.unseen_share(min(winners)))] if winners else []
         return [*lead, *pairs, *end]

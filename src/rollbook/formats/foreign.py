@@ -225,8 +225,8 @@ class _Folder:
         now: dict[str, Any] = {}
         walk = Walk(self._base, self._own, sources=sources, recorded=Recorded(self._own))
         self._problems += walk.problems
-        if said := in_words(walk.strange, self._base):
-            self._problems.append(said)
+        if sentence := in_words(walk.strange, self._base):
+            self._problems.append(sentence)
         self.homes = {os.path.abspath(one.run.home) for one in walk.runs if one.run.home is not None}
         every = sorted(walk.runs, key=lambda one: one.changed, reverse=True)
         later = [] if newest is None else every[newest:]

@@ -152,8 +152,8 @@ class PaceRule(ABC, Generic[PaceMemory]):
         return bool(max(early, late, came[-1] - mark, end - came[-1]) > self._most())
 
     def _widest(self, came: Sequence[int]) -> tuple[int, int, int]:
-        """The widest gap among the first `_EXACT` that came, the widest group of `_STRIDE` later ones (aligned on their
-        number, so that it does not matter where a look ends), and where the last such group ended."""
+        """(the widest gap among the first `_EXACT` events; the widest group of `_STRIDE` later events, grouped by their
+        number, so that it does not matter where a look ends; the position where the last group ended)."""
         memory = self.memory
         n, mark = memory.n, memory.mark
         some = came[: max(0, _EXACT - n)]

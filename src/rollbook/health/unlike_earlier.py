@@ -250,8 +250,8 @@ class UnlikeEarlier(KeyedRule[_Range]):
             first = end
 
     def _limits(self, key: str, cell: int, width: float) -> tuple[float, float, float, float] | None:
-        """Below and above which a value is outside, and the least and the largest of the others; None if one of them
-        has no value there."""
+        """(low, high, least, most): a value below low or above high is unusual; least and most are the extremes of the
+        earlier runs. None if one of them has no value there."""
         if (key, cell) not in self._ranges:
             near = [run.range(key, (cell - _NEAR) * width, (cell + 1 + _NEAR) * width) for run in self._known()]
             known = [it for it in near if it is not None]

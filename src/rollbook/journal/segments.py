@@ -60,12 +60,12 @@ class Head:
           lowest, last: the numbers of the first and the last row, 0 if there is none.
           sealed: the last number that is in Parquet; above all others while the writer lives.
         """
-        said = ""
+        claim = ""
         if last and self.first_seq < self.said_first and lowest < self.said_first:
-            said = f"begin at number {self.said_first:,}"
+            claim = f"begin at number {self.said_first:,}"
         elif last > sealed and (self.is_sealed or self.is_changing):
-            said = "are sealed" if self.is_sealed else "are being replaced"
-        return said and f"its head says that its rows {said}; a bit of it has changed. All rows were read"
+            claim = "are sealed" if self.is_sealed else "are being replaced"
+        return claim and f"its head says that its rows {claim}; a bit of it has changed. All rows were read"
 
     @property
     def is_active(self) -> bool:

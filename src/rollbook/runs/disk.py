@@ -76,12 +76,12 @@ class Disk(Sequence[RunSpace]):
         """The total, the share of each kind, and what is in bins."""
         kinds = {kind: sum(run.bytes.get(kind, 0) for run in self._runs) for kind in KINDS}
         parts = [f"{kind} {in_bytes(size)}" for kind, size in sorted(kinds.items(), key=lambda pair: -pair[1]) if size]
-        said = [f"{amount(len(self), 'run')}: {in_bytes(self.total)}{': ' if parts else ''}{', '.join(parts)}."]
+        lines = [f"{amount(len(self), 'run')}: {in_bytes(self.total)}{': ' if parts else ''}{', '.join(parts)}."]
         for one in self.bins:
             if entries := one.entries():
                 size = in_bytes(sum(entry.bytes for entry in entries))
-                said.append(f"The bin {one.folder} has {amount(len(entries), 'run')} ({size}): rollbook rm --empty")
-        return said
+                lines.append(f"The bin {one.folder} has {amount(len(entries), 'run')} ({size}): rollbook rm --empty")
+        return lines
 
 
 def disk(rows: Sequence[Mapping[str, object]]) -> Disk:

@@ -111,11 +111,11 @@ class Found(msgspec.Struct, frozen=True):
 
     def sentences(self) -> list[str]:
         """Each finding, then how many runs are quiet."""
-        said = [finding.sentence for finding in self.findings]
-        said.append(f"{self.quiet:,} of {amount(self.looked_at, 'run')} {'is' if self.quiet == 1 else 'are'} quiet.")
+        lines = [finding.sentence for finding in self.findings]
+        lines.append(f"{self.quiet:,} of {amount(self.looked_at, 'run')} {'is' if self.quiet == 1 else 'are'} quiet.")
         if self.unread:
-            said.append(f"Alerts of {amount(len(self.unread), 'run')} cannot be read: {', '.join(self.unread[:3])}.")
-        return said
+            lines.append(f"Alerts of {amount(len(self.unread), 'run')} cannot be read: {', '.join(self.unread[:3])}.")
+        return lines
 
     def table(self) -> list[dict[str, Any]]:
         """One row per finding: level, rule, runs (how many), newest (which), message, key, axis, x, seconds."""

@@ -73,8 +73,8 @@ def auto_columns(rows: Sequence[Row], task: str | None = None) -> list[str]:
         if not names_one_run(path) and (len(values) > 1 or sum(count for _, count in values.values()) < len(rows)):
             columns.append(f"config.{path}")
     for field in ("algo", "env"):  # of other tools, where only the path says them
-        said = any(field in (row.get("from_path") or ()) for row in rows)
-        if said and len({row.get(field) for row in rows}) > 1:
+        is_from_path = any(field in (row.get("from_path") or ()) for row in rows)
+        if is_from_path and len({row.get(field) for row in rows}) > 1:
             columns.append(field)
     return columns if task is None else [column for column in columns if not _decided_by(task, column, rows)]
 

@@ -114,8 +114,8 @@ def units_of(rows: Sequence[Row]) -> list[str]:
 
 def _knows_its_configuration(row: Row) -> bool:
     """Whether a run has a configuration, and not only from its path: unknown is equal to nothing."""
-    config, said = row.get("config"), row.get("from_path") or ()
-    return isinstance(config, Mapping) and any(f"config.{name}" not in said for name in config)
+    config, of_path = row.get("config"), row.get("from_path") or ()
+    return isinstance(config, Mapping) and any(f"config.{name}" not in of_path for name in config)
 
 
 def _commit(row: Row) -> str:

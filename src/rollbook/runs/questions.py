@@ -235,7 +235,7 @@ class Curves(Question, frozen=True):
     seed: Annotated[int, words("seed of the resampling; the same seed gives the same numbers.")] = 0
 
 
-_SINCE = words("only what was said at this time or later, in unix seconds.")
+_SINCE = words("only what was reported at this time or later, in unix seconds.")
 
 
 class Findings(Question, frozen=True):

@@ -72,10 +72,10 @@ class Removal:
         size = in_bytes(sum(int(str(row["bytes"])) for row in self.moved))
         many = amount(len(self.moved), "run")
         if self.dry_run:
-            said = [f"{many} would go into the bin ({size}). Nothing was changed."]
+            lines = [f"{many} would go into the bin ({size}). Nothing was changed."]
         else:
-            said = [f"{many} went into the bin ({size})."] if self.moved else []
-        return [*said, *(f"{path} stays: {why}" for path, why in self.refused.items())]
+            lines = [f"{many} went into the bin ({size})."] if self.moved else []
+        return [*lines, *(f"{path} stays: {why}" for path, why in self.refused.items())]
 
 
 class Bin:

@@ -743,7 +743,7 @@ class RunSet(Sequence["Book"]):
           difference: the difference to find, in units of the score.
           power: the wanted chance that `compare` names the better one.
         Returns:
-          A plan: `needed`, `detectable`, `sentences` and more. It says what can be said now, so a call is a look, as of
+          A plan: `needed`, `detectable`, `sentences` and more. It has the present verdicts, so a call is a look, as of
           `compare`.
         Raises:
           BadInput: no group has two seeds of different scores; and as `compare`.
@@ -784,7 +784,7 @@ class RunSet(Sequence["Book"]):
         """What is wrong with runs, by health rules and how they ended: each thing once for all that have it.
 
         Args:
-          since: only what was said at this time or later, in unix seconds.
+          since: only what was reported at this time or later, in unix seconds.
         Returns:
           Findings, the worst first; `table` and `sentences` have them as rows and in words.
         """
@@ -798,7 +798,7 @@ class RunSet(Sequence["Book"]):
         """The alerts of runs, oldest first: what health rules found, one by one.
 
         Args:
-          since: only what was said at this time or later, in unix seconds.
+          since: only what was reported at this time or later, in unix seconds.
         Returns:
           One dict per alert: run (id), project, name, time (ISO 8601, UTC), seconds (unix), level ("note", "warn" or
           "fail"), rule, key, message, and the clocks that it knows.

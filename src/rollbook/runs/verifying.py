@@ -55,8 +55,8 @@ class Verified(msgspec.Struct, frozen=True):
 
     def sentences(self) -> list[str]:
         """Each problem with its run, what else cannot be read, and how many runs are sound."""
-        said = [f"{run.run}: {problem}" for run in self.runs for problem in run.problems]
-        return [*said, *self.unread, f"{self._how_many_are_sound()}."]
+        lines = [f"{run.run}: {problem}" for run in self.runs for problem in run.problems]
+        return [*lines, *self.unread, f"{self._how_many_are_sound()}."]
 
     def _how_many_are_sound(self) -> str:
         sound = sum(not run.problems for run in self.runs)

@@ -890,19 +890,19 @@ def _spelled(native: str) -> tuple[Canonical, Native] | None:
     if "/" in inner and inner in _EXACT:  # another framework's tag below a stage: ambiguous
         return None
     words = [word.lower() for word in _WORD.findall(native)]
-    said = set(words)
-    what = said & _RETURNS
-    length = said & _SPELLED_LENGTHS
+    known_words = set(words)
+    what = known_words & _RETURNS
+    length = known_words & _SPELLED_LENGTHS
     if (
-        len(words) != len(said)
+        len(words) != len(known_words)
         or len(what) + len(length) != 1
-        or said - {*what, *length, *_STATISTICS, *_WHOLE, *_STAGES, *(_PLACES if what or length else ())}
+        or known_words - {*what, *length, *_STATISTICS, *_WHOLE, *_STAGES, *(_PLACES if what or length else ())}
     ):
         return None
-    stage = "test" if said & _OF_TESTS else "train"
-    whole, mean = bool(said & _WHOLE), bool(said & _STATISTICS)
+    stage = "test" if known_words & _OF_TESTS else "train"
+    whole, mean = bool(known_words & _WHOLE), bool(known_words & _STATISTICS)
     if length:
-        is_told = bool(said & {"episode", "episodes", "episodic", "ep", "eps"})
+        is_told = bool(known_words & {"episode", "episodes", "episodic", "ep", "eps"})
     elif "/" in native:  # a writer's tag: `rewards/mean` may be of steps, or of one function
         is_told = (
             whole or (what <= {"return", "returns", "ret"} and (mean or len(words) > 1)) or (mean and stage == "test")

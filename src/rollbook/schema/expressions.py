@@ -71,17 +71,17 @@ def condition(text: str, *, names: Iterable[str] = (), of_rows: bool = False) ->
     Raises:
       BadInput: it is not a single expression, or it is too long (`LONGEST`, `MOST_TERMS`, `MOST_COLUMNS`).
     """
-    said = _Said("condition", text, _OF_ROWS if of_rows else _OF_RUNS)
+    source = _Said("condition", text, _OF_ROWS if of_rows else _OF_RUNS)
     if not of_rows:
         bounded(text)
     if not text.strip():
-        raise said.wrong(": there is no condition")
+        raise source.wrong(": there is no condition")
     sql = f"({_spelled(_named(text, names))}\n)"  # the new line ends a comment in the text
-    node = _select(f"select {sql}", said)
+    node = _select(f"select {sql}", source)
     chosen = node.get("select_list") or []
     if len(chosen) != 1 or node.get("modifiers"):
-        raise said.wrong(" is more than one condition")
-    return Expression(sql, tuple(_columns(chosen, said, of_rows=of_rows)))
+        raise source.wrong(" is more than one condition")
+    return Expression(sql, tuple(_columns(chosen, source, of_rows=of_rows)))
 
 
 def order(text: str) -> Expression:
@@ -90,13 +90,15 @@ def order(text: str) -> Expression:
     Raises:
       BadInput: it is anything else.
     """
-    said = _Said("order", text, 'Write columns, such as reward desc, "train/return"')
+    source = _Said("order", text, 'Write columns, such as reward desc, "train/return"')
     sql = f"\n{_spelled(text)}\n"
-    node = _select(f"select 1 order by{sql}", said)
+    node = _select(f"select 1 order by{sql}", source)
     modifiers = node.get("modifiers") or []
     if [each.get("type") for each in modifiers] != ["ORDER_MODIFIER"] or len(node.get("select_list") or []) != 1:
-        raise said.wrong(" is not an order alone")
-    return Expression(sql, tuple(_columns([each["expression"] for each in modifiers[0]["orders"]], said, of_rows=True)))
+        raise source.wrong(" is not an order alone")
+    return Expression(
+        sql, tuple(_columns([each["expression"] for each in modifiers[0]["orders"]], source, of_rows=True))
+    )
 
 
 def bounded(*texts: str | None) -> None:
@@ -176,16 +178,16 @@ _OF_RUNS = "Write it like: config.lr < 3e-4 and status = 'finished' and tags has
 _OF_ROWS = 'Write it like: reward > 1 and "train/return" is not null. `sql` takes whole queries'
 
 
-def _select(query: str, said: _Said) -> dict[str, Any]:
+def _select(query: str, source: _Said) -> dict[str, Any]:
     """The single statement of a query, as parsed by DuckDB: a plain select, or an error."""
     need("duckdb", extra="sql", why=_WHY)
     try:
         tree = json.loads(_parsed(query))
     except Exception as err:  # a text that the parser refuses, such as one with a NUL
-        raise said.wrong(f" cannot be read: {str(err)[:300]}") from None
+        raise source.wrong(f" cannot be read: {str(err)[:300]}") from None
     if tree.get("error"):
         message = str(tree.get("error_message") or "").partition("\n")[0][:300]
-        raise said.wrong(f" cannot be read: {message}")
+        raise source.wrong(f" cannot be read: {message}")
     statements = tree.get("statements") or []
     node: dict[str, Any] = statements[0].get("node") or {} if len(statements) == 1 else {}
     bare = (
@@ -196,7 +198,7 @@ def _select(query: str, said: _Said) -> dict[str, Any]:
         and not ((node.get("cte_map") or {}).get("map"))
     )
     if not bare:
-        raise said.wrong(" is more than one expression")
+        raise source.wrong(" is more than one expression")
     return node
 
 
@@ -217,16 +219,16 @@ def _parsed(query: str) -> str:
     return str(cursor(_WHY).execute("select json_serialize_sql(?)", [query]).fetchone()[0])
 
 
-def _columns(parts: list[Any], said: _Said, *, of_rows: bool) -> list[tuple[str, ...]]:
+def _columns(parts: list[Any], source: _Said, *, of_rows: bool) -> list[tuple[str, ...]]:
     names: dict[tuple[str, ...], None] = {}
     terms = 0
     if _levels(parts) > _MOST_LEVELS:
-        raise said.wrong(" is nested too deeply")
+        raise source.wrong(" is nested too deeply")
     for each in nodes_of(parts, _ALSO_OF_ROWS if of_rows else ()):
         refused = _REFUSED.get(str(each.get("class")))
         terms += each.get("class") in ("COLUMN_REF", "CONSTANT")
         if refused:
-            raise said.wrong(f" uses {refused}, which it may not")
+            raise source.wrong(f" uses {refused}, which it may not")
         if each.get("class") == "COLUMN_REF":
             names[tuple(str(part) for part in each["column_names"])] = None
     for many, most, what in (
@@ -234,7 +236,7 @@ def _columns(parts: list[Any], said: _Said, *, of_rows: bool) -> list[tuple[str,
         (len(names), MOST_COLUMNS, "different columns"),
     ):
         if many > most and not of_rows:
-            raise BadInput(f"condition {said.text!r:.80}… names {many:,} {what}; a condition names {most:,} at most")
+            raise BadInput(f"condition {source.text!r:.80}… names {many:,} {what}; a condition names {most:,} at most")
     return list(names)
 
 

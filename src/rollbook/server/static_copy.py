@@ -447,7 +447,7 @@ class _Copy:
         self._json("sweep/index.json", lambda: index)
 
     def _keys_of(self, run: str) -> list[str]:
-        """Its keys, and the page's names for those that other runs call differently."""
+        """The keys of a run, and the page's names for keys that other runs call differently."""
         held = self._try(lambda: held_rows.contents(self._context, self._context.row(run)))
         if held is None:
             return []

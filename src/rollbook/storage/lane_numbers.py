@@ -42,7 +42,7 @@ def missing_numbers(run: str, said: Collection[Problem] = ()) -> Iterator[Missin
     Late values of devices are no longer numbered once they are in their rows, so lanes that had some are passed over.
 
     Args:
-      said: other damage; a writer whose files or rows it is about is passed over, and all if a file of several is
+      damage: other damage; a writer whose files or rows it is about is passed over, and all if a file of several is
         damaged.
     """
     if any(f"{os.sep}merged." in problem.path for problem in said):

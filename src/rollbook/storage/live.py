@@ -466,7 +466,7 @@ Without a lock, which a forked process could inherit locked: each change is one 
 
 
 def _share_memory(journal: LiveJournal) -> None:
-    """Note what a journal keeps. If all keep too much, those forget that were not read for the longest time."""
+    """Note how many bytes a journal keeps. If all keep too many, the journals read least recently drop theirs."""
     number = id(journal)
     _kept.pop(number, None)
     if not journal.kept_bytes:  # so that thousands of runs that have ended cost nothing here

@@ -356,12 +356,12 @@ def _column_names(file: pq.ParquetFile, known: Set[str]) -> list[str]:
     names: list[str] = file.schema_arrow.names
     if file.metadata.num_columns != len(names):  # a list has a column for its elements, with a name of its own
         return names
-    said = [names]
+    candidates = [names]
     with tolerating(UnicodeDecodeError):
         for group in range(file.metadata.num_row_groups):
             about = file.metadata.row_group(group)
-            said.append([about.column(k).path_in_schema for k in range(len(names))])
-    votes = [Counter(own) for own in zip(*said, strict=True)]
+            candidates.append([about.column(k).path_in_schema for k in range(len(names))])
+    votes = [Counter(own) for own in zip(*candidates, strict=True)]
     chosen = [max(own, key=lambda name: (own[name], name in known)) for own in votes]
     return chosen if len(set(chosen)) == len(chosen) else names
 
@@ -398,7 +398,7 @@ def _opened(path: str) -> pq.ParquetFile:
 
 
 def _end_of(data: pa.Buffer) -> int:
-    """The offset at which a Parquet file ends that has further bytes behind it; 0 if there is none."""
+    """The offset where a Parquet file ends if further bytes follow it; 0 if no end is found."""
     with memoryview(data) as view:
         for start in range(max(0, len(view) - _SEARCHED), -1, -_SEARCHED):
             at = bytes(view[start : start + _SEARCHED + 3]).rfind(b"PAR1")

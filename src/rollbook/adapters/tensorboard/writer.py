@@ -656,7 +656,7 @@ class SummaryWriter:
         return self._book_of_host(step)
 
     def _book_of_host(self, step: object = None) -> Scope | None:
-        """Where the numbers of a framework's own writer go: nowhere if an adapter of the framework stores them."""
+        """The scope for the numbers of a framework's own writer; None if an adapter of the framework stores them."""
         if self._open_late is not None:
             self._first_step = step
             open_now, self._open_late = self._open_late, None

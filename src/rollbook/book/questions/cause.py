@@ -142,8 +142,8 @@ class Surroundings:
 
     def sentences(self) -> list[str]:
         """The answer in words, the strongest first."""
-        said = [*_of_metrics(self), *_of_rows(self)]
-        return said or [f"Nothing was recorded near {self.x} {_number(self.at)}."]
+        remarks = [*_of_metrics(self), *_of_rows(self)]
+        return remarks or [f"Nothing was recorded near {self.x} {_number(self.at)}."]
 
     def as_data(self) -> dict[str, Any]:
         """The answer as plain data: numbers, texts, lists; times in unix seconds."""
@@ -186,20 +186,20 @@ def _slim(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _of_metrics(found: Surroundings) -> list[str]:
-    said = []
+    remarks = []
     if found.value is not None:
         was = "" if found.value.before is None else f"; it was {found.value.before:.6g} the row before"
-        said.append(f"{found.value.key} is {found.value.value:.6g} at {found.x} {_number(found.value.at)}{was}.")
+        remarks.append(f"{found.value.key} is {found.value.value:.6g} at {found.x} {_number(found.value.at)}{was}.")
     for each in found.unusual:
         far = f" ({each.times:,.3g} times as far from the median)" if math.isfinite(each.value) else ""
-        said.append(f"{each.key} left its usual range of {each.low:.6g} to {each.high:.6g}: {each.value:.6g}{far}.")
+        remarks.append(f"{each.key} left its usual range of {each.low:.6g} to {each.high:.6g}: {each.value:.6g}{far}.")
     if not found.unusual and found.looked_at:
-        said.append(f"None of {amount(found.looked_at, 'key')} left its usual range.")
-    return said
+        remarks.append(f"None of {amount(found.looked_at, 'key')} left its usual range.")
+    return remarks
 
 
 def _of_rows(found: Surroundings) -> list[str]:
-    said = [f"{row['rule']} ({row['level']}): {row['message']}" for row in cells_of(found.alerts.table)]
+    remarks = [f"{row['rule']} ({row['level']}): {row['message']}" for row in cells_of(found.alerts.table)]
     within = f"within {_number(found.window)} of {found.x} {_number(found.at)}"
     if found.episodes.total:
         table = found.episodes.table
@@ -207,22 +207,22 @@ def _of_rows(found: Surroundings) -> list[str]:
         known = [each for each in returns if math.isfinite(each)]
         low, high = (min(known), max(known)) if known else (math.nan, math.nan)
         spread = "" if not known else f"; return {low:.6g}" if low == high else f"; returns {low:.6g} to {high:.6g}"
-        said.append(f"{amount(found.episodes.total, 'episode')} ended {within}{spread}.")
+        remarks.append(f"{amount(found.episodes.total, 'episode')} ended {within}{spread}.")
     elif found.episodes.nearest is not None:
-        said.append(
+        remarks.append(
             f"No episode ended {within}; the nearest, {found.episodes.nearest.id}, ended at "
             f"{_number(found.episodes.nearest.x)}."
         )
     if found.samples.total:
-        said.append(f"{amount(found.samples.total, 'sample')} {within}.")
+        remarks.append(f"{amount(found.samples.total, 'sample')} {within}.")
     for row, side in ((found.before, "before"), (found.after, "after")):
         if row is not None:
-            said.append(f"The checkpoint {side} is {row['file']}, at {found.x} {_number(row['x'])}.")
+            remarks.append(f"The checkpoint {side} is {row['file']}, at {found.x} {_number(row['x'])}.")
     if found.timings is not None and found.timings.stages:
         first, usual = found.timings.stages[0], found.timings.median
         told = "" if usual is None else f"; usually that is {usual:.3g} s in all"
-        said.append(f"Of {found.timings.seconds:.3g} s there, {first.name} took {first.share:.0%}{told}.")
-    return [*said, *(f"{row.get('key')}: {row.get('text')}" for row in cells_of(found.text.table))]
+        remarks.append(f"Of {found.timings.seconds:.3g} s there, {first.name} took {first.share:.0%}{told}.")
+    return [*remarks, *(f"{row.get('key')}: {row.get('text')}" for row in cells_of(found.text.table))]
 
 
 def _number(value: float) -> str:

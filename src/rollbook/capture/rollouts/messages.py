@@ -62,7 +62,7 @@ def as_message(message: Any) -> Any:
 
     Args:
       message: a dict; an object of a client library, such as OpenAI's `ChatCompletionMessage` or a `Choice` that holds
-        one; a text, which the assistant said. Anything else is kept by what it prints.
+        one; a text, which is the assistant's. Anything else is kept as its printed form.
     """
     if type(message) is not dict:
         message = _fields_of(message)
@@ -81,16 +81,16 @@ _TEXTS = ("text", "input_text", "output_text")
 
 def _text_of(parts: Iterable[Any]) -> str:
     """The text of a message in parts; for a picture, a sound or a file what it is."""
-    said = []
+    texts = []
     for part in parts:
         if isinstance(part, str):
-            said.append(part)
+            texts.append(part)
         elif hasattr(part, "get"):
             text = part.get("text")
-            said.append(text if isinstance(text, str) else f"[{part.get('type') or 'part'}]")
+            texts.append(text if isinstance(text, str) else f"[{part.get('type') or 'part'}]")
         else:
-            said.append(str(part))
-    return "\n".join(said)
+            texts.append(str(part))
+    return "\n".join(texts)
 
 
 def _fields_of(message: Any) -> dict[str, Any]:

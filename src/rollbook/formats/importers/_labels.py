@@ -98,17 +98,19 @@ def label(pattern: str, fields: Mapping[str, object], beside: str | None = None)
         raise BadInput(f"label {pattern!r}: there is no folder {folder}. The pattern is relative to the working folder")
     file = os.path.join(folder, LABELS_FILE)
     lines = Path(file).read_text(encoding="utf-8").splitlines() if os.path.exists(file) else []
-    said: dict[str, object] = {}
+    of_pattern: dict[str, object] = {}
     kept = []
     for line in lines:
         words = _words(line)
         if words and words[0] == rest:
-            said.update(dict(map(field_of, words[1:])))
+            of_pattern.update(dict(map(field_of, words[1:])))
         else:
             kept.append(line)
-    said = {name: value for name, value in {**said, **fields}.items() if value is not None}
-    if said:
-        kept.append(" ".join([shlex.quote(rest), *(shlex.quote(f"{name}={value}") for name, value in said.items())]))
+    of_pattern = {name: value for name, value in {**of_pattern, **fields}.items() if value is not None}
+    if of_pattern:
+        kept.append(
+            " ".join([shlex.quote(rest), *(shlex.quote(f"{name}={value}") for name, value in of_pattern.items())])
+        )
     with replacing(file) as temporary:
         Path(temporary).write_text("\n".join([*kept, ""]), encoding="utf-8")
     return file, rest

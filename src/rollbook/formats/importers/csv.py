@@ -137,7 +137,7 @@ class Csv:
             file: header for file in files if (header := _header_of(file)) is not None and header.monitor is not None
         }
         monitors = [*headers]
-        known = [str(said) for header in headers.values() if (said := (header.monitor or {}).get("env_id"))]
+        known = [str(env) for header in headers.values() if (env := (header.monitor or {}).get("env_id"))]
         run.env = next((name for name in known if name != "None"), "")
         parts: dict[str, Callable[[], Iterable[Row]]] = {
             file.name: functools.partial(self._rows, file, run, f"{file.stem}/" if prefixed else "")
@@ -181,9 +181,9 @@ class Csv:
         header = header or _header_of(file)
         if header is None:
             return ""
-        said = self._x or str(labels_of(file).get("x", ("", ""))[0])
-        if said == _ROW or said in header.columns:
-            return said
+        named_axis = self._x or str(labels_of(file).get("x", ("", ""))[0])
+        if named_axis == _ROW or named_axis in header.columns:
+            return named_axis
         if len(header.columns) == 1:
             return _ROW
         named = [name for name in sorted(header.columns, key=_by_clock) if x_clock(name)]
@@ -254,9 +254,9 @@ class Csv:
             names = names_of_returns(_first_of(file, header, wanted), self._x_of(file, header))
             if not prefix and file.stem.lower() in STAGES - TRAINING:
                 names = {
-                    column: "eval/mean_reward" if "mean" in said or "av" in said else "eval/episode_reward"
+                    column: "eval/mean_reward" if "mean" in read_as or "av" in read_as else "eval/episode_reward"
                     for column in header.columns
-                    if aliases.canonical(said := names.get(column, column)) == "train/return"
+                    if aliases.canonical(read_as := names.get(column, column)) == "train/return"
                 }
         for row in self._metrics(file, header, run, wanted):
             values = {names.get(key, key) if names else key: value for key, value in row.values.items()}

@@ -100,8 +100,8 @@ class JsonLines:
 
     def _axis_of(self, file: Path, values: dict[str, Any]) -> str:
         """What the lines of a file of any name are ordered by; "" if it is unknown."""
-        said = str(labels_of(file).get("x", ("", ""))[0])
-        return said if said in values else next((name for name in values if x_clock(name)), "")
+        named = str(labels_of(file).get("x", ("", ""))[0])
+        return named if named in values else next((name for name in values if x_clock(name)), "")
 
     def _rows(self, file: Path, run: ForeignRun) -> Iterator[Row]:
         start: float | None = None

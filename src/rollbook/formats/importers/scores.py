@@ -103,12 +103,12 @@ class Scores:
             self.refused[file] = content
             return
         stem = file.name.removesuffix(".gz").removesuffix(file.suffix if file.suffix != ".gz" else ".json")
-        for mark, columns, tests, said in _series(file, content):
+        for mark, columns, tests, of_run in _series(file, content):
             run = ForeignRun(f"{file.parent.name}-{stem}{mark}", files=[file], home=file.parent)
             run.part = f"{stem}{mark}"
-            run.algo, run.env = str(said.get("algo", "")), str(said.get("env", ""))
-            if is_reading(said.get("seed")):
-                run.seed, run.sources["seed"] = int(said["seed"]), file.name
+            run.algo, run.env = str(of_run.get("algo", "")), str(of_run.get("env", ""))
+            if is_reading(of_run.get("seed")):
+                run.seed, run.sources["seed"] = int(of_run["seed"]), file.name
             seeded = _OF_A_SEED.fullmatch(mark.lstrip("-"))
             if seeded is not None and "s" in mark.lower():
                 run.seed, run.sources["seed"] = int(seeded["n"]), f"{file.name}, the name of a list"
@@ -126,8 +126,8 @@ def _none(run: ForeignRun) -> tuple[Row, ...]:
 def _rows(file: Path, run: ForeignRun, columns: dict[str, list[Any]], tests: bool) -> Iterator[Row]:
     run.left_out.clear()
     moment = os.stat(file).st_mtime
-    said = str(labels_of(file).get("x", ("", ""))[0])
-    axis = said if said in columns else next((name for name in columns if x_clock(name)), "")
+    labelled = str(labels_of(file).get("x", ("", ""))[0])
+    axis = labelled if labelled in columns else next((name for name in columns if x_clock(name)), "")
     clock = (x_clock(axis) or "step") if axis else ("step" if tests else "episode")
     episodes = all(name in columns for name in _GYM)
     names = {} if tests or episodes else names_of_returns({key: one[:4] for key, one in columns.items()}, axis)
@@ -156,9 +156,9 @@ def _series(file: Path, content: Any) -> Iterator[tuple[str, dict[str, list[Any]
     key = "eval_return" if tests else "returns"
     if isinstance(content, _Several):
         counted = Counter(mark for mark, _columns, _said in content.runs)
-        for n, (mark, columns, said) in enumerate(content.runs):
+        for n, (mark, columns, of_run) in enumerate(content.runs):
             own = f"{mark}-{n}" if counted[mark] > 1 else mark
-            yield own, {key if name == "returns" else name: one for name, one in columns.items()}, tests, said
+            yield own, {key if name == "returns" else name: one for name, one in columns.items()}, tests, of_run
         return
     if isinstance(content, list):
         yield "", {key: content}, tests, {}
@@ -208,7 +208,7 @@ class _Several:
     """Several runs in one file: the end of the name of each, its fields, and its lists by name."""
 
     def __init__(self, runs: list[tuple[str, dict[str, Any], dict[str, list[Any]]]]) -> None:
-        self.runs = [(mark, columns, said) for mark, said, columns in runs]
+        self.runs = [(mark, columns, of_run) for mark, of_run, columns in runs]
 
 
 def _are_numbers(*lists: object) -> bool:
@@ -220,9 +220,9 @@ def _are_numbers(*lists: object) -> bool:
 
 def _said_by(row: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """The fields of a row that identify its run: as a suffix for the run's name, and by field."""
-    said = {SPLITTING[name.lower()]: value for name, value in row.items() if name.lower() in SPLITTING}
-    said = {field: value for field, value in said.items() if isinstance(value, (str, int))}
-    return "".join(f"-seed{value}" if field == "seed" else f"-{value}" for field, value in said.items()), said
+    of_run = {SPLITTING[name.lower()]: value for name, value in row.items() if name.lower() in SPLITTING}
+    of_run = {field: value for field, value in of_run.items() if isinstance(value, (str, int))}
+    return "".join(f"-seed{value}" if field == "seed" else f"-{value}" for field, value in of_run.items()), of_run
 
 
 def _several_of(rows: list[dict[str, Any]]) -> _Several | None:
@@ -238,7 +238,10 @@ def _several_of(rows: list[dict[str, Any]]) -> _Several | None:
         return None
     names = dict.fromkeys(name for row in rows for name in row)
     return _Several(
-        [(*json.loads(said), {name: [row.get(name) for row in own] for name in names}) for said, own in divided.items()]
+        [
+            (*json.loads(of_run), {name: [row.get(name) for row in own] for name in names})
+            for of_run, own in divided.items()
+        ]
     )
 
 

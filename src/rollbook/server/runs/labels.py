@@ -89,8 +89,8 @@ def _field(name: str, text: str) -> tuple[str, object]:
 
 def _differs(path: str, fields: dict[str, object]) -> bool:
     """Whether the labels of a path say something else."""
-    said = labels_of(Path(path))
-    return any(said.get(name, (None, ""))[0] != value for name, value in fields.items())
+    own_labels = labels_of(Path(path))
+    return any(own_labels.get(name, (None, ""))[0] != value for name, value in fields.items())
 
 
 ENDPOINTS = [

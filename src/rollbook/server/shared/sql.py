@@ -477,8 +477,8 @@ class Locked:
             raise self._out_of_memory()
         if error == "large":
             raise Refused("too_large", f"the answer has {message}", "Ask for fewer rows or columns.")
-        said, advice = mistake_in_words(str(answer.get("message", "")), self._known)
-        raise Refused("bad_input", said.strip(), advice.strip() or None, None if self._moved else answer.get("at"))
+        mistake, advice = mistake_in_words(str(answer.get("message", "")), self._known)
+        raise Refused("bad_input", mistake.strip(), advice.strip() or None, None if self._moved else answer.get("at"))
 
     def _out_of_memory(self) -> Refused:
         return Refused(
