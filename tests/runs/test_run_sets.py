@@ -529,3 +529,12 @@ def test_of_runs_of_which_one_cannot_be_read_the_others_are_answered_and_it_is_s
     shutil.rmtree(both[1].path)
     with pytest.raises(RollbookError):
         both.series("loss")
+
+
+def test_settings_that_read_alike_are_groups_of_their_own(tmp_path: Path) -> None:
+    for lr in (0.12345678, 0.12345679):
+        config = {"algo": "ppo", "lr": lr}
+        with rollbook.init("p", "ppo", seed=0, config=config, dir=tmp_path, sinks=[], keeper="import") as run:
+            run.log({"return": lr}, env_step=1)
+    labels = list(rollbook.open(tmp_path).curves("return", by="config.algo,config.lr").members)
+    assert labels == ['config.algo="ppo", config.lr=0.12345678', 'config.algo="ppo", config.lr=0.12345679']

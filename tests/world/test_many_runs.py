@@ -191,10 +191,3 @@ def test_each_pair_of_two_settings_is_a_group(begin: Begin, root: Path) -> None:
         assert set(runs.group_by(by)) == {("ppo", 0.001), ("ppo", 0.01), ("dqn", 0.001), ("dqn", 0.01)}
     assert [group.label for group in runs.compare("return").groups] == [label.replace("algo ", "") for label in labels]
     assert set(runs.group_by("config.a,b.seed")) == {0, 1}, "a comma in the name of a setting"
-
-
-def test_settings_that_read_alike_are_groups_of_their_own(begin: Begin, root: Path) -> None:
-    for lr in (0.12345678, 0.12345679):
-        begin("ppo", seed=0, config={"algo": "ppo", "lr": lr}).log({"return": lr}, env_step=1)
-    labels = list(rollbook.open(root).curves("return", by="config.algo,config.lr").members)
-    assert labels == ['config.algo="ppo", config.lr=0.12345678', 'config.algo="ppo", config.lr=0.12345679']
