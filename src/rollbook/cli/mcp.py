@@ -21,7 +21,8 @@ def mcp(root: str, budget: int) -> None:
 
     Tools that only read: probe and runs, which say what is there, and one for
     each question: series, cause, compare, curves, sweep, seeds, diff, findings,
-    alerts, plans, samples, rows, rollouts, logs, sql, wait.
+    alerts, plans, samples, novelty, unused, rows, rollouts, shared_prompts, logs,
+    sql, wait.
     It needs: pip install 'rollbook[mcp]'.
 
     \b
