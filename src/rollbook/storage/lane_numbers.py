@@ -36,7 +36,7 @@ Lane = tuple[str, int]
 """(writer, lane)"""
 
 
-def missing_numbers(run: str, said: Collection[Problem] = ()) -> Iterator[Missing]:
+def missing_numbers(run: str, damage: Collection[Problem] = ()) -> Iterator[Missing]:
     """The gaps in the lanes of writers that have ended or died, or that are still written: up to their last number.
 
     Late values of devices are no longer numbered once they are in their rows, so lanes that had some are passed over.
@@ -45,7 +45,7 @@ def missing_numbers(run: str, said: Collection[Problem] = ()) -> Iterator[Missin
       damage: other damage; a writer whose files or rows it is about is passed over, and all if a file of several is
         damaged.
     """
-    if any(f"{os.sep}merged." in problem.path for problem in said):
+    if any(f"{os.sep}merged." in problem.path for problem in damage):
         return
     infos = {info.id: info for info in list_writers(run)}
     for writer, about in former_writers(run).items():
@@ -64,7 +64,7 @@ def missing_numbers(run: str, said: Collection[Problem] = ()) -> Iterator[Missin
         if (
             (writer, lane) in with_fills
             or writer not in infos
-            or any(writer in (problem.writer or problem.path) for problem in said)
+            or any(writer in (problem.writer or problem.path) for problem in damage)
         ):
             continue
         seqs = there.get((writer, lane), np.zeros(0, dtype=np.int64))
