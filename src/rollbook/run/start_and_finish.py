@@ -114,7 +114,7 @@ def end(run: Run, status: str, waits: bool = True) -> None:
     """The work of `Run.finish`. Failures are counted, never raised. Can be repeated after an outside exception.
 
     Args:
-      waits: for the sinks and the keeper. False: close the run and wake its keeper; another call does the rest.
+      waits: for the keeper. False: close the run and wake its keeper; another call does the rest.
     """
     if os.getpid() != run._writer.pid:  # a forked child must not end its parent's run
         return
@@ -131,7 +131,7 @@ def end(run: Run, status: str, waits: bool = True) -> None:
 
 
 def _close(run: Run, status: str) -> None:
-    """Write the last rows and how the run ended. From then on everything is on disk."""
+    """Write the last rows and how the run ended, and give them to the sinks of this process."""
     if run in opened:
         opened.remove(run)
     # A forked child has neither the threads nor the sinks of its parent, only locks that those threads may hold.
@@ -162,12 +162,12 @@ def _close(run: Run, status: str) -> None:
             for name in _FOR_CHILDREN:
                 os.environ.pop(name, None)
             os.environ.update(run._parts.above)  # a child of a pool continues with the next task of its parent
+    if ticker is not None:
+        ticker.tick(final=True)  # before the keeper is woken: the sinks here read from the journal, which it removes
 
 
 def _drain(run: Run) -> None:
-    """Wait until sinks have their rows and the keeper has sealed."""
-    if run._parts.ticker is not None and run._parts.pid == os.getpid():
-        run._parts.ticker.tick(final=True)
+    """Wait until the keeper has sealed and its sinks have their rows."""
     with handled_by(run._writer.failed, "seal"):
         _let_keeper_finish(run)
     if run._parts.alert_calls is not None and run._parts.pid == os.getpid():
