@@ -123,7 +123,7 @@ def end(run: Run, status: str, waits: bool = True) -> None:
         run._parts.is_closed = True
     if waits:
         _drain(run)
-    elif run._parts.keeper == "process" and not run._about.remote:  # a remote's last state is read as it is shipped
+    elif run._parts.keeper == "process":
         from rollbook.keeper.launch import wake
 
         with handled_by(run._writer.failed, "seal"):
