@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,9 @@ import pytest
 import rollbook
 from rollbook.errors import BadInput, LoggingFailed
 from rollbook.run.siblings import siblings
+from rollbook.schema.run_files import journal_folder
+from rollbook.system.files import names_in
+from waiting import PATIENCE, until
 
 
 class FakeRun:
@@ -181,6 +185,33 @@ def test_the_end_of_each_is_on_disk_before_the_first_keeper_is_waited_for(
     group.finish()
     assert waited == [["finished"] * 3] * 3
     assert said == ["finished"] * 3
+
+
+def test_a_keeper_that_is_ready_first_takes_nothing_from_the_end(
+    tmp_path: Path, monkeypatch: Any, tuned: Any, capfd: Any
+) -> None:
+    """It has removed the journal and shipped everything before this process waits for it: the terminal has the last
+    mark, and nothing is said to be missing in the remote. It has removed the journal alone: the rest is waited for."""
+    from rollbook.keeper import launch
+    from rollbook.run import start_and_finish
+
+    let_finish, seen = start_and_finish._let_keeper_finish, []
+
+    def late(run: rollbook.Run) -> None:
+        until(lambda: not names_in(journal_folder(run.folder)))
+        seen.append(launch.wait_done(run.folder, 0.0, {"another that has closed"}))
+        let_finish(run)
+
+    monkeypatch.setattr(start_and_finish, "_let_keeper_finish", late)
+    tuned(finish_seconds=PATIENCE)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        group = rollbook.siblings(2, project="p", dir=tmp_path / "runs", keeper="process", remote=str(tmp_path / "far"))
+        group.log({"loss": np.arange(2.0)}, env_step=1)
+        group.finish()
+    assert seen == [False, False]
+    assert capfd.readouterr().err.count("| finished") == 1
+    assert len(rollbook.open(tmp_path / "far")) == 2
 
 
 def test_one_that_raises_at_its_end_keeps_none_of_the_others_open(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from rollbook.system.liveness import is_alive, shares_pids
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from typing import Any
 
 __all__ = ["PATH_VARIABLE", "closed_writers", "is_kept", "launch", "may_share", "wait_done", "wake"]
@@ -189,16 +190,20 @@ def _start_with_subprocess(command: list[str], environment: dict[str, str], log:
             process.wait(_START_SECONDS)
 
 
-def wait_done(run_folder: str | os.PathLike[str], timeout: float) -> bool:
+def wait_done(run_folder: str | os.PathLike[str], timeout: float, writers: Collection[str] | None = None) -> bool:
     """Wait until the keeper on this host has delivered the rows of every closed writer to sinks and Parquet.
 
     Call it after closed.json was written. Blocks up to `timeout` seconds and changes nothing in the run folder.
 
+    Args:
+      writers: those that had closed when the caller looked. None: those that are found now, which are none if the
+        keeper has removed the journal and is about to ship the rest.
     Returns:
       True when it has; False when time ran out, or no keeper is at work (it died, or was never started).
     """
     folder = os.fspath(run_folder)
-    lock, path, wanted = Lock(folder), state_path(folder), closed_writers(folder)
+    lock, path = Lock(folder), state_path(folder)
+    wanted = closed_writers(folder) if writers is None else set(writers)
     began = time.monotonic()
     # A keeper that has just been started has no lock yet.
     starting_until = _started.get(os.path.abspath(folder), began - 1.0)

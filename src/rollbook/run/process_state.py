@@ -36,7 +36,8 @@ class Parts:
       keeper_watch: restarts the keeper process after it has died or hung.
       keeper_thread: the Keeper that runs in a thread of this process.
       inline_sinks: the sinks that finish() feeds if there is no other keeper.
-      is_closed: whether the last rows and the end of the run are on disk; finish() then waits for its keeper.
+      closed: the writers of this host that have closed, once the end of the run is on disk; None before. finish() then
+        waits until the keeper is done with them.
       ticker: the run's own thread.
       native_config: the configuration as given, until it changes or is written as Python.
       wants_config_files: whether the configuration is also written as Python.
@@ -57,6 +58,7 @@ class Parts:
         "above",
         "alert_calls",
         "checkpoints",
+        "closed",
         "console",
         "counters",
         "failure",
@@ -64,7 +66,6 @@ class Parts:
         "foreign_rows",
         "formatted_config",
         "inline_sinks",
-        "is_closed",
         "keeper",
         "keeper_thread",
         "keeper_watch",
@@ -86,12 +87,12 @@ class Parts:
         self.pid = os.getpid()
         self.above: dict[str, str] = {}
         self.alert_calls: AlertCalls | None = None
+        self.closed: set[str] | None = None
         self.console: Console | None = None
         self.keeper = ""
         self.keeper_thread: Keeper | None = None
         self.keeper_watch: KeeperWatch | None = None
         self.inline_sinks: list[object] = []
-        self.is_closed = False
         self.ticker: _Rounds | None = None
         self.native_config: object = None
         self.formatted_config: str | None = None

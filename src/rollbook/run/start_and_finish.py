@@ -118,11 +118,10 @@ def end(run: Run, status: str, waits: bool = True) -> None:
     """
     if os.getpid() != run._writer.pid:  # a forked child must not end its parent's run
         return
-    if not run._parts.is_closed:
+    if run._parts.closed is None:
         _close(run, status)
-        run._parts.is_closed = True
     if waits:
-        _drain(run)
+        _wait(run)
     elif run._parts.keeper == "process":
         from rollbook.keeper.launch import wake
 
@@ -132,6 +131,8 @@ def end(run: Run, status: str, waits: bool = True) -> None:
 
 def _close(run: Run, status: str) -> None:
     """Write the last rows and how the run ended, and give them to the sinks of this process."""
+    from rollbook.keeper.launch import closed_writers
+
     if run in opened:
         opened.remove(run)
     # A forked child has neither the threads nor the sinks of its parent, only locks that those threads may hold.
@@ -162,11 +163,15 @@ def _close(run: Run, status: str) -> None:
             for name in _FOR_CHILDREN:
                 os.environ.pop(name, None)
             os.environ.update(run._parts.above)  # a child of a pool continues with the next task of its parent
+    closed: set[str] = set()
+    with handled_by(run._writer.failed, "seal"):
+        closed = closed_writers(str(run.folder))
     if ticker is not None:
         ticker.tick(final=True)  # before the keeper is woken: the sinks here read from the journal, which it removes
+    run._parts.closed = closed
 
 
-def _drain(run: Run) -> None:
+def _wait(run: Run) -> None:
     """Wait until the keeper has sealed and its sinks have their rows."""
     with handled_by(run._writer.failed, "seal"):
         _let_keeper_finish(run)
@@ -215,8 +220,10 @@ def _let_keeper_finish(run: Run) -> None:
         if not run._writer.main:
             if not is_kept(run.folder):  # the run's own keeper has ended: nothing else would seal this
                 launch(run.folder)
-        elif not wait_done(run.folder, TUNING.finish_seconds) and launch(run.folder):
-            wait_done(run.folder, TUNING.finish_seconds)  # the keeper had died; wait for its replacement
+        elif not wait_done(run.folder, TUNING.finish_seconds, run._parts.closed) and launch(run.folder):
+            wait_done(
+                run.folder, TUNING.finish_seconds, run._parts.closed
+            )  # the keeper had died; wait for its replacement
 
 
 def _keep_here(run: Run) -> None:
@@ -240,7 +247,7 @@ def _keep_here(run: Run) -> None:
             launch(run.folder)
         if keeper.phase != "taken":
             return
-        if wait_done(run.folder, TUNING.finish_seconds):
+        if wait_done(run.folder, TUNING.finish_seconds, run._parts.closed):
             sinks: Any = _local_sinks(run, run._parts.inline_sinks)
             if sinks is not None:
                 sinks.close()
