@@ -661,8 +661,7 @@ class Run(Scope):
 
     def _end_writing(self, status: str) -> None:
         """The part of `finish` that waits for nobody, for runs that end together: see `ending.finish_together`."""
-        if not self._about.remote:  # else finish() has to wait from the end on, to tell what has been shipped
-            self._writer.bill.whole(self._finish, status, False)
+        self._writer.bill.whole(self._finish, status, False)
 
     def _finish(self, status: str, waits: bool = True) -> None:
         if self.status == "running" and status != "finished" and self._parts.failure is None:
