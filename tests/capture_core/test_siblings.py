@@ -187,8 +187,9 @@ def test_the_end_of_each_is_on_disk_before_the_first_keeper_is_waited_for(
     assert said == ["finished"] * 3
 
 
+@pytest.mark.parametrize("keeper", ["process", "thread"])
 def test_a_keeper_that_is_ready_first_takes_nothing_from_the_end(
-    tmp_path: Path, monkeypatch: Any, tuned: Any, capfd: Any
+    keeper: str, tmp_path: Path, monkeypatch: Any, tuned: Any, capfd: Any
 ) -> None:
     """It has removed the journal and shipped everything before this process waits for it: the terminal has the last
     mark, and nothing is said to be missing in the remote. It has removed the journal alone: the rest is waited for."""
@@ -199,14 +200,15 @@ def test_a_keeper_that_is_ready_first_takes_nothing_from_the_end(
 
     def late(run: rollbook.Run) -> None:
         until(lambda: not names_in(journal_folder(run.folder)))
-        seen.append(launch.wait_done(run.folder, 0.0, {"another that has closed"}))
+        another, thread = {"another that has closed"}, run._parts.keeper_thread
+        seen.append(thread.finish(0.0, another) if thread else launch.wait_done(run.folder, 0.0, another))
         let_finish(run)
 
     monkeypatch.setattr(start_and_finish, "_let_keeper_finish", late)
     tuned(finish_seconds=PATIENCE)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        group = rollbook.siblings(2, project="p", dir=tmp_path / "runs", keeper="process", remote=str(tmp_path / "far"))
+        group = rollbook.siblings(2, project="p", dir=tmp_path / "runs", keeper=keeper, remote=str(tmp_path / "far"))
         group.log({"loss": np.arange(2.0)}, env_step=1)
         group.finish()
     assert seen == [False, False]

@@ -21,7 +21,7 @@ from rollbook.system.tuning import TUNING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
 _AFTER_FAULT_SECONDS = 1.0
 _MOST_FAULTS = 100
@@ -110,10 +110,14 @@ class Keeper(OneRun):
         self._thread.start()
         return self
 
-    def finish(self, seconds: float) -> bool:
-        """Wait up to `seconds` for a keeper thread to deliver all closed writers' rows. True when it has."""
+    def finish(self, seconds: float, writers: Collection[str] | None = None) -> bool:
+        """Wait up to `seconds` for a keeper thread to deliver all closed writers' rows. True when it has.
+
+        Args:
+          writers: see `launch.wait_done`.
+        """
         until = time.monotonic() + seconds
-        wanted = closed_writers(self.folder)
+        wanted = closed_writers(self.folder) if writers is None else set(writers)
         while self._thread is not None and self._thread.is_alive() and time.monotonic() < until:
             if wanted <= self.complete:
                 return True

@@ -210,7 +210,7 @@ def _let_keeper_finish(run: Run) -> None:
         return
     if mode == "thread" and run._parts.keeper_thread is not None:
         if run._parts.pid == os.getpid():
-            run._parts.keeper_thread.finish(TUNING.finish_seconds)
+            run._parts.keeper_thread.finish(TUNING.finish_seconds, run._parts.closed)
     elif mode in ("inline", "import"):
         if run._writer.main and not is_loose():  # a cache needs no sealing, which starts a process per run
             _keep_here(run)
