@@ -135,7 +135,7 @@ def test_the_demo_solves_cartpole_and_says_what_to_do_next(command: Command, tmp
     assert "solved" in out
     assert re.search(r"What to try next:(\n +.*\brollbook'? \w.*){3}", out)
     assert {"collect", "update", "evaluate", "checkpoint"} <= set(book.timings().column("name").to_pylist())
-    checkpoints = {row["checkpoint_id"]: row for row in book.checkpoints().to_pylist()}
+    checkpoints = {row["checkpoint_id"]: row for row in book.checkpoints(everything=True).to_pylist()}
     assert max(row["score"] for row in checkpoints.values()) == 500
     evaluated = [e for e in book.episodes().to_pylist() if e["scope"] == "test"]
     assert len(evaluated) == 20 * len(checkpoints)
