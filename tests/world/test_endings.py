@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import warnings
 import weakref
@@ -17,7 +18,7 @@ from typing import Any
 import pytest
 
 import rollbook
-from waiting import until
+from waiting import PATIENCE, until
 
 Begin = Callable[..., Any]
 
@@ -137,20 +138,24 @@ def test_a_run_whose_cell_failed_ends_with_the_reason_when_the_cell_is_run_again
     rollbook.finish()
 
 
+SHELL = """
+import sys, warnings
+import rollbook
+from IPython.core.interactiveshell import InteractiveShell
+warnings.simplefilter("ignore")
+shell = InteractiveShell.instance()
+shell.user_ns |= {"rollbook": rollbook, "error": ValueError("out of range"), "stop": 20}
+shell.run_cell(sys.argv[1], store_history=False)
+shell.run_cell("a_typo_in_another_cell", store_history=False)
+shell.user_ns["stop"] = None
+shell.run_cell(sys.argv[1], store_history=False)
+"""
+
+
 def test_the_reason_of_a_failed_cell_stays_when_another_cell_fails_before_it_is_run_again(root: Path) -> None:
-    shells = pytest.importorskip("IPython.core.interactiveshell", reason="IPython")
-    shell = shells.InteractiveShell.instance()
-    try:
-        shell.user_ns |= {"rollbook": rollbook, "error": ValueError("out of range"), "stop": 20}
-        shell.run_cell(CELL, store_history=False)
-        shell.run_cell("a_typo_in_another_cell", store_history=False)
-        shell.user_ns["stop"] = None
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            shell.run_cell(CELL, store_history=False)
-    finally:
-        shells.InteractiveShell.clear_instance()
-        rollbook.finish()
+    pytest.importorskip("IPython", reason="IPython")
+    # A shell changes the interpreter that it is in: its prompts, its hooks, __main__.
+    subprocess.run([sys.executable, "-c", SHELL, CELL], check=True, capture_output=True, timeout=PATIENCE)
     first, second = sorted(rollbook.open(root), key=lambda book: book.info.created or 0.0)
     assert (first.status, (first.failure or {}).get("message")) == ("crashed", "out of range")
     assert (second.status, second.failure) == ("finished", None)

@@ -7,13 +7,14 @@ import sys
 import weakref
 
 from rollbook.run.current import in_a_block, opened
-from rollbook.run.ending import status_of
+from rollbook.run.ending import finish_together, status_of
 from rollbook.run.failure import describe
 from rollbook.system import guard
 from rollbook.system.bill import warn_caller
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from rollbook.run.open_run import OpenRun
@@ -84,15 +85,30 @@ def end_former(project: str, name: str) -> None:
     for run in list(opened):
         same = (run.project, run.name) == (project, name) and run._writer.main and run._writer.pid == os.getpid()
         if same and not in_a_block(run):
-            error = _what_ended_its_cell(run)
-            status, failure = _ends.get(run) or (
-                status_of(None if error is None else type(error)),
-                None if error is None else describe(error),
-            )
-            if failure is not None:
-                run._parts.failure = failure
+            status = _status_of_cell(run)
             run.finish(status)
             warn_caller(
                 f"run {run.id} of {project}/{name} was still open; it ended as {status}, because init() was called for "
                 "the name again. To go on with it, pass resume='must'"
             )
+
+
+def end_all(report: Callable[[OpenRun, Exception], object]) -> None:
+    """At the end of the process: finish the runs that cells have opened, each as its own cell ended. The exception that
+    was shown last may be of any other cell.
+
+    Args:
+      report: takes a run that cannot be finished, and why.
+    """
+    for run in list(opened):
+        if run in _cells and run._writer.pid == os.getpid():
+            finish_together([run], _status_of_cell(run), report)
+
+
+def _status_of_cell(run: OpenRun) -> str:
+    """The status of a run by how its cell ended; the run gets the exception that ended it."""
+    error = _what_ended_its_cell(run)
+    status, failure = _ends.get(run) or (status_of(None if error is None else type(error)), describe(error))
+    if failure is not None:
+        run._parts.failure = failure
+    return status

@@ -127,6 +127,8 @@ def _at_exit() -> None:
     # The interpreter stores the fatal exception here before it calls us.
     from rollbook.run.failure import describe
 
+    if (cells := sys.modules.get("rollbook.run.cells")) is not None and os.getpid() == _owner:
+        cells.end_all(_report_on_stderr)
     _finish_all(status_of(getattr(sys, "last_type", None)), describe(getattr(sys, "last_value", None)))
 
 
