@@ -144,21 +144,38 @@ import rollbook
 from IPython.core.interactiveshell import InteractiveShell
 warnings.simplefilter("ignore")
 shell = InteractiveShell.instance()
-shell.user_ns |= {"rollbook": rollbook, "error": ValueError("out of range"), "stop": 20}
-shell.run_cell(sys.argv[1], store_history=False)
-shell.run_cell("a_typo_in_another_cell", store_history=False)
-shell.user_ns["stop"] = None
-shell.run_cell(sys.argv[1], store_history=False)
+for cell in sys.argv[1:]:
+    shell.run_cell(cell, store_history=False)
 """
+OPEN = "import rollbook; run = rollbook.init('world', 'loop', sinks=[], keeper='import', rules=())"
+TRAIN, STOPS = (
+    "run.log({'loss': 1.0}, env_step=1)",
+    "run.log({'loss': 2.0}, env_step=2); raise ValueError('out of range')",
+)
+TYPO = "a_typo_in_another_cell"
 
 
-def test_the_reason_of_a_failed_cell_stays_when_another_cell_fails_before_it_is_run_again(root: Path) -> None:
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [
+        ((f"{OPEN}; {STOPS}", TYPO, f"{OPEN}; {TRAIN}", TYPO), ["crashed", "finished"]),
+        ((OPEN, TRAIN, STOPS, TYPO), ["crashed"]),
+        ((OPEN, STOPS, TYPO, TRAIN), ["finished"]),
+        ((OPEN, STOPS, "run.save_checkpoint({'weights': 1}, name='mended')"), ["finished"]),
+        ((OPEN, "run.log({'loss': 1.0}, env_step=1); raise KeyboardInterrupt"), ["killed"]),
+    ],
+)
+def test_a_run_of_a_notebook_ends_as_the_last_cell_did_that_wrote_to_it(
+    cells: tuple[str, ...], expected: list[str], root: Path
+) -> None:
+    """Whether the cell is run again or the notebook is closed; the error that was shown last may be of another cell."""
     pytest.importorskip("IPython", reason="IPython")
     # A shell changes the interpreter that it is in: its prompts, its hooks, __main__.
-    subprocess.run([sys.executable, "-c", SHELL, CELL], check=True, capture_output=True, timeout=PATIENCE)
-    first, second = sorted(rollbook.open(root), key=lambda book: book.info.created or 0.0)
-    assert (first.status, (first.failure or {}).get("message")) == ("crashed", "out of range")
-    assert (second.status, second.failure) == ("finished", None)
+    subprocess.run([sys.executable, "-c", SHELL, *cells], check=True, capture_output=True, timeout=PATIENCE)
+    books = sorted(rollbook.open(root), key=lambda book: book.info.created or 0.0)
+    assert [book.status for book in books] == expected
+    reasons = {"crashed": "out of range", "killed": "", "finished": None}
+    assert [(book.failure or {}).get("message") for book in books] == [reasons[status] for status in expected]
 
 
 FAILS = """

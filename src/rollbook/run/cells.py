@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 _cells: weakref.WeakKeyDictionary[Any, tuple[str, tuple[int, int]]] = weakref.WeakKeyDictionary()
 """Of a run that a cell opened: the file of the cell's code, and which exception was shown last before. Not that itself:
 its traceback holds what its frames hold, such as the batch for which there was no memory."""
-_ends: weakref.WeakKeyDictionary[Any, tuple[str, dict[str, Any] | None]] = weakref.WeakKeyDictionary()
-"""Of a run whose cell IPython has seen fail: the status, and the exception in words. A later cell may fail, too, before
-this one is run again."""
+_ends: weakref.WeakKeyDictionary[Any, tuple[int, str, dict[str, Any] | None]] = weakref.WeakKeyDictionary()
+"""Of a run that IPython tells of: its rows after the last cell that wrote to it, and how that cell ended: the status,
+and the exception in words."""
 
 
 def note_cell(run: OpenRun) -> None:
-    """Remember which cell of a notebook opened a run."""
+    """Remember which cell of a notebook opened a run, and have IPython tell how each cell ends."""
     own = os.path.dirname(os.path.dirname(__file__))
     frame: Any = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(own):
@@ -38,27 +38,17 @@ def note_cell(run: OpenRun) -> None:
         with guard.tolerating(Exception):  # whatever shell it is
             shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
             if shell is not None:
-                shell.events.register("post_run_cell", _note_end)
+                shell.events.register("post_run_cell", _note_end)  # once, however often it is asked
 
 
 def _note_end(result: Any) -> None:
-    """Called by IPython after each cell: note why the runs of a cell that failed have ended."""
+    """Called by IPython after each cell: note how it ended, for the runs that it opened or wrote to. The next cell that
+    writes to a run may mend what failed in this one."""
     error: BaseException | None = getattr(result, "error_in_exec", None)
-    if error is None:
-        return
-    for run, (cell, _before) in list(_cells.items()):
-        if run not in _ends and _passed(error, cell):
-            _ends[run] = status_of(type(error)), describe(error)
-
-
-def _passed(error: BaseException | None, cell: str) -> bool:
-    """Whether an exception went through the code of a cell."""
-    trace = None if error is None else error.__traceback__
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename == cell:
-            return True
-        trace = trace.tb_next
-    return False
+    for run in list(_cells):
+        rows, known = run._writer.rows_written(), _ends.get(run)
+        if known is None or known[0] != rows:
+            _ends[run] = rows, status_of(None if error is None else type(error)), describe(error)
 
 
 def _which(error: BaseException | None) -> tuple[int, int]:
@@ -73,14 +63,19 @@ def _what_ended_its_cell(run: OpenRun) -> BaseException | None:
     """
     cell, before = _cells.get(run, ("", (0, 0)))
     error = getattr(sys, "last_value", None)
-    return error if error is not None and _which(error) != before and _passed(error, cell) else None
+    trace = None if error is None or _which(error) == before else error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == cell:
+            return error
+        trace = trace.tb_next
+    return None
 
 
 def end_former(project: str, name: str) -> None:
     """Finish earlier runs of this name that were opened at this prompt: the user has run the cell again.
 
-    A run whose cell ended with an exception ends with that. Runs inside a `with` block end with the block. Runs of
-    another process are left alone.
+    A run ends with the exception that ended the last cell which wrote to it. Runs inside a `with` block end with the
+    block. Runs of another process are left alone.
     """
     for run in list(opened):
         same = (run.project, run.name) == (project, name) and run._writer.main and run._writer.pid == os.getpid()
@@ -94,8 +89,8 @@ def end_former(project: str, name: str) -> None:
 
 
 def end_all(report: Callable[[OpenRun, Exception], object]) -> None:
-    """At the end of the process: finish the runs that cells have opened, each as its own cell ended. The exception that
-    was shown last may be of any other cell.
+    """At the end of the process: finish the runs that cells have opened, each as the last cell ended that wrote to it.
+    The exception that was shown last may be of any other cell.
 
     Args:
       report: takes a run that cannot be finished, and why.
@@ -107,8 +102,11 @@ def end_all(report: Callable[[OpenRun, Exception], object]) -> None:
 
 def _status_of_cell(run: OpenRun) -> str:
     """The status of a run by how its cell ended; the run gets the exception that ended it."""
-    error = _what_ended_its_cell(run)
-    status, failure = _ends.get(run) or (status_of(None if error is None else type(error)), describe(error))
+    if run in _ends:
+        _rows, status, failure = _ends[run]
+    else:  # no IPython, or the cell that opened it has not ended
+        error = _what_ended_its_cell(run)
+        status, failure = status_of(None if error is None else type(error)), describe(error)
     if failure is not None:
         run._parts.failure = failure
     return status
