@@ -70,7 +70,7 @@ except ImportError:  # the environments of the frameworks run some of these test
 else:
     # A busy machine makes nothing red: how long an example takes says nothing about whether it is right. Nor does luck:
     # the same code is asked the same. New examples are looked for by `make test-long ARGS="--hypothesis-profile new"`.
-    hypothesis.settings.register_profile("rollbook", deadline=None, max_examples=25, derandomize=True)
+    hypothesis.settings.register_profile("rollbook", deadline=None, max_examples=12, derandomize=True)
     hypothesis.settings.register_profile("long", deadline=None, max_examples=300, derandomize=True)  # make test-long
     hypothesis.settings.register_profile("new", deadline=None, max_examples=2000)
     hypothesis.settings.load_profile("rollbook")

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cases import some_of
+from cases import examples, some_of
 from rollbook import compare
 from rollbook.errors import BadInput
 from rollbook.stats import (
@@ -179,7 +179,7 @@ def test_what_a_student_reads() -> None:
 SCORES = st.lists(st.integers(-30, 30).map(float) | st.just(BAD), min_size=4, max_size=7)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(12))
 @given(SCORES, SCORES, st.randoms(use_true_random=False))
 def test_the_order_of_seeds_and_of_groups_plays_no_part(a: list[float], b: list[float], chance: Any) -> None:
     found = of(a, b)
@@ -192,7 +192,7 @@ def test_the_order_of_seeds_and_of_groups_plays_no_part(a: list[float], b: list[
     assert turned.difference == pytest.approx(-found.difference)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(12))
 @given(SCORES, SCORES, st.sampled_from([0.5, 2.0, 64.0]), st.integers(-4, 4))
 def test_units_play_no_part_and_negated_scores_swap_the_winner(
     a: list[float], b: list[float], scale: float, shift: int
@@ -205,7 +205,7 @@ def test_units_play_no_part_and_negated_scores_swap_the_winner(
     assert (lower.better, lower.p, lower.won) == (found.better, found.p, found.won)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(12))
 @given(SCORES, SCORES)
 def test_p_is_that_of_a_count_of_all_splits(a: list[float], b: list[float]) -> None:
     pooled = [x if x > BAD else -1000.0 for x in (*a, *b)]

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import rollbook
-from cases import some_of
+from cases import examples, some_of
 from rollbook.book import axis
 from rollbook.book.book import Book
 from rollbook.storage.pieces import Piece
@@ -149,7 +149,7 @@ def test_each_point_of_a_near_view_is_of_just_the_rows_in_its_stretch(tmp_path: 
         assert few.mean == pytest.approx([values.mean() for values in own])
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(6), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 10**6))
 def test_rows_that_stand_line_by_line_are_drawn_like_those_of_a_segment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tuned: Callable[..., None], seed: int
