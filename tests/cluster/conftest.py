@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,9 +11,9 @@ from typing import Any
 import pytest
 
 import rollbook
+from forked_programs import Interpreter
 from rollbook.system.liveness import HOST_VARIABLE
 from unkept import nothing_is_kept
-from waiting import PATIENCE
 
 
 @pytest.fixture
@@ -43,15 +42,22 @@ def start(root: Path) -> Iterator[Callable[..., rollbook.Run]]:
             run.finish()
 
 
+@pytest.fixture(scope="session")
+def interpreter() -> Iterator[Interpreter]:
+    """Starts programs."""
+    made = Interpreter()
+    yield made
+    made.end()
+
+
 @pytest.fixture
-def on_host(root: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+def on_host(root: Path, interpreter: Interpreter) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Runs a script to its end in a process of a host of that name."""
 
     def play(host: str, script: str, *arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
         own = {**os.environ, HOST_VARIABLE: host, **environment}
         own.pop("ROLLBOOK_RUN_ID", None)
-        command = [sys.executable, "-c", script, *map(str, arguments)]
-        done = subprocess.run(command, env=own, capture_output=True, text=True, timeout=PATIENCE, check=False)
+        done = interpreter.run(script, *arguments, env=own)
         assert done.returncode == 0, done.stderr
         return done
 

@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import pytest
 
 import rollbook
 from cases import some_of
+from forked_programs import Interpreter, Program
 from waiting import PATIENCE
 
 PROGRAM = """
@@ -43,35 +44,53 @@ for line in sys.stdin:
 class Process:
     """A process that calls init as it is told."""
 
-    def __init__(self, variables: dict[str, str], stderr: Any = subprocess.DEVNULL, before: Sequence[str] = ()) -> None:
-        own = {name: value for name, value in os.environ.items() if not name.startswith(("ROLLBOOK_RUN", "RANK"))}
-        self._process = subprocess.Popen(
-            [*before, sys.executable, "-c", PROGRAM],
-            env={**own, **variables},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=stderr,
-            text=True,
-        )
+    def __init__(self, program: Program | subprocess.Popen[str], said: Path = Path(os.devnull)) -> None:
+        self._program, self._said = program, said
 
     def tell(self, **what: Any) -> Process:
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(what) + "\n")
-        self._process.stdin.flush()
+        assert self._program.stdin is not None
+        self._program.stdin.write(json.dumps(what) + "\n")
+        self._program.stdin.flush()
         return self
 
     def answer(self) -> dict[str, Any]:
-        assert self._process.stdout is not None
-        answer: dict[str, Any] = json.loads(self._process.stdout.readline())
+        assert self._program.stdout is not None
+        answer: dict[str, Any] = json.loads(self._program.stdout.readline())
         return answer
 
     def vanish(self) -> None:
-        self._process.kill()
-        self._process.wait(PATIENCE)
+        self._program.kill()
+        self._program.wait(PATIENCE)
 
     def end(self) -> str:
-        _, said = self._process.communicate(timeout=PATIENCE)
-        return str(said or "")
+        """What it said on stderr."""
+        assert self._program.stdin is not None
+        assert self._program.stdout is not None
+        self._program.stdin.close()
+        self._program.wait(PATIENCE)
+        self._program.stdout.close()
+        return self._said.read_text()
+
+
+Begin = Callable[..., Process]
+
+
+def environment(variables: dict[str, str]) -> dict[str, str]:
+    own = {name: value for name, value in os.environ.items() if not name.startswith(("ROLLBOOK_RUN", "RANK"))}
+    return {**own, **variables}
+
+
+@pytest.fixture
+def begin(interpreter: Interpreter, tmp_path: Path) -> Begin:
+    """Starts a process with more variables."""
+
+    def start(variables: dict[str, str]) -> Process:
+        said = tmp_path / f"said-{next(numbers)}"
+        with open(said, "wb") as stderr:
+            return Process(interpreter.start(PROGRAM, env=environment(variables), stderr=stderr.fileno()), said)
+
+    numbers = itertools.count()
+    return start
 
 
 def ranks_of(launcher: str, number: int) -> list[dict[str, str]]:
@@ -93,8 +112,10 @@ def run_ids(processes: Sequence[Process], asked: Sequence[dict[str, Any]]) -> li
 
 
 @pytest.mark.parametrize("launcher", some_of(["srun", "plain", "torchrun", "mpirun", "mpich"], 1))
-def test_ranks_join_what_says_the_same_and_have_their_own_run_otherwise(launcher: str, root: Path) -> None:
-    processes = [Process(variables) for variables in ranks_of(launcher, 2)]
+def test_ranks_join_what_says_the_same_and_have_their_own_run_otherwise(
+    launcher: str, root: Path, begin: Begin
+) -> None:
+    processes = [begin(variables) for variables in ranks_of(launcher, 2)]
     cells: dict[str, list[dict[str, Any]]] = {
         "the same": [{"name": "a", "seed": 3, "config": {"lr": 1, "rank": own}} for own in range(2)],
         "nothing said by one": [{"name": "b", "seed": 3}, {"name": "b"}],
@@ -131,8 +152,10 @@ def test_ranks_join_what_says_the_same_and_have_their_own_run_otherwise(launcher
     assert all(book.status == "finished" for book in rollbook.open(root))
 
 
-def test_ranks_that_train_a_seed_each_say_so_in_one_line_and_the_last_one_may_come_first(root: Path) -> None:
-    processes = [Process(variables, subprocess.PIPE) for variables in ranks_of("srun", 3)]
+def test_ranks_that_train_a_seed_each_say_so_in_one_line_and_the_last_one_may_come_first(
+    root: Path, begin: Begin
+) -> None:
+    processes = [begin(variables) for variables in ranks_of("srun", 3)]
     for process in (processes[2], processes[1], processes[0]):
         process.tell(init={"seed": processes.index(process)})
     ids = [process.answer()["id"] for process in processes]
@@ -141,14 +164,14 @@ def test_ranks_that_train_a_seed_each_say_so_in_one_line_and_the_last_one_may_co
         assert (ids[own] in said and "its seed is" in said) is (own > 0)
 
 
-def test_the_run_of_a_job_that_was_lost_is_not_joined_when_it_starts_again(root: Path) -> None:
+def test_the_run_of_a_job_that_was_lost_is_not_joined_when_it_starts_again(root: Path, begin: Begin) -> None:
     variables = ranks_of("torchrun", 2)
-    lost = [Process(own) for own in variables]
+    lost = [begin(own) for own in variables]
     (first, same) = run_ids(lost, [{}, {}])
     assert first == same
     for process in lost:
         process.vanish()
-    again = [Process(own) for own in variables]
+    again = [begin(own) for own in variables]
     again[1].tell(init={})  # the rank that looks for a run comes first
     again[0].tell(init={})
     ids = {process.answer()["id"] for process in again}
@@ -159,18 +182,18 @@ def test_the_run_of_a_job_that_was_lost_is_not_joined_when_it_starts_again(root:
     assert len(rollbook.open(root)) == 2
 
 
-def test_two_jobs_of_one_address_and_a_rank_that_is_there_already_are_not_merged(root: Path) -> None:
+def test_two_jobs_of_one_address_and_a_rank_that_is_there_already_are_not_merged(root: Path, begin: Begin) -> None:
     """As several programs in one batch script, which all have rank 0."""
     variables = ranks_of("srun", 2)[0]
-    processes = [Process(variables) for _ in range(3)]
+    processes = [begin(variables) for _ in range(3)]
     assert len(set(run_ids(processes, [{}] * 3))) == 3
     for process in processes:
         process.end()
 
 
-def test_a_rank_whose_rank_0_opens_nothing_has_its_run_and_rank_0_joins_it_later(root: Path) -> None:
+def test_a_rank_whose_rank_0_opens_nothing_has_its_run_and_rank_0_joins_it_later(root: Path, begin: Begin) -> None:
     zero, one = ranks_of("plain", 2)
-    early, other = Process(one), Process(zero)
+    early, other = begin(one), begin(zero)
     early.tell(init={"name": "x"})
     assert other.tell(init={"name": "y"}).answer()["main"]  # so that it need not be waited for
     found = early.answer()
@@ -200,20 +223,20 @@ def test_a_rank_whose_rank_0_opens_nothing_has_its_run_and_rank_0_joins_it_later
     ),
 )
 def test_a_child_joins_the_run_of_its_parent_unless_it_says_otherwise(
-    asked: dict[str, Any], joins: bool, root: Path
+    asked: dict[str, Any], joins: bool, root: Path, begin: Begin
 ) -> None:
     with rollbook.init("p", "n", seed=3, config={"lr": 1}, run_id="parents", sinks=[], keeper="inline") as run:
         told = {name: os.environ[name] for name in ("ROLLBOOK_RUN_ID", "ROLLBOOK_RUN_PID")}
-        child = Process(told)
+        child = begin(told)
         assert (child.tell(init=asked).answer().get("id") == run.id) is joins
         child.end()
 
 
-def test_a_child_of_a_parent_that_is_gone_opens_its_own(root: Path) -> None:
-    parent = Process({})
+def test_a_child_of_a_parent_that_is_gone_opens_its_own(root: Path, begin: Begin) -> None:
+    parent = begin({})
     first = parent.tell(init={}).answer()["id"]
     parent.vanish()
-    child = Process({"ROLLBOOK_RUN_ID": str(root / "p" / f"n-{first}"), "ROLLBOOK_RUN_PID": "1"})
+    child = begin({"ROLLBOOK_RUN_ID": str(root / "p" / f"n-{first}"), "ROLLBOOK_RUN_PID": "1"})
     assert child.tell(init={}).answer()["id"] != first
     child.end()
 
@@ -243,15 +266,15 @@ def test_a_child_of_a_parent_that_is_gone_opens_its_own(root: Path) -> None:
     ),
 )
 def test_what_another_process_finds_decides_what_it_opens(
-    state: str, asked: dict[str, Any], outcome: str, root: Path
+    state: str, asked: dict[str, Any], outcome: str, root: Path, begin: Begin
 ) -> None:
     """A script started again, a task of a job array, Hydra's job, a container that was restarted: each the same."""
-    first = Process({})
+    first = begin({})
     if state != "none":
         first.tell(init={"seed": 1, "run_id": "abc"}).answer()
     if state == "dead":
         first.vanish()
-    second = Process({})
+    second = begin({})
     answer = second.tell(init={**asked}).answer()
     if outcome == "resumed":
         assert (answer["id"], answer["n"]) == ("abc", 2)
@@ -264,7 +287,7 @@ def test_what_another_process_finds_decides_what_it_opens(
         first.end()
 
 
-def test_tasks_of_a_job_array_are_a_run_each_whether_srun_starts_them_or_not(root: Path) -> None:
+def test_tasks_of_a_job_array_are_a_run_each_whether_srun_starts_them_or_not(root: Path, begin: Begin) -> None:
     """sbatch --array=0-2: one script, the same names, nothing that tells them apart but SLURM's own variables."""
     for with_srun in (False, True):
         tasks = [
@@ -275,7 +298,7 @@ def test_tasks_of_a_job_array_are_a_run_each_whether_srun_starts_them_or_not(roo
             }
             for task in range(3)
         ]  # fmt: skip
-        processes = [Process(variables) for variables in tasks]
+        processes = [begin(variables) for variables in tasks]
         ids = run_ids(processes, [{"name": "array"}] * 3)
         assert len(set(ids)) == 3
         for process in processes:
@@ -302,10 +325,16 @@ def test_a_container_that_starts_again_is_not_taken_for_the_one_that_was_lost(
     asked: dict[str, Any], goes_on: bool, root: Path
 ) -> None:
     """Both are process 1 of a machine of one name: the number alone says nothing."""
-    first = Process({}, before=CONTAINER)
+
+    def begin() -> Process:
+        pipe = subprocess.PIPE
+        command = [*CONTAINER, sys.executable, "-c", PROGRAM]
+        return Process(subprocess.Popen(command, env=environment({}), stdin=pipe, stdout=pipe, text=True))
+
+    first = begin()
     lost = first.tell(init={}).answer()
     first.vanish()
-    second = Process({}, before=CONTAINER)
+    second = begin()
     answer = second.tell(init=asked).answer()
     assert (answer["id"] == lost["id"], answer["n"]) == (goes_on, 1 + goes_on)
     second.tell(finish=True).answer()

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 import rollbook
 from cases import some_of
+from forked_programs import Interpreter
 from rollbook.book.book import Book
 from rollbook.system.liveness import HOST_VARIABLE
-from waiting import PATIENCE
 
 RANK = """
 import rollbook
@@ -36,19 +34,18 @@ run.finish()
     ),
 )
 def test_ranks_on_several_hosts_write_one_run_and_keep_where_they_were(
-    root: Path, rank: str, job: dict[str, str], system: str
+    root: Path, interpreter: Interpreter, rank: str, job: dict[str, str], system: str
 ) -> None:
     ranks = []
     for number in range(3):
         own = {**os.environ, **job, rank: str(number), HOST_VARIABLE: f"node-{number}"}
-        ranks.append(
-            subprocess.Popen(
-                [sys.executable, "-c", RANK], env=own, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-            )
-        )
-    folders = {process.stdout.readline().strip() for process in ranks if process.stdout is not None}
+        ranks.append(interpreter.start(RANK, env=own))
+    folders = {process.stdout.readline().strip() for process in ranks}
     for process in reversed(ranks):  # rank 0 last
-        process.communicate("\n", timeout=PATIENCE)
+        process.stdin.write("\n")
+        process.stdin.close()
+        assert process.wait() == 0
+        process.stdout.close()
     (folder,) = folders
     book = Book(folder)
     keys = book.keys()
