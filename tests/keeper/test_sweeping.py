@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shutil
@@ -16,6 +17,7 @@ import numpy as np
 import pytest
 
 import rollbook
+from cases import some_of
 from few_files import FEW, empty_folders, files_of, without_names
 from rollbook.book.book import Book
 from rollbook.book.repair.doctor import verify
@@ -185,15 +187,16 @@ def killed_before(step: int, work: Callable[[], object]) -> bool:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+@pytest.mark.parametrize("first", some_of([0, 1], 1))
 def test_killed_at_any_step_of_the_sweep_nothing_is_lost_and_the_next_keeper_sweeps(
-    unswept: Path, tmp_path: Path
+    first: int, unswept: Path, tmp_path: Path
 ) -> None:
+    """At every second step."""
     before = kept(unswept)
     assert before["problems"] == []
     assert before["plan"]["sinks"] == [{"name": "csv"}]
     assert before["rules"]["cursor"]
-    step = 0
-    while True:
+    for step in itertools.count(first, 2):
         folder = Path(shutil.copytree(unswept, tmp_path / str(step) / unswept.name))
         was_killed = killed_before(step, lambda folder=folder: sweep(folder))
         assert kept(folder) == before, f"killed before step {step}"
@@ -205,7 +208,6 @@ def test_killed_at_any_step_of_the_sweep_nothing_is_lost_and_the_next_keeper_swe
         assert len(left) == len(FEW), f"killed before step {step}"
         assert empty_folders(folder) == []
         shutil.rmtree(folder)
-        step += 1
     assert step > 12
 
 

@@ -458,7 +458,7 @@ def test_seeds_that_no_plan_allows_are_not_promised() -> None:
 # -- false winners
 
 
-@pytest.mark.parametrize("studies", some_of([50, 600], 1))
+@pytest.mark.parametrize("studies", some_of([30, 600], 1))
 @pytest.mark.parametrize("plan", [None, 12])
 def test_looking_after_every_seed_names_few_false_winners(plan: int | None, studies: int) -> None:
     rng = np.random.default_rng(7)
