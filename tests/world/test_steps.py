@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import rollbook
@@ -88,3 +90,21 @@ def test_a_second_training_of_a_program_begins_at_its_own_zero(root: Path) -> No
             wandb.log({"loss": 1.0}, step=step)
         wandb.finish()
     assert [[x for x, _ in _pairs(book, "loss", "step")] for book in rollbook.open(root)] == [[0, 1, 2]] * 2
+
+
+@pytest.mark.parametrize("kind", [float, np.float32, np.float64], ids=["float", "float32", "float64"])
+def test_a_summary_writer_takes_seconds_for_steps_as_the_libraries_do(root: Path, kind: Any) -> None:
+    """rl_games and rsl_rl write each reward at its frame, at its iteration and at the seconds since the start."""
+    from rollbook.adapters.tensorboard import SummaryWriter
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with SummaryWriter(str(root / "events")) as writer:
+            for iteration in range(1, 5):
+                writer.add_scalar("rewards/step", 10.0 * iteration, 4096 * iteration)
+                writer.add_scalar("rewards/iter", 10.0 * iteration, iteration)
+                writer.add_scalar("rewards/time", 10.0 * iteration, kind(2.75 * iteration))
+    (book,) = rollbook.open(root)
+    assert {*book.keys()} == {"rewards/step", "rewards/iter", "rewards/time"}
+    for name, axis in {"step": (4096, 8192, 12288, 16384), "iter": (1, 2, 3, 4), "time": (2, 5, 8, 11)}.items():
+        assert tuple(book.metrics([f"rewards/{name}"], x="step", exact=True)["step"].to_pylist()) == axis

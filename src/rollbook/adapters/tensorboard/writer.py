@@ -22,8 +22,10 @@ from rollbook.adapters.tensorboard import native
 from rollbook.adapters.tensorboard.events import RARE
 from rollbook.adapters.tensorboard.file_verbs import file_verb, is_one_experiment, read_table
 from rollbook.run.training import opener_of
+from rollbook.schema.clocks import as_clock
 from rollbook.system.bill import Bill
 from rollbook.system.files import run_name_of
+from rollbook.system.guard import tolerating
 from rollbook.values import Histogram, key_of
 
 TYPE_CHECKING = False
@@ -166,7 +168,8 @@ class SummaryWriter:
         Args:
           tag: the native key.
           scalar_value: a number, or an array or tensor of one element.
-          global_step: sets `step` and the constructor's `clock`. None: both keep their readings.
+          global_step: sets `step` and the constructor's `clock`; a fraction (seconds, as rl_games and rsl_rl pass them)
+            is cut off, as in event files. None: both keep their readings.
           walltime: Unix seconds. None: now.
           new_style, double_precision: torch's fifth and sixth positional arguments.
           display_name, summary_description: tensorboardX's; texts in the fifth and sixth position are these.
@@ -752,6 +755,8 @@ class SummaryWriter:
     def _at(self, step: object) -> dict[str, Any]:
         if step is None:
             return {}
+        if not isinstance(step, int):
+            step = _whole(step)
         return {"step": step} if self._clock is None else {"step": step, self._clock: step}
 
     def _log_at(self, walltime: float, values: Mapping[str, object], step: object) -> None:
@@ -890,6 +895,14 @@ class SummaryWriter:
 for _name in RARE:
     if _name not in vars(SummaryWriter):
         setattr(SummaryWriter, _name, file_verb(_name))
+
+
+def _whole(step: object) -> object:
+    """A step with a fraction, without it; anything else as it is."""
+    if as_clock(step) is None and not isinstance(step, (str, bytes)):
+        with tolerating(Exception):
+            return int(step)  # type: ignore[call-overload]
+    return step
 
 
 def _stacked(pictures: Sequence[object]) -> object:
