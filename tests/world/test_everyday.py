@@ -236,6 +236,46 @@ def test_an_analysis_finds_the_keys_that_its_program_logged_whatever_they_are_ca
     assert json.loads(asked.json_config)["lr"] == {"value": 0.1}
 
 
+def test_a_script_finds_the_pictures_of_a_run_and_can_fetch_them(root: Path, tmp_path: Path) -> None:
+    """`for row in run.scan_history(keys=["frame", "_step"]): run.file(row["frame"]["path"]).download(…)`, as a film."""
+    import rollbook.wandb as wandb
+
+    with wandb.init(project="world", name="pictures") as run:
+        for step in range(4):
+            frame = {"frame": wandb.Image(np.full((4, 6, 3), 40 * step, np.uint8))} if step % 2 else {}
+            run.log({"loss": 1.0, **frame}, step=step)
+    (asked,) = wandb.Api().runs("world")
+    rows = list(asked.scan_history(keys=["frame", "_step"]))
+    assert [(row["_step"], row["frame"]["_type"], row["frame"]["width"]) for row in rows] == [
+        (1, "image-file", 6),
+        (3, "image-file", 6),
+    ]
+    for row in rows:
+        asked.file(row["frame"]["path"]).download(root=tmp_path / "film").close()
+        assert (tmp_path / "film" / row["frame"]["path"]).read_bytes().startswith(b"\x89PNG")
+    assert {row["frame"]["path"] for row in rows} <= {file.name for file in asked.files()}
+    assert [row["_step"] for row in asked.scan_history(keys=["loss", "frame"])] == [1, 3]
+    assert [row["_step"] for row in asked.scan_history(keys=["loss"])] == [0, 1, 2, 3]
+    assert ["frame" in row for row in asked.scan_history()] == [False, True, False, True]
+
+
+def test_an_analysis_finds_the_global_step_of_what_a_summary_writer_logged(root: Path) -> None:
+    """openrlbenchmark: `run.history(samples=1500)[["global_step", "_runtime", "charts/episodic_return"]].dropna()`."""
+    import rollbook.wandb as wandb
+
+    from rollbook.adapters.tensorboard import SummaryWriter
+
+    with wandb.init(project="world", name="both", sync_tensorboard=True) as run:
+        writer = SummaryWriter(str(root / "events"), run=run.rollbook)
+        for step in range(0, 30, 10):
+            writer.add_scalar("charts/episodic_return", float(step), step)
+        writer.close()
+    (asked,) = wandb.Api().runs("world")
+    frame = asked.history(samples=1500)[["global_step", "_runtime", "charts/episodic_return"]].dropna()
+    assert (list(frame["global_step"]), list(frame["charts/episodic_return"])) == ([0, 10, 20], [0.0, 10.0, 20.0])
+    assert [row["global_step"] for row in asked.scan_history(keys=["global_step"])] == [0, 10, 20]
+
+
 @pytest.mark.parametrize("empty", [[], (), np.array([])], ids=["list", "tuple", "array"])
 def test_nothing_in_a_list_is_called_empty(begin: Begin, empty: Any) -> None:
     """`infos["episode"]["r"][done]` where no episode has ended."""

@@ -139,3 +139,27 @@ def test_an_id_that_is_passed_as_resume_is_answered_with_the_call_that_resumes(b
     begin("ppo", run_id="k3f9x2ab").finish()
     with pytest.raises(rollbook.errors.UnknownOption, match="run_id='k3f9x2ab' and resume='must'"):
         begin("ppo", resume="k3f9x2ab")
+
+
+def test_a_wandb_program_that_goes_on_finds_in_its_summary_where_it_was(root: Path) -> None:
+    """CleanRL: `starting_update = wandb.run.summary.get("charts/update") + 1`, which a SummaryWriter had logged."""
+    import rollbook.wandb as wandb
+
+    from rollbook.adapters.tensorboard import SummaryWriter
+
+    def job() -> int:
+        with wandb.init(project="world", id="goes-on", resume="allow", sync_tensorboard=True) as run:
+            start = run.summary.get("charts/update", -1) + 1 if run.resumed else 0
+            assert ("charts/update" in run.summary, run.summary.get("best")) == ((True, 3) if start else (False, None))
+            assert run.summary._json_dict.get("_step") == (start * 10 - 10 if start else None)
+            writer = SummaryWriter(str(root / "events"), run=run.rollbook)
+            for update in range(start, start + 4):
+                writer.add_scalar("charts/update", update, update * 10)
+            run.summary["best"] = 3
+            writer.close()
+        return start
+
+    assert [job(), job(), job()] == [0, 4, 8]
+    (asked,) = wandb.Api().runs("world")
+    assert (asked.summary["charts/update"], asked.summary["_step"]) == (11, 110)
+    assert asked.summary["_runtime"] == pytest.approx(asked.summary["_timestamp"] - asked.created)

@@ -6,7 +6,7 @@ import operator
 import os
 from types import SimpleNamespace
 
-from rollbook.adapters.wandb._artifacts import files_of, find, kept_in
+from rollbook.adapters.wandb._artifacts import File, files_of, find, kept_in
 from rollbook.schema.clocks import STANDARD
 from rollbook.schema.run_files import value_name
 from rollbook.system.texts import json_text
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
-    from rollbook.adapters.wandb._artifacts import Artifact, File
+    from rollbook.adapters.wandb._artifacts import Artifact
     from rollbook.book import Book
 
 
@@ -47,6 +47,25 @@ class Runs(list["ApiRun"]):
 def _logged(key: str) -> str:
     """The name that the program gave a key: one with the name of a clock is kept as value/<key>."""
     return key.removeprefix("value/") if value_name(key.removeprefix("value/"), STANDARD) == key else key
+
+
+def _nobody(entity: str) -> SimpleNamespace:
+    return SimpleNamespace(username="", name="", email="", entity=entity, teams=[], admin=False)
+
+
+def last_values(latest: Mapping[str, tuple[Any, Mapping[str, int], float]], began: float) -> dict[str, Any]:
+    """The summary of what was logged: the last value of each key, and wandb's `_step`, `_timestamp` and `_runtime`.
+
+    Args:
+      latest: key -> (value, clocks, unix seconds).
+      began: when the run began, in unix seconds.
+    """
+    found: dict[str, Any] = {_logged(key): value for key, (value, _clocks, _time) in latest.items()}
+    if latest:
+        newest = max(time for _value, _clocks, time in latest.values())
+        found |= {"_timestamp": newest, "_runtime": newest - began}
+    steps = [clocks["step"] for _value, clocks, _time in latest.values() if "step" in clocks]
+    return {**found, "_step": max(steps)} if steps else found
 
 
 class _Summary(dict[str, "Any"]):
@@ -95,7 +114,7 @@ class Api:
     @property
     def viewer(self) -> SimpleNamespace:
         """The user who is logged in: none, and no team, because there is no server."""
-        return SimpleNamespace(username="", name="", email="", entity=self.default_entity, teams=[], admin=False)
+        return _nobody(self.default_entity)
 
     def runs(
         self,
@@ -208,7 +227,7 @@ class ApiRun:
     def summary(self) -> _Summary:
         """The last value of each key, and the run's own summary entries."""
         if self._summary is None:
-            last = {_logged(key): value for key, (value, _clocks, _time) in self.book.latest().items()}
+            last = last_values(self.book.latest(), self.created)
             self._summary = _Summary({**last, **self.book.info.summary})
         return self._summary
 
@@ -221,6 +240,11 @@ class ApiRun:
     def summary_metrics(self) -> dict[str, Any]:
         """Same as `summary`."""
         return self.summary
+
+    @property
+    def user(self) -> SimpleNamespace:
+        """Who recorded it: nobody by name, as `Api.viewer`."""
+        return _nobody(self.entity)
 
     @property
     def sweep(self) -> str | None:
@@ -268,13 +292,15 @@ class ApiRun:
         """Every row of history as a dict with `_step`, `_timestamp`, `_runtime` and the values logged at that step.
 
         With `keys`, only rows that have all of them, as in wandb. For a run that was not logged by this module, `_step`
-        is the axis of its rows (`env_step`, …), which is a column, too; without any, rows are numbered.
+        is the axis of its rows (`env_step`, …), which is a column, too; without any, rows are numbered. What a
+        SummaryWriter logged has `global_step` too, as in wandb. A picture or video is a dict with its `path`, which
+        `file` takes.
         """
         rows: dict[int, dict[str, Any]] = {}
         every = self.book.keys()
         there = {_logged(key): key for key in every if not key.startswith(("rollbook/", "host/"))}
         wanted = [key for key in (keys or sorted(there)) if key in there]
-        if keys and not wanted and any(key in self.book.clocks for key in keys):  # of clocks alone
+        if keys and not wanted and any(key in (*self.book.clocks, "global_step") for key in keys):  # of clocks alone
             wanted = sorted(there)
         for key in wanted:
             axis, table = self._rows_of(there[key])
@@ -286,15 +312,30 @@ class ApiRun:
                 if step is None or value is None:
                     continue
                 moment = stamp.timestamp()
-                row = rows.setdefault(
-                    int(step), {"_step": int(step), "_timestamp": moment, "_runtime": moment - self.created}
-                )
-                row |= {name: of_clock[n] for name, of_clock in readings.items() if of_clock[n] is not None}
+                row = self._row_at(rows, int(step), moment)
+                known = {name: of_clock[n] for name, of_clock in readings.items() if of_clock[n] is not None}
+                if axis == "step" and step in known.values() and "global_step" not in there:
+                    known["global_step"] = step  # what SummaryWriter does: its step is the reading of two clocks
+                row |= known
                 row[key] = value
+        for key, step, moment, entry in self._pictures(keys):
+            self._row_at(rows, step, moment)[key] = entry
         for step in sorted(rows):
             inside = (min_step is None or step >= min_step) and (max_step is None or step < max_step)
             if inside and (keys is None or all(key in rows[step] or key.startswith("_") for key in keys)):
                 yield rows[step]
+
+    def _row_at(self, rows: dict[int, dict[str, Any]], step: int, moment: float) -> dict[str, Any]:
+        """The row of a step, a new one if there is none."""
+        return rows.setdefault(step, {"_step": step, "_timestamp": moment, "_runtime": moment - self.created})
+
+    def _pictures(self, keys: Sequence[str] | None) -> Iterator[tuple[str, int, float, dict[str, Any]]]:
+        """(key, step, unix seconds, as wandb writes it down) of each picture and video that has a step."""
+        for row in self.book.media().to_pylist():
+            if row.get("step") is not None and (keys is None or row["key"] in keys):
+                kind = "video-file" if row["kind"] == "video" else "image-file"
+                entry = {"_type": kind, "path": row["path"], "width": row["width"], "height": row["height"]}
+                yield row["key"], row["step"], row["time"].timestamp(), entry
 
     def _rows_of(self, key: str) -> tuple[str | None, Any]:
         """(the axis, a clock; None if rows have none; the rows of a key with it)."""
@@ -329,9 +370,15 @@ class ApiRun:
         return need("pandas", extra="pandas", why="Api().run().history()").DataFrame(rows)
 
     def files(self, names: Iterable[str] | None = None, per_page: int = 50) -> list[File]:
-        """The files that the program saved with the run, each with name, path, size and `download`."""
+        """The files that the program saved with the run, and its pictures and videos, each with name, path, size and
+        `download`."""
         wanted = None if names is None else set(names)
-        return [file for file in files_of(self.book.path / "files") if wanted is None or file.name in wanted]
+        saved = files_of(self.book.path / "files")
+        there = {file.name for file in saved}
+        shown = dict.fromkeys(entry["path"] for _key, _step, _moment, entry in self._pictures(None))
+        kept = [name for name in shown if name not in there and (self.book.path / name).is_file()]
+        every = [*saved, *(File(name, self.book.path) for name in kept)]
+        return [file for file in every if wanted is None or file.name in wanted]
 
     def file(self, name: str) -> File:
         """A file that the program saved with the run.

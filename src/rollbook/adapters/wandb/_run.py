@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from fnmatch import fnmatchcase
+from functools import cache, partial
 
 from rollbook.adapters._run import host_that_calls, records
 from rollbook.adapters.wandb._artifacts import Artifact, find
@@ -180,30 +181,36 @@ class Metric:
 
 
 class Summary:
-    """`wandb.summary`: entries that the program wrote; for every other key the last logged value.
+    """`wandb.summary`: entries that the program wrote; for every other key the last logged value, also of the earlier
+    attempts of a run that goes on, with wandb's `_step`, `_timestamp` and `_runtime` of those.
 
     Arguments as in `wandb.Summary`.
 
     Args:
       kept: the entries that the program wrote so far.
+      earlier: reads the last values of earlier attempts; asked when they are needed first.
     """
 
-    def __init__(self, kept: dict[str, Any]) -> None:
+    def __init__(self, kept: dict[str, Any], earlier: Callable[[], dict[str, Any]] = dict) -> None:
         object.__setattr__(self, "_kept", kept)
         object.__setattr__(self, "_last", {})
+        object.__setattr__(self, "_earlier", cache(earlier))
 
     def __getitem__(self, name: str) -> Any:
-        return self._kept[name] if name in self._kept else self._last[name]
+        for entries in (self._kept, self._last):
+            if name in entries:
+                return entries[name]
+        return self._earlier()[name]
 
     def __setitem__(self, name: str, value: object) -> None:
         self._kept[name] = value
 
     def __delitem__(self, name: str) -> None:
-        self._kept.pop(name, None)
-        self._last.pop(name, None)
+        for entries in (self._kept, self._last, self._earlier()):
+            entries.pop(name, None)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or "_kept" not in self.__dict__:  # asked by copy and pickle
+        if name.startswith("__") or "_earlier" not in self.__dict__:  # asked by copy and pickle
             raise AttributeError(name)
         try:
             return self[name]
@@ -211,34 +218,41 @@ class Summary:
             raise AttributeError(f"wandb.summary has no {name!r}") from None
 
     def _as_dict(self) -> dict[str, Any]:
-        return {**self._last, **self._kept}
+        return {**self._earlier(), **self._last, **self._kept}
+
+    @property
+    def _json_dict(self) -> dict[str, Any]:
+        return self._as_dict()
 
     def __setattr__(self, name: str, value: object) -> None:
         self[name] = value
 
     def __contains__(self, name: object) -> bool:
-        return name in self._kept or name in self._last
+        return name in self._kept or name in self._last or name in self._earlier()
 
     def __iter__(self) -> Any:
-        return iter({**self._last, **self._kept})
+        return iter(self._as_dict())
 
     def __len__(self) -> int:
-        return len({**self._last, **self._kept})
+        return len(self._as_dict())
 
     def __repr__(self) -> str:
-        return repr({**self._last, **self._kept})
+        return repr(self._as_dict())
 
     def get(self, name: str, default: object = None) -> Any:
         """The value of that name."""
-        return self._kept[name] if name in self._kept else self._last.get(name, default)
+        try:
+            return self[name]
+        except KeyError:
+            return default
 
     def keys(self) -> Any:
         """The names."""
-        return {**self._last, **self._kept}.keys()
+        return self._as_dict().keys()
 
     def items(self) -> Any:
         """(name, value) pairs."""
-        return {**self._last, **self._kept}.items()
+        return self._as_dict().items()
 
     def update(self, d: Mapping[str, object] | None = None, **more: object) -> None:
         """Add the entries of a dict."""
@@ -259,7 +273,7 @@ class Run:
     def __init__(self, recorder: Recorder | None, settings: Settings) -> None:
         self._recorder, self.settings = recorder, settings
         self.config = Config(recorder.config if recorder is not None else {})
-        self.summary = Summary(recorder.summary if recorder is not None else {})
+        self.summary = Summary(recorder.summary if recorder is not None else {}, partial(_earlier_values, recorder))
         self.start_time = time.time()
         self._metrics: dict[str, Metric] = {}
         self._means: dict[str, tuple[int, float]] = {}
@@ -791,6 +805,17 @@ def _folders(recorder: Recorder | None) -> Iterable[Path]:
     others = {path.parent: path.stat().st_mtime for path in recorder.folder.parent.glob("*/run.json")}
     others.pop(recorder.folder, None)
     yield from sorted(others, key=lambda folder: -others[folder])
+
+
+def _earlier_values(recorder: Recorder | None) -> dict[str, Any]:
+    """The last values of the earlier attempts of a run; none of one that just began."""
+    if recorder is not None and recorder.resumed:
+        with tolerating(Exception):
+            from rollbook.adapters.wandb._api import last_values
+            from rollbook.schema import manifest
+
+            return last_values(recorder.internals.latest(), manifest.look(recorder.folder).created or 0.0)
+    return {}
 
 
 def _next_step(recorder: Recorder | None) -> int:
