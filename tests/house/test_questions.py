@@ -173,8 +173,14 @@ class Doors(NamedTuple):
             return {"error": str(err)}
 
     def _runs(self, folder: str, where: str | None) -> RunSet:
-        runs = rollbook.open(self.root / folder)
-        return runs if where is None else runs.where(where)
+        return chosen(self.root / folder, where)
+
+
+@functools.cache
+def chosen(folder: Path, where: str | None) -> RunSet:
+    """A notebook keeps what it opened, too."""
+    runs = rollbook.open(folder)
+    return runs if where is None else runs.where(where)
 
 
 # -- the doors are made of the struct

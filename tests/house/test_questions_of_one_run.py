@@ -114,7 +114,13 @@ class Doors(NamedTuple):
         return json.loads(getattr(self.tools, called("mcp", name))(run=self.ids[run], **ask))
 
     def _book(self, run: str) -> Book:
-        return rollbook.open(self.root).one(self.ids[run])
+        return book_of(self.root, self.ids[run])
+
+
+@functools.cache
+def book_of(root: Path, run: str) -> Book:
+    """A notebook keeps what it opened, too."""
+    return rollbook.open(root).one(run)
 
 
 def called(door: str, name: str) -> str:
