@@ -32,6 +32,24 @@ describe("names beside each other", () => {
     const tails = ["an_experiment_of_the_year_a", "an_experiment_of_the_year_b"];
     expect(shortNames(tails, 8)).toEqual(["a", "b"]);
   });
+  it("are told apart in a large sweep beside runs of other names, by their values and first letters", () => {
+    const sweep = [6, 12, 24].flatMap((depth) =>
+      ["cosine", "linear"].flatMap((schedule) =>
+        ["1e-4", "3e-4", "0.001", "0.003"].flatMap((lr) =>
+          [0, 100, 500, 1000].map((warmup) => `depth ${depth} schedule ${schedule} lr ${lr} warmup ${warmup}`),
+        ),
+      ),
+    );
+    for (const names of [sweep, [...sweep, "live-a, seed 1", "live-b, seed 2"]])
+      for (const most of [15, 20, 24, 30, 44]) {
+        const short = shortNames(names, most, true);
+        expect(new Set(short).size).toBe(names.length);
+        expect(Math.max(...short.map((name) => name.length))).toBeLessThanOrEqual(most);
+      }
+    expect(shortNames([...sweep, "live-a, seed 1"], 20, true)[1]).toBe("6 cosine 1e-4 100");
+    const three = ["live-a, seed 1", "xl lr 3e-4 warmup 0 depth 6", "xl lr 0.003 warmup 0 depth 6"];
+    expect(shortNames(three)).toEqual(["live", "xl lr 3e-4", "xl lr 0.003"]);
+  });
   it("keep only the settings that tell them apart where there is no room for all", () => {
     const sweep = [1, 2, 3].map((i) => `ppo lr=${i}e-4 width=${64 * i}`);
     expect(shortNames(sweep, 10)).toEqual(["lr=1e-4", "lr=2e-4", "lr=3e-4"]);

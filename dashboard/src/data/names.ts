@@ -87,13 +87,32 @@ function cut(names: readonly string[], most: number): string[] {
   const tries = [0.5, 0.35, 0.7, 1].map((share) => Math.max(1, Math.ceil((most - 1) * share)));
   const cuts = tries.map((tail) => names.map((name) => half(name, tail)));
   const best = cuts.find((some) => alike(some) === sound);
-  if (best) return best;
+  const told = best ?? inShort(names, most);
+  if (told) return told;
   return names.map((name) => {
     if (name.length <= most) return name;
     const others = names.filter((other) => other !== name);
     const from = Math.max(0, ...others.map((other) => firstApart(name, other)).filter((i) => i < name.length - most));
     return from === 0 ? half(name, tries[0] ?? 1) : `…${name.slice(from, from + most - 1)}`;
   });
+}
+
+/** Long names by their values alone, each word by its first letters: "6 cos 1e-4 100"; null where that is no help. */
+function inShort(names: readonly string[], most: number): string[] | null {
+  const words = names.map((name) => (name.length <= most ? null : wordsOf(name).map(({ text }) => text)));
+  const long = words.filter((own) => own !== null).map((own) => new Set(own));
+  const labels = new Set([...(long[0] ?? [])].filter((word) => !isNumber(word) && long.every((own) => own.has(word))));
+  for (const letters of [8, 5, 4, 3, 2, 1]) {
+    const short = names.map(
+      (name, i) =>
+        words[i]
+          ?.filter((word) => !labels.has(word))
+          .map((word) => (isNumber(word) ? word : word.slice(0, letters)))
+          .join(" ") ?? name,
+    );
+    if (short.every((name) => name.length <= most && name !== "") && alike(short) === alike(names)) return short;
+  }
+  return null;
 }
 
 function firstApart(a: string, b: string): number {
@@ -162,7 +181,17 @@ function shortened(names: readonly string[], most: number, whole: boolean): stri
   const apart = alike(all) === sound ? all : names;
   const bare = numbersOf(apart);
   const isNeeded = apart.some((name) => name.length > most) && alike(bare) === sound;
-  return cut(isNeeded && bare.every((name) => name.length <= most) ? bare : [...apart], Math.max(3, most));
+  const given = isNeeded && bare.every((name) => name.length <= most) ? bare : [...apart];
+  return longApart(given, most) ?? cut(given, Math.max(3, most));
+}
+
+/** Beside names that fit, the long ones by what differs among themselves; null where that makes two alike. */
+function longApart(names: readonly string[], most: number): string[] | null {
+  const long = [...new Set(names.filter((name) => name.length > most))];
+  if (long.length < 2 || names.every((name) => name.length > most)) return null;
+  const told = new Map(shortened(long, most, false).map((short, i) => [long[i] as string, short]));
+  const all = names.map((name) => told.get(name) ?? name);
+  return alike(all) === alike(names) ? all : null;
 }
 
 const LABEL = /(?<![\d.])[A-Za-z_]+[ =:]?(?=[-+.]?\d)/g; // not the e of 3e-4
