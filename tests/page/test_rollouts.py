@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs
 
 import rollbook
 from agent_rollouts import record_agents
@@ -111,6 +112,36 @@ def test_one_goes_through_a_group_reads_tokens_and_sees_where_two_rollouts_part(
     tab.wait_for_selector(".turnsdiff")
     assert f"{first % 4 + 1} against {(first + 1) % 4 + 1}" in tab.inner_text(".turnsdiff")
     assert tab.locator(".turnsdiff script, .turnsdiff img").count() == 0
+    assert page.errors == []
+
+
+def test_keys_pressed_before_the_next_rollout_is_there_are_about_that_one(
+    page: Any, serve: Callable[[Path], str], tmp_path: Path
+) -> None:
+    record_agents(tmp_path / "runs", 3)
+    tab = page.open(serve(tmp_path / "runs"), "#/rollouts").tab
+    tab.locator(".place-in").wait_for()
+    page.settled()
+    held: list[Any] = []
+    for keys in ("]d", "jd"):  # the next of the group, and one of another group
+        tab.route("**/api/runs/*/rollouts/*", lambda route: held.append(route))
+        for key in keys:
+            tab.keyboard.press(key)
+        tab.wait_for_function("() => location.hash.includes('row=')")
+        page.let_pass(300)
+        assert held, "the next rollout was asked for"
+        while held:
+            held.pop().continue_()
+        tab.unroute("**/api/runs/*/rollouts/*")
+        tab.wait_for_selector(".turnsdiff")
+        page.settled()
+        asked = parse_qs(tab.evaluate("location.hash").partition("?")[2])
+        assert asked["diff"] != asked["row"]
+        a, b = tab.inner_text(".turnsdiff b").split(" against ")
+        assert a != b
+        tab.keyboard.press("]")  # what was beside it is left
+        tab.wait_for_selector(".turnsdiff", state="detached")
+        page.settled()
     assert page.errors == []
 
 

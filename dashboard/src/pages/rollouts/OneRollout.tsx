@@ -1,6 +1,7 @@
 /** One rollout: what became of it, where its time went, the conversation, its group, and its task over training. */
 
-import { useEffect, useMemo, useState } from "preact/hooks";
+import type { RefObject } from "preact";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { OneRollout as Found, RolloutTurn } from "../../api/names.ts";
 import { amount, count } from "../../data/numbers.ts";
 import { byId } from "../../data/rollouts.ts";
@@ -21,16 +22,22 @@ import { Readout, ScaleLegend, scaleOf } from "./TokenStrip.tsx";
 import { folds, Turn } from "./Turn.tsx";
 
 const HEATS = ["gap", "entropy", "advantage", "sampler", "trainer"];
+
+/** A key that was pressed before the group of the rollout was known, and the rollout that it was pressed for. */
+type Waiting = RefObject<{ id: string; act: (ids: readonly string[]) => void } | null>;
+
 export function OneRollout({ run, id }: { run: string; id: string }) {
   const rollout = useAnswer(`${run} ${id}`, () => source.rollout(run, id));
+  const waiting: Waiting = useRef(null);
   return (
     <Answered of={rollout} what="the rollout">
-      {(found) => <Whole key={found.id} run={run} found={found} />}
+      {(found) => <Whole key={found.id} run={run} found={found} id={id} waiting={waiting} />}
     </Answered>
   );
 }
 
-function Whole({ run, found }: { run: string; found: Found }) {
+/** `id`: the rollout that the address names; until it is there, `found` is the one before it. */
+function Whole({ run, found, id, waiting }: { run: string; found: Found; id: string; waiting: Waiting }) {
   const { turns } = found;
   const names = HEATS.filter((name) => turns.some(({ tokens }) => tokens?.columns[name] !== undefined));
   const heat = heatWord.value === "off" ? "" : names.includes(heatWord.value) ? heatWord.value : (names[0] ?? "");
@@ -41,15 +48,27 @@ function Whole({ run, found }: { run: string; found: Found }) {
   const group = useAnswer(`${run} ${found.id} group`, () => source.rollouts(run, { group: found.id, limit: 64 }));
   const rows = group.value?.rows ?? [];
   const ids = rows.map((row) => row.id).sort(byId);
-  const beside = besideWord.value;
+  const beside = found.id === id ? besideWord.value : ""; // it is said of the rollout that comes
   const setAt = (turn: number): void => say({ turn: `${turn}` });
   const setHeat = (name: string): void => say({ heat: name === "" ? "off" : name });
   const step = (by: number): void => setAt(Math.max(0, Math.min(turns.length - 1, at + by)));
   const errors = turns.flatMap(({ error }, i) => (error === null ? [] : [i]));
-  const sibling = (by: number): void => {
-    const next = ids.at((ids.indexOf(found.id) + by) % ids.length); // the last is followed by the first
-    if (next) openRollout(next);
+  /** Acts on the group of the rollout that the address names: now, or when that group is there. */
+  const withGroup = (act: (ids: readonly string[]) => void): void => {
+    if (ids.includes(id)) act(ids);
+    else waiting.current = { id, act };
   };
+  useEffect(() => {
+    const late = waiting.current;
+    if (late === null || (late.id === id && !ids.includes(id))) return;
+    waiting.current = null;
+    if (late.id === id) late.act(ids);
+  }, [id, group.value]);
+  const sibling = (by: number): void =>
+    withGroup((ids) => {
+      const next = ids.at((ids.indexOf(id) + by) % ids.length); // the last is followed by the first
+      if (next) openRollout(next);
+    });
   const foldable =
     turns.some((turn) => folds(turn) || turn.calls !== null) ||
     messagesOf(found).some(({ text }) => text.length > LONG_TASK);
@@ -82,10 +101,11 @@ function Whole({ run, found }: { run: string; found: Found }) {
     {
       keys: ["d"],
       what: "difference with the next of the group",
-      act: () => {
-        const other = ids[(ids.indexOf(beside === "" ? found.id : beside) + 1) % ids.length] ?? "";
-        say({ diff: other === found.id ? "" : other });
-      },
+      act: () =>
+        withGroup((ids) => {
+          const other = ids[(ids.indexOf(besideWord.peek() || id) + 1) % ids.length] ?? "";
+          say({ diff: other === id ? "" : other });
+        }),
     },
     {
       keys: ["Enter"],
