@@ -206,6 +206,25 @@ def test_a_comparison_says_where_groups_parted_and_what_the_plans_beside_them_sa
     assert plan["verdicts"][0]["sentence"]
 
 
+def test_what_a_plan_says_on_the_page_names_no_option(tmp_path: Path) -> None:
+    for algo in ("a", "b"):
+        for seed in range(6):
+            with rollbook.init(
+                "p", algo, seed=seed, dir=tmp_path, sinks=[], keeper="inline", rules=(), config={"algo": algo}
+            ) as run:
+                run.log_many({"test/return": [10.0, 500.0]}, env_step=[1, 2])
+    found = rollbook.open(tmp_path).compare("test/return", by="algo", plan="which", seeds=6, score="last")
+    assert '--score "steps to 500"' in str(found)
+    with client_of(tmp_path) as client:
+        runs = client.post("/api/runs", json={"group_by": ["config.algo"]}).json()["rows"]
+        groups = [{"name": row["name"], "runs": row["runs"]} for row in runs]
+        answer = client.post("/api/compare", json={"by": groups, "metric": "test/return", "score": "last"}).json()
+    (verdict,) = answer["plans"][0]["verdicts"]
+    assert verdict["sentence"].endswith("compare the steps needed to reach it.")
+    assert verdict["best"] == 500
+    assert "--" not in verdict["sentence"]
+
+
 def test_a_page_that_a_person_opens_is_a_look_and_one_that_draws_itself_again_is_none(tmp_path: Path) -> None:
     for lr in (3e-4, 1e-3):
         for seed in range(5):

@@ -980,7 +980,7 @@ export interface PlansAsk {
   runs?: string[] | null;
 }
 
-/** The verdict of a plan about a pair at its last look; more: seeds of each that decide with a chance of 80 %. */
+/** The verdict of a plan about a pair at its last look. */
 export interface PlanVerdict {
   a: string;
   b: string;
@@ -988,6 +988,7 @@ export interface PlanVerdict {
   better: string | null;
   more: number | null;
   sentence: string;
+  best?: number | "-Infinity" | "Infinity" | "NaN" | null;
 }
 
 /** The share of runs above a score, by group. */

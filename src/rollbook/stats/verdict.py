@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -106,6 +106,12 @@ def remark(verdict: Verdict) -> str:
     return " ".join(filter(None, (statement(verdict), outlook(verdict))))
 
 
+def remark_of(data: Mapping[str, Any]) -> str:
+    """The `remark` of a verdict that was stored as `Verdict.as_data`."""
+    best, sentence = data.get("best"), str(data["sentence"])
+    return sentence if best is None else sentence.removesuffix(_steps_to(best)).rstrip()
+
+
 def statement(verdict: Verdict) -> str:
     """What is so and how sure it is, without advice: for pictures, which are shown without their program."""
     return _STATEMENTS[verdict.outcome](verdict)
@@ -141,7 +147,11 @@ def _has_best(v: Verdict) -> bool:
 
 def best_given(verdict: Verdict) -> str:
     """How to compare the steps to the best score; "" if there is none that most seeds have."""
-    return f'--score "steps to {verdict.best:g}" compares them.' if _has_best(verdict) else ""
+    return _steps_to(verdict.best) if _has_best(verdict) and verdict.best is not None else ""
+
+
+def _steps_to(best: float) -> str:
+    return f'--score "steps to {best:g}" compares them.'
 
 
 def cannot(verdict: Verdict, against_one: int = 0) -> str:

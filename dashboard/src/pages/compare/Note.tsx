@@ -1,6 +1,6 @@
 /** What readers of a comparison should know besides, each with the control here that does something about it. */
 
-import type { CompareAnswer, CompareNote } from "../../api/names.ts";
+import type { CompareAnswer, CompareNote, Num } from "../../api/names.ts";
 import { place } from "../../charts/place.ts";
 import { sentence, value } from "../../data/numbers.ts";
 import { addressOf, say } from "../../state/address.ts";
@@ -41,7 +41,7 @@ function Do({
 }
 
 /** Where most seeds have the best score that a task can give, what they differ in is the steps to it. */
-export const StepsTo = ({ pair }: { pair: CompareAnswer["pairs"][number] | undefined }) =>
+export const StepsTo = ({ pair }: { pair: { best?: Num } | undefined }) =>
   typeof pair?.best === "number" && source.live ? (
     <button class="link" type="button" onClick={() => say({ score: `steps to ${pair.best}` }, true)}>
       Compare the steps to {value(pair.best)}

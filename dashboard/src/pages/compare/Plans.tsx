@@ -4,6 +4,7 @@ import type { CompareAnswer, Num, StoredPlan } from "../../api/names.ts";
 import { amount, count, sentence, value } from "../../data/numbers.ts";
 import { MiniTable } from "../../parts/MiniTable.tsx";
 import { say } from "../../state/address.ts";
+import { StepsTo } from "./Note.tsx";
 
 const said = (v: Num): string => (typeof v === "number" ? value(v, 2) : "–");
 
@@ -45,7 +46,7 @@ function Plan({ plan, shown }: { plan: StoredPlan; shown: boolean }) {
         {plan.verdicts.map((verdict) => (
           <p key={`${verdict.a} ${verdict.b}`}>
             <span class={`tag${verdict.better !== null ? " good" : ""}`}>{verdict.outcome}</span>{" "}
-            {sentence(verdict.sentence)}
+            {sentence(verdict.sentence)} {shown && <StepsTo pair={verdict} />}
           </p>
         ))}
       </div>

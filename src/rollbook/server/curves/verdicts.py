@@ -26,6 +26,7 @@ from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint
 from rollbook.server.shared.shapes import Answer, Ask, Cell, Num, num, plain
 from rollbook.server.shared.state import ServerContext
+from rollbook.stats.verdict import remark_of
 from rollbook.system.texts import amount
 
 CompareAsk = shape_of(
@@ -155,7 +156,12 @@ class PlanLook(msgspec.Struct, kw_only=True):
 
 
 class PlanVerdict(msgspec.Struct, kw_only=True):
-    """The verdict of a plan about a pair at its last look; more: seeds of each that decide with a chance of 80 %."""
+    """The verdict of a plan about a pair at its last look.
+
+    Attributes:
+      more: seeds of each that decide with a chance of 80 %; best: as in `ComparePair`.
+      sentence: without options of Python or of the command line.
+    """
 
     a: str
     b: str
@@ -163,6 +169,7 @@ class PlanVerdict(msgspec.Struct, kw_only=True):
     better: str | None
     more: int | None
     sentence: str
+    best: Num = None
 
 
 class StoredPlan(msgspec.Struct, kw_only=True):
@@ -448,8 +455,10 @@ def stored_plan(plan: dict[str, Any]) -> StoredPlan:
         ],
         verdicts=[
             PlanVerdict(
-                **{name: plain(verdict.get(name)) for name in ("a", "b", "outcome", "better", "sentence")},
+                **{name: plain(verdict.get(name)) for name in ("a", "b", "outcome", "better")},
                 more=verdict.get("more"),
+                sentence=plain(remark_of(verdict)),
+                best=_there(verdict.get("best")),
             )
             for verdict in plan["verdicts"]
         ],
