@@ -43,6 +43,39 @@ def test_all_drawn_runs_are_tagged_and_archived_at_once(page: Any, serve: Any, t
     assert page.errors == []
 
 
+def test_all_runs_that_fit_are_edited_though_few_of_them_are_drawn(page: Any, serve: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "runs"
+    for seed in range(12):
+        with rollbook.init(
+            "p", "ppo" if seed < 9 else "dqn", seed=seed, dir=folder, sinks=[], keeper="inline", rules=()
+        ) as run:
+            run.log({"train/return": float(seed)}, env_step=1)
+    page.open(serve(folder), "#/runs?g=none&cols=tags&f=ppo").settled()
+    page.tab.locator("#edit-drawn").click()
+    page.tab.get_by_role("button", name="Archive 5 runs").wait_for()  # what is drawn
+    page.tab.get_by_role("button", name="all 9 that fit").click()
+    page.tab.get_by_label("Tags of 9 runs").fill("paper")
+    page.tab.get_by_role("button", name="Add to 9 runs").click()
+    page.tab.wait_for_function("() => document.querySelectorAll('.grid-body .tag').length === 9")
+    assert {(book.name, *book.tags) for book in rollbook.open(folder)} == {("ppo", "paper"), ("dqn",)}
+    assert page.errors == []
+
+
+def test_rows_of_the_question_before_say_so_until_the_answer_is_there(page: Any, serve: Any, recorded: Path) -> None:
+    page.open(serve(recorded), "#/runs?g=none").settled()
+    held: list[Any] = []
+    page.tab.route("**/api/runs", lambda route: held.append(route))
+    page.tab.get_by_label("Filter runs").fill("nothing_is_called_so")
+    waits = page.tab.get_by_text("looking for what was asked")
+    waits.wait_for()
+    while held:
+        held.pop().continue_()
+    page.tab.unroute("**/api/runs")
+    waits.wait_for(state="detached")
+    assert page.tab.locator(".grid-body .name").count() == 0
+    assert page.errors == []
+
+
 def test_notes_are_markdown_and_nothing_in_them_acts(page: Any, serve: Any, tmp_path: Path) -> None:
     with rollbook.init("p", "ppo", dir=tmp_path / "runs", sinks=[], keeper="inline", rules=(), notes=NOTES) as run:
         run.log({"train/return": 1.0}, env_step=1)

@@ -56,8 +56,12 @@ def test_an_axis_is_log_where_its_values_are_and_the_address_keeps_what_a_hand_c
 
 def test_compare_takes_what_it_offers_however_many_runs_are_drawn(tried: Path, serve: Any, page: Any) -> None:
     page.open(serve(tried), "#/runs?g=none").settled()
+    table = page.tab.get_by_label("Table of runs")
+    before = table.bounding_box()
     page.tab.keyboard.press("Control+a")
     offer = page.tab.get_by_role("link", name="Compare 20 of 24, what is drawn")
+    offer.wait_for()
+    assert table.bounding_box() == before, "the table stays where it is"
     offer.click()
     page.tab.wait_for_selector(".said .ranking")
     page.settled()

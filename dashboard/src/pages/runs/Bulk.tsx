@@ -5,10 +5,16 @@ import { hello, source } from "../../state/here.ts";
 
 const Panel = lazy(() => import("./later.ts").then((m) => m.BulkPanel));
 
-/** Tags and archive of all that is drawn. */
+/** Tags, archive and bin of all that is drawn, or of all that fits. */
 export const Bulk = () =>
   hello.value?.writable === false || !source.live ? null : (
-    <Menu id="edit-drawn" plain class="btn icon" name="Tags and archive of all drawn" label={<Icon name="more" />}>
+    <Menu
+      id="edit-drawn"
+      plain
+      class="btn icon"
+      name="Tags, archive and bin for many runs"
+      label={<Icon name="more" />}
+    >
       {(close) => <Panel close={close} />}
     </Menu>
   );

@@ -3,7 +3,7 @@
 import { count } from "../../data/numbers.ts";
 import { say } from "../../state/address.ts";
 import { Unreadable } from "./NoRuns.tsx";
-import { entities, orderWaits, table } from "./table.ts";
+import { entities, isBehind, orderWaits, table } from "./table.ts";
 import * as view from "./view.ts";
 
 export function Foot() {
@@ -15,6 +15,11 @@ export function Foot() {
         <span>
           <b>{count(matched)}</b> {matched === all ? "" : `of ${count(all)} `}
           {all === 1 ? "run" : "runs"}
+        </span>
+      )}
+      {isBehind.value && (
+        <span class="late" role="status">
+          looking for what was asked…
         </span>
       )}
       {unreadable > 0 && <Unreadable />}

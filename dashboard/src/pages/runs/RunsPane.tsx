@@ -188,7 +188,7 @@ export function RunsPane({ away = false }: { away?: boolean }) {
           href={compareAddress()}
           aria-label={`Compare ${offered}, what is drawn`}
         >
-          Compare {offered}
+          Compare {count(Math.min(MOST_COMPARED, chosenCount.value))}
         </a>
         <a
           class="btn phone-only"

@@ -7,16 +7,27 @@ import { Choice } from "../../parts/Menu.tsx";
 import { Failure } from "../../parts/Say.tsx";
 import { source } from "../../state/here.ts";
 import { refusal, type Refusal } from "../../state/source.ts";
+import { inParts } from "./many.ts";
 import { table } from "./table.ts";
 
+type Gone = Pick<Removed, "ids" | "bytes" | "refused">;
+
 export function ToTheBin({ runs }: { runs: string[] }) {
-  const [asked, setAsked] = useState<Removed | null>(null);
-  const [gone, setGone] = useState<Removed | null>(null);
+  const [asked, setAsked] = useState<Gone | null>(null);
+  const [gone, setGone] = useState<Gone | null>(null);
   const [error, setError] = useState<Refusal | null>(null);
   const failed = (why: unknown): void => setError(refusal(why));
-  const look = (): void => void source.remove({ runs, dry_run: true }).then(setAsked, failed);
+  const remove = async (dry_run: boolean): Promise<Gone> => {
+    const parts = await inParts(runs, (some) => source.remove({ runs: some, dry_run }));
+    return {
+      ids: parts.flatMap(({ ids }) => ids),
+      bytes: parts.reduce((sum, part) => sum + part.bytes, 0),
+      refused: parts.flatMap(({ refused }) => refused),
+    };
+  };
+  const look = (): void => void remove(true).then(setAsked, failed);
   const move = (): void =>
-    void source.remove({ runs, dry_run: false }).then((done) => {
+    void remove(false).then((done) => {
       setAsked(null);
       setGone(done);
       void table.again();

@@ -48,7 +48,7 @@ const asked = computed(() => {
   return { filter, search: [search, view.search.value].filter((words) => words !== "").join(" ") };
 });
 
-const query = computed(() => ({
+export const query = computed(() => ({
   ...asked.value,
   sort: sortOf(view.sort.value),
   group_by: groups(view.grouping.value),
@@ -91,6 +91,11 @@ async function ask(offset: number, limit: number, signal: AbortSignal): Promise<
 /** Every row seen so far, by its id. */
 const known = new Map<string, Row>();
 export const table = new Windows<Row, TableAnswer>(ask);
+
+/** The rows on the screen are those of an earlier question; the answer to this one is on its way. */
+export const isBehind = computed(
+  () => table.answer.value !== null && table.error.value === null && table.answer.value.selects !== selects.value,
+);
 
 export function startTable(): () => void {
   let laid = "";
