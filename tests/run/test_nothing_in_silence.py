@@ -91,6 +91,34 @@ def test_a_column_of_another_length_is_left_out_by_name_and_the_others_are_kept(
     assert run.bill()["names"]["uneven_columns"] == {"episodes/length": 1}
 
 
+def _frame(rows: list[dict[str, Any]]) -> Any:
+    return pytest.importorskip("pandas").DataFrame(rows)
+
+
+@pytest.mark.parametrize("form", [list, tuple, _frame], ids=["list", "tuple", "frame"])
+def test_rows_of_a_table_may_be_given_as_dicts_or_as_a_data_frame(run: Any, form: Any) -> None:
+    rows = [{"prompt": f"p{n}", "reward": n / 2, "tokens": [n, n + 1]} for n in range(3)]
+    assert run.record("answers", form(rows), gradient_step=4)
+    assert run.record("answers", form(rows[:1]), gradient_step=5)
+    assert not run.record("answers", form([]), gradient_step=6)
+    kept = run.book.table("answers").to_pylist()
+    assert [{name: row[name] for name in rows[0]} for row in kept] == [*rows, rows[0]]
+    assert [row["gradient_step"] for row in kept] == [4, 4, 4, 5]
+    assert not run.bill()["drops"]
+
+
+def test_what_a_row_lacks_is_empty_and_costs_no_other_cell(run: Any) -> None:
+    run.record("answers", [{"prompt": "a"}, {"prompt": "b", "reward": 1.0}])
+    kept = run.book.table("answers").to_pylist()
+    assert [(row["prompt"], row["reward"]) for row in kept] == [("a", None), ("b", 1.0)]
+
+
+@pytest.mark.parametrize("wrong", ["text", 3, [1, 2], None], ids=repr)
+def test_the_error_of_a_wrong_record_says_what_to_write(run: Any, wrong: Any) -> None:
+    with pytest.warns(RollbookWarning, match=r"a list of rows, such as \[\{'return': 1.0\}"):
+        assert run.record("answers", wrong) == 0
+
+
 def test_a_lone_surrogate_in_a_text_is_escaped_and_counted(run: Any) -> None:
     with pytest.warns(RollbookWarning, match="surrogates"):
         run.log_text("words", "a\ud800b")

@@ -120,7 +120,7 @@ class Scope:
     def record(
         self,
         table: str,
-        columns: Mapping[str, object],
+        columns: Mapping[str, object] | Iterable[Mapping[str, object]],
         n: int = 1,
         *,
         clock_columns: Mapping[str, object] | None = None,
@@ -133,9 +133,11 @@ class Scope:
         A column without exactly n values is left out and counted by name; the other columns are stored.
 
         Args:
-          table: a standard table (episodes, steps, samples, …), or a name of your own.
+          table: a standard table (episodes, steps, samples, …), or a name of your own. Rows of all rounds go into one
+            table, with the round as a clock or column; another name is another table, also where only a number differs.
           columns: name -> n values: a list of plain data, or an array whose first axis is n. A single number, text or
-            None is used for all n rows. With n = 1 other plain values need no list either.
+            None is used for all n rows. With n = 1 other plain values need no list either. Or a list of rows, each a
+            dict (what a row lacks is None), or a data frame of pandas or polars; these say themselves how many rows.
           n: number of rows.
           clock_columns: clock -> n readings, if they differ from row to row.
           time_column: n times in monotonic ns (`rollbook.schema.clocks.now`).
@@ -145,6 +147,10 @@ class Scope:
           The frame's sequence number; 0 if it was refused (counted).
         """
         with handled_by(self.run._writer.failed, "record"):
+            if type(columns) is not dict:
+                columns, n = _as_columns(table, columns, n)
+                if not n:
+                    return 0
             readings, refused = self._unusual.clocks((), clocks)
             if refused:
                 columns = {**columns, **self._unusual.cells_of(refused)}
@@ -442,6 +448,27 @@ class Scope:
 
     def __repr__(self) -> str:
         return f"<Scope {self.name!r} of {self.run!r}>"
+
+
+def _as_columns(table: str, given: Any, n: int) -> tuple[dict[str, object], int]:
+    """(the columns, the number of rows) of columns, a list of rows or a data frame.
+
+    Raises:
+      TypeError: it is none of them.
+    """
+    names = getattr(given, "columns", None)
+    if names is not None and hasattr(given, "to_dict"):  # a frame of pandas or polars
+        return {str(name): given[name].to_list() for name in names}, len(given)
+    if hasattr(given, "items"):
+        return dict(given), n
+    rows = list(given) if isinstance(given, (list, tuple)) else [given]
+    if any(not hasattr(row, "items") for row in rows):
+        raise TypeError(
+            f"record({table!r}, …) takes columns, such as {{'return': [1.0, 2.0]}} with n=2, or a list of rows, such "
+            f"as [{{'return': 1.0}}, {{'return': 2.0}}]; it was given {type(given).__name__} {given!r:.80}"
+        )
+    keys = dict.fromkeys(name for row in rows for name in row)
+    return {name: [row.get(name) for row in rows] for name in keys}, len(rows)
 
 
 def _length(cells: object) -> int | None:
