@@ -151,3 +151,24 @@ def test_a_table_for_each_iteration_under_a_key_of_its_own_is_one_table(root: Pa
     assert {name: n for name, n in book.overview().tables.items() if n} == {"episodes_iter": 24}
     rows = book.rows("episodes_iter", where="iteration = 11", order_by="reward desc").to_pylist()
     assert [(row["text"], row["reward"]) for row in rows] == [("answer 11", 11.0), ("other", 0.0)]
+
+
+@pytest.mark.parametrize("anew", [True, False], ids=["a new table each time", "one table"])
+def test_a_table_that_grows_has_each_row_once_at_the_step_that_brought_it(root: Path, anew: bool) -> None:
+    """verl: `new = wandb.Table(columns, data=old.data); new.add_data(step, …); wandb.log({"val/generations": new})`."""
+    import rollbook.wandb as wandb
+
+    import rollbook
+
+    columns = ["step", "input_1", "output_1", "score_1"]
+    table = wandb.Table(columns=columns)
+    with wandb.init(project="world", name="grows") as run:
+        for step in (1, 3, 6):
+            table = wandb.Table(columns=columns, data=table.data) if anew else table
+            table.add_data(step, "2+2", f"answer at {step}", step / 10)
+            run.log({"val/generations": table}, step=step)
+            run.log({"fixed": wandb.Table(columns=["answer"], data=[["same"], ["same"]])}, step=step)
+    book = rollbook.open(root).one("grows")
+    rows = book.table("val_generations").to_pylist()
+    assert [(row["step"], row["output_1"]) for row in rows] == [(n, f"answer at {n}") for n in (1, 3, 6)]
+    assert [row["step"] for row in book.table("fixed").to_pylist()] == [1, 1, 3, 3, 6, 6]

@@ -8,6 +8,9 @@ from __future__ import annotations
 import os
 import re
 from types import ModuleType
+from weakref import WeakKeyDictionary
+
+from rollbook.system.guard import tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,8 +47,15 @@ class Value:
         raise TypeError(f"{type(self).__name__} does not say how it is kept")
 
 
+_logged: WeakKeyDictionary[Run, dict[str, list[list[Any]]]] = WeakKeyDictionary()
+"""Of each run the rows of the table that was logged last under a key."""
+
+
 class Table(Value):
     """Rows and columns. Stored as a table of the run, `book.table(key)`.
+
+    A table that has the rows of the last one under its key and more after them adds the new rows alone: programs log
+    all of their rows each time, because a table of wandb cannot be changed once it is logged.
 
     Args:
       columns: their names.
@@ -152,18 +162,29 @@ class Table(Value):
 
     def keep(self, run: Run, key: str, step: int) -> None:
         """Log it under a key at a step."""
-        if not self.data:
+        known = self._known_to(run, key)
+        rows = self.data[known:]
+        if not rows:
             return
         columns: dict[str, list[Any]] = {}
         for n, name in enumerate(self.columns):
-            cells = [row[n] if n < len(row) else None for row in self.data]
-            for index, cell in enumerate(cells):
+            cells = [row[n] if n < len(row) else None for row in rows]
+            for index, cell in enumerate(cells, known):
                 if isinstance(cell, Value):
                     cell.keep(run, f"{key}/{name}/{index}", step)
             columns[_column(name)] = [_cell(cell) for cell in cells]
         name, count = without_count(key)
-        columns = {column: [number] * len(self.data) for column, number in count.items()} | columns
-        run.record(table_name(name), columns, n=len(self.data), step=step)
+        columns = {column: [number] * len(rows) for column, number in count.items()} | columns
+        run.record(table_name(name), columns, n=len(rows), step=step)
+
+    def _known_to(self, run: Run, key: str) -> int:
+        """How many of the first rows were logged under this key before; 0 if this is no longer form of that table."""
+        logged = _logged.setdefault(run, {})
+        before, logged[key] = logged.get(key, []), [list(row) for row in self.data]
+        with tolerating(Exception):  # cells that cannot be compared, such as arrays
+            if len(before) < len(self.data) and before == self.data[: len(before)]:
+                return len(before)
+        return 0
 
 
 class EvalTable(Table):
