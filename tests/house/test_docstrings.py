@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import rollbook
+from syntax import definitions
 from syntax import tree as tree_of
 
 SRC = Path(rollbook.__file__).parent
@@ -46,12 +47,11 @@ def _is_name(node: ast.AST) -> bool:
 
 def wrong(source: str) -> Iterator[str]:
     """What the docstrings of a module say and its functions do not have."""
-    for node in ast.walk(tree_of(source)):
-        if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
-            names, known = documented(node), arguments(node)
-            yield from (f"{node.name}: {name} twice" for name in sorted({n for n in names if names.count(n) > 1}))
-            if known is not None:
-                yield from (f"{node.name}: no argument {name}" for name in names if name not in known)
+    for node in definitions(tree_of(source)):
+        names, known = documented(node), arguments(node)
+        yield from (f"{node.name}: {name} twice" for name in sorted({n for n in names if names.count(n) > 1}))
+        if known is not None:
+            yield from (f"{node.name}: no argument {name}" for name in names if name not in known)
 
 
 def test_no_docstring_documents_an_argument_that_is_not_there_or_one_twice() -> None:

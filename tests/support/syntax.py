@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import gc
+from collections.abc import Iterator
 
 
 @functools.cache
@@ -21,3 +22,14 @@ def tree(source: str) -> ast.Module:
     finally:
         if was_on:
             gc.enable()
+
+
+def definitions(module: ast.Module) -> Iterator[ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef]:
+    """Its classes and functions, also inner ones: of all nodes only the statements are looked at, one in twelve."""
+    waiting: list[ast.AST] = [module]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield node
+        for block in ("body", "orelse", "finalbody", "handlers", "cases"):
+            waiting += getattr(node, block, ())
