@@ -116,3 +116,21 @@ def test_a_writer_of_the_same_folder_goes_on_with_its_run_and_begins_one_where_s
         writer.close()
     returns = sorted((book.name, book.metrics(["return"])["return"].to_pylist()) for book in rollbook.open(root))
     assert returns == [("a", [0.0, 1.0, 2.0, 3.0]), ("b", [0.0, 1.0, 2.0]), ("b", [0.0, 1.0, 2.0])]
+
+
+def test_seeds_that_the_configuration_alone_names_are_the_runs_seeds(begin: Callable[..., Any], root: Path) -> None:
+    """They pair runs, name them in a table, and tell which run goes on."""
+    for seed in range(3):
+        for algo in ("ppo", "dqn"):
+            with begin(algo, config={"algo": algo, "seed": seed, "lr": 1e-3}) as run:
+                run.log({"return": float(seed + (algo == "ppo"))}, env_step=1)
+    runs = rollbook.open(root)
+    assert sorted(book.seed for book in runs) == [0, 0, 1, 1, 2, 2]
+    answer = runs.compare("return", by="config.algo", paired=True)
+    assert "seed in common" not in str(answer)
+    with begin("ppo", config={"algo": "ppo", "seed": 7, "lr": 1e-3}, resume="allow") as another:
+        assert (another.attempt, another.book.seed) == (1, 7)
+    with begin("ppo", config={"algo": "ppo", "seed": 1, "lr": 1e-3}, resume="allow") as again:
+        assert (again.attempt, again.book.seed) == (2, 1)
+    with begin("ppo", seed=4, config={"seed": "of the day"}) as said:
+        assert said.book.seed == 4

@@ -74,7 +74,7 @@ def init(
     Args:
       project: groups runs; one path component.
       name: name of the run; need not be unique. Default: the name of the program.
-      seed: the seed of the run, stored with it (rollbook seeds nothing).
+      seed: the seed of the run, stored with it (rollbook seeds nothing). The default is `seed` of the configuration.
       config: dict, dataclass, argparse namespace, pydantic model or any mapping. Stored in run.json (as
         Python, too: `Run.write_config_files`). Values without a JSON form are stored as their repr. In a job of Hydra
         the default is the job's configuration.
@@ -156,9 +156,9 @@ def init(
         from rollbook.run.origin.hydra import hydra_config
 
         config = hydra_config()
-        named = config.get("seed") if isinstance(config, dict) else None
-        own_seed = check_seed(named) if own_seed is None and type(named) is int and named >= 0 else own_seed
     settings, config_problems = _plain_config(config)
+    named = settings.get("seed")
+    own_seed = named if own_seed is None and type(named) is int and named >= 0 else own_seed
     wanted = Wanted(
         project,
         name,
