@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import rollbook
@@ -116,6 +117,34 @@ def test_a_writer_of_the_same_folder_goes_on_with_its_run_and_begins_one_where_s
         writer.close()
     returns = sorted((book.name, book.metrics(["return"])["return"].to_pylist()) for book in rollbook.open(root))
     assert returns == [("a", [0.0, 1.0, 2.0, 3.0]), ("b", [0.0, 1.0, 2.0]), ("b", [0.0, 1.0, 2.0])]
+
+
+@pytest.mark.parametrize("kind", [int, float, np.int64])
+@pytest.mark.parametrize("first", ["scalar", "scalars", "histogram", "image", "text"])
+def test_whatever_a_writer_of_the_same_folder_logs_first_says_whether_a_training_begins_again(
+    first: str, kind: Any, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program without event files of its own trains twice in one folder; steps come as its libraries count them."""
+    from rollbook.adapters.tensorboard import SummaryWriter
+
+    monkeypatch.chdir(tmp_path)
+    log = {
+        "scalar": lambda writer, step: writer.add_scalar("a", 1.0, step),
+        "scalars": lambda writer, step: writer.add_scalars("b", {"c": 1.0}, step),
+        "histogram": lambda writer, step: writer.add_histogram("d", np.arange(9.0), step),
+        "image": lambda writer, step: writer.add_image("e", np.zeros((3, 4, 4), np.uint8), step),
+        "text": lambda writer, step: writer.add_text("f", "settings"),
+    }[first]
+    for _ in range(2):
+        with SummaryWriter("logs/a", events=False) as writer:
+            for step in range(3):
+                log(writer, kind(step))
+                writer.add_scalar("return", float(step), kind(step))
+    with SummaryWriter("logs/a", events=False) as writer:
+        writer.add_text("judged", "good")
+    books = sorted(rollbook.open(root), key=lambda book: book.info.created or 0.0)
+    assert [book.metrics(["return"])["return"].to_pylist() for book in books] == [[0.0, 1.0, 2.0]] * 2
+    assert ["judged" in book.text()["key"].to_pylist() for book in books] == [False, True]
 
 
 def test_seeds_that_the_configuration_alone_names_are_the_runs_seeds(begin: Callable[..., Any], root: Path) -> None:

@@ -228,9 +228,9 @@ class SummaryWriter:
         global_step, walltime = self._step_and_time(global_step, walltime)
         values = {f"{main_tag}/{name}": value for name, value in tag_scalar_dict.items()}
         if walltime is None:
-            self._keep("add_scalars", lambda book: book.log(values, **self._at(global_step)))
+            self._keep("add_scalars", lambda book: book.log(values, **self._at(global_step)), global_step)
         else:
-            self._keep("add_scalars", lambda _: self._log_at(walltime, values, global_step))
+            self._keep("add_scalars", lambda _: self._log_at(walltime, values, global_step), global_step)
         for name, value in tag_scalar_dict.items():
             folder = os.path.join(self.log_dir, main_tag, name)
             if self._book is not None:
@@ -272,7 +272,7 @@ class SummaryWriter:
           bins, max_bins: of the event files only; as in the libraries.
         """
         global_step, walltime = self._step_and_time(global_step, walltime)
-        self._keep("add_histogram", lambda book: book.log_histogram(tag, values, **self._at(global_step)))
+        self._keep("add_histogram", lambda book: book.log_histogram(tag, values, **self._at(global_step)), global_step)
         more: dict[str, object] = {} if max_bins is None else {"max_bins": max_bins}
         if not (isinstance(bins, str) and bins == "tensorflow"):
             more["bins"] = bins
@@ -311,7 +311,7 @@ class SummaryWriter:
             histogram = Histogram([first, *limits], counts, low=min, high=max, total=sum, total_squares=sum_squares)
             book.log_histogram(tag, histogram, **self._at(global_step))
 
-        self._keep("add_histogram_raw", keep)
+        self._keep("add_histogram_raw", keep, global_step)
         raw = (tag, min, max, num, sum, sum_squares, bucket_limits, bucket_counts, global_step, walltime)
         self._pass_on("add_histogram_raw", *raw)
 
@@ -327,7 +327,7 @@ class SummaryWriter:
           global_step, walltime: as in `add_histogram`.
         """
         global_step, walltime = self._step_and_time(global_step, walltime)
-        self._keep("add_text", lambda book: book.log_text(tag, str(text_string), **self._at(global_step)))
+        self._keep("add_text", lambda book: book.log_text(tag, str(text_string), **self._at(global_step)), global_step)
         if tag == "hyperparameters":
             self._guard("add_text", lambda: self._configure(read_table(text_string)))
         self._pass_on("add_text", tag, text_string, global_step, walltime)
@@ -413,7 +413,7 @@ class SummaryWriter:
             picture = boxed(as_rgb(as_picture(img_tensor, dataformats)), box_tensor, labels)
             book.log_image(tag, picture, **self._at(global_step))
 
-        self._keep("add_image_with_boxes", keep)
+        self._keep("add_image_with_boxes", keep, global_step)
         more = {"labels": labels} if labels is not None else {}
         if rescale != 1:
             more["rescale"] = rescale
@@ -442,7 +442,7 @@ class SummaryWriter:
         figures = list(figure) if isinstance(figure, (list, tuple)) else [figure]
         for number, each in enumerate(figures):
             key = tag if len(figures) == 1 else f"{tag}/{number}"
-            self._keep("add_figure", partial(self._figure, key, each, global_step))
+            self._keep("add_figure", partial(self._figure, key, each, global_step), global_step)
         if self.native is not None:
             self._pass_on("add_figure", tag, figure, global_step, close, walltime)
         elif close:
@@ -477,7 +477,7 @@ class SummaryWriter:
         def keep(book: Scope) -> None:
             book.log_video(tag, as_uint8(as_frames(vid_tensor, dataformats)), fps=fps, **self._at(global_step))
 
-        self._keep("add_video", keep)
+        self._keep("add_video", keep, global_step)
         video = vid_tensor
         if self.native is not None and dataformats.upper() != "NTCHW":  # the only order that torch's writer knows
             video = self._guard(
@@ -517,7 +517,7 @@ class SummaryWriter:
         global_step, _ = self._step_and_time(global_step, None)
         self._guard("add_hparams", lambda: self._configure_again(hparam_dict, metric_dict))
         if metric_dict:
-            self._keep("add_hparams", lambda book: book.log(dict(metric_dict), **self._at(global_step)))
+            self._keep("add_hparams", lambda book: book.log(dict(metric_dict), **self._at(global_step)), global_step)
             self._guard("add_hparams", lambda: self._summarise(metric_dict))
         options = {
             "hparam_domain_discrete": hparam_domain_discrete,
@@ -598,6 +598,8 @@ class SummaryWriter:
         self._pass_on("close")
         if self._closed:
             return
+        if self._held and self._before is not None:  # texts alone: they belong to the run that is there
+            self._book_of_host()
         self._closed = True
         if self.run is not None:
             self._note_left(self.run.run)
@@ -629,7 +631,8 @@ class SummaryWriter:
         options = options_of(project, options)
         if run is None and self._before is not None and not options:
             arguments, run_id, last = self._before
-            if self._first_step is None or not isinstance(self._first_step, int) or self._first_step > last:
+            first = as_clock(_whole(self._first_step))
+            if first is None or first > last:
                 options = {**arguments, "run_id": run_id, "resume": "must"}
         if run is None:  # also with options, which only apply to a new run
             near = (other.run for other in _writers.open() if is_one_experiment(self.log_dir, other.log_dir))
@@ -703,7 +706,7 @@ class SummaryWriter:
             book.log_image(tag, as_uint8(as_picture(picture, dataformats)), **self._at(global_step))
 
         global_step, walltime = self._step_and_time(global_step, walltime)
-        self._keep(verb, keep)
+        self._keep(verb, keep, global_step)
         if isinstance(picture, (list, tuple)) and self._is_tensorboardx():
             dataformats = dataformats.upper().replace("N", "")  # as it wants lists
         self._pass_on(verb, tag, picture, global_step, walltime, dataformats=dataformats)
@@ -770,12 +773,12 @@ class SummaryWriter:
             "metrics", {f"{prefix}{tag}": [n] for tag, n in numbers.items()}, time_column=[moment], **self._at(step)
         )
 
-    def _keep(self, verb: str, work: Callable[[Any], object]) -> None:
-        if verb in ("add_text", "add_hparams") and self._is_held(lambda: self._keep(verb, work)):
+    def _keep(self, verb: str, work: Callable[[Any], object], step: object) -> None:
+        if verb in ("add_text", "add_hparams") and self._is_held(lambda: self._keep(verb, work, step)):
             return
-        book: object = self._book if not self._host else self._book_of_host()
+        book: object = self._book if not self._host else self._book_of_host(step)
         if book is None or self._closed:
-            book = self._opened_now(None)
+            book = self._opened_now(step)
         if book is None:
             return
         self._guard(verb, lambda: work(book))
