@@ -95,7 +95,7 @@ def _frame(rows: list[dict[str, Any]]) -> Any:
     return pytest.importorskip("pandas").DataFrame(rows)
 
 
-@pytest.mark.parametrize("form", [list, tuple, _frame], ids=["list", "tuple", "frame"])
+@pytest.mark.parametrize("form", [list, tuple, iter, _frame], ids=["list", "tuple", "iterator", "frame"])
 def test_rows_of_a_table_may_be_given_as_dicts_or_as_a_data_frame(run: Any, form: Any) -> None:
     rows = [{"prompt": f"p{n}", "reward": n / 2, "tokens": [n, n + 1]} for n in range(3)]
     assert run.record("answers", form(rows), gradient_step=4)

@@ -172,3 +172,22 @@ def test_a_table_that_grows_has_each_row_once_at_the_step_that_brought_it(root: 
     rows = book.table("val_generations").to_pylist()
     assert [(row["step"], row["output_1"]) for row in rows] == [(n, f"answer at {n}") for n in (1, 3, 6)]
     assert [row["step"] for row in book.table("fixed").to_pylist()] == [1, 1, 3, 3, 6, 6]
+
+
+def test_tables_of_many_keys_are_not_kept_in_memory(root: Path) -> None:
+    """A program that logs a table under a new key each time holds no more of them at its end than at its beginning."""
+    import gc
+
+    import rollbook.wandb as wandb
+
+    class Cell(str):
+        pass
+
+    with wandb.init(project="world", name="many") as run:
+        for n in range(100):
+            run.log({f"episodes/iter_{n:03}": wandb.Table(columns=["a"], data=[[Cell("of a count")]])}, step=n)
+            run.log({f"task {n}": wandb.Table(columns=["a"], data=[[Cell("of a name")]])}, step=n)
+        gc.collect()
+        left = [str(each) for each in gc.get_objects() if type(each) is Cell]
+    assert left.count("of a count") <= 1
+    assert left.count("of a name") <= 30

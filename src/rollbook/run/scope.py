@@ -177,7 +177,7 @@ class Scope:
         """The columns that can be stored: those that have n values."""
         if n == 1:
             if type(columns) is dict and set(map(type, columns.values())) == {list}:
-                return columns
+                return dict(columns)
             return {
                 name: cells if type(cells) is list or _is_one(cells) else [cells] for name, cells in columns.items()
             }
@@ -461,7 +461,7 @@ def _as_columns(table: str, given: Any, n: int) -> tuple[dict[str, object], int]
         return {str(name): given[name].to_list() for name in names}, len(given)
     if hasattr(given, "items"):
         return dict(given), n
-    rows = list(given) if isinstance(given, (list, tuple)) else [given]
+    rows = list(given) if hasattr(given, "__iter__") and not isinstance(given, (str, bytes)) else [given]
     if any(not hasattr(row, "items") for row in rows):
         raise TypeError(
             f"record({table!r}, …) takes columns, such as {{'return': [1.0, 2.0]}} with n=2, or a list of rows, such "

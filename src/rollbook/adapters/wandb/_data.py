@@ -48,7 +48,8 @@ class Value:
 
 
 _logged: WeakKeyDictionary[Run, dict[str, list[list[Any]]]] = WeakKeyDictionary()
-"""Of each run the rows of the table that was logged last under a key."""
+"""Of each run the rows of the table that was logged last under a key, the latest key last."""
+_MOST_KEPT = 20
 
 
 class Table(Value):
@@ -162,25 +163,28 @@ class Table(Value):
 
     def keep(self, run: Run, key: str, step: int) -> None:
         """Log it under a key at a step."""
-        known = self._known_to(run, key)
+        name, count = without_count(key)
+        known = 0 if count else self._known_to(run, key)  # each number is a table of its own
         rows = self.data[known:]
         if not rows:
             return
         columns: dict[str, list[Any]] = {}
-        for n, name in enumerate(self.columns):
+        for n, column in enumerate(self.columns):
             cells = [row[n] if n < len(row) else None for row in rows]
             for index, cell in enumerate(cells, known):
                 if isinstance(cell, Value):
-                    cell.keep(run, f"{key}/{name}/{index}", step)
-            columns[_column(name)] = [_cell(cell) for cell in cells]
-        name, count = without_count(key)
-        columns = {column: [number] * len(rows) for column, number in count.items()} | columns
+                    cell.keep(run, f"{key}/{column}/{index}", step)
+            columns[_column(column)] = [_cell(cell) for cell in cells]
+        columns = {word: [number] * len(rows) for word, number in count.items()} | columns
         run.record(table_name(name), columns, n=len(rows), step=step)
 
     def _known_to(self, run: Run, key: str) -> int:
         """How many of the first rows were logged under this key before; 0 if this is no longer form of that table."""
         logged = _logged.setdefault(run, {})
-        before, logged[key] = logged.get(key, []), [list(row) for row in self.data]
+        before = logged.pop(key, [])
+        logged[key] = [list(row) for row in self.data]
+        if len(logged) > _MOST_KEPT:  # the one that was logged longest ago: their cells stay in memory
+            del logged[next(iter(logged))]
         with tolerating(Exception):  # cells that cannot be compared, such as arrays
             if len(before) < len(self.data) and before == self.data[: len(before)]:
                 return len(before)
