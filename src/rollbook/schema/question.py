@@ -5,7 +5,7 @@
         metric: Annotated[str, words("a key; canonical names are accepted.")]
 
 `options(Compare)` lists name, type, default and words of each field. `RunSet.compare`, `rollbook compare`,
-`POST /api/compare` and the agents' tool `compare` offer exactly these (`tests/house/test_questions.py`). A door may add
+`POST /api/compare` and the agents' tool `compare` offer exactly these (`tests/questions`). A door may add
 what is its own: which runs, a format of output, a budget of characters; nothing that changes a number.
 """
 

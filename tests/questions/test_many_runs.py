@@ -1,4 +1,4 @@
-"""One question, one answer: each question of `runs/questions.py`, about hard runs, asked by every door."""
+"""The promise that a question has one answer by every door: each of `runs/questions.py`, asked about hard runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One question, one answer: each question about one run, asked about hard runs by every door."""
+"""The promise that a question has one answer by every door: each about one run, asked about hard runs."""
 
 from __future__ import annotations
 
