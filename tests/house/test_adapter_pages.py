@@ -78,99 +78,9 @@ def test_what_the_page_of_an_adapter_calls_takes_these_arguments(page: Path) -> 
         assert known is None or set(words) <= known, f"{module}.{name} takes no {set(words) - known}"
 
 
-def names_bound(tree: ast.AST) -> set[str]:
-    """What running `tree` binds: assigned, imported or defined."""
-    found = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-    found |= {node.name for node in ast.walk(tree) if isinstance(node, Definition | ast.AsyncFunctionDef)}
-    imports = (node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom))
-    return found | {alias.asname or alias.name.partition(".")[0] for node in imports for alias in node.names}
-
-
-def names_read_of_a_page(frame: ast.FunctionDef) -> set[str]:
-    """The `names["x"]` of a frame: what it asks of the namespace in which its page ran."""
-    return {
-        node.slice.value
-        for node in ast.walk(frame)
-        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id == "names"
-        if isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str)
-    }
-
-
-def names_given_to_a_page(frame: ast.FunctionDef) -> set[str]:
-    """The keys of the dictionary that a frame yields: what its page finds."""
-    given = (node.value for node in ast.walk(frame) if isinstance(node, ast.Yield))
-    keys = (key for each in given if isinstance(each, ast.Dict) for key in each.keys)
-    return {key.value for key in keys if isinstance(key, ast.Constant) and isinstance(key.value, str)}
-
-
-def test_what_is_asked_of_a_page_that_ran_is_bound_on_it() -> None:
-    """tests/frameworks runs the pages, an hour after; here the names alone are compared."""
-    tree = tree_of((ROOT / "tests" / "support" / "around_pages.py").read_text("utf-8"))
-    unbound, asked = [], 0
-    for frame in (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.decorator_list):
-        names = names_read_of_a_page(frame)
-        asked += len(names)
-        around = frame.decorator_list[0]
-        assert isinstance(around, ast.Call)
-        page = ROOT / "docs" / ast.literal_eval(around.args[0]).removeprefix("docs/")
-        code = re.findall(r"^```python\n(.*?)^```$", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
-        bound = set().union(names_given_to_a_page(frame), *(names_bound(tree_of(block)) for block in code))
-        unbound += [f"{page.name}: {name}" for name in sorted(names - bound)]
-    assert asked > 20
-    assert unbound == []
-
-
 def test_the_pages_are_seen_to_call_something() -> None:
     called = {(module, name) for page in PAGES for module, name, _ in calls_of_ours(page)}
     assert len(called) >= 20, called
-
-
-def test_the_table_of_what_was_trained_names_every_adapter_and_tests_that_exist() -> None:
-    page = ROOT / "docs" / "adapters" / "index.md"
-    section = page.read_text("utf-8").partition("## What was trained")[2].partition("\n## ")[0]
-    told = {path.name: path.resolve() for path in (page.parent / name for name in re.findall(r"\]\((.*?)\)", section))}
-    assert [str(path) for path in told.values() if not path.exists()] == []
-    older = {
-        "acme",
-        "lightzero",
-        "mrl",
-        "rllib",
-        "sb3",
-        "spinningup",
-        "tensorboard",
-        "tianshou",
-        "verl",
-    }  # by their pages
-    words = section.lower().replace("-", "_").replace(" ", "_")
-    missing = {door for door in DOORS - older if door not in words}
-    assert missing == set()
-
-
-ASKED = {
-    "Stable-Baselines3": ("sb3",), "RecordEpisodes": (), "RecordParallel": (), "Lightning": ("lightning",),
-    "Optuna": ("optuna",), "Keras": ("keras",), "d3rlpy": ("d3rlpy", "skrl"), "Brax": ("brax", "stoix"),
-    "NeMo-RL": ("nemo_rl", "openrlhf", "prime_rl", "slime", "tinker", "pufferlib", "elements"),
-    "TensorBoard": ("tensorboard", "wandb", "accelerate"), "TRL": ("trl",), "verl": ("verl", "_verl_rollouts"),
-    "RLlib": ("rllib",), "Tianshou": ("tianshou",), "MRL": ("mrl",), "LightZero": ("lightzero",), "Acme": ("acme",),
-    "Spinning": ("spinningup",), "rl_games": ("rl_games",), "rsl_rl": ("rsl_rl",), "TorchRL": ("torchrl",),
-    "JAX": ("jax",),
-}  # fmt: skip
-"""The first word of each row of the table of questions -> the adapters that it speaks of."""
-
-
-def test_the_table_of_questions_to_hosts_has_every_adapter_and_asks_what_its_code_asks() -> None:
-    text = (ROOT / "docs" / "adapters" / "index.md").read_text("utf-8")
-    section = text.partition("## What is asked of a host")[2].partition("\n## ")[0]
-    rows = {re.findall(r"[\w-]+", row)[0]: row for row in re.findall(r"^\| (?!adapter|---)(.*)", section, re.MULTILINE)}
-    assert sorted(rows) == sorted(ASKED)
-    assert {name for names in ASKED.values() for name in names} - {"_verl_rollouts"} == DOORS
-    adapters, invented = SRC / "rollbook" / "adapters", []
-    for first, names in ASKED.items():
-        files = [file for name in names for file in (*adapters.glob(f"{name}.py"), *adapters.glob(f"{name}/*.py"))]
-        code = "".join(file.read_text("utf-8") for file in files or [*(SRC / "rollbook" / "capture").rglob("*.py")])
-        asked = {word for told in re.findall(r"`([^`]+)`", rows[first]) for word in re.findall(r"[A-Za-z_]{3,}", told)}
-        invented += [f"{first}: {word}" for word in asked if word not in code]
-    assert invented == []
 
 
 DOORS = {
@@ -188,19 +98,3 @@ def test_every_adapter_is_trained_with_its_real_package_or_its_page_gives_the_re
     assert DOORS - used == UNTRAINED
     played = "".join(file.read_text("utf-8") for file in (ROOT / "tests" / "adapters").rglob("*.py"))
     assert {door for door in UNTRAINED if door not in played} == set()
-
-
-OFFERED = {  # what programs log with -> who reads or takes it here
-    "rsl_rl": "rsl_rl", "TorchRL": "torchrl", "skrl": "skrl", "rl_games": "rl_games", "PufferLib": "pufferlib",
-    "Brax": "brax", "JAX": "jax", "Stoix": "stoix", "d3rlpy": "d3rlpy", "DreamerV3": "elements",
-    "Lightning": "lightning", "Keras": "keras", "Accelerate": "accelerate", "Optuna": "optuna", "wandb": "wandb",
-    "TRL": "trl", "verl": "verl", "slime": "slime", "prime-rl": "prime_rl", "NeMo-RL": "nemo_rl",
-    "Tinker": "tinker", "OpenRLHF": "openrlhf",
-}  # fmt: skip
-"""Of 42 reinforcement-learning code bases and their loggers, those that a program can be brought in by."""
-
-
-def test_each_logger_that_programs_bring_has_an_adapter() -> None:
-    assert set(OFFERED.values()) - DOORS == set()
-    index = (ROOT / "docs" / "adapters" / "index.md").read_text("utf-8").lower()
-    assert [name for name in OFFERED if name.lower() not in index] == []

@@ -5,17 +5,13 @@ from __future__ import annotations
 import ast
 import builtins
 import re
-import signal
 import sys
 from importlib import import_module
 from pathlib import Path
-from types import FrameType
 
 import pytest
 
 import rollbook
-from rollbook.errors import Damaged
-from rollbook.system.guard import raising
 from syntax import tree as tree_of
 
 SRC = Path(rollbook.__file__).parent
@@ -33,10 +29,6 @@ def places(pattern: str, *but: str) -> list[str]:
         for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1)
         if compiled.search(line)
     ]
-
-
-def test_imports_for_the_type_checker_alone_stand_under_a_constant_and_cost_no_import_of_typing() -> None:
-    assert places(r"^from typing import .*\bTYPE_CHECKING\b|\btyping\.TYPE_CHECKING\b") == []
 
 
 def test_what_items_are_compared_with_is_made_once_and_not_for_each_of_them() -> None:
@@ -99,24 +91,6 @@ def test_what_runs_in_the_training_process_lets_out_what_somebody_else_raised_me
                 if not re.search(r"\bis_foreign\(|\braise\b|failed\(", words):  # `failed` asks, see the tests of each
                     swallowed.append(f"{file.relative_to(SRC)}:{node.lineno}")
     assert swallowed == []
-
-
-@pytest.mark.skipif(not hasattr(signal, "SIGUSR1"), reason="needs POSIX signals")
-def test_a_failure_becomes_another_error_but_an_exception_of_a_signal_handler_stays_what_it_is() -> None:
-    def interrupt(_number: int, _frame: FrameType | None) -> None:
-        raise ValueError("a time limit")
-
-    with pytest.raises(Damaged, match="twelve"), raising(lambda err: Damaged(str(err)), ValueError):
-        int("twelve")
-    with pytest.raises(Damaged) as caught, raising(lambda err: Damaged(str(err)), ValueError, chained=True):
-        int("twelve")
-    assert isinstance(caught.value.__cause__, ValueError)
-    before = signal.signal(signal.SIGUSR1, interrupt)
-    try:
-        with pytest.raises(ValueError, match="a time limit"), raising(lambda err: Damaged(str(err)), ValueError):
-            signal.raise_signal(signal.SIGUSR1)
-    finally:
-        signal.signal(signal.SIGUSR1, before)
 
 
 def test_what_runs_in_the_training_process_asks_for_files_by_what_lets_out_the_exceptions_of_others() -> None:

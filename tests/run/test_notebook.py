@@ -123,3 +123,13 @@ def test_cells_go_on_with_the_run_that_is_open_and_a_restarted_kernel_begins_its
     assert books() == [
         (0, "finished", 1, [1.0, 2.0, 3.0]), (1, "finished", 2, [4.0, 5.0]), (2, "finished", 1, [6.0]),
     ]  # fmt: skip
+
+
+def test_a_notebook_shows_the_line_of_the_user_and_the_message_alone(tmp_path: Path) -> None:
+    with pytest.raises(rollbook.errors.RollbookError) as caught:
+        rollbook.open(tmp_path / "nowhere")
+    lines = "\n".join(caught.value._render_traceback_()).splitlines()
+    assert lines[0].startswith(f'  File "{__file__}"')
+    assert lines[1].strip() == 'rollbook.open(tmp_path / "nowhere")'
+    assert [line for line in lines if str(Path(rollbook.__file__).parent) in line] == []
+    assert lines[-1].startswith("RunNotFound: ")
