@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from benchmarks import __main__ as program
-from benchmarks import harness
-from benchmarks import page as the_page
 from benchmarks.__main__ import TABLE, Table
 from benchmarks.lines import Context, Line, NotMeasured, spread
 from benchmarks.results import RESULTS, page, row_of, rows_in
 from click.testing import CliRunner
 
+from benchmarks import __main__ as program
+from benchmarks import harness
+from benchmarks import page as the_page
 from rollbook.cli.app import app
 
 LINES = rows_in(RESULTS.read_text("utf-8"))
