@@ -26,7 +26,7 @@ from rollbook.cli.app import app
 from rollbook.errors import RollbookError
 from rollbook.runs.questions import QUESTIONS
 from rollbook.runs.run_set import RunSet
-from rollbook.schema.question import Question, name_of, options
+from rollbook.schema.question import Question, name_of, options, title_of
 from rollbook.server.agents import AgentTools
 from rollbook.server.frames import MEDIA_TYPE, unpack
 from rollbook.server.openapi import ENDPOINTS
@@ -210,7 +210,7 @@ def test_every_door_offers_the_options_of_a_question_and_adds_none_that_changes_
     command = app.get_command(None, command_of(name_of(question)))  # type: ignore[arg-type]
     assert command is not None
     assert {one.name for one in command.params} - (OWN["cli"] - every) == every
-    shape = next(one.ask for one in ENDPOINTS if one.ask.__name__ == f"{question.__name__}Ask")
+    shape = next(one.ask for one in ENDPOINTS if one.ask.__name__ == f"{title_of(question)}Ask")
     several = SEVERAL.get(name_of(question), {})
     fields = {several.get(field.name, field.name): field for field in msgspec.structs.fields(shape)}
     assert set(fields) - OWN["http"] == reading

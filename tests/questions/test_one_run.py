@@ -26,7 +26,7 @@ from rollbook.book import Book, RolloutQueries
 from rollbook.book.questions import ONE_RUN, LogLine, RolloutAnswer, Rows
 from rollbook.cli.app import app
 from rollbook.errors import RollbookError
-from rollbook.schema.question import Question, name_of, options
+from rollbook.schema.question import Question, name_of, options, title_of
 from rollbook.server.agents import AgentTools
 from rollbook.server.frames import unpack
 from rollbook.server.openapi import ENDPOINTS
@@ -92,7 +92,7 @@ class Doors(NamedTuple):
         return json.loads(done.stdout)
 
     def http(self, name: str, run: str, ask: dict[str, Any]) -> Any:
-        endpoint = next(one for one in ENDPOINTS if one.ask.__name__ == f"{question_of(name).__name__}Ask")
+        endpoint = next(one for one in ENDPOINTS if one.ask.__name__ == f"{title_of(question_of(name))}Ask")
         path = endpoint.path.replace("{run}", self.keys[run])
         ask = {"stretches": 0, **ask} if name == "stages" else ask
         if endpoint.method == "GET":
@@ -182,7 +182,7 @@ def test_every_door_offers_the_options_of_a_question_and_adds_none_that_changes_
     name, every = name_of(question), {option.name for option in options(question)}
     command = app.get_command(None, called("cli", name))  # type: ignore[arg-type]
     assert command is not None
-    shapes = [one.ask for one in ENDPOINTS if one.ask.__name__ == f"{question.__name__}Ask"]
+    shapes = [one.ask for one in ENDPOINTS if one.ask.__name__ == f"{title_of(question)}Ask"]
     assert bool(shapes) != (name in IN_PARTS)
     by_rows = name in (*BY_ROWS, *BY_ANSWER)
     tool = inspect.signature(doors.tools.rows if by_rows else getattr(doors.tools, called("mcp", name))).parameters

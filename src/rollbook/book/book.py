@@ -861,10 +861,10 @@ class Book(RunFields):
           pixels wait in `media/.spool` until a keeper (or `rollbook repair`) encodes them; see `pixels`. `file` is null
           if there is no file, for example after it was evicted.
         """
-        from rollbook.book.questions import Media
+        from rollbook.book.questions import MediaQuestion
 
         return self._rows(
-            Media(
+            MediaQuestion(
                 kind=kind,
                 key=key,
                 where=where,

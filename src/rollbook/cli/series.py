@@ -10,12 +10,12 @@ from rollbook.cli.asking import asks
 from rollbook.cli.find import find_runs, format_options, limit_option, runs_options
 from rollbook.cli.fitted_table import print_answer
 from rollbook.cli.output import print_json, print_rows
-from rollbook.runs.questions import Series
+from rollbook.runs.questions import SeriesQuestion
 
 
 @click.command()
 @runs_options
-@asks(Series, short={"keys": "-k --key", "x": "-x"})
+@asks(SeriesQuestion, short={"keys": "-k --key", "x": "-x"})
 @limit_option(20)
 @format_options
 def series(runs: str, root: str, where: str | None, limit: int, as_json: bool, as_csv: bool, **options: Any) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from rollbook.book.questions import Episodes, Media, Rows, Samples, Text
+from rollbook.book.questions import Episodes, MediaQuestion, Rows, Samples, Text
 from rollbook.cli.asking import asks
 from rollbook.cli.find import dir_option, find_book, format_options, run_argument, run_argument_or_last
 from rollbook.cli.fitted_table import print_fitted, terminal_width
@@ -111,7 +111,7 @@ def text(run: str, root: str, as_json: bool, as_csv: bool, **options: Any) -> No
 @click.command()
 @run_argument_or_last
 @dir_option
-@asks(Media, defaults={"limit": 20}, short={"key": "-k"})
+@asks(MediaQuestion, defaults={"limit": 20}, short={"key": "-k"})
 @format_options
 def media(run: str, root: str, as_json: bool, as_csv: bool, **options: Any) -> None:
     """List the pictures, videos and figures of a run, and their files.

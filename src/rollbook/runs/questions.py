@@ -103,7 +103,7 @@ _Normalise = Annotated[
 """Options that several questions share."""
 
 
-class Series(Question, frozen=True):
+class SeriesQuestion(Question, frozen=True):
     """Keys of runs along an axis, each run for itself: rows as they were logged, or points that keep extremes."""
 
     keys: Annotated[
@@ -315,7 +315,7 @@ class Sweep(Question, frozen=True):
 
 
 QUESTIONS: tuple[type[Question], ...] = (
-    Series,
+    SeriesQuestion,
     Compare,
     Curves,
     Sweep,

@@ -8,13 +8,12 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from rollbook.book import ROWS_A_POINT, Book
-from rollbook.book import Series as OneSeries
+from rollbook.book import ROWS_A_POINT, Book, Series
 from rollbook.book.questions import check_range
 from rollbook.compare.facts import Fact
 from rollbook.errors import BadInput, RollbookError, UnknownKey
 from rollbook.runs.comparing import called
-from rollbook.runs.questions import Series
+from rollbook.runs.questions import SeriesQuestion
 from rollbook.runs.results import batch_of, began_at, for_each_run, unknown_key
 from rollbook.runs.source import Files, Row
 from rollbook.system.texts import amount
@@ -30,14 +29,14 @@ class SeriesSource(Protocol):
     def keys(self) -> dict[str, tuple[Sequence[str], Mapping[str, str]]]:
         """See `Source.keys`."""
 
-    def series(self, ask: Series) -> Mapping[str, Read]:
+    def series(self, ask: SeriesQuestion) -> Mapping[str, Read]:
         """The keys of the question in every run, each along its own axis if none is named, by path."""
 
 
 class SeriesOfFiles(Files):
     """The files of the runs; see `SeriesSource`."""
 
-    def series(self, ask: Series) -> dict[str, Read]:
+    def series(self, ask: SeriesQuestion) -> dict[str, Read]:
         """See `SeriesSource.series`."""
         keys = keys_of(ask)
 
@@ -58,11 +57,11 @@ class Read(NamedTuple):
       error: why nothing could be read.
     """
 
-    series: Mapping[str, OneSeries]
+    series: Mapping[str, Series]
     error: Exception | None = None
 
 
-class SeriesOfRuns(Mapping[str, Mapping[str, OneSeries]]):
+class SeriesOfRuns(Mapping[str, Mapping[str, Series]]):
     """{path of the run: {key: its series}}, in the order of the runs.
 
     Attributes:
@@ -74,7 +73,7 @@ class SeriesOfRuns(Mapping[str, Mapping[str, OneSeries]]):
         self._rows, self.keys_asked, self.facts = list(rows), tuple(keys), tuple(facts)
         self._series = {str(row["path"]): dict(read[str(row["path"])].series) for row in rows}
 
-    def __getitem__(self, path: str) -> Mapping[str, OneSeries]:
+    def __getitem__(self, path: str) -> Mapping[str, Series]:
         return self._series[path]
 
     def __iter__(self) -> Iterator[str]:
@@ -90,7 +89,7 @@ class SeriesOfRuns(Mapping[str, Mapping[str, OneSeries]]):
         """What readers should know besides the numbers."""
         return [fact.sentence for fact in self.facts]
 
-    def each(self) -> Iterator[tuple[dict[str, Any], OneSeries]]:
+    def each(self) -> Iterator[tuple[dict[str, Any], Series]]:
         """Each series, key by key, with what it is: run (id), project, name, seed, key, axis, points, rows,
         non_finite."""
         for key in self.keys_asked:
@@ -111,7 +110,7 @@ class SeriesOfRuns(Mapping[str, Mapping[str, OneSeries]]):
         )
 
 
-def _head(row: Row, key: str, one: OneSeries) -> dict[str, Any]:
+def _head(row: Row, key: str, one: Series) -> dict[str, Any]:
     return {
         "run": str(row["id"]),
         "project": row["project"],
@@ -125,19 +124,19 @@ def _head(row: Row, key: str, one: OneSeries) -> dict[str, Any]:
     }
 
 
-def points_of(one: OneSeries) -> Iterator[dict[str, Any]]:
+def points_of(one: Series) -> Iterator[dict[str, Any]]:
     """The points of a series: x, mean, min, max, and how many finite rows each is made of."""
     columns = (one.x, one.mean, one.min, one.max, one.count)
     for x, mean, low, high, count in zip(*(column.tolist() for column in columns), strict=True):
         yield {"x": x, "mean": mean, "min": low, "max": high, "rows": count}
 
 
-def is_raw(one: OneSeries) -> bool:
+def is_raw(one: Series) -> bool:
     """Whether each point is one row."""
     return bool(np.all(one.count + (one.bad if one.bad is not None else 0) <= 1))
 
 
-def read(ask: Series, source: SeriesSource) -> SeriesOfRuns:
+def read(ask: SeriesQuestion, source: SeriesSource) -> SeriesOfRuns:
     """The answer; see `RunSet.series` for what it raises."""
     check(ask)
     keys = keys_of(ask)
@@ -158,12 +157,12 @@ def unread(rows: Sequence[Row], found: Mapping[str, Read]) -> list[Fact]:
     return [Fact("not read", "", tuple(called([row for row, _ in those])), {"why": str(those[0][1])})] if those else []
 
 
-def keys_of(ask: Series) -> list[str]:
+def keys_of(ask: SeriesQuestion) -> list[str]:
     """The keys that are asked for, each once."""
     return list(dict.fromkeys([ask.keys] if isinstance(ask.keys, str) else ask.keys))
 
 
-def check(ask: Series) -> None:
+def check(ask: SeriesQuestion) -> None:
     """Raises: BadInput: a number of points, or a range, that is none."""
     if ask.points is not None and ask.points < 1:
         raise BadInput(f"points={ask.points}: none.", "Ask for at least 1, or for None to get every row")
@@ -178,7 +177,7 @@ def check_key(key: str, source: SeriesSource, found: Mapping[str, Read]) -> None
         )
 
 
-def check_axis(ask: Series, key: str, found: Mapping[str, Read]) -> None:
+def check_axis(ask: SeriesQuestion, key: str, found: Mapping[str, Read]) -> None:
     """Raise if no row of a key has a reading of the axis. Raises: UnknownKey."""
     there = [one.series[key] for one in found.values() if key in one.series]
     if ask.x is not None and ask.start is None and ask.stop is None and there and not any(map(len, there)):
@@ -190,7 +189,7 @@ def no_reading(key: str, x: str, runs: Sequence[Row] = ()) -> Fact:
     return Fact("no reading", "", tuple(called(runs)), {"key": key, "x": x})
 
 
-def facts_of(ask: Series, key: str, rows: Sequence[Row], found: Mapping[str, Read]) -> list[Fact]:
+def facts_of(ask: SeriesQuestion, key: str, rows: Sequence[Row], found: Mapping[str, Read]) -> list[Fact]:
     """What readers should know about one key of the runs."""
     there = [(row, found[str(row["path"])]) for row in rows if found[str(row["path"])].error is None]
     lacking = [row for row, one in there if key not in one.series]
@@ -208,7 +207,7 @@ def facts_of(ask: Series, key: str, rows: Sequence[Row], found: Mapping[str, Rea
     return facts
 
 
-def series_of_run(book: Book, keys: Sequence[str], ask: Series, began: float) -> dict[str, OneSeries]:
+def series_of_run(book: Book, keys: Sequence[str], ask: SeriesQuestion, began: float) -> dict[str, Series]:
     """Keys of a run as the question wants them, in one read.
 
     Args:

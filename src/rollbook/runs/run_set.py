@@ -347,10 +347,10 @@ class RunSet(Sequence["Book"]):
         Raises:
           UnknownKey: a key that none of the runs has. BadInput: no such number of points, or a range that is none.
         """
-        from rollbook.runs.questions import Series as Question
+        from rollbook.runs.questions import SeriesQuestion
         from rollbook.runs.reading import SeriesOfFiles, read
 
-        ask = Question(keys=keys, x=x, points=points, start=start, stop=stop, attempts=attempts)
+        ask = SeriesQuestion(keys=keys, x=x, points=points, start=start, stop=stop, attempts=attempts)
         return read(ask, SeriesOfFiles(self._rows, self.root))
 
     def metrics(self, keys: str | Sequence[str] | None = None, *, x: str | None = None, **more: object) -> pa.Table:

@@ -21,12 +21,17 @@ import msgspec
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The options of a question."""
+    """The options of a question. Where data has its name, as in `Series`, the class is called `SeriesQuestion`."""
+
+
+def title_of(question: type[Question]) -> str:
+    """The name of a question as shapes of requests have it: that of `SeriesQuestion` is Series."""
+    return question.__name__.removesuffix("Question")
 
 
 def name_of(question: type[Question]) -> str:
-    """The name that doors give a question: `SharedPrompts` is shared_prompts."""
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", question.__name__).lower()
+    """The name that doors give a question: `SharedPrompts` is shared_prompts, `SeriesQuestion` is series."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", title_of(question)).lower()
 
 
 def words(text: str, *, writes: bool = False, amount: bool = False, commas: bool = False) -> msgspec.Meta:

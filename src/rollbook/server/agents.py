@@ -70,7 +70,7 @@ from rollbook.runs.questions import (
     Findings,
     Plans,
     Seeds,
-    Series,
+    SeriesQuestion,
     SharedPrompts,
     Sweep,
     Verify,
@@ -131,7 +131,7 @@ class AgentTools:
         self._all = root if callable(root) else functools.partial(open_runs, os.fspath(root))
         self.budget, self._longest_wait = budget, longest_wait
         self._begun = _Begun()
-        self.series = self._asking(Series, self._read, {"points": 50})
+        self.series = self._asking(SeriesQuestion, self._read, {"points": 50})
         self.compare = self._asking(Compare, self._compared)
         self.curves = self._asking(Curves, self._drawn)
         self.sweep = self._asking(Sweep, self._swept)
@@ -251,7 +251,7 @@ class AgentTools:
             rows = [{**row, **cells} for row, cells in zip(rows, more, strict=True)]
         return self._answer({}, rows, cursor, begin=begin, total=total)
 
-    def _read(self, runs: RunSet, question: Series) -> tuple[dict[str, Any], list[Any]]:
+    def _read(self, runs: RunSet, question: SeriesQuestion) -> tuple[dict[str, Any], list[Any]]:
         """Sentences first; then for each run and key a head, and its points: [x, value] of a row, [x, mean, min, max,
         rows] of a stretch."""
         if question.points is not None and question.points > _MOST_POINTS:

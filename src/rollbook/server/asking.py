@@ -13,7 +13,7 @@ import msgspec
 
 from rollbook.errors import BadInput
 from rollbook.runs.questions import Groups
-from rollbook.schema.question import Question, alternatives, item_of, of_text, options
+from rollbook.schema.question import Question, alternatives, item_of, of_text, options, title_of
 from rollbook.server.shared.shapes import Ask, OfRun, Refused
 from rollbook.server.shared.state import ServerContext
 
@@ -85,7 +85,7 @@ def _fields(
 
 def _shape(question: type[Question], base: type[Ask], fields: list[Any]) -> type[Ask]:
     shape = msgspec.defstruct(
-        f"{question.__name__}Ask",
+        f"{title_of(question)}Ask",
         fields,
         bases=(base,),
         namespace={"__doc__": question.__doc__},

@@ -14,7 +14,7 @@ from typing import TypeVar
 import msgspec
 
 from rollbook.errors import BadInput, RollbookError
-from rollbook.runs.questions import Series
+from rollbook.runs.questions import SeriesQuestion
 from rollbook.runs.sweeping import telling_first
 from rollbook.schema.run_files import MANIFEST_FILE
 from rollbook.server.answering import content_policy, plain_json
@@ -319,7 +319,7 @@ class _Copy:
         keys = self._keys_of(row.key)
         index: dict[str, dict[str, str]] = {key: {} for key in keys}
         for word, x in (("default", None), ("time", "time")):
-            self._read_ahead(row, Series(keys=keys, x=x, points=POINTS))
+            self._read_ahead(row, SeriesQuestion(keys=keys, x=x, points=POINTS))
             for number, key in enumerate(keys):
                 name = f"{number}{'t' if x else ''}.bin"
                 ask = SeriesAsk(runs=[row.key], keys=[key], x=x, points=POINTS, ghosts=True)
@@ -327,7 +327,7 @@ class _Copy:
                     index[key][word] = name
         self._json(f"series/{row.key}/index.json", lambda: index)
 
-    def _read_ahead(self, row: RunRow, ask: Series) -> None:
+    def _read_ahead(self, row: RunRow, ask: SeriesQuestion) -> None:
         """Read and keep the rows of many keys together; one by one, each would read all rows of its stream again."""
         self._try(lambda: series.read_series(self._context, row, ask.keys, ask))
 

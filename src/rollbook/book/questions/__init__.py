@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rollbook.book.questions.asked import Checkpoints as Checkpoints
     from rollbook.book.questions.asked import Episodes as Episodes
     from rollbook.book.questions.asked import Log as Log
-    from rollbook.book.questions.asked import Media as Media
+    from rollbook.book.questions.asked import MediaQuestion as MediaQuestion
     from rollbook.book.questions.asked import Novelty as Novelty
     from rollbook.book.questions.asked import Prompts as Prompts
     from rollbook.book.questions.asked import RolloutAnswer as RolloutAnswer
@@ -114,7 +114,7 @@ __getattr__, __dir__ = attach(
             "Checkpoints",
             "Episodes",
             "Log",
-            "Media",
+            "MediaQuestion",
             "Novelty",
             "Prompts",
             "RolloutAnswer",

@@ -86,7 +86,7 @@ class Text(Window, frozen=True):
     key: Annotated[str | None, words("only this one, in full.")] = None
 
 
-class Media(Window, frozen=True):
+class MediaQuestion(Window, frozen=True):
     """The pictures, videos and figures of a run."""
 
     kind: Annotated[
@@ -249,7 +249,7 @@ ONE_RUN: tuple[type[Question], ...] = (
     Samples,
     Episodes,
     Text,
-    Media,
+    MediaQuestion,
     Checkpoints,
     Rollouts,
     Prompts,

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from rollbook.book.completions import COMPLETIONS, COMPLETIONS_OF
 from rollbook.book.media_files import with_files
-from rollbook.book.questions.asked import Checkpoints, Episodes, Media, Rollouts, Rows, Samples, Text, Window
+from rollbook.book.questions.asked import Checkpoints, Episodes, MediaQuestion, Rollouts, Rows, Samples, Text, Window
 from rollbook.book.questions.checkpoints import chosen_checkpoints
 from rollbook.book.questions.rollouts import chosen_rollouts
 from rollbook.book.questions.source import Queries, Source
@@ -65,7 +65,7 @@ def _with_text(table: pa.Table, column: str, text: str) -> pa.Table:
 
 def _told(question: Window, source: Source, table: pa.Table) -> pa.Table:
     """The rows, of media with the files that exist now."""
-    return with_files(table, source.folder) if isinstance(question, Media) else table
+    return with_files(table, source.folder) if isinstance(question, MediaQuestion) else table
 
 
 def _whole(question: Window) -> Window:
@@ -178,5 +178,5 @@ _SHOWN: Mapping[type[Window], Callable[[Any, Source], Looks]] = {
     Samples: _of_samples,
     Episodes: _of_episodes,
     Text: _of_text,
-    Media: _of_media,
+    MediaQuestion: _of_media,
 }

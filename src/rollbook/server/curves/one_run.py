@@ -8,10 +8,9 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from rollbook.book import Book
-from rollbook.book import Series as OneSeries
+from rollbook.book import Book, Series
 from rollbook.book.questions import OVERVIEW, Files, Queries
-from rollbook.runs.questions import Series
+from rollbook.runs.questions import SeriesQuestion
 from rollbook.schema.manifest import Attempts
 from rollbook.server.curves.series import read_series
 from rollbook.server.shared.catalogue import RunRow
@@ -61,9 +60,11 @@ class KeptRun:
         """See `Source.asked`."""
         return with_tables(self._context, self._row, names, attempts, work)
 
-    def curve(self, key: str, x: str) -> OneSeries | None:
+    def curve(self, key: str, x: str) -> Series | None:
         """See `Source.curve`."""
-        found = read_series(self._context, self._row, [key], Series(keys=key, x=x, points=OVERVIEW)).found.get(key)
+        found = read_series(self._context, self._row, [key], SeriesQuestion(keys=key, x=x, points=OVERVIEW)).found.get(
+            key
+        )
         return None if found is None else found.series
 
 

@@ -10,10 +10,9 @@ from typing import Annotated, Any, Literal, NamedTuple
 import msgspec
 import numpy as np
 
-from rollbook.book import ROWS_A_POINT, Book
-from rollbook.book import Series as OneSeries
+from rollbook.book import ROWS_A_POINT, Book, Series
 from rollbook.errors import RollbookError, UnknownKey
-from rollbook.runs.questions import Series
+from rollbook.runs.questions import SeriesQuestion
 from rollbook.runs.reading import Read, check, check_key, facts_of, is_raw, keys_of, no_reading, series_of_run, unread
 from rollbook.schema.manifest import chain, when_cut
 from rollbook.server.asking import asked_of, shape_of
@@ -30,7 +29,7 @@ Field = Literal["mean", "min", "max", "count"]
 
 
 SeriesAsk = shape_of(
-    Series,
+    SeriesQuestion,
     (
         "fields",
         Annotated[list[Field], msgspec.Meta(description="which numbers of a reduced point.")],
@@ -124,7 +123,7 @@ class Found(NamedTuple):
       span: (first, last) x of the whole series.
     """
 
-    series: OneSeries
+    series: Series
     is_raw: bool
     span: tuple[float, float] | None
     heights: Heights
@@ -133,7 +132,7 @@ class Found(NamedTuple):
 def many_series(context: ServerContext, ask: Ask) -> Streamed:
     """Frames, one per key."""
     asked: Any = ask
-    question, rows = asked_of(context, ask, Series)
+    question, rows = asked_of(context, ask, SeriesQuestion)
     check(question)
     keys = keys_of(question)
     limits = context.limits
@@ -158,7 +157,7 @@ def many_series(context: ServerContext, ask: Ask) -> Streamed:
 
 
 def _frames(
-    context: ServerContext, rows: list[RunRow], keys: list[str], ask: Series, fields: list[str], ghosts: bool
+    context: ServerContext, rows: list[RunRow], keys: list[str], ask: SeriesQuestion, fields: list[str], ghosts: bool
 ) -> Iterator[bytes]:
     """One frame per key. Each run is read once for several keys; the first read is of few keys, so that drawing can
     begin early."""
@@ -191,7 +190,7 @@ def _frames(
 class KeptSeries(Memory):
     """The same runs, with the series that are kept of them."""
 
-    def series(self, ask: Series) -> dict[str, Read]:
+    def series(self, ask: SeriesQuestion) -> dict[str, Read]:
         """See `SeriesSource.series`."""
         keys = keys_of(ask)
         return {row.folder: read_series(self.context, row, keys, ask).read for row in self.of_table}
@@ -216,7 +215,7 @@ def _unknown(key: str, source: KeptSeries, read: Mapping[str, Read]) -> EntryErr
 
 
 def _entry(
-    row: RunRow, key: str, ask: Series, kept: Kept, fields: list[str], frame: Frame, unknown: EntryError | None
+    row: RunRow, key: str, ask: SeriesQuestion, kept: Kept, fields: list[str], frame: Frame, unknown: EntryError | None
 ) -> SeriesEntry:
     known = kept.found.get(key)
     if known is None:
@@ -260,7 +259,7 @@ class Kept(NamedTuple):
         return Read({key: one.series for key, one in self.found.items()}, self.error)
 
 
-def read_series(context: ServerContext, row: RunRow, keys: Sequence[str], ask: Series) -> Kept:
+def read_series(context: ServerContext, row: RunRow, keys: Sequence[str], ask: SeriesQuestion) -> Kept:
     """Keys of a run as the question wants them; those that are not kept are read together."""
     stamp = stamp_of(row.folder)
     which = ask.attempts if isinstance(ask.attempts, str) else tuple(ask.attempts)
@@ -294,7 +293,7 @@ def version_of(stamp: object) -> str:
 
 
 def _read(
-    book: Book, keys: list[str], ask: Series, began: float, spans: dict[str, tuple[float, float] | None]
+    book: Book, keys: list[str], ask: SeriesQuestion, began: float, spans: dict[str, tuple[float, float] | None]
 ) -> dict[str, Found]:
     """Keys of a book; `spans` has the known spans of whole series."""
     fitting = series_of_run(book, keys, ask, began)
@@ -345,7 +344,7 @@ def _numbers(known: Found, fields: list[str], frame: Frame) -> dict[str, Array]:
     return arrays
 
 
-def _heights(series: OneSeries) -> Heights:
+def _heights(series: Series) -> Heights:
     low, high = series.min[np.isfinite(series.min)], series.max[np.isfinite(series.max)]
     usual = np.sort(series.mean[np.isfinite(series.mean)])
     middle = float(usual[len(usual) // 2]) if len(usual) else 0.0
@@ -362,7 +361,7 @@ def _heights(series: OneSeries) -> Heights:
 
 
 def _ghosts(
-    context: ServerContext, row: RunRow, key: str, ask: Series, fields: list[str], frame: Frame
+    context: ServerContext, row: RunRow, key: str, ask: SeriesQuestion, fields: list[str], frame: Frame
 ) -> list[SeriesEntry]:
     """Abandoned rows, an entry for each attempt that lost some."""
     if int(row.about.get("attempts") or 0) < 2:
@@ -399,11 +398,11 @@ def _ghost(
     context: ServerContext,
     row: RunRow,
     key: str,
-    ask: Series,
+    ask: SeriesQuestion,
     attempt: int,
     counts_in_part: bool,
     since: float | None,
-) -> OneSeries:
+) -> Series:
     points = ask.points or 1
     with context.book(row) as book:
         x = "time" if ask.x in ("time", "relative") else ask.x or book.series(key, points=1).axis
@@ -423,7 +422,7 @@ def _ghost(
         inside &= xs >= ask.start
     if ask.stop is not None:
         inside &= xs < ask.stop
-    return OneSeries.of_rows(xs[inside], values[inside], x, points, most=points * ROWS_A_POINT)
+    return Series.of_rows(xs[inside], values[inside], x, points, most=points * ROWS_A_POINT)
 
 
 ENDPOINTS = [

@@ -12,6 +12,7 @@ import msgspec
 
 from rollbook.book.questions import (
     Checkpoints,
+    MediaQuestion,
     Rows,
     Text,
     Window,
@@ -22,7 +23,6 @@ from rollbook.book.questions import (
     in_seconds,
     seconds_column,
 )
-from rollbook.book.questions import Media as OfMedia
 from rollbook.errors import BadInput, Damaged, RollbookError
 from rollbook.schema.tables import TABLES
 from rollbook.server.asking import of_one_run, shape_of_one
@@ -79,7 +79,7 @@ class FileAsk(OfRun, kw_only=True):
     path: str
 
 
-MediaAsk = shape_of_one(OfMedia, defaults={"limit": 100})
+MediaAsk = shape_of_one(MediaQuestion, defaults={"limit": 100})
 
 
 class MediaAnswer(Answer, kw_only=True):
@@ -291,7 +291,7 @@ def file_bytes(context: ServerContext, ask: FileAsk) -> Download:
 
 def media(context: ServerContext, ask: OfRun) -> MediaAnswer:
     """A window of the pictures and videos."""
-    question, row = of_one_run(ask, OfMedia), context.row(ask.run)
+    question, row = of_one_run(ask, MediaQuestion), context.row(ask.run)
     check_window(context.limits, question)
     page = chosen_rows(question, KeptRun(context, row), counted=True)
     return MediaAnswer(
