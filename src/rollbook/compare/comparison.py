@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from rollbook import stats
-from rollbook.compare.facts import Fact, title_of
+from rollbook.compare.facts import Fact, title_of, together
 from rollbook.compare.group_curve import Floats
 from rollbook.compare.paired import PairedSeeds, paired_seeds
 from rollbook.compare.plans import plan_data
@@ -106,8 +106,8 @@ class Comparison:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """A sentence for each fact."""
-        return tuple(fact.sentence for fact in self.facts)
+        """The facts in words; what holds of several groups is said once."""
+        return tuple(fact.sentence for fact in together(self.facts))
 
     def sentences(self) -> list[str]:
         """The verdicts and what limits them, then the intervals, then the notes."""
@@ -351,7 +351,7 @@ class Comparison:
         return conclusions + ([f"Not compared: {'; '.join(apart)}."] if apart else [])
 
     def _notes_in_a_picture(self) -> tuple[str, ...]:
-        return tuple(fact.statement for fact in self.facts)
+        return tuple(fact.statement for fact in together(self.facts))
 
     def _improvement(self, against: str | None = None) -> Bars:
         from rollbook.plots import Bars

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rollbook.compare.facts import Fact, title_of
+from rollbook.compare.facts import Fact, title_of, together
 from rollbook.compare.group_curve import Floats, GroupCurve
 from rollbook.compare.parting import Parted, parted
 from rollbook.compare.reached import Reached, reached
@@ -63,8 +63,8 @@ class Curves:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """The facts in words."""
-        return tuple(fact.sentence for fact in self.facts)
+        """The facts in words; what holds of several groups is said once."""
+        return tuple(fact.sentence for fact in together(self.facts))
 
     def sentences(self) -> list[str]:
         """Remarks for readers of the curves: where n changes, which runs crashed, which were left out."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -45,6 +45,24 @@ class Fact(msgspec.Struct, frozen=True):
     def sentence(self) -> str:
         """What is so, what to do about it, and how Python and the command line do it."""
         return " ".join(filter(None, KINDS[self.kind](self)))
+
+
+def together(facts: Iterable[Fact]) -> tuple[Fact, ...]:
+    """Facts for readers: those about runs that differ only in their group and its runs are one, about all these groups.
+
+    Args:
+      facts: one for each group, as programs read them.
+    """
+    alike: dict[object, list[Fact]] = {}
+    for place, fact in enumerate(facts):
+        about = (fact.kind, repr(fact.values)) if fact.group and fact.runs else place
+        alike.setdefault(about, []).append(fact)
+    answer = []
+    for first, *others in alike.values():
+        groups = dict.fromkeys(fact.group for fact in (first, *others))
+        runs = dict.fromkeys(run for fact in (first, *others) for run in fact.runs)
+        answer.append(Fact(first.kind, few([*groups]), (*runs,), first.values) if others else first)
+    return tuple(answer)
 
 
 class Words(NamedTuple):

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from rollbook import compare
-from rollbook.compare.facts import Fact
+from rollbook.compare.facts import Fact, together
 from rollbook.errors import RollbookError
 from rollbook.runs.comparing import compared
 from rollbook.runs.diff import Difference, diff
@@ -299,7 +299,7 @@ def comparison(context: ServerContext, ask: Ask) -> CompareAnswer:
         statistic=answer.statistic,
         level=0.95,
         sentence=plain(" ".join(answer.verdicts()) if pairs else groups[0].sentence),
-        notes=[_note(fact) for fact in answer.facts],
+        notes=[_note(fact) for fact in together(answer.facts)],
         sentences=[plain(sentence) for sentence in answer.sentences()],
         groups=groups,
         pairs=pairs,
