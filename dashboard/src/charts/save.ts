@@ -1,8 +1,11 @@
-/** A chart as a file: the same strokes on another paper. */
+/** A chart as a file: the same strokes on another paper, or its numbers. */
 
+import { csvOf } from "../data/csv.ts";
 import { shortNames } from "../data/names.ts";
+import { rounded } from "../data/numbers.ts";
 import { drawAxes, drawLines } from "./draw.ts";
 import { SvgPen, type Pen } from "./pen.ts";
+import type { Line } from "./model.ts";
 import type { Plot } from "./plot.ts";
 
 const TITLE = 22;
@@ -67,6 +70,27 @@ export function savePng(plot: Plot, title: string): void {
   pen.fillRect(0, 0, size.width, size.height);
   paint(pen, plot, title);
   canvas.toBlob((blob) => blob && download(blob, `${fileName(title)}.png`));
+}
+
+/** A number of four bytes as it was before it became one; nothing for a gap. */
+const written = (v = NaN): number | null => (Number.isNaN(v) ? null : rounded(v, 7));
+
+/** The points of the lines: of a group its centre and interval, of a reduced curve what lies behind each point. */
+export function saveCsv(plot: Plot, title: string, axis: string): void {
+  const lines = plot.picture()?.lines ?? [];
+  const any = (has: (line: Line) => unknown): boolean => lines.some((line) => has(line) !== undefined);
+  const columns: [head: string, cell: (line: Line, i: number) => unknown][] = [
+    ["line", ({ name }) => name],
+    [axis, ({ x }, i) => x[i]],
+    ["value", ({ y }, i) => written(y[i])],
+  ];
+  if (any(({ low }) => low))
+    columns.push(["low", ({ low }, i) => written(low?.[i])], ["high", ({ high }, i) => written(high?.[i])]);
+  if (any(({ smooth }) => smooth)) columns.push(["smoothed", ({ smooth }, i) => written(smooth?.[i])]);
+  if (any(({ seeds }) => seeds)) columns.push(["seeds", ({ seeds }, i) => seeds?.n[i]]);
+  const rows = lines.flatMap((line) => Array.from(line.x, (_, i) => columns.map(([, cell]) => cell(line, i))));
+  const text = csvOf([columns.map(([head]) => head), ...rows]);
+  download(new Blob([text], { type: "text/csv" }), `${fileName(title)}.csv`);
 }
 
 function measure(plot: Plot, title: string): { width: number; height: number } | null {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { askedOf, pattern } from "./search.ts";
+import { askedOf, conditionFor, narrowed, pattern } from "./search.ts";
 
 const found = (text: string): string[] =>
   ["update/loss/value", "update/loss/policy", "train/return", "test/return", "update/kl"].filter(
@@ -37,5 +37,24 @@ describe("the text over the table of runs", () => {
   });
   it("is a regular expression between two strokes", () => {
     expect(askedOf("/ppo|it's/").filter).toContain("'ppo|it''s', 'i')");
+  });
+});
+
+describe("the condition of a cell", () => {
+  it("names the setting and its value as the filter reads them", () => {
+    expect(conditionFor("config.lr", 0.0003)).toBe("config.lr = 0.0003");
+    expect(conditionFor("config.env", "it's")).toBe("config.env = 'it''s'");
+    expect(conditionFor("config.net.a-b", true)).toBe('config.net."a-b" = true');
+    expect(conditionFor("tags", "paper")).toBe("tags has 'paper'");
+    expect(conditionFor("config.lr", { distinct: 2 })).toBeNull();
+    expect(conditionFor("config.lr", null)).toBeNull();
+    expect(conditionFor("config.prompt", "x".repeat(200))).toBeNull();
+  });
+  it("narrows what is asked, and leaves words beside it", () => {
+    expect(narrowed(askedOf(""), "c = 3").filter).toBe("c = 3");
+    expect(narrowed(askedOf("a = 1"), "c = 3").filter).toBe("a = 1 and c = 3");
+    expect(narrowed(askedOf("a = 1 or b = 2"), "c = 3").filter).toBe("(a = 1 or b = 2) and c = 3");
+    expect(narrowed(askedOf("a = 1 and c = 3"), "c = 3").filter).toBe("a = 1 and c = 3");
+    expect(narrowed(askedOf("ppo"), "c = 3")).toEqual({ filter: "c = 3", search: "ppo" });
   });
 });

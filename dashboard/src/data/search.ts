@@ -59,3 +59,22 @@ export function askedOf(text: string): Asked {
   if (regex !== undefined) return { filter: `regexp_matches(${SEARCHED}, '${regex.replaceAll("'", "''")}', 'i')` };
   return CONDITION.test(typed) ? { filter: typed } : { search: typed.replace(/^'(.*)'$|^"(.*)"$/, "$1$2") };
 }
+
+const LONGEST = 100; // letters of a text: longer ones may have been cut
+
+/** The condition that runs with this value in a column meet; null of what is no single value. */
+export function conditionFor(column: string, value: unknown): string | null {
+  const name = column
+    .split(".")
+    .map((part) => (/^[a-z_]\w*$/i.test(part) ? part : `"${part.replaceAll('"', '""')}"`))
+    .join(".");
+  if (typeof value === "number" || typeof value === "boolean") return `${name} = ${value}`;
+  if (typeof value !== "string" || value.length >= LONGEST) return null;
+  return `${name} ${column === "tags" ? "has" : "="} '${value.replaceAll("'", "''")}'`;
+}
+
+/** What is asked with a further condition: one that stands there already is no further one, and words stay words. */
+export function narrowed({ filter = "", search = "" }: Asked, condition: string): Required<Asked> {
+  if (filter === "" || filter.split(" and ").includes(condition)) return { filter: filter || condition, search };
+  return { filter: `${/\bor\b/i.test(filter) ? `(${filter})` : filter} and ${condition}`, search };
+}

@@ -1,7 +1,7 @@
 /** The menu of one chart: its scale, range and smoothing where they are its own; a picture of it, its numbers. */
 
 import type { RefObject } from "preact";
-import { savePng, saveSvg } from "../charts/save.ts";
+import { saveCsv, savePng, saveSvg } from "../charts/save.ts";
 import type { Plot } from "../charts/plot.ts";
 import { SMOOTHERS, type Smoother } from "../data/smooth.ts";
 import type { Desk, OwnLook } from "../state/desk.ts";
@@ -31,6 +31,11 @@ export function ChartPanel({ name, plot, desk, close }: Props) {
         <a class="choice" href={csv} download onClick={close}>
           Raw rows (CSV)
         </a>
+      )}
+      {plot.current && (
+        <Choice onChoose={() => save((one, title) => saveCsv(one, title, desk.axisName.peek()))}>
+          Numbers as drawn (CSV)
+        </Choice>
       )}
     </div>
   );

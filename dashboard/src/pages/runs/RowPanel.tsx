@@ -1,16 +1,17 @@
-/** What can be done with a row: colour, pin, rename, tags, notes, archive. */
+/** What can be done with a row: colour, pin, only runs with its settings, rename, tags, notes, archive. */
 
 import { amount } from "../../data/numbers.ts";
 import { useState } from "preact/hooks";
 import type { EditQuery, Row } from "../../api/names.ts";
 import { COLORS } from "../../data/colors.ts";
+import { conditionFor } from "../../data/search.ts";
 import { Choice } from "../../parts/Menu.tsx";
 import { Words } from "../../parts/Words.tsx";
 import { say } from "../../state/address.ts";
 import { hello, source } from "../../state/here.ts";
 import { refusal, type Refusal } from "../../state/source.ts";
 import { Failure } from "../../parts/Say.tsx";
-import { chooseColor, colorOf, rowId, table } from "./table.ts";
+import { chooseColor, colorOf, columnsWanted, rowId, table } from "./table.ts";
 import * as view from "./view.ts";
 
 export function RowPanel({ row, close }: { row: Exclude<Row, { kind: "section" }>; close: () => void }) {
@@ -28,6 +29,10 @@ export function RowPanel({ row, close }: { row: Exclude<Row, { kind: "section" }
       (why: unknown) => setError(refusal(why)),
     );
   };
+  const only = columnsWanted.value.flatMap((column) => {
+    const condition = column.startsWith("config.") ? conditionFor(column, row.cells[column]) : null;
+    return source.live && condition !== null ? [condition] : [];
+  });
   const pinned = view.pinnedRuns.value.includes(id);
   return (
     <div class="picker">
@@ -52,6 +57,17 @@ export function RowPanel({ row, close }: { row: Exclude<Row, { kind: "section" }
       >
         {pinned ? "Unpin" : "Pin to the top"}
       </Choice>
+      {only.map((condition) => (
+        <Choice
+          key={condition}
+          onChoose={() => {
+            view.sayOnly(condition);
+            close();
+          }}
+        >
+          Only {view.short(condition)}
+        </Choice>
+      ))}
       {row.kind === "run" && (
         <a class="choice" href={`#/run/${encodeURIComponent(row.run)}`}>
           Open the run

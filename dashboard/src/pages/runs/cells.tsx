@@ -1,7 +1,11 @@
-/** Cells of the runs table: the number of a group, and the mark of runs that end in NaN. */
+/** Cells of the runs table: the number of a group, the mark of runs that end in NaN, values that narrow the table. */
 
+import type { ComponentChildren } from "preact";
 import type { Cell, GroupCell, GroupRow, RunRow } from "../../api/names.ts";
 import { amount, plain, sentence, value, type Write } from "../../data/numbers.ts";
+import { conditionFor } from "../../data/search.ts";
+import { source } from "../../state/here.ts";
+import * as view from "./view.ts";
 
 /** That runs end in NaN, which a best or a mean does not show. */
 export function Nan({ of, row }: { of: number; row: GroupRow | RunRow }) {
@@ -36,4 +40,16 @@ export function GroupContent({ cell, write }: { cell: Cell | GroupCell | undefin
     );
   }
   return <span class={write ? "" : "soft"}>{typeof cell === "number" && write ? write(cell) : plain(cell)}</span>;
+}
+
+/** A value of a setting, or a tag: pressed, only runs with it are left. By key the menu of the row offers it. */
+export function Only({ column, of, children }: { column: string; of: unknown; children: ComponentChildren }) {
+  const condition = source.live && /^config\.|^tags$/.test(column) ? conditionFor(column, of) : null;
+  if (condition === null) return <>{children}</>;
+  const narrow = (): void => view.sayOnly(condition);
+  return (
+    <button class="only" type="button" tabIndex={-1} title={`only ${view.short(condition)}`} onClick={narrow}>
+      {children}
+    </button>
+  );
 }

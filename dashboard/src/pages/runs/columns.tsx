@@ -12,7 +12,7 @@ import { tight } from "../../parts/useWidth.ts";
 import { behind } from "../../state/first.ts";
 import { source } from "../../state/here.ts";
 import { say } from "../../state/address.ts";
-import { GroupContent, Nan } from "./cells.tsx";
+import { GroupContent, Nan, Only } from "./cells.tsx";
 import { HEIGHT, spark, WIDTH } from "./sparks.ts";
 import { colorOf, columnsWanted, rowId, runName } from "./table.ts";
 import * as view from "./view.ts";
@@ -156,13 +156,17 @@ function content(id: string, row: GroupRow | RunRow, metric: boolean) {
   if (row.kind === "group")
     return (
       <>
-        <GroupContent cell={row.cells[id]} write={metric ? writeOf(id) : null} />
+        <Only column={id} of={row.cells[id]}>
+          <GroupContent cell={row.cells[id]} write={metric ? writeOf(id) : null} />
+        </Only>
         {mark}
       </>
     );
   return (
     <span class={metric ? "" : "soft"}>
-      {runContent(id, row.cells[id], row)}
+      <Only column={id} of={row.cells[id]}>
+        {runContent(id, row.cells[id], row)}
+      </Only>
       {mark}
     </span>
   );
@@ -197,9 +201,9 @@ function runContent(id: string, cell: Cell | undefined, row: RunRow) {
   if (id === "duration") return seconds(Math.max(0, (row.ended ?? Date.now() / 1000) - row.created));
   if (id === "tags")
     return row.tags.map((tag) => (
-      <span class="tag" key={tag}>
-        {tag}
-      </span>
+      <Only key={tag} column="tags" of={tag}>
+        <span class="tag">{tag}</span>
+      </Only>
     ));
   if (id === "notes") return row.notes;
   if (id === "host") return row.host;

@@ -7,6 +7,7 @@ import type { OwnLook } from "../../state/desk.ts";
 import { SMOOTHERS, type Smoother } from "../../data/smooth.ts";
 import type { Drawn } from "../../data/colors.ts";
 import { ends } from "../../data/numbers.ts";
+import { askedOf, narrowed } from "../../data/search.ts";
 
 export type Statistic = "iqm" | "mean" | "median" | "each";
 export const STATISTICS: Record<Statistic, string> = {
@@ -18,6 +19,12 @@ export const STATISTICS: Record<Statistic, string> = {
 
 export const filter = word("f");
 export const search = word("q");
+
+/** Leaves only the runs that meet a further condition; the way back undoes it. */
+export function sayOnly(condition: string): void {
+  const asked = narrowed(askedOf(filter.peek()), condition);
+  say({ f: asked.filter, q: [asked.search, search.peek()].filter((words) => words !== "").join(" ") }, true);
+}
 /** `auto`: by what varies in the configuration; `none`; or columns, comma between them. */
 export const grouping = word("g", "auto");
 /** The setting whose values give the colours; without one each group and run has its own. Nothing is kept of it. */
