@@ -123,7 +123,10 @@ SEVERAL: dict[str, list[str]] = {
     "ui": [],
 }
 FEW = ("last", "runs", "p", OLD)
-NONE = {"shared-prompts", "mcp", "demo", "import", "pull", "catalogue", "views", "run", "scores", "shapes", "label"}
+NONE = {
+    *("board", "shared-prompts", "mcp", "demo", "import", "pull", "catalogue", "views", "run", "scores", "shapes"),
+    "label",
+}
 """They take two runs, or none: a place, a file, a program, or nothing."""
 
 

@@ -75,7 +75,7 @@ COMMANDS = [
     ["compare", "p", "--metric", "b", "--by", "config.n"], ["compare", "p", "--metric", "a", "--by", "config.n"],
     ["series", "p", "-k", "b"], ["diff", "p"], ["diff", "p", "--metric", "b"], ["sweep", "p", "--metric", "b"],
     ["sweep", "p", "--metric", "a"], ["seeds", "--std", "1"], ["tail", "last", "-n", "50"], ["logs", "last", "--list"],
-    ["disk"], ["rm", "p"], ["rm", "--bin"],
+    ["disk"], ["rm", "p"], ["rm", "--bin"], ["board", "mine", "a", "--first"], ["board"],
     ["episodes", "last"], EPISODE,
     ["samples", "last"], ["samples", "last", "--unique"], ["text", "last"], ["media", "last"],
     ["rows", "last", "metrics"], ["rollouts", "last"],

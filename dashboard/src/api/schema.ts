@@ -82,11 +82,13 @@ export interface Board {
   name: string;
   state: { [name: string]: Cell };
   modified?: number;
+  first?: boolean;
 }
 
 /** A view to save under a name. */
 export interface BoardAsk {
   state: { [name: string]: Cell };
+  first?: boolean | null;
 }
 
 /** All saved views, by name. */

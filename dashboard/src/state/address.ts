@@ -34,7 +34,14 @@ export function write({ page, rest, words }: Address): string {
   return `#/${[page, ...rest.map(encodeURIComponent)].join("/")}${query === "" ? "" : `?${query}`}`;
 }
 
-export const address = signal<Address>(parse(location.hash));
+/** Where the address says nothing: the board that somebody chose for it. */
+function begun(): Address {
+  const said = parse(location.hash);
+  const board = document.querySelector<HTMLMetaElement>("meta[name=rollbook]")?.dataset["first"] ?? "";
+  return said.page === "runs" && said.words.size === 0 ? parse(`#/runs?${board}`) : said;
+}
+
+export const address = signal<Address>(begun());
 
 const last = new Map<string, Address>();
 let pending = false;

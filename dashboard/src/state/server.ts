@@ -179,7 +179,8 @@ export class Server implements Source {
     get(`runs/${part(run)}/histograms`, key === undefined ? {} : { key });
   config: Source["config"] = (run) => get(`runs/${part(run)}/config`);
   boards: Source["boards"] = () => get("boards");
-  saveBoard: Source["saveBoard"] = (board) => this.change("PUT", `boards/${part(board.name)}`, { state: board.state });
+  saveBoard: Source["saveBoard"] = (board) =>
+    this.change("PUT", `boards/${part(board.name)}`, { state: board.state, first: board.first ?? null });
   removeBoard: Source["removeBoard"] = (name) => this.change("DELETE", `boards/${part(name)}`, undefined);
   remove: Source["remove"] = (query) => this.change("POST", "remove", query);
   restore: Source["restore"] = (ids) => this.change("POST", "restore", { ids });

@@ -16,6 +16,7 @@ _SECTIONS = {
     },
     "Look at runs": {
         "ui": ("rollbook.cli.ui", "Look at runs in a browser, live."),
+        "board": ("rollbook.cli.board", "Save a view of the page: the charts that it opens with."),
         "ls": ("rollbook.cli.ls", "List runs."),
         "show": ("rollbook.cli.show", "Show what is in a run."),
         "watch": ("rollbook.cli.watch", "Watch a run live while another process trains it."),

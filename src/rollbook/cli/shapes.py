@@ -26,6 +26,7 @@ _UPLOAD = {
 _DOWNLOAD = {"run": "text", "files": "integer", "bytes": "integer", "there": "integer"}
 
 SHAPES: dict[str, object] = {
+    "board": [{"name": "text", "first": "boolean", "state": {"*": "any"}}],
     "ls": [{"id": "text", "*": "any"}],
     "show": {
         "path": "text", "project": "text", "name": "text", "id": "text", "status": "text", "failure": "any",

@@ -11,15 +11,15 @@ the id, unless another group that is drawn has it.
 from __future__ import annotations
 
 import os
-import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from types import MappingProxyType
 from typing import Any
 
 from rollbook.errors import BadInput
-from rollbook.system.files import is_folder, read_json, replacing, try_lock, unlock
+from rollbook.runs.beside import FOLDER, alone_at
+from rollbook.system.files import read_json, replacing
 
 COLOURS = 12
 _FIRST = 6
@@ -29,10 +29,8 @@ Kept = dict[str, tuple[int, int]]
 """Id of a run -> (its colour alone, its colour in a group)."""
 
 _NONE: Mapping[str, int] = MappingProxyType({})
-_FILE = os.path.join(".rollbook", "colours.json")
+_FILE = os.path.join(FOLDER, "colours.json")
 _MOST_BYTES = 8 << 20
-_PATIENCE = 2.0
-"""Seconds to wait for another process that writes the same file; then it is written without the lock."""
 
 
 def kept(rows: Iterable[Row]) -> Kept:
@@ -64,7 +62,7 @@ def keep(
     for row in rows if alone or grouped else ():
         folders.setdefault(os.path.dirname(str(row["path"])), []).append(str(row["id"]))
     for folder, names in folders.items():
-        with _alone_at(os.path.join(folder, _FILE)):
+        with alone_at(os.path.join(folder, _FILE)):
             before = _read(folder)
             after = dict(before)
             for name in names:
@@ -155,25 +153,3 @@ def _write(folder: str, colours: Kept) -> None:
     lines = ",\n".join(f"{json.dumps(name)}: [{own}, {group}]" for name, (own, group) in sorted(colours.items()))
     with replacing(os.path.join(folder, _FILE)) as temporary, open(temporary, "w", encoding="utf-8") as file:
         file.write(f"{{\n{lines}\n}}\n")
-
-
-@contextmanager
-def _alone_at(path: str) -> Iterator[None]:
-    """Inside the block, no other process writes this file.
-
-    Raises:
-      OSError: its folder cannot be written.
-    """
-    folder = os.path.dirname(path)
-    if not is_folder(os.path.dirname(folder)):
-        raise FileNotFoundError(f"{os.path.dirname(folder)} is not a folder")
-    os.makedirs(folder, exist_ok=True)
-    fd = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o644)
-    try:
-        until = time.monotonic() + _PATIENCE
-        while try_lock(fd) is False and time.monotonic() < until:
-            time.sleep(0.01)
-        yield
-    finally:
-        unlock(fd)
-        os.close(fd)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from rollbook.compare import Comparison, Curves
     from rollbook.compare.seeds import SeedPlan
     from rollbook.plots import Picture
+    from rollbook.runs.boards import Boards
     from rollbook.runs.diff import Diff
     from rollbook.runs.disk import Disk
     from rollbook.runs.finding import Found
@@ -460,6 +461,16 @@ class RunSet(Sequence["Book"]):
         from rollbook.runs.removing import bin_of
 
         return bin_of(self.root)
+
+    @property
+    def boards(self) -> Boards:
+        """Saved views of the page: `save(name, charts, …)`, `entries()`, `remove(name)`.
+
+        runs.boards.save("mine", ["test/return", "train/return - test/return"], first=True) is what the page opens with.
+        """
+        from rollbook.runs.boards import Boards
+
+        return Boards(self.root)
 
     @suggesting
     def diff(

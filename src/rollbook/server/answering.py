@@ -283,9 +283,7 @@ class Guard:
         fetched = headers.get("sec-fetch-site", "none")
         if fetched not in ("none", "same-origin") and not (is_page and headers.get("sec-fetch-mode") == "navigate"):
             raise Refused("forbidden", "the request comes from a page of another site")
-        if self._settings.token is None:
-            return
-        if not self._has_token(headers) and not self._brings_token(scope):
+        if not self.lets_read(headers) and not self._brings_token(scope):
             if is_page or path.startswith(
                 "/assets/"
             ):  # the page holds no secret: it only reports that it needs the token
@@ -307,6 +305,10 @@ class Guard:
                 "Use the printed address, or start it with --allow-host NAME.",
             )
         return host
+
+    def lets_read(self, headers: Headers) -> bool:
+        """Whether a request may see what is in the runs: the server wants no token, or the request has it."""
+        return self._settings.token is None or self._has_token(headers)
 
     def _has_token(self, headers: Headers) -> bool:
         token = self._settings.token or ""

@@ -9,6 +9,7 @@ import html
 import os
 from pathlib import Path
 
+import anyio
 import msgspec
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -19,6 +20,7 @@ from rollbook.server.agents import AgentEndpoint
 from rollbook.server.answering import Guard, Workers, answer_with, refusal
 from rollbook.server.live import Live
 from rollbook.server.openapi import ENDPOINTS, document
+from rollbook.server.runs.page_state import first_view
 from rollbook.server.settings import AGENTS, ServerSettings
 from rollbook.server.shared.shapes import Refused
 from rollbook.server.shared.state import ServerContext
@@ -70,8 +72,12 @@ class BuiltPage:
         """Whether there is a page."""
         return (self.folder / "index.html").is_file()
 
-    def answer(self, request: Request) -> Response:
-        """The file of that name; the index page for the root."""
+    def answer(self, request: Request, opens_with: str = "") -> Response:
+        """The file of that name; the index page for the root.
+
+        Args:
+          opens_with: what the page shows where its address says nothing, as words of an address.
+        """
         self.load()
         name = request.path_params.get("name", "") or "index.html"
         file = self._files.get(name)
@@ -80,6 +86,8 @@ class BuiltPage:
                 text = _MISSING.format(folder=html.escape(str(self.folder)))
                 return Response(text, status_code=503, media_type="text/html")
             return Response("there is no such file", status_code=404, media_type="text/plain")
+        if name == "index.html" and opens_with:
+            file = _File(opening_with(file.body.decode(), opens_with).encode(), file.media_type)
         lasting = name.startswith("assets/")
         headers = {
             "ETag": file.tag,
@@ -113,6 +121,11 @@ class BuiltPage:
         self._files, self._stamp = files, stamp
 
 
+def opening_with(index: str, words: str) -> str:
+    """The index page with what it shows where its address says nothing."""
+    return index.replace('<meta name="rollbook" ', f'<meta name="rollbook" data-first="{html.escape(words)}" ', 1)
+
+
 def make_app(settings: ServerSettings) -> Guard:
     """The whole server as an ASGI app. The app behind the guard (`.app`) has the shared state in `state.context`."""
     context = ServerContext(settings)
@@ -130,6 +143,9 @@ def make_app(settings: ServerSettings) -> Guard:
         return Response(described_as(), media_type="application/json")
 
     async def shown(request: Request) -> Response:
+        if request.path_params["name"] in ("", "index.html") and guard.lets_read(request.headers):
+            words = await anyio.to_thread.run_sync(first_view, context)
+            return page.answer(request, words)
         return page.answer(request)
 
     async def no_such(request: Request, _: Exception) -> Response:
@@ -149,7 +165,8 @@ def make_app(settings: ServerSettings) -> Guard:
     routes.append(Route("/{name:path}", shown, methods=["GET"]))
     app = Starlette(routes=routes, exception_handlers={404: no_such, 405: no_such})
     app.state.context, app.state.live, app.state.page = context, live, page
-    return Guard(app, settings)
+    guard = Guard(app, settings)
+    return guard
 
 
 async def _nothing(request: Request) -> Response:

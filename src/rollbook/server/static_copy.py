@@ -18,7 +18,7 @@ from rollbook.runs.questions import SeriesQuestion
 from rollbook.runs.sweeping import telling_first
 from rollbook.schema.run_files import MANIFEST_FILE
 from rollbook.server.answering import content_policy, plain_json
-from rollbook.server.app import BuiltPage
+from rollbook.server.app import BuiltPage, opening_with
 from rollbook.server.asking import NamedRuns
 from rollbook.server.curves import findings, series, sweeps, verdicts
 from rollbook.server.curves import groups as curves
@@ -30,7 +30,7 @@ from rollbook.server.curves.sweeps import SweepAsk
 from rollbook.server.curves.verdicts import CompareAsk, DiffAsk
 from rollbook.server.runs import one_run
 from rollbook.server.runs.columns import ColumnsAsk, columns
-from rollbook.server.runs.page_state import HelloAsk, hello
+from rollbook.server.runs.page_state import HelloAsk, first_view, hello
 from rollbook.server.runs.table import MOST_COLUMNS, RunsAsk, TableRow, table_of_runs
 from rollbook.server.settings import Limits, ServerSettings
 from rollbook.server.shared import rows as held_rows
@@ -138,7 +138,7 @@ def export(
     data = target / "data"
     if data.exists():
         shutil.rmtree(data)
-    _copy_page(built, target)
+    _copy_page(built, target, first_view(context, _OPENS_WITH))
     rows = [row for row in context.catalogue.snapshot(60.0).rows.values() if not row.is_archived]
     _Copy(context, data, report).write(rows)
     return target / "index.html"
@@ -156,6 +156,9 @@ def _check(target: Path) -> None:
         raise BadInput(f"--export {target}: the folder holds something else than an earlier copy.", "Choose a new one")
 
 
+_OPENS_WITH = ("pin", "s", "sb", "own", "ylog", "xlog", "all", "shut")
+"""Of the board that the page opens with: how charts look. Its filter and groups a copy may not be able to answer."""
+
 _FROM_A_DISK = (
     "<p>This copy of a rollbook page needs a file server, because browsers load no scripts from a disk. In its folder, "
     "run <code>python -m http.server</code> and open <code>http://localhost:8000</code>.</p>"
@@ -163,7 +166,7 @@ _FROM_A_DISK = (
 """What a browser shows until the page's script has run, and for ever where it may not run (file://)."""
 
 
-def _copy_page(built: BuiltPage, target: Path) -> None:
+def _copy_page(built: BuiltPage, target: Path, opens_with: str) -> None:
     """The page's own files; index.html states that it is a copy, and what it may load."""
     target.mkdir(parents=True, exist_ok=True)
     for path in sorted(built.folder.rglob("*")):
@@ -179,7 +182,7 @@ def _copy_page(built: BuiltPage, target: Path) -> None:
     policy = f'<meta http-equiv="Content-Security-Policy" content="{rules}">'
     marked = index.replace(live.group(0), f'{policy}\n<meta name="rollbook" content="static">')
     marked = marked.replace('<div id="page"></div>', f'<div id="page">{_FROM_A_DISK}</div>')  # the page replaces it
-    (target / "index.html").write_text(marked, encoding="utf-8")
+    (target / "index.html").write_text(opening_with(marked, opens_with) if opens_with else marked, encoding="utf-8")
 
 
 def _as_group(row: TableRow) -> NamedRuns:

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import os
-import threading
-import time
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
+from urllib.parse import urlencode
 
 import msgspec
 
+from rollbook.errors import BadInput, RollbookError
 from rollbook.formats.foreign import is_laid_out
+from rollbook.runs.boards import Board, Boards
 from rollbook.runs.colours import keep
-from rollbook.schema.run_files import MANIFEST_FILE
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint
 from rollbook.server.shared.shapes import Answer, Ask, Refused, plain
 from rollbook.server.shared.state import ServerContext
-from rollbook.system.files import replacing
 from rollbook.system.version import __version__
 
 
@@ -122,25 +122,8 @@ def hello(context: ServerContext, _: HelloAsk) -> Hello:
     )
 
 
-_MOST = 500
-_LARGEST = 8 << 20
-_lock = threading.Lock()
-
-
 class BoardsAsk(Ask, kw_only=True):
     """Nothing to say."""
-
-
-class Board(msgspec.Struct, kw_only=True):
-    """A saved view.
-
-    Attributes:
-      state: whatever the page wants to find again.
-    """
-
-    name: str
-    state: dict[str, Any]
-    modified: float = 0.0
 
 
 class BoardsAnswer(Answer, kw_only=True):
@@ -150,10 +133,15 @@ class BoardsAnswer(Answer, kw_only=True):
 
 
 class BoardAsk(Ask, kw_only=True):
-    """A view to save under a name."""
+    """A view to save under a name.
+
+    Attributes:
+      first: whether the page opens with it; null: as before.
+    """
 
     board: str
     state: dict[str, Any]
+    first: bool | None = None
 
 
 class BoardName(Ask, kw_only=True):
@@ -168,74 +156,60 @@ class Deleted(Answer, kw_only=True):
     name: str
 
 
+def boards_of(context: ServerContext) -> Boards:
+    """The boards beside the runs that are shown; of several folders those of the first."""
+    return Boards(context.catalogue.roots[0])
+
+
 def boards(context: ServerContext, _: BoardsAsk) -> BoardsAnswer:
     """All saved views, by name."""
-    boards_by_name = _read(context)
-    return BoardsAnswer(boards=[boards_by_name[name] for name in sorted(boards_by_name, key=str.casefold)])
+    with _refusing():
+        return BoardsAnswer(boards=boards_of(context).entries())
 
 
 def save(context: ServerContext, ask: BoardAsk) -> Board:
     """Save a view under its name."""
-    if not ask.board.strip() or len(ask.board) > 120 or not ask.board.isprintable():
-        raise Refused("bad_input", f"{ask.board!r:.60} cannot be the name of a board", "1 to 120 printable characters.")
-    with _lock:
-        boards = _read(context)
-        boards[ask.board] = Board(name=ask.board, state=ask.state, modified=time.time())
-        if len(boards) > _MOST:
-            raise Refused("too_large", f"there are {_MOST} boards already", "Delete some.")
-        _write(context, boards)
-        return boards[ask.board]
+    with _refusing():
+        return boards_of(context).keep(ask.board, ask.state, first=ask.first)
 
 
 def delete(context: ServerContext, ask: BoardName) -> Deleted:
     """Delete a saved view."""
-    with _lock:
-        boards = _read(context)
-        if ask.board not in boards:
-            raise Refused("not_found", f"there is no board {ask.board!r:.120}")
-        del boards[ask.board]
-        _write(context, boards)
+    with _refusing():
+        boards_of(context).remove(ask.board)
     return Deleted(name=ask.board)
 
 
-def boards_path(context: ServerContext) -> str:
-    """Where boards are kept: next to the runs; for a single run in its parent folder."""
-    root = context.catalogue.roots[0]
-    if os.path.isfile(os.path.join(root, MANIFEST_FILE)):
-        root = os.path.dirname(root)
-    return os.path.join(root, ".rollbook", "boards.json")
+@contextmanager
+def _refusing() -> Iterator[None]:
+    """A file that cannot be read or written is refused; a name that cannot be one is the caller's."""
+    try:
+        yield
+    except BadInput:
+        raise
+    except RollbookError as err:
+        raise Refused("unreadable", str(err)) from None
+
+
+def first_view(context: ServerContext, words: Collection[str] = ()) -> str:
+    """The board that the page opens with, as words of its address; "" for none.
+
+    Args:
+      words: only these of them; all without.
+    """
+    first = boards_of(context).first()
+    if first is None:
+        return ""
+    state = {word: said for word, said in first.state.items() if isinstance(said, str) and (not words or word in words)}
+    return urlencode({**state, "board": first.name})
 
 
 def boards_stamp(context: ServerContext) -> int:
     """Changes when the boards change."""
     try:
-        return os.stat(boards_path(context)).st_mtime_ns
+        return os.stat(boards_of(context).path).st_mtime_ns
     except OSError:
         return 0
-
-
-def _read(context: ServerContext) -> dict[str, Board]:
-    path = boards_path(context)
-    try:
-        if os.path.getsize(path) > _LARGEST:
-            raise Refused("unreadable", f"{path} is larger than {_LARGEST >> 20} MB", "Move it away.")
-        with open(path, "rb") as file:
-            stored = msgspec.json.decode(file.read(), type=list[Board])
-    except FileNotFoundError:
-        return {}
-    except (OSError, msgspec.MsgspecError, ValueError, RecursionError) as err:
-        raise Refused("unreadable", f"{path} cannot be read: {err}", "Mend it or move it away.") from None
-    return {board.name: board for board in stored}
-
-
-def _write(context: ServerContext, boards: dict[str, Board]) -> None:
-    path = boards_path(context)
-    try:
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        with replacing(path) as temporary, open(temporary, "wb") as file:
-            file.write(msgspec.json.format(msgspec.json.encode(list[Any](boards.values())), indent=1))
-    except OSError as err:
-        raise Refused("unreadable", f"{path} cannot be written: {err.strerror or err}") from None
 
 
 ENDPOINTS = [
