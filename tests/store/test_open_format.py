@@ -205,6 +205,23 @@ def test_every_file_has_its_form_and_every_identity_column(runs: dict[str, Path]
                 assert ("digits" in names) == (path.parent.name == "long"), path
 
 
+def test_what_fills_no_block_of_the_disk_is_stored_as_it_is_and_larger_tables_are_compressed(tmp_path: Path) -> None:
+    def stored(rows: int) -> tuple[set[str], int]:
+        """How the most rows of a run are compressed, and in how many bytes a row."""
+        with rollbook.init("p", f"of {rows}", dir=tmp_path, sinks=[], rules=(), keeper="import") as run:
+            for step in range(rows):
+                run.log({KEY: step * 1.5}, env_step=step)
+        assert ours(run.folder, KEY) == [(step, step * 1.5) for step in range(rows)]
+        parts = list((run.folder / "data" / "metrics").rglob("*.parquet"))
+        most = max(parts, key=lambda path: pq.read_metadata(path).num_rows)
+        group = pq.read_metadata(most).row_group(0)
+        return {group.column(i).compression for i in range(group.num_columns)}, most.stat().st_size // rows
+
+    (small, _), (large, bytes_of_a_row) = stored(3), stored(3_000)
+    assert (small, large) == ({"UNCOMPRESSED"}, {"ZSTD"})
+    assert bytes_of_a_row < 20
+
+
 def test_abandoned_rows_are_named_as_soon_as_a_rewind_is_sealed(runs: dict[str, Path]) -> None:
     for state in ("rewound", "resumed_at_a_checkpoint"):
         run = runs[state]

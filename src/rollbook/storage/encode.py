@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from rollbook.schema.run_files import CONSTANTS, METADATA_KEY, RESERVED
 from rollbook.storage.column_order import by_columns
-from rollbook.storage.parquet_files import open_to_write
+from rollbook.storage.parquet_files import compression_of, open_to_write
 from rollbook.storage.pyramid import MIN_ROWS, PyramidWriter
 from rollbook.storage.tabulate import Meta, type_codes
 from rollbook.system.files import replace_file
@@ -158,12 +158,13 @@ class PartWriter:
         self._schema = schema
         self.rows = 0
         has_lists = any(pa.types.is_list(field.type) or pa.types.is_large_list(field.type) for field in schema)
+        compression = compression_of(int(sample.nbytes * meta["rows"] / max(1, sample.num_rows)))
         self._file = open_to_write(self._temporary)
         self._writer = pq.ParquetWriter(
             self._file,
             schema,
-            compression="zstd",
-            compression_level=_LEVEL,
+            compression=compression,
+            compression_level=_LEVEL if compression == "zstd" else None,
             use_dictionary=dictionaries,
             column_encoding=encodings or None,
             write_statistics=statistics,

@@ -7,6 +7,7 @@ ASCII locale Python reads every other character as surrogates.
 from __future__ import annotations
 
 import os
+from functools import lru_cache
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,6 +16,7 @@ from rollbook.system.files import replace_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 
@@ -36,6 +38,16 @@ def open_to_write(path: str) -> pa.OSFile:
     return pa.OSFile(os.fsencode(path), "wb")
 
 
+SMALL_BYTES = 4096
+"""A table up to this size is stored as it is: as a file it takes one block of the disk either way, and zstd would take
+as long for its columns as all else that writes it."""
+
+
+def compression_of(size: int) -> str:
+    """The compression of a file whose rows have this many bytes in memory."""
+    return "zstd" if size > SMALL_BYTES else "none"
+
+
 def write_whole(rows: pa.Table, path: str, **options: Any) -> None:
     """Write a table as one file, which is there whole or not at all.
 
@@ -46,10 +58,37 @@ def write_whole(rows: pa.Table, path: str, **options: Any) -> None:
     Raises:
       OSError: it cannot be written.
     """
+    _write(path, lambda file: _encode(rows, file, **options))
+
+
+def write_columns(schema: pa.Schema, path: str) -> None:
+    """Write a file that has these columns and no rows; see `write_whole`."""
+    _write(path, lambda file: file.write(_without_rows(schema)))
+
+
+def no_rows(schema: pa.Schema) -> pa.Table:
+    """The table of these columns without rows. `schema.empty_table()` would load pandas."""
+    return pa.Table.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
+
+
+@lru_cache(maxsize=64)
+def _without_rows(schema: pa.Schema) -> bytes:
+    """The file: runs that log the same have the same ones."""
+    file = pa.BufferOutputStream()
+    _encode(no_rows(schema), file)
+    encoded: bytes = file.getvalue().to_pybytes()
+    return encoded
+
+
+def _encode(rows: pa.Table, file: pa.NativeFile, **options: Any) -> None:
+    pq.write_table(rows, file, compression=compression_of(rows.nbytes), store_schema=False, **options)
+
+
+def _write(path: str, write: Callable[[pa.NativeFile], object]) -> None:
     temporary = f"{path}.{os.getpid()}.tmp"
     try:
         with open_to_write(temporary) as file:
-            pq.write_table(rows, file, compression="zstd", store_schema=False, **options)
+            write(file)
         replace_file(temporary, path)
     finally:
         if os.path.lexists(temporary):

@@ -102,7 +102,7 @@ def join(part: str | os.PathLike[str], run: str | os.PathLike[str], *, force: bo
         done.bytes += stamp[0]
     _join_manifests(source, target)
     join_damage(source, target)
-    write_writers_file(target)
+    write_writers_file(target, manifest.look(target))
     return done
 
 

@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rollbook.errors import Damaged
-from rollbook.schema import manifest
+from rollbook.schema.manifest import RunJson
 from rollbook.schema.run_files import ABANDONED_FILE, data_folder, table_names
 from rollbook.storage.history import CheckpointRow, History
-from rollbook.storage.parquet_files import open_to_read, write_whole
+from rollbook.storage.parquet_files import no_rows, open_to_read, write_columns, write_whole
 from rollbook.storage.parts import OpenParts, Part
 from rollbook.system.files import is_regular
 from rollbook.values.arrow import constant, from_numpy, plain_text, to_numpy
@@ -28,23 +28,25 @@ _SCHEMA = pa.schema([("writer", pa.string()), ("lane", pa.int64()), ("seq", pa.i
 NDArray = npt.NDArray[np.int64]
 
 
-def write_abandoned(run: str) -> None:
+def write_abandoned(run: str, about: RunJson, open_parts: OpenParts) -> None:
     """Update the file from run.json and the sealed parts.
 
+    Args:
+      run: the run's folder.
+      about: its run.json.
+      open_parts: its parts.
     Raises:
       Damaged: a part cannot be read.
       OSError: the disk is full.
     """
     path = os.path.join(data_folder(run), ABANDONED_FILE)
-    open_parts = OpenParts(run)
-    history = History(manifest.look(run), lambda: _checkpoint_rows(open_parts))
+    history = History(about, lambda: _checkpoint_rows(open_parts))
     if history.is_simple:
-        if _is_empty(path):
-            return
-        rows = _no_rows()
-    else:
-        rows = _abandoned(run, open_parts, history)
+        if not _is_empty(path):
+            write_columns(_SCHEMA, path)
+        return
     encoding = {"seq": "DELTA_BINARY_PACKED"}
+    rows = _abandoned(run, open_parts, history)
     write_whole(rows, path, use_dictionary=["writer", "lane"], column_encoding=encoding)
 
 
@@ -68,11 +70,7 @@ def _abandoned(run: str, open_parts: OpenParts, history: History) -> pa.Table:
         n = len(numbers)
         columns = [constant(writer, n).dictionary_decode(), from_numpy(np.full(n, lane)), from_numpy(numbers)]
         tables.append(pa.Table.from_arrays(columns, schema=_SCHEMA))
-    return pa.concat_tables(tables) if tables else _no_rows()
-
-
-def _no_rows() -> pa.Table:
-    return pa.Table.from_arrays([pa.nulls(0, field.type) for field in _SCHEMA], schema=_SCHEMA)
+    return pa.concat_tables(tables) if tables else no_rows(_SCHEMA)
 
 
 def _of_part(part: Part, table: str, history: History) -> list[tuple[tuple[str, int], NDArray]]:

@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rollbook.errors import Damaged
-from rollbook.schema import manifest
 from rollbook.schema.clocks import STANDARD
+from rollbook.schema.manifest import RunJson
 from rollbook.schema.run_files import COLUMNS_FILE, LONG, WIDE, table_folder, value_name
-from rollbook.storage.parquet_files import open_to_read, write_whole
+from rollbook.storage.parquet_files import open_to_read, write_columns
 from rollbook.storage.parts import OpenParts, Part
 from rollbook.storage.tabulate import stored_name
 from rollbook.system.files import is_regular, make_folders
@@ -37,16 +37,19 @@ _IDENTITY = {
 _LONG = {"key": pa.string(), "type": pa.string(), "value": pa.float64(), "integer": pa.int64(), "digits": pa.string()}
 
 
-def write_columns_files(run: str) -> None:
+def write_columns_files(run: str, about: RunJson, open_parts: OpenParts) -> None:
     """Update both files from the sealed parts.
 
+    Args:
+      run: the run's folder.
+      about: its run.json.
+      open_parts: its parts.
     Raises:
       Damaged: the parts keep moving.
       OSError: the disk is full.
     """
-    parts = _parts(run)
-    declared = manifest.look(run).clocks
-    clocks = dict.fromkeys([*STANDARD, *declared, *(clock for part in parts for clock in part.meta["clocks"])])
+    parts = _parts(open_parts)
+    clocks = dict.fromkeys([*STANDARD, *about.clocks, *(clock for part in parts for clock in part.meta["clocks"])])
     shared = {"time": TIME, **dict.fromkeys(map(str, clocks), pa.int64()), **_IDENTITY}
     kinds: dict[str, list[pa.DataType]] = {}
     names_of_clocks = tuple(clocks)
@@ -73,7 +76,7 @@ def _write(path: str, columns: dict[str, pa.DataType]) -> None:
     schema = pa.schema([pa.field(name, columns[name]) for name in order])
     if _has(path, schema):
         return
-    write_whole(pa.Table.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema), path)
+    write_columns(schema, path)
 
 
 def _has(path: str, schema: pa.Schema) -> bool:
@@ -83,8 +86,7 @@ def _has(path: str, schema: pa.Schema) -> bool:
         return False
 
 
-def _parts(run: str) -> list[Part]:
-    open_parts = OpenParts(run)
+def _parts(open_parts: OpenParts) -> list[Part]:
     for _ in range(10):
         try:
             return open_parts.parts("metrics")

@@ -21,6 +21,7 @@ from rollbook.errors import Damaged
 from rollbook.journal import list_writers
 from rollbook.schema import finished, manifest, source
 from rollbook.schema.run_files import data_folder, irregular, part_folders
+from rollbook.storage.parts import OpenParts
 from rollbook.storage.sealing.helpers import seal_by_helpers
 from rollbook.storage.sealing.merge import SIZES, Sizes, merge
 from rollbook.storage.sealing.one_pass import SealReport, unlink
@@ -78,27 +79,30 @@ def seal(
         from rollbook.storage.sealing.columns_files import write_columns_files
         from rollbook.storage.sealing.writers_file import write_writers_file
 
-        _raise_format(folder)
-        report.merged += merge(folder, final=final, problems=report.problems, sizes=sizes)
+        about = _in_our_format(folder)
+        open_parts = OpenParts(folder)
+        report.merged += merge(folder, final=final, problems=report.problems, sizes=sizes, open_parts=open_parts)
         try:
-            write_abandoned(folder)
-            write_columns_files(folder)
-            write_writers_file(folder)
+            write_abandoned(folder, about, open_parts)
+            write_columns_files(folder, about, open_parts)
+            write_writers_file(folder, about)
         except (Damaged, IsADirectoryError) as err:
             report.problems.append(str(err))
         _remove_empty_writers(folder, least=1 if final else sizes.many_writers)
     return report
 
 
-def _raise_format(folder: str) -> None:
-    """Raise the format version in the manifest of a run begun by an older rollbook: it now contains newer files."""
-    if manifest.look(folder).format == manifest.FORMAT:
-        return
+def _in_our_format(folder: str) -> manifest.RunJson:
+    """run.json. The format version of a run begun by an older rollbook is raised: it now contains newer files."""
+    about = manifest.look(folder)
+    if about.format == manifest.FORMAT:
+        return about
     with manifest.ManifestLock(folder):
         about = manifest.look(folder)
         if not about.is_empty and (about.format or 0) < manifest.FORMAT:
             about.format = manifest.FORMAT
             manifest.write(folder, about, durable=True)
+    return about
 
 
 def _sweep(run: str) -> None:

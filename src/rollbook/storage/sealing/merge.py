@@ -78,6 +78,7 @@ def merge(
     small_rows: int = SMALL_ROWS,
     writers: Collection[str] | None = None,
     sizes: Sizes = SIZES,
+    open_parts: OpenParts | None = None,
 ) -> int:
     """Merge parts of a run; returns how many became part of another.
 
@@ -87,11 +88,12 @@ def merge(
       small_rows: groups with fewer rows share a file, if final.
       writers: only their parts, while other processes merge those of other writers; not if final.
       sizes: when to merge.
+      open_parts: the run's parts, if they are open; not together with `writers`.
     Raises:
       OSError: the disk is full. Nothing is lost.
     """
     merged = 0
-    open_parts = OpenParts(run, writers)
+    open_parts = open_parts or OpenParts(run, writers)
     fills = _all_fills(open_parts, problems) if final else None
     for table in [*_tables(run), *(["marks"] if final else [])]:
         parts = _listed(open_parts, table)

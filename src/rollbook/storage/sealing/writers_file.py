@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rollbook.schema import manifest
 from rollbook.schema.finished import former_writers
+from rollbook.schema.manifest import RunJson
 from rollbook.schema.run_files import PartName, data_folder, part_folders, table_names
 from rollbook.storage.parquet_files import open_to_read, write_whole
 from rollbook.system.files import is_regular, names_in
@@ -36,13 +36,15 @@ _SCHEMA = pa.schema(
 )
 
 
-def write_writers_file(run: str) -> None:
+def write_writers_file(run: str, about: RunJson) -> None:
     """Update the file from run.json, the journal and the sealed parts.
 
+    Args:
+      run: the run's folder.
+      about: its run.json.
     Raises:
       OSError: the disk is full.
     """
-    about = manifest.look(run)
     fields = {
         "project": about.project,
         "run": about.id,
@@ -70,7 +72,7 @@ def write_writers_file(run: str) -> None:
     write_whole(rows, path)
 
 
-def _writers(run: str, about: manifest.RunJson) -> list[str]:
+def _writers(run: str, about: RunJson) -> list[str]:
     """All writers that wrote, or that have rows in a sealed part."""
     data = data_folder(run)
     names = {*names_in(os.path.join(data, "journal")), *former_writers(run), *writers_named(run)}
