@@ -153,6 +153,24 @@ TRAIN, STOPS = (
     "run.log({'loss': 2.0}, env_step=2); raise ValueError('out of range')",
 )
 TYPO = "a_typo_in_another_cell"
+FAILS_FIRST = """
+def train(fail=True):
+    if fail:
+        raise ValueError("out of range")
+    run.log({'loss': 3.0}, env_step=3)
+train()
+"""
+FAILS_IN_A_METHOD = """
+class Trainer:
+    def __init__(self, run):
+        self.run = run
+    def train(self):
+        self.step()
+        self.run.log({'loss': 3.0}, env_step=3)
+    def step(self):
+        raise ValueError("out of range")
+Trainer(run).train()
+"""
 
 
 @pytest.mark.parametrize(
@@ -163,6 +181,11 @@ TYPO = "a_typo_in_another_cell"
         ((OPEN, STOPS, TYPO, TRAIN), ["finished"]),
         ((OPEN, STOPS, "run.save_checkpoint({'weights': 1}, name='mended')"), ["finished"]),
         ((OPEN, "run.log({'loss': 1.0}, env_step=1); raise KeyboardInterrupt"), ["killed"]),
+        ((OPEN, FAILS_FIRST), ["crashed"]),
+        ((OPEN, TRAIN, FAILS_FIRST, TYPO), ["crashed"]),
+        ((OPEN, TRAIN, FAILS_IN_A_METHOD), ["crashed"]),
+        ((OPEN, FAILS_FIRST, TRAIN), ["finished"]),
+        ((OPEN, TRAIN, "run.book.metrics(['loss'])['no such column']", TYPO), ["finished"]),
     ],
 )
 def test_a_run_of_a_notebook_ends_as_the_last_cell_did_that_wrote_to_it(

@@ -6,7 +6,7 @@ import os
 import sys
 import weakref
 
-from rollbook.run.current import in_a_block, opened
+from rollbook.run.current import current_run, in_a_block, opened
 from rollbook.run.ending import finish_together, status_of
 from rollbook.run.failure import describe
 from rollbook.system import guard
@@ -27,6 +27,10 @@ _ends: weakref.WeakKeyDictionary[Any, tuple[int, str, dict[str, Any] | None]] = 
 and the exception in words."""
 
 
+_VERBS = frozenset(("log", "log_many", "log_episode", "log_samples", "store", "dump", "record", "add_scalar", "timer"))
+"""What code calls that writes a run while it trains."""
+
+
 def note_cell(run: OpenRun) -> None:
     """Remember which cell of a notebook opened a run, and have IPython tell how each cell ends."""
     own = os.path.dirname(os.path.dirname(__file__))
@@ -42,13 +46,47 @@ def note_cell(run: OpenRun) -> None:
 
 
 def _note_end(result: Any) -> None:
-    """Called by IPython after each cell: note how it ended, for the runs that it opened or wrote to. The next cell that
-    writes to a run may mend what failed in this one."""
+    """Called by IPython after each cell: note how it ended, for the runs that it opened or wrote to, or would have
+    written to if it had not failed. The next cell that writes to a run may mend what failed in this one."""
     error: BaseException | None = getattr(result, "error_in_exec", None)
     for run in list(_cells):
         rows, known = run._writer.rows_written(), _ends.get(run)
-        if known is None or known[0] != rows:
+        is_new = known is None or known[0] != rows
+        if is_new or (error is not None and (not run._has_training_rows() or _would_write(error, run))):
             _ends[run] = rows, status_of(None if error is None else type(error)), describe(error)
+
+
+def _would_write(error: BaseException, run: OpenRun) -> bool:
+    """Whether code that failed logs, and has the run at hand: by a name that it uses, or in an object that it has. What
+    fails while it reads the run's book or draws it ends no training."""
+    trace = error.__traceback__
+    while trace is not None:
+        frame, trace = trace.tb_frame, trace.tb_next
+        code, known = frame.f_code, frame.f_globals
+        if _VERBS.isdisjoint(code.co_names):
+            continue
+        used = [known[name] for name in code.co_names if name in known]
+        used += [] if code.co_name == "<module>" else frame.f_locals.values()  # those of a cell are the notebook's
+        if any(_is_of(value, run) or any(_is_of(part, run) for part in _parts_of(value)) for value in used):
+            return True
+    return False
+
+
+def _is_of(value: object, run: OpenRun) -> bool:
+    """Whether a value is the run, a scope or a verb of it, or rollbook itself while the run is the current one."""
+    if value is sys.modules.get("rollbook"):
+        return current_run() is run
+    own = getattr(value, "__self__", value) if type(value).__name__ == "method" else value
+    return own is run or (type(own).__module__ == "rollbook.run.scope" and getattr(own, "run", None) is run)
+
+
+def _parts_of(value: object) -> list[object]:
+    """What an object of the program holds; no code of it runs."""
+    if isinstance(value, (type, type(sys))):
+        return []
+    with guard.tolerating(Exception):
+        return list(object.__getattribute__(value, "__dict__").values())
+    return []
 
 
 def _which(error: BaseException | None) -> tuple[int, int]:
