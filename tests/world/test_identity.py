@@ -149,6 +149,39 @@ def test_whatever_a_writer_of_the_same_folder_logs_first_says_whether_a_training
 
 def test_seeds_that_the_configuration_alone_names_are_the_runs_seeds(begin: Callable[..., Any], root: Path) -> None:
     """They pair runs, name them in a table, and tell which run goes on."""
+@pytest.mark.parametrize(
+    ("config", "seed"),
+    [
+        ({"SEED": 3}, 3),
+        ({"random_seed": 3.0}, 3),
+        ({"seed": "3"}, 3),
+        ({"seed_everything": 3, "model": {"lr": 1.0}}, 3),
+        ({"experiment": {"train": {"seed": 3}}}, 3),
+        ({"train.seed": 3}, 3),
+        ({"train/seed": 3}, 3),
+        ({"train_seed": 3, "eval_seed": 100}, 3),
+        ({"env": {"id": "CartPole-v1", "seed": 3}}, 3),
+        ({"seed": 3, "env": {"seed": 7}}, 3),
+        ({"seed": None, "agent": {"seed": 3}}, 3),
+        ({"train": {"seed": 3}, "env": {"seed": 7}, "eval": {"seed": 9}, "data": {"split": {"seed": 0}}}, 3),
+        ({"actor": {"seed": 3}, "critic": {"seed": 7}}, None),
+        ({"eval": {"seed": 7}}, None),
+        ({"seed": -1}, None),
+        ({"seed": True, "max_seed": 4, "seeds": [1, 2], "n_seeds": 5}, None),
+    ],
+)
+def test_a_seed_is_found_wherever_a_configuration_names_it(
+    begin: Callable[..., Any], config: dict[str, Any], seed: int | None
+) -> None:
+    """Given to `init`, set afterwards as with `wandb.config.seed = …`, or below other names in the trees of Hydra."""
+    with begin(config=config) as given:
+        assert given.seed == seed
+    with begin() as later:
+        later.config.update(config)
+        assert later.seed == seed
+    assert (given.book.seed, later.book.seed) == (seed, seed)
+
+
     for seed in range(3):
         for algo in ("ppo", "dqn"):
             with begin(algo, config={"algo": algo, "seed": seed, "lr": 1e-3}) as run:

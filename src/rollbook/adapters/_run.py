@@ -457,13 +457,12 @@ class JoinedRun:
 
         Args:
           settings: anything with named values.
-          seed: None: what the settings call "seed", if that is a whole number.
+          seed: None: what the settings name, see `schema.seeds`.
         """
         self.keep("config", "keeping the configuration", self._settings, settings, seed)
 
     def _settings(self, settings: object, seed: object) -> None:
-        entries = keep_config(self.run, settings)
-        seed = entries.get("seed") if seed is None else seed
+        keep_config(self.run, settings)
         if self._owned and isinstance(seed, int) and not isinstance(seed, bool):
             self.run.run.internals.fill_in(seed=seed)
 

@@ -52,7 +52,7 @@ class RollbookLogger:
             self.log_config(base_exp_path)
 
     def log_config(self, config: Any) -> None:
-        """Add the configuration to the run's. Its `seed`, `arch.seed` or `system.seed` becomes the run's seed.
+        """Add the configuration to the run's. The seed that it names, such as `arch.seed`, becomes the run's seed.
 
         Args:
           config: Stoix's or Mava's configuration: a dict, or an OmegaConf mapping.
@@ -60,9 +60,7 @@ class RollbookLogger:
         self._joined.keep("config", "keeping the configuration", self._config, config)
 
     def _config(self, config: Any) -> None:
-        settings = {str(name): config[name] for name in config}
-        seeds = (settings.get("seed"), _inside(settings, "arch", "seed"), _inside(settings, "system", "seed"))
-        self._joined.settings(settings, next((seed for seed in seeds if seed is not None), None))
+        self._joined.settings({str(name): config[name] for name in config})
 
     @harmless
     def log_stat(self, key: str, value: float, step: int, eval_step: int, event: Any) -> None:

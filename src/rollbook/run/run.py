@@ -83,7 +83,9 @@ class Run(Scope):
 
     @property
     def seed(self) -> int | None:
-        """The seed that was passed to `init`. rollbook seeds nothing with it."""
+        """The seed that was passed to `init`, or the one that `config` names. rollbook seeds nothing with it."""
+        if self._about.seed is None and self._config_is_new:
+            self._guard(self._read_config)
         return self._about.seed
 
     @property
@@ -511,13 +513,7 @@ class Run(Scope):
 
     def _bring_up_to_date(self) -> None:
         """Update configuration, summary, drops and remarks in the data that run.json is written from."""
-        if self.config:
-            from rollbook.run.origin.config import plain
-
-            config = plain(dict(self.config))[0]
-            if repr(config) != repr(self._about.config):  # also finds nested changes
-                self._config_changed()
-            self._about.config = config
+        self._read_config()
         self._check_others()
         self._manifest_due = False  # later changes make it due again
         summary: dict[str, Any] = {}
@@ -532,6 +528,20 @@ class Run(Scope):
         self._about.drops = dict(self._writer.bill.counts)
         if self._writer.bill.remarks:
             self._about.remarks = dict(self._writer.bill.remarks)
+
+    def _read_config(self) -> None:
+        """Update the configuration, and the seed that it names, in the data that run.json is written from."""
+        if not self.config:
+            return
+        from rollbook.run.origin.config import plain
+        from rollbook.schema.seeds import named_seed
+
+        config = plain(dict(self.config))[0]
+        if repr(config) != repr(self._about.config):  # also finds nested changes
+            self._config_changed()
+        self._about.config = config
+        if self._about.seed is None:
+            self._about.seed = named_seed(config)
 
     def _check_sinks(self) -> None:
         """Count what the keeper reports about failing sinks (and a failing remote) in the bill; report each once."""

@@ -74,7 +74,8 @@ def init(
     Args:
       project: groups runs; one path component.
       name: name of the run; need not be unique. Default: the name of the program.
-      seed: the seed of the run, stored with it (rollbook seeds nothing). The default is `seed` of the configuration.
+      seed: the seed of the run, stored with it (rollbook seeds nothing). The default is the one that the configuration
+        names: `seed`, `random_seed`, `train.seed` …
       config: dict, dataclass, argparse namespace, pydantic model or any mapping. Stored in run.json (as
         Python, too: `Run.write_config_files`). Values without a JSON form are stored as their repr. In a job of Hydra
         the default is the job's configuration.
@@ -157,8 +158,10 @@ def init(
 
         config = hydra_config()
     settings, config_problems = _plain_config(config)
-    named = settings.get("seed")
-    own_seed = named if own_seed is None and type(named) is int and named >= 0 else own_seed
+    if own_seed is None and settings:
+        from rollbook.schema.seeds import named_seed
+
+        own_seed = named_seed(settings)
     wanted = Wanted(
         project,
         name,

@@ -15,6 +15,7 @@ import msgspec
 from rollbook.errors import BadInput
 from rollbook.runs.fields import flat, group_key, group_value, grouped
 from rollbook.runs.shared_names import shared_names
+from rollbook.schema.seeds import named_seed
 from rollbook.system.brief import brief
 from rollbook.values.json_values import plain
 
@@ -169,9 +170,10 @@ def _own_names(rows: Sequence[Row]) -> list[str]:
 
 def _seed_of(row: Row) -> int | None:
     """The seed of a run, or that of its configuration."""
-    config = row.get("config")
-    seeds = (row.get("seed"), config.get("seed") if isinstance(config, Mapping) else None)
-    return next((seed for seed in seeds if isinstance(seed, int) and not isinstance(seed, bool)), None)
+    seed, config = row.get("seed"), row.get("config")
+    if isinstance(seed, int) and not isinstance(seed, bool):
+        return seed
+    return named_seed(config) if isinstance(config, Mapping) else None
 
 
 def _usual(configurations: Sequence[Mapping[str, object]], columns: Sequence[str]) -> dict[str, bytes]:

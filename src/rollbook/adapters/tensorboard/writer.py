@@ -863,9 +863,8 @@ class SummaryWriter:
             return
         run = self.run.run
         keep_config(run, config)
-        seed, total = config.get("seed"), config.get("total_timesteps")
-        goal = {self._clock or "step": total} if isinstance(total, (int, float)) and total >= 1 else None
-        run.internals.fill_in(seed=seed if type(seed) is int else None, total=goal)
+        total = config.get("total_timesteps")
+        run.internals.fill_in(total={self._clock or "step": total} if isinstance(total, (int, float)) else None)
 
     def _configure_again(self, given: object, metrics: Mapping[str, object]) -> None:
         """Keep a pair of settings and results as a row of `hparams`; the newest settings are those of the run."""

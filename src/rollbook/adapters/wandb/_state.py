@@ -221,7 +221,9 @@ def opened(
     from rollbook.adapters._run import came_by, clean_name, split_name, takes_native_keys
     from rollbook.errors import NothingToResume
     from rollbook.run.arguments import program_name
+    from rollbook.run.origin.config import plain as settings_of
     from rollbook.run.session import init as open_run
+    from rollbook.schema.seeds import named_seed
 
     words = {True: "allow", "auto": "allow", "allow": "allow", "must": "must", "never": "never"}
     if resume not in (None, False, "", *words):
@@ -231,16 +233,16 @@ def opened(
         how = "never"
     root = os.environ.get("ROLLBOOK_DIR") or folder or os.environ.get("WANDB_DIR")
     runs = None if root is None else root if root == os.environ.get("ROLLBOOK_DIR") else os.path.join(root, "runs")
-    seed = next((config[word] for word in ("seed", "random_seed") if word in config), None)
+    seed = None
     if name and (how == "never" or run_id):  # an earlier run is found by its name
-        name, named = split_name(name)
-        seed = named if seed is None else seed
+        name, seed = split_name(name)
+        seed = seed if seed is None or named_seed(settings_of(config)[0]) is None else None
     try:
         run = open_run(
             clean_name(project, "uncategorized"),
             clean_name(name or program_name(), "run"),
             config=config or None,
-            seed=seed if isinstance(seed, int) and not isinstance(seed, bool) else None,
+            seed=seed,
             group=group,
             job_type=job_type,
             notes=notes,

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from rollbook.formats.importers._paths import NEUTRAL
 from rollbook.formats.importers._plain import plain
+from rollbook.schema.seeds import named_seed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ def describe(run: ForeignRun, folder: Path, config: Mapping[str, Any] | None = N
     run.algo = run.algo or _trainer_of(run.config)
     seeded = _SEEDED.fullmatch(name)
     if run.seed is None:
-        run.seed = seed_of(run.config)
+        run.seed = named_seed(run.config)
     if run.seed is None and (cleanrl or seeded):
         run.seed, run.sources["seed"] = int((cleanrl or seeded)["seed"]), FROM_NAME  # type: ignore[index]
     if run.group is None:
@@ -132,7 +133,7 @@ def complete(run: ForeignRun) -> None:
     """Set the seed and the group of a run that its tool has no record of: from its configuration, else its name."""
     seeded = _SEEDED.fullmatch(run.name)
     if run.seed is None:
-        run.seed = seed_of(run.config)
+        run.seed = named_seed(run.config)
     if run.seed is None and seeded is not None:
         run.seed, run.sources["seed"] = int(seeded["seed"]), FROM_NAME
     if run.group is None:
@@ -218,15 +219,6 @@ def _from(folder: str) -> Iterator[str]:
     for _ in range(_HIGHEST):
         yield folder
         folder = os.path.dirname(folder)
-
-
-def seed_of(config: Mapping[str, Any]) -> int | None:
-    """The integer entry called seed; the outermost if there are several: `seed`, or `agent.seed`.
-
-    A negative one means "any" (ML-Agents, Isaac Gym) and does not count as a seed.
-    """
-    seed: int | None = _shallowest(config, _SEEDS, int)
-    return seed if seed is not None and seed >= 0 else None
 
 
 def _trainer_of(config: Mapping[str, Any]) -> str:

@@ -16,10 +16,11 @@ import tempfile
 from pathlib import Path
 
 from rollbook.errors import MissingExtra
-from rollbook.formats.importers._beside import seed_of, with_own_names
+from rollbook.formats.importers._beside import with_own_names
 from rollbook.formats.importers._database import UNREADABLE, damaged, has_tables, opened, with_log
 from rollbook.protocols import ForeignRun, Row
 from rollbook.schema.counters import clocks_of
+from rollbook.schema.seeds import named_seed
 from rollbook.system.guard import tolerating
 
 TYPE_CHECKING = False
@@ -98,7 +99,7 @@ class Aim:
                 run.rows = functools.partial(_lost, run)
             else:
                 run.config = _config(meta.get("attrs"))
-                run.seed = seed_of(run.config)
+                run.seed = named_seed(run.config)
                 run.status = "finished" if meta.get("end_time") else "crashed"
                 run.rows = functools.partial(self._rows, run, databases[1], meta.get("contexts", {}))
             run.files = [*with_log(file), *files[0], *files[1]]

@@ -7,11 +7,12 @@ import datetime
 import json
 from pathlib import Path
 
-from rollbook.formats.importers._beside import seed_of, with_own_names
+from rollbook.formats.importers._beside import with_own_names
 from rollbook.formats.importers._database import UNREADABLE, damaged, has_tables, is_unlisted, opened, with_log
 from rollbook.formats.importers._plain import plain
 from rollbook.protocols import ForeignRun, Row
 from rollbook.schema.counters import clocks_of
+from rollbook.schema.seeds import named_seed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class GoodSeed:
             if not path.startswith(("sys/", "source_code/", "monitoring/"))
         }
         run = ForeignRun(str(attributes.get("sys/name") or meta.get("run_id") or file.stem), config=config)
-        run.seed, run.project = seed_of(config), str(meta.get("project") or file.parent.parent.name)
+        run.seed, run.project = named_seed(config), str(meta.get("project") or file.parent.parent.name)
         tags = attributes.get("sys/tags")
         run.tags = tuple(map(str, tags)) if isinstance(tags, list) else ()
         run.clocks, run.files = (self._clock,), with_log(file)

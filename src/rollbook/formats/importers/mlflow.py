@@ -9,11 +9,11 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
-from rollbook.formats.importers._beside import seed_of
 from rollbook.formats.importers._database import UNREADABLE, damaged, has_tables, is_unlisted, opened, with_log
 from rollbook.formats.importers._plain import plain
 from rollbook.protocols import ForeignRun, Row
 from rollbook.schema.counters import clocks_of
+from rollbook.schema.seeds import named_seed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -208,7 +208,7 @@ def _described(
     return ForeignRun(
         name or run_id,
         config=config,
-        seed=seed_of(config),
+        seed=named_seed(config),
         project=project,
         notes=tags.get("mlflow.note.content", ""),
         tags=tuple(f"{key}={value}" for key, value in sorted(tags.items()) if not key.startswith("mlflow.")),

@@ -11,9 +11,10 @@ import itertools
 import re
 from pathlib import Path
 
-from rollbook.formats.importers._beside import seed_of, with_own_names
+from rollbook.formats.importers._beside import with_own_names
 from rollbook.formats.importers._media import media_row
 from rollbook.protocols import ForeignRun, Row, Scalars
+from rollbook.schema.seeds import named_seed
 from rollbook.values import Histogram
 
 TYPE_CHECKING = False
@@ -76,7 +77,8 @@ class Neptune:
         run.config = _nested({path: value for path, value in attributes.items() if not path.startswith(_OF_NEPTUNE)})
         for name in ("run_id", "project_id"):
             run.config.pop(name, None)
-        run.seed, run.project = seed_of(run.config), str(attributes.get("project_id") or "neptune").rpartition("/")[2]
+        run.seed = named_seed(run.config)
+        run.project = str(attributes.get("project_id") or "neptune").rpartition("/")[2]
         groups = attributes.get("sys/group_tags")
         run.group = str(groups[0]) if isinstance(groups, list) and groups else None
         run.tags = tuple(map(str, attributes.get("sys/tags") or ()))

@@ -6,9 +6,9 @@ import datetime
 import json
 from pathlib import Path
 
-from rollbook.formats.importers._beside import seed_of
 from rollbook.protocols import ForeignRun, Row
 from rollbook.schema.counters import clocks_of
+from rollbook.schema.seeds import named_seed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Sacred:
         config = _read(folder / _CONFIG)
         experiment = about.get("experiment")
         called = experiment.get("name") if isinstance(experiment, dict) else None
-        run = ForeignRun(folder.name, config=config, seed=seed_of(config), home=folder, clocks=(self._clock,))
+        run = ForeignRun(folder.name, config=config, seed=named_seed(config), home=folder, clocks=(self._clock,))
         run.group = called if isinstance(called, str) else None
         run.files = [file for name in (_RUN, _CONFIG, _METRICS, _INFO, _OUT) if (file := folder / name).is_file()]
         run.sources["config"] = str(folder / _CONFIG)

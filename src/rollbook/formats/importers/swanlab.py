@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rollbook.formats.importers._beside import config_beside, seed_of, with_own_names
+from rollbook.formats.importers._beside import config_beside, with_own_names
 from rollbook.formats.importers._blocks import blocks_of
 from rollbook.formats.importers._wire import BadMessage, double, fields, first, moment, signed
 from rollbook.protocols import ForeignRun, Row
 from rollbook.schema.counters import clocks_of
+from rollbook.schema.seeds import named_seed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class SwanLab:
         run.config = {
             key: cell["value"] if isinstance(cell, dict) and "value" in cell else cell for key, cell in settings.items()
         }
-        run.seed = seed_of(run.config)
+        run.seed = named_seed(run.config)
         for record in blocks_of(file, _HEADER, _WRONG, lambda _what: None):
             try:
                 start = first(record, _START)

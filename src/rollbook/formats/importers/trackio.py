@@ -9,11 +9,11 @@ import json
 import sqlite3
 from pathlib import Path
 
-from rollbook.formats.importers._beside import seed_of
 from rollbook.formats.importers._database import UNREADABLE, damaged, has_tables, is_unlisted, opened, with_log
 from rollbook.formats.importers._plain import flat
 from rollbook.protocols import ForeignRun, Row
 from rollbook.schema.counters import clocks_of
+from rollbook.schema.seeds import named_seed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class Trackio:
             group = stored_config.get("_Group")
             config = {key: value for key, value in stored_config.items() if not str(key).startswith("_")}
             called = str(name) if names.count(str(name)) == 1 else f"{name}-{run_id}"
-            run = ForeignRun(called, config=config, seed=seed_of(config), project=file.stem)
+            run = ForeignRun(called, config=config, seed=named_seed(config), project=file.stem)
             run.group = group if isinstance(group, str) and group else None
             run.clocks, run.files = (self._clock,), with_log(file)
             run.give(

@@ -8,9 +8,10 @@ import os
 import re
 from pathlib import Path
 
-from rollbook.formats.importers._beside import config_beside, seed_of
+from rollbook.formats.importers._beside import config_beside
 from rollbook.formats.importers._plain import flat
 from rollbook.protocols import ForeignRun, Row
+from rollbook.schema.seeds import named_seed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class TrainerState:
             if path.is_dir() and next((folder / "runs").glob("*/*tfevents*"), None) is not None:
                 continue
             config = config_beside(folder)
-            run = ForeignRun(below or folder.name, config=config, seed=seed_of(config), files=[file])
+            run = ForeignRun(below or folder.name, config=config, seed=named_seed(config), files=[file])
             run.home = folder
             run.rows = functools.partial(self._rows, file, run)
             yield run
