@@ -108,15 +108,17 @@ def test_a_writer_of_the_same_folder_goes_on_with_its_run_and_begins_one_where_s
     for step in range(3):  # a writer for each evaluation
         with SummaryWriter("logs/a", events=False) as writer:
             writer.add_scalar("return", float(step), step)
-    writer.add_scalar("return", 3.0, 3)  # and after it was closed
-    writer.close()
+    for step in range(3, 6):  # and after it was closed, at the end of each epoch
+        writer.add_scalar("return", float(step), step)
+        writer.close()
     for _ in range(2):
         writer = SummaryWriter("logs/b", events=False)
         for step in range(3):
             writer.add_scalar("return", float(step), step)
         writer.close()
     returns = sorted((book.name, book.metrics(["return"])["return"].to_pylist()) for book in rollbook.open(root))
-    assert returns == [("a", [0.0, 1.0, 2.0, 3.0]), ("b", [0.0, 1.0, 2.0]), ("b", [0.0, 1.0, 2.0])]
+    assert returns == [("a", [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]), ("b", [0.0, 1.0, 2.0]), ("b", [0.0, 1.0, 2.0])]
+    assert [(len(book.attempts), book.status) for book in rollbook.open(root)] == [(1, "finished")] * 3
 
 
 @pytest.mark.parametrize("kind", [int, float, np.int64])
@@ -147,8 +149,6 @@ def test_whatever_a_writer_of_the_same_folder_logs_first_says_whether_a_training
     assert ["judged" in book.text()["key"].to_pylist() for book in books] == [False, True]
 
 
-def test_seeds_that_the_configuration_alone_names_are_the_runs_seeds(begin: Callable[..., Any], root: Path) -> None:
-    """They pair runs, name them in a table, and tell which run goes on."""
 @pytest.mark.parametrize(
     ("config", "seed"),
     [
@@ -182,6 +182,8 @@ def test_a_seed_is_found_wherever_a_configuration_names_it(
     assert (given.book.seed, later.book.seed) == (seed, seed)
 
 
+def test_seeds_that_the_configuration_alone_names_are_the_runs_seeds(begin: Callable[..., Any], root: Path) -> None:
+    """They pair runs, name them in a table, and tell which run goes on."""
     for seed in range(3):
         for algo in ("ppo", "dqn"):
             with begin(algo, config={"algo": algo, "seed": seed, "lr": 1e-3}) as run:

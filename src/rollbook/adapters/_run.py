@@ -13,6 +13,7 @@ from _thread import get_ident
 from functools import wraps
 
 from rollbook.errors import BadInput, UnknownKey
+from rollbook.run.arguments import GoesOn
 from rollbook.run.training import Training, contradiction, end_those_left, opener_of, trainings_of
 from rollbook.system.bill import Bill, warn_caller
 from rollbook.system.guard import tolerating
@@ -285,7 +286,8 @@ def end_training(run: Any, user: object, status: str = "finished") -> None:
 
 
 def go_on(run: Any) -> Any:
-    """A run that an adapter has opened and ended, continued by the same training: its next attempt.
+    """A run that an adapter has opened and finished, continued by the same training. An attempt that ended early is
+    followed by another.
 
     Returns:
       The run, open again; `run` itself if it is still open or belongs to somebody else.
@@ -296,7 +298,7 @@ def go_on(run: Any) -> Any:
         return run
     from rollbook.run.session import init
 
-    again = init(**{**opener.arguments, "run_id": whole.id, "resume": "must"})
+    again = init(**{**opener.arguments, "run_id": whole.id, "resume": GoesOn(whole.internals.writer.id)})
     opener.is_over, opener.has_gone_on = False, True
     again._parts.opener = opener
     again._parts.trainings = trainings_of(whole)

@@ -60,7 +60,7 @@ from rollbook.schema import source, status
 from rollbook.schema.checkpoint_rows import CheckpointHistory, SavedCheckpoint, counts_in
 from rollbook.schema.default_axis import own_axis
 from rollbook.schema.expressions import condition, order
-from rollbook.schema.manifest import Attempts
+from rollbook.schema.manifest import Attempts, main_writers
 from rollbook.schema.problems import Problem
 from rollbook.schema.tables import FORWARDED, TABLES, table_of
 from rollbook.storage import CheckpointRow, History, Pieces, RunFiles, SealedRows, identity
@@ -1384,11 +1384,8 @@ class Book(RunFields):
         """What other rollbook modules need to know besides the rows. Internal."""
         info = self.info
         clocks = dict.fromkeys([*self.clocks, *(clock for piece in pieces for clock in piece.meta["clocks"])])
-        writers = frozenset(entry.writer for entry in info.attempts if entry.writer)
-        history = History(info, self._checkpoint_rows)
-        return Context(
-            self._folder, tuple(clocks), history, attempts, writers, own_axis(info.x, info.total), self._hosts
-        )
+        history, own = History(info, self._checkpoint_rows), own_axis(info.x, info.total)
+        return Context(self._folder, tuple(clocks), history, attempts, main_writers(info), own, self._hosts)
 
     def _checkpoint_rows(self) -> dict[str, CheckpointRow]:
         """The position of the first row of each checkpoint."""

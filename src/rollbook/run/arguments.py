@@ -17,7 +17,7 @@ from rollbook.schema.clocks import as_clock
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from typing import Any
+    from typing import Any, Self
 
 _TURNING = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 """Characters that change the writing direction: `ls` would show a wrong name."""
@@ -34,6 +34,22 @@ def check_option(what: str, value: object, choices: Sequence[str]) -> None:
     """
     if value not in choices:
         raise UnknownOption(f"{what}={value!r} is not one of the choices.", did_you_mean(str(value), list(choices)))
+
+
+class GoesOn(str):
+    """resume="must" of an adapter whose training goes on after it ended the run: no attempt begins, the last goes on.
+
+    Args:
+      writer: the id of the main writer of this process that has closed.
+    """
+
+    __slots__ = ("writer",)
+
+    def __new__(cls, writer: str) -> Self:
+        """See the class."""
+        made = super().__new__(cls, "must")
+        made.writer = writer
+        return made
 
 
 def check_resume(resume: object) -> str:

@@ -15,7 +15,7 @@ from rollbook.journal import Writer
 from rollbook.run.arguments import check_total
 from rollbook.run.choosing_remote import bring_run, check_usable, remote_to_go_on, settle_remote
 from rollbook.run.ranks import own_rank, rendezvous, whereabouts
-from rollbook.run.resuming import end_of, fence, find_to_resume, living_writers
+from rollbook.run.resuming import end_of, fence, find_to_resume, last_time, living_writers
 from rollbook.schema import manifest
 from rollbook.schema.clocks import STANDARD, check_clock_names
 from rollbook.schema.run_files import MANIFEST_FILE
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any, Literal
 
-    from rollbook.schema.manifest import Cut, RunJson
+    from rollbook.schema.manifest import Attempt, Cut, RunJson
     from rollbook.system.bill import Bill
 
 _OF_AN_ATTEMPT = (
@@ -47,6 +47,7 @@ class Wanted:
 
     Args:
       project, name, run_id, resume, tags: as `init` takes them, checked.
+      goes_on: the main writer of the attempt that goes on if this process has finished it; "" for a further attempt.
       root: the absolute path of the root folder of all runs.
       clocks: all clocks, the standard ones first.
       total: as given; checked when the clocks of a continued run are known.
@@ -55,7 +56,20 @@ class Wanted:
       given: {seed, group, job_type, notes, parent, forked_from, config}, as plain values; None keeps the former value.
     """
 
-    __slots__ = ("clocks", "given", "name", "private", "project", "remote", "resume", "root", "run_id", "tags", "total")
+    __slots__ = (
+        "clocks",
+        "given",
+        "goes_on",
+        "name",
+        "private",
+        "project",
+        "remote",
+        "resume",
+        "root",
+        "run_id",
+        "tags",
+        "total",
+    )
 
     def __init__(
         self,
@@ -64,6 +78,7 @@ class Wanted:
         *,
         run_id: str | None,
         resume: str,
+        goes_on: str,
         root: str,
         clocks: tuple[str, ...],
         total: Mapping[str, int] | None,
@@ -72,7 +87,8 @@ class Wanted:
         remote: str | Literal[False] | None,
         given: Mapping[str, object],
     ) -> None:
-        self.project, self.name, self.run_id, self.resume, self.root = project, name, run_id, resume, root
+        self.project, self.name, self.run_id, self.root = project, name, run_id, root
+        self.resume, self.goes_on = resume, goes_on
         self.clocks, self.total, self.tags, self.private = clocks, total, tags, private
         self.remote, self.given = remote, given
 
@@ -83,9 +99,13 @@ class Wanted:
 
 
 class _NewAttempt:
-    """An attempt that is about to begin."""
+    """An attempt that is about to begin, or to go on.
 
-    __slots__ = ("about", "attempt", "away", "clocks", "cut", "folder", "not_before", "remote")
+    Attributes:
+      entry: that of an attempt which goes on; None for a new one.
+    """
+
+    __slots__ = ("about", "attempt", "away", "clocks", "cut", "entry", "folder", "not_before", "remote")
 
     def __init__(
         self,
@@ -98,8 +118,9 @@ class _NewAttempt:
         remote: str | Literal[False] | None,
         away: str,
         cut: Cut | None = None,
+        entry: Attempt | None = None,
     ) -> None:
-        self.away, self.cut = away, cut
+        self.away, self.cut, self.entry = away, cut, entry
         self.folder, self.about, self.attempt, self.not_before = folder, about, attempt, not_before
         self.clocks, self.remote = clocks, remote
 
@@ -177,7 +198,8 @@ def open_attempt(
     if former is None:
         return writer, about, []
     differs = manifest.differences(before, {"config": about.config, "seed": about.seed})
-    about.summary = _summary_of(former)
+    if new.entry is None:
+        about.summary = _summary_of(former)
     return writer, about, differs
 
 
@@ -215,15 +237,20 @@ def _next_attempt(wanted: Wanted, former: str, bill: Bill) -> _NewAttempt:
         )
     if living:
         fence(former, living)
-    attempt = manifest.newest(about).n + 1
     clocks = check_clock_names([*about.clocks[len(STANDARD) :], *wanted.clocks[len(STANDARD) :]])
     remote = remote_to_go_on(wanted.remote, about)
     away = ""
     if remote:
         run = f"{wanted.project}/{os.path.basename(former)}"
         away = check_usable(remote, run, about.nonce, former, takes_over, bill)
-    cut, not_before = end_of(former, about)  # last: a process that loses the run may write until now
     entry = manifest.newest(about)
+    attempt = entry.n + 1
+    if entry.writer == wanted.goes_on and entry.status == "finished" and not living:
+        moment = last_time(former, about)
+        return _NewAttempt(
+            former, about, attempt=entry.n, entry=entry, not_before=moment, clocks=clocks, remote=remote, away=away
+        )
+    cut, not_before = end_of(former, about)  # last: a process that loses the run may write until now
     if not living and entry.status == "running":  # it died, and its keeper too, or its keeper is elsewhere
         entry.set(status="crashed", ended=max(not_before / 1e9, entry.started or 0.0))
     manifest.close_origin(about)
@@ -241,7 +268,7 @@ def _describe(new: _NewAttempt, wanted: Wanted) -> None:
     own = liveness.identity()
     module = getattr(sys.modules.get("__main__"), "__spec__", None)  # of python -m
     started = sys.argv[:1] if module is None else ["-m", module.name.removesuffix(".__main__")]
-    for name, given in wanted.given.items():
+    for name, given in wanted.given.items() if new.entry is None else ():
         setattr(about, name, getattr(about, name) if given is None else given)
     about.status, about.ended = "running", None
     about.tags = list(dict.fromkeys([*about.tags, *wanted.tags]))
@@ -272,6 +299,10 @@ def _working_folder() -> str:
 
 
 def _add_attempt(new: _NewAttempt, begun: float, writer: str) -> None:
+    if (entry := new.entry) is not None:
+        entry.set(writer=writer, before=[*(entry.before or ()), entry.writer], ended=None, status="running")
+        entry.forget("last")
+        return
     parent = new.attempt - 1 if new.attempt > 1 else None
     new.about.attempts.append(
         manifest.Attempt(

@@ -50,7 +50,7 @@ class OwnPast:
         self._folder = os.fspath(folder)
         self._about = manifest.look(self._folder)
         self._effective = effective_rows(self._folder, self._about)
-        self._own_writers = {entry.writer for entry in self._about.attempts}
+        self._own_writers = manifest.main_writers(self._about)
 
     def checkpoint_history(self) -> CheckpointHistory:
         """See `Book.checkpoint_history`."""

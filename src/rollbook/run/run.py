@@ -78,7 +78,7 @@ class Run(Scope):
         self._troubles = Troubles(self)
         self._words = SummaryWords(self)
         # A resumed run reads its open windows back at their first use, or in a restore.
-        self._windows_due = writer.main and writer.attempt > 1
+        self._windows_due = writer.main and (writer.attempt > 1 or bool(about.attempts and about.attempts[-1].before))
         self._turns = 1 if self._windows_due else 0
 
     @property

@@ -126,7 +126,7 @@ def init(
       RemoteError: `remote` cannot be used: no such bucket, no permission, wrong region, other files at the prefix.
     """
     # Check every argument before anything is written.
-    how = check_resume(resume)
+    how, goes_on = check_resume(resume), getattr(resume, "writer", "")
     check_option("keeper", keeper, _KEEPERS)
     project = check_name("project", project)
     name = check_name("name", name if name is not None else program_name())
@@ -167,6 +167,7 @@ def init(
         name,
         run_id=run_id,
         resume=how,
+        goes_on=goes_on,
         root=root,
         clocks=all_clocks,
         total=total,

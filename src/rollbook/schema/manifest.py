@@ -158,7 +158,7 @@ class Attempt(JsonObject):
       parent, cut: the attempt it continues, and the end of that one's effective part; None for the first.
       started, ended: unix seconds.
       last: unix ns of a clean end.
-      writer: the id of its main writer.
+      writer: the id of its main writer. before: those of its process before, if that ended the run and went on.
       offsets: clock -> what is added to its readings.
       origin: how it was started, stored when a later attempt begins; see `manifest.origin`.
       failure: what ended it early: {"type", "message", "traceback"}, and "stderr" if known.
@@ -173,6 +173,7 @@ class Attempt(JsonObject):
     last: int | None = None
     status: str = ""
     writer: str = ""
+    before: list[str] | None = None
     host: str | None = None
     offsets: dict[str, int] | None = None
     origin: dict[str, Any] | None = None
@@ -612,6 +613,11 @@ class EffectiveRows:
 def newest(about: RunJson) -> Attempt:
     """The entry of the newest attempt; one with n = 0 if none is listed."""
     return max(about.attempts, key=lambda entry: entry.n, default=Attempt())
+
+
+def main_writers(about: RunJson) -> frozenset[str]:
+    """The ids of the writers that opened the run, of all attempts."""
+    return frozenset(name for entry in about.attempts for name in (entry.writer, *(entry.before or ())) if name)
 
 
 def entry_of(about: RunJson, number: int) -> Attempt:

@@ -173,7 +173,7 @@ def test_a_program_without_a_run_gets_one_that_ends_with_its_writer(tmp_path: Pa
     writer.close()
     assert run.status == "finished"
     writer.add_text("note", "late")  # as torch's writer, which opens its file again
-    assert (writer.run.id, writer.run.attempt) == (run.id, 2)
+    assert (writer.run.id, writer.run.attempt) == (run.id, 1)
     writer.close()
     assert run.book.text()["text"].to_pylist() == ["late"]
 

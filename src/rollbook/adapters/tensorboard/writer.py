@@ -21,6 +21,7 @@ from rollbook.adapters._run import (
 from rollbook.adapters.tensorboard import native
 from rollbook.adapters.tensorboard.events import RARE
 from rollbook.adapters.tensorboard.file_verbs import file_verb, is_one_experiment, read_table
+from rollbook.run.arguments import GoesOn
 from rollbook.run.training import opener_of
 from rollbook.schema.clocks import as_clock
 from rollbook.system.bill import Bill
@@ -38,8 +39,9 @@ if TYPE_CHECKING:
 
 _KIND = "rollbook.SummaryWriter"
 _writers = Users()
-_left: dict[str, tuple[Mapping[str, object], str, int]] = {}
-"""Folder -> the run that a writer of it opened and ended in this process: its arguments, its id, and the last step."""
+_left: dict[str, tuple[Mapping[str, object], int]] = {}
+"""Folder -> what continues the run that a writer of it opened and ended in this process: the arguments of `init`; and
+the last step."""
 _EPISODES = "eval/episodic_return"
 
 
@@ -610,7 +612,8 @@ class SummaryWriter:
         opener = opener_of(whole)
         if opener is not None and opener.kind == _KIND and opener.arguments is not None:
             reached = whole.clocks_now().get("step", -1)
-            _left[os.path.abspath(self.log_dir)] = opener.arguments, str(whole.id), int(reached)
+            again = {"run_id": str(whole.id), "resume": GoesOn(whole.internals.writer.id)}
+            _left[os.path.abspath(self.log_dir)] = {**opener.arguments, **again}, int(reached)
 
     def __enter__(self) -> Self:
         return self
@@ -630,10 +633,10 @@ class SummaryWriter:
             name, seed = split_name(name)
         options = options_of(project, options)
         if run is None and self._before is not None and not options:
-            arguments, run_id, last = self._before
+            arguments, last = self._before
             first = as_clock(_whole(self._first_step))
             if first is None or first > last:
-                options = {**arguments, "run_id": run_id, "resume": "must"}
+                options = {**arguments}
         if run is None:  # also with options, which only apply to a new run
             near = (other.run for other in _writers.open() if is_one_experiment(self.log_dir, other.log_dir))
             run = next((found for found in near if found.run.status == "running"), None)

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rollbook.schema.finished import former_writers
-from rollbook.schema.manifest import RunJson
+from rollbook.schema.manifest import RunJson, main_writers
 from rollbook.schema.run_files import PartName, data_folder, part_folders, table_names
 from rollbook.storage.parquet_files import open_to_read, write_whole
 from rollbook.system.files import is_regular, names_in
@@ -76,7 +76,7 @@ def _writers(run: str, about: RunJson) -> list[str]:
     """All writers that wrote, or that have rows in a sealed part."""
     data = data_folder(run)
     names = {*names_in(os.path.join(data, "journal")), *former_writers(run), *writers_named(run)}
-    names.update(entry.writer for entry in about.attempts if entry.writer)
+    names.update(main_writers(about))
     for table in table_names(run):
         for folder in part_folders(run, table):
             parts = (PartName.parse(name) for name in names_in(folder))
